@@ -20,7 +20,7 @@ from roost.engine.columns.state import State
 from roost.model import journal
 from roost.model.request import CandidateQuery, ResourceGroup
 from roost.placement.current import Current
-from roost.store.dry import DryStore
+from roost.store.dry_store import DryStore
 
 CLASSES = ("VCPU", "MEMORY_MB", "DISK_GB", "CUSTOM_GPU")
 HOST = {"VCPU": 64, "MEMORY_MB": 262_144, "DISK_GB": 2_000}

@@ -16,8 +16,8 @@ from roost.model.journal import Item
 from roost.model.settings import Store as StoreSettings
 from roost.ports import Committed, Store
 from roost.settings import load_settings
-from roost.store.memory import MemoryStore
-from roost.store.opening import open_store
+from roost.store.backends import open_store
+from roost.store.memory_store import MemoryStore
 
 
 class Skipped(Exception):

@@ -10,7 +10,7 @@ from roost.app import Roost
 from roost.engine.columns.column import Column
 from roost.model.settings import Store as StoreSettings
 from roost.settings import load_settings
-from roost.store.opening import open_store
+from roost.store.backends import open_store
 
 _MIB = 2**20
 

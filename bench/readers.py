@@ -18,7 +18,7 @@ from roost.model.request import Request
 from roost.model.settings import Settings
 from roost.simulator.traces.generated import Recipe, generate
 from roost.simulator.world import Options
-from roost.store.memory import MemoryStore
+from roost.store.memory_store import MemoryStore
 
 _ROUNDS = 7
 _DECISIONS = 300

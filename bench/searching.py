@@ -15,7 +15,7 @@ from roost.model.request import CandidateQuery, ResourceGroup
 from roost.settings import load_settings
 from roost.simulator.identities import uuid_of
 from roost.simulator.traces.generated_fleet import GPU_CLASS
-from roost.store.memory import MemoryStore
+from roost.store.memory_store import MemoryStore
 
 _DEVICES = 8
 

@@ -31,7 +31,7 @@ from roost.model.journal import (
 )
 from roost.model.settings import Store as StoreSettings
 from roost.ports import Store
-from roost.store.opening import open_store
+from roost.store.backends import open_store
 
 _CONSUMERS_BEFORE = 10  # a provider
 _FACTS = msgspec.Raw(msgspec.msgpack.encode({"rack": "r1", "hypervisor_type": "QEMU", "stats": {"a": "b"}}))

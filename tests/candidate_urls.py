@@ -10,7 +10,7 @@ from roost.api.placement.options import DEFAULTS
 from roost.api.placement.request import Identity, Request, Response
 from roost.errors import RoostError
 from roost.placement.current import Current
-from roost.store.dry import DryStore
+from roost.store.dry_store import DryStore
 from tests.forests import uuid_of
 from tests.reference.candidates import Group, Query
 

@@ -25,7 +25,7 @@ from roost.placement.serving import Serving
 from roost.product import Roost
 from roost.scheduler.pci.requests import PciAliases
 from roost.simulator.chance import SeededRandom
-from roost.store.memory import MemoryStore
+from roost.store.memory_store import MemoryStore
 from tests.building import held
 from tests.identities import uuid_named
 from tests.worlds import FixedClock, settings_of, wish

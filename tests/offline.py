@@ -16,7 +16,7 @@ from roost.model.names import uuid_bytes
 from roost.model.request import Request
 from roost.model.settings import Store as StoreSettings
 from roost.model.work import Put
-from roost.store.opening import open_store
+from roost.store.backends import open_store
 from tests.contract.stores import commit, item
 from tests.reporting import PROJECT, USER, World
 from tests.tracking import HOST, Machine

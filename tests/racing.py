@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from roost.errors import StoreBroken, Unavailable
 from roost.model.journal import Claim, Item, Refusal
 from roost.ports import Committed, Store
-from roost.store.memory import MemoryStore
+from roost.store.memory_store import MemoryStore
 
 
 def claims_in(items: Sequence[Item]) -> int:

@@ -13,7 +13,7 @@ from contextlib import closing, contextmanager
 from functools import cache
 from pathlib import Path
 
-from roost.store.sqlite import SqliteStore
+from roost.store.sqlite.store import SqliteStore
 from tests.products import command, environ, roost
 
 ADMIN = {"x-auth-token": "admin", "openstack-api-version": "placement 1.39"}

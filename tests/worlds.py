@@ -15,7 +15,7 @@ from roost.model.settings import FilterScheduler, Scheduler, Settings
 from roost.model.settings import Store as StoreSettings
 from roost.ports import Store
 from roost.simulator.chance import SeededRandom
-from roost.store.memory import MemoryStore
+from roost.store.memory_store import MemoryStore
 from tests.identities import uuid_named
 
 

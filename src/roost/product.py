@@ -44,7 +44,7 @@ from roost.scheduler.rules import Rules
 from roost.scheduler.select import Scheduler
 from roost.scheduler.summary import summarise
 from roost.settings import settings_changed
-from roost.store.dry import DryStore
+from roost.store.dry_store import DryStore
 
 # Refusals that are summed up at once: some seconds' work.
 _SUMMED_UP_MAX = 200_000

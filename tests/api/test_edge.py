@@ -18,7 +18,7 @@ from roost.model.placement_settings import Placement as Settings
 from roost.placement.current import Current
 from roost.placement.service import Placement
 from roost.placement.serving import Serving
-from roost.store.memory import MemoryStore
+from roost.store.memory_store import MemoryStore
 
 
 class Edge:

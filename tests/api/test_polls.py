@@ -21,7 +21,7 @@ from roost.model.settings import Store
 from roost.model.work import Put
 from roost.placement.plans import Plan
 from roost.simulator.identities import uuid_of
-from roost.store.opening import open_store
+from roost.store.backends import open_store
 from tests.api.agents import ORDER, RUN, polling, put, registration
 from tests.asking import asking_own
 from tests.products import fleet

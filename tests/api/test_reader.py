@@ -10,7 +10,7 @@ import pytest
 
 from roost.app import Roost
 from roost.model.settings import Settings
-from roost.store.opening import open_store
+from roost.store.backends import open_store
 from tests.attack.fleets import shared_disk
 from tests.attack.questions import shared_capacity
 from tests.patience import until

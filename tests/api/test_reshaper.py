@@ -6,7 +6,7 @@ import pytest
 
 from roost.model.journal import Refusal
 from roost.ports import Committed
-from roost.store.memory import MemoryStore
+from roost.store.memory_store import MemoryStore
 from tests.asking import asking
 from tests.holding import generation, held, holding, inventories, provider, put, used
 from tests.worlds import digest, uuid_named

@@ -2,7 +2,7 @@ import pytest
 
 from roost.model.journal import Item, PutSymbol
 from roost.placement.current import FIRST_NUMBERS, REUSE_AFTER_S
-from roost.store.memory import MemoryStore
+from roost.store.memory_store import MemoryStore
 from tests.asking import asking
 from tests.holding import provider
 from tests.worlds import FixedClock

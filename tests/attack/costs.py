@@ -30,7 +30,7 @@ from roost.model.settings import Settings
 from roost.placement.current import Current
 from roost.placement.plans import Act
 from roost.placement.serving import Serving, Task
-from roost.store.memory import MemoryStore
+from roost.store.memory_store import MemoryStore
 from tests.attack.fleets import TRAITS, celled, deep_query, forest, shared_disk
 from tests.several_ways import TWO_AMOUNTS
 from tests.worlds import joined

@@ -13,7 +13,7 @@ from roost.errors import RoostError
 from roost.model.journal import Item
 from roost.model.request import Request
 from roost.ports import Committed
-from roost.store.postgresql import PostgresStore
+from roost.store.postgresql.store import PostgresStore
 from tests.products import kill, worker
 
 

@@ -26,9 +26,9 @@ from roost.model.journal import (
 )
 from roost.model.work import Put
 from roost.ports import Store
-from roost.store.memory import MemoryStore
-from roost.store.postgresql import PostgresStore
-from roost.store.sqlite import SqliteStore
+from roost.store.memory_store import MemoryStore
+from roost.store.postgresql.store import PostgresStore
+from roost.store.sqlite.store import SqliteStore
 
 CPU, MEMORY = 1, 2
 VCPU = PutSymbol("resource_class", CPU, "VCPU")

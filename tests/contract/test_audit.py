@@ -13,7 +13,7 @@ from roost.model.names import uuid_text
 from roost.model.settings import Store as StoreSettings
 from roost.model.work import Put
 from roost.store.audit import Finding, audit, orphans
-from roost.store.opening import open_store
+from roost.store.backends import open_store
 from tests.contract.stores import VCPU, claim, commit, host, inventory, item, offer, provider, state, uuid_of
 from tests.working import migration, status
 

@@ -16,9 +16,9 @@ from roost.model.settings import Settings
 from roost.placement.current import Current
 from roost.placement.service import Placement
 from roost.store.audit import audit
+from roost.store.backends import open_store
 from roost.store.backup import backup, restore
 from roost.store.backup_file import read_header
-from roost.store.opening import open_store
 from tests import postgres
 from tests.contract.stores import (
     CPU,

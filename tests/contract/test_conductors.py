@@ -9,7 +9,7 @@ import pytest
 from roost.app.operating import Operating
 from roost.machine import SystemClock
 from roost.store.audit import audit
-from roost.store.postgresql import PostgresStore
+from roost.store.postgresql.store import PostgresStore
 from tests.conducting import OK, Hand, Server, action, failed
 from tests.identities import uuid_named
 from tests.worlds import hosts

@@ -15,7 +15,7 @@ import pytest
 from roost.model.journal import CLASS_BITS
 from roost.model.settings import Store as StoreSettings
 from roost.store.audit import audit
-from roost.store.opening import open_store
+from roost.store.backends import open_store
 from tests import postgres
 from tests.contract.stores import (
     VCPU,
@@ -184,7 +184,7 @@ def test_postgresql_clients_survive_being_killed(postgres_url):
 def test_a_kill_while_the_file_is_made_leaves_nothing_that_matters(tmp_path):
     path = tmp_path / "roost.db"
     for delay in (0.0, 0.3, 0.5, 0.55, 0.6):
-        script = f"from roost.store.sqlite import SqliteStore; SqliteStore({str(path)!r})"
+        script = f"from roost.store.sqlite.store import SqliteStore; SqliteStore({str(path)!r})"
         process = subprocess.Popen([sys.executable, "-c", script], env=environ())
         time.sleep(delay)
         process.kill()

@@ -9,8 +9,8 @@ from roost.errors import StateLost, Unavailable
 from roost.placement.current import Current
 from roost.placement.plans import Plan
 from roost.placement.serving import Serving
-from roost.store import postgresql_past
-from roost.store.postgresql import PostgresStore
+from roost.store.postgresql import history
+from roost.store.postgresql.store import PostgresStore
 from tests.contract.stores import item
 from tests.patience import until
 from tests.standbys import pair
@@ -137,6 +137,6 @@ def test_a_decision_of_before_a_failover_is_not_replayed_from_a_snapshot_of_anot
         assert newer.is_granted
         with pytest.raises(StateLost):  # The first snapshot of a database does not say its timeline.
             roost.replayed(decision.uuid)
-        assert postgresql_past.write_snapshot(servers.url)
+        assert history.write_snapshot(servers.url)
         newest = roost.decide(wish())
         assert roost.replayed(newest.uuid).is_same

@@ -11,7 +11,7 @@ from roost.errors import StoreGone, Unavailable
 from roost.model.settings import Store as StoreSettings
 from roost.placement.current import Current
 from roost.placement.serving import Serving
-from roost.store.postgresql import PostgresStore
+from roost.store.postgresql.store import PostgresStore
 from tests import postgres
 from tests.contract.stores import item
 from tests.patience import until

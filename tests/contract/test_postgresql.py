@@ -11,12 +11,12 @@ import pytest
 from roost.errors import StoreBroken, StoreGone, StoreOutdated, Unavailable
 from roost.model.journal import PutDocument, PutInventories
 from roost.model.settings import Store as StoreSettings
-from roost.store import postgresql
 from roost.store import upgrade as migrations
 from roost.store.audit import audit
-from roost.store.codec import encode_writes
-from roost.store.opening import open_store, upgrade
-from roost.store.postgresql import PostgresStore
+from roost.store.backends import open_store, upgrade
+from roost.store.postgresql import store as postgresql_store
+from roost.store.postgresql.store import PostgresStore
+from roost.store.rules.codec import encode_writes
 from tests import postgres
 from tests.contract.stores import (
     VCPU,
@@ -288,7 +288,7 @@ def test_a_read_without_an_answer_ends_at_the_deadline_and_leaves_no_process(pos
 
 
 def test_pruning_has_the_deadline_of_bulk_work(postgres_url, monkeypatch):
-    monkeypatch.setattr(postgresql, "_BYTES", "SELECT octet_length(pg_sleep(0.5)::text)::bigint")
+    monkeypatch.setattr(postgresql_store, "_BYTES", "SELECT octet_length(pg_sleep(0.5)::text)::bigint")
     with closing(PostgresStore(postgres_url, settings=StoreSettings(deadline_s=0.1))) as store:
         assert store.prune(older_than_s=0.0, max_bytes=10**9) == 0
 

@@ -8,7 +8,7 @@ import pytest
 from roost.compute.journal import Journal
 from roost.errors import StoreBroken
 from roost.model.journal import PutSymbol
-from roost.store.sqlite import SqliteStore
+from roost.store.sqlite.store import SqliteStore
 from tests.contract.stores import commit, item
 
 TRAIT = item(PutSymbol("trait", 70_000, "CUSTOM_A"))

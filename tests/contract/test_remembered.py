@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from roost.placement.current import Current
-from roost.store.memory import MemoryStore
+from roost.store.memory_store import MemoryStore
 from tests.asking import asking
 from tests.candidate_urls import Columns
 

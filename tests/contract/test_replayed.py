@@ -20,7 +20,7 @@ from roost.placement.past import rebuilt
 from roost.simulator.traces.generated import Recipe, generate
 from roost.simulator.world import Options
 from roost.store import snapshots
-from roost.store.sqlite import SqliteStore
+from roost.store.sqlite.store import SqliteStore
 from tests import postgres
 from tests.contract.races import MeddledStore, in_groups, race
 from tests.contract.stores import MemoryWorld, PostgresWorld, SqliteWorld, World
@@ -115,7 +115,7 @@ def heads(world: SqliteWorld | PostgresWorld, store) -> list[int]:
 
 
 def test_what_is_kept_replays_and_the_rest_is_refused_in_a_sentence(durable, monkeypatch):
-    monkeypatch.setattr("roost.store.postgresql._FEED_KEPT_S", 0)
+    monkeypatch.setattr("roost.store.postgresql.store._FEED_KEPT_S", 0)
     draw, settings = random.Random(1), settings_of()
     roost, uuids = live(durable, Recipe(hosts=20, requests=150, seed=2), settings=settings, draw=draw, often=0.5)
     store = roost._store
@@ -143,8 +143,8 @@ def test_what_is_kept_replays_and_the_rest_is_refused_in_a_sentence(durable, mon
 
 
 def test_bytes_are_a_bound_whatever_is_lost_by_it(durable, monkeypatch):
-    monkeypatch.setattr("roost.store.postgresql._FEED_KEPT_S", 0)
-    monkeypatch.setattr("roost.store.postgresql._MEASURED_AGAIN_S", -1.0)
+    monkeypatch.setattr("roost.store.postgresql.store._FEED_KEPT_S", 0)
+    monkeypatch.setattr("roost.store.postgresql.store._MEASURED_AGAIN_S", -1.0)
     roost = Roost(durable.open(), settings_of())
     roost.install(hosts(5))
     uuids = [decision.uuid for decision in roost.work([wish()] * 10)]

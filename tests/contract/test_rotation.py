@@ -11,7 +11,7 @@ from roost.errors import Unavailable
 from roost.model.settings import Store as StoreSettings
 from roost.placement.current import Current
 from roost.store.audit import audit
-from roost.store.postgresql import PostgresStore
+from roost.store.postgresql.store import PostgresStore
 from tests.contract.stores import VCPU, claim, inventory, item, offer, provider, release, uuid_of
 from tests.patience import until
 from tests.rotation import rotation

@@ -13,12 +13,14 @@ from roost.app import Roost
 from roost.errors import RoostError, StateLost
 from roost.model.settings import Settings
 from roost.model.settings import Store as StoreSettings
-from roost.store import postgresql_past, snapshots, sqlite_past
+from roost.store import snapshots
 from roost.store import upgrade as migrations
 from roost.store.audit import audit
-from roost.store.codec import encode_writes
-from roost.store.opening import upgrade
-from roost.store.sqlite import SqliteStore
+from roost.store.backends import upgrade
+from roost.store.postgresql import history as postgresql_history
+from roost.store.rules.codec import encode_writes
+from roost.store.sqlite import history as sqlite_history
+from roost.store.sqlite.store import SqliteStore
 from tests.contract.stores import PostgresWorld, SqliteWorld
 from tests.products import kill, worker
 from tests.worlds import host, hosts, settings_of, wish
@@ -34,7 +36,7 @@ def rows(world, what="position, part") -> list[tuple[int, ...]]:
     """Read the table as it is."""
     text = f"SELECT {what} FROM snapshot ORDER BY position, part"
     if isinstance(world, SqliteWorld):
-        with closing(sqlite_past.open_reader(world.path)) as connection:
+        with closing(sqlite_history.open_reader(world.path)) as connection:
             return connection.execute(text).fetchall()
     with psycopg.connect(world.url) as connection:
         return connection.execute(text.encode()).fetchall()
@@ -42,7 +44,7 @@ def rows(world, what="position, part") -> list[tuple[int, ...]]:
 
 def write_slowly(url: str) -> None:
     """Write a snapshot of small parts; say so after each, and wait to be told to go on."""
-    for module in (sqlite_past, postgresql_past):
+    for module in (sqlite_history, postgresql_history):
         module.parts_of = lambda writes: (_said(encode_writes([write])) for write in writes)
     print("done", snapshots.write_snapshot(url), flush=True)
 

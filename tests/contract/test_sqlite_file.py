@@ -15,12 +15,12 @@ import pytest
 from roost.errors import BadSettings, StoreBroken, StoreBusy, StoreOutdated
 from roost.model.journal import DropProvider, PutAggregate, PutProvider, PutSymbol
 from roost.model.settings import Store as StoreSettings
-from roost.store import sqlite_past
 from roost.store import upgrade as migrations
 from roost.store.audit import audit
-from roost.store.opening import open_store, upgrade
-from roost.store.schema import SCHEMA_VERSION
-from roost.store.sqlite import SqliteStore
+from roost.store.backends import open_store, upgrade
+from roost.store.rules.schema import SCHEMA_VERSION
+from roost.store.sqlite import history
+from roost.store.sqlite.store import SqliteStore
 from tests.contract.stores import VCPU, claim, commit, evidence, inventory, item, offer, provider, state
 from tests.permissions import somebody
 from tests.products import command, environ
@@ -63,7 +63,7 @@ def test_a_second_server_is_refused_with_the_way_out(path):
     with closing(SqliteStore(path)):
         with pytest.raises(StoreBusy, match="PostgreSQL"):
             SqliteStore(path)
-        script = f"from roost.store.sqlite import SqliteStore; SqliteStore({str(path)!r})"
+        script = f"from roost.store.sqlite.store import SqliteStore; SqliteStore({str(path)!r})"
         done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
         assert "served by another process" in done.stderr
     SqliteStore(path).close()
@@ -316,7 +316,7 @@ def test_identities_of_deleted_rows_do_not_come_back_after_a_restart(path):
 
 
 def test_old_rows_are_counted_a_part_at_a_time_and_guessed_until_then(tmp_path, monkeypatch):
-    monkeypatch.setattr("roost.store.sqlite._PRUNED_PER_CALL", 4)
+    monkeypatch.setattr("roost.store.sqlite.store._PRUNED_PER_CALL", 4)
     path = tmp_path / "roost.db"
     store = SqliteStore(path)
     for number in range(1, 31):
@@ -377,8 +377,8 @@ def test_what_is_loaded_and_not_read_leaves_no_connection(path, monkeypatch):
         opened.append(open_reader(*arguments))
         return opened[-1]
 
-    open_reader = sqlite_past.open_reader
-    monkeypatch.setattr(sqlite_past, "open_reader", spied)
+    open_reader = history.open_reader
+    monkeypatch.setattr(history, "open_reader", spied)
     with closing(SqliteStore(path)) as store:
         assert commit(store, item(provider(1))) == [""]
         loaded = store.load()

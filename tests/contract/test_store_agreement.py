@@ -34,10 +34,10 @@ from roost.model.journal import (
 )
 from roost.model.work import EventRow, Put
 from roost.store.audit import audit
-from roost.store.memory import MemoryStore
-from roost.store.postgresql import PostgresStore
-from roost.store.schema import SEQUENCE_TABLES
-from roost.store.sqlite import SqliteStore
+from roost.store.memory_store import MemoryStore
+from roost.store.postgresql.store import PostgresStore
+from roost.store.rules.schema import SEQUENCE_TABLES
+from roost.store.sqlite.store import SqliteStore
 from tests.contract.stores import evidence, host, inventory, state, uuid_of
 from tests.working import agent, event, lease, migration, operation, order, status
 from tests.worlds import FixedClock

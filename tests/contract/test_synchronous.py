@@ -10,7 +10,7 @@ import pytest
 from roost.errors import Unavailable
 from roost.model.settings import Store as StoreSettings
 from roost.placement.current import Current
-from roost.store.postgresql import PostgresStore
+from roost.store.postgresql.store import PostgresStore
 from tests import postgres
 from tests.contract.stores import item
 from tests.patience import until

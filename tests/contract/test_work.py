@@ -11,7 +11,9 @@ from roost.model.names import uuid_text
 from roost.model.operation import IO_TASKS
 from roost.model.work import Put
 from roost.store import backup as backups
-from roost.store import memory, postgresql, sqlite
+from roost.store import memory_store
+from roost.store.postgresql import store as postgresql_store
+from roost.store.sqlite import store as sqlite_store
 from tests.contract.stores import (
     PostgresWorld,
     SqliteWorld,
@@ -360,7 +362,7 @@ def test_work_that_is_over_goes_when_it_is_old_and_what_is_not_over_stays(store,
 
 
 def test_an_operation_stays_however_old_while_a_host_is_to_do_something_for_it(store, reader, monkeypatch):
-    for module in (memory, sqlite, postgresql):
+    for module in (memory_store, sqlite_store, postgresql_store):
         monkeypatch.setattr(module, "_PRUNED_PER_CALL", 2)
     held = [operation(number, outcome="done", changed_at_s=float(number)) for number in range(1, 6)]
     rows = [

@@ -10,11 +10,11 @@ from roost.errors import Conflict, StoreBroken, StoreOutdated, Unavailable
 from roost.model.fleet import NamedRequest
 from roost.model.names import uuid_bytes
 from roost.model.work import Put
-from roost.store import opening
+from roost.store import backends
 from roost.store import upgrade as migrations
 from roost.store.audit import audit
-from roost.store.codec import encode_writes
-from roost.store.postgresql import PostgresStore
+from roost.store.postgresql.store import PostgresStore
+from roost.store.rules.codec import encode_writes
 from tests import postgres
 from tests.contract.stores import PostgresWorld, SqliteWorld, claim, commit, evidence, inventory, item, offer, provider
 from tests.postgres import lose_the_commit
@@ -193,7 +193,7 @@ def _grows_up(world, url):
             connection.exec_driver_sql(insert)
     with pytest.raises(StoreOutdated, match="roost db upgrade"):
         world.open()
-    opening.upgrade(url)
+    backends.upgrade(url)
     store = world.open()
     assert [write.name for write in store.load().writes] == ["CUSTOM_A"]
     assert commit(store, item(work=[Put(status(1))])) == [""]

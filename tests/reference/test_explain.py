@@ -15,7 +15,7 @@ from roost.model.fleet import Departure
 from roost.model.request import Request
 from roost.scheduler import edits
 from roost.scheduler.hosts import HostView
-from roost.store.memory import MemoryStore
+from roost.store.memory_store import MemoryStore
 from tests.reference import scheduler as slow
 from tests.reference.plain_worlds import fleet_of, random_options, random_wish, random_world, request_of
 from tests.worlds import digest, roost_on, settings_of

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from roost.model.journal import InventoryRow, PutInventories, Release
-from roost.store.memory import MemoryStore
+from roost.store.memory_store import MemoryStore
 from tests.contract.stores import CPU, claim, commit, generations, inventory, item, provider
 
 TOTAL = 40

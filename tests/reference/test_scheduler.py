@@ -12,7 +12,7 @@ from roost.model.decision import Decision
 from roost.model.fleet import Departure
 from roost.placement.current import Current
 from roost.scheduler.prefilters import PREFILTERS
-from roost.store.memory import MemoryStore
+from roost.store.memory_store import MemoryStore
 from tests.forests import compiled_of, result_of, state_of, uuid_of
 from tests.reference import scheduler as slow
 from tests.reference.plain_worlds import FILTERS, fleet_of, random_options, random_wish, random_world, request_of

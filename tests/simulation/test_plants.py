@@ -4,7 +4,7 @@ import pytest
 
 from roost.placement.current import Current
 from roost.simulator.cluster.many import course_of
-from roost.store import stream
+from roost.store import dump
 from tests.simulation.plants import KINDS_OF, PLANTS
 
 _SEEDS = range(150)
@@ -23,7 +23,7 @@ _SOONER = {
 def test_a_planted_bug_is_found(name, monkeypatch):
     # The seeds above were found where no task counts as an I/O operation, which changes the course of events.
     monkeypatch.setattr(Current, "_with_tasks", lambda _self, items: list(items))
-    monkeypatch.setattr(stream, "IO_TASKS", frozenset())
+    monkeypatch.setattr(dump, "IO_TASKS", frozenset())
     PLANTS[name](monkeypatch)
     courses = (course_of(seed, kinds=KINDS_OF[name]) for seed in (*_SOONER.get(name, ()), *_SEEDS))
     found = next((course for course in courses if course.invariant not in {"", _FAILED}), None)

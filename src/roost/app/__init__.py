@@ -26,8 +26,8 @@ from roost.app.scheduling import open_reader, open_roost, open_scratch, open_sto
 from roost.app.up import open_own, open_product, serve_product
 from roost.product import Roost
 from roost.store.audit import audit, orphans
+from roost.store.backends import exists, stamp, sync, upgrade, version_of
 from roost.store.backup import backup, restore
-from roost.store.opening import exists, stamp, sync, upgrade, version_of
 
 __all__ = [
     "Reloader",

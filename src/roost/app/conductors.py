@@ -14,7 +14,7 @@ from roost.app.up import events_of, open_product, reloading
 from roost.errors import BadSettings
 from roost.observe import log
 from roost.placement.serving import Serving
-from roost.store.opening import is_postgresql
+from roost.store.backends import is_postgresql
 
 if TYPE_CHECKING:
     from roost.api.observing import Health

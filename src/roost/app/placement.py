@@ -28,9 +28,9 @@ from roost.placement.serving import Serving
 from roost.ports import Store
 from roost.scheduler.options import converted_section
 from roost.settings import data_folder
-from roost.store import opening
-from roost.store.memory import MemoryStore
-from roost.store.opening import exists, is_postgresql, open_store
+from roost.store import backends
+from roost.store.backends import exists, is_postgresql, open_store
+from roost.store.memory_store import MemoryStore
 
 if TYPE_CHECKING:
     from roost.api.observing import Health
@@ -209,7 +209,7 @@ def import_placement(
     read = reading.reader_of(source, headers=headers, progress=progress)
     store: Store
     if is_dry_run:
-        store = opening.open_reader(database) if exists(database) else MemoryStore()
+        store = backends.open_reader(database) if exists(database) else MemoryStore()
     else:
         store = open_store(database, settings=Settings().store)
     try:

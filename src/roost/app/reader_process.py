@@ -53,8 +53,8 @@ from roost.placement.current import Current
 from roost.placement.plans import Act, Again, Plan
 from roost.placement.serving import Serving
 from roost.product import Roost
-from roost.store.opening import open_follower, open_reader
-from roost.store.reading import ReadingStore
+from roost.store.backends import open_follower, open_reader
+from roost.store.reader import ReadingStore
 
 # A child that does not end by itself when its budget is used up is killed so much later.
 _GRACE_S = 0.5

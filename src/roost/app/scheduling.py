@@ -11,10 +11,10 @@ from roost.model.settings import Settings
 from roost.placement.current import Current
 from roost.ports import Clock, Random, Store
 from roost.product import Roost
-from roost.store import opening
-from roost.store.dry import DryStore
-from roost.store.memory import MemoryStore
-from roost.store.opening import open_store
+from roost.store import backends
+from roost.store.backends import open_store
+from roost.store.dry_store import DryStore
+from roost.store.memory_store import MemoryStore
 
 
 def open_roost(
@@ -55,7 +55,7 @@ def open_reader(config: Path | None, data: Path | None, *, environ: Mapping[str,
         Unavailable: the database cannot be read; the message says why.
     """
     settings = settings_of(config, environ)
-    return _served(opening.open_reader(database_of(config, data, environ), settings=settings.store), settings)
+    return _served(backends.open_reader(database_of(config, data, environ), settings=settings.store), settings)
 
 
 def open_stopped(url: str, settings: Settings) -> Roost:
@@ -70,7 +70,7 @@ def open_stopped(url: str, settings: Settings) -> Roost:
         StoreBroken: there is no database.
         Unavailable: it cannot be used; the message says why.
     """
-    if not opening.exists(url):
+    if not backends.exists(url):
         raise StoreBroken(f"there is no database {url}")
     lend_names()
     return _served(open_store(url, settings=settings.store), settings)

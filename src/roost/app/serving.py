@@ -16,8 +16,8 @@ from roost.placement.current import Current
 from roost.placement.serving import Decide, Heed, Serving, contained
 from roost.placement.tidying import Tidier
 from roost.ports import Store
-from roost.store.memory import MemoryStore
-from roost.store.opening import open_store, sync
+from roost.store.backends import open_store, sync
+from roost.store.memory_store import MemoryStore
 
 if TYPE_CHECKING:
     from roost.api.observing import Health

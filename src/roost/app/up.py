@@ -30,7 +30,7 @@ from roost.placement.current import Current
 from roost.placement.plans import Deed, Result
 from roost.placement.serving import Heed, Serving, contained
 from roost.product import Roost
-from roost.store.opening import open_reader
+from roost.store.backends import open_reader
 
 if TYPE_CHECKING:
     from roost.api.asgi import Api, AsgiApplication, Authenticate

@@ -34,7 +34,7 @@ def _url(database: str | None, config: Path | None, data: Path | None) -> str:
 
 
 def _name_of(url: str) -> str:
-    from roost.store.opening import is_postgresql
+    from roost.store.backends import is_postgresql
 
     # The address of a server may hold a password.
     return "the PostgreSQL database" if is_postgresql(url) else url

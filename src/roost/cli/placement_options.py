@@ -56,7 +56,7 @@ def database_asked(arguments: argparse.Namespace, environ: Mapping[str, str]) ->
         BadSettings: it names none, or one that is not served here.
     """
     from roost.compat.placement_conf import database_of_files, database_url
-    from roost.store.opening import is_postgresql, sqlite_path
+    from roost.store.backends import is_postgresql, sqlite_path
 
     if environ.get(_CONNECTION):
         url = database_url(environ[_CONNECTION])

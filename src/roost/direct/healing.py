@@ -19,7 +19,7 @@ from roost.ports import Store, WorkReader
 from roost.product import Roost
 from roost.scheduler.picks import Allocations
 from roost.scheduler.pipeline import Shape
-from roost.store.opening import open_reader
+from roost.store.backends import open_reader
 
 _BATCH = 50
 _GONE = frozenset({"DELETED", "SHELVED_OFFLOADED"})  # these are to hold nothing

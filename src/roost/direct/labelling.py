@@ -10,7 +10,7 @@ from roost.errors import Conflict, NotFound, Unavailable
 from roost.fleet.aggregates import members
 from roost.machine import SystemClock
 from roost.placement.current import Current
-from roost.store.opening import open_reader
+from roost.store.backends import open_reader
 
 Verdict = Literal["done", "unavailable", "refused", "no provider"]
 

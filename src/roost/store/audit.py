@@ -9,10 +9,10 @@ import msgspec
 
 from roost.errors import StoreBroken, Unavailable, first_line
 from roost.model.host import HostFacts
-from roost.store.opening import is_postgresql, needs_extra, sqlite_path
+from roost.store.backends import is_postgresql, needs_extra, sqlite_path
 from roost.store.orphans import ORPHANS, Orphan, orphan_of
-from roost.store.schema import check_version
-from roost.store.sqlite_file import explained, open_reader
+from roost.store.rules.schema import check_version
+from roost.store.sqlite.file import explained, open_reader
 
 # Sums and counts are made by the database, so that a million allocations pass through no memory of ours.
 # 65536 is 2 to the power of the bits that a class has in an inventory's identity.

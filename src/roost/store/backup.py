@@ -9,10 +9,10 @@ from typing import Any, Protocol
 
 from roost.errors import BadFile, BadRequest, understood
 from roost.model.evidence import blinded
-from roost.store import opening
+from roost.store import backends
 from roost.store.backup_file import Block, Header, Progress, TableHead, read_blocks, read_header, write_backup
-from roost.store.codec import CODECS
-from roost.store.schema import DECISION, SCHEMA_VERSION, SEQUENCE, Table
+from roost.store.rules.codec import CODECS
+from roost.store.rules.schema import DECISION, SCHEMA_VERSION, SEQUENCE, Table
 
 # Feed and snapshots are the way back to moments before: a database that was restored begins a way of its own.
 TABLES: tuple[Table, ...] = (*(codec.table for codec in CODECS.values()), SEQUENCE)
@@ -68,7 +68,7 @@ def backup(url: str, path: Path, *, progress: Progress) -> tuple[Header, int]:
     with _reader(url) as reader:
         header = Header(
             schema=SCHEMA_VERSION,
-            database="postgresql" if opening.is_postgresql(url) else "sqlite",
+            database="postgresql" if backends.is_postgresql(url) else "sqlite",
             made_at=datetime.now(UTC).isoformat(timespec="seconds"),
             position=reader.position(),
             tables=tuple(TableHead(table.name, table.columns, reader.count(table)) for table in TABLES),
@@ -128,20 +128,20 @@ def _forgetful(rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
 
 
 def _reader(url: str) -> AbstractContextManager[Reader]:
-    if opening.is_postgresql(url):
-        with opening.needs_extra():
-            from roost.store import postgresql_backup
+    if backends.is_postgresql(url):
+        with backends.needs_extra():
+            from roost.store.postgresql import backup as postgresql_backup
         return postgresql_backup.reading(url)
-    from roost.store import sqlite_backup
+    from roost.store.sqlite import backup as sqlite_backup
 
-    return sqlite_backup.reading(opening.sqlite_path(url))
+    return sqlite_backup.reading(backends.sqlite_path(url))
 
 
 def _writer(url: str) -> AbstractContextManager[Writer]:
-    if opening.is_postgresql(url):
-        with opening.needs_extra():
-            from roost.store import postgresql_backup
+    if backends.is_postgresql(url):
+        with backends.needs_extra():
+            from roost.store.postgresql import backup as postgresql_backup
         return postgresql_backup.replacing(url)
-    from roost.store import sqlite_backup
+    from roost.store.sqlite import backup as sqlite_backup
 
-    return sqlite_backup.replacing(opening.sqlite_path(url))
+    return sqlite_backup.replacing(backends.sqlite_path(url))

@@ -83,15 +83,15 @@ def write_snapshot(url: str) -> bool:
     Raises:
         Unavailable: the database cannot be used.
     """
-    from roost.store import opening
+    from roost.store import backends
 
-    if opening.is_postgresql(url):
-        with opening.needs_extra():
-            from roost.store import postgresql_past
-        return postgresql_past.write_snapshot(url)
-    from roost.store import sqlite_past
+    if backends.is_postgresql(url):
+        with backends.needs_extra():
+            from roost.store.postgresql import history as postgresql_history
+        return postgresql_history.write_snapshot(url)
+    from roost.store.sqlite import history as sqlite_history
 
-    return sqlite_past.write_snapshot(Path(opening.sqlite_path(url)))
+    return sqlite_history.write_snapshot(Path(backends.sqlite_path(url)))
 
 
 if __name__ == "__main__":

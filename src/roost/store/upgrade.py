@@ -84,11 +84,11 @@ def _sqlite(path: Path) -> Iterator[sqlalchemy.Connection]:
 
 @contextmanager
 def _postgresql(url: str, deadline_s: float | None) -> Iterator[sqlalchemy.Connection]:
-    from roost.store import postgresql_link  # needs an extra, absent where only SQLite is used
+    from roost.store.postgresql import link  # needs an extra, absent where only SQLite is used
 
     def connect() -> Any:
-        deadline = postgresql_link.DEFAULTS.bulk_deadline_s if deadline_s is None else deadline_s
-        connection = postgresql_link.connect(url, deadline_s=deadline)
+        deadline = link.DEFAULTS.bulk_deadline_s if deadline_s is None else deadline_s
+        connection = link.connect(url, deadline_s=deadline)
         connection.autocommit = False
         return connection
 

@@ -9,7 +9,7 @@ from roost.errors import Unavailable
 from roost.machine import SystemClock
 from roost.placement.current import Current
 from roost.placement.serving import Serving
-from roost.store.memory import MemoryStore
+from roost.store.memory_store import MemoryStore
 
 
 def test_who_was_heard_is_noted_again_where_the_database_did_not_take_it(monkeypatch):

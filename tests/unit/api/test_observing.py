@@ -6,7 +6,7 @@ import pytest
 from roost.api.observing import Checkup, Observing
 from roost.placement.current import Current
 from roost.placement.serving import Serving
-from roost.store.memory import MemoryStore
+from roost.store.memory_store import MemoryStore
 
 
 @pytest.fixture

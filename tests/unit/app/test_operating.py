@@ -9,7 +9,7 @@ from roost.machine import SystemClock
 from roost.model.conductor_settings import Conductor
 from roost.model.journal import Item
 from roost.model.settings import Settings
-from roost.store.sqlite import SqliteStore
+from roost.store.sqlite.store import SqliteStore
 from tests.building import ladder
 from tests.conducting import hand, server
 from tests.patience import until

@@ -14,7 +14,7 @@ from roost.model.flavor import Flavor
 from roost.model.fleet import Fleet
 from roost.model.host import Aggregate
 from roost.model.settings import Store as StoreSettings
-from roost.store.opening import open_store
+from roost.store.backends import open_store
 from tests.drivers import spec_of
 from tests.offline import Stopped
 from tests.tracking import HELD, HOST

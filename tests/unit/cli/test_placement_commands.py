@@ -7,7 +7,7 @@ import sqlite3
 
 import pytest
 
-from roost.store.schema import SCHEMA_VERSION
+from roost.store.rules.schema import SCHEMA_VERSION
 
 EMPTY = """\
 +-----------------------------+-------------+-----------+

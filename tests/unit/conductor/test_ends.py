@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from roost.errors import BuildAborted, BuildFailed
 from roost.model.fleet import Departure
 from roost.model.host import HostFacts
-from roost.store.memory import MemoryStore
+from roost.store.memory_store import MemoryStore
 from tests.building import ScriptedBuilder, conductor, failed_builds, held
 from tests.worlds import group, host, joined, roost_on, roost_with, settings_of, uuid_named, wish
 

@@ -3,7 +3,7 @@
 import pytest
 
 from roost.placement.current import Current
-from roost.store.sqlite import SqliteStore
+from roost.store.sqlite.store import SqliteStore
 from tests.conducting import failed, hand, served, server
 from tests.identities import uuid_named
 from tests.products import fleet

@@ -21,7 +21,7 @@ from roost.model.settings import FilterScheduler, Pci, Scheduler, Settings
 from roost.model.settings import Store as StoreSettings
 from roost.placement.plans import Plan
 from roost.store.audit import audit, orphans
-from roost.store.opening import open_store
+from roost.store.backends import open_store
 from tests.conducting import failed, server
 from tests.group_rules import rule_holds
 from tests.migrating import at_rest

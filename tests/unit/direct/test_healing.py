@@ -18,7 +18,7 @@ from roost.model.request import Request
 from roost.model.settings import Settings
 from roost.model.settings import Store as StoreSettings
 from roost.model.work import Put
-from roost.store.opening import open_store
+from roost.store.backends import open_store
 from tests.contract.stores import commit, item
 from tests.reporting import World
 from tests.working import status

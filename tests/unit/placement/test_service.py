@@ -7,7 +7,7 @@ from roost.model.group import ServerGroup
 from roost.model.journal import DropSymbol, Item, PutSymbol
 from roost.model.names import standard_resource_classes, standard_traits
 from roost.model.provider import Inventory, ProviderSpec
-from roost.store.memory import MemoryStore
+from roost.store.memory_store import MemoryStore
 from tests.worlds import aggregate, digest, hosts, roost_with, uuid_named
 
 

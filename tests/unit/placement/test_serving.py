@@ -11,7 +11,7 @@ from roost.model.work import Put
 from roost.placement.current import Current
 from roost.placement.plans import Act, Again, Plan
 from roost.placement.serving import Serving
-from roost.store.memory import MemoryStore
+from roost.store.memory_store import MemoryStore
 from tests.asking import asking
 from tests.unit.placement.groups import leaving, together
 from tests.working import event, operation

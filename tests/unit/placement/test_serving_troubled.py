@@ -13,7 +13,7 @@ from roost.observe import metrics
 from roost.placement.current import Current
 from roost.placement.plans import Again, Plan
 from roost.placement.serving import Serving
-from roost.store.memory import MemoryStore
+from roost.store.memory_store import MemoryStore
 from tests.unit.placement.groups import leaving, together
 from tests.working import event
 

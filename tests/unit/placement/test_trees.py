@@ -30,7 +30,7 @@ from roost.model.names import SHARING_TRAIT, uuid_bytes
 from roost.model.request import CandidateQuery, ResourceGroup
 from roost.placement.current import Current
 from roost.placement.service import Placement
-from roost.store.memory import MemoryStore
+from roost.store.memory_store import MemoryStore
 from tests.worlds import chosen, digest, hosts, roost_with, uuid_named, wish
 
 VCPU, MEMORY = 1, 2

@@ -12,7 +12,7 @@ from roost.model.group import ServerGroup
 from roost.model.host import HostFacts
 from roost.model.settings import Scheduler
 from roost.simulator.chance import SeededRandom
-from roost.store.memory import MemoryStore
+from roost.store.memory_store import MemoryStore
 from tests.identities import uuid_named
 from tests.products import request
 from tests.worlds import FixedClock, host, hosts, joined, roost_on, settings_of

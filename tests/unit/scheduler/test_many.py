@@ -12,7 +12,7 @@ from roost.model.host import HostFacts
 from roost.placement.current import Current
 from roost.scheduler import plugins
 from roost.scheduler.select import Scheduler
-from roost.store.memory import MemoryStore
+from roost.store.memory_store import MemoryStore
 from tests.worlds import (
     FixedClock,
     SeededRandom,

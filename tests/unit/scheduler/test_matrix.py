@@ -3,7 +3,7 @@ import msgspec
 from roost.model.explain import Shortfall
 from roost.model.flavor import Flavor
 from roost.model.request import Request
-from roost.store.memory import MemoryStore
+from roost.store.memory_store import MemoryStore
 from tests.worlds import aggregate, host, joined, roost_on
 
 

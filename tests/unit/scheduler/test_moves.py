@@ -7,7 +7,7 @@ from roost.model.fleet import Departure
 from roost.model.names import uuid_bytes
 from roost.model.request import Move
 from roost.placement.current import Current
-from roost.store.sqlite import SqliteStore
+from roost.store.sqlite.store import SqliteStore
 from tests.racing import RacyStore
 from tests.worlds import chosen, digest, group, host, hosts, roost_on, roost_with, uuid_named, wish
 

@@ -5,7 +5,7 @@ import pytest
 from roost.errors import Conflict, StoreBroken
 from roost.model.fleet import Departure
 from roost.placement.current import Current
-from roost.store.memory import MemoryStore
+from roost.store.memory_store import MemoryStore
 from tests.racing import BreakableStore, RacyStore
 from tests.worlds import chosen, digest, group, host, hosts, roost_on, roost_with, uuid_named, wish
 

@@ -12,7 +12,7 @@ from roost.model.names import uuid_bytes
 from roost.model.request import Move
 from roost.model.work import Put
 from roost.placement.current import Current
-from roost.store.memory import MemoryStore
+from roost.store.memory_store import MemoryStore
 from tests.racing import RacyStore
 from tests.working import operation
 from tests.worlds import FixedClock, chosen, digest, hosts, roost_on, roost_with, uuid_named, wish

@@ -12,7 +12,7 @@ from roost.model.image import Image
 from roost.model.request import Request
 from roost.scheduler.rules import NoOptions
 from roost.settings import read_settings
-from roost.store.memory import MemoryStore
+from roost.store.memory_store import MemoryStore
 from tests.worlds import aggregate, chosen, digest, host, hosts, joined, roost_on, roost_with, wish
 
 DEVICES = HostFacts(pci_pools=(PciPool(vendor_id="8086", product_id="154c", count=1),))

@@ -1,7 +1,7 @@
 import msgspec
 
 from roost.model.journal import PutMembership, Release
-from roost.store.codec import decode_writes, encode_writes
+from roost.store.rules.codec import decode_writes, encode_writes
 
 
 def test_changes_that_an_older_version_wrote_are_understood():

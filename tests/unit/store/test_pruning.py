@@ -5,7 +5,7 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roost.store.pruning import Row, Snapshot, choose_doomed
+from roost.store.rules.prune import Row, Snapshot, choose_doomed
 
 SIZE = 10
 

@@ -7,9 +7,9 @@ from functools import cache
 from pathlib import Path
 
 from roost.store.audit import Finding, audit
-from roost.store.codec import CODECS
-from roost.store.shelves import Shelves
-from roost.store.sqlite import SqliteStore
+from roost.store.rules.codec import CODECS
+from roost.store.rules.row_cache import Shelves
+from roost.store.sqlite.store import SqliteStore
 
 
 def findings_of(shelves: Shelves) -> list[Finding]:

@@ -15,7 +15,7 @@ from roost.model.operation import Cleaning, Delete
 from roost.model.orders import Answer
 from roost.model.work import AgentRow, EventRow, MigrationRow, OperationRow, OrderRow, StatusRow
 from roost.simulator.cluster.happenings import Broken
-from roost.store.shelves import Shelves
+from roost.store.rules.row_cache import Shelves
 
 if TYPE_CHECKING:
     from roost.simulator.cluster.machines import Machine

@@ -21,7 +21,7 @@ from roost.scheduler import plugins
 from roost.scheduler.pci.requests import PciAliases
 from roost.scheduler.rules import Rules
 from roost.simulator.chance import SeededRandom
-from roost.store.memory import MemoryStore
+from roost.store.memory_store import MemoryStore
 
 if TYPE_CHECKING:
     from roost.simulator.cluster.world import World

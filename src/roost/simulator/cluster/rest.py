@@ -11,7 +11,7 @@ from roost.simulator.cluster import excuses
 from roost.simulator.cluster.auditing import findings_of
 from roost.simulator.cluster.happenings import Broken
 from roost.simulator.cluster.invariants import OPEN, saved_as, uuid_of_provider
-from roost.store.shelves import Shelves
+from roost.store.rules.row_cache import Shelves
 
 if TYPE_CHECKING:
     from roost.simulator.cluster.machines import Machine

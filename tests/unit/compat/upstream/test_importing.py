@@ -16,7 +16,7 @@ from roost.errors import BadRequest, Conflict, Unavailable
 from roost.model.journal import PutTraits
 from roost.placement.current import Current
 from roost.placement.service import Placement
-from roost.store.memory import MemoryStore
+from roost.store.memory_store import MemoryStore
 from tests import mariadb, upstream
 
 MIB = Offer(1024, 0, 1, 1024, 1, 1.5)

@@ -6,7 +6,7 @@ import pytest
 
 from roost.errors import Conflict
 from roost.model.image import Image
-from roost.store.memory import MemoryStore
+from roost.store.memory_store import MemoryStore
 from tests.building import ladder
 from tests.conducting import TERMS, action, failed, hand, served, server, standing
 from tests.identities import uuid_named

@@ -8,12 +8,12 @@ import psycopg
 
 from roost.model.journal import Write
 from roost.ports import Loaded, Past
-from roost.store.codec import decode_writes, parts_of
-from roost.store.postgresql_connection import Connection
-from roost.store.postgresql_link import DEFAULTS, HISTORY, History, connect, explained
-from roost.store.pruning import Snapshot
-from roost.store.schema import ALLOCATION, Table, select
-from roost.store.stream import writes_of
+from roost.store.dump import writes_of
+from roost.store.postgresql.connection import Connection
+from roost.store.postgresql.link import DEFAULTS, HISTORY, History, connect, explained
+from roost.store.rules.codec import decode_writes, parts_of
+from roost.store.rules.prune import Snapshot
+from roost.store.rules.schema import ALLOCATION, Table, select
 
 _DROPPED_PER_CALL = 8
 # Who holds it writes a snapshot.

@@ -7,10 +7,10 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
-from roost.store.codec import encode_writes
-from roost.store.schema import ANYTHING, SEQUENCE_TABLES, Table
-from roost.store.sqlite_file import FileLock, create, explained, make_folder, open_reader, open_writer, size_of
-from roost.store.sqlite_rows import insert
+from roost.store.rules.codec import encode_writes
+from roost.store.rules.schema import ANYTHING, SEQUENCE_TABLES, Table
+from roost.store.sqlite.file import FileLock, create, explained, make_folder, open_reader, open_writer, size_of
+from roost.store.sqlite.rows import insert
 
 _FETCHED_AT_ONCE = 2000
 

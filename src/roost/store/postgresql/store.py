@@ -15,20 +15,21 @@ from roost.model.journal import Change, EvidenceRow, Item, Refusal, Write
 from roost.model.settings import Store as Settings
 from roost.observe import log
 from roost.ports import Clock, Committed, IdKind, Loaded, Past
-from roost.store import postgresql_link, postgresql_past, postgresql_work
-from roost.store.batch import Batch, gather
-from roost.store.codec import decode_writes, encode_writes
-from roost.store.decisions import where
-from roost.store.postgresql_arrays import Array
-from roost.store.postgresql_connection import Connection
-from roost.store.postgresql_link import Lost
-from roost.store.postgresql_rows import batch_statement, lock_and_read, write_changed
-from roost.store.pruning import Doomed, Row, choose_doomed
-from roost.store.schema import BLOCK_SIZES, DECISION, select
+from roost.store.postgresql import history as postgresql_history
+from roost.store.postgresql import link, work
+from roost.store.postgresql.arrays import Array
+from roost.store.postgresql.connection import Connection
+from roost.store.postgresql.link import Lost
+from roost.store.postgresql.rows import batch_statement, lock_and_read, write_changed
+from roost.store.rules.batch import Batch, gather
+from roost.store.rules.codec import decode_writes, encode_writes
+from roost.store.rules.commit_rules import judge
+from roost.store.rules.decision_filter import where
+from roost.store.rules.footprint import committable, touched_by
+from roost.store.rules.prune import Doomed, Row, choose_doomed
+from roost.store.rules.schema import BLOCK_SIZES, DECISION, select
 from roost.store.snapshots import Writer, is_due
-from roost.store.touched import committable, touched_by
-from roost.store.verdict import judge
-from roost.store.work_reading import WorkReading
+from roost.store.work_queries import WorkReading
 
 _PRUNED_PER_CALL = 5000
 # A live peer asks before each answer; one that has not asked for this long has to load anew.
@@ -86,7 +87,7 @@ class PostgresStore:
 
     is_shared = True
 
-    def __init__(self, url: str, *, may_create: bool = True, settings: Settings = postgresql_link.DEFAULTS) -> None:
+    def __init__(self, url: str, *, may_create: bool = True, settings: Settings = link.DEFAULTS) -> None:
         """Open a database; an empty one gets its tables.
 
         Args:
@@ -100,9 +101,9 @@ class PostgresStore:
             StoreOutdated: the schema is older or newer than ours.
         """
         self._url = url
-        postgresql_link.prepare(url, may_create=may_create)
+        link.prepare(url, may_create=may_create)
         self._settings = settings
-        self._link = postgresql_link.Link(url, settings=settings)
+        self._link = link.Link(url, settings=settings)
         if may_create and (count := self._link.count_unused_standbys()):
             log.event(
                 "commits_not_synchronous", standbys=count,
@@ -119,8 +120,8 @@ class PostgresStore:
 
     def load(self) -> Loaded:
         """See ``Store.load``. Reads on a connection of its own, so commits may go on meanwhile."""
-        load = partial(postgresql_past.load, self._url, deadline_s=self._settings.bulk_deadline_s)
-        history, snapshot, loaded = postgresql_link.insist(load, wait_s=self._settings.wait_s)
+        load = partial(postgresql_history.load, self._url, deadline_s=self._settings.bulk_deadline_s)
+        history, snapshot, loaded = link.insist(load, wait_s=self._settings.wait_s)
         if self._link.history not in (None, history):
             self._blocks.clear()  # What the table of sequences had given out may be given out again.
         self._link.read_again(history)
@@ -139,7 +140,7 @@ class PostgresStore:
         """See ``Store.past``. What was seen is told by the snapshot and the tokens; the position bounds it."""
         if not seen:
             return None
-        return postgresql_past.past(self._url, position, seen, deadline_s=self._settings.bulk_deadline_s)
+        return postgresql_history.past(self._url, position, seen, deadline_s=self._settings.bulk_deadline_s)
 
     @contextmanager
     def ordered(self) -> Iterator[None]:
@@ -178,7 +179,7 @@ class PostgresStore:
                 return committed or self._commit(items)
             except Lost as error:
                 if is_lost and error.is_read_only:  # A new connection is to a primary: it is meant to be read-only.
-                    raise StoreBroken(postgresql_link.READ_ONLY_TEXT) from error
+                    raise StoreBroken(link.READ_ONLY_TEXT) from error
                 is_lost, late_count = True, late_count + error.is_late
                 if late_count == _LATE_MAX:
                     raise StoreGone(f"{error.__cause__}: the outcome of a commit is unknown") from error
@@ -294,7 +295,7 @@ class PostgresStore:
 
     def work_reader(self, clock: Clock) -> WorkReading:
         """See ``Store.work_reader``. A connection of its own; the time is the server's."""
-        return WorkReading(postgresql_work.WorkRows(self._url, settings=self._settings))
+        return WorkReading(work.WorkRows(self._url, settings=self._settings))
 
     def prune(self, *, older_than_s: float, max_bytes: int) -> int:
         """See ``Store.prune``. Changes of the last minutes stay, whatever the bounds: a peer may not have read them."""
@@ -304,7 +305,7 @@ class PostgresStore:
         kept, counted_at_s = self._kept
         try:
             with self._link.watched(deadline_s=deadline_s) as connection, connection.transaction():
-                postgresql_past.drop_incomplete(connection)
+                postgresql_history.drop_incomplete(connection)
                 doomed = self._doomed(connection, kept, older_than_s=older_than_s, max_bytes=max_bytes)
                 if any(doomed[:3]):
                     # Nobody completes a snapshot between the look at them and the deletion of what they make useless.
@@ -326,7 +327,7 @@ class PostgresStore:
         values = (_PRUNED_PER_CALL, float(_FEED_KEPT_S), _PRUNED_PER_CALL)
         oldest = connection.execute(_OLDEST, values, prepare=True, binary=True).fetchall()
         return choose_doomed(
-            [Row(*row) for row in oldest], postgresql_past.snapshots(connection), kept,
+            [Row(*row) for row in oldest], postgresql_history.snapshots(connection), kept,
             older_than_s=older_than_s, max_bytes=max_bytes, limit=_PRUNED_PER_CALL,
         )  # fmt: skip
 
@@ -335,7 +336,7 @@ class PostgresStore:
         try:
             deadline_s = self._settings.bulk_deadline_s
             with self._link.watched(deadline_s=deadline_s) as connection, connection.transaction():
-                return postgresql_work.forget(connection, older_than_s, most=_PRUNED_PER_CALL)
+                return work.forget(connection, older_than_s, most=_PRUNED_PER_CALL)
         except (Lost, errors.DeadlockDetected):
             return 0  # The next call does it.
 

@@ -4,9 +4,11 @@ import sqlite3
 from collections.abc import Iterable
 
 from roost.model.journal import CLASS_BITS
-from roost.store.batch import Batch
-from roost.store.codec import CODECS, fill, rewrites
-from roost.store.schema import (
+from roost.store.rules.batch import Batch
+from roost.store.rules.codec import CODECS, fill, rewrites
+from roost.store.rules.footprint import Touched, Values
+from roost.store.rules.row_cache import Shelves
+from roost.store.rules.schema import (
     ALLOCATION,
     CONSUMER,
     DECISION,
@@ -19,8 +21,6 @@ from roost.store.schema import (
     Table,
     select,
 )
-from roost.store.shelves import Shelves
-from roost.store.touched import Touched, Values
 
 # The peak is checked rather than the sum: a batch that gives back what it took must have had room for it.
 _TAKE = """

@@ -9,17 +9,17 @@ from roost.errors import StoreBroken
 from roost.model.evidence import DecisionQuery
 from roost.model.journal import Change, EvidenceRow, Item, Refusal, Write
 from roost.ports import Clock, Committed, IdKind, Loaded, Past
-from roost.store import sqlite_file, sqlite_past, sqlite_work
-from roost.store.batch import Batch, gather
-from roost.store.codec import encode_writes
-from roost.store.decisions import where
-from roost.store.pruning import Doomed, Kept, Row, choose_doomed
-from roost.store.schema import BLOCK_SIZES, DECISION, SEQUENCE_TABLES, select
+from roost.store.rules.batch import Batch, gather
+from roost.store.rules.codec import encode_writes
+from roost.store.rules.commit_rules import judge
+from roost.store.rules.decision_filter import where
+from roost.store.rules.footprint import committable, touched_by
+from roost.store.rules.prune import Doomed, Kept, Row, choose_doomed
+from roost.store.rules.schema import BLOCK_SIZES, DECISION, SEQUENCE_TABLES, select
 from roost.store.snapshots import Writer, is_due
-from roost.store.sqlite_rows import read_touched, write_batch, write_changed
-from roost.store.touched import committable, touched_by
-from roost.store.verdict import judge
-from roost.store.work_reading import WorkReading
+from roost.store.sqlite import file, history, work
+from roost.store.sqlite.rows import read_touched, write_batch, write_changed
+from roost.store.work_queries import WorkReading
 
 # Rows of each table that one call of ``prune`` deletes, or counts, at most: a few milliseconds.
 _PRUNED_PER_CALL = 2500
@@ -72,19 +72,19 @@ class SqliteStore:
         self.path = Path(path)
         self._now_s = now_s
         self._snapshots = Writer(str(self.path.absolute()))
-        self._lock: sqlite_file.FileLock | None = None
+        self._lock: file.FileLock | None = None
         if is_read_only:
-            self._connection = sqlite_file.open_reader(self.path)
+            self._connection = file.open_reader(self.path)
             self._start()
             return
-        is_absent = not sqlite_file.size_of(self.path)
+        is_absent = not file.size_of(self.path)
         if is_absent:
-            sqlite_file.make_folder(self.path)
-        self._lock = sqlite_file.FileLock(self.path)
+            file.make_folder(self.path)
+        self._lock = file.FileLock(self.path)
         try:
             if is_absent:
-                sqlite_file.create(self.path)
-            self._connection = sqlite_file.open_writer(self.path, synchronous=synchronous)
+                file.create(self.path)
+            self._connection = file.open_writer(self.path, synchronous=synchronous)
             self._start()
         except BaseException:
             self._lock.release()
@@ -103,7 +103,7 @@ class SqliteStore:
     def _start(self) -> None:
         """Read the counters; what cannot be read is closed again."""
         self._place = self.path.absolute()
-        self._identity = sqlite_file.identity_of(self._place)
+        self._identity = file.identity_of(self._place)
         try:
             self._read_counters()
         except BaseException:
@@ -111,7 +111,7 @@ class SqliteStore:
             raise
 
     def _read_counters(self) -> None:
-        with sqlite_file.explained(self.path):
+        with file.explained(self.path):
             row = self._connection.execute("SELECT max(position) FROM feed").fetchone()
             # Pruning keeps the newest change, so positions never come twice.
             self._position: int = row[0] or 0
@@ -132,11 +132,11 @@ class SqliteStore:
         """See ``Store.load``. Reads on a connection of its own, so commits may go on meanwhile."""
         if self._lock is not None:
             self._check_place()
-        return sqlite_past.load(self._place)
+        return history.load(self._place)
 
     def past(self, position: int, seen: str) -> Past | None:
         """See ``Store.past``. One process writes, so the position says it all."""
-        return sqlite_past.past(self._place, position)
+        return history.past(self._place, position)
 
     def ordered(self) -> AbstractContextManager[None]:
         """See ``Store.ordered``. Nobody else writes."""
@@ -155,7 +155,7 @@ class SqliteStore:
         assert committable(items), "a generation is never committed"
         self._check_place()
         batch = gather(items)
-        with sqlite_file.explained(self.path), self._transaction():
+        with file.explained(self.path), self._transaction():
             committed = None if batch is None else self._commit_batch(items, batch)
             if committed is None:
                 committed = self._commit_judged(items)
@@ -166,7 +166,7 @@ class SqliteStore:
 
     def _check_place(self) -> None:
         """Refuse to write what nobody would ever find again, and to read another file with the log of this one."""
-        if sqlite_file.identity_of(self._place) != self._identity:
+        if file.identity_of(self._place) != self._identity:
             what = "was deleted or replaced while it is served: nothing is read or written"
             raise StoreBroken(f"{self.path} {what}; restart")
         if self._lock is not None and not self._lock.is_in_place():
@@ -242,7 +242,7 @@ class SqliteStore:
 
     def evidence(self, *, uuid: bytes | None = None, newest: int = 20) -> list[EvidenceRow]:
         """See ``Store.evidence``."""
-        with sqlite_file.explained(self.path):
+        with file.explained(self.path):
             if uuid is None:
                 rows = self._connection.execute(select(DECISION, "ORDER BY id DESC LIMIT ?"), (newest,))
             else:
@@ -251,43 +251,43 @@ class SqliteStore:
 
     def refusals(self, *, since_s: float, newest: int) -> list[EvidenceRow]:
         """See ``Store.refusals``."""
-        with sqlite_file.explained(self.path):
+        with file.explained(self.path):
             where = "WHERE outcome = 'refused' AND decided_at_s >= ? ORDER BY id DESC LIMIT ?"
             return [EvidenceRow(*row) for row in self._connection.execute(select(DECISION, where), (since_s, newest))]
 
     def decisions(self, query: DecisionQuery) -> list[EvidenceRow]:
         """See ``Store.decisions``."""
         end, values = where(query, mark="?", position="instr")
-        with sqlite_file.explained(self.path):
+        with file.explained(self.path):
             return [EvidenceRow(*row) for row in self._connection.execute(select(DECISION, end), values)]
 
     def document(self, number: int) -> bytes | None:
         """See ``Store.document``."""
-        with sqlite_file.explained(self.path):
+        with file.explained(self.path):
             row = self._connection.execute("SELECT body FROM document WHERE id = ?", (number,)).fetchone()
         return None if row is None else bytes(row[0])
 
     def beat(self, hosts: Iterable[str], now_s: float) -> None:
         """See ``Store.beat``."""
-        with sqlite_file.explained(self.path), self._transaction():
+        with file.explained(self.path), self._transaction():
             self._connection.execute("BEGIN IMMEDIATE")
             self._connection.executemany(_BEAT, [(now_s, host, now_s) for host in hosts])
             self._connection.execute("COMMIT")
 
     def work_reader(self, clock: Clock) -> WorkReading:
         """See ``Store.work_reader``. A reader of the file, which no commit has to wait for."""
-        return WorkReading(sqlite_work.WorkRows(self._place, clock))
+        return WorkReading(work.WorkRows(self._place, clock))
 
     def prune(self, *, older_than_s: float, max_bytes: int) -> int:
         """See ``Store.prune``."""
-        with sqlite_file.explained(self.path), self._transaction():
+        with file.explained(self.path), self._transaction():
             for table, statement in _COUNT.items():
                 before = self._kept.uncounted(table)
                 if before:
                     rows, size, lowest = self._connection.execute(statement, (before, _PRUNED_PER_CALL)).fetchone()
                     self._kept.count(table, rows, size, lowest=lowest)
             if not self._snapshots.is_writing():
-                sqlite_past.drop_incomplete(self._connection)
+                history.drop_incomplete(self._connection)
             if not any(self._doomed(1, older_than_s=older_than_s, max_bytes=max_bytes)[1][:3]):
                 return 0
             # Nobody completes a snapshot between the look at them and the deletion of what they make useless.
@@ -306,7 +306,7 @@ class SqliteStore:
     def _doomed(self, limit: int, *, older_than_s: float, max_bytes: int) -> tuple[list[Row], Doomed]:
         """Return the oldest decisions and changes, so many of each, and what of them and of snapshots is to go."""
         oldest = [Row(*row) for row in self._connection.execute(_OLDEST, (limit, limit))]
-        snapshots = sqlite_past.snapshots(self._connection)
+        snapshots = history.snapshots(self._connection)
         lowest: dict[str, int] = {}
         for row in oldest:
             lowest.setdefault(row.table, row.number)
@@ -316,12 +316,12 @@ class SqliteStore:
 
     def prune_work(self, *, older_than_s: float) -> int:
         """See ``Store.prune_work``."""
-        with sqlite_file.explained(self.path), self._transaction():
-            return sqlite_work.forget(self._connection, older_than_s, most=_PRUNED_PER_CALL)
+        with file.explained(self.path), self._transaction():
+            return work.forget(self._connection, older_than_s, most=_PRUNED_PER_CALL)
 
     def start_snapshot(self, *, every_bytes: int) -> bool:
         """See ``Store.start_snapshot``."""
-        with sqlite_file.explained(self.path):
+        with file.explained(self.path):
             newest = self._connection.execute(_NEWEST_SNAPSHOT).fetchone()
             before, made_at_s = newest or (0, None)
             changes = self._position - before

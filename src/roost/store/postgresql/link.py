@@ -14,9 +14,9 @@ from psycopg.pq import TransactionStatus
 from roost.errors import StoreBroken, StoreGone, StoreReplaced, Unavailable, first_line
 from roost.model.settings import Store as Settings
 from roost.observe import log, metrics
-from roost.store.postgresql_arrays import adapt
-from roost.store.postgresql_connection import READ_ONLY, Connection, DeadlinePassed, is_last, state_of
-from roost.store.schema import SCHEMA_VERSION, check_version
+from roost.store.postgresql.arrays import adapt
+from roost.store.postgresql.connection import READ_ONLY, Connection, DeadlinePassed, is_last, state_of
+from roost.store.rules.schema import SCHEMA_VERSION, check_version
 
 Result = TypeVar("Result")
 DEFAULTS = Settings()

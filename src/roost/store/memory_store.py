@@ -12,14 +12,14 @@ from roost.model.evidence import DecisionQuery
 from roost.model.journal import Change, EvidenceRow, Item, Refusal, Write
 from roost.model.work import AgentRow
 from roost.ports import Clock, Committed, IdKind, Loaded, Past
-from roost.store.codec import CODECS, decode_writes, encode_writes
-from roost.store.decisions import is_wanted
-from roost.store.schema import Table
-from roost.store.shelves import Shelves
-from roost.store.stream import writes_of
-from roost.store.touched import committable
-from roost.store.verdict import judge
-from roost.store.work_reading import Question, WorkReading, forgotten, wanted
+from roost.store.dump import writes_of
+from roost.store.rules.codec import CODECS, decode_writes, encode_writes
+from roost.store.rules.commit_rules import judge
+from roost.store.rules.decision_filter import is_wanted
+from roost.store.rules.footprint import committable
+from roost.store.rules.row_cache import Shelves
+from roost.store.rules.schema import Table
+from roost.store.work_queries import Question, WorkReading, forgotten, wanted
 
 _PRUNED_PER_CALL = 2500
 

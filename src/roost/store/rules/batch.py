@@ -11,7 +11,7 @@ from math import gcd
 import msgspec
 
 from roost.model.journal import CLASS_BITS, Claim, Item, Place, PutDocument, Release, Write
-from roost.store.touched import Values
+from roost.store.rules.footprint import Values
 
 # Bounds that pass every guard: of a row that is only freed, and of a generation.
 NO_PEAK = -(2**62)

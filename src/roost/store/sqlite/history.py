@@ -10,11 +10,11 @@ from typing import Any, cast
 from roost.errors import understood
 from roost.model.journal import Write
 from roost.ports import Loaded, Past
-from roost.store.codec import decode_writes, parts_of
-from roost.store.pruning import Snapshot
-from roost.store.schema import ALLOCATION, Table, select
-from roost.store.sqlite_file import explained, open_reader, open_writer
-from roost.store.stream import writes_of
+from roost.store.dump import writes_of
+from roost.store.rules.codec import decode_writes, parts_of
+from roost.store.rules.prune import Snapshot
+from roost.store.rules.schema import ALLOCATION, Table, select
+from roost.store.sqlite.file import explained, open_reader, open_writer
 
 # The server waits for a part, not for a snapshot; and a part waits for the server's commits.
 _BUSY_MS = 60_000

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from roost.errors import StoreBroken, StoreBusy, Unavailable
-from roost.store.schema import SCHEMA_VERSION, check_version
+from roost.store.rules.schema import SCHEMA_VERSION, check_version
 
 # Checkpoints own the slowest commits: rare ones give the better median and, up to 10,000 claims a second,
 # the better 90th percentile. 8,000 pages are 16 MB of log.

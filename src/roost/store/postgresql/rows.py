@@ -9,10 +9,12 @@ from typing import Any, NamedTuple
 import psycopg
 
 from roost.model.journal import CLASS_BITS
-from roost.store.batch import Batch
-from roost.store.codec import CODECS, encode_writes, fill, rewrites
-from roost.store.postgresql_arrays import Array, columns_of, unnest
-from roost.store.schema import (
+from roost.store.postgresql.arrays import Array, columns_of, unnest
+from roost.store.rules.batch import Batch
+from roost.store.rules.codec import CODECS, encode_writes, fill, rewrites
+from roost.store.rules.footprint import Touched, Value, Values
+from roost.store.rules.row_cache import Shelves
+from roost.store.rules.schema import (
     ALLOCATION,
     CONSUMER,
     DECISION,
@@ -26,8 +28,6 @@ from roost.store.schema import (
     Table,
     select,
 )
-from roost.store.shelves import Shelves
-from roost.store.touched import Touched, Value, Values
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 

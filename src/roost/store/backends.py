@@ -7,11 +7,11 @@ from pathlib import Path
 from roost.errors import BadSettings
 from roost.model import settings as model_settings
 from roost.ports import Store
-from roost.store import sqlite_file
-from roost.store.reading import ReadingStore
-from roost.store.sqlite import SqliteStore
-from roost.store.sqlite_file import FileLock, create, make_folder, size_of, upgrade_file
-from roost.store.sqlite_follower import SqliteFollower
+from roost.store.reader import ReadingStore
+from roost.store.sqlite import file
+from roost.store.sqlite.file import FileLock, create, make_folder, size_of, upgrade_file
+from roost.store.sqlite.follower import SqliteFollower
+from roost.store.sqlite.store import SqliteStore
 
 _DEFAULTS = model_settings.Store()
 _POSTGRESQL = ("postgresql://", "postgres://")
@@ -33,7 +33,7 @@ def open_store(url_or_path: str | Path, *, settings: model_settings.Store) -> St
     url = str(url_or_path)
     if is_postgresql(url):
         with needs_extra():
-            from roost.store.postgresql import PostgresStore
+            from roost.store.postgresql.store import PostgresStore
         return PostgresStore(url, settings=settings)
     return SqliteStore(sqlite_path(url), synchronous=settings.synchronous)
 
@@ -53,7 +53,7 @@ def open_reader(url_or_path: str | Path, *, settings: model_settings.Store = _DE
     url = str(url_or_path)
     if is_postgresql(url):
         with needs_extra():
-            from roost.store.postgresql import PostgresStore
+            from roost.store.postgresql.store import PostgresStore
         return ReadingStore(PostgresStore(url, may_create=False, settings=settings))
     return ReadingStore(SqliteStore.open_reader(sqlite_path(url)))
 
@@ -63,7 +63,7 @@ def open_follower(url_or_path: str | Path, *, settings: model_settings.Store = _
     url = str(url_or_path)
     if is_postgresql(url):
         with needs_extra():
-            from roost.store.postgresql import PostgresStore
+            from roost.store.postgresql.store import PostgresStore
         return ReadingStore(PostgresStore(url, may_create=False, settings=settings))
     return ReadingStore(SqliteFollower(sqlite_path(url)))
 
@@ -73,7 +73,7 @@ def upgrade(url_or_path: str | Path, *, settings: model_settings.Store = _DEFAUL
     url = str(url_or_path)
     if is_postgresql(url):
         with needs_extra():
-            from roost.store import postgresql_link
+            from roost.store.postgresql import link as postgresql_link
         postgresql_link.upgrade(url, settings=settings)
     else:
         upgrade_file(sqlite_path(url))
@@ -110,14 +110,14 @@ def stamp(url_or_path: str | Path, version: str) -> None:
     url = str(url_or_path)
     if is_postgresql(url):
         with needs_extra():
-            from roost.store import postgresql_link
+            from roost.store.postgresql import link as postgresql_link
         with postgresql_link.explained():
             migrating.stamp_postgresql(url, version)
         return
     path = sqlite_path(url)
     lock = FileLock(path)
     try:
-        with sqlite_file.explained(path):
+        with file.explained(path):
             migrating.stamp_sqlite(path, version)
     finally:
         lock.release()
@@ -139,9 +139,9 @@ def version_of(url_or_path: str | Path) -> str | None:
     url = str(url_or_path)
     if is_postgresql(url):
         with needs_extra():
-            from roost.store import postgresql_link
+            from roost.store.postgresql import link as postgresql_link
         return postgresql_link.version_of(url)
-    return sqlite_file.version_of(sqlite_path(url))
+    return file.version_of(sqlite_path(url))
 
 
 @contextmanager

@@ -10,10 +10,10 @@ import psycopg
 from psycopg import errors
 
 from roost.errors import StoreBusy, Unavailable
-from roost.store.codec import encode_writes
-from roost.store.postgresql_connection import Connection
-from roost.store.postgresql_link import DEFAULTS, connect, explained, prepare
-from roost.store.schema import ANYTHING, SEQUENCE_TABLES, ColumnType, Table
+from roost.store.postgresql.connection import Connection
+from roost.store.postgresql.link import DEFAULTS, connect, explained, prepare
+from roost.store.rules.codec import encode_writes
+from roost.store.rules.schema import ANYTHING, SEQUENCE_TABLES, ColumnType, Table
 
 # In the spelling of COPY; what arrives are integers, floats, text and bytes, uuids as their 16 bytes.
 _TYPES: dict[ColumnType, str] = {"bigint": "int8", "float8": "float8", "text": "text", "bytea": "bytea", "uuid": "uuid"}

@@ -7,9 +7,9 @@ from typing import Any, Literal, NamedTuple, Protocol
 
 from roost.errors import understood
 from roost.model.work import AgentRow, EventRow, LeaseRow, MigrationRow, OperationRow, OrderRow, StatusRow, WorkRow
-from roost.store.codec import R, work_of
-from roost.store.schema import EVENT, INSTANCE_STATUS, MIGRATION, OPERATION, ORDERS, WORK, Table, select
-from roost.store.touched import Values
+from roost.store.rules.codec import R, work_of
+from roost.store.rules.footprint import Values
+from roost.store.rules.schema import EVENT, INSTANCE_STATUS, MIGRATION, OPERATION, ORDERS, WORK, Table, select
 
 
 class Has(NamedTuple):

@@ -14,11 +14,11 @@ from roost.errors import Unavailable
 from roost.model.evidence import DecisionQuery
 from roost.model.journal import Change, EvidenceRow, Item
 from roost.ports import Clock, Committed, IdKind, Loaded, Past
-from roost.store import sqlite_past, sqlite_work
-from roost.store.codec import decode_writes
-from roost.store.sqlite import SqliteStore
-from roost.store.sqlite_file import explained, identity_of, open_reader
-from roost.store.work_reading import WorkReading
+from roost.store.rules.codec import decode_writes
+from roost.store.sqlite import history, work
+from roost.store.sqlite.file import explained, identity_of, open_reader
+from roost.store.sqlite.store import SqliteStore
+from roost.store.work_queries import WorkReading
 
 _NEWEST = "SELECT coalesce(max(position), 0) FROM feed"
 _CHANGES = "SELECT position, body FROM feed WHERE position > ? ORDER BY position"
@@ -55,7 +55,7 @@ class SqliteFollower:
     def load(self) -> Loaded:
         """See ``Store.load``."""
         self._identity = identity_of(self._path)
-        loaded = sqlite_past.load(self._path)
+        loaded = history.load(self._path)
         self._position = loaded.position
         return loaded
 
@@ -75,7 +75,7 @@ class SqliteFollower:
 
     def past(self, position: int, seen: str) -> Past | None:
         """See ``Store.past``."""
-        return sqlite_past.past(self._path, position)
+        return history.past(self._path, position)
 
     def ordered(self) -> AbstractContextManager[None]:
         """See ``Store.ordered``. Nothing is created here."""
@@ -103,7 +103,7 @@ class SqliteFollower:
 
     def work_reader(self, clock: Clock) -> WorkReading:
         """See ``Store.work_reader``."""
-        return WorkReading(sqlite_work.WorkRows(self._path, clock))
+        return WorkReading(work.WorkRows(self._path, clock))
 
     def reserve(self, kind: IdKind, count: int) -> int:
         """See ``Store.reserve``.

@@ -25,8 +25,8 @@ from roost.model.journal import (
     Write,
 )
 from roost.model.work import Put
-from roost.store.schema import WORK
-from roost.store.verdict import slot_of
+from roost.store.rules.commit_rules import slot_of
+from roost.store.rules.schema import WORK
 
 Value = int | float | str | bytes | None
 Values = tuple[Value, ...]

@@ -14,8 +14,8 @@ from psycopg.abc import Buffer, PyFormat
 from psycopg.adapt import Dumper, Loader
 from psycopg.pq import Format
 
-from roost.store.schema import ColumnType
-from roost.store.touched import Values
+from roost.store.rules.footprint import Values
+from roost.store.rules.schema import ColumnType
 
 _NULL = struct.pack(">i", -1)
 

@@ -29,8 +29,9 @@ from roost.model.journal import (
     Write,
 )
 from roost.model.operation import IO_TASKS
-from roost.store.codec import aggregate_of, host_of
-from roost.store.schema import (
+from roost.store.rules.codec import aggregate_of, host_of
+from roost.store.rules.commit_rules import DROPPED
+from roost.store.rules.schema import (
     AGGREGATE,
     ALLOCATION,
     CONSUMER,
@@ -47,7 +48,6 @@ from roost.store.schema import (
     TASK,
     Table,
 )
-from roost.store.verdict import DROPPED
 
 _CONSUMERS_PER_CLAIM = 500
 _FIRST = itemgetter(0)

@@ -18,7 +18,7 @@ from roost.model.journal import (
     PutProvider,
     PutSymbol,
 )
-from roost.store.schema import WORK
+from roost.store.rules.schema import WORK
 
 K = TypeVar("K", bound=Hashable)
 R = TypeVar("R")

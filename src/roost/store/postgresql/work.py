@@ -5,11 +5,11 @@ from functools import partial
 from typing import Any
 
 from roost.model.settings import Store as Settings
-from roost.store.postgresql_arrays import Array
-from roost.store.postgresql_connection import Connection
-from roost.store.postgresql_link import Link
-from roost.store.schema import ColumnType, Table
-from roost.store.work_reading import Has, Question, forgotten, statement, tallying
+from roost.store.postgresql.arrays import Array
+from roost.store.postgresql.connection import Connection
+from roost.store.postgresql.link import Link
+from roost.store.rules.schema import ColumnType, Table
+from roost.store.work_queries import Has, Question, forgotten, statement, tallying
 
 _NOW = "SELECT extract(epoch FROM clock_timestamp())::float8"
 

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from roost.ports import Clock
-from roost.store.schema import Table
-from roost.store.sqlite_file import explained, open_reader
-from roost.store.sqlite_rows import delete
-from roost.store.work_reading import Has, Question, forgotten, statement, tallying
+from roost.store.rules.schema import Table
+from roost.store.sqlite.file import explained, open_reader
+from roost.store.sqlite.rows import delete
+from roost.store.work_queries import Has, Question, forgotten, statement, tallying
 
 
 class WorkRows:

@@ -31,8 +31,8 @@ from roost.model.journal import (
 )
 from roost.model.names import uuid_text
 from roost.model.work import Put
-from roost.store.schema import WORK, Table
-from roost.store.shelves import Holding, Labels, Seat, Shelves, Stock
+from roost.store.rules.row_cache import Holding, Labels, Seat, Shelves, Stock
+from roost.store.rules.schema import WORK, Table
 
 # Before the kind of a symbol whose name was dropped. Its row stays, so that its number is not given out again soon, and
 # a process that has not read of it yet is refused.

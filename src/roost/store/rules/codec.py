@@ -19,10 +19,10 @@ from roost.model.journal import (
     PutSymbol,
     Write,
 )
-from roost.store import schema
-from roost.store.schema import Table
-from roost.store.shelves import Holding, Labels, Seat, Shelf, Shelves, Stock
-from roost.store.touched import Values
+from roost.store.rules import schema
+from roost.store.rules.footprint import Values
+from roost.store.rules.row_cache import Holding, Labels, Seat, Shelf, Shelves, Stock
+from roost.store.rules.schema import Table
 
 R = TypeVar("R", bound=msgspec.Struct)
 

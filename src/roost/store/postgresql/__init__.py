@@ -1,0 +1,1 @@
+"""The store for several processes: one PostgreSQL database."""

@@ -1,0 +1,1 @@
+"""Rules that every store shares: tables, rows, commit rules and their footprint."""
