@@ -23,7 +23,7 @@ from roost.model.work import StatusRow
 from roost.placement.current import Current
 from roost.placement.serving import Serving
 from roost.product import Roost
-from roost.scheduler.pci.requests import PciAliases
+from roost.scheduler.query.pci_requests import PciAliases
 from roost.simulator.chance import SeededRandom
 from roost.store.memory_store import MemoryStore
 from tests.building import held

@@ -15,10 +15,10 @@ from roost.model.host import HostFacts
 from roost.model.journal import CLASS_BITS
 from roost.model.request import Request
 from roost.model.settings import Scheduler as SchedulerSettings
-from roost.scheduler.pipeline import Shape
-from roost.scheduler.ranked import Ranked
-from roost.scheduler.rules import Rules
-from roost.scheduler.shapes import Shapes
+from roost.scheduler.framework.plugin import Rules
+from roost.scheduler.pipeline.shape import Shape
+from roost.scheduler.pipeline.shape_result import Ranked
+from roost.scheduler.pipeline.shapes import Shapes
 
 CLASSES = {"VCPU": 1, "MEMORY_MB": 2, "DISK_GB": 3}
 

@@ -13,8 +13,8 @@ from roost.model.flavor import Flavor
 from roost.model.host import HostFacts
 from roost.model.image import Image
 from roost.model.request import Request
-from roost.scheduler.hosts import HostView
-from roost.scheduler.spec import Spec
+from roost.scheduler.framework.host_view import HostView
+from roost.scheduler.framework.spec import Spec
 
 COLUMNS_OF_COUNTS = ("num_instances", "vcpus_used", "used_ram_mb", "used_disk_gb")
 

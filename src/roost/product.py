@@ -34,15 +34,16 @@ from roost.placement.past import rebuilt
 from roost.placement.service import Placement
 from roost.placement.tidying import PRUNE_EVERY, prune
 from roost.ports import Clock, IdKind, Random, RemotePlacement, Store
-from roost.scheduler import plugins, replaying
-from roost.scheduler.counting import BY, By, Counter, Progress
-from roost.scheduler.explain import Explainer
-from roost.scheduler.fixed import FixedClock, FixedRandom
-from roost.scheduler.pci.requests import PciAliases
-from roost.scheduler.remote import Asking, RemoteScheduler
-from roost.scheduler.rules import Rules
+from roost.scheduler.explain import decision_replay
+from roost.scheduler.explain.capacity_count import BY, By, Counter, Progress
+from roost.scheduler.explain.explainer import Explainer
+from roost.scheduler.explain.frozen_clock import FixedClock, FixedRandom
+from roost.scheduler.explain.refusal_summary import summarise
+from roost.scheduler.framework import registry
+from roost.scheduler.framework.plugin import Rules
+from roost.scheduler.query.pci_requests import PciAliases
+from roost.scheduler.remote_select import Asking, RemoteScheduler
 from roost.scheduler.select import Scheduler
-from roost.scheduler.summary import summarise
 from roost.settings import settings_changed
 from roost.store.dry_store import DryStore
 
@@ -108,7 +109,7 @@ class Roost:
         Raises:
             BadSettings: a rule is unknown, or cannot be made.
         """
-        rules = replace(rules or plugins.build(settings, adapt=adapt), problem_of=extra_spec_problem)
+        rules = replace(rules or registry.build(settings, adapt=adapt), problem_of=extra_spec_problem)
         kind = Scheduler if self.remote is None else RemoteScheduler
         scheduler = kind(
             placement=self.placement,
@@ -374,7 +375,7 @@ class Roost:
         Raises:
             StateLost: it is not kept, or cannot be read.
         """
-        return replaying.request_of(decision, self._store)
+        return decision_replay.request_of(decision, self._store)
 
     def refusals(self, newest: int = 20) -> list[Decision]:
         """Return the newest refused decisions, newest first."""
@@ -398,7 +399,7 @@ class Roost:
             NotFound: there is no decision of that uuid, or it is no longer kept.
         """
         decision = self.decision(uuid)
-        request = replaying.request_of(decision, self._store)
+        request = decision_replay.request_of(decision, self._store)
         try:
             explanation = self.as_of(uuid).explain(request)
         except (StateLost, BadSettings) as error:
@@ -437,7 +438,7 @@ class Roost:
         store = DryStore(position=state.position, next_ids={})
         try:
             return Roost(
-                store, settings or replaying.settings_of(decision, self._store),
+                store, settings or decision_replay.settings_of(decision, self._store),
                 clock=FixedClock(decision.decided_at_s),
                 random=FixedRandom(decision.seed, first=uuid_bytes(decision.uuid)),
                 current=Current(store, state=state),
@@ -465,13 +466,13 @@ class Roost:
         """
         row = self._row(uuid)
         decision = self._unpacked(row)
-        request = replaying.request_of(decision, self._store)
+        request = decision_replay.request_of(decision, self._store)
         then = self.as_of(uuid)
         if settings is None:
-            return replaying.compared(decision, then.decide(request))
+            return decision_replay.compared(decision, then.decide(request))
         now = then.fork(settings=settings)
         standings = then.scheduler.standings(request), now.scheduler.standings(request)
-        return replaying.compared(decision, now.decide(request), standings)
+        return decision_replay.compared(decision, now.decide(request), standings)
 
     def prune(self) -> int:
         """Delete evidence, feed and snapshots beyond the bounds of the settings, a part of it; return how many rows.

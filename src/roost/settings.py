@@ -20,10 +20,10 @@ from roost.model.notification_settings import Notifications
 from roost.model.pci import read_alias
 from roost.model.placement_settings import Placement
 from roost.model.settings import Compute, Default, FilterScheduler, Pci, Scheduler, Settings, Store, Workarounds
-from roost.scheduler import plugins
-from roost.scheduler.options import converted_section
-from roost.scheduler.plugins import Adapt, RuleClass
-from roost.scheduler.rules import Dropping, adds
+from roost.scheduler.framework import registry
+from roost.scheduler.framework.plugin import Dropping, adds
+from roost.scheduler.framework.registry import Adapt, RuleClass
+from roost.scheduler.framework.rule_options import converted_section
 
 Part = TypeVar("Part")
 Struct = TypeVar("Struct", bound=msgspec.Struct)
@@ -143,7 +143,7 @@ def load_sourced(
     Args:
         path: of a settings file; None for the defaults.
         nova_conf: path of an existing ``nova.conf``, which goes before the settings file.
-        adapt: makes rules of classes that are none; see ``roost.scheduler.plugins``.
+        adapt: makes rules of classes that are none; see ``roost.scheduler.framework.registry``.
         is_gathering: whether what is wrong is gathered, all of it, in place of raising the first.
 
     Raises:
@@ -205,7 +205,7 @@ def values_of(settings: Settings) -> dict[tuple[str, str], Any]:
 
 def schema(*, settings: Settings | None = None, adapt: Adapt | None = None) -> list[Setting]:
     """Return every setting there is, by section and key: Roost's own, then those of the rules."""
-    found = plugins.catalogue((settings or Settings()).filter_scheduler, adapt=adapt)
+    found = registry.catalogue((settings or Settings()).filter_scheduler, adapt=adapt)
     listed: dict[tuple[str, str], Setting] = {}
     for section, kind in _OWN.items():
         for setting in _described(section, kind, owners=()):
@@ -333,15 +333,15 @@ class _Reading:
                 raise BadSettings(self._named(section), "stands in no section; every setting belongs to one")
         return document
 
-    def _rules(self, settings: FilterScheduler) -> plugins.Catalogue:
+    def _rules(self, settings: FilterScheduler) -> registry.Catalogue:
         """Return the rules there are; where one setting that names them is wrong, the others are looked at too."""
         default, right = FilterScheduler(), {}
         for name in _CODE:
             alone = msgspec.structs.replace(default, **{name: getattr(settings, name)})
-            read = partial(plugins.catalogue, alone, adapt=self._adapt)
+            read = partial(registry.catalogue, alone, adapt=self._adapt)
             if getattr(settings, name) == getattr(default, name) or self.attempt(read, None) is not None:
                 right[name] = getattr(settings, name)
-        found = plugins.catalogue(msgspec.structs.replace(default, **right), adapt=self._adapt)
+        found = registry.catalogue(msgspec.structs.replace(default, **right), adapt=self._adapt)
         if "available_filters" in right:
             nothing: tuple[RuleClass, ...] = ()
             self.attempt(partial(_enabled, found, settings), nothing)
@@ -381,9 +381,9 @@ class _Reading:
         return found
 
 
-def _enabled(found: plugins.Catalogue, settings: FilterScheduler) -> tuple[RuleClass, ...]:
+def _enabled(found: registry.Catalogue, settings: FilterScheduler) -> tuple[RuleClass, ...]:
     try:
-        return plugins.enabled_filters(found, settings)
+        return registry.enabled_filters(found, settings)
     except BadSettings as error:
         if settings.enabled_filters != FilterScheduler().enabled_filters:
             raise

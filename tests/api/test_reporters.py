@@ -12,8 +12,8 @@ import pytest
 from roost.app import open_reader
 from roost.engine.columns.host_columns import Hosts
 from roost.model.host import HostFacts
-from roost.scheduler.attributes import NAMES, RATIOS, TOLD, USED, WHOLE
-from roost.scheduler.hosts import HostView
+from roost.scheduler.framework.host_attributes import NAMES, RATIOS, TOLD, USED, WHOLE
+from roost.scheduler.framework.host_view import HostView
 from tests.clusters import running_agents, up
 from tests.patience import until
 from tests.servers import serve

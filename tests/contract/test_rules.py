@@ -16,8 +16,8 @@ from roost.model.host import HostFacts, PciPool
 from roost.model.numa import NumaCell, NumaTopology
 from roost.model.request import Destination
 from roost.scheduler import filters, weighers
-from roost.scheduler.places import place_number
-from roost.scheduler.rules import Counted, adds
+from roost.scheduler.framework.group_slots import place_number
+from roost.scheduler.framework.plugin import Counted, adds
 from tests.fleets import COLUMNS_OF_COUNTS, fleet, group, hosts_of, spec, uuid_text
 
 

@@ -13,8 +13,8 @@ from roost.errors import BadRequest, NotFound
 from roost.model.explain import Explanation
 from roost.model.fleet import Departure
 from roost.model.request import Request
-from roost.scheduler import edits
-from roost.scheduler.hosts import HostView
+from roost.scheduler.explain import relaxations
+from roost.scheduler.framework.host_view import HostView
 from roost.store.memory_store import MemoryStore
 from tests.reference import scheduler as slow
 from tests.reference.plain_worlds import fleet_of, random_options, random_wish, random_world, request_of
@@ -22,8 +22,9 @@ from tests.worlds import digest, roost_on, settings_of
 
 FILTERS = ["compute", "image_properties", "server_group_anti_affinity", "server_group_affinity"]
 EDITS = (
-    edits.without_traits, edits.other_zones, edits.without_aggregates, edits.without_server_group,
-    edits.without_named_hosts, edits.other_images, edits.without_capabilities,
+    relaxations.without_traits, relaxations.other_zones, relaxations.without_aggregates,
+    relaxations.without_server_group,
+    relaxations.without_named_hosts, relaxations.other_images, relaxations.without_capabilities,
 )  # fmt: skip
 
 
@@ -107,10 +108,10 @@ def compare_changes(roost: Roost, request: Request, told: Explanation) -> None:
     """Make every change that could be offered, and see whether it is exactly those that fit."""
     query = roost.scheduler._shapes.of(request, state=roost.state, now_s=1000.0).query
     wanted = []
-    for asked in edits.asked_amounts(query):
-        smaller = (edits.with_less(request, asked, amount) for amount in range(asked.amount - 1, 0, -1))
+    for asked in relaxations.asked_amounts(query):
+        smaller = (relaxations.with_less(request, asked, amount) for amount in range(asked.amount - 1, 0, -1))
         wanted.extend([edit for edit in smaller if fits(roost, edit.request)][:1])
-    wanted.extend([edit for edit in edits.fewer_groups(request, query) if fits(roost, edit.request)][:1])
+    wanted.extend([edit for edit in relaxations.fewer_groups(request, query) if fits(roost, edit.request)][:1])
     for tried in EDITS:
         wanted.extend(edit for edit in tried(request, roost.state) if fits(roost, edit.request))
     offered = [change for change in told.changes if change.kind != "count"]

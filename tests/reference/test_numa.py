@@ -9,10 +9,10 @@ from roost.engine.numa.cell import Overcommit, place_cell
 from roost.model.host import HostFacts
 from roost.model.numa import NumaCell
 from roost.scheduler.filters.numa_topology import NumaTopology as Filter
+from roost.scheduler.framework.plugin import NoOptions
+from roost.scheduler.framework.spec import Spec
 from roost.scheduler.numa.constraints import networks_of, topology_of
-from roost.scheduler.numa.kinds import bare
-from roost.scheduler.rules import NoOptions
-from roost.scheduler.spec import Spec
+from roost.scheduler.numa.host_kinds import bare
 from tests.fleets import fleet, hosts_of
 from tests.memory_nodes import cells, requests
 from tests.reference import numa

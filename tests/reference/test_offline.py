@@ -16,7 +16,7 @@ from roost.model.request_document import RequestDocument
 from roost.offline.deciding import decide
 from roost.offline.exporting import document_of
 from roost.offline.reading import parse_document
-from roost.scheduler.fixed import FixedRandom
+from roost.scheduler.explain.frozen_clock import FixedRandom
 from roost.simulator.traces.generated import Recipe, generate
 from roost.simulator.world import Options
 from tests.reference.plain_worlds import FILTERS, fleet_of, random_wish, random_world, request_of

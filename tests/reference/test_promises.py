@@ -11,7 +11,7 @@ from roost.errors import BadRequest, NotFound
 from roost.model.explain import Change
 from roost.model.fleet import Departure
 from roost.model.request import Request
-from roost.scheduler import edits
+from roost.scheduler.explain import relaxations
 from roost.simulator.traces.generated import Recipe, generate
 from roost.simulator.world import Options
 from tests.worlds import SeededRandom, roost_on, settings_of
@@ -93,9 +93,9 @@ def one_more(roost: Roost, request: Request, change: Change) -> Request:
     """Give the request that asks for a unit more than the change of an amount."""
     query = roost.scheduler.shape(msgspec.structs.replace(request, count=1, instance_uuids=())).query
     amount = int(change.text.partition(" ")[0].replace(",", ""))
-    for asked in edits.asked_amounts(query):
-        if edits.with_less(request, asked, amount).text == change.text:
-            return edits.with_less(request, asked, amount + 1).request
+    for asked in relaxations.asked_amounts(query):
+        if relaxations.with_less(request, asked, amount).text == change.text:
+            return relaxations.with_less(request, asked, amount + 1).request
     raise AssertionError(change.text)
 
 

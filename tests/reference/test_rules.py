@@ -16,8 +16,6 @@ from roost.model.image import Image
 from roost.model.pci import PciRequest
 from roost.model.request import Request
 from roost.model.request import Retry as Tried
-from roost.scheduler import operators
-from roost.scheduler.expressions import OPERATORS
 from roost.scheduler.filters.aggregate_core import AggregateCore
 from roost.scheduler.filters.aggregate_disk import AggregateDisk
 from roost.scheduler.filters.aggregate_image_properties_isolation import (
@@ -50,11 +48,13 @@ from roost.scheduler.filters.same_host import SameHost
 from roost.scheduler.filters.server_group_affinity import ServerGroupAffinity
 from roost.scheduler.filters.server_group_anti_affinity import ServerGroupAntiAffinity
 from roost.scheduler.filters.simple_cidr_affinity import SimpleCidrAffinity
-from roost.scheduler.limits import InstancesOptions, IoOpsOptions
-from roost.scheduler.overcommit import CoreOptions, DiskOptions, RamOptions
-from roost.scheduler.places import place_number
-from roost.scheduler.rules import NoOptions
-from roost.scheduler.spec import Spec
+from roost.scheduler.framework.group_slots import place_number
+from roost.scheduler.framework.plugin import NoOptions
+from roost.scheduler.framework.spec import Spec
+from roost.scheduler.rule_support import operators
+from roost.scheduler.rule_support.expressions import OPERATORS
+from roost.scheduler.rule_support.limits import InstancesOptions, IoOpsOptions
+from roost.scheduler.rule_support.overcommit import CoreOptions, DiskOptions, RamOptions
 from tests.fleets import COLUMNS_OF_COUNTS, fleet, group, hosts_of, spec, uuid_of, uuid_text
 from tests.reference import rules
 from tests.reference.drawn_facts import facts

@@ -11,7 +11,7 @@ from roost.engine.candidates.search import search
 from roost.model.decision import Decision
 from roost.model.fleet import Departure
 from roost.placement.current import Current
-from roost.scheduler.prefilters import PREFILTERS
+from roost.scheduler.query.prefilters import PREFILTERS
 from roost.store.memory_store import MemoryStore
 from tests.forests import compiled_of, result_of, state_of, uuid_of
 from tests.reference import scheduler as slow

@@ -9,13 +9,13 @@ from roost.engine.columns.apply import release
 from roost.errors import ComputeHostMetricNotFound
 from roost.model import journal
 from roost.model.request import Destination
-from roost.scheduler import plugins
-from roost.scheduler.weighing import Weighing
+from roost.scheduler.framework import registry
+from roost.scheduler.pipeline.score_table import Weighing
 from tests.fleets import COLUMNS_OF_COUNTS, boot, fleet, group, hosts_of, spec
 from tests.reference import rules
 from tests.reference.drawn_facts import facts
 
-WEIGHERS = {weigher.name: weigher for weigher in plugins.builtin_weighers()}
+WEIGHERS = {weigher.name: weigher for weigher in registry.builtin_weighers()}
 FROM_ZERO = ("cpu", "disk", "io_ops", "ram")
 numbers = st.sampled_from([0.0, 1.0, 2.0, -1.5])
 texts = st.sampled_from(["0", "1", "-2", "0.5", " 3 ", "x", "nan", "inf", ""])

@@ -49,7 +49,9 @@ def members(module: str) -> dict[str, object]:
 
 def rules(kind: str) -> list[str]:
     """Give the names of all rules of one kind, ``filters`` or ``weighers``: the names of their files."""
-    return sorted(path.stem for path in (SOURCE / "scheduler" / kind).glob("[!_]*.py"))
+    found = sorted(path.stem for path in (SOURCE / "scheduler" / kind).glob("[!_]*.py"))
+    assert found, f"no rules in {kind}"
+    return found
 
 
 @functools.cache

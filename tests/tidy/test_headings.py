@@ -67,7 +67,7 @@ def test_a_filter_has_a_heading(name):
     assert has_heading(name), f"no heading under docs/ begins with {name}"
 
 
-@pytest.mark.parametrize("name", repository.rules("prefilters"))
+@pytest.mark.parametrize("name", repository.rules("query/prefilters"))
 def test_a_prefilter_has_a_heading(name):
     assert has_heading(name), f"no heading under docs/ begins with {name}"
 

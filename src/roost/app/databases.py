@@ -10,7 +10,7 @@ from roost.compat.adapter import adapt
 from roost.compat.aliases import lend_names
 from roost.errors import BadSettings
 from roost.model.settings import Settings
-from roost.scheduler import plugins
+from roost.scheduler.framework import registry
 from roost.settings import Sourced, data_folder, find_nova_conf, find_settings, load_sourced
 from roost.store.audit import Finding, audit
 
@@ -57,7 +57,7 @@ def check_settings(config: Path | None, environ: Mapping[str, str]) -> Sourced:
     found = sourced_settings(config, environ, is_gathering=True)
     if not found.problems:
         try:
-            plugins.build(found.settings, adapt=adapt)
+            registry.build(found.settings, adapt=adapt)
         except BadSettings as error:
             return msgspec.structs.replace(found, problems=(error,))
     return msgspec.structs.replace(found, problems=(*found.problems, *_validator_problems()))

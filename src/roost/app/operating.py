@@ -17,7 +17,7 @@ from roost.observe import log
 from roost.placement.serving import Serving
 from roost.ports import WorkReader
 from roost.product import Roost
-from roost.scheduler.pci.requests import PciAliases
+from roost.scheduler.query.pci_requests import PciAliases
 
 # What other processes commit, and what is due by time alone, is looked for so often.
 _LOOK_S = 0.5

@@ -26,7 +26,7 @@ from roost.placement.current import Current
 from roost.placement.service import Placement
 from roost.placement.serving import Serving
 from roost.ports import Store
-from roost.scheduler.options import converted_section
+from roost.scheduler.framework.rule_options import converted_section
 from roost.settings import data_folder
 from roost.store import backends
 from roost.store.backends import exists, is_postgresql, open_store

@@ -15,7 +15,7 @@ from roost.errors import BadRequest
 from roost.model.capacity import LIMIT, PLACED_LIMIT, Capacity, HostCapacity, ScopeCapacity, Shortage
 
 if TYPE_CHECKING:
-    from roost.scheduler.counting import By
+    from roost.scheduler.explain.capacity_count import By
 
 _ZONES_SHOWN = 6  # columns of a table, so that it fits a screen
 

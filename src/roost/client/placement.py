@@ -11,7 +11,7 @@ from roost.model.names import uuid_form
 from roost.model.placement_settings import NOBODY
 from roost.model.remote import Amounts, RemoteAnswer, RemoteHost
 from roost.model.request import CandidateQuery
-from roost.scheduler.query_string import needs_any, query_string
+from roost.scheduler.query.query_string import needs_any, query_string
 
 _TYPES = 38  # the microversion from which on consumers have types
 _TYPE = "INSTANCE"

@@ -18,10 +18,10 @@ from roost.engine.columns.types import Mask, Scores
 from roost.model.allocation import Mappings
 from roost.model.decision import Limits
 from roost.model.settings import Settings
-from roost.scheduler.hosts import HostView
-from roost.scheduler.plugins import RuleClass
-from roost.scheduler.rules import NoOptions
-from roost.scheduler.spec import Spec
+from roost.scheduler.framework.host_view import HostView
+from roost.scheduler.framework.plugin import NoOptions
+from roost.scheduler.framework.registry import RuleClass
+from roost.scheduler.framework.spec import Spec
 
 
 def adapt(kind: type) -> RuleClass | None:

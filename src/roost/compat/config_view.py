@@ -15,7 +15,7 @@ import msgspec
 from roost.compat.aliases import is_installed
 from roost.errors import BadSettings
 from roost.model.settings import Settings
-from roost.scheduler import plugins
+from roost.scheduler.framework import registry
 
 # The library, or the stand-in for it, which is imported under its own name where a plug-in imports it from its package.
 _MODULES = ("oslo_config.cfg", "roost.compat.oslo_config.cfg")
@@ -45,9 +45,9 @@ def use(settings: Settings | None) -> None:
         fill(cfg.CONF)
 
 
-def options_of(rule: plugins.RuleClass) -> msgspec.Struct:
+def options_of(rule: registry.RuleClass) -> msgspec.Struct:
     """Return the options of a rule, by the settings that CONF shows."""
-    return plugins.options_of(rule, _current[0].tables)
+    return registry.options_of(rule, _current[0].tables)
 
 
 def down_time_s() -> float:
@@ -158,7 +158,7 @@ def _values(settings: Settings) -> dict[str, dict[str, Any]]:
 def _defaults() -> Mapping[str, Mapping[str, Any]]:
     """Return the defaults of Roost's own options, by section and name."""
     found: dict[str, dict[str, Any]] = {}
-    for rule in (*plugins.builtin_filters(), *plugins.builtin_weighers()):
+    for rule in (*registry.builtin_filters(), *registry.builtin_weighers()):
         found.setdefault(rule.section, {}).update(msgspec.structs.asdict(rule.options()))
     for group, part in _PARTS.items():
         found.setdefault(group, {}).update(msgspec.structs.asdict(getattr(Settings(), part)))

@@ -18,9 +18,9 @@ from roost.compat.objects.image_meta import show_image
 from roost.compat.scheduler.host_list import HostList
 from roost.compat.scheduler.host_state import HostState, pools_of
 from roost.model.names import uuid_text
-from roost.scheduler.attributes import NAMES, RATIOS, TOLD, USED, WHOLE
-from roost.scheduler.hosts import HostView
-from roost.scheduler.spec import Spec
+from roost.scheduler.framework.host_attributes import NAMES, RATIOS, TOLD, USED, WHOLE
+from roost.scheduler.framework.host_view import HostView
+from roost.scheduler.framework.spec import Spec
 
 
 class HostRow:

@@ -9,7 +9,7 @@ from roost.compat.placement_conf import database_url
 from roost.errors import BadSettings
 from roost.model.placement_settings import Placement as PlacementSettings
 from roost.model.settings import Settings
-from roost.scheduler.options import converted_section
+from roost.scheduler.framework.rule_options import converted_section
 
 _SQLITE_BEGINS = b"SQLite format 3\0"
 

@@ -17,8 +17,8 @@ from roost.model.settings import Settings
 from roost.model.work import StatusRow
 from roost.ports import Store, WorkReader
 from roost.product import Roost
-from roost.scheduler.picks import Allocations
-from roost.scheduler.pipeline import Shape
+from roost.scheduler.pipeline.host_picks import Allocations
+from roost.scheduler.pipeline.shape import Shape
 from roost.store.backends import open_reader
 
 _BATCH = 50

@@ -15,10 +15,10 @@ from roost.model.request import Request
 from roost.model.work import StatusRow
 from roost.placement.claims import places_of, release_of
 from roost.product import Roost
-from roost.scheduler.picks import Allocations, takes_on
-from roost.scheduler.pipeline import Shape
-from roost.scheduler.places import moved, place_of
-from roost.scheduler.rebuilding import staying
+from roost.scheduler.explain.rebuild_check import staying
+from roost.scheduler.framework.group_slots import moved, place_of
+from roost.scheduler.pipeline.host_picks import Allocations, takes_on
+from roost.scheduler.pipeline.shape import Shape
 
 
 class Reclaimed(NamedTuple):

@@ -4,7 +4,7 @@ from roost.errors import BadFile
 from roost.model.request import Request
 from roost.model.request_document import RequestDocument
 from roost.offline.loading import World
-from roost.scheduler import asking
+from roost.scheduler.query import request_lookup
 
 
 def request_of(document: RequestDocument, world: World, *, file: str) -> Request:
@@ -19,13 +19,13 @@ def request_of(document: RequestDocument, world: World, *, file: str) -> Request
         BadFile: a server group or an aggregate is not there, or something cannot be meant.
     """
     try:
-        return asking.request_of(document, _Names(world, file))
+        return request_lookup.request_of(document, _Names(world, file))
     except ValueError as error:
         raise BadFile(file, f"$: {error}") from None
 
 
 class _Names:
-    """What the parts of a world are called; see ``roost.scheduler.asking.Names``."""
+    """What the parts of a world are called; see ``roost.scheduler.query.request_lookup.Names``."""
 
     def __init__(self, world: World, file: str) -> None:
         self._world = world

@@ -14,10 +14,10 @@ from roost.model.settings import Settings
 from roost.offline.asking import request_of
 from roost.offline.loading import World
 from roost.offline.refusals import stages_of
-from roost.scheduler.fixed import FixedClock, FixedRandom
-from roost.scheduler.hosts import HostView
-from roost.scheduler.pipeline import Shape
-from roost.scheduler.ranked import Ranked
+from roost.scheduler.explain.frozen_clock import FixedClock, FixedRandom
+from roost.scheduler.framework.host_view import HostView
+from roost.scheduler.pipeline.shape import Shape
+from roost.scheduler.pipeline.shape_result import Ranked
 
 _SEARCHED = (
     "Candidates were searched on the providers of the fleet; filters and weighers judged the hosts that have one."

@@ -24,8 +24,8 @@ from roost.model.fleet_document import (
 from roost.model.host import HostFacts
 from roost.model.names import standard_resource_classes, standard_traits
 from roost.offline.names import Directory
-from roost.scheduler.hosts import HostView
-from roost.scheduler.places import place_number
+from roost.scheduler.framework.group_slots import place_number
+from roost.scheduler.framework.host_view import HostView
 
 
 def document_of(state: State, *, now_s: float) -> FleetDocument:

@@ -19,8 +19,8 @@ from roost.model.provider import Inventory, ProviderSpec
 from roost.model.settings import Settings
 from roost.offline.names import Directory, uuid_for
 from roost.ports import Clock, Random
-from roost.scheduler.places import place_number, place_of
-from roost.scheduler.scopes import ZONE
+from roost.scheduler.framework.group_slots import place_number, place_of
+from roost.scheduler.rule_support.scopes import ZONE
 
 
 class World:

@@ -7,7 +7,7 @@ from roost.engine.columns.types import NOTHING, Rows
 from roost.engine.feasibility.feasibility import Amount, Check, Family
 from roost.model.answer import AnswerStage, RefusedHost
 from roost.model.names import amount_text
-from roost.scheduler.pipeline import Shape
+from roost.scheduler.pipeline.shape import Shape
 
 
 def stages_of(state: State, shape: Shape) -> tuple[AnswerStage, ...]:

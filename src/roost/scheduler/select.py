@@ -34,13 +34,14 @@ from roost.model.request import Move, Request
 from roost.model.settings import FilterScheduler
 from roost.model.settings import Scheduler as SchedulerSettings
 from roost.ports import Clock, Documents, Placement, Random
-from roost.scheduler import moving
-from roost.scheduler.budget import search_budget
-from roost.scheduler.choice import Choice
-from roost.scheduler.consuming import Consumption
-from roost.scheduler.drawing import Drawing
-from roost.scheduler.pci.requests import PciAliases
-from roost.scheduler.picks import (
+from roost.scheduler.explain.decision_replay import standings
+from roost.scheduler.framework.plugin import OncePerRequest, Rules, adds, one_request
+from roost.scheduler.pipeline import move_claims
+from roost.scheduler.pipeline.budget import search_budget
+from roost.scheduler.pipeline.choice import Choice
+from roost.scheduler.pipeline.consumption import Consumption
+from roost.scheduler.pipeline.draw import Drawing
+from roost.scheduler.pipeline.host_picks import (
     Held,
     Takes,
     claim_on,
@@ -49,12 +50,11 @@ from roost.scheduler.picks import (
     pick_on,
     takes_on,
 )
-from roost.scheduler.pipeline import TABLE, Shape
-from roost.scheduler.ranked import Ranked
-from roost.scheduler.replaying import standings
-from roost.scheduler.rules import OncePerRequest, Rules, adds, one_request
-from roost.scheduler.shapes import Ask, Shapes
-from roost.scheduler.staging import Wish, item_of, wish_of
+from roost.scheduler.pipeline.shape import TABLE, Shape
+from roost.scheduler.pipeline.shape_result import Ranked
+from roost.scheduler.pipeline.shapes import Ask, Shapes
+from roost.scheduler.pipeline.stage import Wish, item_of, wish_of
+from roost.scheduler.query.pci_requests import PciAliases
 
 _CHECKED_EACH = 64  # instances between two checks of the budget
 # So many instances at least are chosen as a series, where that is possible.
@@ -278,7 +278,7 @@ class Scheduler:
         if wish.races >= self._settings.claim_rounds * _LOSSES_IN_ROUND:
             raise Conflict(f"the request lost {wish.races} races against other processes; try again")
         if request.move is not None:
-            request = wish.request = moving.completed(request, state)
+            request = wish.request = move_claims.completed(request, state)
         number, uuids = self._uuids(wish, state)
         now_s = self._clock.now_s()
         shape = self._shapes.of(request, state=state, now_s=now_s)
@@ -418,9 +418,9 @@ class Scheduler:
         """Let an instance leave its host; return what its migration keeps there, and its claim on the new one."""
         state = self._placement.state
         choice.left = left = self._placement.leave(consumer.uuid)
-        kept = moving.kept_for(move, left, self._placement.new_id, state=state, host_id=state.hosts.ids[row])
-        own = claim_on(state, shape, row, consumer=moving.successor(left, consumer.id), takes=takes)
-        return [*kept, moving.claimed(move, left, own, state=state)]
+        kept = move_claims.kept_for(move, left, self._placement.new_id, state=state, host_id=state.hosts.ids[row])
+        own = claim_on(state, shape, row, consumer=move_claims.successor(left, consumer.id), takes=takes)
+        return [*kept, move_claims.claimed(move, left, own, state=state)]
 
     def _alternates(self, shape: Shape, ranked: Ranked, rows: list[int], *, seed: int) -> dict[str, list[Pick]]:
         """Return, for each cell of a chosen host, the best hosts that were not chosen.

@@ -10,7 +10,7 @@ from roost.errors import BadRequest
 from roost.model.decision import Decision
 from roost.model.fleet import Departure, Fleet
 from roost.model.request import Request
-from roost.scheduler.reasons import bare_reason
+from roost.scheduler.framework.reasons import bare_reason
 from roost.simulator.report import ClassUse, RefusedReason, ReplayReport
 from roost.simulator.series import Watch, percentiles_us
 from roost.simulator.world import Workload

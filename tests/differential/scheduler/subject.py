@@ -27,13 +27,13 @@ from roost.model.image import Image
 from roost.model.pci import PciRequest
 from roost.model.request import Destination, Network, Request
 from roost.model.settings import Pci
-from roost.scheduler.consuming import Appetite
-from roost.scheduler.hosts import HostView
-from roost.scheduler.pci.requests import PciAliases
-from roost.scheduler.plugins import RuleClass, builtin_filters, builtin_weighers, options_of
-from roost.scheduler.rules import Choosing, Limiting, adds
-from roost.scheduler.spec import Spec
-from roost.scheduler.weighing import Weighing
+from roost.scheduler.framework.host_view import HostView
+from roost.scheduler.framework.plugin import Choosing, Limiting, adds
+from roost.scheduler.framework.registry import RuleClass, builtin_filters, builtin_weighers, options_of
+from roost.scheduler.framework.spec import Spec
+from roost.scheduler.pipeline.consumption import Appetite
+from roost.scheduler.pipeline.score_table import Weighing
+from roost.scheduler.query.pci_requests import PciAliases
 from tests.differential.scheduler.hosts import ATTRIBUTES
 
 Json = dict[str, Any]

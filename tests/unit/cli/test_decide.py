@@ -14,7 +14,7 @@ from roost.model.fleet import Fleet
 from roost.model.host import HostSpec
 from roost.model.provider import Inventory, ProviderSpec
 from roost.model.request import Request
-from roost.scheduler.fixed import FixedRandom
+from roost.scheduler.explain.frozen_clock import FixedRandom
 from roost.simulator.identities import uuid_of
 from roost.simulator.traces.generated import Recipe, generate
 from roost.simulator.world import Options

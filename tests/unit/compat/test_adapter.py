@@ -10,7 +10,7 @@ from roost.compat.scheduler.weights import BaseHostWeigher
 from roost.engine.columns.apply import apply
 from roost.model.host import HostFacts
 from roost.model.journal import Claim, ConsumerRow, InstanceRow
-from roost.scheduler.rules import Limiting, NoOptions, adds
+from roost.scheduler.framework.plugin import Limiting, NoOptions, adds
 from tests.fleets import fleet, group, hosts, hosts_of, spec, uuid_of, uuid_text
 
 
@@ -139,7 +139,7 @@ import sys
 from roost.compat.adapter import adapt
 from roost.compat.aliases import lend_names
 from roost.settings import read_settings
-from roost.scheduler.plugins import build
+from roost.scheduler.framework.registry import build
 lend_names()
 lend_names()
 text = '''[filter_scheduler]

@@ -8,7 +8,8 @@ import pytest
 
 from roost.compat.oslo_config import cfg
 from roost.errors import BadSettings
-from roost.scheduler import filters, plugins
+from roost.scheduler import filters
+from roost.scheduler.framework import registry
 from tests.plugin_site import OSLO, run_roost, write
 
 FLEET = '{"hosts": [{"host": "a", "num_io_ops": 3}, {"host": "b"}]}'
@@ -156,7 +157,7 @@ def test_a_stray_file_among_the_filters_is_one_sentence(tmp_path, monkeypatch, n
     write(tmp_path, {f"{name}.py": text})
     monkeypatch.setattr(filters, "__path__", [str(tmp_path)])
     with pytest.raises(BadSettings, match=f"^roost.scheduler.filters.{name}: {problem}"):
-        plugins.builtin_filters()
+        registry.builtin_filters()
 
 
 def test_config_check_tells_which_validators_cannot_be_loaded(tmp_path):

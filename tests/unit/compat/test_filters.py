@@ -7,11 +7,11 @@ from roost.compat.scheduler.filters import core_filter, disk_filter, num_instanc
 from roost.compat.scheduler.host_state import HostAggregate, HostState
 from roost.model.flavor import Flavor
 from roost.model.settings import Settings
-from roost.scheduler import plugins
 from roost.scheduler.filters.core import Core
 from roost.scheduler.filters.metrics import Metrics, MetricsOptions
 from roost.scheduler.filters.retry import Retry
-from roost.scheduler.overcommit import RamOptions
+from roost.scheduler.framework import registry
+from roost.scheduler.rule_support.overcommit import RamOptions
 
 FLAVOR = Flavor(name="f", vcpus=4, memory_mb=1024, root_gb=10, ephemeral_gb=5, swap=512)
 
@@ -223,6 +223,6 @@ def test_what_was_tried_before_and_metrics_are_read_from_nova_s_forms():
 def test_what_is_available_by_default_is_every_public_filter():
     (path,) = Settings().filter_scheduler.available_filters
     assert path == "nova.scheduler.filters.all_filters"
-    found = plugins.catalogue(Settings().filter_scheduler).filters
+    found = registry.catalogue(Settings().filter_scheduler).filters
     assert {filters.filter_for(rule) for rule in found} == set(filters.all_filters())
     assert not [each for each in filters.all_filters() if each.__name__.startswith("_")]

@@ -11,7 +11,7 @@ from roost.engine.columns.apply import apply
 from roost.model.host import HostFacts, PciPool
 from roost.model.journal import Claim, ConsumerRow, InstanceRow
 from roost.model.settings import FilterScheduler, Settings
-from roost.scheduler.rules import NoOptions
+from roost.scheduler.framework.plugin import NoOptions
 from tests.fleets import boot, fleet, group, hosts_of, spec, uuid_of, uuid_text
 
 

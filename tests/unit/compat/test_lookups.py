@@ -11,7 +11,7 @@ from roost.compat.servicegroup import API
 from roost.engine.columns.apply import apply
 from roost.model.host import HostFacts
 from roost.model.journal import Claim, ConsumerRow, InstanceRow
-from roost.scheduler.rules import NoOptions
+from roost.scheduler.framework.plugin import NoOptions
 from tests.fleets import fleet, group, hosts_of, spec, uuid_of, uuid_text
 
 CONTEXT = get_admin_context()

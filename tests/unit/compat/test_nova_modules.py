@@ -24,7 +24,7 @@ from roost.errors import ReshapeFailed, ReshapeNeeded
 from roost.model.host import HostFacts
 from roost.model.numa import NumaCell, NumaTopology
 from roost.model.request import Request
-from roost.scheduler.rules import NoOptions
+from roost.scheduler.framework.plugin import NoOptions
 from tests.fleets import fleet, hosts_of, spec
 
 

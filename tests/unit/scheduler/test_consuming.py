@@ -15,9 +15,9 @@ from roost.model.numa import MemoryPages, NumaCell, NumaTopology
 from roost.model.pci import PciRequest
 from roost.model.request import Request
 from roost.model.settings import Compute
-from roost.scheduler.consuming import Appetite
 from roost.scheduler.filters.numa_topology import NumaTopology as NumaFilter
-from roost.scheduler.rules import NoOptions
+from roost.scheduler.framework.plugin import NoOptions
+from roost.scheduler.pipeline.consumption import Appetite
 from tests.worlds import chosen, host, hosts, roost_with, settings_of, wish
 
 SIBLINGS = ((0, 1), (2, 3), (4, 5), (6, 7))

@@ -13,8 +13,8 @@ from roost.model.host import HostFacts
 from roost.model.image import Image
 from roost.model.provider import Inventory, ProviderSpec
 from roost.model.request import Destination, Network, Request, ResourceGroup, Retry
-from roost.scheduler.query_string import query_string
-from roost.scheduler.translate import translate
+from roost.scheduler.query.build import translate
+from roost.scheduler.query.query_string import query_string
 from tests.candidate_urls import Columns
 from tests.worlds import (
     aggregate,

@@ -12,8 +12,18 @@ import pytest
 from roost.errors import BadRequest
 from roost.model.decision import Stage
 from roost.model.settings import FilterScheduler, Scheduler, Settings
-from roost.scheduler.guarding import guarded_filter, guarded_weigher
-from roost.scheduler.rules import Checked, Counted, Fallible, Limiting, NoOptions, OfFacts, Shared, Telling, adds
+from roost.scheduler.framework.plugin import (
+    Checked,
+    Counted,
+    Fallible,
+    Limiting,
+    NoOptions,
+    OfFacts,
+    Shared,
+    Telling,
+    adds,
+)
+from roost.scheduler.framework.sandbox import guarded_filter, guarded_weigher
 from tests.fleets import hosts, spec
 from tests.products import fleet, request
 from tests.worlds import roost_on

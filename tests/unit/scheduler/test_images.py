@@ -1,8 +1,8 @@
 import pytest
 
 from roost.model.image import Image
-from roost.scheduler.image_texts import image_text
-from roost.scheduler.images import image_property, is_version_wanted, vm_mode
+from roost.scheduler.framework.image_properties import image_property, is_version_wanted, vm_mode
+from roost.scheduler.framework.image_text import image_text
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from roost.errors import BadRequest, NotFound
 from roost.model.fleet import Departure
 from roost.model.host import HostFacts
 from roost.placement.current import Current
-from roost.scheduler import plugins
+from roost.scheduler.framework import registry
 from roost.scheduler.select import Scheduler
 from roost.store.memory_store import MemoryStore
 from tests.worlds import (
@@ -217,7 +217,7 @@ class ForkLedger:
 def dry_run(roost, settings, requests, *, seed):
     ledger = ForkLedger(roost.state, 10**6)
     scheduler = Scheduler(
-        placement=ledger, documents=ledger, rules=plugins.build(settings), settings=settings.scheduler,
+        placement=ledger, documents=ledger, rules=registry.build(settings), settings=settings.scheduler,
         filter_settings=settings.filter_scheduler, default_zone="nova", settings_body=settings.body(),
         group_max=10**6, clock=FixedClock(), random=SeededRandom(seed),
     )  # fmt: skip

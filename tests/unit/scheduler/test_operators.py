@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from roost.scheduler.operators import match, match_numbers, matches
+from roost.scheduler.rule_support.operators import match, match_numbers, matches
 
 
 @pytest.mark.shows("S064", "S065", "S066", "S067", "S068", "S069", "S070", "S071", "S072", "S073", "S074", "S075")

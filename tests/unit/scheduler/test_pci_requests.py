@@ -6,7 +6,7 @@ from roost.model.image import Image
 from roost.model.pci import PciRequest
 from roost.model.request import Request, ResourceGroup
 from roost.model.settings import Pci
-from roost.scheduler.pci.requests import PciAliases, groups
+from roost.scheduler.query.pci_requests import PciAliases, groups
 from roost.settings import read_settings
 
 GPU = '{"name": "gpu", "vendor_id": "10de", "product_id": "1db6", "device_type": "type-PCI", "numa_policy": "required"}'

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from roost.engine.ranking import top_pool
 from roost.model.flavor import Flavor
 from roost.model.host import HostFacts, PciPool
-from roost.scheduler import pipeline
 from roost.scheduler.filters.compute import Compute, ComputeOptions
-from roost.scheduler.hosts import HostView
-from roost.scheduler.rules import Rules
+from roost.scheduler.framework.host_view import HostView
+from roost.scheduler.framework.plugin import Rules
+from roost.scheduler.pipeline import shape as pipeline_shape
 from roost.scheduler.weighers.build_failure import BuildFailure, BuildFailureOptions
 from roost.scheduler.weighers.cpu import Cpu, CpuOptions
 from roost.scheduler.weighers.disk import Disk, DiskOptions
@@ -124,10 +124,10 @@ def follow(seed: int, *, hosts: int, looks: int) -> list[Watched]:
 @contextmanager
 def small_pools(random: Random) -> Iterator[None]:
     """Let pools be so small, now and then, that most hosts of a small crowd are outside and few are in order."""
-    size = random.choice((8, 64, pipeline.SIZE))
+    size = random.choice((8, 64, pipeline_shape.SIZE))
     with (
-        patch.object(pipeline, "SIZE", size),
-        patch.object(pipeline, "_POOL_PER_TOUCH", 3),
+        patch.object(pipeline_shape, "SIZE", size),
+        patch.object(pipeline_shape, "_POOL_PER_TOUCH", 3),
         patch.object(top_pool, "_SORTED", random.choice((1, 6, 48))),
     ):
         yield

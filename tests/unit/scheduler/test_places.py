@@ -1,4 +1,4 @@
-from roost.scheduler.places import place_number, place_numbers, place_of
+from roost.scheduler.framework.group_slots import place_number, place_numbers, place_of
 from tests.fleets import group
 
 

@@ -8,9 +8,9 @@ import pytest
 
 from roost.errors import BadSettings
 from roost.model.settings import FilterScheduler, Settings
-from roost.scheduler import plugins
 from roost.scheduler.filters.compute import Compute
-from roost.scheduler.rules import NoOptions
+from roost.scheduler.framework import registry
+from roost.scheduler.framework.plugin import NoOptions
 from roost.scheduler.weighers.cpu import Cpu
 from roost.scheduler.weighers.ram import Ram
 
@@ -69,7 +69,7 @@ def names(rules):
 
 
 def built(tables=None, **changed):
-    return plugins.build(Settings(filter_scheduler=FilterScheduler(**changed), tables=tables or {}))
+    return registry.build(Settings(filter_scheduler=FilterScheduler(**changed), tables=tables or {}))
 
 
 @pytest.mark.shows("S052", "S083", "S084")
@@ -82,7 +82,7 @@ def test_the_default_rules_are_nova_s():
         "server_group_anti_affinity",
         "server_group_affinity",
     ]
-    assert names(rules.weighers) == names(plugins.builtin_weighers())
+    assert names(rules.weighers) == names(registry.builtin_weighers())
 
 
 @pytest.mark.shows("S010")
@@ -152,7 +152,7 @@ def test_a_path_that_leads_to_no_rule_is_refused(path, problem):
 @pytest.mark.usefixtures("acme")
 def test_a_foreign_class_becomes_a_rule_if_somebody_knows_how():
     settings = FilterScheduler(available_filters=("acmefilter.Foreign",))
-    found = plugins.catalogue(settings, adapt=lambda kind: Acme if kind is Foreign else None)
+    found = registry.catalogue(settings, adapt=lambda kind: Acme if kind is Foreign else None)
     assert found.filters == (Acme,)
 
 
@@ -171,13 +171,13 @@ def entry(loaded):
 
 
 def test_entry_points_are_always_available(monkeypatch):
-    monkeypatch.setattr(plugins, "entry_points", lambda group: [entry(Acme)] if group == "roost.filters" else [])
+    monkeypatch.setattr(registry, "entry_points", lambda group: [entry(Acme)] if group == "roost.filters" else [])
     assert names(built(enabled_filters=("acme", "compute")).filters) == ["acme", "compute"]
 
 
 @pytest.mark.parametrize("loaded", [ImportError("no"), Foreign])
 def test_an_entry_point_that_is_no_rule_is_refused(monkeypatch, loaded):
-    monkeypatch.setattr(plugins, "entry_points", lambda **_: [entry(loaded)])
+    monkeypatch.setattr(registry, "entry_points", lambda **_: [entry(loaded)])
     with pytest.raises(BadSettings, match=r"entry point roost\.filters\.acme"):
         built()
 

@@ -7,8 +7,8 @@ from roost.model.flavor import Flavor
 from roost.model.image import Image
 from roost.model.request import Network, Request
 from roost.model.settings import Scheduler as SchedulerSettings
-from roost.scheduler.prefiltering import NOTHING, Asked, Effect
-from roost.scheduler.prefilters import PREFILTERS
+from roost.scheduler.query.prefilter import NOTHING, Asked, Effect
+from roost.scheduler.query.prefilters import PREFILTERS
 from tests.identities import uuid_named
 from tests.worlds import aggregate, chosen, host, roost_with, settings_of, wish
 

@@ -1,7 +1,7 @@
 import pytest
 
 from roost.model.decision import Stage
-from roost.scheduler.reasons import bare_reason, refusal_text
+from roost.scheduler.framework.reasons import bare_reason, refusal_text
 
 
 def stages(*steps):

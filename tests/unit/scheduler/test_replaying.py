@@ -1,6 +1,6 @@
 import msgspec
 
-from roost.scheduler.replaying import compared
+from roost.scheduler.explain.decision_replay import compared
 from tests.worlds import hosts, roost_with, wish
 
 

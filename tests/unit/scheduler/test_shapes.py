@@ -7,8 +7,8 @@ from roost.model.host import HostFacts
 from roost.model.journal import InventoryRow, PutInventories, PutSymbol, PutTraits
 from roost.model.request import Request, ResourceGroup
 from roost.model.settings import Scheduler as SchedulerSettings
-from roost.scheduler import plugins
-from roost.scheduler.shapes import Shapes
+from roost.scheduler.framework import registry
+from roost.scheduler.pipeline.shapes import Shapes
 from tests.fleets import fleet
 from tests.worlds import settings_of
 
@@ -24,7 +24,7 @@ def offering(*facts):
 
 
 def shapes():
-    return Shapes(plugins.build(settings_of()), default_zone="nova", settings=SchedulerSettings())
+    return Shapes(registry.build(settings_of()), default_zone="nova", settings=SchedulerSettings())
 
 
 def request(vcpus=1, *, extra_specs=None, **rest):

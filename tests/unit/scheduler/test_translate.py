@@ -6,9 +6,9 @@ from roost.model.host import HostFacts
 from roost.model.image import Image
 from roost.model.request import Destination, Request, ResourceGroup
 from roost.model.settings import Scheduler as SchedulerSettings
-from roost.scheduler.draft import DraftGroup
-from roost.scheduler.query_string import query_string
-from roost.scheduler.translate import translate
+from roost.scheduler.query.build import translate
+from roost.scheduler.query.draft import DraftGroup
+from roost.scheduler.query.query_string import query_string
 from tests.fleets import fleet, uuid_text
 
 STATE = fleet(

@@ -10,7 +10,7 @@ from roost.model.fleet import Departure
 from roost.model.host import HostFacts, PciPool
 from roost.model.image import Image
 from roost.model.request import Request
-from roost.scheduler.rules import NoOptions
+from roost.scheduler.framework.plugin import NoOptions
 from roost.settings import read_settings
 from roost.store.memory_store import MemoryStore
 from tests.worlds import aggregate, chosen, digest, host, hosts, joined, roost_on, roost_with, wish

@@ -7,7 +7,7 @@ from msgspec import Meta
 
 from roost.model.capacity import LIMIT
 from roost.model.request_document import RequestDocument
-from roost.scheduler.counting import By
+from roost.scheduler.explain.capacity_count import By
 
 _Limit = Annotated[
     Annotated[int, Meta(ge=1, le=LIMIT)] | None,

@@ -14,7 +14,7 @@ _NO_UUID = "store the one that is meant under that name, or say its size in plac
 
 
 class StateNames:
-    """Names by the columns; see ``roost.scheduler.asking.Names``."""
+    """Names by the columns; see ``roost.scheduler.query.request_lookup.Names``."""
 
     def __init__(self, state: State) -> None:
         self._state = state

@@ -14,8 +14,8 @@ from roost.model.replayed import Replayed
 from roost.model.request import Request
 from roost.model.settings import Settings
 from roost.ports import RemotePlacement
-from roost.scheduler.counting import By
-from roost.scheduler.rules import Rules
+from roost.scheduler.explain.capacity_count import By
+from roost.scheduler.framework.plugin import Rules
 
 
 class Product(Protocol):

@@ -3,7 +3,7 @@
 from typing import Any, ClassVar
 
 from roost.compat import exception
-from roost.scheduler.images import architecture, hypervisor, is_architecture, vm_mode
+from roost.scheduler.framework.image_properties import architecture, hypervisor, is_architecture, vm_mode
 
 
 class _Names:

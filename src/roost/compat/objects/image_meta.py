@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from roost.model.image import Image, present_properties
-from roost.scheduler.image_texts import is_image_property, spelled, value_kind
+from roost.scheduler.framework.image_text import is_image_property, spelled, value_kind
 
 
 class ImageMetaProps(dict[str, Any]):

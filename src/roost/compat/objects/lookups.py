@@ -12,8 +12,8 @@ from roost.compat import exception
 from roost.compat.objects.host_records import Aggregate, Instance
 from roost.compat.objects.server_group import InstanceGroup
 from roost.engine.columns.state import Group
-from roost.scheduler.hosts import HostView
-from roost.scheduler.spec import Spec
+from roost.scheduler.framework.host_view import HostView
+from roost.scheduler.framework.spec import Spec
 
 if TYPE_CHECKING:
     from roost.compat.host_rows import HostRow

@@ -1,6 +1,6 @@
 """The part of ``oslo_utils.versionutils`` that plug-ins use."""
 
-from roost.scheduler.images import is_version_wanted
+from roost.scheduler.framework.image_properties import is_version_wanted
 
 
 def convert_version_to_int(version: str | tuple[int, ...]) -> int:

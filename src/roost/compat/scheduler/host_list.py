@@ -16,9 +16,9 @@ from roost.engine.columns.types import Amounts, AnyArray, Mask, Rows, Scores
 from roost.model.allocation import Mappings
 from roost.model.host import HostFacts
 from roost.model.image import present_properties
-from roost.scheduler.hosts import HostView
-from roost.scheduler.image_texts import spelled
-from roost.scheduler.spec import Spec
+from roost.scheduler.framework.host_view import HostView
+from roost.scheduler.framework.image_text import spelled
+from roost.scheduler.framework.spec import Spec
 
 _COLUMNS: Mapping[str, Callable[[HostState], float]] = {
     "used_ram_mb": lambda host: host.total_usable_ram_mb - host.free_ram_mb,

@@ -13,8 +13,8 @@ from roost.engine.columns.image_counts import read_image
 from roost.engine.columns.state import State
 from roost.model.names import uuid_text
 from roost.model.settings import Settings
-from roost.scheduler import plugins
-from roost.scheduler.plugins import Adapt, RuleClass
+from roost.scheduler.framework import registry
+from roost.scheduler.framework.registry import Adapt, RuleClass
 
 __all__ = ["HostAggregate", "HostManager", "HostState", "host_states_of"]
 
@@ -35,8 +35,8 @@ class HostManager:
         filters: Iterable[Any] | None = None, weighers: Iterable[Any] | None = None, adapt: Adapt | None = None,
     ) -> None:  # fmt: skip
         settings = settings or Settings()
-        found = plugins.catalogue(settings.filter_scheduler, adapt=adapt)
-        enabled = plugins.enabled_filters(found, settings.filter_scheduler)
+        found = registry.catalogue(settings.filter_scheduler, adapt=adapt)
+        enabled = registry.enabled_filters(found, settings.filter_scheduler)
         self._hosts = hosts
         self.filter_handler = HostFilterHandler()
         self.weight_handler = HostWeightHandler()
@@ -83,7 +83,7 @@ def _filter(rule: RuleClass, settings: Settings) -> Any:
     if kind is not None and hasattr(kind, "filter_all"):
         use(settings)
         return kind()
-    return filter_for(rule)(plugins.options_of(rule, settings.tables))
+    return filter_for(rule)(registry.options_of(rule, settings.tables))
 
 
 def _weigher(rule: RuleClass, settings: Settings) -> Any:
@@ -92,7 +92,7 @@ def _weigher(rule: RuleClass, settings: Settings) -> Any:
     if kind is not None and hasattr(kind, "weigh_objects"):
         use(settings)
         return kind()
-    return weigher_for(rule)(plugins.options_of(rule, settings.tables))
+    return weigher_for(rule)(registry.options_of(rule, settings.tables))
 
 
 def _named(hosts: list[HostState], asked: Any) -> list[HostState]:

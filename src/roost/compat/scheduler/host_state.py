@@ -11,7 +11,7 @@ from roost.compat.numa import topology_for
 from roost.compat.objects import Aggregate, RequestSpec
 from roost.compat.scheduler.facts import facts_of, mappings_of
 from roost.model.host import HostFacts
-from roost.scheduler.consuming import Appetite
+from roost.scheduler.pipeline.consumption import Appetite
 
 HostAggregate = Aggregate
 

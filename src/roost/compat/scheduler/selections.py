@@ -9,8 +9,8 @@ import numpy as np
 from roost.compat.objects import Selection
 from roost.engine.columns.state import State
 from roost.model.decision import Decision, Pick
-from roost.scheduler.query_string import MICROVERSION
-from roost.scheduler.scopes import zones
+from roost.scheduler.query.query_string import MICROVERSION
+from roost.scheduler.rule_support.scopes import zones
 
 Selections = list[list[Selection]]
 

@@ -15,7 +15,7 @@ from roost.model.journal import CLASS_BITS, CLASS_MASK, Claim, ConsumerRow, Inst
 from roost.model.names import uuid_bytes, uuid_form
 from roost.placement.claims import release_of
 from roost.ports import Commits
-from roost.scheduler.places import place_of
+from roost.scheduler.framework.group_slots import place_of
 
 _TOO_LITTLE = {
     "missing": "offers no {name}",

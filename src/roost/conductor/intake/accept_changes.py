@@ -22,8 +22,8 @@ from roost.model.work import OperationRow, StatusRow
 from roost.placement.current import Current
 from roost.placement.plans import Plan
 from roost.ports import Commits, WorkReader
-from roost.scheduler.rebuilding import rebuild_refusal
-from roost.scheduler.rules import Filter
+from roost.scheduler.explain.rebuild_check import rebuild_refusal
+from roost.scheduler.framework.plugin import Filter
 
 Accepted = Plan[OperationRow] | OperationRow
 

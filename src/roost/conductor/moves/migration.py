@@ -16,7 +16,7 @@ from roost.model.request import Move, Request
 from roost.model.work import MigrationRow, Put, StatusRow
 from roost.placement.claims import given_back, places_of, release_of
 from roost.ports import Commits
-from roost.scheduler.places import is_closed, is_outside, kept_of, moved, place_of
+from roost.scheduler.framework.group_slots import is_closed, is_outside, kept_of, moved, place_of
 
 
 def asked_again(stored: Request, status: StatusRow, *, may_stay: bool = False) -> Request:

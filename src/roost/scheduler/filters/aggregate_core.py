@@ -2,7 +2,7 @@
 
 from typing import ClassVar
 
-from roost.scheduler.overcommit import CoreOptions, OfCores, OvercommittedByAggregates
+from roost.scheduler.rule_support.overcommit import CoreOptions, OfCores, OvercommittedByAggregates
 
 
 class AggregateCore(OvercommittedByAggregates, OfCores):

@@ -2,7 +2,7 @@
 
 from typing import ClassVar
 
-from roost.scheduler.overcommit import DiskOptions, OfDisk, OvercommittedByAggregates
+from roost.scheduler.rule_support.overcommit import DiskOptions, OfDisk, OvercommittedByAggregates
 
 
 class AggregateDisk(OvercommittedByAggregates, OfDisk):

@@ -7,11 +7,11 @@ import msgspec
 import numpy as np
 
 from roost.engine.columns.types import Mask
-from roost.scheduler.aggregates import wearing_any
-from roost.scheduler.hosts import HostView
-from roost.scheduler.image_texts import image_text, is_image_property
-from roost.scheduler.rules import Reads
-from roost.scheduler.spec import Spec
+from roost.scheduler.framework.host_view import HostView
+from roost.scheduler.framework.image_text import image_text, is_image_property
+from roost.scheduler.framework.plugin import Reads
+from roost.scheduler.framework.spec import Spec
+from roost.scheduler.rule_support.aggregate_metadata import wearing_any
 
 
 class AggregateImagePropertiesIsolationOptions(msgspec.Struct, frozen=True, kw_only=True):

@@ -9,11 +9,11 @@ import numpy as np
 
 from roost.engine.columns.types import Mask
 from roost.model.flavor import Flavor
-from roost.scheduler.aggregates import wearing_any
-from roost.scheduler.hosts import HostView
-from roost.scheduler.operators import matches, unmatchable
-from roost.scheduler.rules import NoOptions, Reads
-from roost.scheduler.spec import Spec
+from roost.scheduler.framework.host_view import HostView
+from roost.scheduler.framework.plugin import NoOptions, Reads
+from roost.scheduler.framework.spec import Spec
+from roost.scheduler.rule_support.aggregate_metadata import wearing_any
+from roost.scheduler.rule_support.operators import matches, unmatchable
 
 _SCOPE = "aggregate_instance_extra_specs"
 

@@ -2,7 +2,7 @@
 
 from typing import ClassVar
 
-from roost.scheduler.limits import BelowLimitOfAggregates, IoOpsOptions, OfIoOps
+from roost.scheduler.rule_support.limits import BelowLimitOfAggregates, IoOpsOptions, OfIoOps
 
 
 class AggregateIoOps(OfIoOps, BelowLimitOfAggregates):

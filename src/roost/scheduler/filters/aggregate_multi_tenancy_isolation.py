@@ -7,10 +7,10 @@ import msgspec
 import numpy as np
 
 from roost.engine.columns.types import Mask
-from roost.scheduler.aggregates import texts
-from roost.scheduler.hosts import HostView
-from roost.scheduler.rules import NoOptions, Reads
-from roost.scheduler.spec import Spec
+from roost.scheduler.framework.host_view import HostView
+from roost.scheduler.framework.plugin import NoOptions, Reads
+from roost.scheduler.framework.spec import Spec
+from roost.scheduler.rule_support.aggregate_metadata import texts
 
 _KEY = "filter_tenant_id"
 

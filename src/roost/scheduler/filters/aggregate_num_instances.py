@@ -2,7 +2,7 @@
 
 from typing import ClassVar
 
-from roost.scheduler.limits import BelowLimitOfAggregates, InstancesOptions, OfInstances
+from roost.scheduler.rule_support.limits import BelowLimitOfAggregates, InstancesOptions, OfInstances
 
 
 class AggregateNumInstances(BelowLimitOfAggregates, OfInstances):

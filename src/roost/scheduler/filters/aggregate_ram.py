@@ -2,7 +2,7 @@
 
 from typing import ClassVar
 
-from roost.scheduler.overcommit import OfMemory, OvercommittedByAggregates, RamOptions
+from roost.scheduler.rule_support.overcommit import OfMemory, OvercommittedByAggregates, RamOptions
 
 
 class AggregateRam(OvercommittedByAggregates, OfMemory):

@@ -6,10 +6,10 @@ from typing import ClassVar
 import msgspec
 
 from roost.engine.columns.types import Mask
-from roost.scheduler.aggregates import wearing_any
-from roost.scheduler.hosts import HostView
-from roost.scheduler.rules import NoOptions, Reads
-from roost.scheduler.spec import Spec
+from roost.scheduler.framework.host_view import HostView
+from roost.scheduler.framework.plugin import NoOptions, Reads
+from roost.scheduler.framework.spec import Spec
+from roost.scheduler.rule_support.aggregate_metadata import wearing_any
 
 
 class AggregateTypeAffinity:

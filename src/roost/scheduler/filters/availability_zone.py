@@ -6,11 +6,11 @@ from typing import Annotated, ClassVar
 import msgspec
 
 from roost.engine.columns.types import Mask
-from roost.scheduler.aggregates import wearing_any
-from roost.scheduler.hosts import HostView
-from roost.scheduler.rules import Reads
-from roost.scheduler.scopes import ZONE, parts
-from roost.scheduler.spec import Spec
+from roost.scheduler.framework.host_view import HostView
+from roost.scheduler.framework.plugin import Reads
+from roost.scheduler.framework.spec import Spec
+from roost.scheduler.rule_support.aggregate_metadata import wearing_any
+from roost.scheduler.rule_support.scopes import ZONE, parts
 
 
 class AvailabilityZoneOptions(msgspec.Struct, frozen=True, kw_only=True):

@@ -9,9 +9,9 @@ import numpy as np
 
 from roost.engine.columns.types import Mask
 from roost.model.host import HostFacts, is_up
-from roost.scheduler.hosts import HostView
-from roost.scheduler.rules import Reads
-from roost.scheduler.spec import Spec
+from roost.scheduler.framework.host_view import HostView
+from roost.scheduler.framework.plugin import Reads
+from roost.scheduler.framework.spec import Spec
 
 
 class ComputeOptions(msgspec.Struct, frozen=True, kw_only=True):

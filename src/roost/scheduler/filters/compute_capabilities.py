@@ -9,12 +9,12 @@ import numpy as np
 from roost.engine.columns.types import Mask
 from roost.model.flavor import Flavor
 from roost.model.host import HostFacts
-from roost.scheduler.attributes import NAMES, RATIOS, TOLD, USED, WHOLE, is_attribute
-from roost.scheduler.hosts import HostView
-from roost.scheduler.latest import Latest
-from roost.scheduler.operators import glued, match_numbers, matches, unmatchable
-from roost.scheduler.rules import NoOptions, Reads
-from roost.scheduler.spec import Spec
+from roost.scheduler.framework.host_attributes import NAMES, RATIOS, TOLD, USED, WHOLE, is_attribute
+from roost.scheduler.framework.host_view import HostView
+from roost.scheduler.framework.memoize import Latest
+from roost.scheduler.framework.plugin import NoOptions, Reads
+from roost.scheduler.framework.spec import Spec
+from roost.scheduler.rule_support.operators import glued, match_numbers, matches, unmatchable
 
 _ADDRESS_BITS = "hw:maxphysaddr_bits"
 _GROUP_POLICY = "group_policy"  # Placement's; no host has anything of that name.
@@ -23,7 +23,7 @@ _GROUP_POLICY = "group_policy"  # Placement's; no host has anything of that name
 class ComputeCapabilities:
     """Keep hosts that match every capability: extra specs ``capabilities:…``, and unscoped ones hosts know of.
 
-    A number is compared as ``roost.scheduler.operators`` says. What is no number where one is wanted
+    A number is compared as ``roost.scheduler.rule_support.operators`` says. What is no number where one is wanted
     refuses its host and no other; in Nova it ends the whole request with an error.
 
     Source:

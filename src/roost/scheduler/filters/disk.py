@@ -2,7 +2,7 @@
 
 from typing import ClassVar
 
-from roost.scheduler.overcommit import DiskOptions, OfDisk
+from roost.scheduler.rule_support.overcommit import DiskOptions, OfDisk
 
 
 class Disk(OfDisk):

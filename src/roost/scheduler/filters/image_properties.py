@@ -9,10 +9,17 @@ import numpy as np
 from roost.engine.columns.types import Mask
 from roost.errors import quoted
 from roost.model.host import HostFacts
-from roost.scheduler.hosts import HostView
-from roost.scheduler.images import architecture, hypervisor, image_property, is_architecture, is_version_wanted, vm_mode
-from roost.scheduler.rules import Reads
-from roost.scheduler.spec import Spec
+from roost.scheduler.framework.host_view import HostView
+from roost.scheduler.framework.image_properties import (
+    architecture,
+    hypervisor,
+    image_property,
+    is_architecture,
+    is_version_wanted,
+    vm_mode,
+)
+from roost.scheduler.framework.plugin import Reads
+from roost.scheduler.framework.spec import Spec
 
 
 class ImagePropertiesOptions(msgspec.Struct, frozen=True, kw_only=True):

@@ -2,7 +2,7 @@
 
 from typing import ClassVar
 
-from roost.scheduler.limits import IoOpsOptions, OfIoOps
+from roost.scheduler.rule_support.limits import IoOpsOptions, OfIoOps
 
 
 class IoOps(OfIoOps):

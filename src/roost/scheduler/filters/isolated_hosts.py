@@ -7,9 +7,9 @@ import msgspec
 import numpy as np
 
 from roost.engine.columns.types import Mask
-from roost.scheduler.hosts import HostView
-from roost.scheduler.rules import Reads
-from roost.scheduler.spec import Spec
+from roost.scheduler.framework.host_view import HostView
+from roost.scheduler.framework.plugin import Reads
+from roost.scheduler.framework.spec import Spec
 
 
 class IsolatedHostsOptions(msgspec.Struct, frozen=True, kw_only=True):

@@ -8,10 +8,10 @@ import numpy as np
 
 from roost.engine.columns.types import Mask
 from roost.errors import BadRequest
-from roost.scheduler.expressions import Operation, judge, parse, paths, reads_use, values
-from roost.scheduler.hosts import HostView
-from roost.scheduler.rules import NoOptions, Reads
-from roost.scheduler.spec import Spec
+from roost.scheduler.framework.host_view import HostView
+from roost.scheduler.framework.plugin import NoOptions, Reads
+from roost.scheduler.framework.spec import Spec
+from roost.scheduler.rule_support.expressions import Operation, judge, parse, paths, reads_use, values
 
 _HINT = "query"
 # So much of a query is shown.
@@ -19,7 +19,7 @@ _SHOWN = 200
 
 
 class Json:
-    """Keep hosts for which the expression in the hint ``query`` holds; see ``roost.scheduler.expressions``.
+    """Keep hosts for which the expression in the hint ``query`` holds; see ``rule_support.expressions``.
 
     A host on which it compares what has no order is refused; in Nova that fails the request.
 

@@ -8,10 +8,10 @@ import numpy as np
 
 from roost.engine.columns.types import Mask
 from roost.errors import BadSettings
-from roost.scheduler.hosts import HostView
-from roost.scheduler.metrics import WeightSetting, parse_setting
-from roost.scheduler.rules import Reads
-from roost.scheduler.spec import Spec
+from roost.scheduler.framework.host_view import HostView
+from roost.scheduler.framework.plugin import Reads
+from roost.scheduler.framework.spec import Spec
+from roost.scheduler.rule_support.host_metrics import WeightSetting, parse_setting
 
 
 class MetricsOptions(msgspec.Struct, frozen=True, kw_only=True):

@@ -2,7 +2,7 @@
 
 from typing import ClassVar
 
-from roost.scheduler.limits import InstancesOptions, OfInstances
+from roost.scheduler.rule_support.limits import InstancesOptions, OfInstances
 
 
 class NumInstances(OfInstances):

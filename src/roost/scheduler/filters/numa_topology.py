@@ -15,13 +15,13 @@ from roost.errors import BadRequest
 from roost.model.allocation import Mappings
 from roost.model.decision import Limits
 from roost.model.topology import InstanceTopology, PlacedCell
-from roost.scheduler.hosts import HostView
-from roost.scheduler.latest import Latest
+from roost.scheduler.framework.host_view import HostView
+from roost.scheduler.framework.memoize import Latest
+from roost.scheduler.framework.plugin import NoOptions, Reads
+from roost.scheduler.framework.spec import Spec
 from roost.scheduler.numa.bounds import tell_bounds
 from roost.scheduler.numa.constraints import networks_of, topology_of
-from roost.scheduler.numa.kinds import alike
-from roost.scheduler.rules import NoOptions, Reads
-from roost.scheduler.spec import Spec
+from roost.scheduler.numa.host_kinds import alike
 
 _encode = msgspec.msgpack.Encoder(order="sorted").encode
 

@@ -10,9 +10,9 @@ from roost.engine.columns.types import Amounts, Mask
 from roost.engine.pci.pools import bare_pools, is_match, supports
 from roost.model.allocation import Mappings
 from roost.model.pci import PciRequest
-from roost.scheduler.hosts import HostView
-from roost.scheduler.rules import NoOptions, Reads
-from roost.scheduler.spec import Spec
+from roost.scheduler.framework.host_view import HostView
+from roost.scheduler.framework.plugin import NoOptions, Reads
+from roost.scheduler.framework.spec import Spec
 
 # By these devices are counted ahead; whatever else is wanted of them is judged exactly.
 _COUNTED = ("vendor_id", "product_id", "dev_type")

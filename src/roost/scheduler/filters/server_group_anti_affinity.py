@@ -8,9 +8,9 @@ import numpy as np
 from roost.engine.columns.state import Group
 from roost.engine.columns.types import Amounts, Mask
 from roost.engine.feasibility.headroom import ROOM_MAX
-from roost.scheduler.hosts import HostView
-from roost.scheduler.rules import NoOptions, Reads
-from roost.scheduler.spec import Spec
+from roost.scheduler.framework.host_view import HostView
+from roost.scheduler.framework.plugin import NoOptions, Reads
+from roost.scheduler.framework.spec import Spec
 
 
 class ServerGroupAntiAffinity:

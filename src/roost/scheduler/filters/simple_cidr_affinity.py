@@ -8,9 +8,9 @@ import msgspec
 import numpy as np
 
 from roost.engine.columns.types import Mask
-from roost.scheduler.hosts import HostView
-from roost.scheduler.rules import NoOptions, Reads
-from roost.scheduler.spec import Spec
+from roost.scheduler.framework.host_view import HostView
+from roost.scheduler.framework.plugin import NoOptions, Reads
+from roost.scheduler.framework.spec import Spec
 
 
 class SimpleCidrAffinity:

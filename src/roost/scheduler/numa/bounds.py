@@ -2,7 +2,7 @@
 
 from roost.model.numa import NumaCell, NumaTopology
 from roost.model.topology import InstanceTopology
-from roost.scheduler.hosts import HostView
+from roost.scheduler.framework.host_view import HostView
 
 _Bounds = dict[str, int]
 

@@ -7,7 +7,8 @@ from roost.model.names import AMOUNT_MAX
 from roost.model.request import Request
 from roost.model.switches import is_true
 from roost.model.topology import CpuPolicy, InstanceCell, InstanceTopology, NetworkNeeds, PageSize
-from roost.scheduler.processors import (
+from roost.scheduler.framework.hw_settings import is_agreed, told
+from roost.scheduler.query.processors import (
     cpu_policy,
     cpu_set,
     dedicated_cpus,
@@ -15,7 +16,6 @@ from roost.scheduler.processors import (
     realtime_cpus,
     thread_policy,
 )
-from roost.scheduler.wishes import is_agreed, told
 
 _PROCESSORS = re.compile(r"resources\d*:(VCPU|PCPU)")
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)(?:(K|Ki|M|Mi|G|Gi|T|Ti)?(B|b|bit))?")

@@ -5,8 +5,8 @@ from typing import Annotated, ClassVar
 import msgspec
 
 from roost.engine.columns.types import Scores
-from roost.scheduler.hosts import HostView
-from roost.scheduler.spec import Spec
+from roost.scheduler.framework.host_view import HostView
+from roost.scheduler.framework.spec import Spec
 
 
 class DiskOptions(msgspec.Struct, frozen=True, kw_only=True):

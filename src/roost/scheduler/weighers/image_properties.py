@@ -8,10 +8,10 @@ import numpy as np
 from roost.engine.columns.types import Scores
 from roost.errors import BadSettings
 from roost.model.image import present_properties
-from roost.scheduler.hosts import HostView
-from roost.scheduler.image_texts import spelled
-from roost.scheduler.ratios import parse_ratios
-from roost.scheduler.spec import Spec
+from roost.scheduler.framework.host_view import HostView
+from roost.scheduler.framework.image_text import spelled
+from roost.scheduler.framework.spec import Spec
+from roost.scheduler.rule_support.ratios import parse_ratios
 
 
 class ImagePropertiesWeights(msgspec.Struct, frozen=True, kw_only=True):

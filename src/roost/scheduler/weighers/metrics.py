@@ -7,11 +7,11 @@ import numpy as np
 
 from roost.engine.columns.types import Mask, Scores
 from roost.errors import BadSettings, ComputeHostMetricNotFound
-from roost.scheduler.aggregates import least
-from roost.scheduler.hosts import HostView
-from roost.scheduler.metrics import WeightSetting, metric, parse_setting, unheard_of
-from roost.scheduler.ratios import finite
-from roost.scheduler.spec import Spec
+from roost.scheduler.framework.host_view import HostView
+from roost.scheduler.framework.spec import Spec
+from roost.scheduler.rule_support.aggregate_metadata import least
+from roost.scheduler.rule_support.host_metrics import WeightSetting, metric, parse_setting, unheard_of
+from roost.scheduler.rule_support.ratios import finite
 
 
 class MetricsOptions(msgspec.Struct, frozen=True, kw_only=True):

@@ -6,8 +6,8 @@ import msgspec
 import numpy as np
 
 from roost.engine.columns.types import Scores
-from roost.scheduler.hosts import HostView
-from roost.scheduler.spec import Spec
+from roost.scheduler.framework.host_view import HostView
+from roost.scheduler.framework.spec import Spec
 
 _DEVICES_MAX = 99  # so many or more are alike
 _NONE = 100.0

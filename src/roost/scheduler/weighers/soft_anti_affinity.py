@@ -6,8 +6,8 @@ import msgspec
 import numpy as np
 
 from roost.engine.columns.types import Scores
-from roost.scheduler.hosts import HostView
-from roost.scheduler.spec import Spec
+from roost.scheduler.framework.host_view import HostView
+from roost.scheduler.framework.spec import Spec
 
 
 class SoftAntiAffinityOptions(msgspec.Struct, frozen=True, kw_only=True):

@@ -17,9 +17,9 @@ from roost.placement.current import Current
 from roost.placement.serving import Serving, Task
 from roost.ports import Committed
 from roost.product import Roost
-from roost.scheduler import plugins
-from roost.scheduler.pci.requests import PciAliases
-from roost.scheduler.rules import Rules
+from roost.scheduler.framework import registry
+from roost.scheduler.framework.plugin import Rules
+from roost.scheduler.query.pci_requests import PciAliases
 from roost.simulator.chance import SeededRandom
 from roost.store.memory_store import MemoryStore
 
@@ -41,7 +41,7 @@ _SOON_S = 0.02
 @cache
 def rules_in_force() -> Rules:
     """Return the rules of all servers; they keep nothing of their own."""
-    return plugins.build(_SETTINGS, adapt=adapt)
+    return registry.build(_SETTINGS, adapt=adapt)
 
 
 class TroubledStore(MemoryStore):

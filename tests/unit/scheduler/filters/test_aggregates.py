@@ -17,8 +17,8 @@ from roost.scheduler.filters.aggregate_type_affinity import AggregateTypeAffinit
 from roost.scheduler.filters.availability_zone import AvailabilityZone, AvailabilityZoneOptions
 from roost.scheduler.filters.io_ops import IoOps
 from roost.scheduler.filters.num_instances import NumInstances
-from roost.scheduler.limits import InstancesOptions, IoOpsOptions
-from roost.scheduler.rules import NoOptions
+from roost.scheduler.framework.plugin import NoOptions
+from roost.scheduler.rule_support.limits import InstancesOptions, IoOpsOptions
 from roost.settings import read_settings
 from tests.fleets import fleet, hosts, hosts_of, spec
 

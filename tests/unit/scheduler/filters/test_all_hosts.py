@@ -1,7 +1,7 @@
 import pytest
 
 from roost.scheduler.filters.all_hosts import AllHosts
-from roost.scheduler.rules import NoOptions
+from roost.scheduler.framework.plugin import NoOptions
 from tests.fleets import hosts, spec
 
 

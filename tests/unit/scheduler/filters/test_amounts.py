@@ -12,8 +12,8 @@ from roost.scheduler.filters.aggregate_ram import AggregateRam
 from roost.scheduler.filters.core import Core
 from roost.scheduler.filters.disk import Disk
 from roost.scheduler.filters.ram import Ram
-from roost.scheduler.overcommit import CoreOptions, DiskOptions, RamOptions
-from roost.scheduler.spec import Spec
+from roost.scheduler.framework.spec import Spec
+from roost.scheduler.rule_support.overcommit import CoreOptions, DiskOptions, RamOptions
 from roost.settings import read_settings
 from tests.fleets import fleet, hosts, hosts_of
 from tests.worlds import aggregate, chosen, host, roost_with, settings_of

@@ -1,7 +1,7 @@
 from roost.model.host import HostFacts
 from roost.scheduler.filters.fault_domain import FaultDomain
-from roost.scheduler.places import place_number
-from roost.scheduler.rules import NoOptions
+from roost.scheduler.framework.group_slots import place_number
+from roost.scheduler.framework.plugin import NoOptions
 from tests.fleets import fleet, group, hosts_of, spec
 
 RULE = FaultDomain(NoOptions())

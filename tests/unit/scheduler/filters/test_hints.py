@@ -11,8 +11,8 @@ from roost.scheduler.filters.different_host import DifferentHost
 from roost.scheduler.filters.isolated_hosts import IsolatedHosts, IsolatedHostsOptions
 from roost.scheduler.filters.same_host import SameHost
 from roost.scheduler.filters.simple_cidr_affinity import SimpleCidrAffinity
-from roost.scheduler.rules import NoOptions
-from roost.scheduler.spec import Spec
+from roost.scheduler.framework.plugin import NoOptions
+from roost.scheduler.framework.spec import Spec
 from tests.fleets import fleet, hosts_of, spec, uuid_of, uuid_text
 
 ON_FIRST, ON_SECOND, NOWHERE = 501, 502, 503

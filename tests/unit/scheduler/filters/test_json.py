@@ -7,7 +7,7 @@ from roost.model.flavor import Flavor
 from roost.model.host import HostFacts
 from roost.model.request import Request
 from roost.scheduler.filters.json import Json
-from roost.scheduler.rules import NoOptions
+from roost.scheduler.framework.plugin import NoOptions
 from tests.fleets import fleet, hosts_of, spec
 from tests.worlds import chosen, host, joined, roost_with, settings_of
 

@@ -15,10 +15,10 @@ from roost.model.numa import NumaTopology as Topology
 from roost.model.pci import PciRequest
 from roost.model.request import Network, Request
 from roost.scheduler.filters.numa_topology import NumaTopology
-from roost.scheduler.hosts import HostView
-from roost.scheduler.numa import kinds
-from roost.scheduler.rules import NoOptions
-from roost.scheduler.spec import Spec
+from roost.scheduler.framework.host_view import HostView
+from roost.scheduler.framework.plugin import NoOptions
+from roost.scheduler.framework.spec import Spec
+from roost.scheduler.numa import host_kinds
 from tests.fleets import fleet, hosts_of
 from tests.worlds import chosen, host, roost_with, settings_of
 
@@ -156,13 +156,13 @@ def test_devices_must_be_to_be_had_near_the_chosen_cells(policy, expected):
 
 
 def test_cells_that_are_alike_are_looked_at_once(monkeypatch):
-    looked_at, place_cell = [], kinds.place_cell
+    looked_at, place_cell = [], host_kinds.place_cell
 
     def spied(host, *arguments, **more):
         looked_at.append(host)
         return place_cell(host, *arguments, **more)
 
-    monkeypatch.setattr(kinds, "place_cell", spied)
+    monkeypatch.setattr(host_kinds, "place_cell", spied)
     taken = [topology({"pinned_cpus": (at,)}, {}) for at in range(4)]  # by instances on other processors each
     state = fleet(*[HostFacts(numa=each) for each in taken * 10])
     assert NumaTopology(NoOptions()).keep(hosts_of(state), PINNED).all()

@@ -2,8 +2,8 @@ import pytest
 
 from roost.model.host import HostFacts
 from roost.scheduler.filters.pci_passthrough import PciPassthrough
-from roost.scheduler.rules import NoOptions
-from roost.scheduler.spec import Spec
+from roost.scheduler.framework.plugin import NoOptions
+from roost.scheduler.framework.spec import Spec
 from tests.devices import ask, pool
 from tests.fleets import fleet, hosts_of, spec
 

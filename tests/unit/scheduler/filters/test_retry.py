@@ -5,7 +5,7 @@ from roost.model.host import HostFacts
 from roost.model.request import Request
 from roost.model.request import Retry as Tried
 from roost.scheduler.filters.retry import Retry
-from roost.scheduler.rules import NoOptions
+from roost.scheduler.framework.plugin import NoOptions
 from tests.fleets import fleet, hosts_of, spec
 from tests.worlds import chosen, hosts, roost_with, settings_of
 

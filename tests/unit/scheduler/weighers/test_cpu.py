@@ -3,8 +3,8 @@ import pytest
 
 from roost.engine.ranking.ranks import normalise
 from roost.model.host import HostFacts
+from roost.scheduler.pipeline.score_table import Weighing
 from roost.scheduler.weighers.cpu import Cpu, CpuOptions
-from roost.scheduler.weighing import Weighing
 from tests.fleets import fleet, hosts, spec
 
 WORKED = [5, 5, 10, 10, 15, 20, 20, 15, 10, 5]

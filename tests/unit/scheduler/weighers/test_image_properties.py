@@ -1,8 +1,8 @@
 import pytest
 
 from roost.model.host import HostFacts
+from roost.scheduler.pipeline.score_table import Weighing
 from roost.scheduler.weighers.image_properties import ImageProperties, ImagePropertiesWeights
-from roost.scheduler.weighing import Weighing
 from tests.fleets import boot, fleet, hosts_of, spec
 
 DEBIAN = {"os_distro": "debian", "hw_machine_type": "q35"}

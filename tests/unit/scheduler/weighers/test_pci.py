@@ -1,8 +1,8 @@
 import pytest
 
 from roost.model.host import HostFacts, PciPool
+from roost.scheduler.pipeline.score_table import Weighing
 from roost.scheduler.weighers.pci import Pci, PciOptions
-from roost.scheduler.weighing import Weighing
 from tests.fleets import fleet, hosts_of, spec
 
 RULE = Pci(PciOptions())

@@ -27,7 +27,7 @@ from roost.model.host import Aggregate
 from roost.model.journal import PutAggregate
 from roost.model.names import uuid_form, uuid_text
 from roost.placement.plans import Plan
-from roost.scheduler.scopes import ZONE, parts, zones
+from roost.scheduler.rule_support.scopes import ZONE, parts, zones
 
 
 def list_aggregates(call: Call) -> Response:

@@ -6,7 +6,7 @@ from roost.api.v1.call import Call, shown
 from roost.api.v1.capacity_schemas import CapacityBody, CapacityQuery
 from roost.api.v1.names import StateNames, flavor_named
 from roost.model.request import Request
-from roost.scheduler import asking
+from roost.scheduler.query import request_lookup
 
 
 def of_flavor(call: Call) -> Response:
@@ -24,7 +24,7 @@ def of_request(call: Call) -> Response:
     body = call.body
     assert isinstance(body, CapacityBody)
     try:
-        request = asking.request_of(body.request, StateNames(call.current.state))
+        request = request_lookup.request_of(body.request, StateNames(call.current.state))
     except ValueError as error:
         raise wrong("$.request", str(error)) from None
     return shown(call.product.capacity(request, by=body.by, limit=body.limit))

@@ -34,7 +34,7 @@ from roost.model.request import Request
 from roost.model.request_document import FlavorEntry, ImageEntry, RequestDocument
 from roost.model.settings import Settings
 from roost.placement.plans import Act, Plan, Result
-from roost.scheduler import asking
+from roost.scheduler.query import request_lookup
 
 # Ids of one page are below the cursor, so the first page has one above all.
 _ABOVE_ALL = 2**63 - 1
@@ -190,7 +190,7 @@ def request_of(call: Call, body: AskedBody, *, before: Request | None = None) ->
     if isinstance(body.image, str):
         document = msgspec.structs.replace(document, image=image_named(call, body.image, at="$.image"))
     try:
-        return asking.request_of(document, StateNames(call.current.state))
+        return request_lookup.request_of(document, StateNames(call.current.state))
     except ValueError as error:
         raise wrong("$", str(error)) from None
 

@@ -27,7 +27,7 @@ from roost.errors import BadRequest
 from roost.fleet.hosts import ServiceChange, changed_facts, rows_of_service, writes_of_facts
 from roost.model.host import HostFacts
 from roost.placement.plans import Plan
-from roost.scheduler.scopes import Scope, zones
+from roost.scheduler.rule_support.scopes import Scope, zones
 
 # Nodes that an error names.
 _NODES_SHOWN = 5

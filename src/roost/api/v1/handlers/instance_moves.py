@@ -20,7 +20,7 @@ from roost.model.operation import Moving, Settling
 from roost.model.request import Destination, Request
 from roost.model.work import OperationRow, StatusRow
 from roost.placement.plans import Plan
-from roost.scheduler.asking import flavor_of
+from roost.scheduler.query.request_lookup import flavor_of
 
 
 def resize(call: Call) -> Response | Plan[Response]:

@@ -16,12 +16,12 @@ from roost.compat.scheduler.host_list import HostList, spec_for
 from roost.compat.scheduler.host_state import HostState
 from roost.compat.scheduler.module_table import FILTER_MODULES, place_modules
 from roost.engine.columns.types import Mask
-from roost.scheduler.hosts import HostView
-from roost.scheduler.limits import BelowLimit
-from roost.scheduler.overcommit import Overcommitted
-from roost.scheduler.plugins import RuleClass, builtin_filters
-from roost.scheduler.rules import Checked, Choosing, Limiting, Warned, adds
-from roost.scheduler.spec import Spec
+from roost.scheduler.framework.host_view import HostView
+from roost.scheduler.framework.plugin import Checked, Choosing, Limiting, Warned, adds
+from roost.scheduler.framework.registry import RuleClass, builtin_filters
+from roost.scheduler.framework.spec import Spec
+from roost.scheduler.rule_support.limits import BelowLimit
+from roost.scheduler.rule_support.overcommit import Overcommitted
 
 _log = logging.getLogger(__name__)
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from roost.compat.scheduler.aggregates import number_from
 from roost.compat.scheduler.filters import HookedFilter
-from roost.scheduler.overcommit import OfDisk
+from roost.scheduler.rule_support.overcommit import OfDisk
 
 
 class BaseDiskFilter(HookedFilter):

@@ -1,5 +1,5 @@
 """What Nova has in ``nova.scheduler.filters.extra_specs_ops``: the operators of extra specs."""
 
-from roost.scheduler.operators import match
+from roost.scheduler.rule_support.operators import match
 
 __all__ = ["match"]

@@ -4,7 +4,7 @@ from typing import Any
 
 from roost.compat.scheduler.aggregates import number_from
 from roost.compat.scheduler.filters import HookedFilter
-from roost.scheduler.limits import OfInstances
+from roost.scheduler.rule_support.limits import OfInstances
 
 
 class NumInstancesFilter(HookedFilter):

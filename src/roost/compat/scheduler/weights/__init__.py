@@ -17,10 +17,10 @@ from roost.compat.scheduler.module_table import WEIGHER_MODULES, place_modules
 from roost.compat.weights import WeighedObject
 from roost.engine.columns.types import Scores
 from roost.engine.ranking import ranks
-from roost.scheduler.plugins import RuleClass, builtin_weighers
-from roost.scheduler.ratios import finite
-from roost.scheduler.rules import Weigher
-from roost.scheduler.weighing import check_weighable
+from roost.scheduler.framework.plugin import Weigher
+from roost.scheduler.framework.registry import RuleClass, builtin_weighers
+from roost.scheduler.pipeline.score_table import check_weighable
+from roost.scheduler.rule_support.ratios import finite
 
 
 class WeighedHost(WeighedObject):

@@ -1,0 +1,1 @@
+"""Explanations: which rule refuses which hosts, what is nearest, and what would fit."""

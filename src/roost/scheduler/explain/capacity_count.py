@@ -1,0 +1,318 @@
+"""How many more of a request fit: counted where counting is exact, else by placing them until one is refused.
+
+.. code-block:: text
+
+    each check ─▶ rooms     how often it lets each host take the request, if it were alone
+               ─▶ one host  the least of them; where only a search or a filter can tell, instances are placed there
+               ─▶ a scope   the sum over its hosts; where these take from each other, instances are placed in it
+
+What is placed is taken back, so that the columns are at the end as they were.
+"""
+
+from collections.abc import Callable, Collection
+from typing import Literal, NamedTuple
+
+import msgspec
+import numpy as np
+
+from roost.engine.columns.state import State
+from roost.engine.columns.types import Amounts, Mask
+from roost.engine.feasibility.feasibility import Amount, Family
+from roost.engine.feasibility.headroom import ROOM_MAX, bound, rooms
+from roost.errors import OverBudget
+from roost.model.capacity import LIMIT, PLACED_LIMIT, Capacity, HostCapacity, ScopeCapacity, Shortage
+from roost.model.journal import CLASS_BITS, CLASS_MASK, Claim, ConsumerRow
+from roost.model.request import Request
+from roost.ports import Placement, Random
+from roost.scheduler.framework.host_view import HostView
+from roost.scheduler.framework.plugin import Counted, Filter, adds
+from roost.scheduler.pipeline.consumption import Appetite
+from roost.scheduler.pipeline.host_picks import Takes, claim_on, takes_on
+from roost.scheduler.pipeline.shape import Shape
+from roost.scheduler.rule_support import scopes
+from roost.scheduler.select import Scheduler
+
+By = Literal["zone", "aggregate", "host"]
+BY: tuple[By, ...] = ("zone", "aggregate", "host")
+Progress = Callable[[int, int], None]  # steps done, steps in all at most
+
+_STEPS_A_REPORT = 64
+
+
+class _Counts(NamedTuple):
+    """How many fit, and why no more: int64, shape (hosts,), each."""
+
+    most: Amounts  # 0..ROOM_MAX
+    last: Amounts  # place of the check that refuses one more, or the first that refuses any
+    cut: Mask  # bool, shape (hosts,): counting stopped before the host was full
+
+
+class _Placed(NamedTuple):
+    """How many instances were placed until one was refused."""
+
+    total: int
+    last: Amounts  # as in ``_Counts``
+    is_cut: bool  # whether placing stopped before one was refused
+
+
+class Counter:
+    """Counts on columns that nobody else uses meanwhile.
+
+    Args:
+        placement, scheduler: over a fork.
+        random: gives the uuids of what is placed.
+        default_zone: the zone of hosts that no aggregate gives one.
+        limit: where counting stops, 1..ROOM_MAX; None: ``LIMIT``, and ``PLACED_LIMIT`` where instances are placed
+            one by one.
+        progress: told now and then where instances are placed one by one.
+    """
+
+    def __init__(
+        self, *, placement: Placement, scheduler: Scheduler, random: Random, default_zone: str, limit: int | None,
+        progress: Progress | None,
+    ) -> None:  # fmt: skip
+        self._placement = placement
+        self._scheduler = scheduler
+        self._random = random
+        self._default_zone = default_zone
+        self._limit = LIMIT if limit is None else limit
+        self._placed_limit = PLACED_LIMIT if limit is None else limit
+        self._is_over = False  # whether the budget is used up
+        self._progress = progress
+        self._done = self._total = self._per_scope = 0
+
+    @property
+    def _state(self) -> State:
+        return self._placement.state
+
+    def count(self, request: Request, *, by: Collection[By]) -> Capacity:
+        """Count one more instance of a request after the other; its count and uuids do not matter.
+
+        Where the budget of the state is used up meanwhile, what was counted so far is returned as "at least".
+
+        Raises:
+            BadRequest, NotFound: as for a decision.
+        """
+        one = msgspec.structs.replace(request, count=1, instance_uuids=())
+        shape, state = self._scheduler.shape(one), self._state
+        refused, alive = shape.refusals(), state.hosts.alive.view
+        takers: Mask = alive & (refused == len(shape.checks.rules))
+        adds_up = not shape.fit.shares and all(_leaves_others(rule, shape) for _, rule in shape.asked_later)
+        zones = scopes.zones(state, default_zone=self._default_zone) if "zone" in by else []
+        aggregates = scopes.aggregates(state) if "aggregate" in by else []
+        asked = _one_by_one(shape, takers) if adds_up or "host" in by else np.zeros_like(takers)
+        scope_count = 0 if adds_up else 1 + len(zones) + len(aggregates)
+        self._expect(hosts=int(asked.sum()), scope_count=scope_count, shape=shape)
+        counts = self._counts(shape, refused, asked=asked)
+        whole = self._sum(counts, alive) if adds_up else self._place(shape)
+
+        def scope_counts(found: list[scopes.Scope]) -> list[ScopeCapacity]:
+            counted = (
+                (scope, self._sum(counts, scope.mask) if adds_up else self._place_among(one, scope.mask))
+                for scope in found
+            )
+            return [
+                ScopeCapacity(
+                    name=scope.name, uuid=scope.uuid, hosts=int(scope.mask.sum()), count=placed.total,
+                    is_at_least=placed.is_cut,
+                )
+                for scope, placed in counted
+            ]  # fmt: skip
+
+        return Capacity(
+            flavor=one.flavor.name,
+            count=whole.total,
+            is_at_least=whole.is_cut,
+            limit=self._limit if adds_up and (_leaps(shape) or not asked.any()) else self._placed_limit,
+            hosts=int(alive.sum()),
+            takers=int(takers.sum()),
+            adds_up=adds_up,
+            exhausted=_shortages(shape, state, last=whole.last, among=takers),
+            unfit=_shortages(shape, state, last=refused, among=alive & ~takers),
+            zones=scope_counts(zones),
+            aggregates=scope_counts(aggregates),
+            by_host=self._by_host(shape, counts) if "host" in by else [],
+            warnings=[*shape.warnings, *_uncounted(shape)],
+        )
+
+    def _counts(self, shape: Shape, refused: Amounts, *, asked: Mask) -> _Counts:
+        """Count each host as if it were the only one; those asked by placing, so that the others' may be bounds."""
+        state, checks = self._state, len(shape.checks.rules)
+        most: Amounts = np.where(refused == checks, ROOM_MAX, 0)
+        last = refused.copy()
+        bounds = [] if shape.fit.shares else list(enumerate(rooms(state, shape.fit)))
+        everyone = HostView(state)
+        bounds += [(at, rule.room(everyone, shape.spec)) for at, rule in shape.asked_later if adds(rule, Counted)]
+        for at, room in bounds:
+            # Of two that are used up at once the first in order refuses.
+            tighter = room < most
+            most[tighter], last[tighter] = room[tighter], at
+        cut: Mask = most > self._limit
+        for row in np.flatnonzero(asked).tolist():
+            most[row], last[row] = self._place_on(shape, row)
+            cut[row] = last[row] == checks
+            self._step()
+        return _Counts(most, last, cut)
+
+    def _sum(self, counts: _Counts, mask: Mask) -> _Placed:
+        total = int(counts.most[mask].sum())
+        is_cut = total > self._limit or bool(counts.cut[mask].any())
+        return _Placed(min(total, self._limit), counts.last, is_cut)
+
+    def _place_on(self, shape: Shape, row: int) -> tuple[int, int]:
+        """Place instances on one host until it refuses; return how many, and the check that refuses.
+
+        Where placing stops early, no check does. A host that is not looked at for that takes one at least.
+        The first candidate stays the first for as long as it fits, since placing only takes away. So it is placed at
+        once as often as it fits; ``tests/reference/capacity.py`` has the count one by one.
+        """
+        passing = len(shape.checks.rules)
+        claims: list[Claim] = []
+        count, refusal = 0, passing
+        if self._is_over:
+            return 1, passing
+        try:
+            room, fullest = self._room(shape, row)
+            most = min(room, self._limit if _leaps(shape) else self._placed_limit)
+            refusal = shape.refusal(row)
+            while refusal == passing and count < most:
+                takes, times = self._repeated(shape, row, most=most - count)
+                claims.append(self._claim(shape, row, takes))
+                count += times
+                self._state.check()
+                refusal = shape.refusal(row)
+            if count == room:  # These rules judge what was counted, not what was placed.
+                refusal = min(refusal, fullest)
+        except OverBudget:
+            self._is_over, refusal = True, passing
+        finally:
+            self._placement.withdraw(claims)
+        return max(count, 1), refusal
+
+    def _room(self, shape: Shape, row: int) -> tuple[int, int]:
+        """Return how often rules that can tell it let a host take the request, and the first that lets it no more."""
+        view = HostView(self._state, np.array([row], dtype=np.intp))
+        rooms_left = [
+            (int(rule.room(view, shape.spec)[0]), at) for at, rule in shape.asked_later if adds(rule, Counted)
+        ]  # fmt: skip
+        return min(rooms_left, default=(ROOM_MAX, len(shape.checks.rules)))
+
+    def _repeated(self, shape: Shape, row: int, *, most: int) -> tuple[Takes, int]:
+        """Return what so many instances take on a host, whose first candidate all of them have."""
+        state = self._state
+        held = takes_on(state, shape, row)
+        assert held is not None, "a host that passes has a candidate"
+        amounts: dict[int, int] = {}
+        for inventory_id, amount in held.takes:
+            amounts[inventory_id] = amounts.get(inventory_id, 0) + amount
+        times = 1
+        if _leaps(shape):
+            row_of_id, classes = state.providers.row_of_id, state.classes
+            fits = (
+                int(classes[number & CLASS_MASK].free.data.item(row_of_id[number >> CLASS_BITS])) // amount
+                for number, amount in amounts.items()
+            )
+            times = min(most, *fits)
+        return [(number, amount * times) for number, amount in amounts.items()], times
+
+    def _place_among(self, request: Request, mask: Mask) -> _Placed:
+        if self._is_over:
+            return _Placed(0, np.zeros(0, dtype=np.int64), is_cut=True)
+        try:
+            shape = self._scheduler.unkept_shape(request, among=mask)
+        except OverBudget:
+            self._is_over = True
+            return self._place_among(request, mask)
+        return self._place(shape)
+
+    def _place(self, shape: Shape) -> _Placed:
+        """Place instances where decisions would until one is refused."""
+        claims: list[Claim] = []
+        is_full = False
+        last: Amounts = np.full(len(self._state.hosts), len(shape.checks.rules), dtype=np.int64)
+        try:
+            while not self._is_over:
+                row = self._scheduler.next_host(shape)
+                if row is None:
+                    last, is_full = shape.refusals(), True
+                if row is None or len(claims) == self._placed_limit:
+                    break
+                takes, _ = self._repeated(shape, row, most=1)
+                claims.append(self._claim(shape, row, takes))
+                self._state.check()
+                self._step()
+        except OverBudget:
+            self._is_over = True
+        finally:
+            self._placement.withdraw(claims)
+        return _Placed(len(claims), last, not is_full)
+
+    def _claim(self, shape: Shape, row: int, takes: Takes) -> Claim:
+        consumer = ConsumerRow(self._placement.new_id("consumer"), self._random.uuids(1)[0], "", "")
+        claim = claim_on(self._state, shape, row, consumer=consumer, takes=takes)
+        self._placement.occupy(claim)
+        return claim
+
+    def _by_host(self, shape: Shape, counts: _Counts) -> list[HostCapacity]:
+        hosts, checks = self._state.hosts, [*shape.checks.rules, ("", "")]
+        return [
+            HostCapacity(
+                host=hosts.names[row], node=hosts.nodes[row], count=min(counts.most.item(row), self._limit),
+                is_at_least=counts.cut.item(row), rule=checks[counts.last.item(row)][0],
+                reason=checks[counts.last.item(row)][1],
+            )
+            for row in np.flatnonzero(hosts.alive.view).tolist()
+        ]  # fmt: skip
+
+    def _expect(self, *, hosts: int, scope_count: int, shape: Shape) -> None:
+        """Set what there is to do, at most: hosts to fill one by one, and scopes to fill as a whole."""
+        self._done, self._per_scope = 0, min(bound(self._state, shape.fit), self._placed_limit)
+        self._total = hosts + scope_count * self._per_scope
+
+    def _step(self) -> None:
+        self._done += 1
+        if self._progress is not None and self._done % _STEPS_A_REPORT == 0:
+            self._progress(min(self._done, self._total), self._total)
+
+
+def _uncounted(shape: Shape) -> list[str]:
+    """Say what instances would take that is not counted, a sentence each."""
+    if not Appetite(shape.spec.request, shape.spec.pci_requests).is_any:
+        return []
+    return ["what instances take of NUMA cells and of PCI devices outside Placement is not counted: fewer may fit"]
+
+
+def _leaves_others(rule: Filter, shape: Shape) -> bool:
+    # A filter judges each host on its own; only through the server group can it see what is on others.
+    return rule.leaves_others(shape.spec) if adds(rule, Counted) else shape.spec.group is None
+
+
+def _leaps(shape: Shape) -> bool:
+    """Say whether many instances may be placed at once: no rule chooses a candidate, or has to look at each of them."""
+    return not shape.spec.ways and all(adds(rule, Counted) for _, rule in shape.asked_later)
+
+
+def _one_by_one(shape: Shape, takers: Mask) -> Mask:
+    """Return the hosts whose room only placing tells: bool, shape (hosts,)."""
+    if shape.fit.shares or not all(adds(rule, Counted) for _, rule in shape.asked_later):
+        return takers
+    return takers & shape.fit.undecided
+
+
+def _shortages(shape: Shape, state: State, *, last: Amounts, among: Mask) -> list[Shortage]:
+    """Count hosts by the check that refuses them, most hosts first."""
+    rules = shape.checks.rules
+    found = [
+        Shortage(rule=rules[at][0], reason=rules[at][1], resource_classes=_classes(shape, state, at), hosts=hosts)
+        for at, hosts in enumerate(np.bincount(last[among], minlength=len(rules))[: len(rules)].tolist())
+        if hosts
+    ]
+    return sorted(found, key=lambda shortage: -shortage.hosts)
+
+
+def _classes(shape: Shape, state: State, at: int) -> tuple[str, ...]:
+    check = shape.fit.checks[at] if at < len(shape.fit.checks) else None
+    name_of = state.class_ids.name_of
+    if isinstance(check, Amount):
+        return (name_of(check.class_id),)
+    return tuple(name_of(class_id) for class_id, _ in check.amounts) if isinstance(check, Family) else ()

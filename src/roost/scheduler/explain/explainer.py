@@ -1,0 +1,239 @@
+"""Why a request is answered as it is, in full: which rule refuses whom, what is nearest, and what would fit."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
+
+import msgspec
+import numpy as np
+
+from roost.engine.columns.empty_fleet import emptied, memberless
+from roost.engine.columns.state import State
+from roost.engine.columns.types import Mask
+from roost.engine.feasibility.feasibility import Amount, Family
+from roost.errors import BadRequest, NotFound
+from roost.model.explain import Change, Explanation, Never
+from roost.model.request import Request
+from roost.ports import Placement
+from roost.scheduler.explain import relaxations
+from roost.scheduler.explain.ranking_margins import ranking_of
+from roost.scheduler.explain.relaxations import Asked, Edit
+from roost.scheduler.explain.verdict_matrix import Matrix, nearest
+from roost.scheduler.framework.spec import Spec, Subject
+from roost.scheduler.pipeline.shape import Shape
+from roost.scheduler.select import Scheduler
+
+NEAREST = 5  # hosts that an explanation names
+RANKED = 10
+# Edits, and the checks that each can turn. A filter may read anything.
+_EDITS: tuple[tuple[Callable[[Request, State], Iterable[Edit]], frozenset[Subject]], ...] = (
+    (relaxations.without_traits, frozenset({"trait", "group", "search", "rule"})),
+    (relaxations.other_zones, frozenset({"aggregate", "search", "rule"})),
+    (relaxations.without_aggregates, frozenset({"aggregate", "search", "rule"})),
+    (relaxations.without_server_group, frozenset({"rule"})),
+    (relaxations.without_named_hosts, frozenset({"hosts", "tree", "search", "rule"})),
+    (relaxations.other_images, frozenset({"trait", "class", "rule"})),
+    (relaxations.without_capabilities, frozenset({"trait", "class", "rule"})),
+)
+# Edits of one kind that are tried, so that a request with hundreds of groups or traits is explained in time.
+_EDITS_MAX = 64
+# Amounts that are tried where only a search can tell which one fits.
+_TRIES_MAX = 64
+
+
+class Explainer:
+    """Explains requests on columns as they are, and leaves these alone.
+
+    Args:
+        placement, scheduler: that would answer them.
+    """
+
+    def __init__(self, *, placement: Placement, scheduler: Scheduler) -> None:
+        self._placement = placement
+        self._scheduler = scheduler
+        self._seed = 0
+        self._empty: tuple[State, int, State] | None = None  # columns, their epoch, and the same without use
+
+    @property
+    def _state(self) -> State:
+        return self._placement.state
+
+    def _emptied(self) -> State:
+        """Return the columns without anybody on them, made once while nothing static changes."""
+        state = self._state
+        if self._empty is None or self._empty[0] is not state or self._empty[1] != state.changes.epoch:
+            self._empty = (state, state.changes.epoch, emptied(state))
+        return self._empty[2]
+
+    def explain(
+        self, request: Request, *, changes: list[Change] | None = None, never: Never | None = None
+    ) -> Explanation:
+        """Explain the answer to a request for one instance, as things are now.
+
+        Args:
+            request: for one instance.
+            changes, never: where they are known already, because the instance is one of several.
+
+        Raises:
+            BadRequest: the request cannot be meant.
+            NotFound: it names something that does not exist.
+        """
+        shape = self._scheduler.unkept_shape(request)
+        matrix = Matrix(shape, self._state)
+        stages = matrix.stages()
+        left = stages[-1].after if stages else int(np.count_nonzero(matrix.alive))
+        hosts = stages[0].before if stages else left
+        rules = matrix.rules(stages)
+        if left:
+            ranking, tips = ranking_of(matrix, RANKED)
+            return Explanation(hosts=hosts, left=left, rules=rules, ranking=ranking, tips=tips)
+        return Explanation(
+            hosts=hosts,
+            left=0,
+            reason=shape.reason(stages),
+            rules=rules,
+            nearest=nearest(matrix, NEAREST),
+            changes=self._changes(request, matrix) if changes is None else changes,
+            never=self._never(shape) if never is None else never,
+        )
+
+    def changes(self, request: Request, *, seed: int) -> list[Change]:
+        """Return the smallest change of each kind by which all instances find a host, the widest open first.
+
+        Args:
+            request: for several instances.
+            seed: of the draws among best hosts, where settings ask for them.
+        """
+        self._seed = seed
+        one = msgspec.structs.replace(request, count=1, instance_uuids=())
+        return self._changes(request, Matrix(self._scheduler.unkept_shape(one), self._state))
+
+    def _never(self, shape: Shape) -> Never:
+        """Ask the same of the fleet without anybody on it."""
+        spec, group = shape.spec, shape.spec.group
+        alone = Spec(
+            spec.request, now_s=spec.now_s, group=None if group is None else memberless(group),
+            moved_uuid=spec.moved_uuid, pci_requests=spec.pci_requests, ways=spec.ways,
+        )  # fmt: skip
+        stages = Matrix(shape, self._emptied(), alone).stages()
+        if stages[-1].after:
+            return Never(could_fit=True)
+        return Never(could_fit=False, reason=shape.reason(stages))
+
+    def _changes(self, request: Request, matrix: Matrix) -> list[Change]:
+        """Return the smallest change of each kind by which the request fits, those that open most hosts first."""
+        found: list[Change] = []
+        query = matrix.shape.query
+        if query is None:
+            return found
+        for asked in relaxations.asked_amounts(query)[:_EDITS_MAX]:
+            change = self._less(request, asked, matrix)
+            if change is not None:
+                found.append(change)
+        if request.count > 1 or matrix.could_open(("amount", "group", "class", "search", "rule")):
+            most = {} if request.count > 1 else self._most_groups(matrix)
+            found.extend(islice(self._fitting(relaxations.fewer_groups(request, query, most)), 1))
+        for tried, subjects in _EDITS:
+            # One of several instances may need what this one does not.
+            if request.count > 1 or matrix.could_open(subjects):
+                found.extend(self._fitting(tried(request, self._state)))
+        return sorted(found, key=lambda change: -change.hosts)
+
+    def _most_groups(self, matrix: Matrix) -> dict[tuple[str, ...], int]:
+        """Return how many of some equal groups any host could serve that lacks nothing else, by their suffixes."""
+        return {
+            check.suffixes: int(check.count(self._state)[matrix.only(at)].max(initial=0))
+            for at, check in enumerate(matrix.shape.fit.checks)
+            if isinstance(check, Family) and matrix.shape.fit.is_exact
+        }
+
+    def _fitting(self, tried: Iterable[Edit]) -> Iterator[Change]:
+        for edit in islice(tried, _EDITS_MAX):
+            hosts = self._opened(edit.request)
+            if hosts:
+                yield Change(kind=edit.kind, text=edit.text, hosts=hosts, request=edit.request)
+
+    def _opened(self, request: Request) -> int:
+        """Return how many hosts could take the first instance of a request, 0 if not all instances find one."""
+        try:
+            shape = self._scheduler.unkept_shape(request)
+        except (BadRequest, NotFound):  # It asks nothing any more, or what is left of it makes no sense.
+            return 0
+        hosts = len(Matrix(shape, self._state).passing())
+        return hosts if hosts and (request.count == 1 or self._scheduler.could(request, seed=self._seed)) else 0
+
+    def _less(self, request: Request, asked: Asked, matrix: Matrix) -> Change | None:
+        """Return the change to the largest amount of a class that fits when nothing else is other."""
+        class_id = self._state.class_ids.id_of(asked.resource_class)
+        if class_id is None or asked.amount < 2:
+            return None
+        amounts = self._amounts(request, asked, matrix, class_id=class_id)
+        if not amounts:
+            return None
+        change = self._with_less(request, asked, amounts[-1])
+        if change is None and len(amounts) <= _TRIES_MAX and not self._state.inventory(class_id).plain_units:
+            # With unit bounds a smaller amount may fit no better.
+            tried = (self._with_less(request, asked, amount) for amount in amounts[-2::-1])
+            return next((change for change in tried if change is not None), None)
+        if change is not None:
+            return change
+        low, high = 0, len(amounts) - 1  # All before ``low`` fit, as far as is known; that at ``high`` does not.
+        while low < high:
+            middle = (low + high) // 2
+            smaller = self._with_less(request, asked, amounts[middle])
+            if smaller is None:
+                high = middle
+            else:
+                change, low = smaller, middle + 1
+        return change
+
+    def _with_less(self, request: Request, asked: Asked, amount: int) -> Change | None:
+        return next(self._fitting([relaxations.with_less(request, asked, amount)]), None)
+
+    def _amounts(self, request: Request, asked: Asked, matrix: Matrix, *, class_id: int) -> Sequence[int]:
+        """Return amounts below the one asked, ascending, of which the largest that fits is one.
+
+        One instance on one host can have no more than some provider there, whatever else is true.
+        """
+        state = self._state
+        columns = state.inventory(class_id)
+        offering = columns.total.view > 0
+        if request.count > 1:
+            step = int(columns.step_size.view[offering].min(initial=asked.amount))
+            return range(step, asked.amount, step)
+        hosts = self._short_of(class_id, asked, matrix)
+        if not hosts.any():
+            return ()
+        host_of, _ = state.host_trees()
+        near = host_of >= 0
+        near[near] = hosts[host_of[near]]
+        near[state.sharing_rows()] = True
+        rows = np.flatnonzero(near & offering)
+        if columns.plain_units:
+            most_free = int(columns.free.view[rows].max(initial=0))
+            return range(1, min(most_free, asked.amount - 1) + 1)
+        most = np.minimum(np.minimum(columns.free.view[rows], columns.max_unit.view[rows]), asked.amount - 1)
+        most -= most % columns.step_size.view[rows]
+        most = most[most >= np.maximum(columns.min_unit.view[rows], 1)]
+        found: list[int] = np.unique(most).tolist()
+        return found
+
+    @staticmethod
+    def _short_of(class_id: int, asked: Asked, matrix: Matrix) -> Mask:
+        """Return the hosts that less of a class could open: bool, shape (hosts,)."""
+        found: Mask = np.zeros(len(matrix.alive), dtype=np.bool_)
+        fit, is_checked = matrix.shape.fit, False
+        for at, check in enumerate(fit.checks):
+            if isinstance(check, Amount):
+                is_short = not any(asked.suffixes) and check.class_id == class_id
+            elif isinstance(check, Family):
+                is_short = any(asked.suffixes) and class_id in dict(check.amounts)
+            else:
+                continue
+            if is_short:
+                is_checked = True
+                found |= matrix.only(at)
+        if not fit.is_exact:
+            found |= matrix.only(len(fit.checks))
+            if not is_checked:  # Where neighbours lend, groups are not counted, only searched.
+                found |= matrix.alive & (matrix.failures <= 1)
+        return found

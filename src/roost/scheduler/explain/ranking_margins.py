@@ -1,0 +1,61 @@
+"""The ranking of hosts that passed: who won by what, and what would have tipped it."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from roost.engine.columns.types import Scores
+from roost.model.explain import RankedHost, Tip
+from roost.scheduler.explain.verdict_matrix import Matrix
+
+
+def ranking_of(matrix: Matrix, count: int) -> tuple[list[RankedHost], list[Tip]]:
+    """Return the best hosts with the share of each weigher, and for each weigher what would have let another win."""
+    rows = matrix.passing()
+    names = [matrix.state.hosts.names[row] for row in rows.tolist()]
+    if len(rows) == 1:
+        return [RankedHost(host=names[0], total=0.0, shares={})], []
+    shares = matrix.shape.shares(rows)
+    totals = shares.totals
+    order = np.argsort(-totals, kind="stable")
+    ranking = [
+        RankedHost(
+            host=names[position],
+            total=float(totals[position]) + 0.0,
+            shares={name: float(part[position]) + 0.0 for name, part in shares.parts.items()},
+        )
+        for position in order[:count].tolist()
+    ]
+    winner = int(order[0])
+    tips = [
+        tip
+        for name, multiplier in shares.multipliers.items()
+        if (
+            tip := _tip(
+                name,
+                multiplier,
+                ahead=shares.normalised[name] - shares.normalised[name][winner],
+                behind=totals[winner] - totals,
+                names=names,
+            )
+        )
+        is not None
+    ]
+    return ranking, sorted(tips, key=lambda tip: abs(tip.tipping - tip.multiplier))
+
+
+def _tip(name: str, multiplier: float, *, ahead: Scores, behind: Scores, names: Sequence[str]) -> Tip | None:
+    """Return the nearest multiplier of a weigher at which some host draws level with the winner.
+
+    Args:
+        name, multiplier: of the weigher, as it is.
+        ahead: how far each host is before the winner on the weigher's own scale.
+        behind: how far each host is behind it in all.
+        names: of the hosts.
+    """
+    differs = np.flatnonzero(ahead)
+    if not len(differs):
+        return None
+    steps = behind[differs] / ahead[differs]
+    at = int(np.argmin(np.abs(steps)))
+    return Tip(weigher=name, host=names[differs[at]], multiplier=multiplier, tipping=multiplier + float(steps[at]))

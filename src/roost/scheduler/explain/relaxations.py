@@ -1,0 +1,245 @@
+"""What could be asked instead: single changes of a request, none of which asks for more."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+import msgspec
+
+from roost.engine.columns.state import State
+from roost.model.explain import ChangeKind
+from roost.model.flavor import Flavor
+from roost.model.image import Image
+from roost.model.names import amount_text
+from roost.model.request import CandidateQuery, Request, ResourceGroup
+from roost.scheduler.rule_support.scopes import aggregates_by_zone, parts
+
+_replace = msgspec.structs.replace
+_ZONES_MAX = 32
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Edit:
+    """A changed request, and what of it is other."""
+
+    kind: ChangeKind
+    text: str
+    request: Request
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """An amount of a class that equal resource groups ask for."""
+
+    resource_class: str
+    amount: int
+    suffixes: tuple[str, ...]  # of the groups
+
+
+def asked_amounts(query: CandidateQuery) -> list[Asked]:
+    """Return the amounts of a query; groups that ask the same count as one."""
+    found: dict[tuple[object, ...], list[str]] = {}
+    for group in query.groups:
+        found.setdefault((*group.ask, group.suffix == ""), []).append(group.suffix)
+    by_suffix = {group.suffix: group for group in query.groups}
+    return [
+        Asked(resource_class=name, amount=amount, suffixes=tuple(suffixes))
+        for suffixes in found.values()
+        for name, amount in sorted(by_suffix[suffixes[0]].resources.items())
+    ]
+
+
+def with_less(request: Request, asked: Asked, amount: int) -> Edit:
+    """Return a request that asks for less of one class."""
+    edited = request
+    for suffix in asked.suffixes:
+        edited = _with_amount(edited, suffix, resource_class=asked.resource_class, amount=amount)
+    before = f"{asked.amount:,}" if len(asked.suffixes) == 1 else f"{asked.amount:,} in each of {len(asked.suffixes)}"
+    return Edit(kind="amount", text=f"{amount_text(asked.resource_class, amount)} instead of {before}", request=edited)
+
+
+def _with_amount(request: Request, suffix: str, *, resource_class: str, amount: int) -> Request:
+    for at, group in enumerate(request.groups):
+        if group.suffix == suffix and resource_class in group.resources:
+            less = _replace(group, resources={**group.resources, resource_class: amount})
+            return _replace(request, groups=(*request.groups[:at], less, *request.groups[at + 1 :]))
+    key = f"resources{suffix}:{resource_class}"
+    flavor = request.flavor
+    if key in flavor.extra_specs:
+        return _replace(request, flavor=_replace(flavor, extra_specs={**flavor.extra_specs, key: str(amount)}))
+    return _replace(request, flavor=_smaller(flavor, resource_class, amount))
+
+
+def _smaller(flavor: Flavor, resource_class: str, amount: int) -> Flavor:
+    if resource_class == "VCPU":
+        return _replace(flavor, vcpus=amount)
+    if resource_class == "MEMORY_MB":
+        return _replace(flavor, memory_mb=amount)
+    if resource_class == "PCPU":
+        more = 1 if flavor.extra_specs.get("hw:emulator_threads_policy") == "isolate" else 0
+        return _replace(flavor, vcpus=max(amount - more, 0))
+    if resource_class != "DISK_GB":
+        return flavor
+    root = min(flavor.root_gb, amount)
+    ephemeral = min(flavor.ephemeral_gb, amount - root)
+    return _replace(
+        flavor, root_gb=root, ephemeral_gb=ephemeral, swap=min(flavor.swap, (amount - root - ephemeral) * 1024)
+    )
+
+
+def fewer_groups(
+    request: Request, query: CandidateQuery, most: Mapping[tuple[str, ...], int] | None = None
+) -> Iterator[Edit]:
+    """Give requests that leave out one, two, … of several equal groups, down to one.
+
+    Args:
+        request: what is asked for.
+        query: what it asks of Placement.
+        most: how many of some equal groups any host could serve, by their suffixes.
+    """
+    families: dict[tuple[object, ...], list[str]] = {}
+    for group in query.groups:
+        if group.suffix:
+            families.setdefault(group.ask, []).append(group.suffix)
+    for suffixes in families.values():
+        resources = next(group.resources for group in query.groups if group.suffix == suffixes[0])
+        asked = " and ".join(amount_text(name, amount) for name, amount in sorted(resources.items())) or "no resources"
+        edited = request
+        first = min(len(suffixes) - 1, (most or {}).get(tuple(suffixes), len(suffixes)))
+        for suffix in suffixes[first + 1 :]:
+            edited = _without_group(edited, suffix)
+        for kept in range(first, 0, -1):
+            edited = _without_group(edited, suffixes[kept])
+            yield Edit(kind="groups", text=f"{kept} instead of {len(suffixes)} groups of {asked}", request=edited)
+
+
+def _without_group(request: Request, suffix: str) -> Request:
+    groups = tuple(group for group in request.groups if group.suffix != suffix)
+    specs = {
+        key: value
+        for key, value in request.flavor.extra_specs.items()
+        if not key.startswith((f"resources{suffix}:", f"trait{suffix}:"))
+    }
+    return _replace(request, groups=groups, flavor=_replace(request.flavor, extra_specs=specs))
+
+
+def without_traits(request: Request, _: State) -> Iterator[Edit]:
+    """Give requests that leave out one trait, required or forbidden, wherever it is named."""
+    named: dict[tuple[str, str, str], None] = {}  # key in extra specs, name, value
+    for key, value in request.flavor.extra_specs.items():
+        if key.startswith("trait") and value in ("required", "forbidden"):
+            named[key, key.partition(":")[2], value] = None
+    for name in _image_traits(request.image):
+        named[f"trait:{name}", name, "required"] = None
+    for key, name, value in named:
+        edited = _without_specs(request, [key])
+        if key == f"trait:{name}" and value == "required" and edited.image is not None:
+            edited = _replace(edited, image=_without_trait(edited.image, name))
+        yield Edit(kind="trait", text=f"without {value} trait {name}", request=edited)
+    for at, group in enumerate(request.groups):
+        for number, traits in enumerate(group.required):
+            less = _replace(group, required=group.required[:number] + group.required[number + 1 :])
+            text = f"without required trait {' or '.join(sorted(traits))}"
+            yield from _with_group(request, at, less, kind="trait", text=text)
+        for trait in sorted(group.forbidden):
+            less = _replace(group, forbidden=group.forbidden - {trait})
+            yield from _with_group(request, at, less, kind="trait", text=f"without forbidden trait {trait}")
+
+
+def _image_traits(image: Image | None) -> list[str]:
+    if image is None:
+        return []
+    listed = image.properties.get("traits_required", "").replace(",", " ").split()
+    named = [key.removeprefix("trait:") for key, value in image.properties.items() if value == "required"]
+    return [name for name in (*listed, *named) if f"trait:{name}" in image.properties or name in listed]
+
+
+def _without_trait(image: Image, name: str) -> Image:
+    properties = {key: value for key, value in image.properties.items() if key != f"trait:{name}"}
+    listed = properties.get("traits_required", "").replace(",", " ").split()
+    if name in listed:
+        properties["traits_required"] = ",".join(each for each in listed if each != name)
+    return _replace(image, properties=properties)
+
+
+def _with_group(request: Request, at: int, group: ResourceGroup, *, kind: ChangeKind, text: str) -> Iterator[Edit]:
+    if group != ResourceGroup(suffix=group.suffix):
+        groups = (*request.groups[:at], group, *request.groups[at + 1 :])
+        yield Edit(kind=kind, text=text, request=_replace(request, groups=groups))
+
+
+def _without_specs(request: Request, keys: Iterable[str]) -> Request:
+    gone = frozenset(keys)
+    specs = {key: value for key, value in request.flavor.extra_specs.items() if key not in gone}
+    return _replace(request, flavor=_replace(request.flavor, extra_specs=specs))
+
+
+def _with_image(request: Request, image: Image, keys: Iterable[str]) -> Request:
+    gone = frozenset(keys)
+    properties = {key: value for key, value in image.properties.items() if key not in gone}
+    return _replace(request, image=_replace(image, properties=properties))
+
+
+def other_zones(request: Request, state: State) -> Iterator[Edit]:
+    """Give requests for every other zone, and for any."""
+    if not request.availability_zone:
+        return
+    zones = aggregates_by_zone(state).keys() - set(parts(request.availability_zone))
+    for zone in sorted(zones)[:_ZONES_MAX]:
+        text = f"zone {zone} instead of {request.availability_zone}"
+        yield Edit(kind="zone", text=text, request=_replace(request, availability_zone=zone))
+    text = f"any zone instead of {request.availability_zone}"
+    yield Edit(kind="zone", text=text, request=_replace(request, availability_zone=None))
+
+
+def without_aggregates(request: Request, _: State) -> Iterator[Edit]:
+    """Give requests that are not bound to aggregates, or kept out of them, beside those of a zone."""
+    destination = request.destination
+    if destination is not None and (destination.aggregates or destination.forbidden_aggregates):
+        free = _replace(destination, aggregates=(), forbidden_aggregates=frozenset())
+        edited = _replace(request, destination=free)
+        yield Edit(kind="aggregates", text="without the destination's aggregates", request=edited)
+    for at, group in enumerate(request.groups):
+        if group.member_of or group.forbidden_aggregates:
+            less = _replace(group, member_of=(), forbidden_aggregates=frozenset())
+            text = f"without the aggregates of resource group {group.suffix or 'without suffix'}"
+            yield from _with_group(request, at, less, kind="aggregates", text=text)
+
+
+def without_server_group(request: Request, _: State) -> Iterator[Edit]:
+    """Give the request outside its server group."""
+    joined = request.group_joined
+    if joined is not None:
+        hints = {name: value for name, value in request.hints.items() if name != "group"}
+        edited = _replace(request, group=None, hints=hints)
+        yield Edit(kind="server_group", text=f"outside server group {joined}", request=edited)
+
+
+def without_named_hosts(request: Request, _: State) -> Iterator[Edit]:
+    """Give requests that do not name hosts to go to, and that ignore none."""
+    destination = request.destination
+    is_bound = destination is not None and (destination.host or destination.node or destination.cell)
+    if request.force_hosts or request.force_nodes or is_bound:
+        free = None if destination is None else _replace(destination, host=None, node=None, cell=None)
+        edited = _replace(request, force_hosts=(), force_nodes=(), destination=free)
+        yield Edit(kind="named_hosts", text="on any host instead of those named", request=edited)
+    if request.ignore_hosts:
+        edited = _replace(request, ignore_hosts=())
+        yield Edit(kind="named_hosts", text="without hosts to be ignored", request=edited)
+
+
+def other_images(request: Request, _: State) -> Iterator[Edit]:
+    """Give requests whose image lacks one of its properties."""
+    image = request.image
+    if image is not None:
+        for key, value in image.properties.items():
+            if not key.startswith("trait"):
+                text = f"an image without {key}={value}"
+                yield Edit(kind="image", text=text, request=_with_image(request, image, [key]))
+
+
+def without_capabilities(request: Request, _: State) -> Iterator[Edit]:
+    """Give requests that leave out one extra spec that is no amount, trait or policy."""
+    for key, value in request.flavor.extra_specs.items():
+        if not key.startswith(("resources", "trait", "group_policy")):
+            edited = _without_specs(request, [key])
+            yield Edit(kind="capability", text=f"without extra spec {key}={value}", request=edited)

@@ -1,0 +1,338 @@
+"""The hosts that a rule looks at: all of them, or some rows."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TypeVar, cast
+
+import numpy as np
+
+from roost.engine.candidates.query import Compiled
+from roost.engine.candidates.search import search, to_candidate
+from roost.engine.candidates.walk import RowCandidate
+from roost.engine.columns.image_counts import read_image
+from roost.engine.columns.interning import KindColumn, Kinds
+from roost.engine.columns.state import Group, Holder, State
+from roost.engine.columns.types import Amounts, AnyArray, Mask, Rows, Scores
+from roost.model.allocation import Mappings
+from roost.model.host import Aggregate, HostFacts
+from roost.model.image import Image
+from roost.model.names import uuid_bytes, uuid_text
+from roost.scheduler.framework.image_text import spelled
+
+# Arrays kept at once; each takes some bytes a host.
+_REMEMBERED = 256
+# Columns of kinds kept at once; each is kept right whenever facts change.
+_KINDS = 64
+# Ways to hold a request that are looked at on one host, for one query.
+_WAYS_MAX = 1_000
+
+_Array = TypeVar("_Array", bound=AnyArray)
+_Said = TypeVar("_Said")
+
+
+class HostView:
+    """Columns of some hosts. Whatever it returns has shape (len(view),) and is in the order of ``rows``."""
+
+    __slots__ = ("_rows", "_state")
+
+    def __init__(self, state: State, rows: Rows | None = None) -> None:
+        self._state = state
+        self._rows = rows
+
+    def __len__(self) -> int:
+        return len(self._state.hosts) if self._rows is None else len(self._rows)
+
+    def part(self, positions: Rows) -> "HostView":
+        """Return a view of those at some positions: intp, shape (part,)."""
+        return HostView(self._state, self.rows[positions])
+
+    @property
+    def rows(self) -> Rows:
+        """The row numbers of these hosts."""
+        return np.arange(len(self._state.hosts)) if self._rows is None else self._rows
+
+    @property
+    def epoch(self) -> int:
+        """A number that rises when anything but the use of hosts changes."""
+        return self._state.changes.epoch
+
+    def alive(self) -> Mask:
+        """Say which hosts are still there: bool."""
+        whole: Mask = self._state.hosts.alive.view
+        return whole if self._rows is None else whole[self._rows]
+
+    def column(self, name: str) -> Scores:
+        """Return a column under the name that Nova's HostState has for it: float64, read-only.
+
+        ``free_vcpus`` is vcpus_total * cpu_allocation_ratio - vcpus_used; see ``roost.engine.columns.host_columns``.
+        """
+        whole = self._state.hosts.column(name)
+        return whole if self._rows is None else whole[self._rows]
+
+    def facts(self, position: int) -> HostFacts:
+        """Return the facts of the host at a position of this view."""
+        return self._state.hosts.facts[position if self._rows is None else int(self._rows[position])]
+
+    def name(self, position: int) -> str:
+        """Return the name of the service of the host at a position of this view."""
+        return self._state.hosts.names[position if self._rows is None else int(self._rows[position])]
+
+    def all_facts(self) -> list[HostFacts]:
+        """Return the facts of every host of this view, in order."""
+        facts = self._state.hosts.facts
+        return facts if self._rows is None else [facts[row] for row in self._rows.tolist()]
+
+    def names(self) -> list[str]:
+        """Return the name of the service of every host of this view, in order."""
+        return self._taken(self._state.hosts.names)
+
+    def nodes(self) -> list[str]:
+        """Return the name of the node of every host of this view, in order."""
+        return self._taken(self._state.hosts.nodes)
+
+    def uuids(self) -> list[str]:
+        """Return the uuid of the root provider of every host of this view, in order."""
+        rows = self._state.hosts.provider_row.view
+        uuids = self._state.providers.uuids
+        return [uuids[row] for row in (rows if self._rows is None else rows[self._rows]).tolist()]
+
+    def allocation_ratio(self, resource_class: str) -> Scores:
+        """Return the overcommit of each host's root provider for a class, 1.0 where it has none: float64."""
+        state = self._state
+        class_id = state.class_ids.id_of(resource_class)
+        columns = None if class_id is None else state.classes.get(class_id)
+        if columns is None:
+            return np.ones(len(self), dtype=np.float64)
+        rows = state.hosts.provider_row.view
+        ratios: Scores = columns.ratio.view[rows if self._rows is None else rows[self._rows]]
+        return ratios
+
+    def in_cell(self, cell: str) -> Mask:
+        """Say which hosts are in a cell: bool."""
+        hosts = self._state.hosts
+        if cell not in hosts.cells:
+            return np.zeros(len(self), dtype=np.bool_)
+        whole: Mask = hosts.cell.view == hosts.cells[cell]
+        return whole if self._rows is None else whole[self._rows]
+
+    def _taken(self, whole: list[str]) -> list[str]:
+        return list(whole) if self._rows is None else [whole[row] for row in self._rows.tolist()]
+
+    def cells(self) -> list[str]:
+        """Return the cell of every host of this view, in order."""
+        return [facts.cell for facts in self.all_facts()]
+
+    def rack_names(self) -> tuple[str, ...]:
+        """Return the names of all racks of the fleet, unknown ("") first: ``racks()`` holds indices of it."""
+        return tuple(self._state.hosts.racks)
+
+    def remembered(self, key: object, make: Callable[["HostView"], _Array]) -> _Array:
+        """Return what follows from facts and names of hosts alone, made once until these change.
+
+        Of hosts that the request at hand consumes of it is made each time.
+
+        Args:
+            key: stands for it; hashable. With ``epoch`` in it, it may follow from aggregates too.
+            make: gives it for any view, for each host whatever others are in the view: an array, shape (hosts,).
+
+        Returns:
+            The same for this view, read-only.
+        """
+        derived, consumed = self._state.hosts.derived, self._state.hosts.consumed
+        if key not in derived:
+            self._state.check()
+            if consumed:
+                return make(self)
+            if len(derived) >= _REMEMBERED:
+                derived.clear()
+            made = derived[key] = make(HostView(self._state))
+            made.flags.writeable = False
+        whole = cast("_Array", derived[key])
+        if not consumed:
+            return whole if self._rows is None else cast("_Array", whole[self._rows])
+        found = cast("_Array", whole[self.rows])
+        positions = np.flatnonzero(np.isin(self.rows, list(consumed)))
+        if len(positions):
+            found[positions] = make(self.part(positions))
+        return found
+
+    def kinds(self, key: object, tell: Callable[[HostFacts], _Said]) -> Kinds[_Said]:
+        """Return what hosts say of themselves, told apart, so that each kind of host is judged once.
+
+        Args:
+            key: stands for it; hashable.
+            tell: gives what one host says, of its facts alone.
+        """
+        known = self._state.hosts.kinds
+        column: KindColumn[_Said] | None = known.get(key)
+        if column is None or column.is_worn:
+            self._state.check()
+            if len(known) >= _KINDS:
+                known.clear()
+            column = known[key] = KindColumn(tell, self._state.hosts.facts)
+        values, codes = column.kinds
+        return Kinds(values, codes if self._rows is None else codes[self._rows])
+
+    def has_ways(self, queries: Sequence[Compiled]) -> bool:
+        """Say whether ``mappings`` knows by which providers these hosts would hold a request."""
+        return bool(queries)
+
+    def mappings(self, position: int, queries: Sequence[Compiled]) -> Iterator[Mappings]:
+        """Yield the ways in which one host would hold a request now: which providers serve each group.
+
+        Args:
+            position: of the host in this view.
+            queries: any of which may be answered, in this order; none: nothing is known, and one empty way is given.
+        """
+        if not queries:
+            yield {}
+            return
+        row = position if self._rows is None else int(self._rows[position])
+        for candidate in candidates_on(self._state, row, queries):
+            yield to_candidate(self._state, candidate).mappings
+
+    def racks(self) -> Amounts:
+        """Return the index of each host's rack in ``rack_names()``, 0 where none is known: int64."""
+        whole: Amounts = self._state.hosts.rack.view
+        return whole if self._rows is None else whole[self._rows]
+
+    def members(self, group: Group, *, besides: str | None = None) -> Amounts:
+        """Return how many members of a server group each host has: int64.
+
+        Args:
+            besides: uuid of an instance that is not counted, whether it is a member or not.
+        """
+        counts = np.zeros(len(self._state.hosts), dtype=np.int64)
+        for row, count in group.members.items():
+            counts[row] = count
+        holder = None if besides is None else self._state.holders.get(uuid_bytes(besides) or b"")
+        if holder is not None and holder.instance is not None and holder.instance.group_id == group.id:
+            counts[self._state.hosts.row_of_id[holder.instance.host_id]] -= 1
+        return counts if self._rows is None else counts[self._rows]
+
+    def kept(self, group: Group) -> Amounts:
+        """Return how many members of a server group may come back to each host: int64."""
+        if not group.kept:
+            return np.zeros(len(self), dtype=np.int64)
+        counts = np.zeros(len(self._state.hosts), dtype=np.int64)
+        for row, count in group.kept.items():
+            counts[row] = count
+        return counts if self._rows is None else counts[self._rows]
+
+    def holds_instance(self, instance_uuid: str) -> Mask:
+        """Say which host an instance is on: bool, true once at most."""
+        state = self._state
+        mask = np.zeros(len(state.hosts), dtype=np.bool_)
+        holder = state.holders.get(uuid_bytes(instance_uuid) or b"")
+        if holder is not None and holder.instance is not None:
+            mask[state.hosts.row_of_id[holder.instance.host_id]] = True
+        return mask if self._rows is None else mask[self._rows]
+
+    def holds_any(self, instance_uuids: Iterable[str]) -> Mask:
+        """Say which hosts any of some instances is on: bool."""
+        mask: Mask = np.zeros(len(self), dtype=np.bool_)
+        for each in instance_uuids:
+            mask |= self.holds_instance(each)
+        return mask
+
+    def instances(self) -> list[list[str]]:
+        """Return the uuids of the instances on every host of this view, in order; reads all consumers."""
+        return [[uuid_text(holder.uuid) for holder in some] for some in self._holders()]
+
+    def guests(self) -> list[list[tuple[Holder, Image | None]]]:
+        """Return the instances on every host of this view with their images, in order; reads all consumers."""
+        images = self._state.images
+        return [
+            [(each, read_image(images, each.instance.image_id)) for each in some if each.instance is not None]
+            for some in self._holders()
+        ]
+
+    def _holders(self) -> list[list[Holder]]:
+        found: dict[int, list[Holder]] = {}
+        for holder in self._state.holders.values():
+            if holder.instance is not None:
+                found.setdefault(holder.instance.host_id, []).append(holder)
+        ids = self._state.hosts.ids
+        return [found.get(ids[row], []) for row in self.rows.tolist()]
+
+    def instances_of(self, group: Group) -> list[str]:
+        """Return the uuids of the members of a server group; reads all consumers."""
+        holders = self._state.holders.values()
+        return [uuid_text(each.uuid) for each in holders if each.instance and each.instance.group_id == group.id]
+
+    def whole(self) -> "HostView":
+        """Return a view of all hosts of the fleet, and of rows that no host has any more."""
+        return HostView(self._state)
+
+    def groups(self) -> list[Group]:
+        """Return all server groups."""
+        return list(self._state.groups.values())
+
+    def hosts_of(self, group: Group) -> list[str]:
+        """Return the names of all hosts with members of a server group, whether they are in this view or not."""
+        return [self._state.hosts.names[row] for row in sorted(group.members)]
+
+    def image_counts(self, name: str, text: str) -> Amounts:
+        """Return how many instances on each host have an image with this text for a property: int64.
+
+        Args:
+            name: of the property, its present one.
+            text: in its one spelling; whatever is spelled so counts.
+        """
+        counts, hosts = self._state.image_counts(), len(self._state.hosts)
+        whole = np.zeros(hosts, dtype=np.int64)
+        for told in counts.texts(name):
+            if spelled(name, told) == text:
+                whole += counts.of(name, told, hosts=hosts)
+        return whole if self._rows is None else whole[self._rows]
+
+    def aggregates(self) -> list[list[Aggregate]]:
+        """Return the aggregates of every host of this view, in order."""
+        state = self._state
+        made = {
+            aggregate: Aggregate(
+                uuid=state.aggregates.name_of(aggregate), name=state.aggregate_names[aggregate], metadata=metadata
+            )
+            for aggregate, metadata in state.metadata.items()
+        }
+        roots = state.hosts.provider_row.view[self.rows].tolist()
+        return [[made[label] for label in sorted(state.membership.labels_of(row)) if label in made] for row in roots]
+
+    def aggregate_owners(self) -> list[tuple[Mapping[str, str], Mask]]:
+        """Return the metadata of each aggregate that has any, and which of these hosts are in it: bool."""
+        state = self._state
+        roots = state.hosts.provider_row.view
+        rows = roots if self._rows is None else roots[self._rows]
+        return [
+            (metadata, state.membership.wearing(aggregate)[rows])
+            for aggregate, metadata in state.metadata.items()
+            if metadata
+        ]
+
+    def aggregate_metadata(self) -> Iterator[tuple[str, Mapping[str, str]]]:
+        """Yield the name of each aggregate, its uuid where it has none, with its metadata."""
+        state = self._state
+        for number, metadata in state.metadata.items():
+            yield state.aggregate_names[number] or state.aggregates.name_of(number), metadata
+
+    def aggregate_values(self, key: str) -> Mapping[int, list[str]]:
+        """Return, for each host in an aggregate that has ``key``, the values: position in this view -> values."""
+        state = self._state
+        found: dict[int, list[str]] = {}
+        positions = None if self._rows is None else {row: at for at, row in enumerate(self._rows.tolist())}
+        for aggregate, metadata in state.metadata.items():
+            value = metadata.get(key)
+            if value is None:
+                continue
+            inside = state.membership.wearing(aggregate)[state.hosts.provider_row.view]
+            for row in np.flatnonzero(inside).tolist():
+                at = row if positions is None else positions.get(row)
+                if at is not None:
+                    found.setdefault(at, []).append(value)
+        return found
+
+
+def candidates_on(state: State, row: int, queries: Sequence[Compiled]) -> Iterator[RowCandidate]:
+    """Yield the ways in which one host would hold a request, 1,000 at most for each query, in their order."""
+    root = state.hosts.provider_row.each[row]
+    for compiled in queries:
+        yield from search(state, compiled, anchors=(root,), limit=_WAYS_MAX)

@@ -1,0 +1,237 @@
+"""Which rules there are: built-in ones, those of entry points, and those that the settings name by path."""
+
+import inspect
+import pkgutil
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.metadata import entry_points
+from types import ModuleType
+from typing import Any, ClassVar, Protocol, TypeVar
+
+import msgspec
+
+from roost.errors import BadSettings, quoted
+from roost.model.settings import FilterScheduler, Settings
+from roost.scheduler import filters, weighers
+from roost.scheduler.framework.plugin import Filter, Rules, Weigher
+from roost.scheduler.framework.rule_options import converted_section
+from roost.scheduler.framework.sandbox import guarded_filter, guarded_weigher
+
+_AVAILABLE = "filter_scheduler.available_filters"
+_ENABLED = "filter_scheduler.enabled_filters"
+_WEIGHTS = "filter_scheduler.weight_classes"
+_ELSEWHERE = "keep rules of your own in a package of yours, and name it in filter_scheduler.available_filters"
+_UP = "compute"  # the filter by which a host is up
+
+
+class RuleClass(Protocol):
+    """The class of a filter or a weigher, as far as both are alike."""
+
+    name: ClassVar[str]
+    nova_name: ClassVar[str]
+    section: ClassVar[str]
+    options: ClassVar[type[msgspec.Struct]]
+
+    def __call__(self, options: Any) -> Any:
+        """Make the rule from its options."""
+
+
+# Makes a rule class of a foreign one, for instance one written for Nova; None if it knows no way.
+Adapt = Callable[[type], RuleClass | None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Catalogue:
+    """The rules that the settings can choose from."""
+
+    filters: tuple[RuleClass, ...]  # available
+    weighers: tuple[RuleClass, ...]  # in use, in order
+    known: tuple[RuleClass, ...]  # all whose options may be set
+
+
+def builtin_filters() -> tuple[RuleClass, ...]:
+    """Return the filters that come with Roost, by name."""
+    return _scan(filters)
+
+
+def builtin_weighers() -> tuple[RuleClass, ...]:
+    """Return the weighers that come with Roost, by name."""
+    return _scan(weighers)
+
+
+def catalogue(settings: FilterScheduler, *, adapt: Adapt | None = None) -> Catalogue:
+    """Find all rules: built-in, of the entry points ``roost.filters`` and ``roost.weighers``, and named by path.
+
+    Args:
+        settings: says what is available.
+        adapt: makes rules of classes that are none.
+
+    Raises:
+        BadSettings: a path leads nowhere, or to something that is no rule.
+    """
+    ours = (*builtin_filters(), *_entries("roost.filters"))
+    available = [rule for path in settings.available_filters for rule in _available(path, ours, adapt)]
+    weights = (*builtin_weighers(), *_entries("roost.weighers"))
+    chosen = [rule for path in settings.weight_classes for rule in _weights(path, weights, adapt)]
+    return Catalogue(
+        filters=_once(available), weighers=_once(chosen), known=_once([*ours, *weights, *available, *chosen])
+    )
+
+
+def build(settings: Settings, *, adapt: Adapt | None = None) -> Rules:
+    """Make the rules that the settings enable; those that are not Roost's own are guarded.
+
+    The driver chance asks nothing of hosts but that they are up, and weighs none.
+
+    Raises:
+        BadSettings: an enabled filter is unknown (all unknown ones are named), or an option is wrong, or a rule
+            cannot be made.
+    """
+    found = catalogue(settings.filter_scheduler, adapt=adapt)
+    enabled = enabled_filters(found, settings.filter_scheduler)
+    weights = found.weighers
+    if settings.scheduler.driver == "chance":
+        enabled, weights = tuple(rule for rule in builtin_filters() if rule.name == _UP), ()
+    limit_s, refuses = settings.scheduler.plugin_timeout_s, settings.scheduler.plugin_failure
+    own = {*builtin_filters(), *builtin_weighers()}
+    made: list[Filter] = []
+    for rule in enabled:
+        filter_: Filter = _made(rule, settings)
+        made.append(filter_ if rule in own else guarded_filter(filter_, limit_s=limit_s, refuses=refuses))
+    weighing: list[Weigher] = []
+    for rule in weights:
+        weigher: Weigher = _made(rule, settings)
+        if rule not in own:
+            weigher, weighable = guarded_weigher(weigher, limit_s=limit_s, refuses=refuses)
+            made.append(weighable)
+        weighing.append(weigher)
+    return Rules(filters=tuple(made), weighers=tuple(weighing))
+
+
+def _made(rule: RuleClass, settings: Settings) -> Any:
+    options = options_of(rule, settings.tables)
+    # One that reads settings beyond its options is made with all of them.
+    of_settings = getattr(rule, "of_settings", None)
+    try:
+        return rule(options) if of_settings is None else of_settings(options, settings)
+    except BadSettings:
+        raise
+    except (Exception, SystemExit) as error:  # It may be somebody else's.
+        raise BadSettings(f"rule {rule.name}", f"cannot be made: {error}") from error
+
+
+def enabled_filters(found: Catalogue, settings: FilterScheduler) -> tuple[RuleClass, ...]:
+    """Return the enabled filters, in the order of the settings, each once."""
+    by_name = {name: rule for rule in found.filters for name in (rule.name, rule.nova_name) if name}
+    unknown = [name for name in settings.enabled_filters if name not in by_name]
+    if unknown:
+        raise BadSettings(_ENABLED, f"Scheduler Host Filter {', '.join(unknown)} could not be found.")
+    return _once([by_name[name] for name in settings.enabled_filters])
+
+
+def options_of(rule: RuleClass, tables: dict[str, dict[str, Any]]) -> msgspec.Struct:
+    """Return the options of a rule, defaults filled in.
+
+    Raises:
+        BadSettings: an option has a wrong type or value.
+    """
+    return converted_section(rule.section, rule.options, tables.get(rule.section, {}))
+
+
+def _scan(package: ModuleType) -> tuple[RuleClass, ...]:
+    found: list[RuleClass] = []
+    for module in pkgutil.iter_modules(package.__path__):
+        path = f"{package.__name__}.{module.name}"
+        members = vars(_imported(path)).values()
+        rule: Any = next((each for each in members if inspect.isclass(each) and _name(each) == module.name), None)
+        if rule is None:
+            raise BadSettings(path, f"has no rule named {module.name}; {_ELSEWHERE}")
+        found.append(rule)
+    return tuple(found)
+
+
+def _imported(path: str) -> ModuleType:
+    try:
+        return import_module(path)
+    except (Exception, SystemExit) as error:  # Somebody may have put a file of their own there.
+        raise BadSettings(path, f"cannot be loaded: {error}; {_ELSEWHERE}") from error
+
+
+def _name(member: object) -> object:
+    return getattr(member, "name", None)
+
+
+def _entries(group: str) -> Iterator[RuleClass]:
+    for entry in sorted(entry_points(group=group), key=lambda entry: entry.name):
+        try:
+            loaded = entry.load()
+        except (Exception, SystemExit) as error:  # A plug-in may fail to import in any way.
+            raise BadSettings(f"entry point {group}.{entry.name}", f"cannot be loaded: {error}") from error
+        if not _is_rule(loaded):
+            raise BadSettings(f"entry point {group}.{entry.name}", "is no rule of Roost")
+        yield loaded
+
+
+def _is_rule(loaded: object) -> bool:
+    has_verdict = hasattr(loaded, "keep") or hasattr(loaded, "raw")
+    return has_verdict and all(hasattr(loaded, name) for name in ("name", "nova_name", "section", "options"))
+
+
+def _available(path: str, ours: tuple[RuleClass, ...], adapt: Adapt | None) -> Iterable[RuleClass]:
+    if path in ("nova.scheduler.filters.all_filters", "roost.compat.scheduler.filters.all_filters"):
+        return ours
+    return _named(path, ours, adapt, setting=_AVAILABLE)
+
+
+def _weights(path: str, ours: tuple[RuleClass, ...], adapt: Adapt | None) -> Iterable[RuleClass]:
+    if path in ("nova.scheduler.weights.all_weighers", "roost.compat.scheduler.weights.all_weighers"):
+        return ours
+    return _named(path, ours, adapt, setting=_WEIGHTS)
+
+
+def _named(path: str, ours: tuple[RuleClass, ...], adapt: Adapt | None, *, setting: str) -> Iterable[RuleClass]:
+    """Return the rules that one value of a setting means."""
+    # Nova's path to a rule that we have too means ours, whatever file it is in.
+    last = path.rpartition(".")[2]
+    if "." not in path or path.startswith(("nova.scheduler.", "roost.compat.scheduler.")):
+        found = [rule for rule in ours if last and last in (rule.name, rule.nova_name)]
+        if found:
+            return found
+        if not path.startswith("roost."):
+            raise BadSettings(setting, f"there is no rule {quoted(path)}")
+    loaded = _load(path, setting)
+    if inspect.isclass(loaded):
+        return [_as_rule(loaded, path, adapt, setting=setting)]
+    if not callable(loaded):
+        raise BadSettings(setting, f"{path} is neither a class nor a function that returns classes")
+    try:
+        classes = list(loaded())
+    except (Exception, SystemExit) as error:  # Whatever the setting names was called; it may be anything.
+        raise BadSettings(setting, f"{path} returns no classes: {error}") from error
+    return [_as_rule(each, path, adapt, setting=setting) for each in classes]
+
+
+def _load(path: str, setting: str) -> Any:
+    module, _, name = path.rpartition(".")
+    try:
+        return getattr(import_module(module), name)
+    except (Exception, SystemExit) as error:  # A plug-in may fail to import in any way.
+        raise BadSettings(setting, f"{path} cannot be loaded: {error}") from error
+
+
+def _as_rule(loaded: Any, path: str, adapt: Adapt | None, *, setting: str) -> RuleClass:
+    if _is_rule(loaded):
+        rule: RuleClass = loaded
+        return rule
+    adapted = adapt(loaded) if adapt is not None and inspect.isclass(loaded) else None
+    if adapted is None:
+        raise BadSettings(setting, f"{path} is no rule")
+    return adapted
+
+
+_Any = TypeVar("_Any")
+
+
+def _once(rules: Iterable[_Any]) -> tuple[_Any, ...]:
+    return tuple(dict.fromkeys(rules))

@@ -1,1 +1,0 @@
-"""PCI devices: what requests want of them."""

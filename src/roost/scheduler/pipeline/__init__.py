@@ -1,0 +1,1 @@
+"""The decision pipeline: shapes, weighing, draws, and what an instance takes."""

@@ -1,0 +1,63 @@
+"""The ways in which a host may hold a request, where filters judge them too."""
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+import msgspec
+import numpy as np
+
+from roost.engine.candidates.search import to_candidate
+from roost.engine.candidates.walk import RowCandidate
+from roost.engine.columns.state import State
+from roost.engine.columns.types import Mask
+from roost.model.allocation import Mappings
+from roost.scheduler.framework.host_view import HostView, candidates_on
+from roost.scheduler.framework.plugin import Choosing, NoOptions, Reads
+from roost.scheduler.framework.spec import Spec
+
+
+class Agreement:
+    """Keep hosts that can hold the request in a way that several filters accept, not each another one."""
+
+    name: ClassVar = "search"
+    nova_name: ClassVar = ""
+    section: ClassVar = "filter_scheduler"
+    options: ClassVar[type[msgspec.Struct]] = NoOptions
+    run_filter_once_per_request: ClassVar = False
+    run_on_rebuild: ClassVar = False
+
+    def __init__(self, choosing: Sequence[Choosing]) -> None:
+        self._choosing = choosing
+
+    def reads(self, spec: Spec) -> Reads:
+        """Say when a verdict has to be made again."""
+        return "use"
+
+    def concerns(self, spec: Spec) -> bool:
+        """Say whether any host can be refused: where there are ways, and filters that may not agree."""
+        return bool(spec.ways) and len(self._choosing) > 1
+
+    def keep(self, hosts: HostView, spec: Spec) -> Mask:
+        """Keep hosts with a way that all accept."""
+        kept = [
+            any(self._accept(hosts, spec, at=at, mappings=mappings) for mappings in hosts.mappings(at, spec.ways))
+            for at in range(len(hosts))
+        ]
+        return np.array(kept, dtype=np.bool_)
+
+    def reason(self, spec: Spec) -> str:
+        """Say what refused hosts lack."""
+        return "cannot hold it in one way that all filters accept"
+
+    def _accept(self, hosts: HostView, spec: Spec, *, at: int, mappings: Mappings) -> bool:
+        return all(rule.accepts(hosts, spec, at=at, mappings=mappings) for rule in self._choosing)
+
+
+def first_way(state: State, spec: Spec, row: int, *, choosing: Sequence[Choosing]) -> RowCandidate | None:
+    """Return the first way in which a host may hold a request that all of some filters accept, if there is one."""
+    alone = HostView(state, np.array([row], dtype=np.intp))
+    for candidate in candidates_on(state, row, spec.ways):
+        mappings = to_candidate(state, candidate).mappings
+        if all(rule.accepts(alone, spec, at=0, mappings=mappings) for rule in choosing):
+            return candidate
+    return None

@@ -1,0 +1,38 @@
+"""What comes of picking hosts for a request, until it is a decision."""
+
+from roost.model.decision import HostScore, Pick, Scale, Stage
+from roost.model.journal import Claim
+from roost.ports import Left
+from roost.scheduler.pipeline.shape import Shape
+from roost.scheduler.pipeline.shape_result import Ranked
+
+
+class Choice:
+    """What came of picking: hosts and claims, and the evidence of the ranking that tells the story."""
+
+    __slots__ = ("alternates", "best", "claims", "faults", "is_refused", "left", "picks", "rows", "scales", "stages")
+
+    def __init__(self) -> None:
+        self.is_refused = False
+        self.rows: list[int] = []
+        self.picks: list[Pick] = []
+        self.claims: list[Claim] = []
+        self.left: Left | None = None  # who moves
+        self.alternates: dict[str, list[Pick]] = {}
+        self.stages: list[Stage] = []
+        self.scales: list[Scale] = []
+        self.best: list[HostScore] = []
+        self.faults: list[str] = []  # of rules that failed
+
+    def see(self, shape: Shape, ranked: Ranked) -> None:
+        """Keep the evidence of the first instance's ranking."""
+        self.faults = shape.faults
+        self.stages = shape.stages(ranked)
+        self.scales = shape.scales(ranked)
+        self.best = shape.table(ranked)
+
+    def refuse(self, shape: Shape, ranked: Ranked) -> None:
+        """Keep the evidence of the ranking that left no host."""
+        self.is_refused = True
+        self.faults = shape.faults
+        self.stages = shape.stages(ranked)

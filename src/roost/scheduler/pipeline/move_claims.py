@@ -1,0 +1,86 @@
+"""Moves: an instance that is on a host leaves it for another, in one commit."""
+
+from collections.abc import Callable
+
+import msgspec
+
+from roost.engine.columns.state import State
+from roost.errors import BadRequest, Conflict, NotFound
+from roost.model.journal import Claim, ConsumerRow
+from roost.model.names import uuid_bytes
+from roost.model.request import Move, Request
+from roost.ports import IdKind, Left
+from roost.scheduler.framework.group_slots import is_outside, kept_of, moved
+
+
+def completed(request: Request, state: State) -> Request:
+    """Return the request of a move with what it leaves out: its instance, and that one's server group and owner.
+
+    Raises:
+        BadRequest: a uuid is none.
+        Conflict: the migration's uuid is a consumer's already.
+        NotFound: there is no such instance.
+    """
+    move = request.move
+    assert move is not None
+    body = uuid_bytes(move.instance_uuid)
+    holder = None if body is None else state.holders.get(body)
+    if body is None:
+        raise BadRequest(f"the instance {move.instance_uuid!r} is no uuid")
+    if holder is None or holder.instance is None:
+        raise NotFound("instance", move.instance_uuid)
+    if move.migration_uuid is not None:
+        migration = uuid_bytes(move.migration_uuid)
+        if migration is None:
+            raise BadRequest(f"the migration {move.migration_uuid!r} is no uuid")
+        if migration in state.holders or migration == body:
+            raise Conflict(f"the consumer {move.migration_uuid} exists already")
+    group = state.groups.get(holder.instance.group_id)
+    return msgspec.structs.replace(
+        request,
+        instance_uuids=(move.instance_uuid,),
+        group=group.uuid if request.group_joined is None and group is not None else request.group,
+        project_id=request.project_id or holder.project_id,
+        user_id=request.user_id or holder.user_id,
+    )
+
+
+def successor(left: Left, number: int) -> ConsumerRow:
+    """Return the consumer that an instance is on its new host, with another identity."""
+    (before,) = left.held.consumers
+    return msgspec.structs.replace(before, id=number, generation=before.generation + 1)
+
+
+def kept_for(
+    move: Move, left: Left, new_id: Callable[[IdKind], int], *, state: State, host_id: int
+) -> list[Claim]:  # fmt: skip
+    """Return the claim of what an instance held for the migration, if there is one.
+
+    Args:
+        host_id: where the instance goes.
+    """
+    body = None if move.migration_uuid is None else uuid_bytes(move.migration_uuid)
+    if body is None:
+        return []
+    (before,), (instance,) = left.held.consumers, left.held.instances
+    number = new_id("consumer")
+    consumer = ConsumerRow(number, body, before.project_id, before.user_id)
+    taken = [(number, inventory_id, amount) for _, inventory_id, amount in left.held.takes]
+    kept = kept_of(state.groups.get(instance.group_id), instance, number=number, host_id=host_id)
+    return [Claim([consumer], taken, *(([], []) if kept is None else ([kept[0]], [kept[1]])))]
+
+
+def claimed(move: Move, left: Left, claim: Claim, *, state: State) -> Claim:
+    """Return the claim of an instance on its new host, with the place in its server group that it has while it moves.
+
+    Args:
+        claim: as an instance that does not move would have it.
+    """
+    (instance,), (before,) = claim.instances, left.held.instances
+    group = state.groups.get(instance.group_id)
+    is_kept = move.may_return and instance.host_id != before.host_id
+    if not is_kept or group is None or group.policy != "affinity" or is_outside(group, before, host_id=before.host_id):
+        return claim
+    place = moved(claim.places[0], number=instance.consumer_id)
+    row = msgspec.structs.replace(instance, holder=place.holder)
+    return Claim(claim.consumers, claim.takes, [row], [place])

@@ -1,0 +1,500 @@
+"""Filter and weigh: from all hosts to the best few, with the reason for every other.
+
+``Shape`` is the pipeline put together for one kind of request. ``Shape.rank`` runs it: by a pass over all
+hosts, or, where only few hosts were touched since the last pass, from the pool that the pass left
+(``roost.engine.ranking.top_pool``). Both give the same hosts and the same evidence, to the last bit.
+"""
+
+from collections.abc import Sequence
+from functools import cached_property
+
+import numpy as np
+
+from roost.engine.columns.state import State
+from roost.engine.columns.types import Amounts, Mask, Rows, Scores
+from roost.engine.feasibility.feasibility import Feasibility, Label
+from roost.engine.ranking import ranks
+from roost.engine.ranking.top_pool import SIZE, SIZE_MAX, Pool
+from roost.model.decision import HostScore, Limits, Scale, Stage
+from roost.model.evidence import Checks
+from roost.model.request import CandidateQuery
+from roost.scheduler.framework.host_view import HostView
+from roost.scheduler.framework.plugin import Fault, Filter, Judge, Telling, adds
+from roost.scheduler.framework.reasons import refusal_text
+from roost.scheduler.framework.spec import Spec, Subject
+from roost.scheduler.pipeline.score_table import Shares, Weighing
+from roost.scheduler.pipeline.scratch import Scratch
+from roost.scheduler.pipeline.shape_result import Ranked
+
+# Up to so many touched hosts are judged one by one, more of them together; beyond, a pass over all is faster.
+_ONE_BY_ONE_MAX = 6
+_TOUCHED_MIN, _HOSTS_PER_TOUCH = 24, 400
+_POOL_PER_TOUCH = 12
+# A longer list of touches is not even sorted out: everything is judged again.
+_TOUCHES_MAX = 512
+# Of more hosts than so many, most of which are nobody's concern, the scores are made for them alone.
+_BOARD_MAX = 128
+TABLE = 5  # hosts in the score table
+
+
+class Shape:
+    """Everything that rules need for requests that look alike, kept between them.
+
+    Args:
+        state: the columns; the same state at every call.
+        spec: a request of this shape.
+        query: what it asks of Placement; None: hosts are told without providers, and nothing is searched.
+        warnings: what was passed over in making that.
+        fit: what hosts can hold it.
+        stopped: why none is asked, whatever hosts there are; empty: they are asked.
+        named: hosts that the request allows by name (forced, ignored, destination) with the reason of the
+            others; or none.
+        filters: those that concern the request, in the order of the settings, with their verdict on every
+            host where that holds until facts change, and None where it is to be asked at each decision.
+        weighing: the weighers that concern the request.
+        scratch: memory for what a pass leaves behind and nobody needs.
+    """
+
+    def __init__(
+        self, state: State, spec: Spec, *, query: CandidateQuery | None, warnings: Sequence[str], fit: Feasibility,
+        named: tuple[str, Mask] | None, filters: Sequence[tuple[Judge, Mask | None]], weighing: Weighing,
+        scratch: Scratch, stopped: str = "",
+    ) -> None:  # fmt: skip
+        self._state = state
+        self._stopped = stopped
+        self.faults: list[str] = []  # of rules that failed in the last pass, a sentence each
+        self._broken = ""  # the first of them that refused the request
+        self.spec = spec
+        self.fit = fit
+        self.query = query
+        self.warnings = list(warnings)
+        self.epoch = state.changes.epoch
+        self._everyone = HostView(state)
+        self._scratch = scratch
+        self._out: list[Mask] = []
+        self._searched: dict[int, bool] = {}
+        # Numbers of the documents that decisions of this shape refer to, once they are stored.
+        self.flavor_id = self.image_id = self.request_id = self.checks_id = self.settings_id = 0
+        self._later: list[tuple[Filter | None, Mask | None]] = [] if named is None else [(None, named[1])]
+        # Verdicts that the instances of one request change for those after them; of this shape alone.
+        self._consumed: list[tuple[Filter, Mask]] = []
+        for judge, verdict in filters:
+            own = verdict
+            if verdict is not None and judge.is_consumed(spec):
+                own = verdict.copy()
+                self._consumed.append((judge.rule, own))
+            self._later.append((judge.rule, own))
+        self._named = "" if named is None else named[0]  # why it is not any other host
+        self._passing = len(fit) + len(self._later)  # behind the number of the last check
+        self._watched = {judge.name: judge.fallible for judge, _ in filters if judge.fallible is not None}
+        self._limiting = [judge.limiting for judge, _ in filters if judge.limiting is not None]
+        # The filters by which a host's candidate is chosen; none where any candidate will do.
+        self.choosing = [judge.choosing for judge, _ in filters if judge.choosing is not None] if spec.ways else []
+        self._weighing = weighing
+        self._is_local = weighing.is_local and all(mask is not None for _, mask in self._later)
+        # Of a host that passed everything only amounts can say otherwise, until what is static changes.
+        self._amounts = None if self._consumed else fit.amounts(state)
+        self._passes = 0  # counted to one
+        self._idle: set[int] | None = None  # of verdicts that last and refuse nobody; looked for at the second pass
+        self._masks: list[Mask] = []
+        self._pool: Pool | None = None
+        self._rejects: list[int] = []  # hosts refused by each check, kept right with the pool
+        self._refused_by: dict[int, int] = {}  # host -> check, of the hosts touched since the pass
+        # A pass costs by the host, a touched host by itself.
+        self._touched_max = max(_TOUCHED_MIN, len(state.hosts) // _HOSTS_PER_TOUCH)
+        self._alive = 0
+        self._told: tuple[tuple[int, list[int]], list[Stage]] = ((-1, []), [])  # the last stages made
+        self._position = -1  # of the changes that pool and searches have seen
+        self._shared_version = -1
+
+    @cached_property
+    def request_body(self) -> bytes:
+        """The request as it is stored."""
+        return self.spec.request.body()
+
+    @cached_property
+    def _checks(self) -> list[tuple[str, str]]:
+        nobody = "search" if self.fit.is_searched else "requested_aggregates"  # no rule in particular
+        fits = zip(self.fit.rules, self.fit.reasons, strict=True)
+        return [(rule or nobody, reason) for rule, reason in fits] + [
+            ("requested_hosts", self._named) if rule is None else (rule.name, rule.reason(self.spec))
+            for rule, _ in self._later
+        ]
+
+    def rank(self, wanted: int, *, is_series: bool = False) -> Ranked:
+        """Return the best hosts for one instance of this shape, as the state is now.
+
+        Args:
+            wanted: how many, >= 1.
+            is_series: leave a pool behind for ``series``, although nothing was remembered before.
+        """
+        touched = self._touched()
+        if touched is None:
+            self._searched.clear()
+        else:
+            for row in touched:
+                self._searched.pop(row, None)
+        is_hot = touched is not None and len(touched) <= self._touched_max
+        if self._pool is not None and touched is not None and is_hot:
+            ranked = self._from_pool(touched, wanted)
+            if ranked is not None:
+                return ranked
+        if not self._is_local or not (is_hot or is_series):
+            return self._pass(wanted)
+        # The more hosts are touched between two ranks, the sooner a pool is used up.
+        between = 0 if touched is None else len(touched)
+        return self._pass(wanted, pool_size=min(SIZE_MAX, max(SIZE, _POOL_PER_TOUCH * between)))
+
+    def series(self, count: int) -> list[int]:
+        """Return hosts for up to ``count`` instances in a row, each chosen with those before it in place.
+
+        The state is left alone; the caller must let the instances occupy it before the next rank. Only where
+        a host's whole tree is its root and rules read nothing but columns can the outcome be told ahead;
+        elsewhere, and where the pool can prove no more, the list is empty or shorter.
+        """
+        pool, amounts = self._pool, self.fit.flat_amounts
+        if (
+            pool is None
+            or amounts is None
+            or self._consumed
+            or not self.fit.is_searched
+            or self._position != self._state.changes.hosts.position
+        ):
+            return []
+        changes = self._weighing.changes(amounts)
+        if changes is None:
+            return []
+        self._pool = None  # It would be wrong after a draw that is cut.
+        rows, self._pool = pool.draw(count, changes=changes, room=self._room, check=self._state.check), pool
+        return rows
+
+    def look_again(self, rows: Rows) -> None:
+        """Make verdicts right for hosts of which an instance took more than amounts, or gave it back: intp."""
+        for rule, mask in self._consumed:
+            mask[rows] = rule.keep(HostView(self._state, rows), self.spec)
+
+    def _room(self, row: int) -> int:
+        """Return how many instances of this shape a host has room for, 0 where that cannot be counted."""
+        state = self._state
+        if state.hosts.provider_row.each[row] in state.providers.tree:
+            return 0
+        assert self.fit.flat_amounts is not None
+        return min(state.best_free(class_id).item(row) // amount for class_id, amount in self.fit.flat_amounts)
+
+    def rank_all(self) -> Ranked:
+        """Return every host that passes, best first."""
+        self._searched.clear()
+        return self._pass(max(len(self._state.hosts), 1))
+
+    def verdicts(self, state: State | None = None, spec: Spec | None = None) -> list[Mask]:
+        """Return what each check says of every host by itself, in the order of ``checks``.
+
+        Args:
+            state: other amounts on the same hosts; None: the state as it is now.
+            spec: the request as it is there.
+
+        Returns:
+            bool, shape (hosts,), each; dead hosts are in none of them to be counted. The search, where it is
+            among the checks, only judges hosts that all checks of its kind before it pass, and passes the others.
+        """
+        state = state or self._state
+        out = [np.empty(len(state.hosts), dtype=np.bool_) for _ in range(len(self.fit))]
+        return self._judge(state, spec or self.spec, out=out, searched={})
+
+    def subjects(self) -> list[Subject]:
+        """Return what of the request each check judges, in the order of ``checks``."""
+        found: list[Subject] = [check.about if isinstance(check, Label) else "amount" for check in self.fit.checks]
+        if not self.fit.is_exact:
+            found.append("search")
+        return found + ["hosts" if rule is None else "rule" for rule, _ in self._later]
+
+    def shares(self, rows: Rows) -> Shares:
+        """Weigh hosts that passed, and tell every weigher's part: intp, shape (hosts,), two at least."""
+        return self._weighing.shares(rows, self.spec)
+
+    def refusals(self) -> Amounts:
+        """Return the first check that refuses each host now, or how many checks there are: int64, shape (hosts,)."""
+        verdicts = self.verdicts()
+        found: Amounts = np.full(len(self._state.hosts), len(verdicts), dtype=np.int64)
+        for at, mask in reversed(list(enumerate(verdicts))):
+            found[~mask] = at
+        return found
+
+    def refusal(self, row: int) -> int:
+        """Return the first check that refuses a host by itself now, or how many checks there are."""
+        first = self.fit.one(self._state, row)
+        if first < len(self.fit):
+            return first
+        for at, (rule, mask) in enumerate(self._later, start=len(self.fit)):
+            if mask is not None:
+                passes = mask.item(row)
+            else:
+                assert rule is not None
+                passes = rule.keep(HostView(self._state, np.array([row], dtype=np.intp)), self.spec).item(0)
+            if not passes:
+                return at
+        return self._passing
+
+    @property
+    def asked_later(self) -> list[tuple[int, Filter]]:
+        """The filters that are asked at each decision, with their places among the checks."""
+        asked = enumerate(self._later, start=len(self.fit))
+        return [(at, rule) for at, (rule, mask) in asked if mask is None and rule is not None]
+
+    def tell(self, at: int, rows: Rows) -> list[str]:
+        """Say of hosts that a filter refuses why it refuses each; empty where it can say no more than its reason.
+
+        Args:
+            at: of the filter among ``checks``.
+            rows: intp, shape (refused,).
+        """
+        rule = self._later[at - len(self.fit)][0] if at >= len(self.fit) else None
+        return rule.tell(HostView(self._state, rows), self.spec) if adds(rule, Telling) else [""] * len(rows)
+
+    def limits(self, row: int) -> Limits:
+        """Return what a host that was chosen is told it may have in use; nothing where no filter says anything."""
+        limits: Limits = {}
+        for rule in self._limiting:
+            limits.update(rule.limits(HostView(self._state, np.array([row], dtype=np.intp)), self.spec)[0])
+        return limits
+
+    def stages(self, ranked: Ranked) -> list[Stage]:
+        """Return the evidence of filtering: one stage a check, in order."""
+        if self._told[0] == (ranked.left, ranked.rejects):
+            return self._told[1]
+        stages = []
+        before = sum(ranked.rejects) + ranked.left
+        for (rule, reason), rejected in zip(self._checks, ranked.rejects, strict=True):
+            stages.append(Stage(rule, before, before - rejected, reason))
+            before -= rejected
+        self._told = ((ranked.left, ranked.rejects), stages)
+        return stages
+
+    def reason(self, stages: Sequence[Stage], *, found: int = 0, wanted: int = 1) -> str:
+        """Say in one line why a request of this shape finds no host; see ``refusal_text``."""
+        return self._stopped or self._broken or refusal_text(stages, found=found, wanted=wanted)
+
+    @property
+    def checks(self) -> Checks:
+        """The rules and weighers whose verdicts are in the evidence, in its order."""
+        return Checks(self._checks, self._weighing.names)
+
+    def scales(self, ranked: Ranked) -> list[Scale]:
+        """Return the evidence of weighing: how raw weights became contributions."""
+        return self._weighing.scales(ranked.scales)
+
+    def table(self, ranked: Ranked, *, most: int = TABLE) -> list[HostScore]:
+        """Return the evidence of weighing: the best hosts with their raw weights."""
+        names = self._state.hosts.names
+        return self._weighing.table(names, ranked.rows[:most], raws=ranked.raws, totals=ranked.totals)
+
+    def _touched(self) -> list[int] | None:
+        """Return the hosts touched since the last look, or None if that is not known."""
+        state = self._state
+        if self.fit.shares and self._shared_version != state.shared_version:
+            return None
+        rows = state.changes.hosts.since(self._position) if self._position >= 0 else None
+        if rows is None or len(rows) > _TOUCHES_MAX:
+            return None
+        if not self.fit.lender_hosts.isdisjoint(rows):
+            return None
+        return list(dict.fromkeys(rows))
+
+    def _from_pool(self, touched: list[int], wanted: int) -> Ranked | None:
+        pool, state, passing = self._pool, self._state, self._passing
+        assert pool is not None
+        if len(touched) <= _ONE_BY_ONE_MAX:
+            raws_of = self._weighing.raws_of
+            for row in touched:
+                was = self._last_refusal(row)
+                now = self._refusal(row, was=was)
+                if was != now or now != passing:
+                    self._count(row, was=was, now=now)
+                if not pool.touch(row, passed=was == passing, passes=now == passing, raws=raws_of(row)):
+                    return None
+        else:
+            before = [self._last_refusal(row) for row in touched]
+            rows = np.array(touched, dtype=np.intp)
+            after = self._refusals(rows)
+            for row, was, now in zip(touched, before, after, strict=True):
+                if was != now or now != passing:
+                    self._count(row, was=was, now=now)
+            if not pool.touch_many(
+                touched,
+                passed=[was == passing for was in before],
+                passes=[now == passing for now in after],
+                raws=self._weighing.raws_of_rows(rows),
+            ):
+                return None
+        self._position = state.changes.hosts.position
+        left = self._alive - sum(self._rejects)
+        if left <= 1:
+            return None  # With one host or none no weigher runs; the pass knows about that.
+        found = pool.best(wanted)
+        if found is None:
+            return None
+        best_rows, raws_of_rows, totals = found
+        return Ranked(
+            rows=best_rows, left=left, rejects=list(self._rejects), raws=raws_of_rows, totals=totals, scales=pool.scales
+        )
+
+    def _count(self, row: int, *, was: int, now: int) -> None:
+        """Move a touched host from the check that refused it to the one that does now."""
+        self._refused_by[row] = now
+        if was != now:
+            if was < self._passing:
+                self._rejects[was] -= 1
+            if now < self._passing:
+                self._rejects[now] += 1
+
+    def _last_refusal(self, row: int) -> int:
+        """Return the check that refused a host when it was last judged, or how many checks there are."""
+        known = self._refused_by.get(row)
+        if known is not None:
+            return known
+        assert self._pool is not None
+        if row in self._pool:  # Those that joined it refused are in ``_refused_by``.
+            return self._passing
+        for at, mask in enumerate(self._masks):
+            if not mask.item(row):
+                return at
+        return self._passing
+
+    def _refusal(self, row: int, *, was: int) -> int:
+        """Return the first check that refuses a host now, or how many checks there are.
+
+        Args:
+            row: the host.
+            was: the same when it was last judged.
+        """
+        if was == self._passing and self._amounts is not None:
+            for at, free, amount in self._amounts:
+                if free[row] < amount:
+                    return at
+            return was
+        return self.refusal(row)
+
+    def _refusals(self, rows: Rows) -> list[int]:
+        """Return the same of some hosts, in their order."""
+        found = self.fit.some(self._state, rows)
+        for at, (_, mask) in enumerate(self._later, start=len(self.fit)):
+            assert mask is not None
+            found[(found == at) & mask[rows]] = at + 1
+        refusals: list[int] = found.tolist()
+        return refusals
+
+    def _pass(self, wanted: int, *, pool_size: int = 0) -> Ranked:
+        """Judge and weigh all hosts; leave a pool of that size behind."""
+        state = self._state
+        self._pool = None
+        self._position = state.changes.hosts.position
+        self._shared_version = state.shared_version
+        if pool_size and not self._out:
+            self._out = [np.empty(len(state.hosts), dtype=np.bool_) for _ in range(len(self.fit))]
+        out = self._out if pool_size else self._scratch.masks(len(self.fit))
+        self._masks = masks = self._judge(state, self.spec, out=out, searched=self._searched)
+        passing = state.hosts.alive.view.copy()
+        self._alive = left = int(np.count_nonzero(passing))
+        self._rejects = []
+        idle = self._find_idle() if self._idle is None else self._idle
+        for mask in masks:
+            if id(mask) in idle:
+                self._rejects.append(0)
+                continue
+            np.logical_and(passing, mask, out=passing)
+            now = int(np.count_nonzero(passing))
+            self._rejects.append(left - now)
+            left = now
+        self._refused_by = {}
+        if left <= 1:
+            rows = np.flatnonzero(passing).tolist()
+            return Ranked(
+                rows=rows, left=left, rejects=list(self._rejects), raws=[[]] * left, totals=[0.0] * left, scales=[]
+            )
+        return self._weigh(passing, left=left, wanted=wanted, pool_size=pool_size)
+
+    def _judge(self, state: State, spec: Spec, *, out: list[Mask], searched: dict[int, bool]) -> list[Mask]:
+        """Return the verdict of every check on all hosts, in order, those of amounts written to ``out``."""
+        masks = self.fit.all(state, out, searched)
+        everyone = self._everyone if state is self._state else HostView(state)
+        self.faults, self._broken = [], ""
+        for rule, mask in self._later:
+            if mask is not None:
+                masks.append(mask.copy() if self._consumed else mask)
+                continue
+            assert rule is not None
+            verdict = rule.keep(everyone, spec)
+            watched = self._watched.get(rule.name)
+            if watched is not None and watched.fault is not None:
+                verdict = self._after(watched.fault, verdict, masks)
+            masks.append(verdict)
+        return masks
+
+    def _after(self, fault: Fault, verdict: Mask, masks: Sequence[Mask]) -> Mask:
+        """Return the verdict of a rule that failed, whose failing for hosts that are gone already is nobody's loss.
+
+        Args:
+            fault: what went wrong.
+            verdict: of the rule: bool, shape (hosts,).
+            masks: the verdicts before it.
+        """
+        missed = fault.hosts & self._state.hosts.alive.view
+        for mask in masks:
+            missed &= mask
+        rows = np.flatnonzero(missed)
+        if not len(rows):
+            return verdict
+        others = f" and {len(rows) - 1:,} more" if len(rows) > 1 else ""
+        self.faults.append(f"{fault.text}, about {self._state.hosts.names[rows[0]]}{others}")
+        if fault.refuses == "host":
+            return verdict
+        self._broken = self._broken or self.faults[-1]
+        nobody: Mask = np.zeros_like(verdict)
+        return nobody
+
+    def _find_idle(self) -> set[int]:
+        """Find the verdicts that refuse nobody as long as this shape lasts, once it proves to be used again."""
+        if self._passes == 0:
+            self._passes = 1
+            return set()
+        alive = self._state.hosts.alive.view
+        lasting = self.fit.lasting() + [mask for _, mask in self._later if mask is not None]
+        self._idle = {id(mask) for mask in lasting if not (alive & ~mask).any()}
+        return self._idle
+
+    def _weigh(self, passing: Mask, *, left: int, wanted: int, pool_size: int) -> Ranked:
+        board = None if pool_size or wanted > _BOARD_MAX else self._weighing.board()
+        if board is not None and board.holds_for(passing):
+            totals = board.totals if left == len(passing) else np.where(passing, board.totals, -np.inf)
+            best = ranks.best(totals, min(wanted, left))
+            return self._ranked(
+                best, left=left, raws=list(map(self._weighing.raws_of, best.tolist())), totals=totals[best],
+                scales=list(board.scales),
+            )  # fmt: skip
+        rows = None if left == len(passing) else np.flatnonzero(passing)
+        weighed = self._weighing.weigh(rows, self.spec)
+        best = ranks.best(weighed.totals, wanted)
+        if pool_size:
+            self._pool = Pool(
+                rows=np.arange(left) if rows is None else rows, raws=weighed.raws, scores=weighed.totals,
+                scales=weighed.scales, floating=self._weighing.floating, size=pool_size,
+            )  # fmt: skip
+        return self._ranked(
+            best if rows is None else rows[best],
+            left=left,
+            raws=[list(raws) for raws in zip(*[raw[best].tolist() for raw in weighed.raws], strict=True)],
+            totals=weighed.totals[best],
+            scales=weighed.scales,
+        )
+
+    def _ranked(self, rows: Rows, *, left: int, raws: list[list[float]], totals: Scores, scales: list[Scale]) -> Ranked:
+        """Return what was found; no raw weights at all are none of each."""
+        return Ranked(
+            rows=rows.tolist(),
+            left=left,
+            rejects=list(self._rejects),
+            raws=raws or [[]] * len(rows),
+            # Adding 0 makes -0.0, which negative multipliers bring, the same zero everywhere.
+            totals=(totals + 0.0).tolist(),
+            scales=scales,
+        )

@@ -1,0 +1,452 @@
+"""Requests that look alike share one pipeline: made when first seen, kept while nothing static changes."""
+
+import math
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+
+import msgspec
+import numpy as np
+
+from roost.engine.candidates.query import UnknownName, compile_query
+from roost.engine.columns.state import State
+from roost.engine.columns.types import Mask
+from roost.engine.feasibility.feasibility import Feasibility, either
+from roost.engine.feasibility.query_checks import Origins, answered, feasibility, hopeless, refused, unsearched
+from roost.errors import BadRequest, NotFound
+from roost.model.flavor import Flavor
+from roost.model.image import Image
+from roost.model.names import amount_text, is_resource_class, is_trait, uuid_form
+from roost.model.pci import PciRequest
+from roost.model.request import CandidateQuery, Destination, Hints, Move, Network, Request, ResourceGroup, Retry
+from roost.model.settings import Pci
+from roost.model.settings import Scheduler as SchedulerSettings
+from roost.scheduler.filters.fault_domain import FaultDomain
+from roost.scheduler.filters.server_group_affinity import ServerGroupAffinity
+from roost.scheduler.filters.server_group_anti_affinity import ServerGroupAntiAffinity
+from roost.scheduler.framework import plugin
+from roost.scheduler.framework.host_view import HostView
+from roost.scheduler.framework.plugin import Filter, Judge, NoOptions, Rules, Warned, adds
+from roost.scheduler.framework.spec import Spec
+from roost.scheduler.pipeline.candidate_choice import Agreement
+from roost.scheduler.pipeline.score_table import Weighing
+from roost.scheduler.pipeline.scratch import Scratch
+from roost.scheduler.pipeline.shape import Shape
+from roost.scheduler.query.build import Refusal, translate, translate_aggregates
+from roost.scheduler.query.extra_spec_groups import disk_gb
+from roost.scheduler.query.pci_requests import PciAliases
+from roost.scheduler.query.prefilter import Effect
+
+# Says which hosts can hold a query, and what it would take there, by host row; or why it cannot be answered.
+Ask = Callable[[CandidateQuery], tuple[dict[int, dict[str, dict[str, int]]], str]]
+# Shapes kept at once; the one not used for longest goes first. One takes about 40 bytes a host.
+_KEPT = 256
+# The commit guards the rule of a server group whatever the settings enable, and for forced hosts too, so no
+# host may be chosen that it would refuse.
+_GUARDS: tuple[Callable[[NoOptions], Filter], ...] = (ServerGroupAntiAffinity, ServerGroupAffinity, FaultDomain)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Verdict:
+    """What a filter says of all hosts, and how long the passing of time leaves it true."""
+
+    mask: Mask | None  # bool, shape (hosts,); None: to be asked at each decision
+    holds_until_s: float
+
+
+_LATER = _Verdict(mask=None, holds_until_s=math.inf)
+
+
+class Shapes:
+    """The pipelines of all shapes seen lately, for one state."""
+
+    def __init__(
+        self, rules: Rules, *, default_zone: str, settings: SchedulerSettings, has_fallback: bool = True,
+        aliases: PciAliases | None = None, is_pci_placed: bool = False, ask: Ask | None = None,
+    ) -> None:  # fmt: skip
+        self._rules = rules
+        self._judges = [Judge(rule) for rule in rules.filters]
+        self._guards = [Judge(guard(NoOptions())) for guard in _GUARDS]
+        self._warned_weighers = [rule for rule in rules.weighers if adds(rule, Warned)]
+        self._ask = ask  # who knows which hosts can hold a query; None: it is searched here
+        self._settings = settings
+        self._has_fallback = has_fallback  # whether VCPU may be asked for in place of PCPU
+        self._aliases = aliases or PciAliases(Pci())
+        self._is_pci_placed = is_pci_placed  # whether Placement is asked for PCI devices
+        self._default_zone = default_zone
+        self._state = State()
+        self._shapes: OrderedDict[tuple[bytes, bool], tuple[Shape, float]] = OrderedDict()  # by key; whether of many
+        self._fits: dict[Hashable, Feasibility] = {}
+        self._verdicts: dict[Hashable, _Verdict] = {}
+        self._weighings: dict[tuple[tuple[str, ...], tuple[bool, ...]], Weighing] = {}
+        self._scratch = Scratch(0)
+        self._epoch = -1
+
+    def of(self, request: Request, *, state: State, now_s: float) -> Shape:
+        """Return the pipeline for a request.
+
+        Args:
+            request: what is asked for.
+            state: the columns.
+            now_s: seconds since the epoch.
+
+        Raises:
+            BadRequest: the request names a class or trait that does not exist, or holds a hint that cannot be meant.
+            NotFound: it must go to a host that does not exist.
+        """
+        self._see(state)
+        key = _key(request)
+        if request.move is not None:  # Whose own host is another each time.
+            return self._make(_as_kept(request, key), now_s)[0]
+        place = (key, request.count > 1)
+        known = self._shapes.get(place)
+        if known is not None and now_s <= known[1]:
+            self._shapes.move_to_end(place)
+            return known[0]
+        shape, holds_until_s = self._make(_as_kept(request, key), now_s)
+        self._shapes[place] = (shape, holds_until_s)
+        if len(self._shapes) > _KEPT:
+            self._shapes.popitem(last=False)
+        return shape
+
+    def unkept(self, request: Request, *, state: State, now_s: float, among: Mask | None = None) -> Shape:
+        """Return the same, and do not keep it: for requests that nobody made, so that they will hardly come again.
+
+        Args:
+            request, state, now_s: as above.
+            among: bool, shape (hosts,), the hosts that alone are judged; None: all.
+        """
+        self._see(state)
+        key = _key(request)
+        known = self._shapes.get((key, request.count > 1))
+        if known is not None and among is None and now_s <= known[1]:
+            return known[0]
+        return self._make(_as_kept(request, key), now_s, among=among)[0]
+
+    def _see(self, state: State) -> None:
+        """Forget what was made for another state, or before something static changed in this one."""
+        if state is not self._state or state.changes.epoch != self._epoch:
+            self._state, self._epoch = state, state.changes.epoch
+            self._shapes.clear()
+            self._fits.clear()
+            self._verdicts.clear()
+            self._weighings.clear()
+            self._scratch = Scratch(len(state.hosts))
+
+    def _make(self, request: Request, now_s: float, *, among: Mask | None = None) -> tuple[Shape, float]:
+        state = self._state
+        state.check()
+        joined, group = request.group_joined, None
+        if joined is not None:
+            group = state.groups_by_uuid.get(uuid_form(joined))
+            if group is None:
+                raise NotFound("server group", joined)
+        devices = self._aliases.requests(request)
+        placed = tuple(each for each in devices if each.source == "flavor") if self._is_pci_placed else ()
+        query, fit, warnings, stopped = self._asked(request, placed)
+        ways = tuple(way.compiled for way in fit.ways if way.compiled is not None) if placed else ()
+        moved_uuid = None if request.move is None else request.move.instance_uuid
+        spec = Spec(request, group=group, now_s=now_s, moved_uuid=moved_uuid, pci_requests=devices, ways=ways)
+        named = _named_hosts(state, request)
+        if among is not None:
+            named = ("are not among the hosts allowed", among if named is None else named[1] & among)
+        is_forced = bool(request.force_hosts or request.force_nodes) and not spec.hint_list("_nova_check_type")
+        judges = self._asked_of(spec, is_forced=is_forced)
+        for judge in judges:
+            if judge.checked is not None:
+                judge.checked.check(spec)
+        verdicts = [self._verdict(judge, spec) for judge in judges]
+        everyone = HostView(state)
+        warnings += self._wrong_extra_specs(request)
+        for warned in (*(judge.warned for judge in judges), *self._warned_weighers):
+            if warned is not None:
+                warnings += tuple(warned.warnings(everyone, spec))
+        weighing = self._weighing(spec)
+        shape = Shape(
+            state,
+            spec,
+            query=query,
+            warnings=tuple(dict.fromkeys((*warnings, *weighing.warnings))),
+            fit=fit,
+            named=named,
+            filters=[(judge, verdict.mask) for judge, verdict in zip(judges, verdicts, strict=True)],
+            weighing=weighing,
+            scratch=self._scratch,
+            stopped=stopped,
+        )
+        return shape, min((verdict.holds_until_s for verdict in verdicts), default=math.inf)
+
+    def _wrong_extra_specs(self, request: Request) -> tuple[str, ...]:
+        """Say which extra specs of the flavor nobody could have stored in one, a sentence each."""
+        problem_of = self._rules.problem_of
+        if problem_of is None:
+            return ()
+        return tuple(filter(None, (problem_of(*each) for each in request.flavor.extra_specs.items())))
+
+    def _asked(
+        self, request: Request, placed: tuple[PciRequest, ...]
+    ) -> tuple[CandidateQuery | None, Feasibility, tuple[str, ...], str]:
+        """Return what is asked of Placement, what hosts must have for it, what was passed over, and what stops it."""
+        state, settings, zone = self._state, self._settings, self._default_zone
+        if not state.hosts.are_told:
+            made = translate(
+                request, state, settings=settings, default_zone=zone, has_fallback=self._has_fallback, placed=placed
+            )  # fmt: skip
+            if made.refusal is not None:
+                return made.query, self._refused(made.refusal), made.warnings, made.refusal.reason
+            if self._ask is not None:
+                return made.query, self._told(self._ask, made.query, made.fallback), made.warnings, ""
+            origins = _origins(made.effects)
+            fit = self._fit(made.query, origins)
+            if made.fallback is not None:
+                second = self._fit(made.fallback, origins)
+                # A query that names what nobody offers has nothing to add to the other.
+                if fit.compiled is None:
+                    fit = second
+                elif second.compiled is not None:
+                    fit = either(state, fit, second, reason=_either_reason(made.query, made.fallback))
+            return made.query, fit, made.warnings, ""
+        told = translate_aggregates(request, state, settings=settings, default_zone=zone)
+        if told.refusal is not None:
+            return None, self._refused(told.refusal), told.warnings, told.refusal.reason
+        flavor = request.flavor
+        # What Nova's host states count of an instance, whatever else its flavor asks of Placement.
+        amounts = {"VCPU": flavor.vcpus, "MEMORY_MB": flavor.memory_mb, "DISK_GB": disk_gb(request)}
+        taken = {name: amount for name, amount in amounts.items() if amount}
+        return None, unsearched(state, told.group, taken, origins=_origins(told.effects)), told.warnings, ""
+
+    def _told(self, ask: Ask, query: CandidateQuery, fallback: CandidateQuery | None) -> Feasibility:
+        """Return what is answered to a query, or where it finds nothing to what would do as well."""
+        held, problem = ask(query)
+        if not held and fallback is not None:
+            held, problem = ask(fallback)
+        if problem:
+            return self._refused(Refusal(rule="search", reason=f"Placement refuses the question: {problem}"))
+        return answered(self._state, held)
+
+    def _refused(self, refusal: Refusal) -> Feasibility:
+        return refused(self._state, rule=refusal.rule, reason=refusal.reason)
+
+    def _asked_of(self, spec: Spec, *, is_forced: bool) -> list[Judge]:
+        """Return the filters that concern a request.
+
+        Those of its server group that the commit will insist on are among them, although nobody asked for them.
+        """
+        judges = (
+            []
+            if is_forced
+            else [
+                judge
+                for judge in self._judges
+                if (judge.run_on_rebuild or not spec.is_rebuild) and judge.rule.concerns(spec)
+            ]
+        )
+        if spec.group is not None:
+            enabled = {judge.name for judge in judges}
+            judges += [guard for guard in self._guards if guard.name not in enabled and guard.rule.concerns(spec)]
+        if spec.ways:
+            agreement = Agreement([judge.choosing for judge in judges if judge.choosing is not None])
+            judges += [Judge(agreement)] if agreement.concerns(spec) else []
+        return judges
+
+    def _verdict(self, judge: Judge, spec: Spec) -> _Verdict:
+        """Return what a filter says of all hosts, if that holds for longer than one decision."""
+        rule = judge.rule
+        if rule.reads(spec) != "facts":
+            return _LATER
+        key = None if judge.shared is None else (judge.name, judge.shared.looks_at(spec))
+        known = None if key is None else self._verdicts.get(key)
+        if known is not None and spec.now_s <= known.holds_until_s:
+            return known
+        everyone = HostView(self._state)
+        holds_until_s = math.inf if judge.timed is None else judge.timed.holds_until_s(everyone, spec)
+        verdict = _Verdict(mask=rule.keep(everyone, spec), holds_until_s=holds_until_s)
+        if judge.fallible is not None and judge.fallible.fault is not None:
+            return _LATER  # What went wrong may go well the next time.
+        if key is not None:
+            if len(self._verdicts) >= _KEPT:
+                self._verdicts.clear()
+            self._verdicts[key] = verdict
+        return verdict
+
+    def _weighing(self, spec: Spec) -> Weighing:
+        """Return the weighers that concern a request; if raw weights follow from hosts alone, for all such."""
+        weighers = [rule for rule in self._rules.weighers if rule.concerns(spec)]
+        is_consumed = tuple([plugin.is_consumed(rule, spec) for rule in weighers]) if spec.is_of_many else ()
+        key = (tuple([rule.name for rule in weighers]), is_consumed)
+        known = self._weighings.get(key)
+        if known is None:
+            known = Weighing(self._state, spec, weighers)
+            if known.is_lasting:
+                self._weighings[key] = known
+        return known
+
+    def _fit(self, query: CandidateQuery, origins: Origins) -> Feasibility:
+        """Return what hosts must have for a query; of one that names what no provider ever had, nothing compiled."""
+        key = (msgspec.msgpack.encode(query, order="sorted"), tuple(origins.items()))
+        fit = self._fits.get(key)
+        if fit is None:
+            compiled = compile_query(self._state, query)
+            if isinstance(compiled, UnknownName):
+                _check_names(compiled)
+            unworn = self._unworn(query)
+            if unworn:
+                query = _without(query, unworn)
+                compiled = compile_query(self._state, query)
+            if len(self._fits) >= _KEPT:
+                self._fits.clear()
+            if isinstance(compiled, UnknownName):
+                fit = hopeless(self._state, compiled, origins=origins)
+            else:
+                fit = feasibility(self._state, query, compiled, origins=origins)
+            self._fits[key] = fit
+        return fit
+
+    def _unworn(self, query: CandidateQuery) -> frozenset[str]:
+        """Return the traits of a query that no provider ever had, and those forbidden at the root that none has now."""
+        state = self._state
+        named = query.root_forbidden.union(*(group.forbidden.union(*group.required) for group in query.groups))
+        ids = {trait: state.trait_ids.id_of(trait) for trait in named}
+        return frozenset(
+            trait
+            for trait, number in ids.items()
+            if number is None or (trait in query.root_forbidden and not state.traits.wearing(number).any())
+        )
+
+
+def _key(request: Request) -> bytes:
+    """Return what rules may look at of a request, as bytes.
+
+    Raises:
+        BadRequest: it holds what nobody could write down.
+    """
+    try:
+        return msgspec.msgpack.encode(
+            (
+                request.flavor, request.image, request.hints, request.group, request.project_id,
+                request.availability_zone, request.ignore_hosts, request.force_hosts, request.force_nodes,
+                request.destination, request.groups, request.retry, request.is_bfv, request.networks,
+                request.root_required, request.root_forbidden, request.same_subtree, request.pci_requests, request.move,
+            ),
+            order="sorted",
+        )  # fmt: skip
+    except (OverflowError, UnicodeEncodeError) as error:
+        raise BadRequest(f"the request holds what no database can keep: {error}") from None
+
+
+# What ``_key`` holds, each as a request must have it.
+_KEY = msgspec.msgpack.Decoder(
+    tuple[
+        Flavor, Image | None, Hints, str | None, str, str | None, tuple[str, ...], tuple[str, ...], tuple[str, ...],
+        Destination | None, tuple[ResourceGroup, ...], Retry | None, bool, tuple[Network, ...], frozenset[str],
+        frozenset[str], tuple[frozenset[str], ...], tuple[PciRequest, ...], Move | None,
+    ]
+)  # fmt: skip
+
+
+def _as_kept(request: Request, key: bytes) -> Request:
+    """Return a request as it is read from a database: what has names is in their order.
+
+    The order in which somebody wrote extra specs must decide nothing, since no record and no key of a shape has it.
+
+    Raises:
+        BadRequest: a value is of the wrong kind, which Python lets anybody put anywhere: a number is no whole
+            one, or something else is no text.
+    """
+    try:
+        flavor, image, hints, *_, destination, groups, _, _, networks, required, forbidden, subtrees, devices, _ = (
+            _KEY.decode(key)
+        )
+    except msgspec.ValidationError as error:
+        raise BadRequest(f"the request cannot be kept: {error}") from None
+    return msgspec.structs.replace(
+        request, flavor=flavor, image=image, hints=hints, destination=destination, groups=groups, networks=networks,
+        root_required=required, root_forbidden=forbidden, same_subtree=subtrees, pci_requests=devices,
+    )  # fmt: skip
+
+
+def _origins(effects: tuple[tuple[str, Effect], ...]) -> Origins:
+    """Return which pre-filter asked for each part of a query."""
+    found: dict[Hashable, str] = {}
+    for name, effect in effects:
+        found.update((("root", trait), name) for trait in effect.root_required | effect.root_forbidden)
+        found.update((("member_of", aggregates), name) for aggregates in effect.member_of)
+        found.update((("avoid", aggregate), name) for aggregate in effect.forbidden_aggregates)
+    return found
+
+
+def _either_reason(query: CandidateQuery, fallback: CandidateQuery) -> str:
+    """Say what hosts lack that can hold neither of two queries which differ in the group without suffix."""
+    asked, instead = (
+        {name: amount for group in each.groups if not group.suffix for name, amount in group.resources.items()}
+        for each in (query, fallback)
+    )
+    first, second = (
+        " and ".join(amount_text(name, one[name]) for name in sorted(one) if other.get(name) != one[name])
+        for one, other in ((asked, instead), (instead, asked))
+    )
+    return f"lack {first} or more, and {second} or more in its place"
+
+
+def _without(query: CandidateQuery, traits: frozenset[str]) -> CandidateQuery:
+    """Leave traits that no provider ever had out of where they decide nothing: forbidden, or one of several."""
+    groups = [
+        msgspec.structs.replace(
+            group,
+            forbidden=group.forbidden - traits,
+            required=tuple(names - traits or names for names in group.required),
+        )
+        for group in query.groups
+    ]
+    return msgspec.structs.replace(query, groups=tuple(groups), root_forbidden=query.root_forbidden - traits)
+
+
+def _check_names(unknown: UnknownName) -> None:
+    """Refuse names that no provider could ever have.
+
+    Raises:
+        BadRequest: a name is not well-formed.
+    """
+    for name in unknown.resource_classes:
+        if not is_resource_class(name):
+            raise BadRequest(f"{name!r} is neither a standard resource class nor CUSTOM_[A-Z0-9_]+")
+    for name in unknown.traits:
+        if not is_trait(name):
+            raise BadRequest(f"{name!r} is neither a standard trait nor CUSTOM_[A-Z0-9_]+")
+
+
+def _named_hosts(state: State, request: Request) -> tuple[str, Mask] | None:
+    """Return the hosts that a request allows by name, with the reason of the others; None if it names none.
+
+    Letter case counts in the names of nodes, not in those of hosts, as it does in Nova.
+    """
+    destination = request.destination
+    target, node = (None, None) if destination is None else (destination.host, destination.node)
+    cell = None if destination is None or destination.allow_cross_cell_move else destination.cell
+    leaves = request.move is not None and not request.move.may_stay
+    if not (request.ignore_hosts or request.force_hosts or request.force_nodes or target or node or cell or leaves):
+        return None
+    hosts = state.hosts
+    mask: Mask = hosts.alive.view.copy()
+    if target is not None:
+        mask &= _rows_mask(state, (target,))
+    if node is not None:
+        mask &= np.array([name == node for name in hosts.nodes], dtype=np.bool_)
+    if cell:
+        mask &= HostView(state).in_cell(cell)
+    if leaves and request.move is not None:
+        mask &= ~HostView(state).holds_instance(request.move.instance_uuid)
+    if request.ignore_hosts:
+        mask &= ~_rows_mask(state, request.ignore_hosts)
+    if request.force_hosts:
+        mask &= _rows_mask(state, request.force_hosts)
+    if request.force_nodes:
+        wanted = frozenset(request.force_nodes)
+        mask &= np.array([name in wanted for name in hosts.nodes], dtype=np.bool_)
+    return "are not the hosts or in the cell asked for, or are to be ignored or left", mask
+
+
+def _rows_mask(state: State, names: tuple[str, ...]) -> Mask:
+    mask = np.zeros(len(state.hosts), dtype=np.bool_)
+    mask[state.hosts.rows_named(names)] = True
+    return mask

@@ -1,0 +1,206 @@
+"""From a request to the question that Placement answers: which providers could hold it? Read this file first.
+
+.. code-block:: text
+
+    extra_specs   resources and traits that flavor and image write out, defaults, groups of the request
+    processors    VCPU or PCPU                        devices   encryption, TPM, firmware, persistent memory
+    targets       aggregates, tree and hosts by name  prefilters   one rule a file, in Nova's order
+"""
+
+from collections.abc import Sequence
+from itertools import product
+
+import msgspec
+
+from roost.engine.columns.state import State
+from roost.model.pci import PciRequest
+from roost.model.request import CandidateQuery, Request, ResourceGroup
+from roost.model.settings import Scheduler as SchedulerSettings
+from roost.scheduler.query.destination import add_destination, add_target
+from roost.scheduler.query.draft import Draft
+from roost.scheduler.query.extra_spec_groups import KEY, add_defaults, add_extra_specs, add_image_traits, add_requested
+from roost.scheduler.query.flavor_devices import add_devices
+from roost.scheduler.query.pci_requests import groups
+from roost.scheduler.query.prefilter import Asked, Effect, effects
+from roost.scheduler.query.prefilters import PREFILTERS
+from roost.scheduler.query.processors import add_processors, is_pinned
+
+
+class Refusal(msgspec.Struct, frozen=True, kw_only=True):
+    """Why no host is asked for at all."""
+
+    rule: str
+    reason: str  # a sentence
+
+
+class Translated(msgspec.Struct, frozen=True, kw_only=True):
+    """The query for a request, and what was passed over in making it."""
+
+    query: CandidateQuery
+    fallback: CandidateQuery | None = None  # what would do as well where the query finds nothing
+    effects: tuple[tuple[str, Effect], ...] = ()  # what pre-filters added, by their names, in order
+    refusal: Refusal | None = None
+    warnings: tuple[str, ...] = ()  # one sentence each
+
+
+class Told(msgspec.Struct, frozen=True, kw_only=True):
+    """What is left of a query where no provider is known, and what was passed over."""
+
+    group: ResourceGroup  # aggregates alone
+    effects: tuple[tuple[str, Effect], ...] = ()
+    refusal: Refusal | None = None
+    warnings: tuple[str, ...] = ()  # one sentence each
+
+
+def translate(
+    request: Request, state: State, *, settings: SchedulerSettings, default_zone: str = "nova",
+    has_fallback: bool = True, placed: Sequence[PciRequest] = (),
+) -> Translated:  # fmt: skip
+    """Return what a request asks of Placement.
+
+    Amounts come from the flavor, and from extra specs ``resources[S]:CLASS=N``, which replace the
+    flavor's and where 0 takes one away. Traits come from ``trait[S]:NAME=required|forbidden``, from the
+    image and from what both want of the host; further groups from the request itself. Pre-filters add to that. An
+    extra spec that cannot be meant is passed over with a warning. Names of traits are not judged here: one that no
+    provider has fits nowhere.
+
+    Args:
+        request: what is asked for; a comma-separated list of zones means any of them.
+        state: read for aggregates and hosts.
+        settings: of pre-filters, and the bound of candidates.
+        default_zone: the zone of hosts that are in no aggregate with a zone.
+        has_fallback: whether hosts that offer VCPU alone may serve instances with processors of their own.
+        placed: the PCI devices that Placement is asked for; ports' are left out.
+
+    Raises:
+        BadRequest: two groups have one suffix, a group or the whole request asks nothing, a trait is both
+            required and forbidden, two trees are wanted at once, flavor and image contradict each other, or a zone
+            does not exist.
+
+    Source:
+        nova/scheduler/utils.py, ResourceRequest, and nova/scheduler/request_filter.py.
+    """
+    draft = _draft(request, placed, is_pinned_asked=True)
+    done = _prefiltered(draft, request, state, settings=settings, default_zone=default_zone)
+    refusal = _finish(draft, request, state, done=done, settings=settings)
+    query = draft.query()
+    fallback = None
+    if has_fallback and is_pinned(request):
+        unpinned = _draft(request, placed, is_pinned_asked=False)
+        _finish(unpinned, request, state, done=done, settings=settings)
+        fallback = unpinned.query()
+    return Translated(
+        query=query,
+        fallback=None if fallback == query else fallback,
+        effects=done,
+        refusal=refusal,
+        warnings=tuple(draft.warnings),
+    )
+
+
+def translate_aggregates(
+    request: Request, state: State, *, settings: SchedulerSettings, default_zone: str = "nova"
+) -> Told:
+    """Return what a request asks of hosts whose providers nobody knows: the aggregates they must be in.
+
+    Args:
+        request, state, settings, default_zone: as for ``translate``.
+
+    Raises:
+        BadRequest: a zone does not exist, or flavor and image contradict each other.
+    """
+    asked = Draft()
+    add_extra_specs(asked, request.flavor)
+    add_image_traits(asked.main, request.image)
+    draft = Draft()
+    done = _prefiltered(asked, request, state, settings=settings, default_zone=default_zone)
+    add_destination(draft, request)
+    _add_effects(draft, done)
+    passed = [key for key in request.flavor.extra_specs if KEY.fullmatch(key)]
+    if request.image is not None:
+        names = request.image.properties
+        passed += [name for name in names if name == "traits_required" or name.startswith("trait:")]
+    passed += [f"resource group {group.suffix!r}" for group in request.groups]
+    passed += [f"trait {trait} ({name})" for name, effect in done for trait in sorted(effect.root_required)]
+    if passed:
+        draft.warnings.append(f"providers are not known, so these are passed over: {', '.join(passed)}")
+    return Told(
+        group=draft.main.group(""),
+        effects=done,
+        refusal=_refused(done) or _lost(add_target(Draft(), request, state, settings=settings)),
+        warnings=tuple(draft.warnings),
+    )
+
+
+def _draft(request: Request, placed: Sequence[PciRequest], *, is_pinned_asked: bool) -> Draft:
+    """Return what flavor, image and request write out, before anything of the fleet is looked at."""
+    draft = Draft()
+    add_extra_specs(draft, request.flavor)
+    add_requested(draft, request)
+    for group in groups(placed):
+        draft.add_device(group)
+    add_image_traits(draft.main, request.image)
+    if is_pinned_asked:
+        add_processors(draft.main, request)
+    add_devices(draft, request)
+    add_defaults(draft, request)
+    add_destination(draft, request)
+    draft.root_required |= request.root_required
+    draft.root_forbidden |= request.root_forbidden
+    draft.same_subtree = request.same_subtree
+    return draft
+
+
+def _prefiltered(
+    draft: Draft, request: Request, state: State, *, settings: SchedulerSettings, default_zone: str
+) -> tuple[tuple[str, Effect], ...]:
+    """Run the pre-filters; a request that only checks a rebuild stays where it is and meets none."""
+    if request.hints.get("_nova_check_type") in ("rebuild", ["rebuild"]):
+        return ()
+    name_of = state.aggregates.name_of
+    asked = Asked(
+        request=request,
+        required=draft.required_traits(),
+        aggregates={name_of(aggregate): metadata for aggregate, metadata in state.metadata.items()},
+        are_hosts_owned=_are_hosts_owned(state),
+        default_zone=default_zone,
+        settings=settings,
+    )
+    return tuple(effects(PREFILTERS, asked))
+
+
+def _are_hosts_owned(state: State) -> bool:
+    """Say whether there are hosts, and each says by a trait that it belongs to Nova."""
+    owner = state.trait_ids.id_of("OWNER_NOVA")
+    if owner is None:
+        return False
+    roots = state.hosts.provider_row.view[state.hosts.alive.view]
+    return len(roots) > 0 and bool(state.traits.wearing(owner)[roots].all())
+
+
+def _finish(
+    draft: Draft, request: Request, state: State, *, done: tuple[tuple[str, Effect], ...], settings: SchedulerSettings
+) -> Refusal | None:
+    """Add what pre-filters did and where the request must go by name; return why it can go nowhere, if so."""
+    _add_effects(draft, done)
+    return _refused(done) or _lost(add_target(draft, request, state, settings=settings))
+
+
+def _add_effects(draft: Draft, done: tuple[tuple[str, Effect], ...]) -> None:
+    for name, effect in done:
+        draft.root_required |= effect.root_required
+        draft.root_forbidden |= effect.root_forbidden
+        for group, trait in product(draft.devices, sorted(effect.device_required)):
+            group.require(trait)
+        draft.main.member_of.extend(effect.member_of)
+        draft.main.avoided |= effect.forbidden_aggregates
+        draft.warnings.extend(f"{name}: {warning}" for warning in effect.warnings)
+
+
+def _refused(done: tuple[tuple[str, Effect], ...]) -> Refusal | None:
+    name, effect = done[-1] if done else ("", Effect())
+    return Refusal(rule=name, reason=f"Scheduling failed: {effect.refusal}") if effect.refusal else None
+
+
+def _lost(reason: str) -> Refusal | None:
+    return Refusal(rule="requested_hosts", reason=reason) if reason else None

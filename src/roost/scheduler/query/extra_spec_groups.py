@@ -1,0 +1,111 @@
+"""Resource groups that flavor, image and the request itself write out, and what the flavor asks by default."""
+
+import re
+from typing import Literal
+
+from roost.errors import BadRequest
+from roost.model.flavor import Flavor
+from roost.model.image import Image
+from roost.model.names import AMOUNT_MAX, is_resource_class
+from roost.model.request import Request, ResourceGroup
+from roost.scheduler.query.draft import Draft, DraftGroup
+
+KEY = re.compile(r"(resources|trait)([A-Za-z0-9_-]{1,64})?:(.*)")
+
+
+def add_extra_specs(draft: Draft, flavor: Flavor) -> None:
+    """Add what extra specs ``resources[S]:CLASS=N`` and ``trait[S]:NAME=required|forbidden`` ask.
+
+    One that cannot be meant is passed over with a warning.
+    """
+    for key, value in flavor.extra_specs.items():
+        found = KEY.fullmatch(key)
+        if found is None:
+            continue
+        kind, suffix, name = found[1], found[2] or "", found[3]
+        if kind == "resources":
+            amount = _amount(value)
+            if amount is None:
+                draft.warnings.append(f"extra spec {key} is passed over: its amount {value!r} is none")
+            elif not is_resource_class(name):
+                draft.warnings.append(f"extra spec {key} is passed over: {name!r} is no resource class")
+            else:
+                draft.of(suffix).resources[name] = amount
+        elif value == "required":
+            draft.of(suffix).require(name)
+        elif value == "forbidden":
+            draft.of(suffix).forbidden.add(name)
+        else:
+            draft.warnings.append(f"extra spec {key} is passed over: {value!r} is neither required nor forbidden")
+    draft.policy = _policy(flavor, sum(1 for suffix in draft.groups if suffix), draft.warnings)
+
+
+def _amount(text: str) -> int | None:
+    # More digits than the largest amount has are not worth converting.
+    if len(text.strip()) > 20:
+        return None
+    try:
+        amount = int(text)
+    except ValueError:
+        return None
+    return amount if 0 <= amount <= AMOUNT_MAX else None
+
+
+def _policy(flavor: Flavor, group_count: int, warnings: list[str]) -> Literal["none", "isolate"]:
+    policy = flavor.extra_specs.get("group_policy")
+    if policy == "isolate":
+        return "isolate"
+    if policy is None:
+        if group_count > 1:
+            warnings.append("the flavor has several resource groups and no group_policy; none is taken")
+    elif policy != "none":
+        warnings.append(f"extra spec group_policy is passed over: {policy!r} is neither none nor isolate")
+    return "none"
+
+
+def add_image_traits(main: DraftGroup, image: Image | None) -> None:
+    """Add the traits that an image requires: those of ``traits_required``, and of ``trait:NAME=required``."""
+    if image is None:
+        return
+    for trait in re.findall(r"\w+", image.properties.get("traits_required", "")):
+        main.require(trait)
+    for name, value in image.properties.items():
+        if name.startswith("trait:") and value == "required":
+            main.require(name.removeprefix("trait:"))
+
+
+def add_requested(draft: Draft, request: Request) -> None:
+    """Add the groups that come with a request, beside those of its flavor.
+
+    Raises:
+        BadRequest: a group asks nothing, or two have one suffix.
+    """
+    has_main = False
+    for group in request.groups:
+        if group == ResourceGroup(suffix=group.suffix):
+            raise BadRequest(f"the resource group {group.suffix!r} asks nothing")
+        if group.suffix:
+            draft.add(group)
+        elif has_main:
+            raise BadRequest("two resource groups have the suffix ''")
+        else:
+            draft.main.add(group)
+            has_main = True
+
+
+def add_defaults(draft: Draft, request: Request) -> None:
+    """Ask for what the flavor has, where no group asks for that class by name."""
+    asked = {name for group in draft.groups.values() for name in group.resources}
+    flavor, resources = request.flavor, draft.main.resources
+    if not asked & {"VCPU", "PCPU"}:
+        resources["VCPU"] = flavor.vcpus
+    if "MEMORY_MB" not in asked:
+        resources["MEMORY_MB"] = flavor.memory_mb
+    if "DISK_GB" not in asked:
+        resources["DISK_GB"] = disk_gb(request) - (-flavor.swap // 1024)  # Swap is in MiB; a part of a GiB is one.
+
+
+def disk_gb(request: Request) -> int:
+    """Return the disks of an instance without its swap, in GiB; a volume to boot from takes none of the host's."""
+    flavor = request.flavor
+    return flavor.ephemeral_gb + (0 if request.is_bfv else flavor.root_gb)

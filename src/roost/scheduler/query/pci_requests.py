@@ -1,0 +1,106 @@
+"""From a flavor to the devices that it wants, and to the resource groups by which Placement is asked for them."""
+
+from collections.abc import Iterable, Iterator
+
+import msgspec
+
+from roost.errors import BadRequest
+from roost.model.device_names import class_of_device, traits_of_device
+from roost.model.names import AMOUNT_MAX, GROUP_SUFFIX, is_resource_class
+from roost.model.pci import PciNumaPolicy, PciRequest, PciTraits, read_alias
+from roost.model.request import Request, ResourceGroup
+from roost.model.settings import Pci
+from roost.scheduler.framework.hw_settings import agreed
+
+SPEC = "pci_passthrough:alias"
+_POLICIES: dict[str, PciNumaPolicy] = {
+    "required": "required", "legacy": "legacy", "preferred": "preferred", "socket": "socket"
+}  # fmt: skip
+# One group a device: more than any host has are not worth asking for.
+_GROUPS_MAX = 1_000
+
+
+class PciAliases:
+    """The aliases of the settings."""
+
+    def __init__(self, settings: Pci) -> None:
+        self._known: dict[str, PciRequest] = {}
+        for text in settings.alias:
+            alias = read_alias(text)
+            name = alias.name.strip()
+            known = self._known.get(name)
+            others = () if known is None else known.alternatives
+            self._known[name] = PciRequest(
+                alternatives=(*others, alias.wanted), numa_policy=alias.numa_policy, name=name
+            )  # fmt: skip
+
+    def requests(self, request: Request) -> tuple[PciRequest, ...]:
+        """Return what devices a request wants: those of its flavor, then those that come with it.
+
+        The n-th of a flavor has the identity ``pci<n>``. The policy that flavor or image says goes before those
+        of the aliases.
+
+        Raises:
+            BadRequest: an alias is unknown, a count is none, or flavor and image contradict each other.
+        """
+        told = request.flavor.extra_specs.get(SPEC)
+        policy = numa_policy(request)
+        found = () if told is None else tuple(self._named(told, policy))
+        return (*found, *request.pci_requests)
+
+    def _named(self, told: str, policy: PciNumaPolicy | None) -> Iterator[PciRequest]:
+        for number, part in enumerate(told.split(",")):
+            name, colon, count = (word.strip() for word in part.partition(":"))
+            known = self._known.get(name)
+            if not colon or not count.isdecimal() or not 1 <= int(count[:20]) <= AMOUNT_MAX:
+                raise BadRequest(f"extra spec {SPEC}={told[:70]} must be alias:count[,alias:count…] with counts from 1")
+            if known is None:
+                raise BadRequest(f"extra spec {SPEC} names {name[:70]!r}, which no alias of the settings is called")
+            yield msgspec.structs.replace(
+                known, count=int(count), numa_policy=policy or known.numa_policy, request_id=f"pci{number}"
+            )
+
+
+def numa_policy(request: Request) -> PciNumaPolicy | None:
+    """Return how near flavor or image want devices to be; None: neither says.
+
+    Raises:
+        BadRequest: there is no such policy, or they contradict each other.
+    """
+    told = agreed(request, "pci_numa_affinity_policy", among=_POLICIES)
+    return None if told is None else _POLICIES[told]
+
+
+def groups(requests: Iterable[PciRequest]) -> Iterator[ResourceGroup]:
+    """Yield the resource groups of the devices that flavors want: ``<request_id>-<number>``, one a device.
+
+    Raises:
+        BadRequest: devices are of alternative kinds, of which Placement could be asked for one only, are too many,
+            or a class cannot be told.
+    """
+    for request in requests:
+        if request.source != "flavor":
+            continue
+        if len(request.alternatives) != 1:
+            raise BadRequest(f"Placement cannot be asked for alternatives, as {request.name!r} has")
+        if request.count > _GROUPS_MAX:
+            raise BadRequest(f"Placement cannot be asked for {request.count} devices, {_GROUPS_MAX} are the most")
+        wanted = request.alternatives[0]
+        resource_class = _class_of(wanted)
+        traits = wanted.get("traits")
+        required = tuple(frozenset({trait}) for trait in traits_of_device(traits if isinstance(traits, str) else ""))
+        for number in range(request.count):
+            suffix = f"{request.request_id}-{number}"
+            if not request.request_id or not GROUP_SUFFIX.fullmatch(suffix):
+                raise BadRequest(f"{request.request_id[:70]!r} cannot begin the suffix of a resource group")
+            yield ResourceGroup(suffix=suffix, resources={resource_class: 1}, required=required)
+
+
+def _class_of(wanted: PciTraits) -> str:
+    name = class_of_device(
+        str(wanted.get("resource_class") or ""), vendor_id=str(wanted.get("vendor_id")),
+        product_id=str(wanted.get("product_id")),
+    )  # fmt: skip
+    if not is_resource_class(name):
+        raise BadRequest(f"{name[:70]!r} is no resource class of devices")
+    return name

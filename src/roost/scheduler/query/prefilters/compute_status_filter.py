@@ -1,0 +1,15 @@
+"""Keep away from hosts whose service is disabled."""
+
+from roost.model.names import DISABLED_TRAIT
+from roost.scheduler.query.prefilter import Asked, Effect
+
+_UP = Effect(root_forbidden=frozenset({DISABLED_TRAIT}))
+
+
+def compute_status_filter(_: Asked) -> Effect:
+    """Forbid ``COMPUTE_STATUS_DISABLED``.
+
+    Source:
+        nova/scheduler/request_filter.py, compute_status_filter.
+    """
+    return _UP

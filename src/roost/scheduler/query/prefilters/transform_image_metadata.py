@@ -1,0 +1,46 @@
+"""Go to hosts that have the devices and the architecture an image names."""
+
+from roost.scheduler.framework.image_properties import architecture
+from roost.scheduler.query.prefilter import NOTHING, Asked, Effect, root_traits, words
+
+_TRAITS = {
+    "hw_cdrom_bus": "COMPUTE_STORAGE_BUS",
+    "hw_disk_bus": "COMPUTE_STORAGE_BUS",
+    "hw_video_model": "COMPUTE_GRAPHICS_MODEL",
+    "hw_vif_model": "COMPUTE_NET_VIF_MODEL",
+    "hw_architecture": "HW_ARCH",
+    "hw_emulation_architecture": "COMPUTE_ARCH",
+    "hw_viommu_model": "COMPUTE_VIOMMU",
+}
+# What images for one hypervisor call the models that traits name otherwise.
+_MODELS = {
+    "virtuale1000": "e1000",
+    "virtuale1000e": "e1000e",
+    "virtualpcnet32": "pcnet",
+    "virtualsriovethernetcard": "sriov",
+    "virtualvmxnet": "vmxnet",
+    "virtualvmxnet3": "vmxnet3",
+}
+
+
+def transform_image_metadata(asked: Asked) -> Effect:
+    """Require a trait for each of the image's properties of devices; if one of the traits is unknown, none.
+
+    Source:
+        nova/scheduler/request_filter.py, transform_image_metadata.
+    """
+    image = asked.request.image
+    if not asked.settings.image_metadata_prefilter or image is None:
+        return NOTHING
+    found = [
+        f"{prefix}_{words(_spelled(name, image.properties[name]))}"
+        for name, prefix in _TRAITS.items()
+        if image.properties.get(name)
+    ]
+    return root_traits(*found) if found else NOTHING
+
+
+def _spelled(name: str, value: str) -> str:
+    if name.endswith("_architecture"):
+        return architecture(value) or value
+    return _MODELS.get(value.lower(), value) if name == "hw_vif_model" else value

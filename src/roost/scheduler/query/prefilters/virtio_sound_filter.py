@@ -1,0 +1,17 @@
+"""Go to hosts that have a sound device of virtio."""
+
+from roost.scheduler.framework.hw_settings import agreed
+from roost.scheduler.query.prefilter import NOTHING, Asked, Effect, root_traits
+
+
+def virtio_sound_filter(asked: Asked) -> Effect:
+    """Require ``COMPUTE_SOUND_MODEL_VIRTIO`` where flavor or image want that model; others need nothing.
+
+    Raises:
+        BadRequest: flavor and image contradict each other.
+
+    Source:
+        nova/scheduler/request_filter.py, virtio_sound_filter.
+    """
+    model = agreed(asked.request, "sound_model")
+    return root_traits("COMPUTE_SOUND_MODEL_VIRTIO") if model == "virtio" else NOTHING

@@ -1,0 +1,48 @@
+"""Metrics of hosts: how they are named in the settings, and as columns."""
+
+from collections.abc import Iterable
+from typing import Annotated
+
+import msgspec
+import numpy as np
+
+from roost.engine.columns.types import Scores
+from roost.errors import BadSettings
+from roost.scheduler.framework.host_view import HostView
+from roost.scheduler.rule_support.ratios import parse_ratios
+
+# What the monitors of Nova's compute agent can report; hosts may report more.
+KNOWN_NAMES = frozenset({
+    "cpu.frequency", "cpu.user.time", "cpu.kernel.time", "cpu.idle.time", "cpu.iowait.time", "cpu.user.percent",
+    "cpu.kernel.percent", "cpu.idle.percent", "cpu.iowait.percent", "cpu.percent", "numa.membw.max",
+    "numa.membw.current",
+})  # fmt: skip
+_SETTING = "metrics.weight_setting"
+# The option, for every rule that reads it.
+WeightSetting = Annotated[tuple[str, ...], msgspec.Meta(description="The metrics that count, each name=ratio.")]
+
+
+def parse_setting(pairs: Iterable[str]) -> tuple[dict[str, float], list[BadSettings]]:
+    """Return the ratio of each metric that ``[metrics] weight_setting`` names, and what was dropped of it.
+
+    >>> parse_setting(["cpu.percent=-1.0", "cpu.frequency"])[0]
+    {'cpu.percent': -1.0}
+    """
+    return parse_ratios(pairs, setting=_SETTING)
+
+
+def metric(hosts: HostView, name: str) -> Scores:
+    """Return a metric of each host: float64, read-only, NaN where the host does not report it as a finite number."""
+
+    def make(everyone: HostView) -> Scores:
+        told = np.array([facts.metrics.get(name, np.nan) for facts in everyone.all_facts()], dtype=np.float64)
+        told[~np.isfinite(told)] = np.nan
+        return told
+
+    return hosts.remembered(("metric", name), make)
+
+
+def unheard_of(hosts: HostView, names: Iterable[str]) -> list[str]:
+    """Say which metrics nobody reports and no monitor is known to report, a sentence each."""
+    strange = [name for name in names if name not in KNOWN_NAMES and bool(np.isnan(metric(hosts, name)).all())]
+    return [f"{_SETTING}: no host reports {name!r}, and it is no metric of Nova's monitors" for name in strange]
