@@ -1,9 +1,9 @@
 """One host on which orders are carried out, for tests of what comes of them."""
 
-from roost.compute.acting import Acting
-from roost.compute.drivers.fake_script import Fault, Script
-from roost.compute.journal import Journal
-from roost.compute.tasks import Work
+from roost.compute.agent.agent_journal import Journal
+from roost.compute.agent.execute_order import Acting
+from roost.compute.agent.tasks import Work
+from roost.compute.drivers.fake.script import Fault, Script
 from roost.model.host import HostFacts
 from roost.model.numa import NumaCell, NumaTopology
 from roost.model.topology import InstanceCell, InstanceTopology

@@ -1,8 +1,8 @@
 """The agent of a host as a machine, of which a test is told what is due, and which it tells what happened."""
 
-from roost.compute.agent import Agent, Identity
-from roost.compute.journal import Journal
-from roost.compute.tasks import Look, Register, Tell
+from roost.compute.agent.agent_journal import Journal
+from roost.compute.agent.state_machine import Agent, Identity
+from roost.compute.agent.tasks import Look, Register, Tell
 from roost.model.guest import Found
 from roost.model.orders import OrderAnswer, OwnNode, Registered
 from tests.agents import HOST, RUN

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import msgspec
 
-from roost.compute.acting import Acting
-from roost.compute.agent import Agent, Identity
-from roost.compute.host_use import HostUse
-from roost.compute.journal import Journal
-from roost.compute.running import Pace, Resident, Running
+from roost.compute.agent.agent_journal import Journal
+from roost.compute.agent.execute_order import Acting
+from roost.compute.agent.runtime import Pace, Resident, Running
+from roost.compute.agent.state_machine import Agent, Identity
+from roost.compute.inventory.host_use import HostUse
 from roost.errors import Conflict, NotFound, RoostError
 from roost.machine import SystemClock
 from roost.model.host import HostFacts

@@ -2,10 +2,10 @@
 
 import random
 
-from roost.compute.drivers.fake import Fake
-from roost.compute.drivers.fake_guests import MemoryShelf
-from roost.compute.drivers.fake_script import Fault, Script
-from roost.compute.tree import ProviderTree
+from roost.compute.drivers.fake.driver import Fake
+from roost.compute.drivers.fake.guests import MemoryShelf
+from roost.compute.drivers.fake.script import Fault, Script
+from roost.compute.inventory.provider_tree import ProviderTree
 from roost.model.agent import HostTerms
 from roost.model.flavor import Flavor
 from roost.model.guest import GuestSpec

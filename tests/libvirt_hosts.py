@@ -15,9 +15,9 @@ from xml.etree.ElementTree import fromstring
 
 import pytest
 
-from roost.compute.drivers.libvirt import Libvirt, make
-from roost.compute.drivers.libvirt_link import Link
-from roost.compute.drivers.libvirt_options import read_libvirt_options
+from roost.compute.drivers.libvirt.driver import Libvirt, make
+from roost.compute.drivers.libvirt.link import Link
+from roost.compute.drivers.libvirt.options import read_libvirt_options
 from roost.model.agent import HostTerms
 from tests import libvirt_xml
 from tests.drivers import spec_of

@@ -6,8 +6,8 @@ from contextlib import closing, contextmanager
 from typing import NamedTuple
 
 from roost.client.report import ReportHttp
-from roost.compute.report.client import ReportClient
-from roost.compute.report.http import Http
+from roost.compute.report.placement_session import Http
+from roost.compute.report.report_client import ReportClient
 from roost.errors import PlacementGone
 from roost.model.placement_api import Answer
 from tests.worlds import FixedClock, uuid_named

@@ -2,13 +2,13 @@
 
 import msgspec
 
-from roost.compute.device_providers import DeviceProviders
-from roost.compute.drivers.fake_guests import MemoryShelf
-from roost.compute.drivers.fake_script import FakeNode, Gpu, Script
-from roost.compute.monitors import Monitors
-from roost.compute.provider_config import ProviderConfigs
-from roost.compute.reshaping import Bringing
-from roost.compute.tracker import Tracker
+from roost.compute.agent.monitors import Monitors
+from roost.compute.drivers.fake.guests import MemoryShelf
+from roost.compute.drivers.fake.script import FakeNode, Gpu, Script
+from roost.compute.inventory.device_providers import DeviceProviders
+from roost.compute.inventory.provider_config import ProviderConfigs
+from roost.compute.inventory.reshape import Bringing
+from roost.compute.inventory.resource_tracker import Tracker
 from roost.model.agent import HostTerms, PciDevice, ReshapeTerms
 from roost.model.device_spec import read_device_specs
 from roost.model.numa import NumaCell

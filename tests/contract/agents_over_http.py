@@ -14,11 +14,11 @@ from roost.api.placement.policy import Policy
 from roost.api.server import Server, listen_on, url_of
 from roost.app.operating import Operating
 from roost.client.agents import HttpServer
-from roost.compute.acting import Acting
-from roost.compute.agent import Agent, Identity
+from roost.compute.agent.agent_journal import Journal
+from roost.compute.agent.execute_order import Acting
+from roost.compute.agent.runtime import Resident, Running
+from roost.compute.agent.state_machine import Agent, Identity
 from roost.compute.driver import load
-from roost.compute.journal import Journal
-from roost.compute.running import Resident, Running
 from roost.machine import SystemClock
 from roost.model.placement_settings import Placement as Settings
 from tests.agents import PlainTracker

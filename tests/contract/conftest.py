@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from roost.compute.drivers.fake_guests import MemoryShelf
+from roost.compute.drivers.fake.guests import MemoryShelf
 from roost.ports import Store
 from tests.contract.stores import MemoryWorld, PostgresWorld, SqliteWorld, World, commit, host, item, offer, provider
 
@@ -51,4 +51,4 @@ def small(store: Store) -> Store:
 @pytest.fixture(autouse=True)
 def own_shelf(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let hosts with the fake driver find in this process what the same test left, and no other."""
-    monkeypatch.setattr("roost.compute.drivers.fake._PROCESS_SHELF", MemoryShelf())
+    monkeypatch.setattr("roost.compute.drivers.fake.driver._PROCESS_SHELF", MemoryShelf())

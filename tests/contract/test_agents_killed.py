@@ -7,11 +7,11 @@ import sys
 import threading
 from pathlib import Path
 
-from roost.compute.acting import Acting
-from roost.compute.agent import Agent, Identity
+from roost.compute.agent.agent_journal import Journal
+from roost.compute.agent.execute_order import Acting
+from roost.compute.agent.runtime import Pace, Resident, Running
+from roost.compute.agent.state_machine import Agent, Identity
 from roost.compute.driver import load
-from roost.compute.journal import Journal
-from roost.compute.running import Pace, Resident, Running
 from roost.machine import SystemClock
 from roost.model.orders import Destroy, Power, Spawn
 from tests.agents import HOST, MemoryServer, PlainTracker, order, spec

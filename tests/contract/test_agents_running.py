@@ -4,9 +4,9 @@ import threading
 
 import pytest
 
-from roost.compute.drivers.fake_script import Fault, Script
-from roost.compute.journal import Journal
-from roost.compute.running import Pace
+from roost.compute.agent.agent_journal import Journal
+from roost.compute.agent.runtime import Pace
+from roost.compute.drivers.fake.script import Fault, Script
 from roost.errors import (
     BadRequest,
     BadSettings,

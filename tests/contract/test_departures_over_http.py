@@ -6,7 +6,7 @@ from contextlib import ExitStack, contextmanager
 
 import pytest
 
-from roost.compute.drivers.fake_guests import FolderShelf, read_kept
+from roost.compute.drivers.fake.guests import FolderShelf, read_kept
 from tests.patience import until
 from tests.products import command, environ, kill, roost
 from tests.servers import serve

@@ -10,13 +10,13 @@ import pytest
 from roost.app.agent import SharedHttp
 from roost.client.agents import HttpServer, KnownInstances
 from roost.client.report import ReportHttp
-from roost.compute.device_providers import DeviceProviders
-from roost.compute.journal import Journal
-from roost.compute.monitors import Monitors
-from roost.compute.provider_config import ProviderConfigs
-from roost.compute.report.client import ReportClient
-from roost.compute.reshaping import Bringing
-from roost.compute.tracker import Tracker
+from roost.compute.agent.agent_journal import Journal
+from roost.compute.agent.monitors import Monitors
+from roost.compute.inventory.device_providers import DeviceProviders
+from roost.compute.inventory.provider_config import ProviderConfigs
+from roost.compute.inventory.reshape import Bringing
+from roost.compute.inventory.resource_tracker import Tracker
+from roost.compute.report.report_client import ReportClient
 from roost.machine import SystemClock
 from roost.model.agent import ReshapeTerms
 from roost.model.device_spec import read_device_specs

@@ -3,9 +3,9 @@
 import pytest
 
 import roost
-from roost.compute.drivers.fake_guests import MemoryShelf
-from roost.compute.drivers.fake_script import FakeNode, Gpu, Script
-from roost.compute.tree import ProviderTree
+from roost.compute.drivers.fake.guests import MemoryShelf
+from roost.compute.drivers.fake.script import FakeNode, Gpu, Script
+from roost.compute.inventory.provider_tree import ProviderTree
 from roost.errors import ReshapeFailed, ReshapeNeeded
 from roost.model.agent import PciDevice
 from roost.model.numa import NumaCell

@@ -5,10 +5,10 @@ import threading
 
 import pytest
 
-from roost.compute.drivers.fake_guests import FolderShelf
-from roost.compute.drivers.fake_script import Fault, Script
-from roost.compute.running import Pace
-from roost.compute.saved_images import SavedImages
+from roost.compute.agent.runtime import Pace
+from roost.compute.agent.saved_images import SavedImages
+from roost.compute.drivers.fake.guests import FolderShelf
+from roost.compute.drivers.fake.script import Fault, Script
 from roost.model.standing import Standing
 from tests.agents import MemoryServer, living, resident, spawn
 from tests.drivers import fake, spec_of

@@ -5,7 +5,7 @@ from contextlib import closing
 
 import pytest
 
-from roost.compute.journal import Journal
+from roost.compute.agent.agent_journal import Journal
 from roost.errors import StoreBroken
 from roost.model.journal import PutSymbol
 from roost.store.sqlite.store import SqliteStore

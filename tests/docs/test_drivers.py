@@ -5,9 +5,9 @@ from typing import get_args
 import msgspec
 import pytest
 
-from roost.compute.drivers.fake import FakeOptions
-from roost.compute.drivers.fake_script import Action, Child, FakeNode, Fault, Gpu, Kind, Script
-from roost.compute.drivers.libvirt_options import LibvirtTexts
+from roost.compute.drivers.fake.driver import FakeOptions
+from roost.compute.drivers.fake.script import Action, Child, FakeNode, Fault, Gpu, Kind, Script
+from roost.compute.drivers.libvirt.options import LibvirtTexts
 from roost.model.agent import PciDevice
 from tests.docs.documents import blocks
 from tests.libvirt_hosts import binding

@@ -1,9 +1,8 @@
 import msgspec
 import pytest
 
-from roost.compute.drivers.libvirt_devices import Vgpu
-from roost.compute.drivers.libvirt_host import Encryption
-from roost.compute.drivers.libvirt_xml import (
+from roost.compute.drivers.libvirt.devices import Vgpu
+from roost.compute.drivers.libvirt.domain_xml import (
     Domain,
     domain_xml,
     mark_of,
@@ -12,6 +11,7 @@ from roost.compute.drivers.libvirt_xml import (
     read_mark,
     used_devices,
 )
+from roost.compute.drivers.libvirt.host import Encryption
 from roost.model.flavor import Flavor
 from roost.model.image import Image
 from roost.model.numa import NumaCell, NumaTopology

@@ -4,7 +4,7 @@ import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from roost.compute.host_use import HostUse
+from roost.compute.inventory.host_use import HostUse
 from roost.model.guest_use import GuestNeeds, GuestUse
 from roost.model.host import HostFacts, PciPool
 from roost.model.pci import PciRequest

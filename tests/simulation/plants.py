@@ -6,8 +6,8 @@ from dataclasses import replace
 import msgspec
 import pytest
 
-from roost.compute import saved_images
-from roost.compute.acting import Acting
+from roost.compute.agent import saved_images
+from roost.compute.agent.execute_order import Acting
 from roost.conductor.agents import agent_protocol
 from roost.conductor.intake import accept
 from roost.conductor.operation.reconcile import Reconciled

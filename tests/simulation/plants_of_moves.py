@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import msgspec
 
-from roost.compute import lanes
-from roost.compute.acting import Acting
+from roost.compute.agent import queues
+from roost.compute.agent.execute_order import Acting
 from roost.conductor.agents import agent_protocol
 from roost.conductor.moves import migration, targets, try_targets
 from roost.conductor.moves.endings import cancelled
@@ -139,9 +139,9 @@ def kept_by_a_cancelled_move(monkeypatch):
 
 def discarded_once(monkeypatch):
     """Let a host that could not discard what it prepared keep that."""
-    may_be_left = lanes.may_be_left
+    may_be_left = queues.may_be_left
     monkeypatch.setattr(
-        lanes, "may_be_left",
+        queues, "may_be_left",
         lambda order, answer: not isinstance(order.act, Discard) and may_be_left(order, answer),
     )  # fmt: skip
 

@@ -12,8 +12,9 @@ FORBIDDEN = {"time", "datetime", "random", "logging", "os", "socket", "sqlite3",
 PURE = (
     "model/**/*.py", "engine/**/*.py", "scheduler/filters/*.py", "scheduler/weighers/*.py",
     "scheduler/pipeline/shape.py",
-    "compute/admission.py", "compute/agent.py", "compute/host_use.py", "compute/lanes.py", "compute/tasks.py",
-    "compute/drivers/libvirt_xml.py", "compute/drivers/libvirt_host.py", "compute/drivers/libvirt_devices.py",
+    "compute/agent/admission.py", "compute/agent/state_machine.py", "compute/agent/queues.py",
+    "compute/agent/tasks.py", "compute/inventory/host_use.py",
+    "compute/drivers/libvirt/domain_xml.py", "compute/drivers/libvirt/host.py", "compute/drivers/libvirt/devices.py",
     "conductor/steps/*.py", "conductor/operation/step.py", "conductor/operation/reconcile.py",
 )  # fmt: skip
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from roost.compute.journal import Journal
+from roost.compute.agent.agent_journal import Journal
 from roost.errors import Conflict
 
 

@@ -17,19 +17,19 @@ import msgspec
 from roost import __version__
 from roost.client.agents import HttpServer, KnownInstances
 from roost.client.report import ReportHttp
-from roost.compute.acting import Acting
-from roost.compute.agent import Agent, Identity
-from roost.compute.device_providers import DeviceProviders
+from roost.compute.agent.agent_journal import Journal
+from roost.compute.agent.execute_order import Acting
+from roost.compute.agent.monitors import Monitors
+from roost.compute.agent.runtime import Pace, Resident, Running
+from roost.compute.agent.saved_images import SavedImages
+from roost.compute.agent.state_machine import Agent, Identity
 from roost.compute.driver import load
-from roost.compute.journal import Journal
-from roost.compute.monitors import Monitors
-from roost.compute.provider_config import ProviderConfigs, read
-from roost.compute.report.client import ReportClient
-from roost.compute.report.http import Http
-from roost.compute.reshaping import Bringing
-from roost.compute.running import Pace, Resident, Running
-from roost.compute.saved_images import SavedImages
-from roost.compute.tracker import Tracker
+from roost.compute.inventory.device_providers import DeviceProviders
+from roost.compute.inventory.provider_config import ProviderConfigs, read
+from roost.compute.inventory.reshape import Bringing
+from roost.compute.inventory.resource_tracker import Tracker
+from roost.compute.report.placement_session import Http
+from roost.compute.report.report_client import ReportClient
 from roost.errors import BadSettings, PlacementGone, quoted
 from roost.machine import SystemClock, SystemRandom, find_address
 from roost.model.agent_settings import Agent as AgentSettings

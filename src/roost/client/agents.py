@@ -34,7 +34,7 @@ _KEPT = msgspec.json.Decoder(Kept).decode
 
 
 class HttpServer:
-    """Roost's own API as agents ask it: a ``roost.compute.server.Server``, over connections that are kept.
+    """Roost's own API as agents ask it: a ``roost.compute.agent.server_port.Server``, over connections that are kept.
 
     Args:
         url: where ``/v1`` is found below.
@@ -236,7 +236,7 @@ class KnownInstances:
         self._server, self._host = server, host
 
     def standings(self, uuids: Collection[str]) -> dict[str, Standing]:
-        """See ``roost.compute.cleaning.Instances``."""
+        """See ``roost.compute.inventory.stale_allocations.Instances``."""
         return self._server.standings(self._host, uuids)
 
 

@@ -9,8 +9,8 @@ from typing import Any, Protocol, TypeVar
 
 import msgspec
 
-from roost.compute.allocations import Allocations
-from roost.compute.tree import ProviderTree
+from roost.compute.inventory.held_allocations import Allocations
+from roost.compute.inventory.provider_tree import ProviderTree
 from roost.errors import BadRequest, BadSettings, RoostError, quoted
 from roost.model.agent import Capabilities, HostTerms, NodeResources
 from roost.model.guest import Found, GuestSpec, Prepared
@@ -18,7 +18,7 @@ from roost.model.guest import Found, GuestSpec, Prepared
 # What a driver may raise, by itself or by what it calls. A simulation ends processes by errors of another kind.
 RAISED = (Exception, SystemExit, KeyboardInterrupt, GeneratorExit, CancelledError)
 GROUP = "roost.drivers"  # entry points: functions or classes that are called with options and terms
-_OWN = {"fake": "roost.compute.drivers.fake:make", "libvirt": "roost.compute.drivers.libvirt:make"}
+_OWN = {"fake": "roost.compute.drivers.fake.driver:make", "libvirt": "roost.compute.drivers.libvirt.driver:make"}
 _Options = TypeVar("_Options", bound=msgspec.Struct)
 
 
@@ -73,7 +73,7 @@ class Driver(Protocol):
         """
 
     def metrics(self, node: str) -> dict[str, float]:
-        """Return what a node measures, by the names of ``roost.compute.monitors``; times since it started, in ns."""
+        """Return what a node measures, by the names of ``agent.monitors``; times since it started, in ns."""
 
     def spawn(self, spec: GuestSpec, operation: str) -> None:
         """Build a guest and let it run, in place of an incomplete one, or of one by another operation.

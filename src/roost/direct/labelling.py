@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from typing import Literal, NamedTuple
 
-from roost.compute.report.client import ReportClient
+from roost.compute.report.report_client import ReportClient
 from roost.direct.offline import offline
 from roost.errors import Conflict, NotFound, Unavailable
 from roost.fleet.aggregates import members

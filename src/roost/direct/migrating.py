@@ -9,11 +9,11 @@ from typing import NamedTuple
 
 import msgspec
 
-from roost.compute import provider_config
-from roost.compute.acting import checked_nodes
+from roost.compute.agent.execute_order import checked_nodes
 from roost.compute.driver import load
-from roost.compute.provider_config import ProviderConfigs
-from roost.compute.reshaping import Bringing
+from roost.compute.inventory import provider_config
+from roost.compute.inventory.provider_config import ProviderConfigs
+from roost.compute.inventory.reshape import Bringing
 from roost.direct.offline import offline
 from roost.errors import BadSettings, NotFound, RoostError, Unavailable, said_by
 from roost.model.agent import HostTerms, ReshapeTerms

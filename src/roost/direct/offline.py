@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from random import Random
 
 from roost.app import exists
-from roost.compute.report.client import ReportClient
+from roost.compute.report.report_client import ReportClient
 from roost.direct.context import PlacementDirect
 from roost.direct.report import DirectHttp
 from roost.errors import StoreBroken

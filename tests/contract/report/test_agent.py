@@ -7,10 +7,10 @@ import pytest
 
 from roost.app.agent import SharedHttp
 from roost.client.report import ReportHttp
-from roost.compute.acting import Acting
-from roost.compute.agent import Agent, Identity
-from roost.compute.journal import Journal
-from roost.compute.running import Resident
+from roost.compute.agent.agent_journal import Journal
+from roost.compute.agent.execute_order import Acting
+from roost.compute.agent.runtime import Resident
+from roost.compute.agent.state_machine import Agent, Identity
 from roost.model.orders import Destroy, Power, Spawn
 from tests.agents import PATIENT, MemoryServer, living, order
 from tests.drivers import spec_of

@@ -7,8 +7,8 @@ from itertools import permutations
 import pytest
 from msgspec.structs import replace
 
-from roost.compute.drivers.fake_script import Child, FakeNode, Gpu
-from roost.compute.provider_config import ProviderConfig
+from roost.compute.drivers.fake.script import Child, FakeNode, Gpu
+from roost.compute.inventory.provider_config import ProviderConfig
 from roost.errors import BadSettings, InUse
 from roost.model.agent import PciDevice
 from roost.model.guest_use import GuestNeeds, GuestUse

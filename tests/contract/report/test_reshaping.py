@@ -3,8 +3,8 @@
 import msgspec
 import pytest
 
-from roost.compute.drivers.fake_script import FakeNode
-from roost.compute.tree import ProviderTree
+from roost.compute.drivers.fake.script import FakeNode
+from roost.compute.inventory.provider_tree import ProviderTree
 from roost.errors import InUse, ReshapeFailed, ReshapeNeeded
 from roost.model.agent import Capabilities, ReshapeTerms
 from tests.drivers import spec_of

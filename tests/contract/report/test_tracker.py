@@ -3,10 +3,10 @@
 import msgspec
 import pytest
 
-from roost.compute.cleaning import Standing
-from roost.compute.drivers.fake_script import FakeNode, Fault, Script
-from roost.compute.host_use import Size
-from roost.compute.provider_config import ProviderConfig
+from roost.compute.drivers.fake.script import FakeNode, Fault, Script
+from roost.compute.inventory.host_use import Size
+from roost.compute.inventory.provider_config import ProviderConfig
+from roost.compute.inventory.stale_allocations import Standing
 from roost.errors import BadSettings, DriverNotReady
 from roost.model.agent import HostTerms
 from roost.model.guest_use import GuestAmounts, GuestNeeds, GuestUse

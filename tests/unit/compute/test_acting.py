@@ -5,11 +5,11 @@ from unittest.mock import Mock
 import pytest
 from msgspec.structs import replace
 
-from roost.compute.acting import Acting, checked_guests
-from roost.compute.drivers.fake import Fake
-from roost.compute.drivers.fake_guests import FakeGuest, MemoryShelf
-from roost.compute.drivers.fake_script import Fault, Script
-from roost.compute.tasks import Clean, Undo, Work
+from roost.compute.agent.execute_order import Acting, checked_guests
+from roost.compute.agent.tasks import Clean, Undo, Work
+from roost.compute.drivers.fake.driver import Fake
+from roost.compute.drivers.fake.guests import FakeGuest, MemoryShelf
+from roost.compute.drivers.fake.script import Fault, Script
 from roost.errors import BuildFailed, JournalLost
 from roost.model.agent import Capabilities
 from roost.model.guest import Found, Prepared

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from roost.compute.tasks import Undo, Work
+from roost.compute.agent.tasks import Undo, Work
 from roost.model.guest import Prepared
 from roost.model.host import HostFacts
 from roost.model.numa import MemoryPages, NumaTopology

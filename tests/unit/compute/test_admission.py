@@ -2,7 +2,7 @@
 
 import pytest
 
-from roost.compute.admission import admit, change_of_pages
+from roost.compute.agent.admission import admit, change_of_pages
 from roost.errors import BadRequest
 from roost.model.guest_use import GuestNeeds, GuestUse
 from roost.model.host import HostFacts

@@ -3,8 +3,8 @@
 import msgspec
 import pytest
 
-from roost.compute.journal import Holding, Journal
-from roost.compute.tasks import Clean, Look, Tell, Undo, Work
+from roost.compute.agent.agent_journal import Holding, Journal
+from roost.compute.agent.tasks import Clean, Look, Tell, Undo, Work
 from roost.errors import BadRequest, BadSettings, Conflict, DriverNotReady, NotFound, Unavailable
 from roost.model.guest import Prepared
 from roost.model.guest_use import GuestUse

@@ -2,8 +2,8 @@
 
 import pytest
 
-from roost.compute.journal import Holding, Journal
-from roost.compute.tasks import Look, Register, Tell
+from roost.compute.agent.agent_journal import Holding, Journal
+from roost.compute.agent.tasks import Look, Register, Tell
 from roost.errors import BadSettings, DriverNotReady, JournalLost
 from roost.model.guest_use import GuestUse
 from roost.model.orders import OwnNode, Power, Prepare, Reboot, Registered, Spawn

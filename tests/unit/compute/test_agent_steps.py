@@ -7,13 +7,13 @@ from typing import NamedTuple
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from roost.compute.acting import Acting
-from roost.compute.agent import Agent, Identity
-from roost.compute.drivers.fake import Fake
-from roost.compute.drivers.fake_guests import MemoryShelf
-from roost.compute.drivers.fake_script import Fault, Script
-from roost.compute.journal import Journal
-from roost.compute.tasks import Clean, Look, Register, Tell, Undo, Work
+from roost.compute.agent.agent_journal import Journal
+from roost.compute.agent.execute_order import Acting
+from roost.compute.agent.state_machine import Agent, Identity
+from roost.compute.agent.tasks import Clean, Look, Register, Tell, Undo, Work
+from roost.compute.drivers.fake.driver import Fake
+from roost.compute.drivers.fake.guests import MemoryShelf
+from roost.compute.drivers.fake.script import Fault, Script
 from roost.errors import RoostError
 from roost.model.agent import HostTerms
 from roost.model.guest import Found

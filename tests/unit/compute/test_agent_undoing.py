@@ -3,8 +3,8 @@
 import msgspec
 import pytest
 
-from roost.compute.journal import Journal
-from roost.compute.tasks import Undo, Work
+from roost.compute.agent.agent_journal import Journal
+from roost.compute.agent.tasks import Undo, Work
 from roost.errors import Conflict, Unavailable
 from roost.model.orders import Destroy, Discard, Inspect, Prepare, Spawn
 from tests.agent_machines import FAILED, OK, found, hear, outcomes, ready

@@ -2,7 +2,7 @@
 
 import pytest
 
-from roost.compute.cleaning import Judged, Standing, judge
+from roost.compute.inventory.stale_allocations import Judged, Standing, judge
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import threading
 
-from roost.compute.crew import Crew
+from roost.compute.agent.worker_pool import Crew
 
 
 class Time:

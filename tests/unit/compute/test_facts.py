@@ -1,6 +1,6 @@
 """Facts of a node: amounts as its driver tells them, and devices in pools of those that are alike."""
 
-from roost.compute.facts import facts_of, pooled, pools_of
+from roost.compute.inventory.node_facts import facts_of, pooled, pools_of
 from roost.model.agent import NodeResources, PciDevice
 from roost.model.host import HostFacts, PciPool
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from roost.compute.facts import pooled
-from roost.compute.host_use import HostUse
+from roost.compute.inventory.host_use import HostUse
+from roost.compute.inventory.node_facts import pooled
 from roost.errors import BadRequest
 from roost.model.agent import PciDevice
 from roost.model.guest_use import GuestNeeds, GuestUse

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from roost.compute import journal as journals
-from roost.compute.journal import Holding, Journal
+from roost.compute.agent import agent_journal as journals
+from roost.compute.agent.agent_journal import Holding, Journal
 from roost.errors import JournalLost
 from roost.model.guest_use import GuestUse
 from roost.model.orders import Destroy, OrderAnswer, Power, Spawn

@@ -2,8 +2,8 @@
 
 import pytest
 
-from roost.compute.host_use import HostUse, Size
-from roost.compute.limits import asked_by, held_of, lack_of_amounts
+from roost.compute.agent.guest_limits import asked_by, held_of, lack_of_amounts
+from roost.compute.inventory.host_use import HostUse, Size
 from roost.errors import BadRequest
 from roost.model.flavor import Flavor
 from roost.model.guest_use import GuestAmounts, GuestNeeds

@@ -2,8 +2,8 @@ import math
 
 import pytest
 
-from roost.compute.drivers.fake_script import FakeNode, Fault, Script
-from roost.compute.monitors import Monitors
+from roost.compute.agent.monitors import Monitors
+from roost.compute.drivers.fake.script import FakeNode, Fault, Script
 from roost.errors import BadSettings
 from tests.drivers import fake
 

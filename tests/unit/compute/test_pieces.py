@@ -2,8 +2,8 @@
 
 import pytest
 
-from roost.compute.host_use import HostUse, Size
-from roost.compute.pieces import Chosen, choose, pieces_in
+from roost.compute.inventory.host_use import HostUse, Size
+from roost.compute.inventory.single_resources import Chosen, choose, pieces_in
 from roost.model.guest_use import GuestNeeds, GuestUse
 from roost.model.host import HostFacts
 from tests.drivers import tree_of

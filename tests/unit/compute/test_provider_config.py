@@ -1,6 +1,6 @@
 import pytest
 
-from roost.compute.provider_config import ProviderConfig, ProviderConfigs, read
+from roost.compute.inventory.provider_config import ProviderConfig, ProviderConfigs, read
 from roost.errors import BadSettings
 from roost.model.provider import Inventory
 from tests.provider_trees import everything, planted

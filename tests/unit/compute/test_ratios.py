@@ -1,6 +1,6 @@
 import pytest
 
-from roost.compute.ratios import allocation_ratio, reserved_amount
+from roost.compute.inventory.inventory_ratios import allocation_ratio, reserved_amount
 from roost.model.agent import HostTerms
 
 PLACEMENT = {"VCPU": {"total": 8, "allocation_ratio": 7.0}, "DISK_GB": {"total": 8}}

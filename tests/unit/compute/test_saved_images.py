@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from roost.compute.drivers.fake_script import Fault, Script
-from roost.compute.saved_images import SavedImages, deleted
+from roost.compute.agent.saved_images import SavedImages, deleted
+from roost.compute.drivers.fake.script import Fault, Script
 from roost.errors import BadSettings, Unavailable
 from roost.model.standing import ASKED_MAX, Standing
 from tests.drivers import fake, spec_of

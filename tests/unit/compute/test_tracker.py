@@ -2,8 +2,8 @@
 
 import pytest
 
-from roost.compute.monitors import Monitors
-from roost.compute.tracker import Tracker
+from roost.compute.agent.monitors import Monitors
+from roost.compute.inventory.resource_tracker import Tracker
 from roost.errors import (
     BadSettings,
     Conflict,

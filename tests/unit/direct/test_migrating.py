@@ -5,7 +5,7 @@ import json
 import msgspec
 import pytest
 
-from roost.compute.drivers.fake import Fake
+from roost.compute.drivers.fake.driver import Fake
 from tests.drivers import spec_of
 from tests.offline import Stopped
 from tests.tracking import HOST, USED

@@ -4,12 +4,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NoReturn
 
-from roost.compute.allocations import Allocations, amounts_of, holdings_of
-from roost.compute.report.cache import Cache
-from roost.compute.report.http import Asking
-from roost.compute.report.offers import Offers
-from roost.compute.report.providers import Providers
-from roost.compute.tree import ProviderTree
+from roost.compute.inventory.held_allocations import Allocations, amounts_of, holdings_of
+from roost.compute.inventory.provider_tree import ProviderTree
+from roost.compute.report.placement_session import Asking
+from roost.compute.report.provider_cache import Cache
+from roost.compute.report.provider_offers import Offers
+from roost.compute.report.provider_records import Providers
 from roost.errors import Conflict, InUse, PlacementGone, ReshapeFailed, RoostError, SyncFailed
 from roost.model.placement_api import GENERATION_CODE, Answer
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from roost.compute.drivers.fake_guests import FakeGuest
+from roost.compute.drivers.fake.guests import FakeGuest
 from roost.model.changes import Drain
 from roost.model.journal import CLASS_BITS, CLASS_MASK
 from roost.model.names import uuid_bytes, uuid_text

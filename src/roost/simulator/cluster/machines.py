@@ -8,15 +8,15 @@ import msgspec
 from msgspec.structs import replace
 
 from roost.api.v1.agents import has_news
-from roost.compute.acting import Acting, checked_guests
-from roost.compute.agent import Agent, Identity
-from roost.compute.drivers.fake import Fake
-from roost.compute.drivers.fake_guests import Arrival, FakeGuest, Kept, MemoryShelf, read_kept
-from roost.compute.drivers.fake_script import Action, Fault, Kind, Script
-from roost.compute.host_use import HostUse
-from roost.compute.journal import Journal
-from roost.compute.saved_images import SavedImages
-from roost.compute.tasks import Clean, Look, Register, Task, Tell, Undo, Work
+from roost.compute.agent.agent_journal import Journal
+from roost.compute.agent.execute_order import Acting, checked_guests
+from roost.compute.agent.saved_images import SavedImages
+from roost.compute.agent.state_machine import Agent, Identity
+from roost.compute.agent.tasks import Clean, Look, Register, Task, Tell, Undo, Work
+from roost.compute.drivers.fake.driver import Fake
+from roost.compute.drivers.fake.guests import Arrival, FakeGuest, Kept, MemoryShelf, read_kept
+from roost.compute.drivers.fake.script import Action, Fault, Kind, Script
+from roost.compute.inventory.host_use import HostUse
 from roost.errors import BadSettings, DriverNotReady, NotFound, RoostError
 from roost.model.agent import HostTerms
 from roost.model.guest import Found

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from roost.compute.drivers.fake_guests import FakeGuest
+from roost.compute.drivers.fake.guests import FakeGuest
 from roost.model.journal import CLASS_BITS, CLASS_MASK
 from roost.model.names import uuid_text
 from roost.model.work import AgentRow, MigrationRow, OperationRow, OrderRow, StatusRow

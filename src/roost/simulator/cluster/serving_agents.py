@@ -18,7 +18,7 @@ _ORDERS_MOST = 100
 
 
 def register(process: Process, host: str, registration: Registration) -> Registered:
-    """See ``roost.compute.server.Server``, so for all of these."""
+    """See ``roost.compute.agent.server_port.Server``, so for all of these."""
 
     def task(current: Current) -> Plan[Registered] | Registered:
         return agent_protocol.register(

@@ -4,8 +4,8 @@ import threading
 import pytest
 
 from roost.compute.driver import load
-from roost.compute.drivers.fake_guests import FolderShelf
-from roost.compute.drivers.fake_script import FakeNode, Gpu, Script
+from roost.compute.drivers.fake.guests import FolderShelf
+from roost.compute.drivers.fake.script import FakeNode, Gpu, Script
 from roost.errors import BadSettings, BuildAborted, BuildFailed, DriverNotReady, NotFound, Unavailable
 from roost.model.agent import PciDevice
 from roost.model.numa import NumaCell

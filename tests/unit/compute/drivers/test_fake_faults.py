@@ -2,10 +2,10 @@ import random
 
 import pytest
 
-from roost.compute.drivers.fake import Fake
-from roost.compute.drivers.fake_faults import FakeCrash, Faults
-from roost.compute.drivers.fake_guests import MemoryShelf
-from roost.compute.drivers.fake_script import Fault, Script
+from roost.compute.drivers.fake.driver import Fake
+from roost.compute.drivers.fake.faults import FakeCrash, Faults
+from roost.compute.drivers.fake.guests import MemoryShelf
+from roost.compute.drivers.fake.script import Fault, Script
 from roost.errors import BuildAborted, BuildFailed, DriverNotReady
 from roost.model.agent import HostTerms
 from tests.drivers import fake, spec_of

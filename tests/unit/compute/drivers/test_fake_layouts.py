@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from roost.compute.drivers.fake_guests import MemoryShelf
-from roost.compute.drivers.fake_script import Child, FakeNode, Gpu, Script
+from roost.compute.drivers.fake.guests import MemoryShelf
+from roost.compute.drivers.fake.script import Child, FakeNode, Gpu, Script
 from roost.errors import ReshapeFailed, ReshapeNeeded
 from roost.model.agent import HostTerms, PciDevice
 from roost.model.numa import NumaCell

@@ -3,7 +3,7 @@ import copy
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roost.compute.drivers.fake_parts import SOFT, place, room_of
+from roost.compute.drivers.fake.parts import SOFT, place, room_of
 
 NAMES = ("VCPU", "MEMORY_MB", "PCPU", "SRIOV_NET_VF")
 PARTS = {"gpu0": {"VGPU": 2}, "gpu1": {"VGPU": 2}, "numa0": {"VCPU": 4, "PCPU": 2}, "numa1": {"VCPU": 4}}

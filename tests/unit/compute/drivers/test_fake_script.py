@@ -1,6 +1,6 @@
 import pytest
 
-from roost.compute.drivers.fake_script import Child, FakeNode, Script, read_script
+from roost.compute.drivers.fake.script import Child, FakeNode, Script, read_script
 from roost.errors import BadFile
 
 CELLS = """\

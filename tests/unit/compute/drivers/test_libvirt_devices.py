@@ -1,6 +1,6 @@
 import pytest
 
-from roost.compute.drivers.libvirt_devices import (
+from roost.compute.drivers.libvirt.devices import (
     ANY_GPU,
     Mdev,
     Vgpu,

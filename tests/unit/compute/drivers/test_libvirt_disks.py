@@ -6,8 +6,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from roost.compute.drivers import libvirt_disks
-from roost.compute.drivers.libvirt_disks import Disks, copy_sparse
+from roost.compute.drivers.libvirt import disks as libvirt_disks
+from roost.compute.drivers.libvirt.disks import Disks, copy_sparse
 from roost.model.guest import Prepared
 from tests.drivers import spec_of
 from tests.worlds import uuid_named

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roost.compute.drivers.libvirt_host import (
+from roost.compute.drivers.libvirt.host import (
     Encryption,
     cpu_traits,
     divided,

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from roost.compute.drivers.libvirt import Libvirt
-from roost.compute.drivers.libvirt_link import Guest
-from roost.compute.drivers.libvirt_options import LibvirtOptions
-from roost.compute.drivers.libvirt_xml import mark_of
+from roost.compute.drivers.libvirt.domain_xml import mark_of
+from roost.compute.drivers.libvirt.driver import Libvirt
+from roost.compute.drivers.libvirt.link import Guest
+from roost.compute.drivers.libvirt.options import LibvirtOptions
 from roost.model.agent import HostTerms
 from tests.drivers import spec_of
 from tests.worlds import uuid_named

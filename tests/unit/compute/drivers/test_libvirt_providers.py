@@ -1,7 +1,7 @@
 import pytest
 
-from roost.compute.drivers.libvirt_providers import Offer, Using, update
-from roost.compute.drivers.pinned import Processors
+from roost.compute.drivers.libvirt.providers import Offer, Using, update
+from roost.compute.drivers.pinned_cpus import Processors
 from roost.errors import ReshapeFailed, ReshapeNeeded
 from roost.model.agent import HostTerms
 from tests.drivers import tree_of

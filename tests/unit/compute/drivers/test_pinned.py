@@ -2,7 +2,7 @@
 
 import pytest
 
-from roost.compute.drivers.pinned import Processors, to_move
+from roost.compute.drivers.pinned_cpus import Processors, to_move
 
 ROOT = "root"
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roost.compute.report.http import Asking, Patience, part, refusal
+from roost.compute.report.placement_session import Asking, Patience, part, refusal
 from roost.errors import BadRequest, Conflict, NotFound, PlacementGone
 from roost.model.placement_api import Answer, newest_minor
 

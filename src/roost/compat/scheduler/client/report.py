@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from roost.compute.report.client import ReportClient
+from roost.compute.report.report_client import ReportClient
 
 
 class SchedulerReportClient:

@@ -1,0 +1,433 @@
+"""What an order is on a host: room for the guest, the act of its driver, and the answer."""
+
+import threading
+from collections.abc import Callable
+from typing import Literal, TypeVar
+
+import msgspec
+
+from roost.compute.agent.admission import change_of_pages
+from roost.compute.agent.agent_journal import Holding, Journal
+from roost.compute.agent.queues import coming_of
+from roost.compute.agent.tasks import Clean, Undo, Work
+from roost.compute.driver import RAISED, Driver
+from roost.compute.inventory.host_use import HostUse, Size
+from roost.errors import BadRequest, BuildAborted, BuildFailed, DriverNotReady, JournalLost, first_line, quoted
+from roost.model.guest import Found, GuestSpec, Prepared
+from roost.model.guest_use import GuestNeeds, GuestUse
+from roost.model.names import is_text, uuid_form
+from roost.model.orders import (
+    AGENTS_MAX,
+    PROBLEM_MAX,
+    AbortMigration,
+    Destroy,
+    Discard,
+    Finish,
+    Inspect,
+    LiveMigrate,
+    Order,
+    OrderAnswer,
+    Power,
+    Prepare,
+    Reboot,
+    Rebuild,
+    Save,
+    SendDisk,
+    Settle,
+    Spawn,
+)
+from roost.observe import log
+
+T = TypeVar("T", Found, Prepared)
+
+
+class Acting:
+    """Does on one host what tasks say; threads do so at the same time, for one instance one at a time.
+
+    Args:
+        host: name of the service.
+        run: of the agent.
+        driver: has begun to work for the host.
+        journal: keeps what guests have.
+        use_of: gives who has what of a node; a node that it does not know is a KeyError.
+    """
+
+    def __init__(
+        self, host: str, *, run: str, driver: Driver, journal: Journal, use_of: Callable[[str], HostUse]
+    ) -> None:  # fmt: skip
+        self._host, self._run, self._driver, self._journal = host, run, driver, journal
+        self._use_of = use_of
+        self._lock = threading.Lock()  # of all that guests have: each claim is judged beside all others
+
+    def carry_out(self, task: Work | Undo | Clean) -> OrderAnswer:
+        """Do a task, and return what came of it; whatever the driver raises is an answer.
+
+        Raises:
+            JournalLost: what was done could not be written down.
+        """
+        try:
+            match task:
+                case Work(order, is_again):
+                    return self._work(order, is_again=is_again)
+                case Undo(order):
+                    if isinstance(order.act, Discard) and order.instance is not None:
+                        self._act(order, order.instance)  # It could not be done, and is what undoes another order.
+                    self._undo(order)
+                case Clean(instance, action):
+                    self._clean(instance, action)
+        except JournalLost:
+            raise
+        except RAISED as error:
+            if isinstance(task, Work):
+                return self._failed(task.order, error)
+            log.fault(f"{type(task).__name__.lower()} on host {self._host}", error)
+            return self._says("aborted", f"{type(error).__name__}: {first_line(error)}")
+        return self._says("ok")
+
+    # --- orders ---
+
+    def _work(self, order: Order, *, is_again: bool) -> OrderAnswer:
+        instance = order.instance
+        if instance is None:
+            raise BadRequest("the order names no instance")
+        act = order.act
+        if isinstance(act, (Spawn, Rebuild, Finish)) and act.guest.uuid != instance:
+            raise BadRequest(f"the order is about instance {instance}, and its guest is {act.guest.uuid}")
+        prepared, saved = None, ""
+        if not (is_again and self._is_done(order, instance)):
+            prepared, saved = self._act(order, instance)
+        if isinstance(act, Rebuild):
+            self._settle(instance, order.operation)
+        found = self._found(instance, is_asked=isinstance(act, Inspect))
+        return OrderAnswer(run=self._run, outcome="ok", found=found, prepared=prepared, saved=saved)
+
+    def _is_done(self, order: Order, instance: str) -> bool:
+        """Say whether an order that was begun in an earlier life has come to its end then."""
+        if not isinstance(order.act, (Spawn, Rebuild, Finish)):
+            return False  # Of these no guest bears the mark; to do them twice is as good as once.
+        found = self._inspected(instance)
+        return found is not None and found.operation == order.operation and found.state in ("running", "stopped")
+
+    def _act(self, order: Order, instance: str) -> tuple[Prepared | None, str]:
+        driver, operation, act = self._driver, order.operation, order.act
+        match act:
+            case Spawn(guest):
+                driver.spawn(self._admitted(guest, operation), operation)
+            case Rebuild(guest):
+                driver.rebuild(self._readmitted(guest, operation), operation)
+            case Prepare(guest):
+                coming = self._admitted(guest, operation, is_move=True)
+                told = _arriving(driver.prepare(coming, operation), guest)
+                return msgspec.structs.replace(told, page_sizes=GuestUse(cells=coming.cells).page_sizes), ""
+            case Finish(guest):
+                driver.finish(self._had(guest, operation), operation)
+            case Destroy():
+                driver.destroy(instance, operation)
+                self._give_back(instance)
+            case Discard(of, is_sparing):
+                if not (is_sparing and self._runs(instance, of or operation)):
+                    driver.discard(instance, of or operation)
+                    self._revert(instance, of or operation)
+            case Settle(of):
+                driver.settle(instance, of or operation)
+                self._settle(instance, of or operation)
+            case Power(is_on):
+                driver.power(instance, is_on=is_on)
+            case Reboot():
+                driver.power(instance, is_on=False)
+                driver.power(instance, is_on=True)
+            case SendDisk(to):
+                driver.send_disk(instance, to)
+            case LiveMigrate(to):
+                if not driver.capabilities.can_live_migrate:
+                    raise BuildAborted(f"guests on {self._host} cannot move while they run")
+                self._check_pages(instance, to)
+                driver.live_migrate(instance, to)
+                self._give_back(instance)
+            case AbortMigration():
+                driver.abort_migration(instance)
+            case Save():
+                if not driver.capabilities.can_save:
+                    raise BuildAborted(f"guests on {self._host} cannot be saved")
+                saved = driver.save(instance)
+                if not isinstance(saved, str) or not saved or not is_text(saved, length_max=255):
+                    raise TypeError("save of the driver returned no id of an image")
+                return None, saved
+            case Inspect():
+                pass  # Whatever is done, the answer says what there is.
+        return None, ""
+
+    def _found(self, instance: str, *, is_asked: bool) -> Found | None:
+        try:
+            return self._inspected(instance)
+        except RAISED:
+            if is_asked:
+                raise
+            return None  # What was ordered is done all the same.
+
+    def _failed(self, order: Order, error: BaseException) -> OrderAnswer:
+        """Make an answer of an error, and see to it that nothing is left of what was begun."""
+        told, found = isinstance(error, (BuildFailed, BuildAborted, DriverNotReady)), None
+        if not told:
+            log.fault(f"order {order.id} on host {self._host}", error)
+        try:
+            self._undo(order, is_left=not told)
+        except JournalLost:
+            raise
+        except RAISED as other:
+            log.fault(f"undoing order {order.id} on host {self._host}", other)
+            found = coming_of(order)
+        problem = str(error) if told else f"{type(error).__name__}: {first_line(error)}"
+        answer = self._says("failed" if isinstance(error, (BuildFailed, DriverNotReady)) else "aborted", problem)
+        return msgspec.structs.replace(answer, found=found)
+
+    def _undo(self, order: Order, *, is_left: bool = True) -> None:
+        """Let nothing be left of what an order brought about, unless a later one has taken it over.
+
+        Args:
+            order: that was to be done.
+            is_left: whether the driver may have left something.
+        """
+        instance = order.instance
+        if instance is None:
+            return
+        if isinstance(order.act, Spawn):
+            found = self._inspected(instance) if is_left else None
+            if found is not None and found.operation == order.operation:
+                self._driver.destroy(instance, order.operation)
+        elif isinstance(order.act, (Prepare, Finish)) and is_left:
+            self._driver.discard(instance, order.operation)
+        elif isinstance(order.act, (Destroy, LiveMigrate, Rebuild, Discard)):
+            found = self._inspected(instance)
+            if found is None:
+                self._give_back(instance)  # Its agent may have died before that was written down.
+            elif isinstance(order.act, Rebuild):
+                is_rebuilt = found.operation == order.operation
+                (self._settle if is_rebuilt else self._revert)(instance, order.operation)
+        if isinstance(order.act, (Spawn, Prepare)) or (isinstance(order.act, Finish) and is_left):
+            self._revert(instance, order.operation)
+
+    def _runs(self, instance: str, operation: str) -> bool:
+        """Say whether a guest runs that an operation brought about."""
+        found = self._inspected(instance)
+        return found is not None and found.state == "running" and found.operation == operation
+
+    def _inspected(self, instance: str) -> Found | None:
+        """Return what the driver tells of a guest, if it is about that one."""
+        found = _checked(self._driver.inspect(instance))
+        if found is not None and uuid_form(found.uuid) != uuid_form(instance):
+            raise TypeError(f"inspect of the driver returned guest {found.uuid}, and was asked for {instance}")
+        return found
+
+    def _clean(self, instance: str, action: str) -> None:
+        if action == "destroy":
+            self._driver.destroy(instance, self._run)
+            self._give_back(instance)
+        elif action == "pause":
+            self._journal.pause(instance)
+            self._driver.power(instance, is_on=False)
+        else:
+            self._driver.power(instance, is_on=True)
+        if action != "pause":
+            self._journal.resume(instance)
+
+    # --- what guests have ---
+
+    def _admitted(
+        self, guest: GuestSpec, operation: str, *, is_move: bool = False, is_rebuild: bool = False
+    ) -> GuestSpec:  # fmt: skip
+        """Let a guest have what it needs of its node, and return it with what it got there.
+
+        Args:
+            is_move: whether the operation keeps what the guest has there already.
+            is_rebuild: whether both are one guest with the same devices and pieces.
+
+        Raises:
+            BuildFailed: the node lacks it, or is none of the host.
+        """
+        size = Size(flavor=guest.flavor, allocations=guest.allocations)
+        with self._lock:
+            use, known = self._use_on(guest.node), self._journal.holdings(guest.uuid)
+            mappings = {suffix: tuple(uuids) for suffix, uuids in use.mappings(guest).items()}
+            needs = GuestNeeds(topology=guest.topology, pci=guest.pci, limits=guest.limits, mappings=mappings)
+            # What it was let have for the same move in an earlier life is nothing that it could go back to.
+            is_first = not any((each.holder, each.operation) == (guest.uuid, operation) for each in known)
+            rebuilding = operation if is_rebuild else ""
+            if is_move and is_first:
+                admission = use.claim_move(
+                    guest.uuid, needs, migration=operation, size=size, rebuilding=rebuilding
+                )  # fmt: skip
+            else:
+                admission = use.claim(guest.uuid, needs, size=size, rebuilding=rebuilding)
+            if admission.use is None:
+                raise BuildFailed(admission.reason)
+            own = Holding(
+                node=guest.node, holder=guest.uuid, instance=guest.uuid, operation=operation, use=admission.use
+            )  # fmt: skip
+            others = [each for each in known if each.holder != guest.uuid]
+            if is_move and is_first and not any(each.holder == operation for each in known):
+                others += [
+                    msgspec.structs.replace(each, holder=operation)
+                    for each in known
+                    if each.holder == guest.uuid and each.node == guest.node
+                ]
+            for each in known:
+                if each.holder == guest.uuid and each.node != guest.node:
+                    self._forget(each)
+            self._journal.hold(guest.uuid, [own, *others])
+        return _given(guest, admission.use)
+
+    def _readmitted(self, guest: GuestSpec, operation: str) -> GuestSpec:
+        """Let a guest that is rebuilt have what it has; one that wants other cells gets these beside, until it is done.
+
+        Raises:
+            BuildFailed: as for ``_admitted``.
+        """
+        own = self._own(guest.uuid, node=guest.node)
+        if own is None or not self._use_on(guest.node).is_served(guest.uuid, guest.topology):
+            return self._admitted(guest, operation, is_move=True, is_rebuild=True)
+        return _given(guest, own.use)
+
+    def _check_pages(self, instance: str, to: Prepared) -> None:
+        """Refuse to let a guest move while it runs to pages of another size, as far as it is known what it has.
+
+        Raises:
+            BuildFailed: it stays.
+        """
+        own = self._own(instance)
+        if own is not None and to.page_sizes is not None:
+            change = change_of_pages(own.use.page_sizes, to.page_sizes)
+            if change:
+                raise BuildFailed(change)
+
+    def _own(self, instance: str, *, node: str = "") -> Holding | None:
+        """Return what a guest has for itself, where a node is named of that one."""
+        known = self._journal.holdings(instance)
+        return next((each for each in known if each.holder == instance and node in ("", each.node)), None)
+
+    def _had(self, guest: GuestSpec, operation: str) -> GuestSpec:
+        """Return a guest with what it got when it was prepared."""
+        for each in self._journal.holdings(guest.uuid):
+            if each.holder == guest.uuid and each.node == guest.node and each.operation == operation:
+                return _given(guest, each.use)
+        return self._admitted(guest, operation, is_move=True)  # What undid an earlier try of it took that back.
+
+    def _give_back(self, instance: str) -> None:
+        """Take from an instance all that it has, and that operations keep for it."""
+        with self._lock:
+            known = self._journal.holdings(instance)
+            self._journal.hold(instance, [])
+            for each in known:
+                self._forget(each)
+
+    def _revert(self, instance: str, operation: str) -> None:
+        """Take from an instance what an operation let it have, and let it have again what that kept."""
+        with self._lock:
+            known = self._journal.holdings(instance)
+            stays: list[Holding] = []
+            for each in known:
+                if each.holder == operation:
+                    if (use := self._known_use(each.node)) is not None:
+                        use.hand_over(operation, instance)
+                    stays.append(msgspec.structs.replace(each, holder=instance))
+                elif each.operation == operation:  # A later move may keep it, if that found the guest there.
+                    if not any(other.holder == operation and other.node == each.node for other in known):
+                        self._forget(each)
+                else:
+                    stays.append(each)
+            if stays != known:
+                self._journal.hold(instance, stays)
+
+    def _settle(self, instance: str, operation: str) -> None:
+        """Give back what an operation kept here of an instance, so that it could be undone."""
+        with self._lock:
+            known = self._journal.holdings(instance)
+            stays = [each for each in known if each.holder != operation]
+            if stays != known:
+                for each in known:
+                    if each.holder == operation:
+                        self._forget(each)
+                self._journal.hold(instance, stays)
+
+    def _forget(self, holding: Holding) -> None:
+        """Give back what is held of a node, as far as it is counted in this life."""
+        use = self._known_use(holding.node)
+        if use is not None:
+            use.give_back(holding.holder)
+
+    def _known_use(self, node: str) -> HostUse | None:
+        """Return who has what of a node; None: it was not updated, and is counted from the journal when it is."""
+        try:
+            return self._use_of(node)
+        except KeyError:
+            return None
+
+    def _use_on(self, node: str) -> HostUse:
+        use = self._known_use(node)
+        if use is None:
+            raise BuildFailed(f"host {self._host} has no node {node}")
+        return use
+
+    def _says(self, outcome: Literal["ok", "failed", "aborted"], problem: str = "") -> OrderAnswer:
+        text = problem[:PROBLEM_MAX].encode("utf-8", "replace").decode().replace("\0", "?")
+        return OrderAnswer(run=self._run, outcome=outcome, problem=text)
+
+
+def checked_guests(told: object) -> list[Found]:
+    """Return what a driver told of its guests.
+
+    Raises:
+        TypeError: it is no list of them.
+    """
+    if not isinstance(told, (list, tuple)) or not all(isinstance(each, Found) for each in told):
+        raise TypeError("guests of the driver returned no list of Found")
+    return [_as_told(each, Found, of="guests") for each in told]
+
+
+def checked_nodes(told: object) -> list[str]:
+    """Return what a driver told of its nodes.
+
+    Raises:
+        TypeError: it is no list of names, each of which a path can hold and is there once.
+    """
+    if not isinstance(told, (list, tuple)) or len(told) > AGENTS_MAX:
+        raise TypeError(f"nodes of the driver returned no list of {AGENTS_MAX} names or fewer")
+    for each in told:
+        is_name = isinstance(each, str) and bool(each) and is_text(each, length_max=255)
+        if not is_name or "/" in each or told.count(each) > 1:
+            raise TypeError(
+                f"nodes of the driver returned {quoted(each)}, which is no name, has a slash, or is there twice"
+            )
+    return [*told]
+
+
+def _given(guest: GuestSpec, use: GuestUse) -> GuestSpec:
+    """Return a guest with what it got."""
+    return msgspec.structs.replace(guest, cells=use.cells, devices=use.addresses, pieces=use.pieces)
+
+
+def _checked(told: object) -> Found | None:
+    """Return what a driver told of a guest."""
+    return None if told is None else _as_told(told, Found, of="inspect")
+
+
+def _arriving(told: object, guest: GuestSpec) -> Prepared:
+    """Return where a guest is to arrive, as a driver told it."""
+    found = _as_told(told, Prepared, of="prepare")
+    if (found.uuid, found.node) != (guest.uuid, guest.node):
+        raise TypeError(f"prepare of the driver returned room for {found.uuid} on {found.node}")
+    return found
+
+
+def _as_told(told: object, kind: type[T], *, of: str) -> T:
+    """Return what a driver returned, if it is what a server can be told.
+
+    Raises:
+        TypeError: it is not.
+    """
+    if not isinstance(told, kind):
+        raise TypeError(f"{of} of the driver returned {type(told).__name__}, no {kind.__name__}")
+    try:
+        return msgspec.json.decode(msgspec.json.encode(told), type=kind)
+    except (msgspec.MsgspecError, TypeError, ValueError) as error:
+        raise TypeError(f"{of} of the driver returned no {kind.__name__}: {first_line(error)}") from None

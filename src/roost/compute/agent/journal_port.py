@@ -1,0 +1,21 @@
+"""What an agent needs of its journal."""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from roost.compute.agent.agent_journal import Entry, Key, Mark
+from roost.model.orders import Order, OrderAnswer
+
+
+class Memory(Protocol):
+    """The part of a journal that an agent needs."""
+
+    def entries(self) -> list[Entry]: ...  # noqa: D102  # as in ``roost.compute.agent.agent_journal``, so for all of these
+    def entry(self, key: Key) -> Entry | None: ...  # noqa: D102
+    def mark(self, instance: str) -> Mark: ...  # noqa: D102
+    def begin(self, orders: Sequence[Order]) -> None: ...  # noqa: D102
+    def finish(self, order: Order, answer: OrderAnswer) -> None: ...  # noqa: D102
+    def take(self, key: Key) -> None: ...  # noqa: D102
+    def forget(self, key: Key) -> None: ...  # noqa: D102
+    def paused(self) -> frozenset[str]: ...  # noqa: D102
+    def held(self) -> frozenset[str]: ...  # noqa: D102

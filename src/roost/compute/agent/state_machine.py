@@ -1,0 +1,500 @@
+"""The agent of a host, as a machine that is told what happened and says what is to be done next.
+
+It has no thread, socket, clock or chance. Whoever runs it asks ``due`` for tasks, carries them out in any order and at
+the same time, and says what came of each. Times are seconds of a clock that never goes back.
+"""
+
+from collections.abc import Collection, Iterable, Sequence
+from typing import Literal
+
+import msgspec
+
+from roost.compute.agent import queues
+from roost.compute.agent.agent_journal import Entry, Key
+from roost.compute.agent.guest_scans import Looking
+from roost.compute.agent.journal_port import Memory
+from roost.compute.agent.queues import Lane, OpenOrder, key_of, lane_of
+from roost.compute.agent.tasks import Clean, Look, Register, Task, Tell, Undo, Work
+from roost.errors import BadRequest, BadSettings, Conflict, JournalLost, NotFound, RoostError
+from roost.model.guest import Found
+from roost.model.orders import (
+    HELD_MAX,
+    PROBLEM_MAX,
+    AbortMigration,
+    Destroy,
+    Discard,
+    LiveMigrate,
+    Order,
+    OrderAnswer,
+    OwnNode,
+    PollingAgent,
+    Power,
+    Reboot,
+    Registered,
+    Registration,
+)
+
+# Before the server is asked again: doubling, from the first to the last.
+_AGAIN_S, _AGAIN_MAX_S = 0.5, 15.0
+# Before what could not be undone is tried to be undone again.
+_UNDO_AGAIN_S = 5.0
+
+
+class Identity(msgspec.Struct, frozen=True, kw_only=True):
+    """Who an agent is."""
+
+    host: str  # name of the service
+    run: str  # uuid of this life
+    driver: str  # name of what runs its guests
+    software: str = ""
+    cell: str = ""
+
+
+class Agent:
+    """The agent of one host.
+
+    Args:
+        identity: who it is.
+        memory: what an earlier life left, and this one leaves.
+        driver_timeout_s: after so long an order that is worked on counts as failed.
+        sync_s: so often it looks whether its guests are as the server knows them; <= 0: only at the start.
+        spread: by which all pauses are multiplied, so that many agents do not come at the same moment, > 0.
+    """
+
+    def __init__(
+        self, identity: Identity, memory: Memory, *, driver_timeout_s: float, sync_s: float = 0.0, spread: float = 1.0
+    ) -> None:  # fmt: skip
+        self._identity, self._memory = identity, memory
+        self._timeout_s, self._spread = driver_timeout_s, spread
+        self._phase: Literal["away", "looking", "seen", "registering", "cleaning", "ready"] = "away"
+        self._again_at_s, self._pause_s = 0.0, _AGAIN_S
+        self._seen: Registration | None = None
+        self._looking = Looking(every_s=sync_s, spread=spread)
+        self._registered: Registered | None = None
+        self._has_failed_to_clean = self._was_polled = self._is_tracked = self._is_stopping = False
+        self._orders: dict[Key, OpenOrder] = {}
+        self._lanes: dict[str, Lane] = {}
+        self._overdue: dict[Key, Order] = {}
+        self._untold: dict[Key, OpenOrder] = {}
+        self.end: RoostError | None = None  # Why it must end; None: it need not.
+        self.is_disabled: bool | None = None  # Whether an operator lets nothing new be placed here; None: not known.
+        for entry in memory.entries():
+            self._remember(entry)
+
+    @property
+    def host(self) -> str:
+        """The name of its host."""
+        return self._identity.host
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether it is registered, and what it found is settled."""
+        return self._phase == "ready"
+
+    @property
+    def is_registered(self) -> bool:
+        """Whether it was registered in this life."""
+        return self._registered is not None
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing is worked on, and the server has all answers."""
+        is_working = any(each.begun_at_s is not None and each.answer is None for each in self._orders.values())
+        return not (self._untold or is_working or any(lane.current for lane in self._lanes.values()))
+
+    @property
+    def is_undoing(self) -> bool:
+        """Whether something may be left of what nobody wants."""
+        return any(lane.undos for lane in self._lanes.values())
+
+    @property
+    def is_in_a_hurry(self) -> bool:
+        """Whether orders of an earlier life, or of before it was given up, wait until it is known that they count."""
+        return bool(self._orders) and not self._was_polled
+
+    @property
+    def down_after_s(self) -> float:
+        """The server counts it as down when it has not heard of it for so long; infinite while that is not known."""
+        return self._registered.down_after_s if self._registered else float("inf")
+
+    # --- what to do ---
+
+    def due(self, now_s: float) -> list[Task]:
+        """Return what is to be done from now on; each task is returned once."""
+        if self.end is not None:
+            return []
+        tasks: list[Task] = []
+        self._fail_overdue(now_s)
+        look_at_s = {"away": self._again_at_s, "ready": self._looking.due_at_s}.get(self._phase, float("inf"))
+        if now_s >= look_at_s and not (self._looking.is_going_on or self._is_stopping):
+            self._phase = "looking" if self._phase == "away" else "ready"
+            self._looking.begin(self._lanes, now_s=now_s)
+            tasks.append(Look())
+        if self._phase == "seen" and self._seen is not None:
+            self._phase = "registering"
+            tasks.append(Register(self._seen))
+        if self._phase in ("cleaning", "ready"):
+            tasks += self._next_in_lanes(now_s)
+            tasks += self._answers(now_s)
+        return tasks
+
+    def polling(self) -> PollingAgent | None:
+        """Return how it takes part in a poll; None: it does not now."""
+        if self._phase != "ready" or self._registered is None or self._is_stopping or self.end is not None:
+            return None
+        # Of what is withdrawn the server need not speak again.
+        held = sorted(each.order.id for each in self._orders.values() if not (each.is_unwanted or each.is_settled))
+        return PollingAgent(
+            host=self.host, run=self._identity.run, fence=self._registered.fence, held=tuple(held[:HELD_MAX])
+        )  # fmt: skip
+
+    def stop(self) -> None:
+        """Begin nothing more; what is worked on ends, and its answers are told."""
+        self._is_stopping = True
+
+    # --- what happened ---
+
+    def looked(self, nodes: Sequence[OwnNode], guests: Sequence[Found]) -> None:
+        """Hear what the driver has."""
+        self._looking.end()
+        if self._phase not in ("looking", "ready"):
+            return  # It has to come again, and to look again then.
+        self._seen = Registration(
+            run=self._identity.run, driver=self._identity.driver, software=self._identity.software,
+            cell=self._identity.cell, nodes=tuple(nodes), guests=self._looking.with_coming(guests),
+            paused=tuple(sorted(self._memory.paused())),
+        )  # fmt: skip
+        self._phase = "seen"
+
+    def registered(self, registered: Registered, now_s: float) -> None:
+        """Hear what becomes of the guests that were there."""
+        assert self._seen is not None, "it registers what it has seen"
+        self._was_polled &= self._registered is not None and registered.fence == self._registered.fence
+        self._registered, self.is_disabled = registered, registered.is_disabled
+        running = {found.uuid for found in self._seen.guests if found.state == "running"}
+        cleans = [Clean(uuid, "destroy") for uuid in registered.destroy]
+        cleans += [Clean(uuid, "pause") for uuid in registered.hold if uuid in running]
+        cleans += [Clean(uuid, "resume") for uuid in registered.keep if uuid in self._memory.paused()]
+        # An earlier life may have ended between a guest and what the guest had.
+        gone = self._memory.held() - {found.uuid for found in self._seen.guests} - self._looking.names
+        cleans += [Clean(uuid, "destroy") for uuid in sorted(gone)]
+        for lane in self._lanes.values():
+            lane.cleans.clear()  # What was said before no longer counts.
+        for clean in cleans:
+            self._lane(clean.instance).cleans.append(clean)
+        self._has_failed_to_clean = False
+        self._phase = "ready" if registered.is_ready else "cleaning"
+        self._looking.look_later(now_s)
+        if registered.is_ready and not cleans:
+            self._pause_s = _AGAIN_S
+        elif not cleans:
+            self._come_again(now_s)
+
+    def refused(self, error: RoostError, now_s: float) -> None:
+        """Hear that it could not look, or was not registered."""
+        self._looking.end()
+        is_later = self._phase == "ready"  # So it was a look, and the next one may find what this one did not.
+        if isinstance(error, JournalLost) or (isinstance(error, (BadSettings, Conflict)) and not is_later):
+            self.end = error
+        elif self._phase in ("looking", "registering"):
+            self._come_again(now_s)
+
+    def heard(
+        self, fence: int, orders: Iterable[Order], *, now_s: float, withdrawn: Collection[int] = (),
+        settled: Collection[int] = (), is_unknown: bool = False, is_superseded: bool = False, is_disabled: bool = False,
+    ) -> None:  # fmt: skip
+        """Hear the answer to a poll.
+
+        Args:
+            fence: that the poll named.
+            now_s: when it came.
+            orders, withdrawn, settled, is_unknown, is_superseded, is_disabled: what of ``Polled`` is about it.
+        """
+        if self._registered is None or fence != self._registered.fence or self.end is not None:
+            return
+        if is_superseded:
+            self.end = Conflict(f"another agent of host {self.host} has registered, so this one ends")
+            return
+        if is_unknown:
+            self.unknown(now_s)
+            return
+        self.is_disabled, self._was_polled = is_disabled, True
+        for each in [*self._orders.values()]:
+            if each.order.id in withdrawn:
+                self._withdraw(each)
+            elif each.order.id in settled:
+                self._pass_over(each)
+        for order in orders:
+            self._receive(order)
+
+    def has_heard(self, *, is_disabled: bool) -> bool:
+        """Say whether an answer that has nothing about it but this switch would tell it nothing."""
+        return self._was_polled and self.is_disabled is is_disabled
+
+    def unknown(self, now_s: float) -> None:
+        """Hear that the server does not know it, so that it registers again."""
+        if self._phase == "ready":
+            self._come_again(now_s)
+
+    def tracked(self) -> None:
+        """Hear that the server and Placement know what the host has, so that orders may be begun."""
+        self._is_tracked = True
+
+    def worked(self, task: Work | Undo | Clean, answer: OrderAnswer, now_s: float) -> None:
+        """Hear what came of a task that the driver took part in; its answer says whether it is done."""
+        is_done_in_vain = isinstance(task, Undo) or answer.outcome != "ok"
+        if not isinstance(task, Clean) and isinstance(task.order.act, (Power, Reboot)) and is_done_in_vain:
+            self._looking.look_soon(now_s)
+        match task:
+            case Clean():
+                self._leave(task.instance, task)
+                self._has_failed_to_clean |= answer.outcome != "ok"
+                is_open = self._phase == "cleaning" or (self._phase == "ready" and self._has_failed_to_clean)
+                if is_open and not any(map(queues.is_cleaning, self._lanes.values())):
+                    # At once, so that the host is up soon, unless something would go wrong again.
+                    self._come_again(now_s, is_at_once=not self._has_failed_to_clean)
+            case Undo():
+                self._leave(lane_of(task.order), task)
+                self._undone(task, answer, now_s)
+            case Work():
+                self._leave(lane_of(task.order), task)
+                self._finished(task.order, answer)
+
+    def told(self, order: Order) -> None:
+        """Hear that the server has the answer to an order."""
+        self._settle(key_of(order))
+
+    def untold(self, order: Order, error: RoostError, now_s: float) -> None:
+        """Hear that the server did not take the answer to an order."""
+        each = self._orders.get(key_of(order))
+        if each is None or each.answer is None:
+            return
+        each.is_being_told = False
+        match error:
+            case BadSettings():
+                self.end = error
+            case Conflict():
+                self._withdraw(each)
+            case NotFound() | BadRequest() if each.refusals:
+                self._settle(key_of(order))  # It is of no use to say it for ever.
+            case NotFound():
+                each.refusals += 1
+                self.unknown(now_s)
+            case BadRequest():
+                each.refusals += 1
+                if each.answer.outcome == "ok" and queues.is_building(order):
+                    self._lane(lane_of(order)).undos.append(Undo(order))  # Nobody knows that it is there.
+                problem = f"the server does not understand the answer: {error}"[:PROBLEM_MAX]
+                each.answer = OrderAnswer(run=self._identity.run, outcome="aborted", problem=problem)
+            case _:
+                self._again_at_s = now_s + self._pause_s * self._spread
+
+    # --- orders ---
+
+    def _remember(self, entry: Entry) -> None:
+        """Take up an order of an earlier life."""
+        if entry.state == "taken":
+            return
+        each = OpenOrder(order=entry.order, is_again=True, answer=entry.answer)
+        self._orders[key_of(entry.order)] = each
+        if entry.answer is None:
+            self._lane(lane_of(entry.order)).waiting.append(each)
+        else:
+            self._untold[key_of(entry.order)] = each
+            if queues.may_be_left(entry.order, entry.answer):
+                self._lane(lane_of(entry.order)).undos.append(Undo(entry.order))
+
+    def _receive(self, order: Order) -> None:
+        key = key_of(order)
+        if key in self._orders:
+            return
+        known = self._memory.entry(key)
+        if known is not None and known.answer is not None:
+            # The server knows less than it did: it is told again what became of this.
+            self._orders[key] = self._untold[key] = OpenOrder(order=order, answer=known.answer)
+        else:
+            self._orders[key] = each = OpenOrder(order=order)
+            self._lane(lane_of(order)).waiting.append(each)
+
+    def _withdraw(self, each: OpenOrder) -> None:
+        """Drop an order, or undo what came of it; once it is done if it is worked on."""
+        if each.is_unwanted:
+            return
+        key, lane = key_of(each.order), self._lane(lane_of(each.order))
+        is_waiting = each.answer is None and each.begun_at_s is None
+        if is_waiting:
+            lane.waiting.remove(each)
+        if each.answer is None and each.begun_at_s is not None:
+            each.is_unwanted = True
+        elif (is_waiting and each.is_again) or (each.answer is not None and each.answer.outcome == "ok"):
+            each.is_unwanted = True
+            self._untold.pop(key, None)
+            lane.undos.append(Undo(each.order))
+        else:
+            self._settle(key)
+        self._tidy(lane_of(each.order))
+
+    def _pass_over(self, each: OpenOrder) -> None:
+        """Say nothing more of an order that the server has an answer to, or does not know; begin it no more."""
+        if each.answer is None and each.begun_at_s is None:
+            self._lane(lane_of(each.order)).waiting.remove(each)
+            self._tidy(lane_of(each.order))
+        if each.answer is not None or each.begun_at_s is None:
+            self._settle(key_of(each.order))
+        else:
+            each.is_settled = True  # It ends; what came of it stays, since nobody says otherwise.
+
+    def _finished(self, order: Order, answer: OrderAnswer) -> None:
+        key = key_of(order)
+        each = self._orders.get(key)
+        if queues.may_be_left(order, answer):
+            self._lane(lane_of(order)).undos.append(Undo(order))
+        if self._overdue.pop(key, None) is not None and (each is None or each.answer is not None):
+            # It was said to have failed, and somebody acts on that already.
+            if answer.outcome == "ok":
+                self._lane(lane_of(order)).undos.append(Undo(order))
+            if each is not None and each.is_unwanted:
+                self._settle(key)
+            return
+        assert each is not None, "it is worked on until now"
+        self._answer(each, answer)
+        if each.is_settled:
+            self._settle(key)
+        elif each.is_unwanted:
+            each.is_unwanted = False
+            self._withdraw(each)
+
+    def _undone(self, undo: Undo, answer: OrderAnswer, now_s: float) -> None:
+        """Forget an order that nobody wants once nothing is left of it; its answer is still told if somebody does."""
+        lane = self._lane(lane_of(undo.order))
+        if answer.outcome != "ok":
+            lane.undos.append(undo)
+            lane.undo_at_s = now_s + _UNDO_AGAIN_S * self._spread
+            return
+        each = self._orders.get(key_of(undo.order))
+        if each is None or each.is_unwanted:
+            self._settle(key_of(undo.order))
+        elif each.answer is not None and queues.may_be_left(each.order, each.answer):
+            self._answer(each, queues.undone(each.order, each.answer))  # A later life must not undo what follows.
+        self._tidy(lane_of(undo.order))
+
+    def _answer(self, each: OpenOrder, answer: OrderAnswer) -> None:
+        self._memory.finish(each.order, answer)
+        each.answer = answer
+        self._untold[key_of(each.order)] = each
+
+    def _settle(self, key: Key) -> None:
+        """Nothing more is to be said of an order."""
+        self._untold.pop(key, None)
+        each = self._orders.get(key)
+        if each is None:
+            return
+        if key in self._overdue or ((lane := self._lanes.get(lane_of(each.order))) and lane.undoes(each.order)):
+            each.is_unwanted = True  # A later life is to undo it if this one does not come to that.
+            return
+        del self._orders[key]
+        known = self._memory.entry(key)
+        if known is not None and known.answer is not None:
+            self._memory.take(key)
+        elif known is not None:
+            self._memory.forget(key)
+
+    def _fail_overdue(self, now_s: float) -> None:
+        for key, each in self._orders.items():
+            is_late = each.begun_at_s is not None and now_s >= each.begun_at_s + self._timeout_s
+            if not is_late or each.answer is not None or key in self._overdue:
+                continue
+            self._overdue[key] = each.order
+            if each.is_unwanted or each.is_settled:
+                continue  # Nobody waits for an answer.
+            problem = f"the driver on host {self.host} did not end {queues.told(each.order)} in {self._timeout_s:g} s"
+            self._answer(each, self._says("failed", problem, found=queues.coming_of(each.order)))
+
+    def _answers(self, now_s: float) -> Iterable[Tell]:
+        if now_s < self._again_at_s and self._phase == "ready":
+            return
+        for each in self._untold.values():
+            if not each.is_being_told and each.answer is not None:
+                each.is_being_told = True
+                # An order that an earlier life took is answered by this one.
+                yield Tell(each.order, msgspec.structs.replace(each.answer, run=self._identity.run))
+
+    # --- lanes ---
+
+    def _next_in_lanes(self, now_s: float) -> list[Task]:
+        if self._is_stopping:
+            return []
+        tasks: list[Task] = []
+        begun: list[OpenOrder] = []
+        may_work = self._phase == "ready" and self._is_tracked and self._was_polled
+        for name, lane in [*self._lanes.items()]:
+            if lane.current is not None:
+                begun += self._aborts(lane) if may_work else ()
+            elif lane.cleans:
+                lane.current = lane.cleans.pop(0)
+                tasks.append(lane.current)
+            elif may_work and lane.undos and now_s >= lane.undo_at_s:
+                lane.current = lane.undos.pop(0)
+                tasks.append(lane.current)
+            elif may_work and (each := self._first(name, lane)) is not None:
+                lane.current = Work(each.order, each.is_again)
+                begun.append(each)
+                self._looking.note_work(name, lane)
+            self._tidy(name)
+        fresh = [each.order for each in begun if not each.is_again]
+        if fresh:
+            self._memory.begin(fresh)  # Before any of them is done, or nobody would know of it after a crash.
+        for each in begun:
+            each.begun_at_s = now_s
+            tasks.append(Work(each.order, each.is_again))
+        return tasks
+
+    def _first(self, name: str, lane: Lane) -> OpenOrder | None:
+        """Take the next order of an instance; those that are out of date are answered."""
+        lane.waiting.sort(key=lambda each: (not each.is_again, each.mark))
+        newest, hung = max((each.order.turn for each in lane.waiting), default=0), self._overdue.values()
+        while lane.waiting:
+            each = lane.waiting.pop(0)
+            # What is to go does so before what comes after it, since that may fail and count as nothing then.
+            is_overtaken = each.order.turn < newest and not isinstance(each.order.act, (Destroy, Discard))
+            if not each.is_again and (is_overtaken or each.mark < self._memory.mark(name)):
+                self._answer(each, self._says("stale", f"a later order of instance {name} was here before it"))
+            elif problem := queues.refusal(each.order, lane, hung=() if each.is_again else hung, host=self.host):
+                self._answer(each, self._says("failed", problem))
+            else:
+                return each
+        return None
+
+    def _aborts(self, lane: Lane) -> list[OpenOrder]:
+        """Take the order to abort the move that a guest is in."""
+        current = lane.current
+        if not isinstance(current, Work) or not isinstance(current.order.act, LiveMigrate):
+            return []
+        found = [each for each in lane.waiting if isinstance(each.order.act, AbortMigration)]
+        lane.waiting = [each for each in lane.waiting if each not in found]
+        return found
+
+    def _lane(self, name: str) -> Lane:
+        if self._looking.is_going_on or self._phase in ("seen", "registering"):
+            self._looking.note(name)
+        return self._lanes.setdefault(name, Lane())
+
+    def _leave(self, name: str, task: Work | Undo | Clean) -> None:
+        lane = self._lane(name)
+        if lane.current == task:  # The abort of a move is beside it.
+            lane.current = None
+        self._tidy(name)
+
+    def _tidy(self, name: str) -> None:
+        if name in self._lanes and self._lanes[name].is_empty:
+            del self._lanes[name]
+
+    def _come_again(self, now_s: float, *, is_at_once: bool = False) -> None:
+        """Register once more, later each time."""
+        self._phase = "away"
+        self._again_at_s = now_s if is_at_once else now_s + self._pause_s * self._spread
+        if not is_at_once:
+            self._pause_s = min(self._pause_s * 2, _AGAIN_MAX_S)
+
+    def _says(self, outcome: Literal["failed", "stale"], problem: str, found: Found | None = None) -> OrderAnswer:
+        return OrderAnswer(run=self._identity.run, outcome=outcome, problem=problem, found=found)

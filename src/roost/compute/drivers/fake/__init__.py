@@ -1,0 +1,1 @@
+"""The fake driver: guests on paper, for tests and simulation."""

@@ -1,0 +1,494 @@
+"""A driver that runs nothing: it keeps books of guests, and fails, waits and has whatever its script says."""
+
+import random
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+import msgspec
+from msgspec.structs import replace
+
+from roost.compute.driver import read_options
+from roost.compute.drivers.fake.faults import Faults
+from roost.compute.drivers.fake.guests import (
+    Arrival,
+    FakeGuest,
+    FolderShelf,
+    MemoryShelf,
+    Shelf,
+    Uses,
+    read_arrival,
+    read_disk,
+    read_kept,
+)
+from roost.compute.drivers.fake.layouts import ROOT, Shaping, parts_of
+from roost.compute.drivers.fake.parts import place, placed, room_of
+from roost.compute.drivers.fake.script import FakeNode, Script, read_script
+from roost.compute.drivers.pci_choice import check_given, choose_pci
+from roost.compute.inventory.held_allocations import Allocations
+from roost.compute.inventory.provider_tree import ProviderTree
+from roost.errors import BadSettings, BuildAborted, BuildFailed, Conflict, DriverNotReady, NotFound
+from roost.model.agent import Capabilities, HostTerms, NodeResources
+from roost.model.guest import Found, GuestSpec, GuestState, Prepared
+from roost.model.names import is_uuid_form
+
+_TRAITS = frozenset({"COMPUTE_IMAGE_TYPE_QCOW2", "COMPUTE_IMAGE_TYPE_RAW", "COMPUTE_SAME_HOST_COLD_MIGRATE"})
+_SAVED = "saved-"  # begins the ids of images that guests were saved as
+_AWAITED = b""  # what has arrived of a guest that is awaited, so far
+_PROCESS_SHELF = MemoryShelf()  # where hosts of one process find each other if no folder is named
+
+
+class FakeOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """What the fake driver is told."""
+
+    script: str = ""  # path of its script; empty: one plain node
+    state: str = ""  # path of a folder, for guests that outlive the process; empty: they do not
+    seed: int | None = None  # of chance; None: a fresh one
+
+
+def make(options: Mapping[str, str], terms: HostTerms) -> "Fake":
+    """Make the driver for an agent.
+
+    Raises:
+        BadSettings: an option is wrong.
+        BadFile: the script is.
+    """
+    told = read_options("fake", FakeOptions, options)
+    shelf = FolderShelf(Path(told.state).absolute()) if told.state else _PROCESS_SHELF
+    script = read_script(told.script) if told.script else Script()
+    return Fake(script, terms=terms, chance=random.Random(told.seed), shelf=shelf)
+
+
+class Fake:
+    """The fake driver of one host.
+
+    Args:
+        script: what it pretends.
+        terms: on which the host offers what it has.
+        chance: decides which acts go wrong.
+        shelf: keeps what it has; hosts that share one can reach each other.
+        wait: sleeps so many seconds.
+    """
+
+    def __init__(
+        self, script: Script, *, terms: HostTerms, chance: random.Random, shelf: Shelf,
+        wait: Callable[[float], None] = time.sleep,
+    ) -> None:  # fmt: skip
+        self._script, self._terms, self._shelf = script, terms, shelf
+        self._chance, self._wait = chance, wait
+        self._lock = threading.RLock()
+        self._begin("")
+        self._aborted: set[str] = set()
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What it can."""
+        return Capabilities(
+            traits=_TRAITS, can_live_migrate=self._script.can_live_migrate, can_save=True, has_console=True
+        )
+
+    # --- nodes ---
+
+    def start(self, host: str) -> None:
+        """Begin to work for a host, with the guests that it had."""
+        if host != self._host:  # Asked again after it was not ready, it goes on with its faults.
+            self._begin(host)
+        self._faults.strike("start")
+        names = [*self._nodes]
+        if len(names) < len(self._script.node):
+            raise BadSettings("driver fake", f"two nodes of host {host} have one name, there are {', '.join(names)}")
+        self._kept = read_kept(self._shelf.kept(host), host)
+
+    def nodes(self) -> list[str]:
+        """Return the names of its nodes."""
+        return [*self._nodes]
+
+    def is_node_gone(self, node: str) -> bool:
+        """Say whether the script has no such node any more."""
+        return node not in self._nodes
+
+    def resources(self, node: str) -> NodeResources:
+        """Return what a node has and has in use."""
+        self._faults.strike("resources")
+        known = self._node(node)
+        flavors = [guest.spec.flavor for guest in self._all() if guest.spec.node == node]
+        return NodeResources(
+            vcpus=known.shared_vcpus + sum(len(cell.pcpus) for cell in known.cell), memory_mb=known.all_memory_mb,
+            local_gb=known.local_gb, vcpus_used=sum(each.vcpus for each in flavors),
+            memory_mb_used=sum(each.memory_mb for each in flavors),
+            local_gb_used=sum(each.root_gb + each.ephemeral_gb for each in flavors), cpu_info=known.cpu_info,
+            numa_topology=known.topology, hypervisor_type=known.hypervisor_type,
+            hypervisor_version=known.hypervisor_version, supported_instances=known.supported_instances,
+            stats=known.stats, pci_devices=known.pci, pci_in_use=self._devices_in_use(node),
+        )  # fmt: skip
+
+    def update_provider_tree(self, tree: ProviderTree, node: str, allocations: Allocations | None = None) -> None:
+        """Bring what a node offers into a tree of providers."""
+        self._faults.strike("update_provider_tree")
+        known = self._node(node)
+        with self._lock:
+            guests = {each.spec.uuid: each.uses for each in self._all() if each.spec.node == node}
+            promised = {**self._kept.promised.get(node, {})}
+            shaping = Shaping(script=self._script, node=known, terms=self._terms, guests=guests, promised=promised)
+            self._part_of |= shaping.update(tree, allocations)
+            if promised != self._kept.promised.get(node, {}):
+                self._kept.promised[node] = promised
+                self._save()
+
+    def metrics(self, node: str) -> dict[str, float]:
+        """Return what the script says that a node measures."""
+        self._faults.strike("metrics")
+        return {**self._node(node).metrics}
+
+    # --- guests that stay ---
+
+    def spawn(self, spec: GuestSpec, operation: str) -> None:
+        """Build a guest and let it run."""
+        if self._is_by(spec.uuid, operation):
+            return
+        self._drop(spec.uuid)
+        begun = FakeGuest(spec=spec, operation=operation, state="building")
+        self._faults.strike("spawn", begun=lambda: self._put(begun))
+        with self._lock:
+            disk = self._image(spec)
+            spec, uses = self._with_devices(spec), self._choose(spec)
+            disk = (*disk, f"built on {self._host}{_with(spec)}")
+            self._put(replace(begun, spec=spec, state=_state(spec), disk=disk, uses=uses))
+
+    def destroy(self, uuid: str, operation: str) -> None:
+        """Let nothing be left of a guest."""
+        self._faults.strike("destroy")
+        with self._lock:
+            self._drop(uuid)
+            for promised in self._kept.promised.values():
+                if promised.pop(uuid, None) is not None:
+                    self._save()
+
+    def power(self, uuid: str, *, is_on: bool) -> None:
+        """Let a guest run, or stop it."""
+        guest = self._guest(uuid)
+        state: GuestState = "running" if is_on else "stopped"
+        if guest.state == state:
+            return
+        self._faults.strike("power")
+        self._put(replace(guest, state=state, disk=(*guest.disk, f"{state} on {self._host}")))
+
+    def rebuild(self, spec: GuestSpec, operation: str) -> None:
+        """Give a guest the disk of an image anew."""
+        guest = self._guest(spec.uuid)
+        if guest.operation == operation:
+            return
+        self._faults.strike("rebuild")
+        disk = (*self._image(spec), f"rebuilt on {self._host}{_with(spec)}")
+        with self._lock:
+            spec = self._with_devices(spec, instead_of=guest)
+            self._put(replace(guest, spec=spec, operation=operation, state=_state(spec), disk=disk))
+
+    def save(self, uuid: str) -> str:
+        """Save the disk of a stopped guest as an image."""
+        guest = self._stopped(uuid)
+        self._faults.strike("save")
+        image = f"{_SAVED}{uuid}"
+        self._shelf.save_image(image, msgspec.json.encode(guest.disk))
+        return image
+
+    def saved_images(self) -> list[str]:
+        """Return the uuids of guests that were saved as images, by whichever host of the shelf."""
+        self._faults.strike("saved_images")
+        saved = (each.removeprefix(_SAVED) for each in self._shelf.images() if each.startswith(_SAVED))
+        return sorted(filter(is_uuid_form, saved))
+
+    def drop_saved_image(self, uuid: str) -> None:
+        """Drop the image that a guest was saved as."""
+        self._faults.strike("drop_saved_image")
+        self._shelf.drop_image(f"{_SAVED}{uuid}")
+
+    # --- guests that move ---
+
+    def prepare(self, spec: GuestSpec, operation: str) -> Prepared:
+        """Keep room for a guest that is to come."""
+        address = self._shelf.address(self._host)
+        prepared = Prepared(uuid=spec.uuid, node=spec.node, address=address, disk=f"{address}/{spec.uuid}")
+        self._receive()  # What is prepared takes the place of what is awaited, and not of a guest that has come.
+        with self._lock:
+            coming = self._kept.coming.get(spec.uuid)
+            if self._is_by(spec.uuid, operation) or (coming is not None and coming.operation == operation):
+                return prepared
+        self._faults.strike("prepare")
+        with self._lock:
+            self._kept.coming.pop(spec.uuid, None)
+            self._shelf.forget(address, spec.uuid)
+            spec = self._with_devices(spec)
+            self._kept.coming[spec.uuid] = FakeGuest(
+                spec=spec, operation=operation, state="prepared", uses=self._choose(spec)
+            )
+            self._shelf.send(address, spec.uuid, _AWAITED)
+            self._save()
+        return prepared
+
+    def send_disk(self, uuid: str, to: Prepared) -> None:
+        """Send the disk of a stopped guest."""
+        guest = self._stopped(uuid)
+        self._faults.strike("send_disk")
+        self._check_awaited(to)
+        self._shelf.send(to.address, uuid, msgspec.json.encode(Arrival(disk=guest.disk, is_running=False)))
+
+    def finish(self, spec: GuestSpec, operation: str) -> None:
+        """Make a guest of what has arrived."""
+        self._receive()
+        if self._is_by(spec.uuid, operation):
+            return
+        coming = self._kept.coming.get(spec.uuid)
+        if coming is None or coming.operation != operation:
+            raise BuildFailed(f"nothing of guest {spec.uuid} was prepared on {self._host} by this operation")
+        arrival = self._arrived(spec.uuid)
+        if arrival is None:
+            raise BuildFailed(f"no disk of guest {spec.uuid} has arrived on {self._host}")
+        self._faults.strike("finish")
+        spec = replace(spec, devices=spec.devices or coming.spec.devices)
+        self._arrive(replace(coming, spec=spec), arrival)
+
+    def discard(self, uuid: str, operation: str) -> None:
+        """Undo what an operation did here for a guest that was to come."""
+        self._receive()
+        self._faults.strike("discard")
+        kept = self._kept
+        with self._lock:
+            if uuid in kept.coming and kept.coming[uuid].operation == operation:
+                del kept.coming[uuid]
+                self._shelf.forget(self._shelf.address(self._host), uuid)
+            if uuid in kept.guests and kept.guests[uuid].operation == operation:
+                del kept.guests[uuid]
+                if uuid in kept.replaced:
+                    kept.guests[uuid] = kept.replaced.pop(uuid)
+            self._save()
+
+    def settle(self, uuid: str, operation: str) -> None:
+        """Let what an operation finished here stay."""
+        self._faults.strike("settle")
+        with self._lock:
+            if self._is_by(uuid, operation) and self._kept.replaced.pop(uuid, None) is not None:
+                self._save()
+
+    def live_migrate(self, uuid: str, to: Prepared) -> None:
+        """Let a running guest run elsewhere."""
+        if not self._script.can_live_migrate:
+            raise BuildAborted(f"guests on {self._host} cannot move while they run")
+        self._receive()  # It may have been here before, and have come back since.
+        if self._kept.left.get(uuid) == to.address and uuid not in self._kept.guests:
+            return
+        guest = self._guest(uuid)
+        if guest.state != "running":
+            raise Conflict(f"guest {uuid} on {self._host} is {guest.state}, so it cannot move as one that runs")
+        self._aborted.discard(uuid)
+        self._faults.strike("live_migrate")
+        if uuid in self._aborted:
+            raise BuildFailed(f"the migration of guest {uuid} from {self._host} was aborted")
+        self._check_awaited(to)
+        arrival = Arrival(disk=(*guest.disk, f"left {self._host}"), is_running=True)
+        with self._lock, self._or_as_before():
+            for books in (self._kept.guests, self._kept.coming, self._kept.replaced):
+                books.pop(uuid, None)  # Also what was prepared here for a move that nobody goes on with.
+            self._kept.left[uuid] = to.address
+            self._shelf.part(
+                self._host, msgspec.json.encode(self._kept), address=to.address, uuid=uuid,
+                arrival=msgspec.json.encode(arrival),
+            )  # fmt: skip
+
+    def abort_migration(self, uuid: str) -> None:
+        """Let a migration that is under way fail."""
+        self._aborted.add(uuid)
+
+    # --- what there is ---
+
+    def inspect(self, uuid: str) -> Found | None:
+        """Return what there is of a guest."""
+        return next((guest.found for guest in self._all() if guest.spec.uuid == uuid), None)
+
+    def guests(self) -> list[Found]:
+        """Return what there is of any guest, by uuid."""
+        return sorted((guest.found for guest in self._all()), key=lambda found: found.uuid)
+
+    def console(self, uuid: str) -> str:
+        """Return what became of a guest, a line each."""
+        return "".join(f"{line}\n" for line in self._guest(uuid).disk)
+
+    # --- books ---
+
+    def _begin(self, host: str) -> None:
+        self._host = host
+        self._nodes = {node.name: node for node in (each.on(host) for each in self._script.node)}
+        self._faults = Faults(self._script.fault, host=host, chance=self._chance, wait=self._wait)
+        self._part_of: dict[str, str] = {}  # uuid of a provider -> part of its node
+        self._kept = read_kept(None, host)
+
+    def _node(self, name: str) -> FakeNode:
+        if name not in self._nodes:
+            raise NotFound("node", name, message=f"host {self._host} has no node {name}")
+        return self._nodes[name]
+
+    def _all(self) -> list[FakeGuest]:
+        """Return all guests, and those that are to come where there is none yet."""
+        self._receive()
+        with self._lock:
+            return [*(self._kept.coming | self._kept.guests).values()]
+
+    def _guest(self, uuid: str) -> FakeGuest:
+        """Return a complete guest."""
+        self._receive()
+        guest = self._kept.guests.get(uuid)
+        if guest is None or guest.state == "building":
+            raise NotFound("guest", uuid, message=f"host {self._host} has no complete guest {uuid}")
+        return guest
+
+    def _stopped(self, uuid: str) -> FakeGuest:
+        guest = self._guest(uuid)
+        if guest.state == "running":
+            raise Conflict(f"guest {uuid} runs on {self._host}, stop it first")
+        return guest
+
+    def _is_by(self, uuid: str, operation: str) -> bool:
+        """Say whether a guest is complete, by an operation."""
+        guest = self._kept.guests.get(uuid)
+        return guest is not None and guest.operation == operation and guest.state != "building"
+
+    def _put(self, guest: FakeGuest) -> None:
+        with self._lock:
+            self._kept.guests[guest.spec.uuid] = guest
+            self._save()
+
+    def _drop(self, uuid: str) -> None:
+        kept = self._kept
+        with self._lock:
+            gone = [books.pop(uuid, None) for books in (kept.guests, kept.coming, kept.replaced, kept.left)]
+            self._shelf.forget(self._shelf.address(self._host), uuid)
+            if any(each is not None for each in gone):
+                self._save()
+
+    def _save(self) -> None:
+        with self._or_as_before():
+            self._shelf.keep(self._host, msgspec.json.encode(self._kept))
+
+    @contextmanager
+    def _or_as_before(self) -> Iterator[None]:
+        """See to it that what could not be kept did not happen."""
+        try:
+            yield
+        except DriverNotReady:
+            self._kept = read_kept(self._shelf.kept(self._host), self._host)
+            raise
+
+    def _image(self, spec: GuestSpec) -> tuple[str, ...]:
+        """Return the disk that an image begins with."""
+        image = spec.image.id or ""
+        if not image.startswith(_SAVED):
+            return (f"image {image}",)
+        return read_disk(self._shelf.image(image), image)
+
+    def _arrived(self, uuid: str) -> Arrival | None:
+        body = self._shelf.arrived(self._shelf.address(self._host), uuid)
+        return None if body is None or body == _AWAITED else read_arrival(body, uuid)
+
+    def _check_awaited(self, to: Prepared) -> None:
+        """Refuse to send a guest to where it is not awaited, since it would be lost there."""
+        if self._shelf.arrived(to.address, to.uuid) is None:
+            raise BuildFailed(f"guest {to.uuid} is not awaited at {to.address}, so it stays on {self._host}")
+
+    def _receive(self) -> None:
+        """See to guests that have come while they run: they run here, whether anybody finished them or not."""
+        with self._lock:
+            for uuid, coming in [*self._kept.coming.items()]:
+                arrival = self._arrived(uuid)
+                if arrival is not None and arrival.is_running:
+                    self._arrive(coming, arrival)
+
+    def _arrive(self, coming: FakeGuest, arrival: Arrival) -> None:
+        uuid, kept = coming.spec.uuid, self._kept
+        state = "running" if arrival.is_running else _state(coming.spec)
+        with self._lock:
+            kept.coming.pop(uuid, None)
+            if uuid in kept.guests:
+                kept.replaced[uuid] = kept.guests[uuid]
+            kept.left.pop(uuid, None)
+            self._put(
+                replace(coming, state=state, disk=(*arrival.disk, f"arrived on {self._host}{_with(coming.spec)}"))
+            )
+            self._shelf.forget(self._shelf.address(self._host), uuid)
+
+    def _devices_in_use(self, node: str) -> dict[str, tuple[str, ...]]:
+        """Return the addresses of the devices that guests have of a node, by uuid."""
+        found: dict[str, tuple[str, ...]] = {}
+        with self._lock:
+            for each in (*self._all(), *self._kept.replaced.values()):
+                if each.spec.node == node and each.spec.devices:
+                    found[each.spec.uuid] = (*found.get(each.spec.uuid, ()), *each.spec.devices)
+        return found
+
+    def _with_devices(self, spec: GuestSpec, *, instead_of: FakeGuest | None = None) -> GuestSpec:
+        """Return a guest with the devices that it gets: those that it is told, else such as are free, if there are.
+
+        Args:
+            instead_of: the guest whose devices it may have.
+
+        Raises:
+            BuildFailed: it is told one that is not there, or that somebody has.
+        """
+        if not spec.devices and instead_of is not None:
+            return replace(spec, devices=instead_of.spec.devices)
+        known = self._nodes[spec.node].pci if spec.node in self._nodes else ()
+        guests = [*self._kept.coming.values(), *self._kept.guests.values(), *self._kept.replaced.values()]
+        used = {each for guest in guests if guest is not instead_of and guest.spec.node == spec.node
+                for each in guest.spec.devices}  # fmt: skip
+        if spec.devices:
+            check_given(spec.devices, known, used=used)
+            return spec
+        try:
+            return replace(spec, devices=choose_pci(spec.pci, known, used=used, cells=None, sockets={}))
+        except BuildFailed:
+            return spec  # It has no devices in earnest, so that none is left keeps nobody away.
+
+    def _choose(self, spec: GuestSpec) -> Uses:
+        """Choose the parts of its node that a guest is to use: those that it holds, else those with most left.
+
+        Raises:
+            BuildFailed: nothing is left.
+        """
+        if spec.node not in self._nodes:
+            raise BuildFailed(f"host {self._host} has no node {spec.node}")
+        parts, uses = parts_of(self._nodes[spec.node]), placed(spec)
+        loose: dict[str, int] = {}
+        for uuid, amounts in spec.allocations.items():
+            # Until the tracker has run, no provider is known; then each counts as the node.
+            part = self._part_of.get(uuid, None if self._part_of else ROOT)
+            for name, amount in amounts.items() if part is not None else ():
+                if part:
+                    uses.setdefault(part, {})[name] = amount
+                elif not any(name in used for used in uses.values()):
+                    loose[name] = loose.get(name, 0) + amount
+        promised = self._kept.promised.setdefault(spec.node, {})
+        for part, amounts in promised.pop(spec.uuid, {}).items():
+            uses.setdefault(part, {}).update({name: amounts[name] for name in amounts if name in loose})
+        if not any("PCPU" in amounts for amounts in spec.allocations.values()):  # Those of its own are among VCPU.
+            loose["VCPU"] = loose.get("VCPU", 0) - sum(used.get("PCPU", 0) for used in uses.values())
+        loose = {
+            name: amount for name, amount in loose.items()
+            if amount > 0 and not any(name in used for used in uses.values())
+        }  # fmt: skip
+        others = [each.uses for each in (*self._all(), *self._kept.replaced.values()) if each.spec.node == spec.node]
+        found = place(loose, room_of(parts, [*others, uses, *promised.values()])) if promised else None
+        found = place(loose, room_of(parts, [*others, uses])) if found is None else found
+        if found is None:
+            wanted = ", ".join(f"{amount} {name}" for name, amount in loose.items())
+            raise BuildFailed(f"node {spec.node} has no {wanted} left for guest {spec.uuid}")
+        return {part: uses.get(part, {}) | found.get(part, {}) for part in uses | found}
+
+
+def _with(spec: GuestSpec) -> str:
+    """Say which single resources a guest has."""
+    return f" with {', '.join(spec.pieces)}" if spec.pieces else ""
+
+
+def _state(spec: GuestSpec) -> GuestState:
+    return "running" if spec.is_on else "stopped"

@@ -1,0 +1,74 @@
+"""What goes wrong with the fake driver: drawn from chance, so that a seed tells it all again."""
+
+import random
+import threading
+from collections.abc import Callable, Sequence
+from fnmatch import fnmatchcase
+
+from roost.compute.drivers.fake.script import Action, Fault
+from roost.errors import BuildAborted, BuildFailed, DriverNotReady
+
+_SLOW_S, _HANG_S = 1.0, 86_400.0
+
+
+class FakeCrash(Exception):
+    """An error that nobody raises on purpose: the act was begun, and stays as it is."""
+
+
+class Faults:
+    """Draws, act by act, what goes wrong on a host.
+
+    Args:
+        faults: in the order in which they are tried.
+        host: only those of it count.
+        chance: every act draws one number a fault that fits it.
+        wait: sleeps so many seconds.
+    """
+
+    def __init__(
+        self, faults: Sequence[Fault], *, host: str, chance: random.Random, wait: Callable[[float], None]
+    ) -> None:
+        self._left = {
+            number: fault.times for number, fault in enumerate(faults) if fnmatchcase(host, fault.host)
+        }  # fmt: skip
+        self._faults, self._host = faults, host
+        self._chance, self._wait = chance, wait
+        self._lock = threading.Lock()
+
+    def strike(self, action: Action, *, begun: Callable[[], None] = lambda: None) -> None:
+        """Let an act wait or fail, if it is its turn.
+
+        Args:
+            action: the act.
+            begun: what a crash leaves of it.
+
+        Raises:
+            BuildFailed, BuildAborted, DriverNotReady, FakeCrash: as the script says; a hang ends in BuildFailed.
+        """
+        fault = self._drawn(action)
+        if fault is None:
+            return
+        delays = {"slow": _SLOW_S, "hang": _HANG_S}
+        delay_s = delays.get(fault.kind, 0.0) if fault.delay_s is None else fault.delay_s
+        if delay_s > 0:
+            self._wait(delay_s)
+        message = fault.message or f"{action} on {self._host} was to go wrong ({fault.kind})"
+        if fault.kind in ("failed", "hang"):
+            raise BuildFailed(message)
+        if fault.kind == "aborted":
+            raise BuildAborted(message)
+        if fault.kind == "unready":
+            raise DriverNotReady(message)
+        if fault.kind == "crash":
+            begun()
+            raise FakeCrash(message)
+
+    def _drawn(self, action: Action) -> Fault | None:
+        with self._lock:
+            for number, left in self._left.items():
+                fault = self._faults[number]
+                if fault.action != action or left == 0 or self._chance.random() >= fault.share:
+                    continue
+                self._left[number] = None if left is None else left - 1
+                return fault
+        return None

@@ -1,0 +1,102 @@
+"""Which parts of a fake node a guest uses: room on them, and the choice among them."""
+
+from collections.abc import Iterable, Mapping
+
+from roost.compute.drivers.fake.guests import Uses
+from roost.model.guest import GuestSpec
+
+# Of these more may be used than there is, which is overcommit. Devices and processors of one's own are there or not.
+SOFT = frozenset({"VCPU", "MEMORY_MB"})
+
+
+def room_of(parts: Mapping[str, Mapping[str, int]], used: Iterable[Uses]) -> Uses:
+    """Return what is left on each part, by resource class; below 0 where it is overcommitted."""
+    room = {part: {**amounts} for part, amounts in parts.items()}
+    for uses in used:
+        for part, amounts in uses.items():
+            for name, amount in amounts.items():
+                if name in room.get(part, {}):
+                    room[part][name] -= amount
+    return room
+
+
+def place(amounts: Mapping[str, int], room: Uses) -> Uses | None:
+    """Choose parts for amounts, and take those from the room.
+
+    Whatever parts have at all goes onto the one with most left, whole where it fits, else piece by piece. Classes
+    that no part has are left out.
+
+    Returns:
+        None: not enough is left; the room is as it was.
+    """
+    tied = [name for name in amounts if any(name in there for there in room.values())]
+    uses: Uses = {}
+    # GPUs and cells have no class in common, so each set of parts is chosen by itself.
+    for group in _groups(tied, room):
+        wanted = {name: amounts[name] for name in group}
+        found = _whole(wanted, room) or _spread(wanted, room)
+        if found is None:
+            for part, taken in uses.items():
+                _take(room, part, {name: -amount for name, amount in taken.items()})
+            return None
+        for part, taken in found.items():
+            _take(room, part, taken)
+            uses.setdefault(part, {}).update(taken)
+    return uses
+
+
+def placed(spec: GuestSpec) -> Uses:
+    """Return what a guest uses of the cells that were chosen for it."""
+    uses: Uses = {}
+    for each in spec.cells:
+        used = uses.setdefault(f"numa{each.host_cell}", {})
+        own = len(each.cell.pcpus) + len(each.pins.reserved)
+        amounts = {"VCPU": len(each.cell.cpus), "PCPU": own, "MEMORY_MB": each.cell.memory_mb}
+        for name, amount in amounts.items():
+            if amount:
+                used[name] = used.get(name, 0) + amount
+    return uses
+
+
+def _groups(names: Iterable[str], room: Uses) -> list[list[str]]:
+    """Return classes, those together that some part has both of."""
+    groups: list[tuple[set[str], list[str]]] = []
+    for name in names:
+        parts, together = {part for part, there in room.items() if name in there}, [name]
+        for group in [each for each in groups if each[0] & parts]:
+            groups.remove(group)
+            parts, together = parts | group[0], group[1] + together
+        groups.append((parts, together))
+    return [together for _, together in groups]
+
+
+def _whole(wanted: Mapping[str, int], room: Uses) -> Uses | None:
+    """Return the part with most left that holds all of it."""
+    fitting = [part for part, there in room.items() if all(there.get(name, 0) >= wanted[name] for name in wanted)]
+    if not fitting:
+        return None
+    best = max(fitting, key=lambda part: sum(room[part][name] for name in wanted))
+    return {best: {**wanted}}
+
+
+def _spread(wanted: Mapping[str, int], room: Uses) -> Uses | None:
+    uses: Uses = {}
+    for name, amount in wanted.items():
+        left = amount
+        having = [part for part in room if name in room[part]]
+        for part in having:
+            taken = min(left, max(room[part][name], 0))
+            left -= taken
+            if taken:
+                uses.setdefault(part, {})[name] = taken
+        if left and name not in SOFT:
+            return None
+        if left:
+            most = max(having, key=lambda part: room[part][name])
+            uses.setdefault(most, {})[name] = uses.get(most, {}).get(name, 0) + left
+    return uses
+
+
+def _take(room: Uses, part: str, amounts: Mapping[str, int]) -> None:
+    for name, amount in amounts.items():
+        room[part][name] -= amount

@@ -1,0 +1,1 @@
+"""The libvirt driver: guests as domains, disks in a folder."""

@@ -1,0 +1,200 @@
+"""Devices of a host as libvirt tells them in XML, and which of them a guest gets: PCI devices, parts of GPUs."""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from uuid import NAMESPACE_URL, uuid5
+from xml.etree.ElementTree import Element, SubElement, indent, tostring
+
+import msgspec
+
+from roost.compute.drivers.libvirt.host import read_xml
+from roost.errors import BuildFailed, DriverNotReady, first_line
+from roost.model.agent import PciDevice
+
+ANY_GPU = ""
+VGPU = "VGPU"
+
+
+class Gpu(msgspec.Struct, frozen=True, kw_only=True):
+    """A physical device that mediated ones can be made of."""
+
+    name: str  # such as pci_0000_06_00_0
+    available: dict[str, int]  # how many more can be made, by type
+
+
+class Mdev(msgspec.Struct, frozen=True, kw_only=True):
+    """A mediated device that there is."""
+
+    name: str  # such as mdev_4b20d080_1b54_4048_85b3_a6a62d165c01
+    uuid: str
+    kind: str  # its type, such as nvidia-35
+    gpu: str  # name of the physical device
+
+
+class NodeDevices(msgspec.Struct, frozen=True, kw_only=True):
+    """The devices of a host."""
+
+    pci: tuple[PciDevice, ...] = ()
+    gpus: tuple[Gpu, ...] = ()
+    mdevs: tuple[Mdev, ...] = ()
+
+
+class Vgpu(msgspec.Struct, frozen=True, kw_only=True):
+    """A part of a GPU that a guest has: a mediated device."""
+
+    uuid: str
+    gpu: str
+    kind: str
+    is_made: bool = False  # for this guest, so it goes with it
+
+
+def read_devices(texts: Iterable[str]) -> NodeDevices:
+    """Return the devices that a host's node devices are, by address or name; those of other kinds are left out.
+
+    Raises:
+        DriverNotReady: one of them cannot be understood.
+    """
+    pci, gpus, mdevs = [], [], []
+    for text in texts:
+        device = read_xml(text)
+        name = device.findtext("name", "")
+        capability = device.find("capability")
+        kind = "" if capability is None else capability.get("type", "")
+        try:
+            if capability is not None and kind == "pci":
+                pci.append(_pci(capability))
+            if capability is not None and kind == "mdev":
+                mdevs.append(_mdev(device, capability))
+            if types := device.findall("capability/capability[@type='mdev_types']/type"):
+                available = {each.get("id", ""): int(each.findtext("availableInstances", "0")) for each in types}
+                gpus.append(Gpu(name=name, available=available))
+        except ValueError as error:
+            raise DriverNotReady(f"libvirt tells of {name} what cannot be understood: {first_line(error)}") from None
+    return NodeDevices(
+        pci=tuple(sorted(pci, key=lambda each: each.address)), gpus=tuple(sorted(gpus, key=lambda each: each.name)),
+        mdevs=tuple(sorted(mdevs, key=lambda each: each.name)),
+    )  # fmt: skip
+
+
+# --- PCI devices ---
+
+
+def passed_through(devices: Iterable[PciDevice], kinds: Iterable[tuple[str, str]]) -> tuple[PciDevice, ...]:
+    """Return the devices that instances may have.
+
+    Args:
+        kinds: (vendor, product) of these, in lower case; product ``*`` stands for any.
+    """
+    kinds = {*kinds}
+    return tuple(
+        each for each in devices if not kinds.isdisjoint({(each.vendor_id, each.product_id), (each.vendor_id, "*")})
+    )
+
+
+# --- parts of GPUs ---
+
+
+def vgpu_kind(gpu: Gpu, enabled: Sequence[str]) -> str | None:
+    """Return the type of mediated devices that a GPU is offered as: the first that is enabled; None: none is."""
+    return next((kind for kind in enabled if kind in gpu.available), None)
+
+
+def vgpu_totals(devices: NodeDevices, enabled: Sequence[str]) -> dict[str, int]:
+    """Return how many parts each GPU has, in use or not; GPUs without any are left out."""
+    totals = {}
+    for gpu in devices.gpus:
+        kind = vgpu_kind(gpu, enabled)
+        if kind is not None:
+            there = sum((each.gpu, each.kind) == (gpu.name, kind) for each in devices.mdevs)
+            totals[gpu.name] = gpu.available[kind] + there
+    return {name: total for name, total in totals.items() if total}
+
+
+def choose_vgpus(
+    wanted: Mapping[str, int], devices: NodeDevices, *, enabled: Sequence[str], used: Collection[str], owner: str
+) -> tuple[Vgpu, ...]:
+    """Return the parts of GPUs that a guest gets: such as there are and nobody uses, then such as can be made.
+
+    Args:
+        wanted: how many of each GPU; of ``ANY_GPU``: of whichever has them.
+        enabled: types of mediated devices, the preferred one first.
+        used: uuids of those that guests use.
+        owner: tells guests and operations apart; parts that are made for the same one have the same uuids.
+
+    Raises:
+        BuildFailed: the host lacks free ones.
+    """
+    chosen: list[Vgpu] = []
+    # Those who name their GPU come first, so that nobody takes it from them.
+    for name in sorted(wanted, key=lambda each: each == ANY_GPU):
+        for _ in range(wanted[name]):
+            made = str(uuid5(NAMESPACE_URL, f"roost:{owner}:{len(chosen)}"))
+            gpus = [gpu for gpu in devices.gpus if name in (ANY_GPU, gpu.name)]
+            parts = (_free_part(gpu, devices, enabled=enabled, used=used, chosen=chosen, made=made) for gpu in gpus)
+            found = next((each for each in parts if each is not None), None)
+            if found is None:
+                raise BuildFailed(f"{name or 'the host'} lacks {wanted[name]} free {VGPU}")
+            chosen.append(found)
+    return tuple(chosen)
+
+
+def mdev_xml(vgpu: Vgpu) -> str:
+    """Return what libvirt is told to make a mediated device."""
+    device = Element("device")
+    SubElement(device, "parent").text = vgpu.gpu
+    capability = SubElement(device, "capability", type="mdev")
+    SubElement(capability, "type", id=vgpu.kind)
+    SubElement(capability, "uuid").text = vgpu.uuid
+    indent(device)
+    return tostring(device, encoding="unicode")
+
+
+def address_of(element: Element) -> str:
+    """Return the address of a PCI device, such as 0000:06:00.0, of an element that has its parts as attributes."""
+    domain, bus, slot, function = (int(element.get(part, "0"), 16) for part in ("domain", "bus", "slot", "function"))
+    return f"{domain:04x}:{bus:02x}:{slot:02x}.{function:x}"
+
+
+def _free_part(
+    gpu: Gpu, devices: NodeDevices, *, enabled: Sequence[str], used: Collection[str], chosen: Sequence[Vgpu], made: str
+) -> Vgpu | None:  # fmt: skip
+    """Return a part of a GPU that is idle, else one that can be made, under the uuid ``made``."""
+    kind = vgpu_kind(gpu, enabled)
+    if kind is None:
+        return None
+    busy = {*used, *(each.uuid for each in chosen)}
+    for each in devices.mdevs:
+        if (each.gpu, each.kind) == (gpu.name, kind) and each.uuid not in busy:
+            return Vgpu(uuid=each.uuid, gpu=gpu.name, kind=kind)
+    if sum(each.is_made and each.gpu == gpu.name for each in chosen) >= gpu.available[kind]:
+        return None
+    return Vgpu(uuid=made, gpu=gpu.name, kind=kind, is_made=True)
+
+
+def _pci(capability: Element) -> PciDevice:
+    # These parts are decimal here, and hexadecimal as attributes of an address.
+    domain, bus, slot, function = (
+        int(capability.findtext(part, "0")) for part in ("domain", "bus", "slot", "function")
+    )  # fmt: skip
+    parent = capability.find("capability[@type='phys_function']/address")
+    functions = capability.find("capability[@type='virt_functions']")
+    numa = capability.find("numa")
+    return PciDevice(
+        address=f"{domain:04x}:{bus:02x}:{slot:02x}.{function:x}",
+        vendor_id=_hex(capability.find("vendor")), product_id=_hex(capability.find("product")),
+        dev_type="type-VF" if parent is not None else "type-PF" if functions is not None else "type-PCI",
+        numa_node=None if numa is None else int(numa.get("node", "0")),
+        parent_address="" if parent is None else address_of(parent),
+    )  # fmt: skip
+
+
+def _mdev(device: Element, capability: Element) -> Mdev:
+    kind = capability.find("type")
+    name = device.findtext("name", "")
+    uuid = capability.findtext("uuid") or name.removeprefix("mdev_")[:36].replace("_", "-")
+    return Mdev(
+        name=name, uuid=uuid, kind="" if kind is None else kind.get("id", ""), gpu=device.findtext("parent", "")
+    )
+
+
+def _hex(element: Element | None) -> str:
+    return "" if element is None else element.get("id", "").removeprefix("0x").lower()

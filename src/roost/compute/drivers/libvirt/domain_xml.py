@@ -1,0 +1,269 @@
+"""Guests as domains of libvirt in XML: what one is told, and what is read of one again."""
+
+from collections.abc import Sequence
+from xml.etree.ElementTree import Element, SubElement, indent, register_namespace, tostring
+
+import msgspec
+
+from roost.compute.drivers.libvirt.devices import Vgpu, address_of
+from roost.compute.drivers.libvirt.host import Encryption, read_processors, read_xml
+from roost.model.guest import GuestSpec
+from roost.model.image import present_properties
+from roost.model.numa import NumaTopology
+
+NAMESPACE = "urn:roost:guest:1"
+PREFIX = "roost"
+MACHINE = "q35"  # of guests whose memory is encrypted
+_POLICY = "0x0033"  # of these: no debugging, no sharing of keys, no other platform, none without SEV
+_BUSES = {"virtio": "vd", "scsi": "sd", "sata": "sd", "usb": "sd", "ide": "hd"}
+register_namespace(PREFIX, NAMESPACE)
+
+
+class Mark(msgspec.Struct, frozen=True, kw_only=True):
+    """What a domain carries to be known as a guest."""
+
+    uuid: str
+    operation: str
+    node: str
+    is_complete: bool
+    vcpus: int
+    memory_mb: int  # MiB
+    disk_gb: int  # GiB
+    disk: str  # path
+    vgpus: tuple[Vgpu, ...] = ()
+
+
+class Domain(msgspec.Struct, frozen=True, kw_only=True):
+    """What a guest is told beside what it asked for."""
+
+    mark: Mark
+    spec: GuestSpec
+    kind: str  # such as kvm
+    arch: str
+    console: str = ""  # path of the file that its console goes to; empty: it has none
+    topology: NumaTopology | None = None  # of the host, whose memory nodes the guest may have
+    pci: tuple[str, ...] = ()  # addresses of the devices that it gets
+    network: str = ""  # of libvirt, that it has a card of; empty: none
+    encryption: Encryption | None = None  # of its memory; None: it has none
+
+
+def mark_of(spec: GuestSpec, operation: str, *, disk: str, vgpus: Sequence[Vgpu] = ()) -> Mark:
+    """Return the mark of a guest that is begun."""
+    return Mark(
+        uuid=spec.uuid, operation=operation, node=spec.node, is_complete=False, vcpus=spec.flavor.vcpus,
+        memory_mb=spec.flavor.memory_mb, disk_gb=spec.flavor.root_gb, disk=disk, vgpus=tuple(vgpus),
+    )  # fmt: skip
+
+
+def domain_xml(domain: Domain) -> str:
+    """Return what libvirt is told to define a guest."""
+    spec, mark = domain.spec, domain.mark
+    wanted = present_properties(spec.image.properties)
+    root = Element("domain", type=domain.kind)
+    SubElement(root, "name").text = f"roost-{spec.uuid}"
+    SubElement(root, "uuid").text = spec.uuid
+    if spec.name:
+        SubElement(root, "title").text = "".join(letter if letter.isprintable() else " " for letter in spec.name)
+    SubElement(root, "metadata").append(_mark_element(mark))
+    SubElement(root, "memory", unit="MiB").text = str(spec.flavor.memory_mb)
+    SubElement(root, "vcpu").text = str(spec.flavor.vcpus)
+    _add_memory(root, domain)
+    _add_pins(root, domain)
+    system = SubElement(root, "os")
+    kind = SubElement(system, "type", arch=domain.arch)
+    kind.text = "hvm"
+    if domain.encryption is not None:
+        system.set("firmware", "efi")
+    if machine := wanted.get("hw_machine_type") or (MACHINE if domain.encryption is not None else ""):
+        kind.set("machine", machine)
+    SubElement(system, "boot", dev="hd")
+    features = SubElement(root, "features")
+    SubElement(features, "acpi")
+    SubElement(features, "apic")
+    _add_cpu(root, domain)
+    for event, then in (("on_poweroff", "destroy"), ("on_reboot", "restart"), ("on_crash", "destroy")):
+        SubElement(root, event).text = then
+    _add_devices(root, domain, wanted)
+    if domain.encryption is not None:
+        _add_encryption(root, domain.encryption)
+    indent(root)
+    return tostring(root, encoding="unicode") + "\n"
+
+
+def mark_xml(mark: Mark) -> str:
+    """Return a mark as libvirt takes it for a domain that there is: in no namespace, since it adds that itself."""
+    return tostring(_mark_element(mark, namespace=""), encoding="unicode")
+
+
+def read_mark(text: str) -> Mark | None:
+    """Return the mark in the XML of a domain; None: it is no guest of ours.
+
+    Raises:
+        DriverNotReady: it is no XML.
+        ValueError: an amount is no number.
+    """
+    found = read_xml(text).find(f"metadata/{{{NAMESPACE}}}guest")
+    if found is None:
+        return None
+    vgpus = [
+        Vgpu(uuid=each.get("uuid", ""), gpu=each.get("gpu", ""), kind=each.get("type", ""),
+             is_made=each.get("made") == "yes")
+        for each in found.iterfind(f"{{{NAMESPACE}}}vgpu")
+    ]  # fmt: skip
+    numbers = {name: int(found.get(name, 0)) for name in ("vcpus", "memory_mb", "disk_gb")}
+    return Mark(
+        uuid=found.get("uuid", ""), operation=found.get("operation", ""), node=found.get("node", ""),
+        is_complete=found.get("complete") == "yes", disk=found.get("disk", ""), vgpus=tuple(vgpus), **numbers,
+    )  # fmt: skip
+
+
+def used_devices(text: str) -> tuple[set[str], set[str]]:
+    """Return the addresses of PCI devices and the uuids of mediated devices that a domain has."""
+    pci, mdevs = set(), set()
+    for device in read_xml(text).iterfind("devices/hostdev"):
+        address = device.find("source/address")
+        if address is not None and device.get("type") == "pci":
+            pci.add(address_of(address))
+        if address is not None and device.get("type") == "mdev":
+            mdevs.add(address.get("uuid", ""))
+    return pci, mdevs
+
+
+def own_processors(text: str, own: frozenset[int]) -> int:
+    """Return how many processors a domain has for itself, those of the emulator's threads included.
+
+    Args:
+        text: XML of the domain.
+        own: numbers of the processors that one guest may have for itself.
+    """
+    tune = read_xml(text).find("cputune")
+    if tune is None:
+        return 0
+    pins = [read_processors(each.get("cpuset", "")) for each in tune.iterfind("vcpupin")]
+    pinned = frozenset().union(*(each for each in pins if len(each) == 1)) & own
+    if not pinned:
+        return 0
+    emulator = tune.find("emulatorpin")
+    beside = frozenset() if emulator is None else read_processors(emulator.get("cpuset", ""))
+    return len(pinned | (beside & own))
+
+
+def _mark_element(mark: Mark, *, namespace: str = f"{{{NAMESPACE}}}") -> Element:
+    element = Element(
+        f"{namespace}guest", uuid=mark.uuid, operation=mark.operation, node=mark.node,
+        complete="yes" if mark.is_complete else "no", vcpus=str(mark.vcpus), memory_mb=str(mark.memory_mb),
+        disk_gb=str(mark.disk_gb), disk=mark.disk,
+    )  # fmt: skip
+    for vgpu in mark.vgpus:
+        told = {"uuid": vgpu.uuid, "gpu": vgpu.gpu, "type": vgpu.kind, "made": "yes" if vgpu.is_made else "no"}
+        SubElement(element, f"{namespace}vgpu", told)
+    return element
+
+
+def _add_memory(root: Element, domain: Domain) -> None:
+    """Add whether its memory stays where it is, as encrypted pages have to, and what huge pages its nodes have."""
+    cells = domain.spec.cells
+    # Small ones, 4 KiB, are what it has anyway.
+    sized = [(number, cell.page_size) for number, cell in enumerate(cells) if cell.page_size and cell.page_size > 4]
+    if not sized and domain.encryption is None:
+        return
+    backing = SubElement(root, "memoryBacking")
+    if domain.encryption is not None:
+        SubElement(backing, "locked")
+    if sized:
+        pages = SubElement(backing, "hugepages")
+        for number, size in sized:
+            SubElement(pages, "page", size=str(size), unit="KiB", nodeset=str(number))
+
+
+def _add_pins(root: Element, domain: Domain) -> None:
+    """Add on which processors and in which memory nodes of the host the guest is."""
+    cells = domain.spec.cells
+    hosts = {} if domain.topology is None else {cell.id: cell for cell in domain.topology.cells}
+    if not cells:
+        shared = sorted(number for cell in hosts.values() for number in cell.cpus)
+        if shared and any(cell.pcpus for cell in hosts.values()):
+            root.find("vcpu").set("cpuset", _joined(shared))  # type: ignore[union-attr]  # It was just added.
+        return
+    tune = SubElement(root, "cputune")
+    own, near = set[int](), set[int]()  # what the threads of the emulator have for themselves, and are near to
+    for cell in cells:
+        pinned = dict(cell.pins.pairs)
+        host = hosts.get(cell.host_cell)
+        shared = sorted(host.cpus) if host is not None else []
+        for number in sorted(cell.cell.cpus | cell.cell.pcpus):
+            on = [pinned[number]] if number in pinned else shared
+            if on:
+                SubElement(tune, "vcpupin", vcpu=str(number), cpuset=_joined(on))
+        own |= {*cell.pins.reserved}
+        near |= {*pinned.values()} or {*shared}
+    if own or near:
+        SubElement(tune, "emulatorpin", cpuset=_joined(sorted(own or near)))
+    numa = SubElement(root, "numatune")
+    nodes = sorted({cell.host_cell for cell in cells})
+    SubElement(numa, "memory", mode="strict", nodeset=_joined(nodes))
+    for number, cell in enumerate(cells):
+        SubElement(numa, "memnode", cellid=str(number), mode="strict", nodeset=str(cell.host_cell))
+
+
+def _add_cpu(root: Element, domain: Domain) -> None:
+    cells = domain.spec.cells
+    if domain.kind != "kvm" and not cells:
+        return
+    cpu = SubElement(root, "cpu")
+    if domain.kind == "kvm":
+        cpu.set("mode", "host-model")
+    if cells:
+        numa = SubElement(cpu, "numa")
+        for number, cell in enumerate(cells):
+            processors = _joined(sorted(cell.cell.cpus | cell.cell.pcpus))
+            SubElement(numa, "cell", id=str(number), cpus=processors, memory=str(cell.cell.memory_mb), unit="MiB")
+
+
+def _add_devices(root: Element, domain: Domain, wanted: dict[str, str]) -> None:
+    devices = SubElement(root, "devices")
+    bus = wanted.get("hw_disk_bus", "virtio")
+    disk = SubElement(devices, "disk", type="file", device="disk")
+    SubElement(disk, "driver", name="qemu", type="raw", discard="unmap")
+    SubElement(disk, "source", file=domain.mark.disk)
+    SubElement(disk, "target", dev=f"{_BUSES.get(bus, 'vd')}a", bus=bus)
+    if domain.network:
+        card = SubElement(devices, "interface", type="network")
+        SubElement(card, "source", network=domain.network)
+        SubElement(card, "model", type=wanted.get("hw_vif_model", "virtio"))
+    if domain.console:
+        serial = SubElement(devices, "serial", type="file")
+        SubElement(serial, "source", path=domain.console)
+        SubElement(serial, "target", port="0")
+    for address in domain.pci:
+        device = SubElement(devices, "hostdev", mode="subsystem", type="pci", managed="yes")
+        number, bus_number, rest = address.split(":")
+        slot, function = rest.split(".")
+        SubElement(
+            SubElement(device, "source"), "address", domain=f"0x{number}", bus=f"0x{bus_number}", slot=f"0x{slot}",
+            function=f"0x{function}",
+        )  # fmt: skip
+    for vgpu in domain.mark.vgpus:
+        device = SubElement(devices, "hostdev", mode="subsystem", type="mdev", model="vfio-pci", managed="no")
+        SubElement(SubElement(device, "source"), "address", uuid=vgpu.uuid)
+
+
+def _add_encryption(root: Element, encryption: Encryption) -> None:
+    """Let memory be encrypted, and devices of virtio reach it by addresses that are translated."""
+    devices = root.find("devices")
+    assert devices is not None, "they are added before"
+    for disk in devices.iterfind("disk"):
+        if disk.find("target[@bus='virtio']") is not None:
+            disk.find("driver").set("iommu", "on")  # type: ignore[union-attr]  # Each disk has one.
+    for card in devices.iterfind("interface"):
+        if card.find("model[@type='virtio']") is not None:
+            SubElement(card, "driver", iommu="on")
+    SubElement(devices, "memballoon", model="none")
+    launch = SubElement(root, "launchSecurity", type="sev")
+    SubElement(launch, "cbitpos").text = str(encryption.bit)
+    SubElement(launch, "reducedPhysBits").text = str(encryption.reduced_bits)
+    SubElement(launch, "policy").text = _POLICY
+
+
+def _joined(numbers: Sequence[int]) -> str:
+    return ",".join(map(str, numbers))

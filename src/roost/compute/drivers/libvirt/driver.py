@@ -1,0 +1,498 @@
+"""A driver that runs guests as domains of libvirt, on disks in a folder."""
+
+import shutil
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from roost.compute.drivers.libvirt.devices import (
+    ANY_GPU,
+    VGPU,
+    NodeDevices,
+    choose_vgpus,
+    passed_through,
+    vgpu_totals,
+)
+from roost.compute.drivers.libvirt.disks import Coming, Disks
+from roost.compute.drivers.libvirt.domain_xml import Domain, domain_xml, mark_of, read_mark, used_devices
+from roost.compute.drivers.libvirt.host import Encryption, HostCapabilities, cpu_traits, divided
+from roost.compute.drivers.libvirt.link import Guest, Link, run_events
+from roost.compute.drivers.libvirt.options import LibvirtOptions, read_libvirt_options
+from roost.compute.drivers.libvirt.providers import Offer, to_use, update, using
+from roost.compute.drivers.pci_choice import check_given, choose_pci
+from roost.compute.inventory.held_allocations import Allocations
+from roost.compute.inventory.provider_tree import ProviderTree
+from roost.errors import BadSettings, BuildAborted, BuildFailed, Conflict, NotFound, Unavailable, first_line
+from roost.model.agent import Capabilities, HostTerms, NodeResources
+from roost.model.guest import Found, GuestSpec, Prepared
+from roost.model.numa import NumaTopology
+from roost.observe import log
+
+_TRAITS = frozenset({"COMPUTE_IMAGE_TYPE_RAW", "COMPUTE_SAME_HOST_COLD_MIGRATE"})
+_GIB = 2**30
+_CONTEXTS, _ENCRYPTS = "MEM_ENCRYPTION_CONTEXT", "HW_CPU_X86_AMD_SEV"
+_LOOK_S = 0.5  # between looks whether a guest has shut itself down
+
+
+def make(options: Mapping[str, str], terms: HostTerms) -> "Libvirt":
+    """Make the driver for an agent.
+
+    Raises:
+        BadSettings: an option is wrong, or libvirt's binding is not installed.
+    """
+    told = read_libvirt_options(options)
+    try:
+        import libvirt
+    except ImportError as error:
+        problem = f"needs libvirt's binding, as with pip install 'roost[libvirt]': {first_line(error)}"
+        raise BadSettings("driver libvirt", problem) from None
+    run_events(libvirt)
+    return Libvirt(told, terms=terms, link=Link(libvirt, told.uri, opened=libvirt.open))
+
+
+class Libvirt:
+    """The libvirt driver of one host, which is one node.
+
+    Args:
+        options: what it is told.
+        terms: on which the host offers what it has.
+        link: to libvirt.
+        wait: sleeps so many seconds.
+    """
+
+    def __init__(
+        self, options: LibvirtOptions, *, terms: HostTerms, link: Link, wait: Callable[[float], None] = time.sleep
+    ) -> None:
+        self._options, self._terms, self._link, self._wait = options, terms, link, wait
+        self._lock = threading.Lock()  # held where devices are chosen, until somebody is defined with them
+        self._host = ""
+        self._has_console = False
+        self._gpu_of: dict[str, str] = {}  # by uuid of its provider
+        self._disks = Disks(options.state / "hosts", "", images=options.images)
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What it can."""
+        return Capabilities(traits=_TRAITS, can_save=True, has_console=self._has_console)
+
+    # --- the node ---
+
+    def start(self, host: str) -> None:
+        """Begin to work for a host, with the guests that it has."""
+        with self._link.asking(f"libvirt at {self._options.uri} does not tell of its host"):
+            told = self._link.capabilities()
+            self._has_console = self._link.kind() == "QEMU"  # Others have the file, and write nothing to it.
+        self._topology(told)
+        told.domain_type(self._options.virt_type)
+        disks = Disks(self._options.state / "hosts", host, images=self._options.images)
+        for folder in (disks.folder, self._options.images):
+            try:
+                folder.mkdir(parents=True, exist_ok=True)
+            except OSError as error:
+                raise BadSettings("driver libvirt", f"{folder} cannot be used: {error.strerror}") from None
+        self._host, self._disks = host, disks
+        self._link.work_for(host)
+        with self._link.asking(f"rebuilds that broke off on {host} cannot be undone"):
+            for uuid in disks.all_rebuilt():
+                self._as_before(uuid)
+
+    def nodes(self) -> list[str]:
+        """Return the name of its one node, which is that of the host."""
+        return [self._host] if self._host else []
+
+    def is_node_gone(self, node: str) -> bool:
+        """Say whether a node is another than the host."""
+        return node != self._host
+
+    def resources(self, node: str) -> NodeResources:
+        """Return what the node has and has in use."""
+        self._check_node(node)
+        with self._link.asking(f"the resources of {node} cannot be told"):
+            told, devices = self._link.capabilities(), self._link.devices()
+            totals = self._totals(told)
+            used = self._uses()
+            return NodeResources(
+                vcpus=totals["VCPU"] + totals["PCPU"], memory_mb=totals["MEMORY_MB"], local_gb=totals["DISK_GB"],
+                vcpus_used=used["vcpus"], memory_mb_used=used["memory_mb"], local_gb_used=used["disk_gb"],
+                cpu_info=told.cpu_info, numa_topology=self._topology(told), hypervisor_type=self._link.kind(),
+                hypervisor_version=self._link.version(), supported_instances=told.kinds,
+                pci_devices=passed_through(devices.pci, self._options.pci_devices),
+                pci_in_use={each.mark.uuid: tuple(sorted(used_devices(each.xml)[0])) for each in self._link.guests()},
+            )  # fmt: skip
+
+    def update_provider_tree(self, tree: ProviderTree, node: str, allocations: Allocations | None = None) -> None:
+        """Bring what the node offers into a tree of providers."""
+        self._check_node(node)
+        with self._link.asking(f"what {node} offers cannot be told"):
+            told, devices, guests = self._link.capabilities(), self._link.devices(), self._link.guests()
+            gpus = vgpu_totals(devices, self._options.mdev_types)
+            traits, encryption = cpu_traits(told), self._encryption(told)
+            totals = self._totals(told) | ({} if encryption is None else {_CONTEXTS: encryption.contexts})
+            offer = Offer(totals=totals, gpus=gpus, traits=traits if encryption is None else traits | {_ENCRYPTS})
+            topology = self._topology(told)
+            own = frozenset(number for cell in (topology.cells if topology else ()) for number in cell.pcpus)
+            users = {each.spec.uuid: to_use(each.spec) for each in self._disks.all_coming()}
+            users |= {each.mark.uuid: using(each, own) for each in guests}
+            self._gpu_of = update(tree, node, offer, terms=self._terms, allocations=allocations, guests=users)
+
+    def metrics(self, node: str) -> dict[str, float]:
+        """Return what libvirt measures of the processors."""
+        self._check_node(node)
+        with self._link.asking(f"the metrics of {node} cannot be told"):
+            times = {f"cpu.{kind}.time": spent for kind, spent in self._link.cpu_times().items()}
+            return times | {"cpu.frequency": float(self._link.info()[2])}
+
+    # --- guests that stay ---
+
+    def spawn(self, spec: GuestSpec, operation: str) -> None:
+        """Build a guest and let it run."""
+        with self._building(spec.uuid):
+            if self._is_by(spec.uuid, operation):
+                return
+            self._check_spec(spec)
+            self._drop(spec.uuid)
+            with self._or_undone(lambda: self._drop(spec.uuid)):
+                self._run(spec, operation, self._disks.make(spec, operation))
+
+    def destroy(self, uuid: str, operation: str) -> None:
+        """Let nothing be left of a guest."""
+        with self._asking_of(uuid):
+            self._drop(uuid)
+
+    def power(self, uuid: str, *, is_on: bool) -> None:
+        """Let a guest run, or stop it: it may shut itself down, until time is up."""
+        with self._asking_of(uuid):
+            guest = self._guest(uuid)
+            if is_on and not guest.is_active:
+                self._link.start(guest.domain, guest.mark)
+            if not is_on and guest.is_active:
+                self._shut_down(guest)
+
+    def rebuild(self, spec: GuestSpec, operation: str) -> None:
+        """Give a guest the disk of an image anew; where that fails it is as before."""
+        uuid = spec.uuid
+        with self._building(uuid):
+            guest = self._as_before(uuid)
+            if guest is None or not guest.mark.is_complete:
+                raise self._unknown(uuid)
+            if guest.mark.operation == operation:
+                return
+            self._check_spec(spec)
+            disk = self._disks.make(spec, operation)
+            self._disks.keep_rebuilt(uuid, guest.xml)
+
+            def undo() -> None:
+                self._put_back(uuid, guest.xml, is_on=guest.is_active)
+                self._disks.end_rebuild(uuid, guest.mark.operation)
+
+            with self._or_undone(undo):
+                self._link.remove(guest)
+                self._run(spec, operation, disk)
+            self._disks.end_rebuild(uuid, operation)
+
+    def save(self, uuid: str) -> str:
+        """Save the disk of a stopped guest as an image."""
+        with self._asking_of(uuid):
+            return self._disks.save(uuid, Path(self._stopped(uuid).mark.disk))
+
+    def saved_images(self) -> list[str]:
+        """Return the uuids of guests that were saved as images, by whichever host that shares the folder."""
+        with self._link.asking(f"the saved images in {self._options.images} cannot be told"):
+            return self._disks.saved()
+
+    def drop_saved_image(self, uuid: str) -> None:
+        """Drop the image that a guest was saved as."""
+        with self._asking_of(uuid):
+            self._disks.drop_saved(uuid)
+
+    # --- guests that move ---
+
+    def prepare(self, spec: GuestSpec, operation: str) -> Prepared:
+        """Await a guest; its disk is to arrive in the folder that hosts share."""
+        with self._building(spec.uuid):
+            self._check_spec(spec)
+            disk = str(self._disks.path(spec.uuid, operation))
+            prepared = Prepared(uuid=spec.uuid, node=spec.node, address=self._host, disk=disk)
+            coming = self._disks.coming(spec.uuid)
+            is_awaited = coming is not None and coming.operation == operation
+            if not self._is_by(spec.uuid, operation) and not is_awaited:
+                self._disks.expect(Coming(spec=spec, operation=operation))
+            return prepared
+
+    def send_disk(self, uuid: str, to: Prepared) -> None:
+        """Copy the disk of a stopped guest to where it is to arrive."""
+        with self._building(uuid):
+            self._disks.send(Path(self._stopped(uuid).mark.disk), to)
+
+    def finish(self, spec: GuestSpec, operation: str) -> None:
+        """Make a guest of what has arrived."""
+        uuid = spec.uuid
+        with self._building(uuid):
+            coming, disk = self._disks.coming(uuid), self._disks.path(uuid, operation)
+            is_awaited = coming is not None and coming.operation == operation
+            if not self._is_by(uuid, operation):
+                if not is_awaited:
+                    raise BuildFailed(f"nothing of guest {uuid} was prepared on {self._host} by this operation")
+                if not disk.exists():
+                    raise BuildFailed(f"no disk of guest {uuid} has arrived on {self._host}")
+                self._arrive(spec, operation, disk)
+            if is_awaited:
+                self._disks.arrived(uuid)
+
+    def discard(self, uuid: str, operation: str) -> None:
+        """Undo what an operation did here for a guest that was to come."""
+        with self._asking_of(uuid):
+            coming, guest, before = self._disks.coming(uuid), self._link.guest(uuid), self._disks.replaced(uuid)
+            if coming is not None and coming.operation == operation:
+                self._disks.forget(uuid)
+                coming = None
+            if guest is not None and guest.mark.operation == operation:
+                self._link.remove(guest)
+                guest = None
+            if guest is None and before is not None:
+                self._put_back(uuid, before, is_on=False)
+                guest = self._link.guest(uuid)
+            if guest is None and coming is None:
+                self._disks.drop_all(uuid)
+            else:
+                self._disks.drop(uuid, operation)
+            if guest is not None and before is not None and read_mark(before) == guest.mark:
+                self._disks.drop_replaced(uuid)
+
+    def settle(self, uuid: str, operation: str) -> None:
+        """Let what an operation finished here stay."""
+        with self._asking_of(uuid):
+            guest = self._link.guest(uuid)
+            if guest is not None and guest.mark.operation == operation:
+                self._disks.drop_others(uuid, operation)
+
+    def live_migrate(self, uuid: str, to: Prepared) -> None:
+        """Refuse: guests of this driver move while they are stopped."""
+        with self._asking_of(uuid):
+            self._guest(uuid)
+        raise BuildAborted(f"guests on {self._host} cannot move while they run")
+
+    def abort_migration(self, uuid: str) -> None:
+        """Do nothing: no migration is ever under way."""
+
+    # --- what there is ---
+
+    def inspect(self, uuid: str) -> Found | None:
+        """Return what there is of a guest."""
+        with self._asking_of(uuid):
+            guest, coming = self._link.guest(uuid), self._disks.coming(uuid)
+        if guest is not None:
+            return guest.found
+        return None if coming is None else coming.found
+
+    def guests(self) -> list[Found]:
+        """Return what there is of any guest, by uuid."""
+        with self._link.asking(f"the guests of {self._host} cannot be told"):
+            found = {each.spec.uuid: each.found for each in self._disks.all_coming()}
+            found |= {each.mark.uuid: each.found for each in self._link.guests()}
+        return [found[uuid] for uuid in sorted(found)]
+
+    def console(self, uuid: str) -> str:
+        """Return the end of what a guest wrote to its first serial port."""
+        with self._asking_of(uuid):
+            self._guest(uuid)
+            return self._disks.console(uuid)
+
+    # --- what the host has ---
+
+    def _topology(self, told: HostCapabilities) -> NumaTopology | None:
+        options = self._options
+        cells = divided(told.cells, shared=options.cpu_shared_set, dedicated=options.cpu_dedicated_set)
+        return NumaTopology(cells=cells) if cells else None
+
+    def _encryption(self, told: HostCapabilities) -> Encryption | None:
+        return self._link.encryption(told, told.domain_type(self._options.virt_type))
+
+    def _totals(self, told: HostCapabilities) -> dict[str, int]:
+        topology, (cpus, memory_mb, _) = self._topology(told), self._link.info()
+        disk_gb = shutil.disk_usage(self._disks.folder).total // _GIB
+        if topology is None:
+            return {"VCPU": cpus, "PCPU": 0, "MEMORY_MB": memory_mb, "DISK_GB": disk_gb}
+        return {
+            "VCPU": sum(len(cell.cpus) for cell in topology.cells),
+            "PCPU": sum(len(cell.pcpus) for cell in topology.cells),
+            "MEMORY_MB": sum(cell.memory_mb for cell in topology.cells), "DISK_GB": disk_gb,
+        }  # fmt: skip
+
+    def _uses(self) -> Counter[str]:
+        """Return what guests use, those that are to come with them."""
+        marks = {each.spec.uuid: mark_of(each.spec, "", disk="") for each in self._disks.all_coming()}
+        marks |= {each.mark.uuid: each.mark for each in self._link.guests()}
+        used = Counter[str]()
+        for mark in marks.values():
+            used.update(vcpus=mark.vcpus, memory_mb=mark.memory_mb, disk_gb=mark.disk_gb)
+        return used
+
+    # --- guests ---
+
+    def _run(self, spec: GuestSpec, operation: str, disk: Path) -> None:
+        """Define a guest on its disk, start it if it is to run, and mark it complete."""
+        told = self._link.capabilities()
+        is_encrypted = any(amounts.get(_CONTEXTS) for amounts in spec.allocations.values())
+        encryption = self._encryption(told) if is_encrypted else None
+        if is_encrypted and encryption is None:
+            raise BuildFailed(f"host {self._host} does not encrypt memory, as guest {spec.uuid} wants")
+        with self._lock:
+            self._link.check_free(spec.uuid)
+            texts = [*self._link.texts(), *self._disks.all_replaced()]
+            used = [used_devices(text) for text in texts]
+            devices, topology = self._link.devices(), self._topology(told)
+            pci = self._given(spec, devices, topology, used={each for addresses, _ in used for each in addresses})
+            wanted = Counter[str]()
+            for uuid, amounts in spec.allocations.items():
+                wanted[self._gpu_of.get(uuid, ANY_GPU)] += amounts.get(VGPU, 0)
+            vgpus = choose_vgpus(
+                wanted, devices, enabled=self._options.mdev_types, used={each for _, mdevs in used for each in mdevs},
+                owner=f"{spec.uuid} {operation}",
+            )  # fmt: skip
+            mark = mark_of(spec, operation, disk=str(disk), vgpus=vgpus)
+            domain = self._link.define(domain_xml(Domain(
+                mark=mark, spec=spec, kind=told.domain_type(self._options.virt_type), arch=told.arch, pci=pci,
+                topology=topology, console=str(self._disks.console_path(spec.uuid)), network=self._options.network,
+                encryption=encryption,
+            )))  # fmt: skip
+        if spec.is_on:
+            self._link.start(domain, mark)
+        self._link.mark(domain, replace(mark, is_complete=True))
+
+    def _given(
+        self, spec: GuestSpec, devices: NodeDevices, topology: NumaTopology | None, *, used: Collection[str]
+    ) -> tuple[str, ...]:  # fmt: skip
+        """Return the addresses of the PCI devices that a guest gets.
+
+        Raises:
+            BuildFailed: the host lacks them.
+        """
+        known = passed_through(devices.pci, self._options.pci_devices)
+        if spec.devices:
+            check_given(spec.devices, known, used=used)
+            return spec.devices
+        return choose_pci(
+            spec.pci, known, used=used, cells=[each.host_cell for each in spec.cells] or None,
+            sockets={cell.id: cell.socket for cell in (topology.cells if topology else ())},
+        )  # fmt: skip
+
+    def _arrive(self, spec: GuestSpec, operation: str, disk: Path) -> None:
+        """Run a guest of a disk that has arrived, and keep the one that it replaces on its own host."""
+        uuid = spec.uuid
+        before = self._link.guest(uuid)
+        if before is not None and not before.mark.is_complete:
+            self._link.remove(before)
+            before = None
+
+        def undo() -> None:
+            if before is not None:
+                self._put_back(uuid, before.xml, is_on=before.is_active)
+                self._disks.drop_replaced(uuid)
+            elif (begun := self._link.guest(uuid)) is not None:
+                self._link.remove(begun)
+
+        with self._or_undone(undo):
+            if before is not None:
+                self._disks.keep_replaced(uuid, before.xml)
+                self._link.remove(before)
+            self._run(spec, operation, disk)
+
+    def _as_before(self, uuid: str) -> Guest | None:
+        """Return a guest; one whose rebuild broke off is what it was before, and stopped."""
+        guest, before = self._link.guest(uuid), self._disks.rebuilt(uuid)
+        if before is not None and (guest is None or not guest.mark.is_complete):
+            self._put_back(uuid, before, is_on=False)
+            guest = self._link.guest(uuid)
+        if before is not None and guest is not None:
+            self._disks.end_rebuild(uuid, guest.mark.operation)
+        return guest
+
+    def _put_back(self, uuid: str, xml: str, *, is_on: bool) -> None:
+        """Let a guest be what it was, in place of what is there now."""
+        now = self._link.guest(uuid)
+        if now is not None:
+            self._link.remove(now)
+        self._link.define(xml)
+        guest = self._link.guest(uuid)
+        if is_on and guest is not None:
+            self._link.start(guest.domain, guest.mark)
+
+    def _drop(self, uuid: str) -> None:
+        guest = self._link.guest(uuid)
+        if guest is not None:
+            self._link.remove(guest)
+        self._disks.drop_all(uuid)
+
+    def _shut_down(self, guest: Guest) -> None:
+        left_s = self._options.shutdown_s
+        try:
+            if left_s:
+                guest.domain.shutdown()
+        except self._link.error:  # It ended by itself, or cannot be asked to.
+            left_s = 0.0
+        while left_s > 0 and guest.domain.isActive():
+            self._wait(min(_LOOK_S, left_s))
+            left_s -= _LOOK_S
+        self._link.stop(guest.domain)
+
+    def _guest(self, uuid: str) -> Guest:
+        """Return a complete guest."""
+        guest = self._as_before(uuid)
+        if guest is None or not guest.mark.is_complete:
+            raise self._unknown(uuid)
+        return guest
+
+    def _stopped(self, uuid: str) -> Guest:
+        guest = self._guest(uuid)
+        if guest.is_active:
+            raise Conflict(f"guest {uuid} runs on {self._host}, stop it first")
+        return guest
+
+    def _is_by(self, uuid: str, operation: str) -> bool:
+        """Say whether a guest is complete, by an operation."""
+        guest = self._link.guest(uuid)
+        return guest is not None and guest.mark.operation == operation and guest.mark.is_complete
+
+    def _check_node(self, node: str) -> None:
+        if node != self._host:
+            raise NotFound("node", node, message=f"host {self._host} has no node {node}")
+
+    def _check_spec(self, spec: GuestSpec) -> None:
+        if spec.node != self._host:
+            raise BuildFailed(f"host {self._host} has no node {spec.node}")
+        if spec.flavor.ephemeral_gb or spec.flavor.swap:
+            raise BuildFailed(f"guests on {self._host} have one disk, so no ephemeral one and no swap")
+
+    def _unknown(self, uuid: str) -> NotFound:
+        return NotFound("guest", uuid, message=f"host {self._host} has no complete guest {uuid}")
+
+    @contextmanager
+    def _asking_of(self, uuid: str) -> Iterator[None]:
+        with self._link.asking(f"guest {uuid} on {self._host}", Unavailable):
+            yield
+
+    @contextmanager
+    def _building(self, uuid: str) -> Iterator[None]:
+        """Let what goes wrong say whether another host may do."""
+        try:
+            yield
+        except (Unavailable, OSError, ValueError, self._link.error) as error:
+            kind = BuildAborted if self._link.is_nonsense(error) else BuildFailed
+            raise kind(f"guest {uuid} cannot be had on {self._host}: {first_line(error)}") from error
+
+    @contextmanager
+    def _or_undone(self, undo: Callable[[], None]) -> Iterator[None]:
+        try:
+            yield
+        except (BuildFailed, BuildAborted, Unavailable, OSError, ValueError, self._link.error):
+            try:
+                undo()
+            except (Unavailable, OSError, self._link.error) as error:
+                log.fault("what was begun of a guest stays", error)
+            raise

@@ -1,0 +1,85 @@
+"""What the libvirt driver is told, read from the texts of its options."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from roost.compute.driver import read_options
+from roost.compute.drivers.libvirt.host import read_processors
+from roost.errors import BadSettings
+
+
+class LibvirtTexts(msgspec.Struct, frozen=True, kw_only=True):
+    """The options as they are written."""
+
+    uri: str = "qemu:///system"
+    state: str = "/var/lib/roost/guests"
+    images: str = ""
+    cpu_shared_set: str = ""
+    cpu_dedicated_set: str = ""
+    pci_devices: str = ""
+    mdev_types: str = ""
+    network: str = ""
+    virt_type: str = ""
+    shutdown_s: Annotated[float, Meta(ge=0, le=86_400)] = 60.0
+
+
+class LibvirtOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """What the libvirt driver is told."""
+
+    uri: str  # of libvirt
+    state: Path  # folder of disks; hosts that share it can send each other guests
+    images: Path  # folder of images
+    cpu_shared_set: frozenset[int] | None = None  # processors that instances share; None: see ``divided``
+    cpu_dedicated_set: frozenset[int] | None = None  # processors that one instance has for itself
+    pci_devices: tuple[tuple[str, str], ...] = ()  # (vendor, product) that instances may have; product * is any
+    mdev_types: tuple[str, ...] = ()  # of mediated devices that GPUs are divided into, the preferred one first
+    network: str = ""  # of libvirt, that guests have a card of; empty: they have none
+    virt_type: str = ""  # kind of domain; empty: the best that the host runs
+    shutdown_s: float = 60.0  # that a guest has to shut itself down
+
+
+def read_libvirt_options(options: Mapping[str, str]) -> LibvirtOptions:
+    """Return the options that texts say.
+
+    Raises:
+        BadSettings: an option is unknown or wrong.
+    """
+    told = read_options("libvirt", LibvirtTexts, options)
+    state = Path(told.state).absolute()
+    return LibvirtOptions(
+        uri=told.uri, state=state, images=Path(told.images).absolute() if told.images else state / "images",
+        cpu_shared_set=_processors("cpu_shared_set", told.cpu_shared_set),
+        cpu_dedicated_set=_processors("cpu_dedicated_set", told.cpu_dedicated_set),
+        pci_devices=tuple(_kind_of_device(each) for each in _parts(told.pci_devices)),
+        mdev_types=tuple(_parts(told.mdev_types)), network=told.network, virt_type=told.virt_type,
+        shutdown_s=told.shutdown_s,
+    )  # fmt: skip
+
+
+def _parts(text: str) -> list[str]:
+    return [part for each in text.split(",") if (part := each.strip())]
+
+
+def _processors(name: str, text: str) -> frozenset[int] | None:
+    if not text.strip():
+        return None
+    try:
+        return read_processors(text)
+    except ValueError as error:
+        raise BadSettings(f"driver libvirt, option {name}", str(error)) from None
+
+
+def _kind_of_device(text: str) -> tuple[str, str]:
+    vendor, _, product = text.lower().partition(":")
+    if not (_is_hex(vendor) and (product == "*" or _is_hex(product))):
+        told = f"{text!r} is no vendor:product of four hexadecimal digits each, or vendor:*"
+        raise BadSettings("driver libvirt, option pci_devices", told)
+    return vendor, product
+
+
+def _is_hex(text: str) -> bool:
+    return len(text) == 4 and all(letter in "0123456789abcdef" for letter in text)

@@ -1,0 +1,1 @@
+"""The inventory of a host: provider trees, resource tracking, and reshapes."""

@@ -1,0 +1,202 @@
+"""PCI devices in Placement: a provider each below that of their node, and what guests hold of them."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
+from typing import NamedTuple
+
+from roost.compute.inventory.held_allocations import Allocations, Holding
+from roost.compute.inventory.placement_devices import DEVICE_TRAIT, OfferedDevices, Slot, offered_devices, provider_name
+from roost.compute.inventory.provider_config import OWNER_TRAIT
+from roost.compute.inventory.provider_tree import ProviderTree
+from roost.compute.report.report_client import ReportClient
+from roost.errors import BadSettings
+from roost.model.agent import PciDevice
+from roost.model.device_spec import DeviceSpec
+from roost.observe import log
+
+Holders = Mapping[str, Sequence[str]]  # uuid of an instance or a move -> addresses of the devices that it has
+
+
+class CountedDevices(NamedTuple):
+    """The devices of a node that Placement counts, and who has which."""
+
+    offered: OfferedDevices = OfferedDevices()
+    holders: Holders = MappingProxyType({})
+
+
+class DeviceProviders:
+    """Brings the devices of nodes into their trees.
+
+    Args:
+        report: of the host.
+        is_on: whether Placement is to count them.
+        specs: which of them, and as what; none: all.
+    """
+
+    def __init__(self, report: ReportClient, *, is_on: bool, specs: Sequence[DeviceSpec] = ()) -> None:
+        self._report, self._specs = report, specs
+        self.is_on = is_on
+
+    def offered(self, devices: Iterable[PciDevice]) -> OfferedDevices:
+        """Return those of a node's devices that are offered.
+
+        Raises:
+            BadSettings: see ``offered_devices``.
+        """
+        return offered_devices(devices, self._specs)
+
+    def update(
+        self, tree: ProviderTree, node: str, told: CountedDevices, *, held: Allocations | None
+    ) -> Allocations | None:
+        """Bring the devices of a node into its tree, and let guests hold what they have of them.
+
+        What somebody has who holds nothing in this tree is kept back, so that nobody else is given it. A device that
+        is gone keeps its provider for as long as something is held of it.
+
+        Args:
+            tree: as the driver left it.
+            node: name of the root.
+            told: the devices, and who has which.
+            held: what is held in the tree, if that is about to be replaced; edited in place.
+
+        Returns:
+            What is to be held, where that is to be replaced.
+
+        Raises:
+            BadSettings: a provider has the name that a device's would have, or Placement is not to count devices any
+                more, and does.
+        """
+        present = _present(tree, node)
+        if not self.is_on:
+            if present:
+                raise BadSettings("agent.pci_in_placement", _kept_on(node, present))
+            return held
+        slots = {provider_name(node, slot.address): slot for slot in told.offered.slots}
+        for name, slot in slots.items():
+            _check_free(tree, node, name=name, slot=slot)
+        for name in [each for each in present if each not in slots]:
+            self._drop(tree, name)
+        missing = {name: self._missing(tree, name, slot=slot, holders=told.holders) for name, slot in slots.items()}
+        uuids = {name: tree.data(name).uuid if tree.exists(name) else tree.new_child(name, node) for name in slots}
+        if any(missing.values()):
+            known = held or self._report.get_allocations_for_provider_tree(tree.data(node).uuid)
+            below = {uuids[name]: slot for name, slot in slots.items()}
+            left = {name: _healed(known, uuids[name], below, holders=told.holders, missing=missing[name])
+                    for name in slots}  # fmt: skip
+            held, missing = held if left == missing else known, left
+        for name, slot in slots.items():
+            record = _record(len(slot.devices), reserved=missing[name])
+            tree.update_inventory(uuids[name], {slot.resource_class: record})
+            tree.update_traits(uuids[name], {DEVICE_TRAIT, OWNER_TRAIT, *slot.traits})
+        return held
+
+    def providers(self, tree: ProviderTree, node: str, told: OfferedDevices) -> dict[str, str]:
+        """Return the provider of each device, uuids by address; empty where Placement does not count them."""
+        found: dict[str, str] = {}
+        for slot in told.slots if self.is_on else ():
+            uuid = tree.data(provider_name(node, slot.address)).uuid
+            found |= dict.fromkeys(slot.devices, uuid)
+        return found
+
+    def _missing(self, tree: ProviderTree, name: str, *, slot: Slot, holders: Holders) -> int:
+        """Return how many of the devices of a slot guests have without that anybody holds them."""
+        had = _count(slot, {address for addresses in holders.values() for address in addresses})
+        if not had or not tree.exists(name):
+            return had
+        data = tree.data(name)
+        if data.inventory and slot.resource_class not in data.inventory:
+            return 0  # What is held of it is of another class, which cannot go yet.
+        held = self._report.get_allocations_for_resource_provider(data.uuid)
+        claimed: int = sum(each["resources"].get(slot.resource_class, 0) for each in held.values())
+        return max(had - claimed, 0)
+
+    def _drop(self, tree: ProviderTree, name: str) -> None:
+        """Remove the provider of a device that is gone, or let nobody take more of it."""
+        data = tree.data(name)
+        holders = self._report.get_allocations_for_resource_provider(data.uuid)
+        if not holders:
+            tree.remove(name)
+            return
+        kept = {each: record | {"reserved": record["total"]} for each, record in data.inventory.items()}
+        if tree.update_inventory(name, kept):
+            log.event("device_gone", provider=name, problem=f"{', '.join(sorted(holders))} holds it")
+
+
+def _present(tree: ProviderTree, node: str) -> list[str]:
+    """Return the names of the providers of devices that there are."""
+    root = tree.data(node).uuid
+    below = map(tree.data, tree.get_provider_uuids(root)[1:])
+    return [each.name for each in below if each.parent_uuid == root and DEVICE_TRAIT in each.traits]
+
+
+def _check_free(tree: ProviderTree, node: str, *, name: str, slot: Slot) -> None:
+    """Refuse a provider of the name of a device's that is somebody else's; one may be there without its traits yet."""
+    if not tree.exists(name):
+        return
+    data = tree.data(name)
+    is_begun = not data.traits and data.inventory.keys() <= {slot.resource_class}
+    if data.parent_uuid != tree.data(node).uuid or not (is_begun or DEVICE_TRAIT in data.traits):
+        raise BadSettings(
+            f"node {node}", f"device {slot.address} would have the provider {name}, which is somebody else's"
+        )
+
+
+def _kept_on(node: str, present: Sequence[str]) -> str:
+    count = f"{len(present)} device{'s' if len(present) > 1 else ''}"
+    return f"cannot be switched off: Placement counts {count} of node {node}; delete first provider {present[0]}"
+
+
+def _count(slot: Slot, addresses: Iterable[str]) -> int:
+    return sum(each in slot.devices for each in addresses)
+
+
+def _healed(
+    held: Allocations, uuid: str, below: Mapping[str, Slot], *, holders: Holders, missing: int
+) -> int:  # fmt: skip
+    """Let those who have devices of a slot hold them, as far as they hold something else; return what is left then.
+
+    What they hold in place of these, of devices of the same class that they do not have, they give back.
+
+    Args:
+        held: in the tree; edited in place.
+        uuid: of the provider.
+        below: what it and all other providers of devices stand for, by uuid.
+        holders: who has which devices.
+        missing: how many nobody holds.
+    """
+    slot = below[uuid]
+    for consumer in sorted(holders):
+        if consumer not in held:
+            continue
+        allocations, had = held[consumer]["allocations"], holders[consumer]
+        lacking = min(_count(slot, had) - _amount(allocations, uuid, slot), missing)
+        if lacking <= 0:
+            continue
+        _add(allocations, uuid, slot, amount=lacking)
+        missing -= lacking
+        log.event("devices_healed", consumer=consumer, device=slot.address, amount=lacking)
+        for other, of in below.items():
+            if of.resource_class == slot.resource_class:
+                surplus = min(_amount(allocations, other, of) - _count(of, had), lacking)
+                if surplus > 0:
+                    _add(allocations, other, of, amount=-surplus)
+                    lacking -= surplus
+    return missing
+
+
+def _amount(allocations: Mapping[str, Holding], uuid: str, slot: Slot) -> int:
+    return allocations[uuid]["resources"].get(slot.resource_class, 0) if uuid in allocations else 0
+
+
+def _add(allocations: dict[str, Holding], uuid: str, slot: Slot, *, amount: int) -> None:
+    """Let a consumer hold more of a provider, or less; what is nothing then goes."""
+    held = allocations[uuid]["resources"] if uuid in allocations else {}
+    held = {**held, slot.resource_class: held.get(slot.resource_class, 0) + amount}
+    allocations[uuid] = Holding(resources={name: each for name, each in held.items() if each})
+
+
+def _record(total: int, *, reserved: int) -> dict[str, float]:
+    return {
+        "total": total, "reserved": reserved, "min_unit": 1, "max_unit": total, "step_size": 1,
+        "allocation_ratio": 1.0,
+    }  # fmt: skip

@@ -1,0 +1,232 @@
+"""What a driver says of a node, brought to Placement; where inventories move, with all that is held of them."""
+
+import copy
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+from roost.compute.driver import Driver
+from roost.compute.inventory.device_providers import CountedDevices, DeviceProviders
+from roost.compute.inventory.held_allocations import Allocations
+from roost.compute.inventory.provider_config import COMPUTE_NODE_TRAIT, OWNER_TRAIT, ProviderConfigs
+from roost.compute.inventory.provider_tree import ProviderTree
+from roost.compute.report.placement_session import Patience
+from roost.compute.report.report_client import ReportClient
+from roost.errors import Conflict, ReshapeFailed, ReshapeNeeded, RoostError, SyncFailed
+from roost.model.agent import ReshapeTerms
+from roost.observe import log
+
+_DISABLED_TRAIT = "COMPUTE_STATUS_DISABLED"
+_NO_DEVICES = CountedDevices()
+
+
+class Brought(NamedTuple):
+    """What Placement has of a node now."""
+
+    tree: ProviderTree
+    is_reshaped: bool  # whether inventories moved with what is held of them
+
+
+@dataclass(kw_only=True)
+class _Node:
+    """A node that is being brought, through all tries."""
+
+    name: str
+    uuid: str
+    is_startup: bool
+    is_disabled: bool | None
+    devices: CountedDevices = _NO_DEVICES
+    known: frozenset[str] | None = None  # its providers before the first try
+    made: set[str] = field(default_factory=set)  # those that the driver added in any try
+    is_reshaping: bool = False  # in the last try
+    was_reshaping: bool = False  # in any of them
+
+
+class Bringing:
+    """Brings what a driver says of its nodes to a Placement.
+
+    Args:
+        driver: of the host.
+        report: of the host.
+        configs: what operators add.
+        terms: how often is tried, and how long is waited in between.
+        sleep: waits so many seconds.
+        uniform: gives a random number between two.
+        devices: brings PCI devices; None: they are as they are.
+
+    Source:
+        nova/compute/resource_tracker.py, _update_to_placement.
+    """
+
+    def __init__(
+        self, driver: Driver, report: ReportClient, *, configs: ProviderConfigs, terms: ReshapeTerms,
+        sleep: Callable[[float], None], uniform: Callable[[float, float], float],
+        devices: DeviceProviders | None = None,
+    ) -> None:  # fmt: skip
+        self._driver, self._report, self._configs, self._devices = driver, report, configs, devices
+        self._tries = terms.reshape_tries
+        self._patience = Patience(
+            sleep=sleep, uniform=uniform, tries=terms.reshape_tries, step_s=terms.reshape_pause_s
+        )  # fmt: skip
+
+    def bring(
+        self, node: str, uuid: str, *, is_startup: bool, is_disabled: bool | None = None,
+        devices: CountedDevices = _NO_DEVICES,
+    ) -> Brought:  # fmt: skip
+        """Bring all that the driver says of a node; nothing is written where nothing differs.
+
+        Whoever writes meanwhile makes it a new try, with a new tree and new allocations.
+
+        Args:
+            node: its name.
+            uuid: of its root provider, which is created where there is none.
+            is_startup: whether inventories may move.
+            is_disabled: whether an operator lets nothing new be placed there; None: it stays as it is.
+            devices: its PCI devices.
+
+        Raises:
+            ReshapeNeeded: inventories must move, and may not now; nothing was written.
+            ReshapeFailed: they cannot move, or others came before every try. Placement is as it was, unless the
+                message says otherwise.
+            Conflict: others came before every try, and nothing has to move any more.
+            ValueError: what operators add does not go with what the driver says.
+            BadSettings: its devices cannot be as the settings say.
+            InUse, SyncFailed, PlacementGone: see ``ReportClient``.
+        """
+        found = _Node(name=node, uuid=uuid, is_startup=is_startup, is_disabled=is_disabled, devices=devices)
+        tree = self._tried(found, self._all)
+        assert tree is not None
+        return Brought(tree, found.was_reshaping)
+
+    def reshape(self, node: str, uuid: str) -> bool:
+        """Do the same as at a start, but only where inventories must move; say whether they did.
+
+        Raises:
+            Whatever ``bring`` raises, but ReshapeNeeded.
+        """
+        found = _Node(name=node, uuid=uuid, is_startup=True, is_disabled=None)
+        self._tried(found, self._moved)
+        return found.was_reshaping
+
+    def _tried(self, node: _Node, act: Callable[[_Node], ProviderTree | None]) -> ProviderTree | None:
+        lost: Conflict | None = None
+        for _ in self._patience.turns():
+            node.is_reshaping = False
+            try:
+                return act(node)
+            except Conflict as error:
+                lost = error
+                self._report.forget()
+        assert lost is not None, "patience tries at least once"
+        if not node.is_reshaping or not self._still_moves(node):
+            raise lost
+        raise self._given_up(node, lost) from lost
+
+    def _all(self, node: _Node) -> ProviderTree:
+        """Try once to bring everything."""
+        tree, held = self._edited(node)
+        self._flush(node, tree, held)
+        return tree
+
+    def _moved(self, node: _Node) -> ProviderTree | None:
+        """Try once, where anything must move."""
+        tree, held = self._edited(node)
+        if held is None:
+            return None
+        self._flush(node, tree, held)
+        return tree
+
+    def _edited(self, node: _Node) -> tuple[ProviderTree, Allocations | None]:
+        """Return the tree as the driver wants it, and what is held, where that moves."""
+        tree = self._lent(node)
+        if self._driver.capabilities.wants_allocations:
+            return tree, self._told_all(node, tree)
+        try:
+            self._driver.update_provider_tree(tree, node.name)
+        except ReshapeNeeded as needed:
+            if not node.is_startup:
+                raise
+            self._begin(node, needed.moved)
+        else:
+            return tree, None
+        tree = self._lent(node)  # Whatever the driver did before it raised.
+        held = self._report.get_allocations_for_provider_tree(node.uuid)
+        self._driver.update_provider_tree(tree, node.name, held)
+        return tree, held
+
+    def _told_all(self, node: _Node, tree: ProviderTree) -> Allocations | None:
+        """Let a driver edit that is told each time what is held; return that, where it or inventories moved."""
+        held = self._report.get_allocations_for_provider_tree(node.uuid)
+        held_before, tree_before = copy.deepcopy(held), copy.deepcopy(tree)
+        self._driver.update_provider_tree(tree, node.name, held)
+        moved = _moved_classes(tree_before, tree)
+        if held == held_before and not moved:
+            return None
+        told = ", ".join(sorted(moved)) or "allocations"
+        if not node.is_startup:
+            raise ReshapeNeeded(node.name, told)
+        self._begin(node, told)
+        return held
+
+    def _begin(self, node: _Node, moved: str) -> None:
+        node.is_reshaping = node.was_reshaping = True
+        log.event("reshape_begun", node=node.name, classes=moved)
+
+    def _lent(self, node: _Node) -> ProviderTree:
+        tree = self._report.get_provider_tree_and_ensure_root(node.uuid, node.name)
+        if node.known is None:
+            node.known = frozenset(tree.get_provider_uuids())
+        return tree
+
+    def _flush(self, node: _Node, tree: ProviderTree, held: Allocations | None) -> None:
+        able = self._driver.capabilities.as_traits()
+        tree.remove_traits(node.uuid, *(name for name, is_able in able.items() if not is_able))
+        tree.add_traits(node.uuid, COMPUTE_NODE_TRAIT, OWNER_TRAIT, *(name for name in able if able[name]))
+        if node.is_disabled:
+            tree.add_traits(node.uuid, _DISABLED_TRAIT)
+        elif node.is_disabled is False:
+            tree.remove_traits(node.uuid, _DISABLED_TRAIT)
+        healed = held
+        if self._devices is not None:
+            healed = self._devices.update(tree, node.name, node.devices, held=held)
+        self._configs.merge(tree)
+        assert node.known is not None
+        node.made.update(set(tree.get_provider_uuids()) - node.known)
+        try:
+            self._report.update_from_provider_tree(tree, healed)
+        except ReshapeFailed as error:
+            if held is not None:
+                raise
+            self._report.forget()
+            raise SyncFailed(str(error)) from error  # No inventory moves, so the next update may do.
+
+    def _still_moves(self, node: _Node) -> bool:
+        """Say whether inventories must move, where the last try may have moved them before others came."""
+        try:
+            self._edited(replace(node, is_startup=False))
+        except RoostError:  # ReshapeNeeded, or what hides whether it is.
+            return True
+        return False
+
+    def _given_up(self, node: _Node, lost: Conflict) -> ReshapeFailed:
+        """Delete what is left of providers that were created in vain, and say why it is given up."""
+        problem = f"others came before each of {self._tries} tries, the last time so: {lost}"
+        try:
+            tree = self._report.get_provider_tree_and_ensure_root(node.uuid, node.name)
+            # What a reshape that was carried out all the same has filled stays.
+            empty = [each for each in tree.get_provider_uuids(node.uuid) if not tree.has_inventory(each)]
+            left = [name for each in reversed(empty) if each in node.made
+                    for name in self._report.delete_resource_provider(each)]  # fmt: skip
+        except RoostError as error:
+            problem += f"; new providers may be left, since {error}"
+        else:
+            problem += f"; new providers that are in use are left: {', '.join(left)}" if left else ""
+        return ReshapeFailed(node.name, problem)
+
+
+def _moved_classes(before: ProviderTree, after: ProviderTree) -> set[str]:
+    """Return the classes that left one provider and came to another."""
+    had = {uuid: set(before.data(uuid).inventory) for uuid in before.get_provider_uuids()}
+    has = {uuid: set(after.data(uuid).inventory) for uuid in after.get_provider_uuids()}
+    left = {name for uuid, names in had.items() for name in names - has.get(uuid, set())}
+    return left & {name for uuid, names in has.items() for name in names - had.get(uuid, set())}

@@ -1,0 +1,326 @@
+"""The resource tracker: what a node has and has in use, brought to Placement and told to the server."""
+
+import uuid as uuids
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Literal, Protocol
+
+import msgspec
+
+from roost.compute.agent.execute_order import checked_guests, checked_nodes
+from roost.compute.agent.monitors import Monitors
+from roost.compute.driver import Driver, read_resources
+from roost.compute.inventory.device_providers import CountedDevices, DeviceProviders
+from roost.compute.inventory.guest_devices import named_uses
+from roost.compute.inventory.held_allocations import amounts_of
+from roost.compute.inventory.host_use import HostUse
+from roost.compute.inventory.node_facts import Pooled, facts_of, pooled
+from roost.compute.inventory.reshape import Bringing, Brought
+from roost.compute.inventory.single_resources import pieces_in
+from roost.compute.inventory.stale_allocations import Instances, judge
+from roost.compute.report.report_client import ReportClient
+from roost.errors import (
+    BadSettings,
+    Conflict,
+    InUse,
+    JournalLost,
+    ReshapeFailed,
+    ReshapeNeeded,
+    RoostError,
+    quoted,
+    said_by,
+)
+from roost.model.agent import NodeResources
+from roost.model.guest_use import GuestUse
+from roost.model.host import HostFacts
+from roost.model.names import uuid_bytes
+from roost.observe import log
+
+
+class Book(Protocol):
+    """What the agent of a host remembers beyond its life."""
+
+    def node_uuids(self) -> Mapping[str, str]:
+        """Return the uuids of all nodes that were ever seen, by name."""
+
+    def keep_node(self, node: str, uuid: str) -> None:
+        """Remember the uuid of a node; durable on return."""
+
+    def forget_node(self, node: str) -> None:
+        """Forget a node."""
+
+    def instances(self, node: str) -> Mapping[str, GuestUse]:
+        """Return what instances have of a node, by uuid; all that are known there, whatever they have."""
+
+    def migrations(self, node: str) -> Mapping[str, GuestUse]:
+        """Return the same of migrations, which keep what their instances left there."""
+
+    def name_devices(self, node: str, uses: Mapping[str, GuestUse]) -> None:
+        """Remember which devices of a node some have, by uuid of the instance or the migration; durable on return."""
+
+
+class NodeReport(msgspec.Struct, frozen=True, kw_only=True):
+    """What was learned of a node, and done about it."""
+
+    node: str
+    uuid: str  # of its root provider
+    facts: HostFacts  # with what guests have in use
+    is_reshaped: bool = False  # whether inventories moved with what is held of them
+    released: tuple[str, ...] = ()  # uuids of instances, deleted or elsewhere, whose allocations were given back
+
+
+class Tracker:
+    """Keeps what is known of the nodes of a host as their driver says; one thread at a time updates.
+
+    Args:
+        host: name of the service.
+        driver: has begun to work for the host.
+        report: of the host.
+        bringing: of the same driver and report client.
+        book: what is remembered.
+        monitors: what is measured.
+        instances: knows what became of instances; None: allocations are nobody's business here.
+        devices: brings PCI devices to Placement, as ``bringing`` does; None: nobody does.
+        periodic_reshape: see ``ReshapeTerms``.
+        is_packing: whether guests go onto the memory nodes with least left, rather than those with most.
+        host_ip: where guests are reached from; empty: not known.
+        rack: where the host stands; empty: not known.
+        new_uuid: gives the uuids of new nodes.
+    """
+
+    def __init__(
+        self, host: str, *, driver: Driver, report: ReportClient, bringing: Bringing, book: Book,
+        monitors: Monitors, instances: Instances | None = None, devices: DeviceProviders | None = None,
+        periodic_reshape: Literal["die", "log"] = "die",
+        is_packing: bool = False, host_ip: str = "", rack: str = "",
+        new_uuid: Callable[[], str] = lambda: str(uuids.uuid4()),
+    ) -> None:  # fmt: skip
+        self._host, self._driver, self._report, self._bringing = host, driver, report, bringing
+        self._book, self._monitors, self._instances = book, monitors, instances
+        self._periodic_reshape, self._is_packing = periodic_reshape, is_packing
+        self._host_ip, self._rack = host_ip, rack
+        self._new_uuid = new_uuid
+        self._devices = devices if devices is not None and devices.is_on else None
+        self._uses: dict[str, HostUse] = {}
+        self._told: dict[str, object] = {}  # what was last said in the log, by what it is about
+
+    def update(self, node: str, *, is_startup: bool, is_disabled: bool | None = None) -> NodeReport | None:
+        """Bring a node to Placement, and return what the server is to know of it.
+
+        Args:
+            node: its name.
+            is_startup: whether the agent is starting, so that inventories may move; until the first report, in
+                other words.
+            is_disabled: whether an operator lets nothing new be placed there; None: not known.
+
+        Returns:
+            None: it could not be done this time, and the log says why.
+
+        Raises:
+            ReshapeFailed: inventories must move and cannot: the agent must end; so for all of these.
+            JournalLost: the node cannot be remembered.
+            ReshapeNeeded: inventories must move, the agent is not starting, and may end.
+            InUse: at the start, an inventory is to go of which something is held.
+            BadSettings: at the start, the node cannot be what it was.
+        """
+        try:
+            return self._update(node, is_startup=is_startup, is_disabled=is_disabled)
+        except Exception as error:  # A driver may raise anything; the next update may do.
+            if self._is_deadly(error, is_startup=is_startup):
+                log.event("agent_ends", host=self._host, node=node, problem=str(error))
+                raise
+            if isinstance(error, (RoostError, ValueError)):
+                log.event("node_not_updated", host=self._host, node=node, problem=str(error))
+            else:
+                log.fault(f"update of node {node}", error)
+            return None
+
+    def use(self, node: str) -> HostUse:
+        """Return who has what of a node; it was updated before.
+
+        Raises:
+            KeyError: it was not.
+        """
+        return self._uses[node]
+
+    def node_uuid(self, node: str, told: str | None = None) -> str:
+        """Return the uuid of a node, a fresh one where it is new, and remember it.
+
+        Args:
+            told: by its driver; None: it says none.
+
+        Raises:
+            BadSettings: it was another one, or is none.
+        """
+        known = self._book.node_uuids().get(node)
+        if told is not None and uuid_bytes(told) is None:
+            raise BadSettings(f"node {node}", f"its driver says that its uuid is {quoted(told)}, which is none")
+        if known is not None and told is not None and told != known:
+            raise BadSettings(f"node {node}", f"its driver says that its uuid is {told}, and it was {known}")
+        found = known or told or self._new_uuid()
+        if known is None:
+            self._book.keep_node(node, found)
+        return found
+
+    def drop_gone_nodes(self) -> list[str]:
+        """Delete the providers of nodes that will not come back and on which nothing is held; name the nodes.
+
+        What cannot be deleted now is left for later, and the log says why.
+
+        Raises:
+            JournalLost: a node cannot be forgotten.
+        """
+        try:
+            here = checked_nodes(self._driver.nodes())
+            gone = [each for each in self._book.node_uuids() if each not in here and self._driver.is_node_gone(each)]
+            return [each for each in gone if self._is_dropped(each)]
+        except JournalLost:
+            raise
+        except Exception as error:  # noqa: BLE001  # The driver may raise anything.
+            problem = said_by(error)
+            self._log_once("gone nodes", problem, "nodes_not_dropped", problem=problem)
+            return []
+
+    def _is_dropped(self, node: str) -> bool:
+        """Delete the providers of a node as far as nothing is held there, and say whether none is left."""
+        left = self._report.delete_resource_provider(self._book.node_uuids()[node])
+        if left:
+            self._log_once(node, left, "node_left", node=node, providers=", ".join(left))
+            return False
+        self._book.forget_node(node)
+        self._uses.pop(node, None)
+        log.event("node_dropped", host=self._host, node=node, problem="it is not there any more, and holds nothing")
+        return True
+
+    def _is_deadly(self, error: Exception, *, is_startup: bool) -> bool:
+        match error:
+            case ReshapeFailed() | JournalLost():
+                return True
+            case ReshapeNeeded():
+                return is_startup or self._periodic_reshape == "die"
+            case InUse() | BadSettings():
+                return is_startup
+        return False
+
+    def _update(self, node: str, *, is_startup: bool, is_disabled: bool | None) -> NodeReport:
+        resources = read_resources(node, self._driver.resources(node))
+        self._log_view(node, resources)
+        uuid = self.node_uuid(node, resources.uuid)
+        counted = self._counted(node, resources)
+        brought = self._bringing.bring(
+            node, uuid, is_startup=is_startup, is_disabled=is_disabled, devices=counted
+        )  # fmt: skip
+        devices = Pooled()
+        if self._devices is not None:
+            providers_of = self._devices.providers(brought.tree, node, counted.offered)
+            devices = pooled(counted.offered.devices, providers=providers_of)
+        bare = facts_of(
+            resources, metrics=self._monitors.metrics(self._driver, node), host_ip=self._host_ip,
+            rack=self._rack,
+            pools=None if self._devices is None else devices.pools,
+        )  # fmt: skip
+        providers, use = pieces_in(brought.tree, uuid), self._uses.get(node)
+        if use is None:
+            use = self._uses[node] = HostUse(
+                bare, instances=self._book.instances(node), migrations=self._book.migrations(node),
+                is_packing=self._is_packing, providers=providers, devices=devices,
+            )  # fmt: skip
+        else:
+            use.tell(bare, providers=providers, devices=devices)
+        if is_startup:
+            _check_pieces(node, use)
+        released = self._clean(node, uuid, brought)
+        return NodeReport(node=node, uuid=uuid, facts=use.facts, is_reshaped=brought.is_reshaped, released=released)
+
+    def _counted(self, node: str, resources: NodeResources) -> CountedDevices:
+        """Return the devices of a node that Placement counts, and who has which; none where it counts none.
+
+        Raises:
+            BadSettings: they cannot be as the settings say, or it cannot be told which somebody has.
+        """
+        if self._devices is None:
+            return CountedDevices()
+        uses = {**self._book.instances(node), **self._book.migrations(node)}
+        named = named_uses(node, uses, told=resources.pci_in_use)
+        if named:
+            self._book.name_devices(node, named)
+        holders = {holder: use.addresses for holder, use in (uses | named).items() if use.addresses}
+        return CountedDevices(self._devices.offered(resources.pci_devices), holders)
+
+    def _clean(self, node: str, uuid: str, brought: Brought) -> tuple[str, ...]:
+        """Give back what instances hold on a node that are deleted or elsewhere; name those.
+
+        What cannot be told now is left for later.
+        """
+        if self._instances is None:
+            return ()
+        try:
+            return self._cleaned(self._instances, node, brought.tree.get_provider_uuids(uuid))
+        except Exception as error:  # noqa: BLE001  # The driver, which tells the guests, may raise anything.
+            problem = said_by(error)
+            log.event("allocations_not_cleaned", host=self._host, node=node, problem=problem)
+            return ()
+
+    def _cleaned(self, instances: Instances, node: str, below: Sequence[str]) -> tuple[str, ...]:
+        holders = {each for one in below for each in self._report.get_allocations_for_resource_provider(one)}
+        # A guest that is not wanted here any more uses what it holds until it is destroyed.
+        guests = (each.uuid for each in checked_guests(self._driver.guests()))
+        tracked = {*self._book.instances(node), *self._book.migrations(node), *guests}
+        others = sorted(holders - tracked)
+        standings = instances.standings(others) if others else {}
+        judged = judge(holders, tracked=tracked, standings=standings, host=self._host)
+        for consumer, problem in judged.doubtful.items():
+            self._log_once(consumer, problem, "allocation_doubtful", node=node, consumer=consumer, problem=problem)
+        deleted = [
+            each for each in judged.released
+            if self._gives_back(node, each, partial(self._report.delete_allocation_for_instance, each))
+        ]  # fmt: skip
+        return (*deleted, *self._left(instances, node, judged.moved, below=below))
+
+    def _left(
+        self, instances: Instances, node: str, moved: Sequence[str], *, below: Sequence[str]
+    ) -> list[str]:  # fmt: skip
+        """Give back what instances that are elsewhere hold on a node; name those."""
+        known = {each: self._report.get_allocs_for_consumer(each) for each in moved}
+        # Asked again: one that was on its way back before it was read is busy now, one that begins later has changed.
+        standings = instances.standings(moved) if moved else {}
+        left = []
+        for each in judge(moved, tracked=(), standings=standings, host=self._host).moved:
+            held = amounts_of(known[each]["allocations"])
+            if held and held.keys() <= {*below}:
+                problem = f"is on host {standings[each].host}, and holds nothing but what is here"
+                self._log_once(each, problem, "allocation_doubtful", node=node, consumer=each, problem=problem)
+            elif held and self._gives_back(
+                node, each, partial(self._report.remove_providers_from_allocation, each, known[each], below)
+            ):  # fmt: skip
+                left.append(each)
+        return left
+
+    def _gives_back(self, node: str, consumer: str, give: Callable[[], bool]) -> bool:
+        """Let a consumer give back something, and say whether it did."""
+        try:
+            give()
+        except Conflict as error:  # It changed a moment ago; the next update looks again.
+            log.event("allocation_kept", node=node, consumer=consumer, problem=str(error))
+            return False
+        log.event("allocation_released", node=node, consumer=consumer, problem="its instance is deleted, or elsewhere")
+        return True
+
+    def _log_view(self, node: str, resources: NodeResources) -> None:
+        self._log_once(
+            node, resources, "node_resources", node=node, vcpus=resources.vcpus, vcpus_used=resources.vcpus_used,
+            memory_mb=resources.memory_mb, memory_mb_used=resources.memory_mb_used, local_gb=resources.local_gb,
+            local_gb_used=resources.local_gb_used, pci_devices=len(resources.pci_devices),
+        )  # fmt: skip
+
+    def _log_once(self, subject: str, told: object, event: str, **fields: str | float) -> None:
+        """Tell of something unless the last time was the same."""
+        if self._told.get(subject) != told:
+            self._told[subject] = told
+            log.event(event, host=self._host, **fields)
+
+
+def _check_pieces(node: str, use: HostUse) -> None:
+    """Refuse a node that lacks single resources of its guests, since others might get what they lie on."""
+    for holder, names in use.missing_pieces.items():
+        raise BadSettings(f"node {node}", f"{holder} has {', '.join(names)}, which is not there any more")

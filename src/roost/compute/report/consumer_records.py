@@ -1,0 +1,196 @@
+"""What consumers hold: read, claimed, changed, moved and given back."""
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import Any
+
+from roost.compute.inventory.held_allocations import (
+    Allocations,
+    Amounts,
+    ConsumerRecord,
+    amounts_of,
+    doubled,
+    holdings_of,
+)
+from roost.compute.report.placement_session import Asking, part, refusal
+from roost.errors import Conflict, NotFound
+from roost.model.placement_api import GENERATION_CODE, Answer
+from roost.observe import log
+
+VERSION = "1.28"  # from which on consumers have generations
+# By this text, and by nothing else, a consumer that changed is told from a provider that did.
+_CONSUMER_CHANGED = "consumer generation conflict"
+
+
+class Consumers:
+    """Consumers of a Placement. What is told of each method but here is told in ``ReportClient``."""
+
+    def __init__(self, asking: Asking) -> None:
+        self._asking = asking
+
+    # --- read ---
+
+    def told(self, consumer_uuid: str) -> dict[str, Any]:
+        """Return what is answered of a consumer."""
+        return self._asking.read(f"/allocations/{consumer_uuid}", version=VERSION)
+
+    def of_provider(self, uuid: str) -> dict[str, Any]:
+        """Return what is held of a provider, by consumer."""
+        found = self._asking.read(f"/resource_providers/{uuid}/allocations", version=VERSION)
+        held: dict[str, Any] = part(found, "allocations")
+        return held
+
+    def of_providers(self, uuids: Iterable[str]) -> Allocations:
+        """Return all that the consumers of some providers hold, of other providers too."""
+        consumers = sorted({consumer for uuid in uuids for consumer in self.of_provider(uuid)})
+        told = ((consumer, self.told(consumer)) for consumer in consumers)
+        # One may have given back everything meanwhile.
+        return {consumer: _record(found) for consumer, found in told if part(found, "allocations")}
+
+    # --- changed ---
+
+    def claim(
+        self, consumer_uuid: str, request: Mapping[str, Any], *, project_id: str, user_id: str,
+        generation: int | None, version: str,
+    ) -> bool:  # fmt: skip
+        """Let a consumer take what a request says, beside what it holds."""
+        for _ in self._asking.patience.turns():
+            found = self.told(consumer_uuid)
+            held, wanted = amounts_of(part(found, "allocations")), amounts_of(part(request, "allocations"))
+            body: dict[str, Any] = {"project_id": project_id, "user_id": user_id, "consumer_generation": generation}
+            if held:
+                wanted = doubled(held, wanted)
+                body["consumer_generation"] = part(found, "consumer_generation") if generation is None else generation
+            elif "mappings" in request:
+                body["mappings"] = request["mappings"]
+            is_done = self._put(consumer_uuid, wanted, body, version=version)
+            if is_done is not None:
+                return is_done
+        return False
+
+    def put(self, consumer_uuid: str, payload: Mapping[str, Any]) -> bool:
+        """Replace all that a consumer holds."""
+        for _ in self._asking.patience.turns():
+            body = {name: value for name, value in payload.items() if name != "allocations"}
+            is_done = self._put(consumer_uuid, amounts_of(part(payload, "allocations")), body, version=VERSION)
+            if is_done is not None:
+                return is_done
+        return False
+
+    def change(self, consumer_uuid: str, new: Callable[[Amounts], dict[str, dict[str, int]]]) -> bool:
+        """Replace what a consumer holds by what comes of it; say whether that is anything else.
+
+        Raises:
+            NotFound: it holds nothing.
+            Conflict: others changed it or its providers in every try.
+        """
+        path = f"/allocations/{consumer_uuid}"
+        for _ in self._asking.patience.turns():
+            found = self.told(consumer_uuid)
+            held = amounts_of(part(found, "allocations"))
+            if not held:
+                raise NotFound("allocation of consumer", consumer_uuid)
+            wanted = new(held)
+            if wanted == held:
+                return False
+            answer = self._sent(consumer_uuid, wanted, {**_record(found)}, version=VERSION)
+            if answer.status == 204:
+                return True
+            if not _is_race(answer):
+                raise refusal("PUT", path, answer)
+        raise Conflict(f"the allocations of consumer {consumer_uuid} change all the time", code=GENERATION_CODE)
+
+    def move(self, source_uuid: str, target_uuid: str) -> bool:
+        """Let one consumer hold what another one held."""
+        for _ in self._asking.patience.turns():
+            source, target = self.told(source_uuid), self.told(target_uuid)
+            held = amounts_of(part(source, "allocations"))
+            if not held:
+                return bool(part(target, "allocations"))
+            record = _record(source)
+            ours = {"project_id": record["project_id"], "user_id": record["user_id"]}
+            body = {
+                source_uuid: {**ours, "allocations": {}, "consumer_generation": record["consumer_generation"]},
+                target_uuid: {
+                    **ours, "allocations": holdings_of(held), "consumer_generation": target.get("consumer_generation"),
+                },
+            }  # fmt: skip
+            answer = self._asking.ask("POST", "/allocations", body, version=VERSION)
+            if answer.status == 204 or (answer.is_repeated and self._holds(target_uuid, held)):
+                return True
+            if not _is_race(answer):
+                log.event("move_refused", source=source_uuid, target=target_uuid, problem=answer.problem)
+                return False
+            if _CONSUMER_CHANGED in answer.problem:
+                raise refusal("POST", "/allocations", answer)
+        return False
+
+    def release(self, consumer_uuid: str) -> bool:
+        """Let a consumer give back all it holds, unless it changes meanwhile; say whether there was anything."""
+        found = self.told(consumer_uuid)
+        if not part(found, "allocations"):
+            return False  # Giving back nothing would leave a consumer behind, at some servers.
+        answer = self._sent(consumer_uuid, {}, {**_record(found)}, version=VERSION)
+        if answer.status != 204:
+            raise refusal("PUT", f"/allocations/{consumer_uuid}", answer)
+        return True
+
+    def leave(self, consumer_uuid: str, known: Mapping[str, Any], uuids: Collection[str]) -> bool:
+        """Let a consumer give back what it holds of some providers, unless it changed since it was read."""
+        held = amounts_of(part(known, "allocations"))
+        stays = {uuid: each for uuid, each in held.items() if uuid not in uuids}
+        if stays == held:
+            return False
+        answer = self._sent(consumer_uuid, stays, {**_record(known)}, version=VERSION)
+        if answer.status != 204:
+            raise refusal("PUT", f"/allocations/{consumer_uuid}", answer)
+        return True
+
+    def drop(self, consumer_uuid: str) -> bool:
+        """Let a consumer give back all it holds, whatever happens meanwhile; say whether there was anything."""
+        path = f"/allocations/{consumer_uuid}"
+        answer = self._asking.ask("DELETE", path, version=VERSION)
+        if answer.status == 404:
+            return answer.is_repeated
+        if answer.status != 204:
+            raise refusal("DELETE", path, answer)
+        return True
+
+    # --- what they share ---
+
+    def _put(self, consumer_uuid: str, amounts: Amounts, body: Mapping[str, Any], *, version: str) -> bool | None:
+        """Replace what a consumer holds; say whether Placement did, or None where another try may help.
+
+        Raises:
+            Conflict: the consumer changed.
+        """
+        answer = self._sent(consumer_uuid, amounts, body, version=version)
+        if answer.status == 204:
+            return True
+        if not _is_race(answer):
+            log.event("claim_refused", consumer=consumer_uuid, problem=answer.problem)
+            return False
+        if _CONSUMER_CHANGED in answer.problem:
+            raise refusal("PUT", f"/allocations/{consumer_uuid}", answer)
+        return None
+
+    def _sent(self, consumer_uuid: str, amounts: Amounts, body: Mapping[str, Any], *, version: str) -> Answer:
+        """Replace what a consumer holds, and return the answer; of an earlier try, where that was carried out."""
+        body = {**body, "allocations": holdings_of(amounts)}
+        answer = self._asking.ask("PUT", f"/allocations/{consumer_uuid}", body, version=version)
+        if answer.status == 409 and answer.is_repeated and self._holds(consumer_uuid, amounts):
+            return Answer(204, None, is_repeated=True)
+        return answer
+
+    def _holds(self, consumer_uuid: str, amounts: Amounts) -> bool:
+        return amounts_of(part(self.told(consumer_uuid), "allocations")) == amounts
+
+
+def _is_race(answer: Answer) -> bool:
+    return answer.status == 409 and answer.code == GENERATION_CODE
+
+
+def _record(found: Mapping[str, Any]) -> ConsumerRecord:
+    return ConsumerRecord(
+        allocations=part(found, "allocations"), project_id=part(found, "project_id"), user_id=part(found, "user_id"),
+        consumer_generation=part(found, "consumer_generation"),
+    )  # fmt: skip

@@ -1,0 +1,162 @@
+"""Which providers there are: read, created and deleted, with what each offers."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+from urllib.parse import quote
+
+from roost.compute.inventory.provider_forest import ProviderRecord
+from roost.compute.report.placement_session import Asking, part, refusal
+from roost.compute.report.provider_cache import Cache
+from roost.errors import Conflict, InUse, NotFound, SyncFailed
+from roost.model.names import SHARING_TRAIT
+
+AGGREGATES_VERSION = "1.19"
+INVENTORY_VERSION = "1.26"
+TRAITS_VERSION = "1.6"
+_CREATE_VERSION = "1.20"
+_SHARING_VERSION = "1.18"
+_TREE_VERSION = "1.14"
+# By this text, and by nothing else, a taken name is told from a taken uuid.
+_NAME_IS_TAKEN = "Conflicting resource provider name:"
+
+
+class Providers:
+    """Providers of a Placement, read into a cache.
+
+    Args:
+        most_uuids: how many aggregates one question names, >= 1.
+    """
+
+    def __init__(self, asking: Asking, cache: Cache, *, most_uuids: int) -> None:
+        self._asking = asking
+        self._cache = cache
+        self._most_uuids = most_uuids
+
+    def ensure(self, uuid: str, *, name: str, parent_uuid: str | None) -> None:
+        """Know the tree of a provider, which is created where there is none.
+
+        Raises:
+            SyncFailed: another provider has its name.
+            Conflict: what was known is gone, and forgotten now.
+            PlacementGone: Placement does not answer; so for all of these.
+        """
+        tree = self._cache.tree
+        if tree.exists(uuid):
+            for each in tree.get_provider_uuids_in_tree(uuid):
+                if self._cache.is_stale(each):
+                    self.refresh(each)
+            return
+        records = self.in_tree(uuid)
+        if not records:
+            self.create(uuid, name=name, parent_uuid=parent_uuid)
+            return
+        tree.populate_from_iterable(records)
+        for record in records:
+            self.refresh(record["uuid"])
+
+    def create(self, uuid: str, *, name: str, parent_uuid: str | None) -> bool:
+        """Create a provider and know it; say whether it is new, and not somebody else's with the same uuid."""
+        body = {"name": name, "uuid": uuid} | ({} if parent_uuid is None else {"parent_provider_uuid": parent_uuid})
+        answer = self._asking.ask("POST", "/resource_providers", body, version=_CREATE_VERSION)
+        if answer.status == 200:
+            self._cache.tree.populate_from_iterable([_record(answer.body)])
+            self._cache.was_read(uuid)  # It offers nothing yet.
+            return True
+        if answer.status != 409:
+            raise refusal("POST", "/resource_providers", answer)
+        # The name is also taken where an earlier try was carried out.
+        if answer.is_repeated or _NAME_IS_TAKEN not in answer.problem:
+            records = self.in_tree(uuid)
+            if records:
+                self._cache.tree.populate_from_iterable(records)
+                for record in records:
+                    self.refresh(record["uuid"])
+                return False
+        raise SyncFailed(f"provider {name} cannot be created with uuid {uuid}: {answer.problem}")
+
+    def delete(self, uuid: str) -> None:
+        """Delete a provider, where there is one, and forget it.
+
+        Raises:
+            InUse: it has allocations or children.
+        """
+        path = f"/resource_providers/{uuid}"
+        answer = self._asking.ask("DELETE", path, version=_TREE_VERSION)
+        if answer.status == 409:
+            raise InUse(f"provider {uuid} cannot be deleted: {answer.problem}")
+        if answer.status not in {204, 404}:
+            raise refusal("DELETE", path, answer)
+        self._cache.forget(uuid)
+
+    def in_tree(self, uuid: str) -> list[ProviderRecord]:
+        """Return the providers of the whole tree that holds a provider, by uuid; none where it does not exist."""
+        return self._listed(f"in_tree={uuid}", version=_TREE_VERSION)
+
+    def named(self, name: str) -> ProviderRecord:
+        """Return the provider of a name.
+
+        Raises:
+            NotFound: there is none.
+        """
+        found = self._listed(f"name={quote(name, safe='')}", version=_TREE_VERSION)
+        if not found:
+            raise NotFound("provider", name)
+        return found[0]
+
+    def refresh(self, uuid: str) -> None:
+        """Read what a provider offers, and the providers that share with it."""
+        aggregates = self._refresh_one(uuid)
+        for some in chunks(sorted(aggregates), self._most_uuids):
+            query = f"member_of=in:{','.join(some)}&required={SHARING_TRAIT}"
+            for record in self._listed(query, version=_SHARING_VERSION):
+                if not self._cache.tree.exists(record["uuid"]):
+                    self._cache.tree.new_root(record["name"], record["uuid"], record["generation"])
+                if self._cache.is_stale(record["uuid"]):
+                    self._refresh_one(record["uuid"])
+
+    def refresh_inventory(self, uuid: str) -> int:
+        """Read the inventories of a provider, and return its generation."""
+        found = self._asked(uuid, "inventories", version=INVENTORY_VERSION)
+        generation: int = part(found, "resource_provider_generation")
+        self._cache.tree.update_inventory(uuid, part(found, "inventories"), generation)
+        return generation
+
+    def _refresh_one(self, uuid: str) -> list[str]:
+        """Read what a provider offers, and return its aggregates.
+
+        The generation kept is that of the first answer: if the provider changes before the last, the next write of
+        it is refused, and nobody's change is overwritten.
+        """
+        self.refresh_inventory(uuid)
+        aggregates = part(self._asked(uuid, "aggregates", version=AGGREGATES_VERSION), "aggregates")
+        traits = part(self._asked(uuid, "traits", version=TRAITS_VERSION), "traits")
+        self._cache.tree.update_aggregates(uuid, aggregates)
+        self._cache.tree.update_traits(uuid, traits)
+        self._cache.was_read(uuid)
+        found: list[str] = aggregates
+        return found
+
+    def _asked(self, uuid: str, name: str, *, version: str) -> dict[str, Any]:
+        try:
+            return self._asking.read(f"/resource_providers/{uuid}/{name}", version=version)
+        except NotFound as error:
+            self._cache.forget_trees([uuid])
+            raise Conflict(f"provider {uuid} is gone: read its tree again") from error
+
+    def _listed(self, query: str, *, version: str) -> list[ProviderRecord]:
+        found = part(self._asking.read(f"/resource_providers?{query}", version=version), "resource_providers")
+        # Servers list in orders of their own.
+        return sorted(map(_record, found), key=lambda record: record["uuid"])
+
+
+def chunks(names: Sequence[str], most: int) -> Iterator[Sequence[str]]:
+    """Yield names in their order, so many at most at a time."""
+    for start in range(0, len(names), most):
+        yield names[start : start + most]
+
+
+def _record(found: Any) -> ProviderRecord:
+    return ProviderRecord(
+        uuid=part(found, "uuid"), name=part(found, "name"), generation=part(found, "generation"),
+        parent_provider_uuid=part(found, "parent_provider_uuid"),
+    )  # fmt: skip
