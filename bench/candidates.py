@@ -17,7 +17,7 @@ from roost.api.placement.request import Identity, Request, Response
 from roost.engine.candidates.search import Compiled, compile_query, has_candidate, search, to_candidate
 from roost.engine.columns.apply import apply
 from roost.engine.columns.state import State
-from roost.model import journal
+from roost.model import writes
 from roost.model.request import CandidateQuery, ResourceGroup
 from roost.placement.current import Current
 from roost.store.dry_store import DryStore
@@ -32,16 +32,16 @@ def add(state: State, provider_id: int, totals: dict[str, int], *, parent_id: in
     """Create a provider with inventories."""
     key = uuid.UUID(int=provider_id).bytes
     name = f"provider-{provider_id}"
-    apply(state, journal.PutProvider(provider_id, key, name, parent_id, parent_id or provider_id, 0))
-    rows = [journal.InventoryRow(CLASSES.index(kind) + 1, total, 0, 1, total, 1, 1.0) for kind, total in totals.items()]
-    apply(state, journal.PutInventories(provider_id, 0, rows))
+    apply(state, writes.PutProvider(provider_id, key, name, parent_id, parent_id or provider_id, 0))
+    rows = [writes.InventoryRow(CLASSES.index(kind) + 1, total, 0, 1, total, 1, 1.0) for kind, total in totals.items()]
+    apply(state, writes.PutInventories(provider_id, 0, rows))
 
 
 def fleet(hosts: int, devices: int) -> State:
     """Build hosts with a child provider for each device."""
     state = State()
     for number, name in enumerate(CLASSES, 1):
-        apply(state, journal.PutSymbol("resource_class", number, name))
+        apply(state, writes.PutSymbol("resource_class", number, name))
     for host in range(hosts):
         first = 1 + host * (devices + 1)
         add(state, first, HOST)

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 from bench.fleets import fleet_of
 from bench.workloads import Workload
 from roost.app import Roost
-from roost.model.journal import Item
-from roost.model.settings import Store as StoreSettings
+from roost.model.settings.roost_settings import Store as StoreSettings
+from roost.model.writes import Item
 from roost.ports import Committed, Store
 from roost.settings import load_settings
 from roost.store.backends import open_store

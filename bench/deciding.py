@@ -10,7 +10,7 @@ from bench.databases import Databases, Moment
 from bench.fleets import requests_of
 from bench.workloads import Figures, Workload, in_ms
 from roost.app import Roost
-from roost.model.decision import Decision
+from roost.model.evidence.decision import Decision
 from roost.model.request import Request
 
 

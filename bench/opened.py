@@ -8,7 +8,7 @@ import time
 
 from roost.app import Roost
 from roost.engine.columns.column import Column
-from roost.model.settings import Store as StoreSettings
+from roost.model.settings.roost_settings import Store as StoreSettings
 from roost.settings import load_settings
 from roost.store.backends import open_store
 

@@ -14,7 +14,8 @@ import msgspec
 
 from bench.databases import Databases
 from bench.workloads import Figures, Workload, in_ms
-from roost.model.journal import (
+from roost.model.settings.roost_settings import Store as StoreSettings
+from roost.model.writes import (
     CLASS_BITS,
     Claim,
     ConsumerRow,
@@ -29,7 +30,6 @@ from roost.model.journal import (
     PutProvider,
     PutTraits,
 )
-from roost.model.settings import Store as StoreSettings
 from roost.ports import Store
 from roost.store.backends import open_store
 

@@ -4,9 +4,9 @@ from roost.compute.agent.agent_journal import Journal
 from roost.compute.agent.execute_order import Acting
 from roost.compute.agent.tasks import Work
 from roost.compute.drivers.fake.script import Fault, Script
+from roost.model.devices.numa import NumaCell, NumaTopology
+from roost.model.devices.topology import InstanceCell, InstanceTopology
 from roost.model.host import HostFacts
-from roost.model.numa import NumaCell, NumaTopology
-from roost.model.topology import InstanceCell, InstanceTopology
 from tests.agents import HOST, RUN, PlainTracker, order
 from tests.devices import ask, pool
 from tests.drivers import fake

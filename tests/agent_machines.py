@@ -3,8 +3,8 @@
 from roost.compute.agent.agent_journal import Journal
 from roost.compute.agent.state_machine import Agent, Identity
 from roost.compute.agent.tasks import Look, Register, Tell
-from roost.model.guest import Found
-from roost.model.orders import OrderAnswer, OwnNode, Registered
+from roost.model.work.guest import Found
+from roost.model.work.orders import OrderAnswer, OwnNode, Registered
 from tests.agents import HOST, RUN
 from tests.worlds import uuid_named
 

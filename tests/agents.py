@@ -14,7 +14,7 @@ from roost.compute.inventory.host_use import HostUse
 from roost.errors import Conflict, NotFound, RoostError
 from roost.machine import SystemClock
 from roost.model.host import HostFacts
-from roost.model.orders import Order, OrderAnswer, Polled, Registered, Spawn
+from roost.model.work.orders import Order, OrderAnswer, Polled, Registered, Spawn
 from tests.drivers import fake, spec_of
 from tests.worlds import uuid_named
 

@@ -14,7 +14,7 @@ from roost.api.v1.waking import ENDS, Waking
 from roost.app import open_product
 from roost.errors import RoostError
 from roost.machine import SystemClock
-from roost.model.settings import Settings
+from roost.model.settings.roost_settings import Settings
 from roost.placement.current import Current
 from roost.placement.service import Placement
 from roost.placement.serving import Serving

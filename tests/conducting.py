@@ -13,13 +13,13 @@ from roost.conductor.loop import Conductor, Product
 from roost.conductor.operation.step import Terms
 from roost.conductor.operation.stored_request import image_of
 from roost.model.fleet import Fleet
-from roost.model.guest import Found
 from roost.model.image import Image
 from roost.model.names import uuid_bytes
-from roost.model.operation import Powering
-from roost.model.orders import Answer, Order, OwnNode, PollingAgent, Power, Registration
-from roost.model.settings import Settings
-from roost.model.work import StatusRow
+from roost.model.settings.roost_settings import Settings
+from roost.model.work.guest import Found
+from roost.model.work.operation import Powering
+from roost.model.work.orders import Answer, Order, OwnNode, PollingAgent, Power, Registration
+from roost.model.work.work_rows import StatusRow
 from roost.placement.current import Current
 from roost.placement.serving import Serving
 from roost.product import Roost

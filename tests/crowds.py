@@ -9,12 +9,12 @@ import msgspec
 
 from roost.engine.columns.apply import apply, occupy, release, settle
 from roost.engine.columns.state import State
-from roost.model import journal
+from roost.model import writes
 from roost.model.flavor import Flavor
 from roost.model.host import HostFacts
-from roost.model.journal import CLASS_BITS
 from roost.model.request import Request
-from roost.model.settings import Scheduler as SchedulerSettings
+from roost.model.settings.roost_settings import Scheduler as SchedulerSettings
+from roost.model.writes import CLASS_BITS
 from roost.scheduler.framework.plugin import Rules
 from roost.scheduler.pipeline.shape import Shape
 from roost.scheduler.pipeline.shape_result import Ranked
@@ -38,20 +38,20 @@ def crowd(kinds: Sequence[Kind]) -> State:
     """Give one host a kind, in order, called host-0, host-1 and so on."""
     state = State()
     for name, number in CLASSES.items():
-        apply(state, journal.PutSymbol("resource_class", number, name))
+        apply(state, writes.PutSymbol("resource_class", number, name))
     for number, kind in enumerate(kinds, start=1):
         body = uuid.UUID(int=number).bytes
         name = f"host-{number - 1}"
-        apply(state, journal.PutProvider(number, body, name, None, number, 0))
+        apply(state, writes.PutProvider(number, body, name, None, number, 0))
         totals = ((1, kind.vcpus, 0), (2, kind.memory_mb, kind.memory_reserved), (3, kind.disk_gb, 0))
         offered = [
-            journal.InventoryRow(class_id, total, reserved, 1, total, 1, 1.0)
+            writes.InventoryRow(class_id, total, reserved, 1, total, 1, 1.0)
             for class_id, total, reserved in totals
             if total
         ]
-        apply(state, journal.PutInventories(number, 0, offered))
+        apply(state, writes.PutInventories(number, 0, offered))
         facts = msgspec.Raw(msgspec.msgpack.encode(kind.facts))
-        apply(state, journal.PutHost(number, number, name, name, facts, 0))
+        apply(state, writes.PutHost(number, number, name, name, facts, 0))
     settle(state)
     return state
 
@@ -69,16 +69,16 @@ class Tenancy:
         number, provider_id = self._next, self.state.providers.ids[self.state.hosts.provider_row.data.item(row)]
         self._next += 1
         takes = [(number, provider_id << CLASS_BITS | CLASSES[name], amount) for name, amount in amounts.items()]
-        consumer = journal.ConsumerRow(number, uuid.UUID(int=number << 64).bytes, "", "")
-        instance = journal.InstanceRow(number, self.state.hosts.ids[row], 0)
-        occupy(self.state, journal.Claim([consumer], takes, [instance]))
+        consumer = writes.ConsumerRow(number, uuid.UUID(int=number << 64).bytes, "", "")
+        instance = writes.InstanceRow(number, self.state.hosts.ids[row], 0)
+        occupy(self.state, writes.Claim([consumer], takes, [instance]))
         self.living.append(number)
         return number
 
     def leave(self, number: int) -> None:
         """Let one instance go."""
         self.living.remove(number)
-        release(self.state, journal.Release([number], []))
+        release(self.state, writes.Release([number], []))
 
 
 class Watched:

@@ -1,7 +1,7 @@
 """PCI devices for tests: pools of them, and requests for some."""
 
+from roost.model.devices.pci import PciRequest
 from roost.model.host import PciPool
-from roost.model.pci import PciRequest
 
 
 def pool(product="a", count=1, **more):

@@ -6,10 +6,10 @@ from roost.compute.drivers.fake.driver import Fake
 from roost.compute.drivers.fake.guests import MemoryShelf
 from roost.compute.drivers.fake.script import Fault, Script
 from roost.compute.inventory.provider_tree import ProviderTree
-from roost.model.agent import HostTerms
 from roost.model.flavor import Flavor
-from roost.model.guest import GuestSpec
 from roost.model.image import Image
+from roost.model.work.agent_terms import HostTerms
+from roost.model.work.guest import GuestSpec
 from tests.worlds import uuid_named
 
 TINY = Flavor(name="tiny", vcpus=1, memory_mb=512, root_gb=1)

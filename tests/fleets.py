@@ -8,7 +8,7 @@ import numpy as np
 
 from roost.engine.columns.apply import apply, occupy, settle
 from roost.engine.columns.state import Group, State
-from roost.model import journal
+from roost.model import writes
 from roost.model.flavor import Flavor
 from roost.model.host import HostFacts
 from roost.model.image import Image
@@ -33,16 +33,16 @@ def fleet(*facts: HostFacts, aggregates: Sequence[tuple[dict[str, str], Sequence
     """Give hosts host-1, host-2, … on nodes node-1, …, with identities 101, …; aggregates as (metadata, rows)."""
     state = State()
     for number, one in enumerate(facts, start=1):
-        provider = journal.PutProvider(number, uuid_of(number), f"node-{number}", None, number, 1)
+        provider = writes.PutProvider(number, uuid_of(number), f"node-{number}", None, number, 1)
         apply(state, provider)
         body = msgspec.Raw(msgspec.msgpack.encode(one))
-        apply(state, journal.PutHost(100 + number, number, f"host-{number}", f"node-{number}", body, 1))
+        apply(state, writes.PutHost(100 + number, number, f"host-{number}", f"node-{number}", body, 1))
     for number, (metadata, _) in enumerate(aggregates, start=1):
-        apply(state, journal.PutAggregate(number, uuid_of(1000 + number), f"aggregate-{number}", metadata, 1))
+        apply(state, writes.PutAggregate(number, uuid_of(1000 + number), f"aggregate-{number}", metadata, 1))
     for row in range(len(facts)):
         joined = [number for number, (_, rows) in enumerate(aggregates, start=1) if row in rows]
         if joined:
-            apply(state, journal.PutMembership(row + 1, 0, joined))
+            apply(state, writes.PutMembership(row + 1, 0, joined))
     settle(state)
     return state
 
@@ -84,10 +84,10 @@ def boot(state, row, image):
     """Let an instance of an image come to a host; return its consumer's number."""
     body = msgspec.json.encode(Image(properties=image))
     number = next((number for number, known in state.images.items() if known == body), len(state.images) + 1)
-    apply(state, journal.PutDocument(number, "image", number.to_bytes(16, "big"), body))
-    consumer = journal.ConsumerRow(number_of(state), uuid_of(5000 + number_of(state)), "", "")
-    instance = journal.InstanceRow(consumer.id, state.hosts.ids[row], 0, number)
-    occupy(state, journal.Claim([consumer], [], [instance]))
+    apply(state, writes.PutDocument(number, "image", number.to_bytes(16, "big"), body))
+    consumer = writes.ConsumerRow(number_of(state), uuid_of(5000 + number_of(state)), "", "")
+    instance = writes.InstanceRow(consumer.id, state.hosts.ids[row], 0, number)
+    occupy(state, writes.Claim([consumer], [], [instance]))
     return consumer.id
 
 

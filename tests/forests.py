@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from roost.engine.candidates.query import Compiled, compile_query
 from roost.engine.columns.apply import apply
 from roost.engine.columns.state import State
-from roost.model import journal
-from roost.model.journal import CLASS_BITS
+from roost.model import writes
 from roost.model.request import CandidateQuery, ResourceGroup
+from roost.model.writes import CLASS_BITS
 from tests.reference.candidates import SHARES, Forest, Group, Node, Query, Result, Stock, anchors_of, root
 
 CLASSES = ("VCPU", "MEMORY_MB", "DISK_GB", "CUSTOM_DEVICE")
@@ -27,11 +27,11 @@ def uuid_of(name: str) -> uuid.UUID:
 def symbols(state: State) -> None:
     """Let a state know all classes, traits and aggregates."""
     for number, name in enumerate(CLASSES, 1):
-        apply(state, journal.PutSymbol(kind="resource_class", id=number, name=name))
+        apply(state, writes.PutSymbol(kind="resource_class", id=number, name=name))
     for number, name in enumerate(TRAITS, 1):
-        apply(state, journal.PutSymbol(kind="trait", id=number, name=name))
+        apply(state, writes.PutSymbol(kind="trait", id=number, name=name))
     for number, name in enumerate(AGGREGATES, 1):
-        apply(state, journal.PutAggregate(id=number, uuid=uuid_of(name).bytes, name=name, metadata={}, version=0))
+        apply(state, writes.PutAggregate(id=number, uuid=uuid_of(name).bytes, name=name, metadata={}, version=0))
 
 
 def put_provider(state: State, provider_id: int, name: str, parent_id: int | None, *, version: int = 0) -> None:
@@ -41,14 +41,14 @@ def put_provider(state: State, provider_id: int, name: str, parent_id: int | Non
         root_id = providers.ids[providers.root.data[providers.row_of_id[parent_id]]]
     apply(
         state,
-        journal.PutProvider(
+        writes.PutProvider(
             id=provider_id, uuid=uuid_of(name).bytes, name=name, parent_id=parent_id, root_id=root_id, version=version
         ),
     )
 
 
-def inventory_row(resource_class: str, stock: Stock) -> journal.InventoryRow:
-    return journal.InventoryRow(
+def inventory_row(resource_class: str, stock: Stock) -> writes.InventoryRow:
+    return writes.InventoryRow(
         class_id=CLASSES.index(resource_class) + 1, total=stock.total, reserved=stock.reserved,
         min_unit=stock.min_unit, max_unit=stock.max_unit, step_size=stock.step_size, allocation_ratio=stock.ratio,
     )  # fmt: skip
@@ -62,11 +62,11 @@ def state_of(forest: Forest) -> State:
     for name, node in forest.items():
         put_provider(state, ids[name], name, None if node.parent is None else ids[node.parent])
         stocks = [inventory_row(*item) for item in node.stocks.items()]
-        apply(state, journal.PutInventories(provider_id=ids[name], expected=0, inventories=stocks))
+        apply(state, writes.PutInventories(provider_id=ids[name], expected=0, inventories=stocks))
         traits = [TRAITS.index(trait) + 1 for trait in node.traits]
-        apply(state, journal.PutTraits(provider_id=ids[name], expected=1, trait_ids=traits))
+        apply(state, writes.PutTraits(provider_id=ids[name], expected=1, trait_ids=traits))
         aggregates = [AGGREGATES.index(aggregate) + 1 for aggregate in node.aggregates]
-        apply(state, journal.PutMembership(provider_id=ids[name], expected=2, aggregate_ids=aggregates))
+        apply(state, writes.PutMembership(provider_id=ids[name], expected=2, aggregate_ids=aggregates))
     takes = [
         (ids[name] << CLASS_BITS | CLASSES.index(resource_class) + 1, stock.used)
         for name, node in forest.items()
@@ -74,8 +74,8 @@ def state_of(forest: Forest) -> State:
         if stock.used
     ]
     for number, (inventory_id, amount) in enumerate(takes, 1):
-        consumer = journal.ConsumerRow(id=number, uuid=uuid_of(f"consumer-{number}").bytes, project_id="p", user_id="u")
-        apply(state, journal.Claim(consumers=[consumer], takes=[(number, inventory_id, amount)]))
+        consumer = writes.ConsumerRow(id=number, uuid=uuid_of(f"consumer-{number}").bytes, project_id="p", user_id="u")
+        apply(state, writes.Claim(consumers=[consumer], takes=[(number, inventory_id, amount)]))
     return state
 
 

@@ -18,7 +18,7 @@ import pytest
 from roost.compute.drivers.libvirt.driver import Libvirt, make
 from roost.compute.drivers.libvirt.link import Link
 from roost.compute.drivers.libvirt.options import read_libvirt_options
-from roost.model.agent import HostTerms
+from roost.model.work.agent_terms import HostTerms
 from tests import libvirt_xml
 from tests.drivers import spec_of
 from tests.products import environ

@@ -4,8 +4,8 @@ import msgspec
 from hypothesis import strategies as st
 
 from roost.errors import BadRequest
+from roost.model.devices.numa import MemoryPages, NumaCell, NumaTopology
 from roost.model.flavor import Flavor
-from roost.model.numa import MemoryPages, NumaCell, NumaTopology
 from roost.model.request import Network, Request
 from roost.scheduler.numa.constraints import topology_of
 

@@ -7,11 +7,11 @@ import msgspec
 from roost.conductor.intake import accept
 from roost.conductor.moves.migration import away_from
 from roost.conductor.operation.liveness import evacuating
-from roost.model.guest import Found, Prepared
-from roost.model.journal import CLASS_BITS
 from roost.model.names import uuid_bytes, uuid_text
-from roost.model.orders import Answer
 from roost.model.request import Destination, Request
+from roost.model.work.guest import Found, Prepared
+from roost.model.work.orders import Answer
+from roost.model.writes import CLASS_BITS
 from roost.placement.plans import Plan
 from tests.building import ladder
 from tests.conducting import OK, Hand, action

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 
 from roost.errors import StoreBroken, Unavailable
-from roost.model.journal import Claim, Item, Refusal
+from roost.model.writes import Claim, Item, Refusal
 from roost.ports import Committed, Store
 from roost.store.memory_store import MemoryStore
 

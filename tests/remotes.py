@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 from roost.app.following import Following
 from roost.app.up import open_product
 from roost.client.http import Connection
-from roost.model.settings import Settings
+from roost.model.settings.roost_settings import Settings
 from roost.simulator.identities import uuid_of
 from tests.asking import Own
 

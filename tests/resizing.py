@@ -8,11 +8,11 @@ from roost.conductor.intake import accept
 from roost.conductor.intake.accept_revert import revert
 from roost.conductor.moves.migration import asked_again
 from roost.errors import NotFound
-from roost.model.guest import Found, Prepared
 from roost.model.names import uuid_bytes
-from roost.model.operation import Settling
-from roost.model.orders import Answer
 from roost.model.request import Destination, Request
+from roost.model.work.guest import Found, Prepared
+from roost.model.work.operation import Settling
+from roost.model.work.orders import Answer
 from tests.conducting import OK, Hand, action
 from tests.identities import uuid_named
 from tests.worlds import wish

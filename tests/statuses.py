@@ -1,8 +1,8 @@
 """Instances that are in any status, without anybody who brought them there."""
 
 from roost.conductor.operation.row_changes import instead, later
-from roost.model.journal import Item
 from roost.model.names import uuid_bytes
+from roost.model.writes import Item
 
 
 def be(own, uuid, **changes):

@@ -9,10 +9,10 @@ from roost.compute.inventory.device_providers import DeviceProviders
 from roost.compute.inventory.provider_config import ProviderConfigs
 from roost.compute.inventory.reshape import Bringing
 from roost.compute.inventory.resource_tracker import Tracker
-from roost.model.agent import HostTerms, PciDevice, ReshapeTerms
-from roost.model.device_spec import read_device_specs
-from roost.model.numa import NumaCell
+from roost.model.devices.device_spec import read_device_specs
+from roost.model.devices.numa import NumaCell
 from roost.model.provider import Inventory
+from roost.model.work.agent_terms import HostTerms, PciDevice, ReshapeTerms
 from tests.drivers import fake, spec_of
 
 HOST = "host"

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from roost.errors import Conflict, NotFound, Unavailable
 from roost.model.names import uuid_text
-from roost.model.orders import Answer
+from roost.model.work.orders import Answer
 from roost.store.memory_store import MemoryStore
 from tests.conducting import TERMS, Hand, Server, action, failed
 from tests.worlds import FixedClock, group, host, joined, wish

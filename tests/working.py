@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from roost.model.work import (
+from roost.model.work.work_rows import (
     AgentRow,
     EventRow,
     LeaseRow,

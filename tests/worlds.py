@@ -4,15 +4,15 @@ from collections.abc import Mapping, Sequence
 
 from roost.app import Roost
 from roost.engine.columns.state import State
-from roost.model.decision import Decision
+from roost.model.evidence.decision import Decision
 from roost.model.flavor import Flavor
 from roost.model.fleet import Fleet
 from roost.model.group import ServerGroup
 from roost.model.host import Aggregate, HostFacts, HostSpec
 from roost.model.provider import Inventory, ProviderSpec
 from roost.model.request import Request
-from roost.model.settings import FilterScheduler, Scheduler, Settings
-from roost.model.settings import Store as StoreSettings
+from roost.model.settings.roost_settings import FilterScheduler, Scheduler, Settings
+from roost.model.settings.roost_settings import Store as StoreSettings
 from roost.ports import Store
 from roost.simulator.chance import SeededRandom
 from roost.store.memory_store import MemoryStore

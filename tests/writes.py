@@ -8,9 +8,9 @@ import numpy as np
 from roost.engine.columns.apply import apply, settle
 from roost.engine.columns.state import State
 from roost.engine.columns.types import NOTHING
-from roost.model import journal
+from roost.model import writes as model_writes
 from roost.model.host import HostFacts
-from roost.model.journal import CLASS_BITS
+from roost.model.writes import CLASS_BITS
 from tests.forests import AGGREGATES, CLASSES, TRAITS, put_provider, random_stock, symbols, uuid_of
 from tests.forests import inventory_row as row_of_stock
 
@@ -22,7 +22,7 @@ def new_state() -> State:
     state = State()
     symbols(state)
     for number, policy in enumerate(("anti-affinity", "affinity"), 1):
-        apply(state, journal.PutGroup(number, uuid_of(policy).bytes, policy, policy, 1))
+        apply(state, model_writes.PutGroup(number, uuid_of(policy).bytes, policy, policy, 1))
     return state
 
 
@@ -46,7 +46,7 @@ class History:
         self._next += 1
         return self._next
 
-    def draw(self) -> journal.Write | None:
+    def draw(self) -> model_writes.Write | None:
         """Make a write of a random kind, or nothing where that kind has nothing to write."""
         kinds = (
             self.create, self.create, self.rename, self.move, self.stock, self.stock, self.traits, self.aggregates,
@@ -64,21 +64,21 @@ class History:
         parent = None if above is None or self.random.random() < 0.4 else self.state.providers.ids[above]
         put_provider(self.state, number, f"p{number}", parent)
 
-    def _put(self, row: int, parent_row: int, name: str) -> journal.Write:
+    def _put(self, row: int, parent_row: int, name: str) -> model_writes.Write:
         providers = self.state.providers
         parent_id = None if parent_row < 0 else providers.ids[parent_row]
         root_row = row if parent_row < 0 else int(providers.root.view[parent_row])
-        return journal.PutProvider(
+        return model_writes.PutProvider(
             id=providers.ids[row], uuid=uuid_of(f"p{providers.ids[row]}").bytes, name=name, parent_id=parent_id,
             root_id=providers.ids[root_row], version=providers.versions[row] + 1,
         )  # fmt: skip
 
-    def rename(self) -> journal.Write | None:
+    def rename(self) -> model_writes.Write | None:
         """Give a provider a new name."""
         row = self._row()
         return None if row is None else self._put(row, int(self.state.providers.parent.view[row]), f"n{self.number()}")
 
-    def move(self) -> journal.Write | None:
+    def move(self) -> model_writes.Write | None:
         """Put a provider and what is below it elsewhere; hosts stay."""
         row, above, providers = self._row(), self._row(), self.state.providers
         if row is None or above is None or row in self.state.hosts.row_of_root:
@@ -87,7 +87,7 @@ class History:
             above = -1
         return self._put(row, above, providers.names[row])
 
-    def stock(self) -> journal.Write | None:
+    def stock(self) -> model_writes.Write | None:
         """Replace the inventories of a provider."""
         row, random = self._row(), self.random
         if row is None:
@@ -99,36 +99,36 @@ class History:
         }
         names = [name for name in CLASSES if name in kept or random.random() < 0.6]
         stocks = [row_of_stock(name, random_stock(random, EVERYTHING)) for name in names]
-        return journal.PutInventories(self.state.providers.ids[row], self._generation(row), stocks)
+        return model_writes.PutInventories(self.state.providers.ids[row], self._generation(row), stocks)
 
     def _generation(self, row: int) -> int:
         return int(self.state.providers.generation.view[row])
 
-    def traits(self) -> journal.Write | None:
+    def traits(self) -> model_writes.Write | None:
         """Replace the traits of a provider."""
         row = self._row()
         if row is None:
             return None
         worn = [number for number in range(1, len(TRAITS) + 1) if self.random.random() < 0.4]
-        return journal.PutTraits(self.state.providers.ids[row], self._generation(row), worn)
+        return model_writes.PutTraits(self.state.providers.ids[row], self._generation(row), worn)
 
-    def aggregates(self) -> journal.Write | None:
+    def aggregates(self) -> model_writes.Write | None:
         """Replace the aggregates of a provider."""
         row = self._row()
         if row is None:
             return None
         joined = [number for number in range(1, len(AGGREGATES) + 1) if self.random.random() < 0.4]
-        return journal.PutMembership(self.state.providers.ids[row], self._generation(row), joined)
+        return model_writes.PutMembership(self.state.providers.ids[row], self._generation(row), joined)
 
-    def host(self) -> journal.Write | None:
+    def host(self) -> model_writes.Write | None:
         """Register a root as a host."""
         row = self._row()
         if row is None or self.state.providers.parent.view[row] >= 0 or row in self.state.hosts.row_of_root:
             return None
         number, facts = self.number(), msgspec.Raw(msgspec.msgpack.encode(HostFacts(num_io_ops=3)))
-        return journal.PutHost(number, self.state.providers.ids[row], f"host-{number}", f"node-{number}", facts, 0)
+        return model_writes.PutHost(number, self.state.providers.ids[row], f"host-{number}", f"node-{number}", facts, 0)
 
-    def claim(self) -> journal.Write | None:
+    def claim(self) -> model_writes.Write | None:
         """Let one or two consumers take amounts, some of them as instances in groups."""
         state, random = self.state, self.random
         cells = [(row, class_id) for class_id, each in state.classes.items() for row in sorted(each.holders)]
@@ -137,7 +137,7 @@ class History:
         consumers, takes, instances, places = [], [], [], []
         for number in [self.number() for _ in range(random.randint(1, 2))]:
             uuid = uuid_of(f"consumer-{number}").bytes
-            consumers.append(journal.ConsumerRow(id=number, uuid=uuid, project_id="p", user_id="u"))
+            consumers.append(model_writes.ConsumerRow(id=number, uuid=uuid, project_id="p", user_id="u"))
             for row, class_id in random.sample(cells, min(len(cells), random.randint(1, 3))):
                 takes.append((number, state.providers.ids[row] << CLASS_BITS | class_id, random.randint(1, 3)))
             hosts = [row for row in range(len(state.hosts)) if state.hosts.alive.view[row]]
@@ -146,29 +146,31 @@ class History:
                 place = random.choice((None, (1, host_id, 0), (2, 0, 1)))
                 group_id, scope, holder = place or (0, 0, 0)
                 instances.append(
-                    journal.InstanceRow(number, host_id, flavor_id=1, group_id=group_id, scope=scope, holder=holder)
+                    model_writes.InstanceRow(
+                        number, host_id, flavor_id=1, group_id=group_id, scope=scope, holder=holder
+                    )
                 )
                 if place is not None:
-                    places.append(journal.Place(group_id, scope, holder, members=1, limit=9))
-        return journal.Claim(consumers, takes, instances, places)
+                    places.append(model_writes.Place(group_id, scope, holder, members=1, limit=9))
+        return model_writes.Claim(consumers, takes, instances, places)
 
-    def taking(self, name: str, resource_class: str, amount: int) -> journal.Write:
+    def taking(self, name: str, resource_class: str, amount: int) -> model_writes.Write:
         """Let a new consumer take one amount."""
         providers, number = self.state.providers, self.number()
         provider_id, class_id = providers.ids[providers.row_of_name[name]], CLASSES.index(resource_class) + 1
         uuid = uuid_of(f"consumer-{number}").bytes
-        consumer = journal.ConsumerRow(id=number, uuid=uuid, project_id="p", user_id="u")
-        return journal.Claim([consumer], [(number, provider_id << CLASS_BITS | class_id, amount)])
+        consumer = model_writes.ConsumerRow(id=number, uuid=uuid, project_id="p", user_id="u")
+        return model_writes.Claim([consumer], [(number, provider_id << CLASS_BITS | class_id, amount)])
 
-    def release(self) -> journal.Write | None:
+    def release(self) -> model_writes.Write | None:
         """End a consumer."""
         holders = list(self.state.holders_by_id.values())
         if not holders:
             return None
         holder = self.random.choice(holders)
-        return journal.Release([holder.id], [(holder.id, *take) for take in holder.takes])
+        return model_writes.Release([holder.id], [(holder.id, *take) for take in holder.takes])
 
-    def drop(self) -> journal.Write | None:
+    def drop(self) -> model_writes.Write | None:
         """Delete a provider that nobody needs."""
         row = self._row()
         if row is None or len(self.state.providers.subtree(row)) > 1:
@@ -178,7 +180,7 @@ class History:
         host_row = self.state.hosts.row_of_root.get(row)
         if host_row is not None and self.state.hosts.columns["num_instances"].view[host_row]:
             return None
-        return journal.DropProvider(self.state.providers.ids[row])
+        return model_writes.DropProvider(self.state.providers.ids[row])
 
 
 def check(state: State) -> None:

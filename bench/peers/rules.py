@@ -14,7 +14,7 @@ from bench.peers.__main__ import to_text
 from bench.peers.rows import Line
 from roost.model.flavor import Flavor
 from roost.model.request import Request
-from roost.model.settings import Pci, Scheduler
+from roost.model.settings.roost_settings import Pci, Scheduler
 from roost.scheduler.framework.plugin import Rules
 from roost.scheduler.framework.registry import options_of
 from roost.scheduler.pipeline.shapes import Shapes

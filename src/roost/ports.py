@@ -7,13 +7,13 @@ from typing import Literal, Protocol
 import msgspec
 
 from roost.engine.columns.state import State
-from roost.model.building import Instance
-from roost.model.decision import Limits
-from roost.model.evidence import DecisionQuery
-from roost.model.journal import Change, Claim, EvidenceRow, Item, Refusal, Release, Write
+from roost.model.evidence.decision import Limits
+from roost.model.evidence.stored_decision import DecisionQuery
 from roost.model.remote import Amounts, RemoteAnswer
 from roost.model.request import CandidateQuery
-from roost.model.work import AgentRow, EventRow, LeaseRow, MigrationRow, OperationRow, OrderRow, StatusRow
+from roost.model.work.builds import Instance
+from roost.model.work.work_rows import AgentRow, EventRow, LeaseRow, MigrationRow, OperationRow, OrderRow, StatusRow
+from roost.model.writes import Change, Claim, EvidenceRow, Item, Refusal, Release, Write
 
 IdKind = Literal[
     "symbol", "provider", "aggregate", "host", "group", "document", "consumer", "decision", "status", "operation",

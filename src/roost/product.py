@@ -17,18 +17,18 @@ from roost.errors import BadRequest, BadSettings, NotFound, RoostError, StateLos
 from roost.fleet.named import bodies_of
 from roost.fleet.service import Fleet as FleetService
 from roost.machine import SystemClock, SystemRandom
-from roost.model.capacity import LIMIT, Capacity
-from roost.model.decision import Decision
-from roost.model.evidence import DecisionQuery, checks_of, moment_of, unpack
-from roost.model.explain import Change, Explanation, Never, Why
+from roost.model.evidence.capacity import LIMIT, Capacity
+from roost.model.evidence.decision import Decision
+from roost.model.evidence.explain import Change, Explanation, Never, Why
+from roost.model.evidence.replay_result import Replayed
+from roost.model.evidence.stored_decision import DecisionQuery, checks_of, moment_of, unpack
+from roost.model.evidence.summary import Summary
 from roost.model.flavor import Flavor
 from roost.model.fleet import Departure, Fleet, NamedRequest
-from roost.model.journal import EvidenceRow
 from roost.model.names import uuid_bytes, uuid_text
-from roost.model.replayed import Replayed
 from roost.model.request import Request
-from roost.model.settings import Settings
-from roost.model.summary import Summary
+from roost.model.settings.roost_settings import Settings
+from roost.model.writes import EvidenceRow
 from roost.placement.current import Current
 from roost.placement.past import rebuilt
 from roost.placement.service import Placement

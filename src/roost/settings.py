@@ -14,12 +14,21 @@ import msgspec
 from roost.compat import config_view
 from roost.compat.nova_conf import NovaConf, read_nova_conf
 from roost.errors import BadSettings
-from roost.model.agent_settings import Agent
-from roost.model.conductor_settings import Conductor
-from roost.model.notification_settings import Notifications
-from roost.model.pci import read_alias
-from roost.model.placement_settings import Placement
-from roost.model.settings import Compute, Default, FilterScheduler, Pci, Scheduler, Settings, Store, Workarounds
+from roost.model.devices.pci import read_alias
+from roost.model.settings.agent_settings import Agent
+from roost.model.settings.conductor_settings import Conductor
+from roost.model.settings.notification_settings import Notifications
+from roost.model.settings.placement_settings import Placement
+from roost.model.settings.roost_settings import (
+    Compute,
+    Default,
+    FilterScheduler,
+    Pci,
+    Scheduler,
+    Settings,
+    Store,
+    Workarounds,
+)
 from roost.scheduler.framework import registry
 from roost.scheduler.framework.plugin import Dropping, adds
 from roost.scheduler.framework.registry import Adapt, RuleClass

@@ -2,9 +2,9 @@
 
 import msgspec
 
-from roost.model.journal import Item
-from roost.model.orders import OrderBody
-from roost.model.work import Put
+from roost.model.work.orders import OrderBody
+from roost.model.work.work_rows import Put
+from roost.model.writes import Item
 from roost.simulator.identities import uuid_of
 
 RUN, NEXT_RUN = uuid_of("run", "1"), uuid_of("run", "2")

@@ -10,9 +10,9 @@ from roost.api.placement.request import Identity
 from roost.api.placement.routes import table
 from roost.api.v1.policies import DEFAULTS
 from roost.api.v1.routes import TABLE as OWN_TABLE
-from roost.model.journal import Item
-from roost.model.orders import OrderBody
-from roost.model.work import Put
+from roost.model.work.orders import OrderBody
+from roost.model.work.work_rows import Put
+from roost.model.writes import Item
 from roost.simulator.identities import uuid_of
 from tests.api.bound_tokens import (
     AGENT,

@@ -4,8 +4,8 @@ import msgspec
 import pytest
 
 from roost.model.names import uuid_bytes, uuid_text
-from roost.model.orders import Power
-from roost.model.standing import ASKED_MAX
+from roost.model.work.orders import Power
+from roost.model.work.standing import ASKED_MAX
 from roost.simulator.identities import uuid_of
 from tests.api.agents import NEXT_RUN, ORDER, RUN, given, polling, put, registration
 from tests.api.bound_tokens import AGENT, OTHER, bound

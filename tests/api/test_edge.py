@@ -14,7 +14,7 @@ from roost.api.placement.auth import believe
 from roost.api.placement.options import DEFAULTS, Options
 from roost.api.placement.policy import Policy
 from roost.errors import StoreBroken, StoreBusy, StoreGone, StoreOutdated, Unavailable
-from roost.model.placement_settings import Placement as Settings
+from roost.model.settings.placement_settings import Placement as Settings
 from roost.placement.current import Current
 from roost.placement.service import Placement
 from roost.placement.serving import Serving

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from roost.model.host import HostFacts
-from roost.model.settings import Settings
+from roost.model.settings.roost_settings import Settings
 from tests.asking import asking_own
 from tests.products import fleet
 from tests.worlds import aggregate, group, host, joined

@@ -8,8 +8,8 @@ import pytest
 
 from roost.api.v1 import openapi
 from roost.api.v1.routes import TABLE
-from roost.model.changes import Drain
 from roost.model.names import uuid_text
+from roost.model.work.change_memory import Drain
 from tests.api.agents import ORDER, put
 from tests.asking import asking_own
 from tests.products import fleet

@@ -14,11 +14,11 @@ from roost.api.placement.auth import as_toml, new_token
 from roost.client.agents import HttpServer
 from roost.errors import BadSettings, NotFound
 from roost.model.host import HostFacts
-from roost.model.journal import Item
-from roost.model.orders import OrderAnswer, Poll, PollingAgent, Registration
-from roost.model.placement_settings import Placement as Settings
-from roost.model.settings import Store
-from roost.model.work import Put
+from roost.model.settings.placement_settings import Placement as Settings
+from roost.model.settings.roost_settings import Store
+from roost.model.work.orders import OrderAnswer, Poll, PollingAgent, Registration
+from roost.model.work.work_rows import Put
+from roost.model.writes import Item
 from roost.placement.plans import Plan
 from roost.simulator.identities import uuid_of
 from roost.store.backends import open_store

@@ -5,10 +5,10 @@ import pytest
 
 from roost.api.v1.policies import DEFAULTS, policy_of
 from roost.api.v1.routes import TABLE
-from roost.model.changes import Drain
-from roost.model.journal import Item
 from roost.model.names import uuid_text
-from roost.model.work import Put
+from roost.model.work.change_memory import Drain
+from roost.model.work.work_rows import Put
+from roost.model.writes import Item
 from roost.simulator.identities import uuid_of
 from tests.asking import asking_own
 from tests.products import fleet

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from roost.app import Roost
-from roost.model.settings import Settings
+from roost.model.settings.roost_settings import Settings
 from roost.store.backends import open_store
 from tests.attack.fleets import shared_disk
 from tests.attack.questions import shared_capacity

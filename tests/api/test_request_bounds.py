@@ -4,10 +4,10 @@ import msgspec
 import pytest
 
 from roost.fleet.named import storing
+from roost.model.documents.request_document import ENTRIES_MAX, PROPERTY_MAX
 from roost.model.flavor import Flavor
 from roost.model.image import Image
-from roost.model.request_document import ENTRIES_MAX, PROPERTY_MAX
-from roost.model.settings import Scheduler, Settings
+from roost.model.settings.roost_settings import Scheduler, Settings
 from roost.placement.plans import Plan
 from tests.asking import asking_own
 from tests.products import fleet

@@ -4,7 +4,7 @@ import time
 import msgspec
 import pytest
 
-from roost.model.journal import Refusal
+from roost.model.writes import Refusal
 from roost.ports import Committed
 from roost.store.memory_store import MemoryStore
 from tests.asking import asking

@@ -1,6 +1,6 @@
 import pytest
 
-from roost.model.journal import Item, PutSymbol
+from roost.model.writes import Item, PutSymbol
 from roost.placement.current import FIRST_NUMBERS, REUSE_AFTER_S
 from roost.store.memory_store import MemoryStore
 from tests.asking import asking

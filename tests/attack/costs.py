@@ -26,7 +26,7 @@ from roost.app import Roost
 from roost.app.serving import SLICE_S
 from roost.errors import OverBudget, RoostError
 from roost.machine import SystemClock
-from roost.model.settings import Settings
+from roost.model.settings.roost_settings import Settings
 from roost.placement.current import Current
 from roost.placement.plans import Act
 from roost.placement.serving import Serving, Task

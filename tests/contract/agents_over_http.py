@@ -20,7 +20,7 @@ from roost.compute.agent.runtime import Resident, Running
 from roost.compute.agent.state_machine import Agent, Identity
 from roost.compute.driver import load
 from roost.machine import SystemClock
-from roost.model.placement_settings import Placement as Settings
+from roost.model.settings.placement_settings import Placement as Settings
 from tests.agents import PlainTracker
 from tests.asking import Asking, asking_own
 from tests.identities import uuid_named

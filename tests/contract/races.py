@@ -10,8 +10,8 @@ import msgspec
 
 from roost.app import audit_database, open_roost
 from roost.errors import RoostError
-from roost.model.journal import Item
 from roost.model.request import Request
+from roost.model.writes import Item
 from roost.ports import Committed
 from roost.store.postgresql.store import PostgresStore
 from tests.products import kill, worker

@@ -8,7 +8,8 @@ from typing import Any
 
 import msgspec
 
-from roost.model.journal import (
+from roost.model.work.work_rows import Put
+from roost.model.writes import (
     CLASS_BITS,
     Claim,
     ConsumerRow,
@@ -24,7 +25,6 @@ from roost.model.journal import (
     Release,
     Write,
 )
-from roost.model.work import Put
 from roost.ports import Store
 from roost.store.memory_store import MemoryStore
 from roost.store.postgresql.store import PostgresStore

@@ -5,8 +5,8 @@ import threading
 import msgspec
 
 from roost.model.names import uuid_bytes
-from roost.model.orders import Answer, OrderBody
-from roost.model.work import Put
+from roost.model.work.orders import Answer, OrderBody
+from roost.model.work.work_rows import Put
 from roost.placement.plans import Plan
 from tests.agents import spec
 from tests.contract.agents_over_http import HOST, answering, living

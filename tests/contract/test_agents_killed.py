@@ -13,7 +13,7 @@ from roost.compute.agent.runtime import Pace, Resident, Running
 from roost.compute.agent.state_machine import Agent, Identity
 from roost.compute.driver import load
 from roost.machine import SystemClock
-from roost.model.orders import Destroy, Power, Spawn
+from roost.model.work.orders import Destroy, Power, Spawn
 from tests.agents import HOST, MemoryServer, PlainTracker, order, spec
 from tests.products import kill, worker
 from tests.worlds import uuid_named

@@ -17,7 +17,7 @@ from roost.errors import (
     NotFound,
     ReshapeFailed,
 )
-from roost.model.orders import Destroy, Power
+from roost.model.work.orders import Destroy, Power
 from tests.agents import MemoryServer, PlainTracker, living, order, resident, spawn
 from tests.drivers import fake, spec_of
 from tests.worlds import uuid_named

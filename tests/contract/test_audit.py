@@ -8,10 +8,10 @@ import msgspec
 import psycopg
 import pytest
 
-from roost.model.journal import Place, PutGroup, PutMembership, PutSymbol, PutTraits
 from roost.model.names import uuid_text
-from roost.model.settings import Store as StoreSettings
-from roost.model.work import Put
+from roost.model.settings.roost_settings import Store as StoreSettings
+from roost.model.work.work_rows import Put
+from roost.model.writes import Place, PutGroup, PutMembership, PutSymbol, PutTraits
 from roost.store.audit import Finding, audit, orphans
 from roost.store.backends import open_store
 from tests.contract.stores import VCPU, claim, commit, host, inventory, item, offer, provider, state, uuid_of

@@ -5,7 +5,7 @@ from contextlib import closing
 import pytest
 
 from roost.model.names import uuid_text
-from roost.model.work import Put
+from roost.model.work.work_rows import Put
 from roost.store.audit import audit
 from tests.contract.stores import VCPU, claim, commit, host, inventory, item, offer, provider, uuid_of
 from tests.working import migration, operation, status

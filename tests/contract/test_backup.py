@@ -10,9 +10,9 @@ import msgspec
 import pytest
 
 from roost.errors import BadFile, BadRequest, StoreBusy, Unavailable
-from roost.model.evidence import Record, moment_of
-from roost.model.journal import PutSymbol
-from roost.model.settings import Settings
+from roost.model.evidence.stored_decision import Record, moment_of
+from roost.model.settings.roost_settings import Settings
+from roost.model.writes import PutSymbol
 from roost.placement.current import Current
 from roost.placement.service import Placement
 from roost.store.audit import audit

@@ -4,8 +4,8 @@ from asyncio import CancelledError
 
 import pytest
 
-from roost.model.guest import Found, Prepared
-from roost.model.orders import (
+from roost.model.work.guest import Found, Prepared
+from roost.model.work.orders import (
     AbortMigration,
     Destroy,
     Discard,

@@ -12,8 +12,8 @@ from contextlib import closing
 import psycopg
 import pytest
 
-from roost.model.journal import CLASS_BITS
-from roost.model.settings import Store as StoreSettings
+from roost.model.settings.roost_settings import Store as StoreSettings
+from roost.model.writes import CLASS_BITS
 from roost.store.audit import audit
 from roost.store.backends import open_store
 from tests import postgres

@@ -18,9 +18,9 @@ from roost.compute.inventory.reshape import Bringing
 from roost.compute.inventory.resource_tracker import Tracker
 from roost.compute.report.report_client import ReportClient
 from roost.machine import SystemClock
-from roost.model.agent import ReshapeTerms
-from roost.model.device_spec import read_device_specs
-from roost.model.settings import FilterScheduler, Pci, Settings
+from roost.model.devices.device_spec import read_device_specs
+from roost.model.settings.roost_settings import FilterScheduler, Pci, Settings
+from roost.model.work.agent_terms import ReshapeTerms
 from tests.contract.agents_over_http import answering, conducting, is_ready, living
 from tests.identities import uuid_named
 from tests.patience import until

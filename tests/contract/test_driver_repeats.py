@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from roost.errors import RoostError
-from roost.model.guest import Prepared
+from roost.model.work.guest import Prepared
 from tests.drivers import FakeRig
 from tests.libvirt_hosts import LibvirtRig
 from tests.worlds import uuid_named

@@ -7,9 +7,9 @@ from roost.compute.drivers.fake.guests import MemoryShelf
 from roost.compute.drivers.fake.script import FakeNode, Gpu, Script
 from roost.compute.inventory.provider_tree import ProviderTree
 from roost.errors import ReshapeFailed, ReshapeNeeded
-from roost.model.agent import PciDevice
-from roost.model.numa import NumaCell
+from roost.model.devices.numa import NumaCell
 from roost.model.provider import Inventory
+from roost.model.work.agent_terms import PciDevice
 from tests.drivers import fake, spec_of
 from tests.worlds import uuid_named
 

@@ -6,7 +6,7 @@ import pytest
 
 from roost.compute.driver import load, read_resources
 from roost.errors import BuildAborted, BuildFailed, Conflict, NotFound
-from roost.model.agent import Capabilities, NodeResources
+from roost.model.work.agent_terms import Capabilities, NodeResources
 from tests.drivers import FakeRig, tree_of
 from tests.libvirt_hosts import LibvirtRig
 from tests.worlds import uuid_named

@@ -8,7 +8,7 @@ from contextlib import closing, contextmanager
 import pytest
 
 from roost.errors import StoreGone, Unavailable
-from roost.model.settings import Store as StoreSettings
+from roost.model.settings.roost_settings import Store as StoreSettings
 from roost.placement.current import Current
 from roost.placement.serving import Serving
 from roost.store.postgresql.store import PostgresStore

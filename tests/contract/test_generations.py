@@ -1,4 +1,4 @@
-from roost.model.journal import RaiseGeneration
+from roost.model.writes import RaiseGeneration
 from roost.ports import Store
 from tests.contract.stores import commit, generations, item, provider
 

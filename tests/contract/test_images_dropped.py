@@ -9,7 +9,7 @@ from roost.compute.agent.runtime import Pace
 from roost.compute.agent.saved_images import SavedImages
 from roost.compute.drivers.fake.guests import FolderShelf
 from roost.compute.drivers.fake.script import Fault, Script
-from roost.model.standing import Standing
+from roost.model.work.standing import Standing
 from tests.agents import MemoryServer, living, resident, spawn
 from tests.drivers import fake, spec_of
 from tests.patience import until

@@ -6,8 +6,8 @@ import pytest
 
 from roost.compute.driver import load
 from roost.errors import BuildFailed
+from roost.model.devices.topology import InstanceCell, Pins, PlacedCell
 from roost.model.flavor import Flavor
-from roost.model.topology import InstanceCell, Pins, PlacedCell
 from tests.drivers import spec_of, tree_of
 from tests.libvirt_hosts import binding, boot_sector, qemu_uri, short_folder
 from tests.worlds import uuid_named

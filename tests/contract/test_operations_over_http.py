@@ -2,7 +2,7 @@
 
 from roost.conductor.intake import accept
 from roost.model.names import uuid_bytes
-from roost.model.operation import Powering
+from roost.model.work.operation import Powering
 from tests.contract.agents_over_http import answering, conducting, is_ready, living
 from tests.identities import uuid_named
 from tests.patience import until

@@ -5,9 +5,9 @@ from contextlib import closing
 import msgspec
 import pytest
 
-from roost.model.journal import PutSymbol, PutTraits
 from roost.model.names import uuid_text
-from roost.model.work import Put
+from roost.model.work.work_rows import Put
+from roost.model.writes import PutSymbol, PutTraits
 from roost.store.audit import audit, orphans
 from tests.contract.stores import VCPU, claim, commit, host, inventory, item, offer, provider, uuid_of
 from tests.working import migration, operation, status

@@ -7,7 +7,7 @@ import psycopg
 import pytest
 
 from roost.errors import StoreBroken
-from roost.model.settings import Store as StoreSettings
+from roost.model.settings.roost_settings import Store as StoreSettings
 from roost.store.backends import open_reader, open_store
 from tests.contract.stores import commit, item, provider
 from tests.pooler import pooler

@@ -9,8 +9,8 @@ import psycopg
 import pytest
 
 from roost.errors import StoreBroken, StoreGone, StoreOutdated, Unavailable
-from roost.model.journal import PutDocument, PutInventories
-from roost.model.settings import Store as StoreSettings
+from roost.model.settings.roost_settings import Store as StoreSettings
+from roost.model.writes import PutDocument, PutInventories
 from roost.store import upgrade as migrations
 from roost.store.audit import audit
 from roost.store.backends import open_store, upgrade

@@ -7,7 +7,7 @@ import pytest
 
 from roost.compute.agent.agent_journal import Journal
 from roost.errors import StoreBroken
-from roost.model.journal import PutSymbol
+from roost.model.writes import PutSymbol
 from roost.store.sqlite.store import SqliteStore
 from tests.contract.stores import commit, item
 

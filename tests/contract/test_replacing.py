@@ -2,7 +2,7 @@
 
 import pytest
 
-from roost.model.journal import (
+from roost.model.writes import (
     Claim,
     ConsumerRow,
     InstanceRow,

@@ -10,11 +10,11 @@ from roost.app import Roost, open_reader, open_roost
 from roost.engine.columns.apply import apply, settle
 from roost.engine.columns.state import State
 from roost.errors import BadSettings, NotFound, StateLost, Unavailable
-from roost.model.evidence import moment_of
+from roost.model.evidence.stored_decision import moment_of
 from roost.model.fleet import Departure
 from roost.model.host import HostFacts
-from roost.model.journal import PutProvider
 from roost.model.names import uuid_bytes
+from roost.model.writes import PutProvider
 from roost.placement.current import Current
 from roost.placement.past import rebuilt
 from roost.simulator.traces.generated import Recipe, generate

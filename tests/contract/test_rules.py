@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from roost.engine.feasibility.headroom import ROOM_MAX
+from roost.model.devices.numa import NumaCell, NumaTopology
 from roost.model.host import HostFacts, PciPool
-from roost.model.numa import NumaCell, NumaTopology
 from roost.model.request import Destination
 from roost.scheduler import filters, weighers
 from roost.scheduler.framework.group_slots import place_number

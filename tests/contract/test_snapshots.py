@@ -11,8 +11,8 @@ import pytest
 
 from roost.app import Roost
 from roost.errors import RoostError, StateLost
-from roost.model.settings import Settings
-from roost.model.settings import Store as StoreSettings
+from roost.model.settings.roost_settings import Settings
+from roost.model.settings.roost_settings import Store as StoreSettings
 from roost.store import snapshots
 from roost.store import upgrade as migrations
 from roost.store.audit import audit

@@ -13,8 +13,8 @@ import msgspec
 import pytest
 
 from roost.errors import BadSettings, StoreBroken, StoreBusy, StoreOutdated
-from roost.model.journal import DropProvider, PutAggregate, PutProvider, PutSymbol
-from roost.model.settings import Store as StoreSettings
+from roost.model.settings.roost_settings import Store as StoreSettings
+from roost.model.writes import DropProvider, PutAggregate, PutProvider, PutSymbol
 from roost.store import upgrade as migrations
 from roost.store.audit import audit
 from roost.store.backends import open_store, upgrade

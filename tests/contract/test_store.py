@@ -1,7 +1,7 @@
 """What every store promises."""
 
-from roost.model.evidence import DecisionQuery
-from roost.model.journal import (
+from roost.model.evidence.stored_decision import DecisionQuery
+from roost.model.writes import (
     Claim,
     ConsumerRow,
     DropProvider,

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from roost.model.journal import (
+from roost.model.work.work_rows import EventRow, Put
+from roost.model.writes import (
     Claim,
     ConsumerRow,
     DropProvider,
@@ -32,7 +33,6 @@ from roost.model.journal import (
     RenameSymbol,
     ReuseSymbol,
 )
-from roost.model.work import EventRow, Put
 from roost.store.audit import audit
 from roost.store.memory_store import MemoryStore
 from roost.store.postgresql.store import PostgresStore

@@ -8,7 +8,7 @@ import psycopg
 import pytest
 
 from roost.errors import Unavailable
-from roost.model.settings import Store as StoreSettings
+from roost.model.settings.roost_settings import Store as StoreSettings
 from roost.placement.current import Current
 from roost.store.postgresql.store import PostgresStore
 from tests import postgres

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from roost.model.journal import PutTask, Refusal
 from roost.model.names import uuid_text
-from roost.model.operation import IO_TASKS
-from roost.model.work import Put
+from roost.model.work.operation import IO_TASKS
+from roost.model.work.work_rows import Put
+from roost.model.writes import PutTask, Refusal
 from roost.store import backup as backups
 from roost.store import memory_store
 from roost.store.postgresql import store as postgresql_store

@@ -9,7 +9,7 @@ import pytest
 from roost.errors import Conflict, StoreBroken, StoreOutdated, Unavailable
 from roost.model.fleet import NamedRequest
 from roost.model.names import uuid_bytes
-from roost.model.work import Put
+from roost.model.work.work_rows import Put
 from roost.store import backends
 from roost.store import upgrade as migrations
 from roost.store.audit import audit

@@ -8,7 +8,7 @@ import pytest
 from roost.compute.drivers.fake.driver import FakeOptions
 from roost.compute.drivers.fake.script import Action, Child, FakeNode, Fault, Gpu, Kind, Script
 from roost.compute.drivers.libvirt.options import LibvirtTexts
-from roost.model.agent import PciDevice
+from roost.model.work.agent_terms import PciDevice
 from tests.docs.documents import blocks
 from tests.libvirt_hosts import binding
 

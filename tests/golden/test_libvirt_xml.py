@@ -12,10 +12,10 @@ from roost.compute.drivers.libvirt.domain_xml import (
     used_devices,
 )
 from roost.compute.drivers.libvirt.host import Encryption
+from roost.model.devices.numa import NumaCell, NumaTopology
+from roost.model.devices.topology import InstanceCell, Pins, PlacedCell
 from roost.model.flavor import Flavor
 from roost.model.image import Image
-from roost.model.numa import NumaCell, NumaTopology
-from roost.model.topology import InstanceCell, Pins, PlacedCell
 from tests.drivers import spec_of
 from tests.worlds import uuid_named
 

@@ -9,8 +9,8 @@ import pytest
 
 from roost.app import Roost
 from roost.errors import RoostError
-from roost.model.capacity import Shortage
-from roost.model.decision import Decision
+from roost.model.evidence.capacity import Shortage
+from roost.model.evidence.decision import Decision
 from roost.model.request import Request
 from tests.worlds import digest
 

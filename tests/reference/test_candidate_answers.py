@@ -17,7 +17,7 @@ from roost.engine.candidates import search
 from roost.engine.candidates.picks import picks_at
 from roost.engine.candidates.query import compile_query
 from roost.engine.columns.apply import apply
-from roost.model import journal
+from roost.model import writes
 from roost.model.request import CandidateQuery, ResourceGroup
 from tests.candidate_urls import Columns, can_be_asked, drawn_url, parameters_of
 from tests.forests import CLASSES, query_of, questions, random_query, state_of
@@ -231,5 +231,5 @@ def test_hosts_that_stand_alone_are_written_again_only_when_others_pass(monkeypa
     assert ask("resources=VCPU:4&limit=1") == (200, 1, 1, [1])
     assert ask("resources=VCPU:4&limit=1") == (200, 1, 1, [])
     (holder,) = [each for each in state.holders_by_id.values() if each.takes[0][1] == 5]
-    apply(state, journal.Release([holder.id], [(holder.id, *take) for take in holder.takes]))
+    apply(state, writes.Release([holder.id], [(holder.id, *take) for take in holder.takes]))
     assert ask("resources=VCPU:4") == (200, 3, 1, [3])

@@ -6,10 +6,10 @@ from random import Random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from roost.model.devices.numa import NumaCell, NumaTopology
+from roost.model.devices.pci import PciRequest
 from roost.model.flavor import Flavor
 from roost.model.host import HostFacts, PciPool
-from roost.model.numa import NumaCell, NumaTopology
-from roost.model.pci import PciRequest
 from roost.model.request import Request
 from tests.reference import consuming as slow
 from tests.worlds import host, roost_with, settings_of

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from roost.app import Roost
 from roost.errors import BadRequest, NotFound
-from roost.model.explain import Explanation
+from roost.model.evidence.explain import Explanation
 from roost.model.fleet import Departure
 from roost.model.request import Request
 from roost.scheduler.explain import relaxations

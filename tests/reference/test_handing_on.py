@@ -6,7 +6,7 @@ from collections import Counter
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from roost.model.journal import InventoryRow, PutInventories, Release
+from roost.model.writes import InventoryRow, PutInventories, Release
 from roost.store.memory_store import MemoryStore
 from tests.contract.stores import CPU, claim, commit, generations, inventory, item, provider
 

@@ -5,9 +5,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from roost.compute.inventory.host_use import HostUse
-from roost.model.guest_use import GuestNeeds, GuestUse
+from roost.model.devices.pci import PciRequest
 from roost.model.host import HostFacts, PciPool
-from roost.model.pci import PciRequest
+from roost.model.work.guest_use import GuestNeeds, GuestUse
 from roost.scheduler.numa.constraints import networks_of, topology_of
 from tests.memory_nodes import cells, requests
 from tests.reference.host_use import PlainHost, check, has_devices, has_room

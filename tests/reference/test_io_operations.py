@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from roost.engine.columns.apply import apply, undo
 from roost.engine.columns.state import State
-from roost.model.journal import KEPT, Claim, ConsumerRow, InstanceRow, PutTask, Release
+from roost.model.writes import KEPT, Claim, ConsumerRow, InstanceRow, PutTask, Release
 from tests.contract.stores import host, offer, provider, uuid_of
 
 HOSTS = 3

@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from roost.engine.numa.cell import Overcommit, place_cell
+from roost.model.devices.numa import NumaCell
 from roost.model.host import HostFacts
-from roost.model.numa import NumaCell
 from roost.scheduler.filters.numa_topology import NumaTopology as Filter
 from roost.scheduler.framework.plugin import NoOptions
 from roost.scheduler.framework.spec import Spec

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from roost.compat.adapter import adapt
 from roost.compat.objects import InstanceGroup, RequestSpec
 from roost.compat.scheduler.host_manager import HostAggregate, HostManager, HostState
-from roost.model.fleet_document import FleetDocument
+from roost.model.documents.fleet_document import FleetDocument
+from roost.model.documents.request_document import RequestDocument
 from roost.model.request import Request
-from roost.model.request_document import RequestDocument
 from roost.offline.deciding import decide
 from roost.offline.exporting import document_of
 from roost.offline.reading import parse_document

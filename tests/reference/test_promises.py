@@ -8,7 +8,7 @@ import pytest
 
 from roost.app import Roost
 from roost.errors import BadRequest, NotFound
-from roost.model.explain import Change
+from roost.model.evidence.explain import Change
 from roost.model.fleet import Departure
 from roost.model.request import Request
 from roost.scheduler.explain import relaxations

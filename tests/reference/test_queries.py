@@ -8,7 +8,7 @@ from roost.model.flavor import Flavor
 from roost.model.host import HostFacts
 from roost.model.image import Image
 from roost.model.request import Request
-from roost.model.settings import Scheduler as SchedulerSettings
+from roost.model.settings.roost_settings import Scheduler as SchedulerSettings
 from roost.scheduler.query.build import translate
 from tests.fleets import fleet
 from tests.reference import queries as slow

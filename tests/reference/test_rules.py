@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from roost.engine.columns.apply import apply
-from roost.model import journal
+from roost.model import writes
+from roost.model.devices.pci import PciRequest
 from roost.model.flavor import Flavor
 from roost.model.host import HostFacts, PciPool
 from roost.model.image import Image
-from roost.model.pci import PciRequest
 from roost.model.request import Request
 from roost.model.request import Retry as Tried
 from roost.scheduler.filters.aggregate_core import AggregateCore
@@ -216,9 +216,9 @@ def joined_fleets(draw):
     for number in range(1, 5):
         at = draw(st.integers(0, len(state.hosts)))
         if at < len(state.hosts):
-            consumer = journal.ConsumerRow(id=number, uuid=uuid_of(number), project_id="", user_id="")
-            instance = journal.InstanceRow(number, state.hosts.ids[at], flavor_id=1)
-            apply(state, journal.Claim([consumer], [], [instance]))
+            consumer = writes.ConsumerRow(id=number, uuid=uuid_of(number), project_id="", user_id="")
+            instance = writes.InstanceRow(number, state.hosts.ids[at], flavor_id=1)
+            apply(state, writes.Claim([consumer], [], [instance]))
     return state
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from roost.app import Roost
 from roost.engine.candidates.search import search
-from roost.model.decision import Decision
+from roost.model.evidence.decision import Decision
 from roost.model.fleet import Departure
 from roost.placement.current import Current
 from roost.scheduler.query.prefilters import PREFILTERS

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from roost.engine.columns.apply import release
 from roost.errors import ComputeHostMetricNotFound
-from roost.model import journal
+from roost.model import writes
 from roost.model.request import Destination
 from roost.scheduler.framework import registry
 from roost.scheduler.pipeline.score_table import Weighing
@@ -156,7 +156,7 @@ def test_counts_of_images_follow_instances(world, events):
             booted[row].append(image)
         else:
             consumer_id, where, gone = living.pop(at % len(living))
-            release(state, journal.Release([consumer_id], []))
+            release(state, writes.Release([consumer_id], []))
             booted[where].remove(gone)
     for name, text in pairs:
         counts = [sum(image.get(name) == text for image in here) for here in booted]

@@ -13,8 +13,8 @@ from roost.conductor.intake import accept
 from roost.conductor.operation.reconcile import Reconciled
 from roost.conductor.operation.step import body_of, is_open
 from roost.conductor.steps import STEPS, clean, delete, spawn
-from roost.model.operation import Cleaning
-from roost.model.work import AgentRow, OrderRow, Put
+from roost.model.work.operation import Cleaning
+from roost.model.work.work_rows import AgentRow, OrderRow, Put
 from tests.simulation.plants_of_moves import PLANTS_OF_MOVES
 
 Plant = Callable[[pytest.MonkeyPatch], None]

@@ -14,8 +14,8 @@ from roost.conductor.moves.try_targets import target_of
 from roost.conductor.operation import reconcile
 from roost.conductor.operation.step import body_of
 from roost.conductor.steps import STEPS, clean, confirm, drain, live_migrate, move, revert, shelve, spawn
-from roost.model.changes import Drain
-from roost.model.orders import Discard
+from roost.model.work.change_memory import Drain
+from roost.model.work.orders import Discard
 
 
 def settled_on_arrival(monkeypatch):

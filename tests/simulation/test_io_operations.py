@@ -4,8 +4,8 @@ from collections import Counter
 
 import pytest
 
-from roost.model.operation import IO_TASKS
-from roost.model.work import StatusRow
+from roost.model.work.operation import IO_TASKS
+from roost.model.work.work_rows import StatusRow
 from roost.simulator.cluster.invariants import Invariants
 from roost.simulator.cluster.world import World
 

@@ -8,7 +8,7 @@ from functools import cache
 import pytest
 
 from roost.conductor.steps import STEPS
-from roost.model.journal import CLASS_MASK
+from roost.model.writes import CLASS_MASK
 from roost.simulator.cluster import __main__ as command
 from roost.simulator.cluster.auditing import findings_of
 from roost.simulator.cluster.many import course_of, courses_of, total_of

@@ -36,7 +36,7 @@ def errors() -> list[str]:
 
 def settings() -> list[str]:
     """Give the names of all settings, as they are written in a settings file."""
-    kinds = classes("roost.model.settings", msgspec.Struct)
+    kinds = classes("roost.model.settings.roost_settings", msgspec.Struct)
     return sorted({field.encode_name for kind in kinds for field in msgspec.structs.fields(kind)})
 
 

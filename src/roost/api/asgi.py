@@ -17,7 +17,7 @@ from roost.api.placement.application import new_request_id
 from roost.api.placement.request import Admitted, Identity, Receive, Request, Response, Send, TooSlow
 from roost.api.problems import Problem, busy
 from roost.errors import OverBudget
-from roost.model.placement_settings import Placement as Settings
+from roost.model.settings.placement_settings import Placement as Settings
 from roost.observe import log, metrics
 from roost.placement.current import Current
 from roost.placement.plans import Act, Again, Plan

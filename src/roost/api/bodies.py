@@ -2,7 +2,7 @@
 
 from roost.api.placement.request import Receive, Request
 from roost.api.problems import Problem, busy
-from roost.model.placement_settings import Placement as Settings
+from roost.model.settings.placement_settings import Placement as Settings
 
 
 class Bodies:

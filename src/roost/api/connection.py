@@ -21,7 +21,7 @@ from roost.api.connections import Connections
 from roost.api.placement.application import new_request_id
 from roost.api.problems import Problem
 from roost.api.v1.problems import CONTENT_TYPE, as_json
-from roost.model.placement_settings import Placement as Settings
+from roost.model.settings.placement_settings import Placement as Settings
 from roost.observe import metrics
 
 # How long a client may go on sending what nobody reads before its connection is closed; else it would be reset

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from roost.api.placement.request import Request, Response
-from roost.model.placement_settings import Placement as Settings
+from roost.model.settings.placement_settings import Placement as Settings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,7 @@ import ipaddress
 
 from roost.api.placement.request import Request
 from roost.api.problems import Problem
-from roost.model.placement_settings import Placement as Settings
+from roost.model.settings.placement_settings import Placement as Settings
 
 _ANY = "*"
 _ELSEWHERE = frozenset({"cross-site", "same-site"})  # of header sec-fetch-site, which pages cannot set

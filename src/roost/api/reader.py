@@ -25,7 +25,7 @@ from roost.model.question import (
     Start,
     ToReader,
 )
-from roost.model.settings import Settings
+from roost.model.settings.roost_settings import Settings
 from roost.observe import log, metrics
 
 _MODULE = "roost.app.reader_process"

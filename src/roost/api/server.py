@@ -18,7 +18,7 @@ from roost.api.connection import Connection
 from roost.api.connections import Connections
 from roost.api.memory import keep_pages
 from roost.errors import BadSettings, RoostError
-from roost.model.placement_settings import Placement as Settings
+from roost.model.settings.placement_settings import Placement as Settings
 
 _BACKLOG = 2048
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)

@@ -4,7 +4,7 @@ import ssl
 from typing import NoReturn
 
 from roost.errors import BadSettings
-from roost.model.placement_settings import Placement as Settings
+from roost.model.settings.placement_settings import Placement as Settings
 from roost.observe import log
 
 

@@ -9,7 +9,7 @@ import msgspec
 from roost.compat.adapter import adapt
 from roost.compat.aliases import lend_names
 from roost.errors import BadSettings
-from roost.model.settings import Settings
+from roost.model.settings.roost_settings import Settings
 from roost.scheduler.framework import registry
 from roost.settings import Sourced, data_folder, find_nova_conf, find_settings, load_sourced
 from roost.store.audit import Finding, audit

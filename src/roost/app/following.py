@@ -8,7 +8,7 @@ from roost.client.http import TOKEN_VARIABLE, Connection
 from roost.client.mirror import Mirror
 from roost.client.placement import RemotePlacement
 from roost.errors import RoostError
-from roost.model.settings import Settings
+from roost.model.settings.roost_settings import Settings
 from roost.observe import log
 from roost.placement.current import Current
 from roost.placement.serving import Serving

@@ -11,8 +11,8 @@ from roost.conductor.loop import Conductor, Product
 from roost.conductor.operation.step import Terms
 from roost.errors import Unavailable
 from roost.machine import SystemClock
-from roost.model.settings import Settings
-from roost.model.work import OperationRow, Put
+from roost.model.settings.roost_settings import Settings
+from roost.model.work.work_rows import OperationRow, Put
 from roost.observe import log
 from roost.placement.serving import Serving
 from roost.ports import WorkReader

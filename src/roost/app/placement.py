@@ -20,8 +20,8 @@ from roost.app.serving import Site, answer, reader_of, serving_on, store_served
 from roost.compat.placement_conf import PlacementConf, read_placement_conf
 from roost.errors import BadSettings
 from roost.machine import SystemClock
-from roost.model.placement_settings import Placement as PlacementSettings
-from roost.model.settings import Settings
+from roost.model.settings.placement_settings import Placement as PlacementSettings
+from roost.model.settings.roost_settings import Settings
 from roost.placement.current import Current
 from roost.placement.service import Placement
 from roost.placement.serving import Serving

@@ -10,7 +10,7 @@ import msgspec
 
 from roost.app.databases import sourced_settings
 from roost.errors import BadSettings, first_line
-from roost.model.settings import Settings
+from roost.model.settings.roost_settings import Settings
 from roost.observe import log
 from roost.product import Roost
 

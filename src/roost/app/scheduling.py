@@ -7,7 +7,7 @@ from roost.app.databases import FILE, database_of, settings_of
 from roost.compat.aliases import lend_names
 from roost.engine.columns.state import State
 from roost.errors import StoreBroken
-from roost.model.settings import Settings
+from roost.model.settings.roost_settings import Settings
 from roost.placement.current import Current
 from roost.ports import Clock, Random, Store
 from roost.product import Roost

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from roost.errors import RoostError
 from roost.machine import SystemClock
-from roost.model.placement_settings import Placement as PlacementSettings
-from roost.model.settings import Settings
+from roost.model.settings.placement_settings import Placement as PlacementSettings
+from roost.model.settings.roost_settings import Settings
 from roost.placement.current import Current
 from roost.placement.serving import Decide, Heed, Serving, contained
 from roost.placement.tidying import Tidier

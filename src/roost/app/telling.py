@@ -9,8 +9,8 @@ from roost.conductor.story_feed import Tail
 from roost.errors import Unavailable
 from roost.machine import SystemClock
 from roost.model.names import uuid_text
-from roost.model.notification import Happening
-from roost.model.work import EventRow
+from roost.model.work.notification import Happening
+from roost.model.work.work_rows import EventRow
 from roost.observe import log
 from roost.observe.events import Events
 from roost.placement.serving import Serving

@@ -19,10 +19,10 @@ from roost.app.serving import SLICE_S, Site, answer, reader_of, serving_on, stor
 from roost.app.telling import Telling
 from roost.errors import Unavailable
 from roost.machine import SystemClock
-from roost.model.notification_settings import Notifications
-from roost.model.placement_settings import Placement as PlacementSettings
-from roost.model.settings import Settings
-from roost.model.work import Put
+from roost.model.settings.notification_settings import Notifications
+from roost.model.settings.placement_settings import Placement as PlacementSettings
+from roost.model.settings.roost_settings import Settings
+from roost.model.work.work_rows import Put
 from roost.observe.events import Events
 from roost.observe.notifying import Notifying
 from roost.observe.webhook import Webhook

@@ -12,7 +12,7 @@ from roost.cli.plain import json_text, shown
 from roost.cli.progress import progress_bar
 from roost.cli.tables import Table, aligned
 from roost.errors import BadRequest
-from roost.model.capacity import LIMIT, PLACED_LIMIT, Capacity, HostCapacity, ScopeCapacity, Shortage
+from roost.model.evidence.capacity import LIMIT, PLACED_LIMIT, Capacity, HostCapacity, ScopeCapacity, Shortage
 
 if TYPE_CHECKING:
     from roost.scheduler.explain.capacity_count import By

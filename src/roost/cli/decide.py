@@ -49,8 +49,8 @@ def decide(
         raise BadRequest(f"--now must be a number of seconds, got {now_s}")
     from roost.app import sourced_settings
     from roost.cli.decide_text import to_text
-    from roost.model.fleet_document import FleetDocument
-    from roost.model.request_document import RequestDocument
+    from roost.model.documents.fleet_document import FleetDocument
+    from roost.model.documents.request_document import RequestDocument
     from roost.offline.deciding import decide as decide_on
     from roost.offline.reading import read_document, shown
 

@@ -4,8 +4,8 @@ from collections import Counter
 from collections.abc import Iterable
 
 from roost.cli.tables import Table, aligned
-from roost.model.answer import Answer, AnswerPick, AnswerStage, RankedHost, RefusedHost
-from roost.model.decision import Stage
+from roost.model.documents.answer import Answer, AnswerPick, AnswerStage, RankedHost, RefusedHost
+from roost.model.evidence.decision import Stage
 
 # So many hosts fit on a screen; JSON has all of them.
 _ROWS = 10

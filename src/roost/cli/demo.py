@@ -13,7 +13,7 @@ from roost.cli.progress import progress_bar
 from roost.cli.replay_text import to_text
 from roost.cli.tables import Table, aligned
 from roost.engine.columns.types import Amounts
-from roost.model.decision import Decision
+from roost.model.evidence.decision import Decision
 from roost.model.fleet import Departure, Fleet
 from roost.model.request import Request
 from roost.simulator.replay import Scheduling

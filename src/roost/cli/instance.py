@@ -8,7 +8,7 @@ from roost.cli import instance_changes, instance_live, instance_moves
 from roost.cli.asking import Api, Where, as_json, asking, told, where
 from roost.cli.awaiting import ask, check_served, end, flavor_said, uuid_of, wait
 from roost.errors import BadFile, NotFound
-from roost.model.operation import STATUSES
+from roost.model.work.operation import STATUSES
 
 
 @click.group("instance", short_help="Run instances on hosts with agents.")

@@ -8,7 +8,7 @@ from roost.cli.asking import Where, as_json, asking, fields, told, where
 from roost.cli.awaiting import uuid_of
 from roost.cli.plain import moment
 from roost.cli.tables import Table, aligned
-from roost.model.work import MigrationStatus
+from roost.model.work.work_rows import MigrationStatus
 
 
 @click.group("migration", short_help="Look at moves of instances.")

@@ -4,12 +4,12 @@ from collections.abc import Iterator
 
 from roost.cli.plain import moment, paragraph
 from roost.cli.tables import Table, aligned
-from roost.model.decision import Decision
-from roost.model.explain import Explanation, Shortfall, Why
+from roost.model.evidence.decision import Decision
+from roost.model.evidence.explain import Explanation, Shortfall, Why
+from roost.model.evidence.replay_result import HostStanding, Replayed
+from roost.model.evidence.summary import Summary, Wanted
 from roost.model.names import amount_text
-from roost.model.replayed import HostStanding, Replayed
 from roost.model.request import Request
-from roost.model.summary import Summary, Wanted
 
 _TIED = 1e-9
 _REQUESTS_SHOWN = 3

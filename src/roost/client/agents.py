@@ -12,8 +12,8 @@ import msgspec
 from roost.client.wire import LOST, Wire, is_explained, problem_of
 from roost.errors import BadRequest, BadSettings, Conflict, NotFound, Unavailable
 from roost.model.host import HostFacts
-from roost.model.orders import WAIT_MAX_S, Kept, OrderAnswer, Poll, Polled, Registered, Registration
-from roost.model.standing import ASKED_MAX, Holders, Standing, Standings
+from roost.model.work.orders import WAIT_MAX_S, Kept, OrderAnswer, Poll, Polled, Registered, Registration
+from roost.model.work.standing import ASKED_MAX, Holders, Standing, Standings
 from roost.observe import log
 
 SETTING = "agent.server"

@@ -9,9 +9,9 @@ from roost.client.http import Connection, part
 from roost.errors import PlacementGone
 from roost.fleet.service import Fleet
 from roost.model.host import HostSpec
-from roost.model.journal import Write
 from roost.model.names import uuid_form
 from roost.model.provider import Inventory, ProviderSpec
+from roost.model.writes import Write
 from roost.placement import inventories, labels
 from roost.placement.current import Current
 from roost.placement.service import Placement

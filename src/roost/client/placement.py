@@ -8,9 +8,9 @@ import msgspec
 from roost.client.http import Connection, part
 from roost.errors import PlacementGone
 from roost.model.names import uuid_form
-from roost.model.placement_settings import NOBODY
 from roost.model.remote import Amounts, RemoteAnswer, RemoteHost
 from roost.model.request import CandidateQuery
+from roost.model.settings.placement_settings import NOBODY
 from roost.scheduler.query.query_string import needs_any, query_string
 
 _TYPES = 38  # the microversion from which on consumers have types

@@ -16,8 +16,8 @@ from roost.compat.scheduler.host_state import HostState
 from roost.compat.weights import WeighedObject, multiplier_of
 from roost.engine.columns.types import Mask, Scores
 from roost.model.allocation import Mappings
-from roost.model.decision import Limits
-from roost.model.settings import Settings
+from roost.model.evidence.decision import Limits
+from roost.model.settings.roost_settings import Settings
 from roost.scheduler.framework.host_view import HostView
 from roost.scheduler.framework.plugin import NoOptions
 from roost.scheduler.framework.registry import RuleClass

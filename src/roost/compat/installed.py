@@ -13,8 +13,8 @@ from roost.compat.aliases import is_installed
 from roost.compat.objects import lookups
 from roost.compat.objects.host_records import Instance
 from roost.compat.scheduler.host_state import pools_of
+from roost.model.devices.numa import NumaCell
 from roost.model.host import HostFacts
-from roost.model.numa import NumaCell
 
 
 @functools.cache

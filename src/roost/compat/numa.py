@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from types import SimpleNamespace
 from typing import Any
 
+from roost.model.devices.numa import MemoryPages, NumaCell, NumaTopology
 from roost.model.host import HostFacts
-from roost.model.numa import MemoryPages, NumaCell, NumaTopology
 
 
 def topology_from(told: Any) -> NumaTopology | None:

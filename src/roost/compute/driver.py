@@ -12,8 +12,8 @@ import msgspec
 from roost.compute.inventory.held_allocations import Allocations
 from roost.compute.inventory.provider_tree import ProviderTree
 from roost.errors import BadRequest, BadSettings, RoostError, quoted
-from roost.model.agent import Capabilities, HostTerms, NodeResources
-from roost.model.guest import Found, GuestSpec, Prepared
+from roost.model.work.agent_terms import Capabilities, HostTerms, NodeResources
+from roost.model.work.guest import Found, GuestSpec, Prepared
 
 # What a driver may raise, by itself or by what it calls. A simulation ends processes by errors of another kind.
 RAISED = (Exception, SystemExit, KeyboardInterrupt, GeneratorExit, CancelledError)

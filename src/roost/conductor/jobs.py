@@ -9,8 +9,8 @@ from roost.conductor.operation.liveness import given_up
 from roost.conductor.operation.row_changes import due_now, instead, later, uuid_made_of
 from roost.errors import Conflict, NotFound, StoreBroken
 from roost.model.names import uuid_text
-from roost.model.orders import Action
-from roost.model.work import AgentRow, LeaseRow, OperationRow, Put, StatusRow
+from roost.model.work.orders import Action
+from roost.model.work.work_rows import AgentRow, LeaseRow, OperationRow, Put, StatusRow
 from roost.observe import log
 from roost.placement.current import Current
 from roost.placement.plans import Plan

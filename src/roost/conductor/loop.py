@@ -18,10 +18,10 @@ from roost.conductor.operation.story import line
 from roost.conductor.steps import steps_of
 from roost.conductor.views import views_of
 from roost.errors import Conflict, RoostError, StoreBroken, Unavailable
-from roost.model.decision import Decision, Pick
-from roost.model.pci import PciRequest
+from roost.model.devices.pci import PciRequest
+from roost.model.evidence.decision import Decision, Pick
 from roost.model.request import Request
-from roost.model.work import OperationRow
+from roost.model.work.work_rows import OperationRow
 from roost.observe import log
 from roost.placement.current import Current
 from roost.placement.plans import Act, Plan, Result

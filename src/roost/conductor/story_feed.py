@@ -1,6 +1,6 @@
 """The story as it goes on: lines that any process committed, each found once."""
 
-from roost.model.work import EventRow
+from roost.model.work.work_rows import EventRow
 from roost.ports import WorkReader
 
 # A line has the moment at which its step began, and is seen when that is committed: so long it may take.

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from roost.conductor.operation.step import Terms, View
 from roost.conductor.steps import steps_of
-from roost.model.work import AgentRow, MigrationRow, OperationRow, OrderRow, StatusRow
+from roost.model.work.work_rows import AgentRow, MigrationRow, OperationRow, OrderRow, StatusRow
 from roost.ports import WorkReader
 
 # A question names so many rows at most.

@@ -7,8 +7,8 @@ from typing import NamedTuple
 from roost.app import database_with, placement_served
 from roost.compat.placement_conf import database_url
 from roost.errors import BadSettings
-from roost.model.placement_settings import Placement as PlacementSettings
-from roost.model.settings import Settings
+from roost.model.settings.placement_settings import Placement as PlacementSettings
+from roost.model.settings.roost_settings import Settings
 from roost.scheduler.framework.rule_options import converted_section
 
 _SQLITE_BEGINS = b"SQLite format 3\0"

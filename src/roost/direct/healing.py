@@ -13,8 +13,8 @@ from roost.errors import BadRequest, NotFound
 from roost.machine import SystemClock
 from roost.model.names import uuid_bytes, uuid_text
 from roost.model.request import Request
-from roost.model.settings import Settings
-from roost.model.work import StatusRow
+from roost.model.settings.roost_settings import Settings
+from roost.model.work.work_rows import StatusRow
 from roost.ports import Store, WorkReader
 from roost.product import Roost
 from roost.scheduler.pipeline.host_picks import Allocations

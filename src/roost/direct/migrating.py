@@ -16,8 +16,8 @@ from roost.compute.inventory.provider_config import ProviderConfigs
 from roost.compute.inventory.reshape import Bringing
 from roost.direct.offline import offline
 from roost.errors import BadSettings, NotFound, RoostError, Unavailable, said_by
-from roost.model.agent import HostTerms, ReshapeTerms
-from roost.model.agent_settings import Agent as AgentSettings
+from roost.model.settings.agent_settings import Agent as AgentSettings
+from roost.model.work.agent_terms import HostTerms, ReshapeTerms
 from roost.observe import log
 
 _BARE_METAL = "ironic"  # whose nodes are no hosts, and are told by their own service

@@ -8,11 +8,11 @@ from roost.conductor.builds.alternates import succeeding, takes_of
 from roost.conductor.operation.row_changes import unchanged
 from roost.conductor.operation.stored_request import Documents, asked_anew, request_of, stored_image
 from roost.engine.columns.state import Holder, State
-from roost.model.decision import Pick
-from roost.model.journal import CLASS_BITS, CLASS_MASK, Claim, ConsumerRow, InstanceRow, Item, Place, Release
+from roost.model.evidence.decision import Pick
 from roost.model.names import uuid_text
 from roost.model.request import Request
-from roost.model.work import StatusRow
+from roost.model.work.work_rows import StatusRow
+from roost.model.writes import CLASS_BITS, CLASS_MASK, Claim, ConsumerRow, InstanceRow, Item, Place, Release
 from roost.placement.claims import places_of, release_of
 from roost.product import Roost
 from roost.scheduler.explain.rebuild_check import staying

@@ -10,8 +10,8 @@ from roost.engine.columns.state import State
 from roost.errors import BadRequest, Conflict, NotFound
 from roost.fleet.checks import check_name, uuid_bytes_of
 from roost.model.host import Aggregate
-from roost.model.journal import PutAggregate, PutMembership, Write
 from roost.model.names import is_text, uuid_form
+from roost.model.writes import PutAggregate, PutMembership, Write
 from roost.ports import Journal
 
 _TEXT_MAX = 255

@@ -3,7 +3,7 @@
 from roost.errors import BadRequest
 from roost.fleet.checks import check_name, uuid_bytes_of
 from roost.model.group import GROUP_POLICIES, ServerGroup
-from roost.model.journal import PutGroup
+from roost.model.writes import PutGroup
 from roost.ports import Journal
 
 

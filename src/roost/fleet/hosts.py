@@ -7,8 +7,8 @@ import msgspec
 from roost.engine.columns.state import State
 from roost.errors import BadRequest, NotFound
 from roost.model.host import HostFacts
-from roost.model.journal import PutHost, Write
 from roost.model.names import RATIO_MAX
+from roost.model.writes import PutHost, Write
 
 _FACTS = msgspec.msgpack.Decoder(HostFacts)
 _REASON_MAX = 255

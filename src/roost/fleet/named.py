@@ -7,8 +7,8 @@ import msgspec
 from roost.engine.columns.state import State
 from roost.errors import NotFound
 from roost.fleet.checks import check_name
-from roost.model.journal import PutDocument
-from roost.model.named import NAMED, Named, Noun
+from roost.model.stored_names import NAMED, Named, Noun
+from roost.model.writes import PutDocument
 
 _encoder = msgspec.msgpack.Encoder()
 

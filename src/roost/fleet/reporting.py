@@ -8,8 +8,8 @@ from roost.engine.columns.state import State
 from roost.errors import Conflict
 from roost.fleet.hosts import facts_body, writes_of_facts
 from roost.model.host import HostFacts
-from roost.model.journal import PutHost, Write
 from roost.model.names import uuid_form
+from roost.model.writes import PutHost, Write
 
 # Facts that are not an agent's to tell.
 _NOT_ITS_OWN = ("cell", "is_disabled", "disabled_reason", "is_forced_down", "failed_builds", "reported_at_s")

@@ -12,8 +12,8 @@ from roost.fleet.named import document_of
 from roost.model.fleet import Fleet as FleetValue
 from roost.model.group import ServerGroup
 from roost.model.host import Aggregate, HostSpec
-from roost.model.journal import Item, PutHost, Write
 from roost.model.names import uuid_form
+from roost.model.writes import Item, PutHost, Write
 from roost.ports import Journal
 
 _BATCH = 1000

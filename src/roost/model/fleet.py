@@ -6,7 +6,7 @@ from roost.model.group import ServerGroup
 from roost.model.host import Aggregate, HostSpec
 from roost.model.provider import ProviderSpec
 from roost.model.request import Request
-from roost.model.work import Put
+from roost.model.work.work_rows import Put
 
 
 class Fleet(msgspec.Struct, frozen=True, kw_only=True):

@@ -5,8 +5,8 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
+from roost.model.devices.numa import NumaTopology
 from roost.model.names import AMOUNT_MAX
-from roost.model.numa import NumaTopology
 
 PciDeviceType = Literal["type-PCI", "type-PF", "type-VF", "vdpa"]
 

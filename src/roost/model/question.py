@@ -5,7 +5,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from roost.model.settings import Settings
+from roost.model.settings.roost_settings import Settings
 
 FRAME_HEAD = 8  # bytes: the length of the frame behind it, big-endian
 FRAME_MAX = 2**30  # bytes

@@ -4,10 +4,10 @@ from typing import Literal
 
 import msgspec
 
+from roost.model.devices.pci import PciRequest
 from roost.model.flavor import Flavor
 from roost.model.image import Image
 from roost.model.names import AMOUNT_MAX, GROUP_SUFFIX, is_text
-from roost.model.pci import PciRequest
 
 Hints = dict[str, str | list[str]]
 

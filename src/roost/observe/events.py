@@ -10,8 +10,8 @@ from threading import Lock
 import msgspec
 
 from roost.errors import Unavailable
-from roost.model.notification import VERSION, Happening, Notification, Selecting
-from roost.model.notification_settings import Notifications
+from roost.model.settings.notification_settings import Notifications
+from roost.model.work.notification import VERSION, Happening, Notification, Selecting
 from roost.observe import metrics
 
 # What is handed to a connection at once, so that the rest waits here, where it is bounded.

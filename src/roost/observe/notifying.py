@@ -4,10 +4,10 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from roost.model.decision import Decision
+from roost.model.evidence.decision import Decision
 from roost.model.fleet import Departure, NamedRequest
-from roost.model.notification import Placed, Selecting
 from roost.model.request import Request
+from roost.model.work.notification import Placed, Selecting
 from roost.observe import log
 from roost.observe.events import Events
 

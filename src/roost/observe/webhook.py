@@ -8,7 +8,7 @@ from contextlib import suppress
 from urllib.parse import urlsplit
 
 from roost import __version__
-from roost.model.notification_settings import Notifications
+from roost.model.settings.notification_settings import Notifications
 from roost.observe import log, metrics
 
 _BACKOFF_S_MAX = 60.0

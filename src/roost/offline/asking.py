@@ -1,8 +1,8 @@
 """From a request document to the request, its names looked up in a world."""
 
 from roost.errors import BadFile
+from roost.model.documents.request_document import RequestDocument
 from roost.model.request import Request
-from roost.model.request_document import RequestDocument
 from roost.offline.loading import World
 from roost.scheduler.query import request_lookup
 

@@ -6,11 +6,11 @@ from roost import __version__
 from roost.app import Roost
 from roost.engine.ranking import ranks
 from roost.errors import BadFile, BadRequest, ComputeHostMetricNotFound, Conflict, NotFound
-from roost.model.answer import Answer, AnswerPick, AnswerSettings, AnswerStage, ProviderShare, RankedHost
-from roost.model.decision import Contribution, Decision, HostScore, Pick, cells
-from roost.model.fleet_document import FleetDocument
-from roost.model.request_document import RequestDocument
-from roost.model.settings import Settings
+from roost.model.documents.answer import Answer, AnswerPick, AnswerSettings, AnswerStage, ProviderShare, RankedHost
+from roost.model.documents.fleet_document import FleetDocument
+from roost.model.documents.request_document import RequestDocument
+from roost.model.evidence.decision import Contribution, Decision, HostScore, Pick, cells
+from roost.model.settings.roost_settings import Settings
 from roost.offline.asking import request_of
 from roost.offline.loading import World
 from roost.offline.refusals import stages_of

@@ -7,7 +7,7 @@ from roost.engine.columns.image_counts import read_image
 from roost.engine.columns.inventory_columns import ClassColumns
 from roost.engine.columns.name_table import Symbols
 from roost.engine.columns.state import Group, State
-from roost.model.fleet_document import (
+from roost.model.documents.fleet_document import (
     ONE_EACH,
     UP,
     AggregateEntry,

@@ -8,15 +8,21 @@ from roost.app import unstored
 from roost.engine.columns.apply import apply, occupy, tell
 from roost.engine.columns.state import Group
 from roost.errors import BadFile, RoostError
+from roost.model.documents.fleet_document import (
+    AggregateEntry,
+    FleetDocument,
+    HostEntry,
+    ProviderEntry,
+    ServerGroupEntry,
+)
 from roost.model.fleet import Fleet
-from roost.model.fleet_document import AggregateEntry, FleetDocument, HostEntry, ProviderEntry, ServerGroupEntry
 from roost.model.group import ServerGroup
 from roost.model.host import Aggregate, HostFacts, HostSpec
 from roost.model.image import Image
-from roost.model.journal import CLASS_BITS, Claim, ConsumerRow, InstanceRow, Place, PutDocument
 from roost.model.names import is_resource_class, is_trait
 from roost.model.provider import Inventory, ProviderSpec
-from roost.model.settings import Settings
+from roost.model.settings.roost_settings import Settings
+from roost.model.writes import CLASS_BITS, Claim, ConsumerRow, InstanceRow, Place, PutDocument
 from roost.offline.names import Directory, uuid_for
 from roost.ports import Clock, Random
 from roost.scheduler.framework.group_slots import place_number, place_of

@@ -8,7 +8,7 @@ from typing import TypeVar
 import msgspec
 
 from roost.errors import BadFile
-from roost.model.places import placed
+from roost.model.documents.error_places import placed
 
 # A fleet of 100,000 hosts with their providers is about a tenth of it.
 BYTES_MAX = 2**30

@@ -5,7 +5,7 @@ import numpy as np
 from roost.engine.columns.state import State
 from roost.engine.columns.types import NOTHING, Rows
 from roost.engine.feasibility.feasibility import Amount, Check, Family
-from roost.model.answer import AnswerStage, RefusedHost
+from roost.model.documents.answer import AnswerStage, RefusedHost
 from roost.model.names import amount_text
 from roost.scheduler.pipeline.shape import Shape
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import msgspec
 
-from roost.model.answer import Answer
-from roost.model.fleet_document import FleetDocument
-from roost.model.request_document import RequestDocument
+from roost.model.documents.answer import Answer
+from roost.model.documents.fleet_document import FleetDocument
+from roost.model.documents.request_document import RequestDocument
 
 DOCUMENTS: Mapping[str, type] = MappingProxyType({"fleet": FleetDocument, "request": RequestDocument, "answer": Answer})
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"

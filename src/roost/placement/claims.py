@@ -10,7 +10,8 @@ from roost.engine.columns.state import Holder, State
 from roost.engine.feasibility.claim import Instead, NotClaimable, claimable, offers
 from roost.errors import BadRequest, Conflict, NotFound
 from roost.model.group import GUARDED_POLICIES
-from roost.model.journal import (
+from roost.model.names import AMOUNT_MAX, uuid_text
+from roost.model.writes import (
     CLASS_BITS,
     CLASS_MASK,
     Claim,
@@ -22,7 +23,6 @@ from roost.model.journal import (
     ReuseSymbol,
     Write,
 )
-from roost.model.names import AMOUNT_MAX, uuid_text
 from roost.placement.current import Current
 
 _TYPE = "consumer_type"

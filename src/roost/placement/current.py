@@ -10,7 +10,9 @@ import msgspec
 from roost.engine.columns.apply import apply, occupy, raise_generations, settle, undo
 from roost.engine.columns.state import State
 from roost.errors import BadRequest, StoreBroken, Unavailable
-from roost.model.journal import (
+from roost.model.work.operation import IO_TASKS
+from roost.model.work.work_rows import StatusRow
+from roost.model.writes import (
     CLASS_BITS,
     Change,
     Claim,
@@ -23,8 +25,6 @@ from roost.model.journal import (
     ReuseSymbol,
     Write,
 )
-from roost.model.operation import IO_TASKS
-from roost.model.work import StatusRow
 from roost.ports import Clock, IdKind, Left, Store
 
 # How many identities are fetched from the store at once.

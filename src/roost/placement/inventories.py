@@ -5,9 +5,9 @@ from collections.abc import Iterable, Mapping
 
 from roost.engine.columns.state import State
 from roost.errors import BadRequest, Conflict, NotFound
-from roost.model.journal import InventoryRow, PutInventories, Write
 from roost.model.names import AMOUNT_MAX
 from roost.model.provider import Inventory
+from roost.model.writes import InventoryRow, PutInventories, Write
 
 _CONFLICT = "placement.concurrent_update"
 _IN_USE = "placement.inventory.inuse"

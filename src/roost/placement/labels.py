@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from roost.engine.columns.state import State
 from roost.errors import BadRequest, Conflict
-from roost.model.journal import PutAggregate, PutMembership, PutTraits, Write
 from roost.model.names import uuid_bytes
+from roost.model.writes import PutAggregate, PutMembership, PutTraits, Write
 from roost.placement.current import Current
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 
 from roost.errors import BadRequest, Unavailable
 from roost.model import names
-from roost.model.journal import Item, PutSymbol, ReuseSymbol
+from roost.model.writes import Item, PutSymbol, ReuseSymbol
 from roost.placement.current import FIRST_NUMBERS, Current
 
 # Names are numbered anew when other processes were faster with a number.

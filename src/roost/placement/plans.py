@@ -4,11 +4,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Generic, Literal, TypeVar
 
-from roost.model.decision import Decision
+from roost.model.evidence.decision import Decision
 from roost.model.fleet import Departure, NamedRequest
-from roost.model.journal import Write
 from roost.model.request import Request
-from roost.model.work import Put
+from roost.model.work.work_rows import Put
+from roost.model.writes import Write
 
 Answer = TypeVar("Answer")
 Deed = Request | NamedRequest | Departure  # what is decided or done

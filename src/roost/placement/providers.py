@@ -11,9 +11,9 @@ from roost.engine.columns.name_table import Symbols
 from roost.engine.columns.state import State
 from roost.engine.columns.types import Rows
 from roost.errors import BadRequest, Conflict, NotFound
-from roost.model.journal import DropProvider, PutProvider, Write
 from roost.model.names import uuid_bytes
 from roost.model.request import ResourceGroup
+from roost.model.writes import DropProvider, PutProvider, Write
 
 _LOOP = "creating loop in the provider tree is not allowed."
 _NOBODY: Rows = np.empty(0, dtype=np.intp)

@@ -6,7 +6,7 @@ import msgspec
 
 from roost.engine.columns.state import State
 from roost.errors import BadRequest, Conflict
-from roost.model.journal import CLASS_BITS, InventoryRow, PutInventories, Write
+from roost.model.writes import CLASS_BITS, InventoryRow, PutInventories, Write
 from roost.placement import inventories
 from roost.placement.claims import Replacement, Wish, known, move, unknown
 from roost.placement.current import Current

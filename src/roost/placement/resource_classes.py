@@ -2,8 +2,8 @@
 
 from roost.engine.columns.state import State
 from roost.errors import BadRequest, Conflict, NotFound
-from roost.model.journal import DropSymbol, RenameSymbol, Write
 from roost.model.names import is_resource_class, standard_resource_classes
+from roost.model.writes import DropSymbol, RenameSymbol, Write
 from roost.placement.current import Current
 
 _KIND = "resource_class"

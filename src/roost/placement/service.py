@@ -8,7 +8,8 @@ from roost.engine.columns.apply import occupy, release, undo
 from roost.engine.columns.state import State
 from roost.errors import BadRequest, NotFound
 from roost.model import names
-from roost.model.journal import (
+from roost.model.provider import Inventory, ProviderSpec
+from roost.model.writes import (
     Claim,
     InventoryRow,
     Item,
@@ -19,7 +20,6 @@ from roost.model.journal import (
     Refusal,
     Write,
 )
-from roost.model.provider import Inventory, ProviderSpec
 from roost.placement import naming
 from roost.placement.claims import claim_of, release_of
 from roost.placement.current import Current

@@ -1,6 +1,6 @@
 """Old evidence goes, and snapshots are made, while nobody waits for it."""
 
-from roost.model import settings
+from roost.model.settings import roost_settings
 from roost.ports import Clock, Store
 
 # Old evidence is looked for after so many acts: fewer than the rows that one look may delete, so it keeps up.
@@ -8,7 +8,7 @@ PRUNE_EVERY = 1024
 _DAY_S = 86_400.0
 
 
-def prune(store: Store, bounds: settings.Store, *, now_s: float) -> int:
+def prune(store: Store, bounds: roost_settings.Store, *, now_s: float) -> int:
     """Delete evidence, feed, snapshots and work beyond the bounds of the settings, a part of it; return how many rows.
 
     A snapshot is begun beside this process where one is due.
@@ -29,7 +29,7 @@ class Tidier:
         clock: tells how old things are.
     """
 
-    def __init__(self, store: Store, bounds: settings.Store, *, clock: Clock) -> None:
+    def __init__(self, store: Store, bounds: roost_settings.Store, *, clock: Clock) -> None:
         self._store, self._bounds, self._clock = store, bounds, clock
         self._acts = 0
 

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 
 from roost.engine.columns.state import State
 from roost.errors import BadRequest, Conflict, NotFound
-from roost.model.journal import DropSymbol, Write
 from roost.model.names import is_trait, standard_traits
+from roost.model.writes import DropSymbol, Write
 from roost.placement.current import Current
 
 _KIND = "trait"

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from roost.engine.columns.state import Holder, State
-from roost.model.journal import CLASS_MASK
+from roost.model.writes import CLASS_MASK
 from roost.placement.claims import UNKNOWN_TYPE
 
 

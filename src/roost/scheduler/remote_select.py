@@ -20,12 +20,12 @@ from roost.engine.columns.apply import tell
 from roost.engine.columns.state import State
 from roost.engine.pci.pools import UNMAPPED
 from roost.errors import BadRequest, Conflict, NotFound, PlacementGone, RoostError
-from roost.model.decision import Decision
+from roost.model.evidence.decision import Decision
 from roost.model.fleet import Departure, NamedRequest
-from roost.model.journal import ConsumerRow, Item
 from roost.model.names import uuid_text
 from roost.model.remote import RemoteHost
 from roost.model.request import CandidateQuery, Request
+from roost.model.writes import ConsumerRow, Item
 from roost.ports import Placement, RemotePlacement
 from roost.scheduler.pipeline.choice import Choice
 from roost.scheduler.pipeline.consumption import Consumption

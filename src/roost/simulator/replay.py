@@ -7,7 +7,7 @@ from typing import Protocol
 
 from roost.engine.columns.types import Amounts
 from roost.errors import BadRequest
-from roost.model.decision import Decision
+from roost.model.evidence.decision import Decision
 from roost.model.fleet import Departure, Fleet
 from roost.model.request import Request
 from roost.scheduler.framework.reasons import bare_reason

@@ -14,7 +14,7 @@ import msgspec
 from roost import __version__
 from roost.errors import BadFile, BadRequest
 from roost.model.fleet import Fleet
-from roost.model.settings import Settings
+from roost.model.settings.roost_settings import Settings
 from roost.simulator.chance import SeededRandom
 from roost.simulator.replay import Progress, replay
 from roost.simulator.report import REPORT_VERSION, ReplayReport, writable

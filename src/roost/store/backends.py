@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from roost.errors import BadSettings
-from roost.model import settings as model_settings
+from roost.model.settings import roost_settings as model_settings
 from roost.ports import Store
 from roost.store.reader import ReadingStore
 from roost.store.sqlite import file

@@ -5,8 +5,8 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Never
 
 from roost.errors import Unavailable
-from roost.model.evidence import DecisionQuery
-from roost.model.journal import Change, EvidenceRow, Item
+from roost.model.evidence.stored_decision import DecisionQuery
+from roost.model.writes import Change, EvidenceRow, Item
 from roost.ports import Clock, Committed, IdKind, Loaded, Past, WorkReader
 
 # Where identities start of a kind that the origin has none of in stock.

@@ -7,7 +7,8 @@ from typing import Any
 
 import msgspec
 
-from roost.model.journal import (
+from roost.model.work.operation import IO_TASKS
+from roost.model.writes import (
     CLASS_BITS,
     CLASS_MASK,
     GENERATION_SLOT,
@@ -28,7 +29,6 @@ from roost.model.journal import (
     PutTraits,
     Write,
 )
-from roost.model.operation import IO_TASKS
 from roost.store.rules.codec import aggregate_of, host_of
 from roost.store.rules.commit_rules import DROPPED
 from roost.store.rules.schema import (

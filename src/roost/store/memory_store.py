@@ -8,9 +8,9 @@ from typing import Any, Self
 
 import msgspec
 
-from roost.model.evidence import DecisionQuery
-from roost.model.journal import Change, EvidenceRow, Item, Refusal, Write
-from roost.model.work import AgentRow
+from roost.model.evidence.stored_decision import DecisionQuery
+from roost.model.work.work_rows import AgentRow
+from roost.model.writes import Change, EvidenceRow, Item, Refusal, Write
 from roost.ports import Clock, Committed, IdKind, Loaded, Past
 from roost.store.dump import writes_of
 from roost.store.rules.codec import CODECS, decode_writes, encode_writes

@@ -5,8 +5,8 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Never
 
 from roost.errors import Unavailable
-from roost.model.evidence import DecisionQuery
-from roost.model.journal import Change, EvidenceRow, Item, PutSymbol, Write
+from roost.model.evidence.stored_decision import DecisionQuery
+from roost.model.writes import Change, EvidenceRow, Item, PutSymbol, Write
 from roost.placement.naming import missing_standard
 from roost.ports import Clock, Committed, IdKind, Loaded, Past, Store, WorkReader
 

@@ -6,7 +6,16 @@ from operator import attrgetter
 from typing import Any, Literal, NamedTuple, Protocol
 
 from roost.errors import understood
-from roost.model.work import AgentRow, EventRow, LeaseRow, MigrationRow, OperationRow, OrderRow, StatusRow, WorkRow
+from roost.model.work.work_rows import (
+    AgentRow,
+    EventRow,
+    LeaseRow,
+    MigrationRow,
+    OperationRow,
+    OrderRow,
+    StatusRow,
+    WorkRow,
+)
 from roost.store.rules.codec import R, work_of
 from roost.store.rules.footprint import Values
 from roost.store.rules.schema import EVENT, INSTANCE_STATUS, MIGRATION, OPERATION, ORDERS, WORK, Table, select

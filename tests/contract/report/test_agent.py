@@ -11,7 +11,7 @@ from roost.compute.agent.agent_journal import Journal
 from roost.compute.agent.execute_order import Acting
 from roost.compute.agent.runtime import Resident
 from roost.compute.agent.state_machine import Agent, Identity
-from roost.model.orders import Destroy, Power, Spawn
+from roost.model.work.orders import Destroy, Power, Spawn
 from tests.agents import PATIENT, MemoryServer, living, order
 from tests.drivers import spec_of
 from tests.reporting import SERVICE, World

@@ -10,12 +10,12 @@ from msgspec.structs import replace
 from roost.compute.drivers.fake.script import Child, FakeNode, Gpu
 from roost.compute.inventory.provider_config import ProviderConfig
 from roost.errors import BadSettings, InUse
-from roost.model.agent import PciDevice
-from roost.model.guest_use import GuestNeeds, GuestUse
+from roost.model.devices.numa import NumaCell
+from roost.model.devices.pci import PciRequest
 from roost.model.host import PciPool
-from roost.model.numa import NumaCell
-from roost.model.pci import PciRequest
 from roost.model.provider import Inventory
+from roost.model.work.agent_terms import PciDevice
+from roost.model.work.guest_use import GuestNeeds, GuestUse
 from tests.agents import Dead
 from tests.drivers import spec_of
 from tests.tracking import HOST, Machine

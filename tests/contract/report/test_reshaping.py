@@ -6,7 +6,7 @@ import pytest
 from roost.compute.drivers.fake.script import FakeNode
 from roost.compute.inventory.provider_tree import ProviderTree
 from roost.errors import InUse, ReshapeFailed, ReshapeNeeded
-from roost.model.agent import Capabilities, ReshapeTerms
+from roost.model.work.agent_terms import Capabilities, ReshapeTerms
 from tests.drivers import spec_of
 from tests.tracking import HOST, ROOT, USED, Machine
 

@@ -6,7 +6,7 @@ from contextlib import closing
 import pytest
 
 from roost.client.report import ReportHttp
-from roost.model.agent import ReshapeTerms
+from roost.model.work.agent_terms import ReshapeTerms
 from tests.reporting import SERVICE, World, world_at
 from tests.tracking import HOST, Machine
 

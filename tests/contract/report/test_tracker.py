@@ -8,10 +8,10 @@ from roost.compute.inventory.host_use import Size
 from roost.compute.inventory.provider_config import ProviderConfig
 from roost.compute.inventory.stale_allocations import Standing
 from roost.errors import BadSettings, DriverNotReady
-from roost.model.agent import HostTerms
-from roost.model.guest_use import GuestAmounts, GuestNeeds, GuestUse
 from roost.model.host import PciPool
 from roost.model.provider import Inventory
+from roost.model.work.agent_terms import HostTerms
+from roost.model.work.guest_use import GuestAmounts, GuestNeeds, GuestUse
 from tests.drivers import fake, spec_of
 from tests.tracking import HELD, HOST, Machine
 

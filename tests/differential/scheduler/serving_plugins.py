@@ -22,7 +22,7 @@ from roost.compat.adapter import adapt  # noqa: E402
 from roost.compat.aliases import lend_names  # noqa: E402
 from roost.engine.ranking import ranks  # noqa: E402
 from roost.model.names import uuid_text  # noqa: E402
-from roost.model.settings import Settings  # noqa: E402
+from roost.model.settings.roost_settings import Settings  # noqa: E402
 from roost.scheduler.framework.plugin import Choosing, adds  # noqa: E402
 from tests.differential.scheduler import subject  # noqa: E402
 

@@ -20,13 +20,13 @@ from roost.engine.columns.apply import apply, settle, tell
 from roost.engine.columns.state import Group, State
 from roost.engine.ranking import ranks
 from roost.errors import BadRequest
-from roost.model import journal
+from roost.model import writes
+from roost.model.devices.pci import PciRequest
 from roost.model.flavor import Flavor
 from roost.model.host import HostFacts, PciPool
 from roost.model.image import Image
-from roost.model.pci import PciRequest
 from roost.model.request import Destination, Network, Request
-from roost.model.settings import Pci
+from roost.model.settings.roost_settings import Pci
 from roost.scheduler.framework.host_view import HostView
 from roost.scheduler.framework.plugin import Choosing, Limiting, adds
 from roost.scheduler.framework.registry import RuleClass, builtin_filters, builtin_weighers, options_of
@@ -215,26 +215,26 @@ def _device_of(pool: PciPool) -> list[str]:
 def _state(pair: Json) -> State:
     state = State()
     for number, name in enumerate(("VCPU", "MEMORY_MB", "DISK_GB")):
-        apply(state, journal.PutSymbol("resource_class", number, name))
+        apply(state, writes.PutSymbol("resource_class", number, name))
     numbers = {name: number for number, name in enumerate(pair["aggregates"], start=1)}
     for name, number in numbers.items():
-        apply(state, journal.PutAggregate(number, uuid.uuid4().bytes, name, pair["aggregates"][name], 1))
+        apply(state, writes.PutAggregate(number, uuid.uuid4().bytes, name, pair["aggregates"][name], 1))
     for number, told in enumerate(pair["hosts"], start=1):
-        apply(state, journal.PutProvider(number, uuid.UUID(told["uuid"]).bytes, f"node {number}", None, number, 1))
+        apply(state, writes.PutProvider(number, uuid.UUID(told["uuid"]).bytes, f"node {number}", None, number, 1))
         facts = msgspec.Raw(msgspec.msgpack.encode(_facts(told)))
-        apply(state, journal.PutHost(number, number, told["host"], told["nodename"], facts, 1))
+        apply(state, writes.PutHost(number, number, told["host"], told["nodename"], facts, 1))
         joined = [numbers[name] for name in told["aggregates"] if name in numbers]
         if joined:
-            apply(state, journal.PutMembership(number, 0, joined))
+            apply(state, writes.PutMembership(number, 0, joined))
         for at, instance in enumerate(told["instances"]):
-            consumer = journal.ConsumerRow(1000 * number + at, uuid.UUID(instance).bytes, "", "")
+            consumer = writes.ConsumerRow(1000 * number + at, uuid.UUID(instance).bytes, "", "")
             image_id = 0
             if at < len(told["images"]):
                 image_id = consumer.id
                 image = msgspec.json.encode(Image(properties=told["images"][at]))
-                apply(state, journal.PutDocument(image_id, "image", image_id.to_bytes(16, "big"), image))
-            row = journal.InstanceRow(consumer.id, number, flavor_id=1, image_id=image_id)
-            apply(state, journal.Claim([consumer], [], [row]))
+                apply(state, writes.PutDocument(image_id, "image", image_id.to_bytes(16, "big"), image))
+            row = writes.InstanceRow(consumer.id, number, flavor_id=1, image_id=image_id)
+            apply(state, writes.Claim([consumer], [], [row]))
     settle(state)
     for row, told in enumerate(pair["hosts"]):
         columns = {name: told[name] for name in _COLUMNS}

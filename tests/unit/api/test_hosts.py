@@ -3,7 +3,7 @@ import pytest
 from roost.api.hosts import Hosts
 from roost.api.placement.request import Request
 from roost.api.problems import Problem
-from roost.model.placement_settings import Placement as Settings
+from roost.model.settings.placement_settings import Placement as Settings
 
 
 def refused(settings, **headers):

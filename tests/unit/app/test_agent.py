@@ -5,9 +5,9 @@ import pytest
 from roost import PlacementDirect
 from roost.app.agent import AgentOptions, _resident, report_client
 from roost.direct.report import DirectHttp
-from roost.model.agent_settings import Agent
-from roost.model.guest_use import GuestNeeds
-from roost.model.topology import InstanceCell, InstanceTopology
+from roost.model.devices.topology import InstanceCell, InstanceTopology
+from roost.model.settings.agent_settings import Agent
+from roost.model.work.guest_use import GuestNeeds
 from tests.reporting import World
 
 CELLS = """

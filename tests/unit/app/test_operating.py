@@ -6,9 +6,9 @@ from roost.app.operating import Operating, terms_of
 from roost.conductor.operation.row_changes import instead, later
 from roost.errors import StoreBroken
 from roost.machine import SystemClock
-from roost.model.conductor_settings import Conductor
-from roost.model.journal import Item
-from roost.model.settings import Settings
+from roost.model.settings.conductor_settings import Conductor
+from roost.model.settings.roost_settings import Settings
+from roost.model.writes import Item
 from roost.store.sqlite.store import SqliteStore
 from tests.building import ladder
 from tests.conducting import hand, server

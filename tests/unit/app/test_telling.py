@@ -4,7 +4,7 @@ import json
 
 from roost.app.telling import Telling
 from roost.errors import Unavailable
-from roost.model.notification_settings import Notifications
+from roost.model.settings.notification_settings import Notifications
 from roost.observe.events import Events
 from tests.working import event
 

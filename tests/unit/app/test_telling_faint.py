@@ -2,8 +2,8 @@
 
 from roost.app.telling import Telling
 from roost.errors import Unavailable
-from roost.model.journal import Item
-from roost.model.work import Put
+from roost.model.work.work_rows import Put
+from roost.model.writes import Item
 from tests.conducting import server
 from tests.patience import until
 from tests.working import event, operation

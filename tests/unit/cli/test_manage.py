@@ -13,7 +13,7 @@ from roost.errors import Conflict, NotFound, PlacementGone
 from roost.model.flavor import Flavor
 from roost.model.fleet import Fleet
 from roost.model.host import Aggregate
-from roost.model.settings import Store as StoreSettings
+from roost.model.settings.roost_settings import Store as StoreSettings
 from roost.store.backends import open_store
 from tests.drivers import spec_of
 from tests.offline import Stopped

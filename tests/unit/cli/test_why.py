@@ -7,10 +7,10 @@ import msgspec
 import pytest
 
 from roost.app import open_roost
-from roost.model.explain import Why
+from roost.model.evidence.explain import Why
+from roost.model.evidence.summary import Summary
 from roost.model.flavor import Flavor
 from roost.model.request import Request
-from roost.model.summary import Summary
 from tests.products import fleet, request
 
 LARGE = Request(flavor=Flavor(name="large", vcpus=12, memory_mb=64), project_id="p")

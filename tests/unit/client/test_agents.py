@@ -11,7 +11,7 @@ import pytest
 from roost.client.agents import HttpServer, KnownInstances
 from roost.errors import BadRequest, BadSettings, Conflict, NotFound, Unavailable
 from roost.model.host import HostFacts
-from roost.model.orders import (
+from roost.model.work.orders import (
     Kept,
     Order,
     OrderAnswer,
@@ -22,7 +22,7 @@ from roost.model.orders import (
     Registered,
     Registration,
 )
-from roost.model.standing import Standing, Standings
+from roost.model.work.standing import Standing, Standings
 from tests.identities import uuid_named
 from tests.scripted import scripted
 

@@ -9,7 +9,7 @@ from roost.compat.scheduler.filters import BaseHostFilter
 from roost.compat.scheduler.weights import BaseHostWeigher
 from roost.engine.columns.apply import apply
 from roost.model.host import HostFacts
-from roost.model.journal import Claim, ConsumerRow, InstanceRow
+from roost.model.writes import Claim, ConsumerRow, InstanceRow
 from roost.scheduler.framework.plugin import Limiting, NoOptions, adds
 from tests.fleets import fleet, group, hosts, hosts_of, spec, uuid_of, uuid_text
 

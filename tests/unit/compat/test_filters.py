@@ -6,7 +6,7 @@ from roost.compat.scheduler import filters
 from roost.compat.scheduler.filters import core_filter, disk_filter, num_instances_filter, ram_filter
 from roost.compat.scheduler.host_state import HostAggregate, HostState
 from roost.model.flavor import Flavor
-from roost.model.settings import Settings
+from roost.model.settings.roost_settings import Settings
 from roost.scheduler.filters.core import Core
 from roost.scheduler.filters.metrics import Metrics, MetricsOptions
 from roost.scheduler.filters.retry import Retry

@@ -9,8 +9,8 @@ from roost.compat.host_rows import rows_of
 from roost.compat.scheduler.filters import BaseHostFilter, ComputeFilter
 from roost.engine.columns.apply import apply
 from roost.model.host import HostFacts, PciPool
-from roost.model.journal import Claim, ConsumerRow, InstanceRow
-from roost.model.settings import FilterScheduler, Settings
+from roost.model.settings.roost_settings import FilterScheduler, Settings
+from roost.model.writes import Claim, ConsumerRow, InstanceRow
 from roost.scheduler.framework.plugin import NoOptions
 from tests.fleets import boot, fleet, group, hosts_of, spec, uuid_of, uuid_text
 

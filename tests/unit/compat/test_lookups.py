@@ -10,7 +10,7 @@ from roost.compat.scheduler.filters import BaseHostFilter
 from roost.compat.servicegroup import API
 from roost.engine.columns.apply import apply
 from roost.model.host import HostFacts
-from roost.model.journal import Claim, ConsumerRow, InstanceRow
+from roost.model.writes import Claim, ConsumerRow, InstanceRow
 from roost.scheduler.framework.plugin import NoOptions
 from tests.fleets import fleet, group, hosts_of, spec, uuid_of, uuid_text
 

@@ -3,7 +3,7 @@ from msgspec.structs import replace
 
 from roost.compat.nova_conf import read_nova_conf
 from roost.errors import BadSettings
-from roost.model.agent_settings import Agent
+from roost.model.settings.agent_settings import Agent
 from roost.settings import load_settings, load_sourced
 
 

@@ -21,8 +21,8 @@ from roost.compat.scheduler.host_state import HostAggregate, HostState
 from roost.compat.scheduler.module_table import FILTER_MODULES, WEIGHER_MODULES
 from roost.compat.virt import hardware
 from roost.errors import ReshapeFailed, ReshapeNeeded
+from roost.model.devices.numa import NumaCell, NumaTopology
 from roost.model.host import HostFacts
-from roost.model.numa import NumaCell, NumaTopology
 from roost.model.request import Request
 from roost.scheduler.framework.plugin import NoOptions
 from tests.fleets import fleet, hosts_of, spec

@@ -11,9 +11,10 @@ from roost.compute.drivers.fake.driver import Fake
 from roost.compute.drivers.fake.guests import FakeGuest, MemoryShelf
 from roost.compute.drivers.fake.script import Fault, Script
 from roost.errors import BuildFailed, JournalLost
-from roost.model.agent import Capabilities
-from roost.model.guest import Found, Prepared
-from roost.model.orders import (
+from roost.model.devices.topology import InstanceCell, InstanceTopology
+from roost.model.work.agent_terms import Capabilities
+from roost.model.work.guest import Found, Prepared
+from roost.model.work.orders import (
     PROBLEM_MAX,
     AbortMigration,
     Destroy,
@@ -30,7 +31,6 @@ from roost.model.orders import (
     Settle,
     Spawn,
 )
-from roost.model.topology import InstanceCell, InstanceTopology
 from tests.acting import CARD, GUEST, Host, failing, pinned, pinned_on
 from tests.agents import HOST, RUN, PlainTracker, order, spec
 from tests.devices import ask

@@ -4,11 +4,11 @@ import msgspec
 import pytest
 
 from roost.compute.agent.tasks import Undo, Work
-from roost.model.guest import Prepared
+from roost.model.devices.numa import MemoryPages, NumaTopology
+from roost.model.devices.topology import InstanceCell, InstanceTopology
 from roost.model.host import HostFacts
-from roost.model.numa import MemoryPages, NumaTopology
-from roost.model.orders import Destroy, LiveMigrate, Prepare, Rebuild, Spawn
-from roost.model.topology import InstanceCell, InstanceTopology
+from roost.model.work.guest import Prepared
+from roost.model.work.orders import Destroy, LiveMigrate, Prepare, Rebuild, Spawn
 from tests.acting import CELLS, GUEST, Host, failing, pinned, pinned_on
 from tests.agents import HOST, Dead, order, spec
 from tests.devices import ask

@@ -3,7 +3,7 @@
 import pytest
 
 from roost.model.host import HostFacts
-from roost.model.orders import Destroy, Finish, Prepare, Rebuild, Spawn
+from roost.model.work.orders import Destroy, Finish, Prepare, Rebuild, Spawn
 from tests.acting import CELLS, GUEST, Host, pinned
 from tests.agents import HOST, spec
 from tests.worlds import uuid_named

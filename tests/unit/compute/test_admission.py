@@ -4,10 +4,10 @@ import pytest
 
 from roost.compute.agent.admission import admit, change_of_pages
 from roost.errors import BadRequest
-from roost.model.guest_use import GuestNeeds, GuestUse
+from roost.model.devices.numa import MemoryPages, NumaCell, NumaTopology
+from roost.model.devices.topology import InstanceCell, InstanceTopology
 from roost.model.host import HostFacts
-from roost.model.numa import MemoryPages, NumaCell, NumaTopology
-from roost.model.topology import InstanceCell, InstanceTopology
+from roost.model.work.guest_use import GuestNeeds, GuestUse
 from tests.devices import ask, pool
 
 RATIOS = {"cpu_allocation_ratio": 2.0, "ram_allocation_ratio": 1.0}

@@ -6,9 +6,9 @@ import pytest
 from roost.compute.agent.agent_journal import Holding, Journal
 from roost.compute.agent.tasks import Clean, Look, Tell, Undo, Work
 from roost.errors import BadRequest, BadSettings, Conflict, DriverNotReady, NotFound, Unavailable
-from roost.model.guest import Prepared
-from roost.model.guest_use import GuestUse
-from roost.model.orders import (
+from roost.model.work.guest import Prepared
+from roost.model.work.guest_use import GuestUse
+from roost.model.work.orders import (
     AbortMigration,
     Destroy,
     Discard,

@@ -5,8 +5,8 @@ import pytest
 from roost.compute.agent.agent_journal import Holding, Journal
 from roost.compute.agent.tasks import Look, Register, Tell
 from roost.errors import BadSettings, DriverNotReady, JournalLost
-from roost.model.guest_use import GuestUse
-from roost.model.orders import OwnNode, Power, Prepare, Reboot, Registered, Spawn
+from roost.model.work.guest_use import GuestUse
+from roost.model.work.orders import OwnNode, Power, Prepare, Reboot, Registered, Spawn
 from tests.agent_machines import FAILED, GUEST, OK, agent, arrived, found, hear, ready
 from tests.agents import HOST, order, spec
 from tests.worlds import uuid_named

@@ -15,9 +15,9 @@ from roost.compute.drivers.fake.driver import Fake
 from roost.compute.drivers.fake.guests import MemoryShelf
 from roost.compute.drivers.fake.script import Fault, Script
 from roost.errors import RoostError
-from roost.model.agent import HostTerms
-from roost.model.guest import Found
-from roost.model.orders import Destroy, OwnNode, Poll, Power, Rebuild, Spawn
+from roost.model.work.agent_terms import HostTerms
+from roost.model.work.guest import Found
+from roost.model.work.orders import Destroy, OwnNode, Poll, Power, Rebuild, Spawn
 from tests.agents import HOST, Dead, MemoryServer, PlainTracker, order, spec
 from tests.worlds import uuid_named
 

@@ -6,7 +6,7 @@ import pytest
 from roost.compute.agent.agent_journal import Journal
 from roost.compute.agent.tasks import Undo, Work
 from roost.errors import Conflict, Unavailable
-from roost.model.orders import Destroy, Discard, Inspect, Prepare, Spawn
+from roost.model.work.orders import Destroy, Discard, Inspect, Prepare, Spawn
 from tests.agent_machines import FAILED, OK, found, hear, outcomes, ready
 from tests.agents import order, spec
 

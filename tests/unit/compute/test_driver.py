@@ -6,7 +6,7 @@ from roost.compute import driver as drivers_module
 from roost.compute.driver import GROUP, drivers, load, read_resources
 from roost.compute.drivers.fake.driver import Fake
 from roost.errors import BadRequest, BadSettings
-from roost.model.agent import Capabilities, HostTerms, NodeResources
+from roost.model.work.agent_terms import Capabilities, HostTerms, NodeResources
 from tests.drivers import fake
 
 

@@ -1,8 +1,8 @@
 """Facts of a node: amounts as its driver tells them, and devices in pools of those that are alike."""
 
 from roost.compute.inventory.node_facts import facts_of, pooled, pools_of
-from roost.model.agent import NodeResources, PciDevice
 from roost.model.host import HostFacts, PciPool
+from roost.model.work.agent_terms import NodeResources, PciDevice
 
 AMOUNTS = {
     "vcpus": 8, "memory_mb": 1024, "local_gb": 10, "vcpus_used": 1, "memory_mb_used": 2, "local_gb_used": 3,

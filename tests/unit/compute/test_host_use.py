@@ -5,11 +5,11 @@ import pytest
 from roost.compute.inventory.host_use import HostUse
 from roost.compute.inventory.node_facts import pooled
 from roost.errors import BadRequest
-from roost.model.agent import PciDevice
-from roost.model.guest_use import GuestNeeds, GuestUse
+from roost.model.devices.numa import NumaCell, NumaTopology
+from roost.model.devices.topology import InstanceCell, InstanceTopology
 from roost.model.host import HostFacts
-from roost.model.numa import NumaCell, NumaTopology
-from roost.model.topology import InstanceCell, InstanceTopology
+from roost.model.work.agent_terms import PciDevice
+from roost.model.work.guest_use import GuestNeeds, GuestUse
 from tests.devices import ask, pool
 from tests.drivers import spec_of
 

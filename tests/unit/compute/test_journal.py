@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from roost.compute.agent import agent_journal as journals
 from roost.compute.agent.agent_journal import Holding, Journal
 from roost.errors import JournalLost
-from roost.model.guest_use import GuestUse
-from roost.model.orders import Destroy, OrderAnswer, Power, Spawn
+from roost.model.work.guest_use import GuestUse
+from roost.model.work.orders import Destroy, OrderAnswer, Power, Spawn
 from tests.agents import RUN, order, spec
 from tests.devices import pool
 from tests.permissions import somebody

@@ -6,8 +6,8 @@ from roost.compute.agent.guest_limits import asked_by, held_of, lack_of_amounts
 from roost.compute.inventory.host_use import HostUse, Size
 from roost.errors import BadRequest
 from roost.model.flavor import Flavor
-from roost.model.guest_use import GuestAmounts, GuestNeeds
 from roost.model.host import HostFacts
+from roost.model.work.guest_use import GuestAmounts, GuestNeeds
 
 SMALL = Flavor(name="small", vcpus=2, memory_mb=512, root_gb=10, ephemeral_gb=5, swap=512)
 USED = GuestAmounts(vcpu=6, memory_mb=1536, disk_gb=84)

@@ -4,8 +4,8 @@ import pytest
 
 from roost.compute.inventory.host_use import HostUse, Size
 from roost.compute.inventory.single_resources import Chosen, choose, pieces_in
-from roost.model.guest_use import GuestNeeds, GuestUse
 from roost.model.host import HostFacts
+from roost.model.work.guest_use import GuestNeeds, GuestUse
 from tests.drivers import tree_of
 from tests.worlds import uuid_named
 

@@ -1,7 +1,7 @@
 import pytest
 
 from roost.compute.inventory.inventory_ratios import allocation_ratio, reserved_amount
-from roost.model.agent import HostTerms
+from roost.model.work.agent_terms import HostTerms
 
 PLACEMENT = {"VCPU": {"total": 8, "allocation_ratio": 7.0}, "DISK_GB": {"total": 8}}
 

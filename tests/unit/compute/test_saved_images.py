@@ -7,7 +7,7 @@ import pytest
 from roost.compute.agent.saved_images import SavedImages, deleted
 from roost.compute.drivers.fake.script import Fault, Script
 from roost.errors import BadSettings, Unavailable
-from roost.model.standing import ASKED_MAX, Standing
+from roost.model.work.standing import ASKED_MAX, Standing
 from tests.drivers import fake, spec_of
 from tests.worlds import uuid_named
 

@@ -10,12 +10,12 @@ import pytest
 from roost.conductor.agents.agent_protocol import answer, poll
 from roost.errors import BadRequest, Conflict, NotFound
 from roost.model.flavor import Flavor
-from roost.model.guest import GuestSpec
-from roost.model.journal import Item
 from roost.model.names import uuid_bytes
-from roost.model.operation import Cleaning
-from roost.model.orders import Answer, OrderBody, Spawn
-from roost.model.work import Put
+from roost.model.work.guest import GuestSpec
+from roost.model.work.operation import Cleaning
+from roost.model.work.orders import Answer, OrderBody, Spawn
+from roost.model.work.work_rows import Put
+from roost.model.writes import Item
 from tests.conducting import DOWN_TIME_S, OK, Hand, failed, hand, server
 from tests.identities import uuid_named
 from tests.working import operation, order, status

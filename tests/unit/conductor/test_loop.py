@@ -4,9 +4,9 @@ import msgspec
 import pytest
 
 from roost.conductor.operation.row_changes import instead, later
-from roost.model.journal import Item
-from roost.model.operation import Delete
-from roost.model.work import Put
+from roost.model.work.operation import Delete
+from roost.model.work.work_rows import Put
+from roost.model.writes import Item
 from roost.placement.plans import Plan
 from tests.conducting import TERMS, Server, hand, server
 from tests.contract.stores import uuid_of

@@ -4,9 +4,9 @@ import pytest
 
 from roost.conductor.builds.super_conductor import SuperConductor, orders, specification
 from roost.errors import BadRequest, StoreBroken
-from roost.model.building import BuildOrder, Outcome
 from roost.model.host import HostFacts
 from roost.model.request import Move
+from roost.model.work.builds import BuildOrder, Outcome
 from roost.simulator.chance import SeededRandom
 from tests.building import ScriptedBuilder, conductor, held, ladder
 from tests.racing import BreakableStore

@@ -6,8 +6,8 @@ import pytest
 
 from roost.conductor.agents.power_sync import differing
 from roost.errors import Conflict
-from roost.model.guest import Found
 from roost.model.names import uuid_bytes, uuid_text
+from roost.model.work.guest import Found
 from tests.building import ladder
 from tests.conducting import OK, TERMS, Hand, action, failed, hand, looks, served, server
 from tests.identities import uuid_named

@@ -6,9 +6,9 @@ import msgspec
 import pytest
 
 from roost.errors import Conflict, NotFound, Unavailable
-from roost.model.guest import Found, Prepared
 from roost.model.names import uuid_text
-from roost.model.orders import Answer
+from roost.model.work.guest import Found, Prepared
+from roost.model.work.orders import Answer
 from tests.conducting import OK, action, failed
 from tests.migrating import ask
 from tests.troubled import Changing, Worker, comes_to_rest, held_where_they_run

@@ -5,7 +5,7 @@ from contextlib import suppress
 import pytest
 
 from roost.model.names import uuid_text
-from roost.model.orders import Answer, Discard
+from roost.model.work.orders import Answer, Discard
 from tests.conducting import action, failed
 from tests.group_rules import rule_holds
 from tests.resizing import Keeper, ask

@@ -12,7 +12,7 @@ import pytest
 import roost
 from roost.direct.client import Client
 from roost.errors import BadFile, BadRequest, BadSettings, StoreBusy, Unavailable
-from roost.model.settings import Settings, Store
+from roost.model.settings.roost_settings import Settings, Store
 
 UUID = "4e8e5957-649f-477b-9e5b-f1f75b21c03c"
 

@@ -12,13 +12,13 @@ from roost.direct.healing import Asked, Healed, heal
 from roost.direct.reclaiming import Reclaiming
 from roost.model.fleet import Fleet
 from roost.model.host import HostFacts
-from roost.model.journal import DropProvider, Item
 from roost.model.names import uuid_bytes
-from roost.model.placement_settings import Placement
 from roost.model.provider import Inventory, ProviderSpec
 from roost.model.request import ResourceGroup
-from roost.model.settings import FilterScheduler, Pci, Scheduler, Settings
-from roost.model.settings import Store as StoreSettings
+from roost.model.settings.placement_settings import Placement
+from roost.model.settings.roost_settings import FilterScheduler, Pci, Scheduler, Settings
+from roost.model.settings.roost_settings import Store as StoreSettings
+from roost.model.writes import DropProvider, Item
 from roost.placement.plans import Plan
 from roost.store.audit import audit, orphans
 from roost.store.backends import open_store

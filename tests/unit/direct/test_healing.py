@@ -15,9 +15,9 @@ from roost.model.fleet import Fleet
 from roost.model.host import HostSpec
 from roost.model.names import uuid_bytes
 from roost.model.request import Request
-from roost.model.settings import Settings
-from roost.model.settings import Store as StoreSettings
-from roost.model.work import Put
+from roost.model.settings.roost_settings import Settings
+from roost.model.settings.roost_settings import Store as StoreSettings
+from roost.model.work.work_rows import Put
 from roost.store.backends import open_store
 from tests.contract.stores import commit, item
 from tests.reporting import World

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from roost.engine.candidates.flat_index import Alone
 from roost.engine.candidates.search import search
 from roost.engine.columns.apply import apply
-from roost.model.journal import PutGroup
 from roost.model.names import SHARING_TRAIT
+from roost.model.writes import PutGroup
 from tests.forests import FEATURES, compiled_of, random_forest, random_query, state_of, uuid_of
 from tests.writes import History
 

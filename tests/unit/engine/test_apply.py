@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from roost.engine.columns.apply import apply, settle, undo
-from roost.model import journal
+from roost.model import writes as model_writes
 from roost.model.host import HostFacts
 from tests.forests import Stock, inventory_row, put_provider, uuid_of
 from tests.writes import History, check, content, new_state
@@ -74,10 +74,10 @@ def test_a_release_that_is_read_again_changes_nothing():
 def test_a_release_raises_the_generations_that_it_says():
     state = new_state()
     put_provider(state, 1, "p1", None)
-    apply(state, journal.PutInventories(1, 0, [inventory_row("VCPU", Stock(total=8))]))
-    consumer = journal.ConsumerRow(5, uuid_of("c").bytes, "p", "u")
-    apply(state, journal.Claim([consumer], [(5, 1 << journal.CLASS_BITS | 1, 2)]))
-    apply(state, journal.Release([5], [], [], [1]))
+    apply(state, model_writes.PutInventories(1, 0, [inventory_row("VCPU", Stock(total=8))]))
+    consumer = model_writes.ConsumerRow(5, uuid_of("c").bytes, "p", "u")
+    apply(state, model_writes.Claim([consumer], [(5, 1 << model_writes.CLASS_BITS | 1, 2)]))
+    apply(state, model_writes.Release([5], [], [], [1]))
     assert state.providers.generation.view[0] == 3
     assert state.inventory(1).free.view[0] == 8
 
@@ -85,15 +85,15 @@ def test_a_release_raises_the_generations_that_it_says():
 def test_the_older_of_two_inventories_does_not_win_when_it_is_read_later():
     state = new_state()
     put_provider(state, 1, "p1", None)
-    apply(state, journal.PutInventories(1, 1, [inventory_row("VCPU", Stock(total=8))]))
-    apply(state, journal.PutInventories(1, 0, [inventory_row("VCPU", Stock(total=4))]))
+    apply(state, model_writes.PutInventories(1, 1, [inventory_row("VCPU", Stock(total=8))]))
+    apply(state, model_writes.PutInventories(1, 0, [inventory_row("VCPU", Stock(total=4))]))
     assert state.inventory(1).free.view[0] == 8
     assert state.providers.generation.view[0] == 2
 
 
 def host_of(state, provider_id):
     facts = msgspec.Raw(msgspec.msgpack.encode(HostFacts()))
-    apply(state, journal.PutHost(provider_id, provider_id, f"host-{provider_id}", f"node-{provider_id}", facts, 0))
+    apply(state, model_writes.PutHost(provider_id, provider_id, f"host-{provider_id}", f"node-{provider_id}", facts, 0))
 
 
 def test_a_provider_that_moves_takes_its_totals_from_the_old_host_to_the_new_one():
@@ -102,7 +102,7 @@ def test_a_provider_that_moves_takes_its_totals_from_the_old_host_to_the_new_one
         put_provider(state, number, f"p{number}", None)
         host_of(state, number)
     put_provider(state, 3, "p3", 1)
-    apply(state, journal.PutInventories(3, 0, [inventory_row("MEMORY_MB", Stock(total=512))]))
+    apply(state, model_writes.PutInventories(3, 0, [inventory_row("MEMORY_MB", Stock(total=512))]))
     settle(state)
     assert state.hosts.column("total_usable_ram_mb").tolist() == [512, 0]
     put_provider(state, 3, "p3", 2, version=1)
@@ -115,7 +115,7 @@ def test_a_name_passed_on_stays_with_its_new_owner_when_the_renaming_is_read_lat
     state = new_state()
     put_provider(state, 1, "old", None)
     put_provider(state, 2, "old", None)  # committed after provider 1 was renamed, but read before
-    apply(state, journal.PutProvider(1, uuid_of("old").bytes, "new", None, 1, 1))
+    apply(state, model_writes.PutProvider(1, uuid_of("old").bytes, "new", None, 1, 1))
     assert state.providers.row_of_name == {"old": 1, "new": 0}
 
 
@@ -123,7 +123,7 @@ def test_a_uuid_used_again_stays_with_its_new_owner_when_the_deletion_is_read_la
     state = new_state()
     put_provider(state, 1, "p", None)
     put_provider(state, 2, "p", None)  # the same uuid and name, created after provider 1 was deleted
-    apply(state, journal.DropProvider(1))
+    apply(state, model_writes.DropProvider(1))
     assert state.providers.row_of_uuid == {str(uuid_of("p")): 1}
     assert state.providers.row_of_name == {"p": 1}
 
@@ -132,5 +132,5 @@ def test_a_ratio_as_large_as_the_api_allows_is_no_overflow():
     state = new_state()
     put_provider(state, 1, "p1", None)
     stock = inventory_row("VCPU", Stock(total=2_147_483_647, ratio=3.40282e38))
-    apply(state, journal.PutInventories(1, 0, [stock]))
+    apply(state, model_writes.PutInventories(1, 0, [stock]))
     assert state.inventory(1).can_take(0, 2_147_483_647)

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from roost.engine.columns.change_log import Log
 from roost.engine.ranking.ranks import clamp, contributions, scale_of, total
 from roost.engine.ranking.score_cache import Board
-from roost.model.decision import Scale
+from roost.model.evidence.decision import Scale
 
 NUMBERS = st.sampled_from([0.0, 1.0, 2.0, 7.0, 0.1, -3.0, 1e9])
 BOUNDS = st.sampled_from([(None, None), (0.0, None), (None, 5.0), (0.0, 5.0)])

@@ -1,7 +1,7 @@
 import pytest
 
 from roost.engine.feasibility.claim import claimable
-from roost.model.journal import InventoryRow
+from roost.model.writes import InventoryRow
 from tests.forests import state_of
 from tests.reference.candidates import Node, Stock
 

@@ -1,6 +1,6 @@
 import pytest
 
-from roost.model.decision import Decision, HostScore, Scale
+from roost.model.evidence.decision import Decision, HostScore, Scale
 
 SCALES = [Scale("ram", 0.0, 100.0, 2.0), Scale("disk", 5.0, 5.0, -1.0), Scale("io_ops", 3.0, 3.0, 1.0)]
 

@@ -1,6 +1,6 @@
 """How PCI devices are called in Placement."""
 
-from roost.model.device_names import class_of_device, traits_of_device
+from roost.model.devices.device_names import class_of_device, traits_of_device
 
 
 def test_devices_are_called_as_they_are_told_else_by_vendor_and_product():

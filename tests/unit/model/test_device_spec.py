@@ -2,8 +2,8 @@
 
 import pytest
 
-from roost.model.agent import PciDevice
-from roost.model.device_spec import DeviceSpec, read_device_specs
+from roost.model.devices.device_spec import DeviceSpec, read_device_specs
+from roost.model.work.agent_terms import PciDevice
 
 
 def device(address="0000:81:00.0", vendor="8086", product="154c", **more):

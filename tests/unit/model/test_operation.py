@@ -3,7 +3,7 @@ from itertools import product
 import pytest
 
 from roost.model.names import uuid_text
-from roost.model.operation import ASKED, STATUSES, may_begin
+from roost.model.work.operation import ASKED, STATUSES, may_begin
 from tests.working import status
 
 # What may begin in which status, once more and the other way round: by status.

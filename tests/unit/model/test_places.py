@@ -5,7 +5,7 @@ import json
 import msgspec
 import pytest
 
-from roost.model.places import placed
+from roost.model.documents.error_places import placed
 
 
 class _Part(msgspec.Struct):

@@ -3,7 +3,7 @@ import asyncio
 import pytest
 
 from roost.errors import Unavailable
-from roost.model.notification_settings import Notifications
+from roost.model.settings.notification_settings import Notifications
 from roost.observe.events import Events
 
 

@@ -2,10 +2,10 @@
 
 import msgspec
 
-from roost.model.answer import Answer
-from roost.model.fleet_document import FleetDocument
-from roost.model.request_document import RequestDocument
-from roost.model.settings import Settings
+from roost.model.documents.answer import Answer
+from roost.model.documents.fleet_document import FleetDocument
+from roost.model.documents.request_document import RequestDocument
+from roost.model.settings.roost_settings import Settings
 from roost.offline.deciding import decide
 from roost.offline.reading import parse_document
 from tests.worlds import settings_of

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from roost.errors import BadFile
-from roost.model.answer import Answer
-from roost.model.fleet_document import FleetDocument
-from roost.model.request_document import RequestDocument
+from roost.model.documents.answer import Answer
+from roost.model.documents.fleet_document import FleetDocument
+from roost.model.documents.request_document import RequestDocument
 from roost.offline.deciding import decide
 from roost.offline.reading import parse_document
 from tests.unit.offline.documents import provider

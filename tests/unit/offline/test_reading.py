@@ -6,8 +6,8 @@ import json
 import pytest
 
 from roost.errors import BadFile
-from roost.model.fleet_document import FleetDocument
-from roost.model.request_document import RequestDocument
+from roost.model.documents.fleet_document import FleetDocument
+from roost.model.documents.request_document import RequestDocument
 from roost.offline.reading import parse_document, read_document
 from tests.unit.offline.documents import answer, fleet, provider
 

@@ -3,7 +3,7 @@ import pytest
 
 from roost.engine.columns.apply import occupy
 from roost.errors import BadRequest, StoreBroken, Unavailable
-from roost.model.journal import (
+from roost.model.writes import (
     Claim,
     ConsumerRow,
     DropProvider,

@@ -4,9 +4,9 @@ import pytest
 from roost.app import open_roost
 from roost.errors import BadRequest, NotFound
 from roost.model.group import ServerGroup
-from roost.model.journal import DropSymbol, Item, PutSymbol
 from roost.model.names import standard_resource_classes, standard_traits
 from roost.model.provider import Inventory, ProviderSpec
+from roost.model.writes import DropSymbol, Item, PutSymbol
 from roost.store.memory_store import MemoryStore
 from tests.worlds import aggregate, digest, hosts, roost_with, uuid_named
 

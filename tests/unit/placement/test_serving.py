@@ -6,8 +6,8 @@ import pytest
 
 from roost.errors import Conflict, OverBudget, StoreBroken, Unavailable
 from roost.model.fleet import Departure
-from roost.model.journal import PutDocument
-from roost.model.work import Put
+from roost.model.work.work_rows import Put
+from roost.model.writes import PutDocument
 from roost.placement.current import Current
 from roost.placement.plans import Act, Again, Plan
 from roost.placement.serving import Serving

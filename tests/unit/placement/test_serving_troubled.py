@@ -7,8 +7,8 @@ from concurrent.futures import Future
 import pytest
 
 from roost.errors import StoreGone, Unavailable
-from roost.model.journal import PutDocument
-from roost.model.work import Put
+from roost.model.work.work_rows import Put
+from roost.model.writes import PutDocument
 from roost.observe import metrics
 from roost.placement.current import Current
 from roost.placement.plans import Again, Plan

@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 from roost.engine.candidates.search import Compiled, compile_query, search
 from roost.engine.columns.state import State
 from roost.model.host import HostFacts
-from roost.model.journal import (
+from roost.model.names import SHARING_TRAIT, uuid_bytes
+from roost.model.request import CandidateQuery, ResourceGroup
+from roost.model.writes import (
     CLASS_BITS,
     Claim,
     ConsumerRow,
@@ -26,8 +28,6 @@ from roost.model.journal import (
     PutTraits,
     Release,
 )
-from roost.model.names import SHARING_TRAIT, uuid_bytes
-from roost.model.request import CandidateQuery, ResourceGroup
 from roost.placement.current import Current
 from roost.placement.service import Placement
 from roost.store.memory_store import MemoryStore

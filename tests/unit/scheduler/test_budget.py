@@ -5,7 +5,7 @@ import pytest
 
 from roost.engine.columns.state import unbounded
 from roost.errors import OverBudget
-from roost.model.capacity import LIMIT, PLACED_LIMIT
+from roost.model.evidence.capacity import LIMIT, PLACED_LIMIT
 from roost.model.flavor import Flavor
 from roost.model.request import Request, ResourceGroup
 from tests.several_ways import celled_host, two_amounts

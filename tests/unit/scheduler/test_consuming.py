@@ -9,12 +9,12 @@ from roost.compat.objects import RequestSpec
 from roost.compat.scheduler.filters import filter_for
 from roost.compat.scheduler.host_state import HostState
 from roost.errors import Unavailable
+from roost.model.devices.numa import MemoryPages, NumaCell, NumaTopology
+from roost.model.devices.pci import PciRequest
 from roost.model.flavor import Flavor
 from roost.model.host import HostFacts, PciPool
-from roost.model.numa import MemoryPages, NumaCell, NumaTopology
-from roost.model.pci import PciRequest
 from roost.model.request import Request
-from roost.model.settings import Compute
+from roost.model.settings.roost_settings import Compute
 from roost.scheduler.filters.numa_topology import NumaTopology as NumaFilter
 from roost.scheduler.framework.plugin import NoOptions
 from roost.scheduler.pipeline.consumption import Appetite

@@ -5,14 +5,14 @@ import pytest
 
 from roost.compat.scheduler.selections import selections_of
 from roost.errors import BadRequest
-from roost.model.decision import Decision
+from roost.model.devices.pci import PciRequest
+from roost.model.evidence.decision import Decision
 from roost.model.flavor import Flavor
 from roost.model.fleet import Fleet
 from roost.model.host import HostFacts, HostSpec, PciPool
-from roost.model.pci import PciRequest
 from roost.model.provider import Inventory, ProviderSpec
 from roost.model.request import Request, ResourceGroup
-from roost.model.settings import FilterScheduler, Pci, Settings
+from roost.model.settings.roost_settings import FilterScheduler, Pci, Settings
 from tests.identities import uuid_named
 from tests.worlds import roost_on
 

@@ -10,7 +10,7 @@ from roost.errors import NotFound
 from roost.model.fleet import Departure, Fleet
 from roost.model.group import ServerGroup
 from roost.model.host import HostFacts
-from roost.model.settings import Scheduler
+from roost.model.settings.roost_settings import Scheduler
 from roost.simulator.chance import SeededRandom
 from roost.store.memory_store import MemoryStore
 from tests.identities import uuid_named

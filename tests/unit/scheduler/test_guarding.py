@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from roost.errors import BadRequest
-from roost.model.decision import Stage
-from roost.model.settings import FilterScheduler, Scheduler, Settings
+from roost.model.evidence.decision import Stage
+from roost.model.settings.roost_settings import FilterScheduler, Scheduler, Settings
 from roost.scheduler.framework.plugin import (
     Checked,
     Counted,

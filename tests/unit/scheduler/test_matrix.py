@@ -1,6 +1,6 @@
 import msgspec
 
-from roost.model.explain import Shortfall
+from roost.model.evidence.explain import Shortfall
 from roost.model.flavor import Flavor
 from roost.model.request import Request
 from roost.store.memory_store import MemoryStore

@@ -1,11 +1,11 @@
 import pytest
 
 from roost.errors import BadRequest, BadSettings
+from roost.model.devices.pci import PciRequest
 from roost.model.flavor import Flavor
 from roost.model.image import Image
-from roost.model.pci import PciRequest
 from roost.model.request import Request, ResourceGroup
-from roost.model.settings import Pci
+from roost.model.settings.roost_settings import Pci
 from roost.scheduler.query.pci_requests import PciAliases, groups
 from roost.settings import read_settings
 

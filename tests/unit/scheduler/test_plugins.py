@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from roost.errors import BadSettings
-from roost.model.settings import FilterScheduler, Settings
+from roost.model.settings.roost_settings import FilterScheduler, Settings
 from roost.scheduler.filters.compute import Compute
 from roost.scheduler.framework import registry
 from roost.scheduler.framework.plugin import NoOptions

@@ -6,7 +6,7 @@ from roost.errors import BadRequest
 from roost.model.flavor import Flavor
 from roost.model.image import Image
 from roost.model.request import Network, Request
-from roost.model.settings import Scheduler as SchedulerSettings
+from roost.model.settings.roost_settings import Scheduler as SchedulerSettings
 from roost.scheduler.query.prefilter import NOTHING, Asked, Effect
 from roost.scheduler.query.prefilters import PREFILTERS
 from tests.identities import uuid_named

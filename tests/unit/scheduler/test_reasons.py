@@ -1,6 +1,6 @@
 import pytest
 
-from roost.model.decision import Stage
+from roost.model.evidence.decision import Stage
 from roost.scheduler.framework.reasons import bare_reason, refusal_text
 
 

@@ -6,8 +6,8 @@ from roost.app import Roost
 from roost.errors import BadRequest, Conflict, NotFound
 from roost.model.fleet import Departure
 from roost.model.group import ServerGroup
-from roost.model.settings import Settings
-from roost.model.settings import Store as StoreSettings
+from roost.model.settings.roost_settings import Settings
+from roost.model.settings.roost_settings import Store as StoreSettings
 from roost.simulator.identities import uuid_of
 from tests.products import fleet, request
 from tests.racing import RacyStore

@@ -4,9 +4,9 @@ from roost.engine.columns.apply import apply, settle
 from roost.errors import BadRequest
 from roost.model.flavor import Flavor
 from roost.model.host import HostFacts
-from roost.model.journal import InventoryRow, PutInventories, PutSymbol, PutTraits
 from roost.model.request import Request, ResourceGroup
-from roost.model.settings import Scheduler as SchedulerSettings
+from roost.model.settings.roost_settings import Scheduler as SchedulerSettings
+from roost.model.writes import InventoryRow, PutInventories, PutSymbol, PutTraits
 from roost.scheduler.framework import registry
 from roost.scheduler.pipeline.shapes import Shapes
 from tests.fleets import fleet

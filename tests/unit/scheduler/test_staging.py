@@ -7,10 +7,10 @@ import pytest
 
 from roost.errors import Conflict
 from roost.model.fleet import NamedRequest
-from roost.model.journal import Item
 from roost.model.names import uuid_bytes
 from roost.model.request import Move
-from roost.model.work import Put
+from roost.model.work.work_rows import Put
+from roost.model.writes import Item
 from roost.placement.current import Current
 from roost.store.memory_store import MemoryStore
 from tests.racing import RacyStore

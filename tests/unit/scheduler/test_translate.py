@@ -5,7 +5,7 @@ from roost.model.flavor import Flavor
 from roost.model.host import HostFacts
 from roost.model.image import Image
 from roost.model.request import Destination, Request, ResourceGroup
-from roost.model.settings import Scheduler as SchedulerSettings
+from roost.model.settings.roost_settings import Scheduler as SchedulerSettings
 from roost.scheduler.query.build import translate
 from roost.scheduler.query.draft import DraftGroup
 from roost.scheduler.query.query_string import query_string

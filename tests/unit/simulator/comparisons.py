@@ -2,7 +2,7 @@
 
 import msgspec
 
-from roost.model.settings import Settings
+from roost.model.settings.roost_settings import Settings
 from roost.settings import read_settings
 from roost.simulator.compare import Comparison, PolicyRuns
 from roost.simulator.runs import Policy, Source

@@ -5,7 +5,7 @@ from itertools import count
 
 import numpy as np
 
-from roost.model.decision import Decision, Pick
+from roost.model.evidence.decision import Decision, Pick
 from roost.model.fleet import Departure, Fleet
 from roost.model.provider import ProviderSpec
 from roost.model.request import Request, ResourceGroup

@@ -1,6 +1,6 @@
 import msgspec
 
-from roost.model.journal import PutMembership, Release
+from roost.model.writes import PutMembership, Release
 from roost.store.rules.codec import decode_writes, encode_writes
 
 

@@ -7,7 +7,7 @@ from roost.api.placement.application import Identify
 from roost.api.placement.auth import believe
 from roost.api.placement.tokens_file import TokensFile
 from roost.errors import BadSettings
-from roost.model.placement_settings import Placement as Settings
+from roost.model.settings.placement_settings import Placement as Settings
 
 
 def access_of(settings: Settings) -> tuple[Identify, Authenticate | None]:

@@ -4,7 +4,7 @@ from typing import Literal
 
 import msgspec
 
-from roost.model.placement_settings import NOBODY, Placement
+from roost.model.settings.placement_settings import NOBODY, Placement
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):

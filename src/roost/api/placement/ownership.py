@@ -12,8 +12,8 @@ from roost.api.placement.options import Options
 from roost.api.placement.request import Identity, Request
 from roost.api.problems import Problem
 from roost.engine.columns.state import Holder, State
-from roost.model.journal import CLASS_BITS, CLASS_MASK
 from roost.model.names import uuid_text
+from roost.model.writes import CLASS_BITS, CLASS_MASK
 from roost.placement.claims import Wish, holder_of, type_name
 
 _Check = Callable[[Request, State, "_Bounds"], None]

@@ -7,7 +7,7 @@ from roost.api.v1 import keys
 from roost.api.v1.call import Call, answered, shown
 from roost.api.v1.instance_schemas import Accepted
 from roost.model.names import uuid_bytes
-from roost.model.work import OperationRow
+from roost.model.work.work_rows import OperationRow
 from roost.placement.plans import Plan
 
 # A new operation, or the one that is there already.

@@ -11,7 +11,7 @@ from typing import TypeVar
 from roost.api.v1.waking import Waiter, Waking
 from roost.conductor.agents import agent_protocol
 from roost.errors import RoostError, Unavailable
-from roost.model.orders import Poll, Polled
+from roost.model.work.orders import Poll, Polled
 from roost.placement.current import Current
 from roost.placement.plans import Plan
 from roost.placement.serving import Serving

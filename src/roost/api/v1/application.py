@@ -22,7 +22,7 @@ from roost.api.v1.product import Product
 from roost.api.v1.routes import PATHS, Route
 from roost.errors import Conflict, RoostError
 from roost.model.names import uuid_form
-from roost.model.notification_settings import Notifications
+from roost.model.settings.notification_settings import Notifications
 from roost.observe import log
 from roost.observe.events import Events
 from roost.placement.current import Current

@@ -7,7 +7,7 @@ import msgspec
 
 from roost.api.placement.request import Request
 from roost.api.problems import Problem
-from roost.model.places import placed
+from roost.model.documents.error_places import placed
 
 _PLACE = re.compile(r" - at `(\$[^`]*)`$")
 

@@ -5,8 +5,8 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from roost.model.capacity import LIMIT
-from roost.model.request_document import RequestDocument
+from roost.model.documents.request_document import RequestDocument
+from roost.model.evidence.capacity import LIMIT
 from roost.scheduler.explain.capacity_count import By
 
 _Limit = Annotated[

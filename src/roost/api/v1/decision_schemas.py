@@ -5,11 +5,11 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
-from roost.model.decision import Contribution, Decision, Limits, Pick
-from roost.model.explain import Explanation
-from roost.model.replayed import HostDifference, Replayed
+from roost.model.documents.request_document import FlavorEntry, ImageEntry, RequestDocument
+from roost.model.evidence.decision import Contribution, Decision, Limits, Pick
+from roost.model.evidence.explain import Explanation
+from roost.model.evidence.replay_result import HostDifference, Replayed
 from roost.model.request import Request
-from roost.model.request_document import FlavorEntry, ImageEntry, RequestDocument
 
 _Image = Annotated[
     ImageEntry | str | None, Meta(description="What the instances boot from, or the name of a stored image.")

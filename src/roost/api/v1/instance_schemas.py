@@ -9,9 +9,9 @@ from roost.api.v1.decision_schemas import AskedBody
 from roost.api.v1.migration_schemas import InstanceMigration
 from roost.api.v1.operation_schemas import ShownEvent
 from roost.conductor.intake.accept import INSTANCES_MAX, NAME_MAX
-from roost.model.building import Attempt
-from roost.model.operation import Status
-from roost.model.request_document import FlavorEntry
+from roost.model.documents.request_document import FlavorEntry
+from roost.model.work.builds import Attempt
+from roost.model.work.operation import Status
 
 
 class InstancesBody(AskedBody, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -6,7 +6,7 @@ import msgspec
 from msgspec import Meta
 
 from roost.api.v1.paging import PageQuery
-from roost.model.work import MigrationKind, MigrationStatus
+from roost.model.work.work_rows import MigrationKind, MigrationStatus
 
 
 class TargetBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -5,8 +5,8 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
+from roost.model.documents.request_document import ImageEntry
 from roost.model.flavor import Flavor
-from roost.model.request_document import ImageEntry
 
 
 class FlavorsList(msgspec.Struct, frozen=True, kw_only=True):

@@ -5,8 +5,8 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
-from roost.model.operation import Kind
-from roost.model.orders import WAIT_MAX_S
+from roost.model.work.operation import Kind
+from roost.model.work.orders import WAIT_MAX_S
 
 Outcome = Literal["open", "done", "failed"]
 

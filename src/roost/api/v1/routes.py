@@ -77,13 +77,13 @@ from roost.api.v1.named_schemas import FlavorsList, ImagesList, ShownImage
 from roost.api.v1.operation_schemas import OperationQuery, ShownOperation
 from roost.api.v1.paging import PageQuery
 from roost.api.v1.policies import policy_of
-from roost.model.capacity import Capacity
+from roost.model.documents.request_document import FlavorEntry, ImageEntry
+from roost.model.evidence.capacity import Capacity
 from roost.model.flavor import Flavor
 from roost.model.host import HostFacts
-from roost.model.notification import Notification
-from roost.model.orders import Kept, OrderAnswer, Poll, Polled, Registered, Registration
-from roost.model.request_document import FlavorEntry, ImageEntry
-from roost.model.standing import Holders, Standings
+from roost.model.work.notification import Notification
+from roost.model.work.orders import Kept, OrderAnswer, Poll, Polled, Registered, Registration
+from roost.model.work.standing import Holders, Standings
 
 Kind = type[msgspec.Struct]
 # What people and programs ask is small; what agents report grows with their hosts.

@@ -2,7 +2,7 @@
 
 from roost.api.v1.call import Call
 from roost.model.host import HostFacts, is_up
-from roost.model.settings import Settings
+from roost.model.settings.roost_settings import Settings
 from roost.scheduler.filters.compute import Compute, ComputeOptions
 
 

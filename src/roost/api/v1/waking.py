@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from threading import Lock
 
 from roost.errors import Unavailable
-from roost.model.work import AgentRow, OperationRow, OrderRow, Put
+from roost.model.work.work_rows import AgentRow, OperationRow, OrderRow, Put
 from roost.observe import metrics
 
 

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import msgspec
 
 from roost.compat.objects.record import Record
-from roost.model.pci import PciRequest
+from roost.model.devices.pci import PciRequest
 
 
 @dataclass(slots=True, kw_only=True)

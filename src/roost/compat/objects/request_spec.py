@@ -16,9 +16,9 @@ from roost.compat.objects.record import Record
 from roost.compat.objects.server_group import InstanceGroup
 from roost.compat.virt.hardware import show_topology
 from roost.engine.columns.state import Group
+from roost.model.devices.pci import PciRequest
 from roost.model.flavor import Flavor
 from roost.model.image import Image
-from roost.model.pci import PciRequest
 from roost.model.request import Network, Request, Retry
 from roost.scheduler.numa.constraints import networks_of, topology_of
 

@@ -12,7 +12,7 @@ from roost.compat.scheduler.weights import HostWeightHandler, WeighedHost, weigh
 from roost.engine.columns.image_counts import read_image
 from roost.engine.columns.state import State
 from roost.model.names import uuid_text
-from roost.model.settings import Settings
+from roost.model.settings.roost_settings import Settings
 from roost.scheduler.framework import registry
 from roost.scheduler.framework.registry import Adapt, RuleClass
 

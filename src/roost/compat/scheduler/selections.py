@@ -8,7 +8,7 @@ import numpy as np
 
 from roost.compat.objects import Selection
 from roost.engine.columns.state import State
-from roost.model.decision import Decision, Pick
+from roost.model.evidence.decision import Decision, Pick
 from roost.scheduler.query.query_string import MICROVERSION
 from roost.scheduler.rule_support.scopes import zones
 

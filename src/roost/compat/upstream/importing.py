@@ -11,7 +11,7 @@ from roost.compat.upstream.verifying import Verified, verify
 from roost.compat.upstream.world import World, world_of
 from roost.compat.upstream.writing import writes_of
 from roost.errors import Conflict
-from roost.model.journal import Item
+from roost.model.writes import Item
 from roost.placement.current import Current
 from roost.ports import IdKind
 

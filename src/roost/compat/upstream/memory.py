@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from roost.model.journal import PutDocument
+from roost.model.writes import PutDocument
 from roost.placement.current import Current
 
 KIND = "import"

@@ -15,7 +15,7 @@ from sqlalchemy.sql import Select, TableClause
 
 from roost.compat.upstream.world import Consumer, Progress, Provider, World, offer_of, same_uuid
 from roost.errors import BadRequest, BadSettings, Unavailable, first_line
-from roost.model.placement_settings import NOBODY
+from roost.model.settings.placement_settings import NOBODY
 
 _ROWS_AT_ONCE = 5000
 # The drivers that are used, whatever driver an address names: those that the extras bring.

@@ -10,8 +10,8 @@ import msgspec
 
 from roost.engine.columns.state import Holder, State
 from roost.errors import BadRequest
-from roost.model.journal import CLASS_BITS, CLASS_MASK
 from roost.model.names import uuid_text
+from roost.model.writes import CLASS_BITS, CLASS_MASK
 
 _DIGEST_BYTES = 8
 _encoder = msgspec.msgpack.Encoder(order="sorted")

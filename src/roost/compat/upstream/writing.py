@@ -9,7 +9,7 @@ from roost.compat.upstream.merging import Merged
 from roost.compat.upstream.world import Offer, Provider, World, digest
 from roost.errors import BadRequest
 from roost.model import names
-from roost.model.journal import (
+from roost.model.writes import (
     CLASS_BITS,
     Claim,
     ConsumerRow,

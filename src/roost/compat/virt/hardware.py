@@ -11,9 +11,9 @@ from roost.engine.numa.cell import Overcommit
 from roost.engine.numa.cell_choice import place
 from roost.engine.pci.pools import UNMAPPED
 from roost.model.allocation import Mappings
+from roost.model.devices.topology import InstanceTopology, NetworkNeeds
 from roost.model.host import HostFacts
 from roost.model.request import Request
-from roost.model.topology import InstanceTopology, NetworkNeeds
 from roost.scheduler.numa.constraints import topology_of
 
 

@@ -6,9 +6,9 @@ from typing import NamedTuple
 from roost.engine.numa.cell_choice import place, sockets_of
 from roost.engine.numa.cell_limits import networks_in, overcommit_in
 from roost.engine.pci.pools import Free, taken
-from roost.model.guest_use import GuestNeeds, GuestUse
+from roost.model.devices.topology import PlacedCell
 from roost.model.host import HostFacts
-from roost.model.topology import PlacedCell
+from roost.model.work.guest_use import GuestNeeds, GuestUse
 
 
 class Admission(NamedTuple):

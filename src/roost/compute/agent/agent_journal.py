@@ -11,8 +11,8 @@ from typing import Literal, TypeVar
 import msgspec
 
 from roost.errors import JournalLost, first_line
-from roost.model.guest_use import GuestUse
-from roost.model.orders import Order, OrderAnswer
+from roost.model.work.guest_use import GuestUse
+from roost.model.work.orders import Order, OrderAnswer
 
 # Answered orders and turns that are kept, in case that they come once more: the newest.
 TAKEN_MAX, MARKS_MAX = 1_000, 20_000

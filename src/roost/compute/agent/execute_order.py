@@ -13,10 +13,10 @@ from roost.compute.agent.tasks import Clean, Undo, Work
 from roost.compute.driver import RAISED, Driver
 from roost.compute.inventory.host_use import HostUse, Size
 from roost.errors import BadRequest, BuildAborted, BuildFailed, DriverNotReady, JournalLost, first_line, quoted
-from roost.model.guest import Found, GuestSpec, Prepared
-from roost.model.guest_use import GuestNeeds, GuestUse
 from roost.model.names import is_text, uuid_form
-from roost.model.orders import (
+from roost.model.work.guest import Found, GuestSpec, Prepared
+from roost.model.work.guest_use import GuestNeeds, GuestUse
+from roost.model.work.orders import (
     AGENTS_MAX,
     PROBLEM_MAX,
     AbortMigration,

@@ -3,9 +3,9 @@
 from collections.abc import Collection, Iterable, Mapping
 
 from roost.errors import BadRequest, quoted
-from roost.model.decision import Limits
+from roost.model.evidence.decision import Limits
 from roost.model.flavor import Flavor
-from roost.model.guest_use import GuestAmounts
+from roost.model.work.guest_use import GuestAmounts
 
 # By Nova's name of the limit, which is that of a field, too: the classes that count, and what they are in reasons.
 _COUNTED: Mapping[str, tuple[tuple[str, ...], str]] = {

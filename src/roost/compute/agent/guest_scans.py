@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from roost.compute.agent.queues import Lane
-from roost.model.guest import Found
+from roost.model.work.guest import Found
 
 # Before it looks at its guests where an act was not wanted any more, or failed; until then that is known to the server.
 _AGAIN_S = 5.0

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from roost.compute.agent.agent_journal import Entry, Key, Mark
-from roost.model.orders import Order, OrderAnswer
+from roost.model.work.orders import Order, OrderAnswer
 
 
 class Memory(Protocol):

@@ -7,8 +7,8 @@ import msgspec
 
 from roost.compute.agent.agent_journal import Key, Mark
 from roost.compute.agent.tasks import Clean, Task, Undo, Work
-from roost.model.guest import Found
-from roost.model.orders import Discard, Finish, Inspect, Order, OrderAnswer, Prepare, Spawn
+from roost.model.work.guest import Found
+from roost.model.work.orders import Discard, Finish, Inspect, Order, OrderAnswer, Prepare, Spawn
 
 
 @dataclass(slots=True)

@@ -28,7 +28,7 @@ from roost.errors import (
     first_line,
 )
 from roost.model.host import HostFacts
-from roost.model.orders import AGENTS_MAX, ORDERS_MAX, WAIT_MAX_S, Order, OwnNode, Poll, Polled, PollingAgent
+from roost.model.work.orders import AGENTS_MAX, ORDERS_MAX, WAIT_MAX_S, Order, OwnNode, Poll, Polled, PollingAgent
 from roost.observe import log
 from roost.ports import Clock
 

@@ -6,7 +6,7 @@ from roost.compute.driver import RAISED, Driver
 from roost.compute.inventory.stale_allocations import Instances
 from roost.errors import quoted, said_by
 from roost.model.names import is_uuid_form
-from roost.model.standing import ASKED_MAX, Standing
+from roost.model.work.standing import ASKED_MAX, Standing
 from roost.observe import log
 
 

@@ -3,7 +3,7 @@
 from typing import Protocol
 
 from roost.model.host import HostFacts
-from roost.model.orders import OrderAnswer, Poll, Polled, Registered, Registration
+from roost.model.work.orders import OrderAnswer, Poll, Polled, Registered, Registration
 
 
 class Server(Protocol):

@@ -16,8 +16,8 @@ from roost.compute.agent.journal_port import Memory
 from roost.compute.agent.queues import Lane, OpenOrder, key_of, lane_of
 from roost.compute.agent.tasks import Clean, Look, Register, Task, Tell, Undo, Work
 from roost.errors import BadRequest, BadSettings, Conflict, JournalLost, NotFound, RoostError
-from roost.model.guest import Found
-from roost.model.orders import (
+from roost.model.work.guest import Found
+from roost.model.work.orders import (
     HELD_MAX,
     PROBLEM_MAX,
     AbortMigration,

@@ -4,7 +4,7 @@ from typing import Literal
 
 import msgspec
 
-from roost.model.orders import Order, OrderAnswer, Registration
+from roost.model.work.orders import Order, OrderAnswer, Registration
 
 
 class Look(msgspec.Struct, frozen=True):

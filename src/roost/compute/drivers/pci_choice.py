@@ -4,9 +4,9 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from roost.engine.pci.pools import taken
 from roost.errors import BuildFailed
-from roost.model.agent import PciDevice
+from roost.model.devices.pci import PciRequest
 from roost.model.host import PciPool
-from roost.model.pci import PciRequest
+from roost.model.work.agent_terms import PciDevice
 
 
 def check_given(devices: Iterable[str], known: Iterable[PciDevice], *, used: Collection[str]) -> None:

@@ -10,8 +10,8 @@ from roost.compute.inventory.provider_config import OWNER_TRAIT
 from roost.compute.inventory.provider_tree import ProviderTree
 from roost.compute.report.report_client import ReportClient
 from roost.errors import BadSettings
-from roost.model.agent import PciDevice
-from roost.model.device_spec import DeviceSpec
+from roost.model.devices.device_spec import DeviceSpec
+from roost.model.work.agent_terms import PciDevice
 from roost.observe import log
 
 Holders = Mapping[str, Sequence[str]]  # uuid of an instance or a move -> addresses of the devices that it has

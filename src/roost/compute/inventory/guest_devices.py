@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import msgspec
 
 from roost.errors import BadSettings
-from roost.model.guest_use import GuestUse
+from roost.model.work.guest_use import GuestUse
 
 
 def named_uses(

@@ -14,11 +14,11 @@ from roost.engine.pci.device_usage import without_count, without_devices
 from roost.engine.pci.pools import UNMAPPED
 from roost.engine.pci.provider_match import served_by
 from roost.model.allocation import Mappings
+from roost.model.devices.topology import InstanceTopology
 from roost.model.flavor import Flavor
-from roost.model.guest import GuestSpec
-from roost.model.guest_use import GuestNeeds, GuestUse
 from roost.model.host import HostFacts
-from roost.model.topology import InstanceTopology
+from roost.model.work.guest import GuestSpec
+from roost.model.work.guest_use import GuestNeeds, GuestUse
 
 _NOBODY: Mapping[str, GuestUse] = MappingProxyType({})
 _ALIKE = Pooled()

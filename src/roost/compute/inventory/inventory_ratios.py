@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 
-from roost.model.agent import HostTerms
+from roost.model.work.agent_terms import HostTerms
 
 # Resource class -> the words of its settings. Whatever else there is cannot be shared, so its ratio is 1.
 _CONFIGURED = {"VCPU": "cpu", "MEMORY_MB": "ram", "DISK_GB": "disk"}

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from roost.model.agent import NodeResources, PciDevice
 from roost.model.host import HostFacts, PciPool
+from roost.model.work.agent_terms import NodeResources, PciDevice
 
 _NOWHERE: Mapping[str, str] = MappingProxyType({})
 

@@ -5,10 +5,10 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from roost.errors import BadSettings, quoted
-from roost.model.agent import PciDevice
-from roost.model.device_names import class_of_device, traits_of_device
-from roost.model.device_spec import DeviceSpec
+from roost.model.devices.device_names import class_of_device, traits_of_device
+from roost.model.devices.device_spec import DeviceSpec
 from roost.model.names import is_resource_class, is_trait
+from roost.model.work.agent_terms import PciDevice
 
 SETTING = "agent.device_spec"
 DEVICE_TRAIT = "COMPUTE_MANAGED_PCI_DEVICE"  # by which their providers are known

@@ -13,7 +13,7 @@ from roost.compute.inventory.provider_tree import ProviderTree
 from roost.compute.report.placement_session import Patience
 from roost.compute.report.report_client import ReportClient
 from roost.errors import Conflict, ReshapeFailed, ReshapeNeeded, RoostError, SyncFailed
-from roost.model.agent import ReshapeTerms
+from roost.model.work.agent_terms import ReshapeTerms
 from roost.observe import log
 
 _DISABLED_TRAIT = "COMPUTE_STATUS_DISABLED"

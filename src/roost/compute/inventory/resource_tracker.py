@@ -30,10 +30,10 @@ from roost.errors import (
     quoted,
     said_by,
 )
-from roost.model.agent import NodeResources
-from roost.model.guest_use import GuestUse
 from roost.model.host import HostFacts
 from roost.model.names import uuid_bytes
+from roost.model.work.agent_terms import NodeResources
+from roost.model.work.guest_use import GuestUse
 from roost.observe import log
 
 

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from roost.compute.inventory.provider_tree import ProviderTree
 from roost.errors import quoted
-from roost.model.guest_use import GuestUse
+from roost.model.work.guest_use import GuestUse
 
 # Uuid of each provider of a host -> resource class -> names of all pieces there are of it; {} where none is named.
 Providers = Mapping[str, Mapping[str, Collection[str]]]

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple, Protocol
 
-from roost.model.standing import Standing
+from roost.model.work.standing import Standing
 
 
 class Instances(Protocol):

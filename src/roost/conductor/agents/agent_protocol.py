@@ -31,9 +31,9 @@ from roost.conductor.operation.story import line
 from roost.engine.columns.state import State
 from roost.errors import BadRequest, Conflict, NotFound, quoted
 from roost.model.names import uuid_bytes, uuid_form, uuid_text
-from roost.model.operation import Cleaning
-from roost.model.orders import Answer, Polled, PollingAgent, Registered, Registration
-from roost.model.work import AgentRow, MigrationRow, OperationRow, OrderRow, Put, StatusRow
+from roost.model.work.operation import Cleaning
+from roost.model.work.orders import Answer, Polled, PollingAgent, Registered, Registration
+from roost.model.work.work_rows import AgentRow, MigrationRow, OperationRow, OrderRow, Put, StatusRow
 from roost.placement.current import Current
 from roost.placement.plans import Plan
 from roost.ports import WorkReader

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import msgspec
 
 from roost.model.names import uuid_text
-from roost.model.orders import (
+from roost.model.work.orders import (
     AbortMigration,
     Act,
     Destroy,
@@ -24,7 +24,7 @@ from roost.model.orders import (
     Settle,
     Spawn,
 )
-from roost.model.work import OrderRow
+from roost.model.work.work_rows import OrderRow
 
 _MADE_OF_GUESTS: Mapping[str, type[Spawn | Rebuild | Prepare | Finish]] = {
     "spawn": Spawn, "rebuild": Rebuild, "prepare": Prepare, "finish": Finish,

@@ -7,10 +7,10 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from roost.conductor.operation.lock import operation_on, taken_by
 from roost.conductor.operation.row_changes import uuid_made_of
-from roost.model.guest import Found, GuestState
 from roost.model.names import uuid_bytes
-from roost.model.operation import Powering, Status
-from roost.model.work import Put, StatusRow
+from roost.model.work.guest import Found, GuestState
+from roost.model.work.operation import Powering, Status
+from roost.model.work.work_rows import Put, StatusRow
 from roost.ports import Commits
 
 # So many are begun at once; the others when the host says again what it has.

@@ -9,10 +9,10 @@ from roost.engine.candidates.walk import Take
 from roost.engine.columns.state import Group, Holder, State
 from roost.engine.feasibility.claim import claimable
 from roost.errors import BadRequest, Conflict, NotFound
-from roost.model.decision import Decision, Pick
+from roost.model.evidence.decision import Decision, Pick
 from roost.model.group import GUARDED_POLICIES
-from roost.model.journal import CLASS_BITS, CLASS_MASK, Claim, ConsumerRow, InstanceRow, Place, Release
 from roost.model.names import uuid_bytes, uuid_form
+from roost.model.writes import CLASS_BITS, CLASS_MASK, Claim, ConsumerRow, InstanceRow, Place, Release
 from roost.placement.claims import release_of
 from roost.ports import Commits
 from roost.scheduler.framework.group_slots import place_of

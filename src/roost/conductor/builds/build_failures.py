@@ -11,9 +11,9 @@ import msgspec
 from roost.engine.columns.state import State
 from roost.errors import Unavailable
 from roost.fleet.hosts import writes_of_facts
-from roost.model.decision import Pick
+from roost.model.evidence.decision import Pick
 from roost.model.host import HostFacts
-from roost.model.journal import Item, Write
+from roost.model.writes import Item, Write
 from roost.ports import Commits
 
 

@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from typing import Protocol
 
-from roost.model.building import BuildOrder, Outcome
-from roost.model.decision import Decision
+from roost.model.evidence.decision import Decision
 from roost.model.fleet import Departure, NamedRequest
 from roost.model.request import Request
-from roost.model.settings import Settings
+from roost.model.settings.roost_settings import Settings
+from roost.model.work.builds import BuildOrder, Outcome
 from roost.ports import Commits, RemotePlacement
 
 

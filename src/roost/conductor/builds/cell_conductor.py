@@ -20,8 +20,8 @@ from roost.conductor.builds.claim_transfer import claim, give_back
 from roost.conductor.operation.faults import buried, reported, told
 from roost.conductor.operation.retries import attempt_on, check_attempt, exhausted, first_attempt
 from roost.errors import BuildFailed, Conflict, Unavailable
-from roost.model.building import Attempt, BuildOrder, Instance, Outcome
-from roost.model.decision import Pick
+from roost.model.evidence.decision import Pick
+from roost.model.work.builds import Attempt, BuildOrder, Instance, Outcome
 from roost.ports import Builder
 
 

@@ -4,10 +4,10 @@ from roost.conductor.builds.alternates import step_to
 from roost.conductor.builds.builder_product import Product
 from roost.conductor.builds.remote_alternates import is_taken
 from roost.conductor.operation.faults import reported
-from roost.model.building import BuildOrder
-from roost.model.decision import Pick
+from roost.model.evidence.decision import Pick
 from roost.model.fleet import Departure
-from roost.model.journal import Item
+from roost.model.work.builds import BuildOrder
+from roost.model.writes import Item
 
 
 def claim(product: Product, order: BuildOrder, pick: Pick) -> str:

@@ -4,9 +4,9 @@ import msgspec
 
 from roost.conductor.builds.alternates import Step, next_alternate
 from roost.errors import Conflict, PlacementGone
-from roost.model.decision import Decision, Pick
-from roost.model.journal import Claim, Item, Release
+from roost.model.evidence.decision import Decision, Pick
 from roost.model.names import uuid_bytes
+from roost.model.writes import Claim, Item, Release
 from roost.placement.claims import claim_of, release_of
 from roost.ports import Commits, RemotePlacement
 

@@ -16,11 +16,11 @@ from roost.conductor.builds.builder_product import Cell, Product
 from roost.conductor.builds.claim_transfer import give_back
 from roost.conductor.operation.faults import buried, reported
 from roost.errors import BadRequest, NotFound, NoValidHost
-from roost.model.building import BuildOrder, Outcome
-from roost.model.decision import Decision
+from roost.model.evidence.decision import Decision
 from roost.model.fleet import NamedRequest
 from roost.model.names import uuid_text
 from roost.model.request import Request
+from roost.model.work.builds import BuildOrder, Outcome
 from roost.ports import Random
 
 

@@ -17,11 +17,11 @@ from roost.conductor.operation.stored_request import stored, stored_image
 from roost.conductor.operation.story import line
 from roost.engine.columns.state import State
 from roost.errors import BadRequest, Conflict, NotFound
-from roost.model.journal import PutDocument
 from roost.model.names import is_text, uuid_bytes, uuid_form, uuid_text
-from roost.model.operation import Asked, Build, Delete, Moving, may_begin
 from roost.model.request import Request
-from roost.model.work import MigrationRow, OperationRow, Put, StatusRow
+from roost.model.work.operation import Asked, Build, Delete, Moving, may_begin
+from roost.model.work.work_rows import MigrationRow, OperationRow, Put, StatusRow
+from roost.model.writes import PutDocument
 from roost.placement.plans import Plan
 from roost.ports import Commits, WorkReader
 

@@ -13,12 +13,12 @@ from roost.conductor.operation.reconcile import check_settled
 from roost.conductor.operation.step import CHOOSE
 from roost.conductor.operation.stored_request import asked_anew, image_of, request_of, stored, stored_image
 from roost.errors import BadRequest, Conflict
-from roost.model.changes import Rebuilding, Shelve, Unshelve
 from roost.model.image import Image
 from roost.model.names import uuid_text
-from roost.model.operation import may_begin
 from roost.model.request import Destination, Request
-from roost.model.work import OperationRow, StatusRow
+from roost.model.work.change_memory import Rebuilding, Shelve, Unshelve
+from roost.model.work.operation import may_begin
+from roost.model.work.work_rows import OperationRow, StatusRow
 from roost.placement.current import Current
 from roost.placement.plans import Plan
 from roost.ports import Commits, WorkReader

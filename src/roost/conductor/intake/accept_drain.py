@@ -13,13 +13,13 @@ from roost.conductor.operation.stored_request import Documents, request_of
 from roost.conductor.operation.story import line
 from roost.errors import Conflict, NotFound
 from roost.fleet.hosts import ServiceChange, changed_facts, rows_of_service, writes_of_facts
-from roost.model.changes import Drain
 from roost.model.fleet import Departure
-from roost.model.journal import Write
 from roost.model.names import uuid_bytes, uuid_text
-from roost.model.operation import may_begin
 from roost.model.request import Request
-from roost.model.work import OperationRow, Put, StatusRow
+from roost.model.work.change_memory import Drain
+from roost.model.work.operation import may_begin
+from roost.model.work.work_rows import OperationRow, Put, StatusRow
+from roost.model.writes import Write
 from roost.placement.plans import Plan
 from roost.ports import Commits, WorkReader
 

@@ -8,8 +8,8 @@ from roost.conductor.intake.accept import act, status_named
 from roost.conductor.operation.liveness import check_gone
 from roost.conductor.operation.row_changes import due_now, instead
 from roost.conductor.operation.step import body_of
-from roost.model.operation import Moving, Settling
-from roost.model.work import OperationRow, StatusRow
+from roost.model.work.operation import Moving, Settling
+from roost.model.work.work_rows import OperationRow, StatusRow
 from roost.placement.plans import Plan
 from roost.ports import Commits, WorkReader
 

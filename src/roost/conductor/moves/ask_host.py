@@ -6,8 +6,8 @@ import msgspec
 
 from roost.conductor.moves.wait_for_host import PAUSE_S, Awaiting
 from roost.conductor.operation.step import Commit, Desk, View, ordered, plain, waiting, withdrawn
-from roost.model.orders import Action, OrderBody
-from roost.model.work import Put
+from roost.model.work.orders import Action, OrderBody
+from roost.model.work.work_rows import Put
 
 
 def asked(

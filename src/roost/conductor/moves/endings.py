@@ -6,7 +6,7 @@ from roost.conductor.operation.reconcile import OPEN_MOVES
 from roost.conductor.operation.step import Commit, Desk, View, ended, let_go, told, withdrawn
 from roost.errors import Conflict
 from roost.model.names import uuid_bytes
-from roost.model.operation import Moving, Settling, Spawning
+from roost.model.work.operation import Moving, Settling, Spawning
 
 
 def gone_elsewhere(view: View, desk: Desk, body: Moving, *, status: str, is_clean: bool) -> Commit:

@@ -2,12 +2,12 @@
 
 from roost.conductor.operation.step import Desk, View
 from roost.engine.columns.state import State
-from roost.model.guest import GuestSpec
 from roost.model.image import Image
-from roost.model.journal import CLASS_BITS, CLASS_MASK
 from roost.model.names import uuid_text
-from roost.model.operation import Moving, Spawning
 from roost.model.request import Request
+from roost.model.work.guest import GuestSpec
+from roost.model.work.operation import Moving, Spawning
+from roost.model.writes import CLASS_BITS, CLASS_MASK
 from roost.scheduler.numa.constraints import topology_of
 
 

@@ -8,12 +8,12 @@ from roost.conductor.operation.step import View
 from roost.conductor.operation.stored_request import asked_anew
 from roost.engine.columns.state import Group, Holder, State
 from roost.errors import Conflict
-from roost.model.decision import Pick
+from roost.model.evidence.decision import Pick
 from roost.model.group import GUARDED_POLICIES
-from roost.model.journal import Claim, ConsumerRow, InstanceRow, Place, Write
 from roost.model.names import uuid_text
 from roost.model.request import Move, Request
-from roost.model.work import MigrationRow, Put, StatusRow
+from roost.model.work.work_rows import MigrationRow, Put, StatusRow
+from roost.model.writes import Claim, ConsumerRow, InstanceRow, Place, Write
 from roost.placement.claims import given_back, places_of, release_of
 from roost.ports import Commits
 from roost.scheduler.framework.group_slots import is_closed, is_outside, kept_of, moved, place_of

@@ -6,9 +6,9 @@ from typing import NamedTuple
 from roost.conductor.operation.faults import told as words_of
 from roost.conductor.operation.step import Commit, Desk, View, waiting
 from roost.errors import BadRequest, Conflict, NotFound, NoValidHost, RoostError
-from roost.model.decision import Decision, Pick
-from roost.model.guest_use import GuestNeeds
+from roost.model.evidence.decision import Decision, Pick
 from roost.model.request import Request
+from roost.model.work.guest_use import GuestNeeds
 from roost.scheduler.numa.constraints import topology_of
 
 # A decision that lost too many races is made anew after so many seconds.

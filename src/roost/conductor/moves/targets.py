@@ -10,7 +10,7 @@ from roost.conductor.operation.faults import told as words_of
 from roost.conductor.operation.step import CHOOSE, Choose, Commit, Desk, Step, View, body_of, going_on
 from roost.errors import RoostError
 from roost.model.names import uuid_bytes
-from roost.model.operation import Moving
+from roost.model.work.operation import Moving
 
 
 def next_step(view: View, desk: Desk, steps: Mapping[str, Callable[[View, Desk, Moving], Commit]]) -> Step:

@@ -15,10 +15,10 @@ from roost.conductor.operation.faults import told as words_of
 from roost.conductor.operation.retries import attempt_on, check_attempt
 from roost.conductor.operation.step import Commit, Desk, View, answer_of, is_open, told, waiting
 from roost.errors import BuildFailed, Conflict, MaxRetriesExceeded
-from roost.model.journal import Write
 from roost.model.names import uuid_text
-from roost.model.operation import Moving
-from roost.model.orders import Action, Answer, OrderBody
+from roost.model.work.operation import Moving
+from roost.model.work.orders import Action, Answer, OrderBody
+from roost.model.writes import Write
 
 
 class AskTarget(Protocol):

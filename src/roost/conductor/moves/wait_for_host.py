@@ -4,9 +4,9 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from roost.conductor.operation.step import Commit, View, answer_of, is_open, limit_of, waiting
-from roost.model.changes import Rebuilding, Shelve, Unshelve
-from roost.model.operation import Moving, Powering, Settling
-from roost.model.orders import Answer
+from roost.model.work.change_memory import Rebuilding, Shelve, Unshelve
+from roost.model.work.operation import Moving, Powering, Settling
+from roost.model.work.orders import Answer
 
 # What operations remember that know until when a host may take its time.
 Awaiting = Moving | Settling | Powering | Rebuilding | Shelve | Unshelve

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from roost.errors import RoostError
-from roost.model.building import Attempt, Outcome
+from roost.model.work.builds import Attempt, Outcome
 from roost.observe import log
 
 

@@ -10,9 +10,9 @@ from roost.conductor.operation.story import line
 from roost.engine.columns.state import State
 from roost.errors import Conflict
 from roost.fleet.hosts import writes_of_facts
-from roost.model.journal import Write
 from roost.model.names import uuid_text
-from roost.model.work import AgentRow, Put, StatusRow
+from roost.model.work.work_rows import AgentRow, Put, StatusRow
+from roost.model.writes import Write
 from roost.placement.plans import Answer, Plan
 from roost.ports import Commits, WorkReader
 

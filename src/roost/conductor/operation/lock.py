@@ -5,8 +5,8 @@ import msgspec
 from roost.conductor.operation.row_changes import instead, later
 from roost.conductor.operation.step import Body
 from roost.conductor.operation.story import line
-from roost.model.operation import TASKS, Kind
-from roost.model.work import OperationRow, Put, StatusRow
+from roost.model.work.operation import TASKS, Kind
+from roost.model.work.work_rows import OperationRow, Put, StatusRow
 from roost.ports import Commits
 
 

@@ -6,9 +6,9 @@ from typing import NamedTuple
 from roost.conductor.operation.row_changes import instead, later
 from roost.engine.columns.state import State
 from roost.errors import Conflict
-from roost.model.journal import Write
 from roost.model.names import uuid_text
-from roost.model.work import MigrationRow, Put, StatusRow
+from roost.model.work.work_rows import MigrationRow, Put, StatusRow
+from roost.model.writes import Write
 from roost.placement.claims import given_back
 from roost.ports import WorkReader
 

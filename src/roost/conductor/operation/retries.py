@@ -1,9 +1,9 @@
 """Whether building may be tried once more, and what is said when it may not."""
 
 from roost.errors import BuildFailed, MaxRetriesExceeded
-from roost.model.building import Attempt
-from roost.model.decision import Pick
+from roost.model.evidence.decision import Pick
 from roost.model.request import Request
+from roost.model.work.builds import Attempt
 
 
 def first_attempt(request: Request) -> int:

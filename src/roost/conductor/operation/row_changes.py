@@ -5,7 +5,7 @@ from typing import TypeVar
 
 import msgspec
 
-from roost.model.work import AgentRow, LeaseRow, MigrationRow, OperationRow, OrderRow, Put, StatusRow
+from roost.model.work.work_rows import AgentRow, LeaseRow, MigrationRow, OperationRow, OrderRow, Put, StatusRow
 
 V = TypeVar("V", AgentRow, StatusRow, OperationRow, OrderRow, MigrationRow, LeaseRow)
 

@@ -10,16 +10,16 @@ from roost.conductor.operation.liveness import is_gone
 from roost.conductor.operation.row_changes import due_now, instead, later
 from roost.conductor.operation.story import line
 from roost.errors import understood
-from roost.model.changes import Drain, Rebuilding, Shelve, Unshelve
-from roost.model.decision import Decision, Pick
+from roost.model.devices.pci import PciRequest
+from roost.model.evidence.decision import Decision, Pick
 from roost.model.fleet import NamedRequest
-from roost.model.journal import Write
 from roost.model.names import uuid_text
-from roost.model.operation import Build, Cleaning, Delete, Moving, Powering, Settling, Spawning
-from roost.model.orders import Action, Answer, OrderBody
-from roost.model.pci import PciRequest
 from roost.model.request import Request
-from roost.model.work import NEVER_S, AgentRow, MigrationRow, OperationRow, OrderRow, Put, StatusRow
+from roost.model.work.change_memory import Drain, Rebuilding, Shelve, Unshelve
+from roost.model.work.operation import Build, Cleaning, Delete, Moving, Powering, Settling, Spawning
+from roost.model.work.orders import Action, Answer, OrderBody
+from roost.model.work.work_rows import NEVER_S, AgentRow, MigrationRow, OperationRow, OrderRow, Put, StatusRow
+from roost.model.writes import Write
 from roost.ports import Commits
 
 Body = Build | Spawning | Delete | Powering | Moving | Settling | Cleaning | Rebuilding | Shelve | Unshelve | Drain

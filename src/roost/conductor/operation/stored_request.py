@@ -10,10 +10,10 @@ from roost.errors import understood
 from roost.fleet.named import document_of
 from roost.model.flavor import Flavor
 from roost.model.image import Image
-from roost.model.journal import PutDocument
 from roost.model.names import uuid_text
 from roost.model.request import Request
-from roost.model.work import StatusRow
+from roost.model.work.work_rows import StatusRow
+from roost.model.writes import PutDocument
 
 Documents = Callable[[int], bytes | None]  # gives the body of a document by its number
 

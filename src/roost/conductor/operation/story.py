@@ -2,7 +2,7 @@
 
 import msgspec
 
-from roost.model.work import EventRow, Put
+from roost.model.work.work_rows import EventRow, Put
 from roost.ports import Commits
 
 

@@ -23,7 +23,7 @@ from roost.conductor.steps import (
     unshelve,
 )
 from roost.errors import RoostError, StoreBroken
-from roost.model.work import OperationRow
+from roost.model.work.work_rows import OperationRow
 
 
 class Steps(NamedTuple):

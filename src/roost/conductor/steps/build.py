@@ -27,11 +27,11 @@ from roost.conductor.operation.step import (
 )
 from roost.conductor.steps.spawn import begun
 from roost.errors import MaxRetriesExceeded, RoostError
-from roost.model.decision import Pick
+from roost.model.evidence.decision import Pick
 from roost.model.names import uuid_bytes, uuid_text
-from roost.model.operation import Build, Spawning
 from roost.model.request import Request
-from roost.model.work import OperationRow, Put, StatusRow
+from roost.model.work.operation import Build, Spawning
+from roost.model.work.work_rows import OperationRow, Put, StatusRow
 from roost.placement.claims import given_back
 
 # So many instances are sent in one commit.

@@ -29,8 +29,8 @@ from roost.conductor.operation.step import (
     withdrawn,
 )
 from roost.model.names import uuid_bytes
-from roost.model.operation import Cleaning
-from roost.model.work import OperationRow, OrderRow, Put
+from roost.model.work.operation import Cleaning
+from roost.model.work.work_rows import OperationRow, OrderRow, Put
 
 
 def subjects(operation: OperationRow) -> tuple[bytes, ...]:

@@ -33,11 +33,11 @@ from roost.conductor.operation.step import (
     waiting,
     withdrawn,
 )
-from roost.model.guest import Found
 from roost.model.names import uuid_text
-from roost.model.operation import Moving, Settling
-from roost.model.orders import Action, OrderBody
-from roost.model.work import MigrationRow
+from roost.model.work.guest import Found
+from roost.model.work.operation import Moving, Settling
+from roost.model.work.orders import Action, OrderBody
+from roost.model.work.work_rows import MigrationRow
 
 _PARTING = frozenset({"destroy", "settle"})
 

@@ -36,9 +36,9 @@ from roost.conductor.operation.step import (
     told,
     waiting,
 )
-from roost.model.operation import Delete
-from roost.model.orders import Answer
-from roost.model.work import MigrationRow, OrderRow, Put
+from roost.model.work.operation import Delete
+from roost.model.work.orders import Answer
+from roost.model.work.work_rows import MigrationRow, OrderRow, Put
 from roost.placement.claims import given_back
 
 # How the migrations of an instance end with it that hold something still.

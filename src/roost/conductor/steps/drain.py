@@ -20,10 +20,10 @@ from roost.conductor.operation.faults import told as words_of
 from roost.conductor.operation.row_changes import uuid_made_of
 from roost.conductor.operation.step import Commit, Desk, View, body_of, ended, going_on, told, waiting
 from roost.errors import BadRequest, Conflict, StoreBroken
-from roost.model.changes import Drain
-from roost.model.journal import Write
 from roost.model.names import uuid_bytes, uuid_text
-from roost.model.work import OperationRow, Put, StatusRow
+from roost.model.work.change_memory import Drain
+from roost.model.work.work_rows import OperationRow, Put, StatusRow
+from roost.model.writes import Write
 from roost.placement.plans import Plan
 
 

@@ -28,8 +28,8 @@ from roost.conductor.moves.endings import gone_elsewhere
 from roost.conductor.moves.try_targets import target_of, wanted
 from roost.conductor.moves.wait_for_host import unfinished
 from roost.conductor.operation.step import Commit, Desk, Step, View, is_open
-from roost.model.journal import Write
-from roost.model.operation import Moving
+from roost.model.work.operation import Moving
+from roost.model.writes import Write
 
 
 def next_step(view: View, desk: Desk) -> Step:

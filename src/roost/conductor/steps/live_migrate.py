@@ -32,11 +32,11 @@ from roost.conductor.moves.endings import gone_elsewhere, stayed
 from roost.conductor.moves.try_targets import target_of
 from roost.conductor.moves.wait_for_host import PAUSE_S, awaited, paused, problem_of, silent, unfinished
 from roost.conductor.operation.step import Commit, Desk, Step, View, answer_of, is_open, plain, waiting
-from roost.model.guest import Found
 from roost.model.names import uuid_text
-from roost.model.operation import Moving
-from roost.model.orders import Action, Answer, OrderBody
-from roost.model.work import OrderRow
+from roost.model.work.guest import Found
+from roost.model.work.operation import Moving
+from roost.model.work.orders import Action, Answer, OrderBody
+from roost.model.work.work_rows import OrderRow
 
 # So often at most a target is asked to undo something that cannot run there.
 _TRIES = 3

@@ -58,9 +58,9 @@ from roost.conductor.operation.step import (
 from roost.conductor.steps import confirm
 from roost.errors import Conflict
 from roost.model.names import uuid_bytes, uuid_text
-from roost.model.operation import Moving
-from roost.model.orders import OrderBody
-from roost.model.work import OrderRow, Put
+from roost.model.work.operation import Moving
+from roost.model.work.orders import OrderBody
+from roost.model.work.work_rows import OrderRow, Put
 
 
 def next_step(view: View, desk: Desk) -> Step:

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from roost.conductor.moves.ask_host import asked
 from roost.conductor.moves.wait_for_host import came_of, silent
 from roost.conductor.operation.step import Commit, Desk, View, body_of, ended, let_go, told, withdrawn
-from roost.model.operation import Powering
-from roost.model.orders import Action
+from roost.model.work.operation import Powering
+from roost.model.work.orders import Action
 
 # By kind of operation: what the host is told, and the status when that is done.
 _ACTS: Mapping[str, tuple[Action, str]] = {

@@ -13,9 +13,9 @@ from roost.conductor.moves.wait_for_host import came_of, silent
 from roost.conductor.operation.faults import told as words_of
 from roost.conductor.operation.step import Commit, Desk, View, body_of, ended, let_go, told, withdrawn
 from roost.errors import BadRequest
-from roost.model.changes import Rebuilding
 from roost.model.names import uuid_text
-from roost.model.orders import OrderBody
+from roost.model.work.change_memory import Rebuilding
+from roost.model.work.orders import OrderBody
 
 
 def next_step(view: View, desk: Desk) -> Commit:

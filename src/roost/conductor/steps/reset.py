@@ -15,8 +15,8 @@ from roost.conductor.moves.wait_for_host import Came, came_of, silent
 from roost.conductor.operation.reconcile import is_unsettled
 from roost.conductor.operation.step import Commit, Desk, View, body_of, ended, let_go, told, withdrawn
 from roost.conductor.operation.stored_request import request_of, stored_image
-from roost.model.journal import PutDocument
-from roost.model.operation import Powering
+from roost.model.work.operation import Powering
+from roost.model.writes import PutDocument
 
 
 def next_step(view: View, desk: Desk) -> Commit:

@@ -47,9 +47,9 @@ from roost.conductor.operation.step import (
 from roost.conductor.steps.confirm import look, looked, refused
 from roost.errors import Conflict
 from roost.model.names import uuid_text
-from roost.model.operation import Settling
-from roost.model.orders import Action, OrderBody
-from roost.model.work import MigrationRow, Put
+from roost.model.work.operation import Settling
+from roost.model.work.orders import Action, OrderBody
+from roost.model.work.work_rows import MigrationRow, Put
 
 
 def next_step(view: View, desk: Desk) -> Commit:

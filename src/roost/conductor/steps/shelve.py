@@ -39,9 +39,9 @@ from roost.conductor.operation.step import (
     withdrawn,
 )
 from roost.conductor.operation.stored_request import stored_image
-from roost.model.changes import Shelve
-from roost.model.journal import Write
-from roost.model.work import OrderRow, Put
+from roost.model.work.change_memory import Shelve
+from roost.model.work.work_rows import OrderRow, Put
+from roost.model.writes import Write
 from roost.placement.claims import given_back
 
 

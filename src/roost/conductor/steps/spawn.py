@@ -36,11 +36,11 @@ from roost.conductor.operation.step import (
     withdrawn,
 )
 from roost.errors import BuildFailed, Conflict, MaxRetriesExceeded
-from roost.model.decision import Pick
+from roost.model.evidence.decision import Pick
 from roost.model.names import uuid_text
-from roost.model.operation import Spawning
-from roost.model.orders import Answer, OrderBody
-from roost.model.work import OperationRow, OrderRow, Put, StatusRow
+from roost.model.work.operation import Spawning
+from roost.model.work.orders import Answer, OrderBody
+from roost.model.work.work_rows import OperationRow, OrderRow, Put, StatusRow
 from roost.placement.claims import given_back
 
 Builds = tuple[tuple[Pick, bool], ...]

@@ -32,11 +32,11 @@ from roost.conductor.operation.step import (
 )
 from roost.conductor.steps.spawn import begun
 from roost.errors import RoostError
-from roost.model.changes import Unshelve
-from roost.model.journal import Write
 from roost.model.names import uuid_bytes
-from roost.model.operation import Spawning
-from roost.model.work import Put
+from roost.model.work.change_memory import Unshelve
+from roost.model.work.operation import Spawning
+from roost.model.work.work_rows import Put
+from roost.model.writes import Write
 from roost.placement.claims import given_back
 
 

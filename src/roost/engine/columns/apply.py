@@ -6,17 +6,17 @@ from collections.abc import Mapping
 import msgspec
 
 from roost.engine.columns.state import Group, Holder, State
-from roost.model import journal
+from roost.model import writes
 from roost.model.group import GUARDED_POLICIES
 from roost.model.host import HostFacts
-from roost.model.journal import CLASS_BITS, CLASS_MASK, Claim, PutInventories, Release
-from roost.model.named import NAMED, Named
+from roost.model.stored_names import NAMED, Named
+from roost.model.writes import CLASS_BITS, CLASS_MASK, Claim, PutInventories, Release
 
 _facts = msgspec.msgpack.Decoder(HostFacts)
 _named = msgspec.msgpack.Decoder(Named)
 
 
-def apply(state: State, write: journal.Write) -> None:
+def apply(state: State, write: writes.Write) -> None:
     """Change a state by one write that was, or is about to be, committed."""
     match write:
         case Claim():
@@ -25,49 +25,49 @@ def apply(state: State, write: journal.Write) -> None:
             release(state, write)
         case PutInventories():
             _put_inventories(state, write)
-        case journal.PutSymbol():
+        case writes.PutSymbol():
             _put_symbol(state, write)
-        case journal.DropSymbol():
+        case writes.DropSymbol():
             _drop_symbol(state, write)
-        case journal.ReuseSymbol():
-            _put_symbol(state, journal.PutSymbol(write.kind, write.id, write.name))
+        case writes.ReuseSymbol():
+            _put_symbol(state, writes.PutSymbol(write.kind, write.id, write.name))
             state.changes.touch_all()
-        case journal.RenameSymbol():
+        case writes.RenameSymbol():
             state.symbols(write.kind).rename(write.id, write.name)
             _note_name(state, write.kind)
             state.changes.touch_all()
-        case journal.PutProvider():
+        case writes.PutProvider():
             _put_provider(state, write)
-        case journal.DropProvider():
+        case writes.DropProvider():
             _drop_provider(state, write)
-        case journal.PutGeneration():
+        case writes.PutGeneration():
             row = state.providers.row_of_id[write.provider_id]
             state.providers.generation.each[row] = write.generation
-        case journal.RaiseGeneration():
+        case writes.RaiseGeneration():
             state.providers.generation.each[state.providers.row_of_id[write.provider_id]] += write.by
-        case journal.PutTraits():
+        case writes.PutTraits():
             row = state.providers.row_of_id[write.provider_id]
             if _is_newest(state, "traits", row, expected=write.expected) and state.traits.put(row, write.trait_ids):
                 state.changes.touch_all()
-        case journal.PutMembership():
+        case writes.PutMembership():
             row = state.providers.row_of_id[write.provider_id]
             is_newest = _is_newest(state, "membership", row, expected=write.expected, raises=write.raises)
             if is_newest and state.membership.put(row, write.aggregate_ids):
                 state.changes.touch_all()
-        case journal.PutAggregate():
+        case writes.PutAggregate():
             _put_aggregate(state, write)
-        case journal.PutHost():
+        case writes.PutHost():
             _put_host(state, write)
-        case journal.PutGroup():
+        case writes.PutGroup():
             group = Group(
                 group_id=write.id, uuid=str(uuid.UUID(bytes=write.uuid)), policy=write.policy,
                 limit=write.max_server_per_host, name=write.name,
             )  # fmt: skip
             state.groups[group.id] = group
             state.groups_by_uuid[group.uuid] = group
-        case journal.PutTask():
+        case writes.PutTask():
             _put_task(state, write)
-        case journal.PutDocument():
+        case writes.PutDocument():
             state.documents[(write.kind, write.fingerprint)] = write.id
             if write.kind == "image":
                 state.images[write.id] = write.body
@@ -115,7 +115,7 @@ def occupy(state: State, claim: Claim) -> None:
 
 
 def _settle_in(
-    state: State, consumer: journal.ConsumerRow, *, takes: list[tuple[int, int]], instance: journal.InstanceRow | None
+    state: State, consumer: writes.ConsumerRow, *, takes: list[tuple[int, int]], instance: writes.InstanceRow | None
 ) -> None:
     _use(state, takes, 1)
     holder = Holder(consumer, takes, instance, touched_s=state.now_s)
@@ -204,7 +204,7 @@ _COUNTED = {
 }
 
 
-def _put_symbol(state: State, write: journal.PutSymbol) -> None:
+def _put_symbol(state: State, write: writes.PutSymbol) -> None:
     state.symbols(write.kind).put(write.id, write.name)
     _note_name(state, write.kind)
     if write.kind == "resource_class" and write.name in _COUNTED:
@@ -214,7 +214,7 @@ def _put_symbol(state: State, write: journal.PutSymbol) -> None:
         state.forget_best()
 
 
-def _drop_symbol(state: State, write: journal.DropSymbol) -> None:
+def _drop_symbol(state: State, write: writes.DropSymbol) -> None:
     state.symbols(write.kind).drop(write.id, at_s=write.at_s)
     _note_name(state, write.kind)
     if write.kind == "resource_class":
@@ -228,7 +228,7 @@ def _note_name(state: State, kind: str) -> None:
         state.names_touched_s = state.now_s
 
 
-def _put_task(state: State, write: journal.PutTask) -> None:
+def _put_task(state: State, write: writes.PutTask) -> None:
     if not write.is_io:
         counted = state.tasks.pop(write.uuid, 0)
         if counted:
@@ -260,9 +260,9 @@ def _count_task(state: State, holder: Holder, by: int) -> None:
         state.changes.touch_all()
 
 
-def _count_instance(state: State, instance: journal.InstanceRow, count: int) -> None:
+def _count_instance(state: State, instance: writes.InstanceRow, count: int) -> None:
     host_row = state.hosts.row_of_id[instance.host_id]
-    is_there = instance.flavor_id != journal.KEPT  # Else a migration keeps its place in a server group, and no more.
+    is_there = instance.flavor_id != writes.KEPT  # Else a migration keeps its place in a server group, and no more.
     if is_there:
         state.hosts.columns["num_instances"].each[host_row] += count
         state.count_image(instance.image_id, host_row, count)
@@ -286,7 +286,7 @@ def _use_places(state: State, group_id: int, *, scope: int, holder: int, members
         places.pop(scope, None)
 
 
-def _put_provider(state: State, write: journal.PutProvider) -> None:
+def _put_provider(state: State, write: writes.PutProvider) -> None:
     providers = state.providers
     parent_row = -1 if write.parent_id is None else providers.row_of_id[write.parent_id]
     known = len(providers)
@@ -305,7 +305,7 @@ def _put_provider(state: State, write: journal.PutProvider) -> None:
     _restructure(state, row)
 
 
-def _drop_provider(state: State, write: journal.DropProvider) -> None:
+def _drop_provider(state: State, write: writes.DropProvider) -> None:
     row = state.providers.row_of_id[write.id]
     _restructure(state, row)
     for columns in state.classes.values():
@@ -334,7 +334,7 @@ def _put_inventories(state: State, write: PutInventories) -> None:
     _restructure(state, row)
 
 
-def _put_aggregate(state: State, write: journal.PutAggregate) -> None:
+def _put_aggregate(state: State, write: writes.PutAggregate) -> None:
     if state.aggregate_versions.get(write.id, -1) > write.version:
         return
     state.aggregates.put(write.id, str(uuid.UUID(bytes=write.uuid)))
@@ -350,7 +350,7 @@ def _put_named(state: State, named: Named) -> None:
         state.named[named.noun, named.name] = named
 
 
-def _put_host(state: State, write: journal.PutHost) -> None:
+def _put_host(state: State, write: writes.PutHost) -> None:
     provider_row = state.providers.row_of_id[write.provider_id]
     row = state.hosts.put(
         write.id, provider_row=provider_row, host=write.host, node=write.node,

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable
 from typing import Generic, Protocol, TypeVar
 
-from roost.model.journal import CLASS_BITS
+from roost.model.writes import CLASS_BITS
 
 
 class Holding(Protocol):

@@ -4,8 +4,8 @@ import numpy as np
 
 from roost.engine.columns.column import Column
 from roost.engine.columns.types import NOTHING, Amounts, Mask, Scores
-from roost.model.journal import InventoryRow
 from roost.model.names import AMOUNT_MAX
+from roost.model.writes import InventoryRow
 
 _BOUNDLESS = 2.0**61  # far above the sum of all amounts, far from overflow
 

@@ -15,9 +15,9 @@ from roost.engine.columns.label_bits import Labels
 from roost.engine.columns.name_table import Symbols
 from roost.engine.columns.trees import Providers
 from roost.engine.columns.types import NOTHING, Amounts, Cells, Mask, Rows
-from roost.model.journal import KEPT, ConsumerRow, InstanceRow
-from roost.model.named import Named
 from roost.model.names import SHARING_TRAIT
+from roost.model.stored_names import Named
+from roost.model.writes import KEPT, ConsumerRow, InstanceRow
 
 
 def unbounded() -> None:

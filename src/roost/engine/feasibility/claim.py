@@ -11,7 +11,7 @@ from typing import Literal
 from roost.engine.candidates.walk import Take
 from roost.engine.columns.inventory_columns import capacity_of
 from roost.engine.columns.state import State
-from roost.model.journal import InventoryRow
+from roost.model.writes import InventoryRow
 
 Instead = Mapping[tuple[int, int], InventoryRow]  # by provider row and resource class id
 

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from roost.engine.numa.cpu_pinning import pin
-from roost.model.numa import MemoryPages, NumaCell
-from roost.model.topology import InstanceCell, PlacedCell
+from roost.model.devices.numa import MemoryPages, NumaCell
+from roost.model.devices.topology import InstanceCell, PlacedCell
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

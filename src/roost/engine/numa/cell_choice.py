@@ -8,9 +8,9 @@ from roost.engine.numa.cell import Overcommit
 from roost.engine.numa.fit import SupportsPci, Verdicts, fit, fits
 from roost.engine.pci.pools import UNMAPPED, bare_pools, supports
 from roost.model.allocation import Mappings
+from roost.model.devices.pci import PciRequest
+from roost.model.devices.topology import InstanceTopology, NetworkNeeds, PlacedCell
 from roost.model.host import HostFacts, PciPool
-from roost.model.pci import PciRequest
-from roost.model.topology import InstanceTopology, NetworkNeeds, PlacedCell
 
 
 def place(

@@ -7,7 +7,7 @@ import msgspec
 
 from roost.engine.numa.cell import Overcommit
 from roost.errors import BadRequest
-from roost.model.topology import NetworkNeeds
+from roost.model.devices.topology import NetworkNeeds
 
 _NAME = "numa_topology"
 

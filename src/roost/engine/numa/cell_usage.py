@@ -4,8 +4,8 @@ from collections.abc import Iterable
 
 import msgspec
 
-from roost.model.numa import MemoryPages, NumaCell, NumaTopology
-from roost.model.topology import PlacedCell
+from roost.model.devices.numa import MemoryPages, NumaCell, NumaTopology
+from roost.model.devices.topology import PlacedCell
 
 
 def with_instance(host: NumaTopology, placed: Iterable[PlacedCell]) -> NumaTopology:

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from roost.model.numa import NumaCell
-from roost.model.topology import InstanceCell, Pins
+from roost.model.devices.numa import NumaCell
+from roost.model.devices.topology import InstanceCell, Pins
 
 
 def pin(host: NumaCell, wanted: InstanceCell, *, reserved: int) -> Pins | None:

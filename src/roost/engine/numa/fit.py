@@ -6,8 +6,8 @@ from types import MappingProxyType
 
 from roost.engine.numa.cell import Overcommit, place_cell
 from roost.engine.numa.network_affinity import is_near
-from roost.model.numa import NumaCell, NumaTopology
-from roost.model.topology import InstanceTopology, NetworkNeeds, PlacedCell
+from roost.model.devices.numa import NumaCell, NumaTopology
+from roost.model.devices.topology import InstanceTopology, NetworkNeeds, PlacedCell
 
 # Sets of host cells that are tried at most. A host with 16 cells has as many, and no real one has more.
 _SETS_MAX = 2**16

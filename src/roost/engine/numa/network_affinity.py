@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable, Sequence
 
-from roost.model.numa import NumaCell
-from roost.model.topology import NetworkNeeds
+from roost.model.devices.numa import NumaCell
+from roost.model.devices.topology import NetworkNeeds
 
 
 def is_near(chosen: Iterable[NumaCell], cells: Sequence[NumaCell], needs: NetworkNeeds) -> bool:

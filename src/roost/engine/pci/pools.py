@@ -7,8 +7,8 @@ from types import MappingProxyType
 import msgspec
 
 from roost.model.allocation import Mappings
+from roost.model.devices.pci import PciRequest, PciTraits
 from roost.model.host import HostFacts, PciPool
-from roost.model.pci import PciRequest, PciTraits
 from roost.model.switches import is_true
 
 Value = str | tuple[str, ...] | None

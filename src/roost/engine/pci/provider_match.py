@@ -4,9 +4,9 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from roost.engine.pci.pools import UNMAPPED, is_match
 from roost.model.allocation import Mappings
-from roost.model.device_names import class_of_device
+from roost.model.devices.device_names import class_of_device
+from roost.model.devices.pci import PciRequest
 from roost.model.host import PciPool
-from roost.model.pci import PciRequest
 
 
 def served_by(

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from roost.engine.columns.types import Rows, Scores
-from roost.model.decision import Scale
+from roost.model.evidence.decision import Scale
 
 _SLACK = 1e-9  # of the sum of multipliers: far more than rounding can add up to
 

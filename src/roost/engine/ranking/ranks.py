@@ -3,7 +3,7 @@
 import numpy as np
 
 from roost.engine.columns.types import Rows, Scores
-from roost.model.decision import Scale
+from roost.model.evidence.decision import Scale
 
 _BLOCK = 128
 _ONE_BY_ONE_MAX = 4

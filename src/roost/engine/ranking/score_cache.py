@@ -11,7 +11,7 @@ import numpy as np
 from roost.engine.columns.change_log import Log
 from roost.engine.columns.types import Cells, Mask, Scores
 from roost.engine.ranking.ranks import clamp, contributions, scale_of, total
-from roost.model.decision import Scale
+from roost.model.evidence.decision import Scale
 
 # A touched host costs about as much as so many others in a whole pass.
 _HOSTS_PER_TOUCH = 100

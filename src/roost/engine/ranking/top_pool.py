@@ -13,7 +13,7 @@ import numpy as np
 from roost.engine.columns.types import Amounts, Cells, Rows, Scores
 from roost.engine.ranking.pool_bound import Outside
 from roost.engine.ranking.ranks import contributions, total
-from roost.model.decision import Scale
+from roost.model.evidence.decision import Scale
 
 SIZE = 256  # hosts in a new pool, where few hosts are touched between ranks
 SIZE_MAX = 1024

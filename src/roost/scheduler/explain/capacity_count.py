@@ -20,9 +20,9 @@ from roost.engine.columns.types import Amounts, Mask
 from roost.engine.feasibility.feasibility import Amount, Family
 from roost.engine.feasibility.headroom import ROOM_MAX, bound, rooms
 from roost.errors import OverBudget
-from roost.model.capacity import LIMIT, PLACED_LIMIT, Capacity, HostCapacity, ScopeCapacity, Shortage
-from roost.model.journal import CLASS_BITS, CLASS_MASK, Claim, ConsumerRow
+from roost.model.evidence.capacity import LIMIT, PLACED_LIMIT, Capacity, HostCapacity, ScopeCapacity, Shortage
 from roost.model.request import Request
+from roost.model.writes import CLASS_BITS, CLASS_MASK, Claim, ConsumerRow
 from roost.ports import Placement, Random
 from roost.scheduler.framework.host_view import HostView
 from roost.scheduler.framework.plugin import Counted, Filter, adds

@@ -8,10 +8,10 @@ import numpy as np
 
 from roost.engine.columns.state import State
 from roost.errors import StateLost
-from roost.model.decision import Decision
-from roost.model.replayed import HostDifference, HostStanding, Replayed
+from roost.model.evidence.decision import Decision
+from roost.model.evidence.replay_result import HostDifference, HostStanding, Replayed
 from roost.model.request import Request
-from roost.model.settings import Settings
+from roost.model.settings.roost_settings import Settings
 from roost.ports import Store
 from roost.scheduler.pipeline.shape import Shape
 

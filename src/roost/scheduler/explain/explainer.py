@@ -11,7 +11,7 @@ from roost.engine.columns.state import State
 from roost.engine.columns.types import Mask
 from roost.engine.feasibility.feasibility import Amount, Family
 from roost.errors import BadRequest, NotFound
-from roost.model.explain import Change, Explanation, Never
+from roost.model.evidence.explain import Change, Explanation, Never
 from roost.model.request import Request
 from roost.ports import Placement
 from roost.scheduler.explain import relaxations

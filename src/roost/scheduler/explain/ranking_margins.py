@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from roost.engine.columns.types import Scores
-from roost.model.explain import RankedHost, Tip
+from roost.model.evidence.explain import RankedHost, Tip
 from roost.scheduler.explain.verdict_matrix import Matrix
 
 

@@ -5,11 +5,11 @@ from collections.abc import Callable, Iterable
 import msgspec
 
 from roost.errors import understood
-from roost.model.evidence import asked_by
-from roost.model.journal import EvidenceRow
+from roost.model.evidence.stored_decision import asked_by
+from roost.model.evidence.summary import RefusedFor, Summary, Wanted
 from roost.model.names import uuid_text
 from roost.model.request import Request
-from roost.model.summary import RefusedFor, Summary, Wanted
+from roost.model.writes import EvidenceRow
 from roost.scheduler.framework.reasons import bare_reason
 
 _request = msgspec.json.Decoder(Request)

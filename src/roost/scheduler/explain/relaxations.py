@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import msgspec
 
 from roost.engine.columns.state import State
-from roost.model.explain import ChangeKind
+from roost.model.evidence.explain import ChangeKind
 from roost.model.flavor import Flavor
 from roost.model.image import Image
 from roost.model.names import amount_text

@@ -9,8 +9,8 @@ import numpy as np
 from roost.engine.columns.state import State
 from roost.engine.columns.types import Amounts, Mask, Rows
 from roost.engine.feasibility.feasibility import Amount, Family
-from roost.model.decision import Stage
-from roost.model.explain import NearMiss, RuleVerdict, Shortfall
+from roost.model.evidence.decision import Stage
+from roost.model.evidence.explain import NearMiss, RuleVerdict, Shortfall
 from roost.scheduler.framework.spec import Spec, Subject
 from roost.scheduler.pipeline.shape import Shape
 

@@ -13,8 +13,8 @@ from roost.engine.numa.fit import Verdicts, fits
 from roost.engine.pci.pools import UNMAPPED
 from roost.errors import BadRequest
 from roost.model.allocation import Mappings
-from roost.model.decision import Limits
-from roost.model.topology import InstanceTopology, PlacedCell
+from roost.model.devices.topology import InstanceTopology, PlacedCell
+from roost.model.evidence.decision import Limits
 from roost.scheduler.framework.host_view import HostView
 from roost.scheduler.framework.memoize import Latest
 from roost.scheduler.framework.plugin import NoOptions, Reads

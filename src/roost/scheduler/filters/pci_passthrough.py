@@ -9,7 +9,7 @@ import numpy as np
 from roost.engine.columns.types import Amounts, Mask
 from roost.engine.pci.pools import bare_pools, is_match, supports
 from roost.model.allocation import Mappings
-from roost.model.pci import PciRequest
+from roost.model.devices.pci import PciRequest
 from roost.scheduler.framework.host_view import HostView
 from roost.scheduler.framework.plugin import NoOptions, Reads
 from roost.scheduler.framework.spec import Spec

@@ -8,8 +8,8 @@ import numpy as np
 
 from roost.engine.columns.state import Group
 from roost.engine.columns.types import Amounts
-from roost.model.journal import KEPT, InstanceRow, Place
 from roost.model.names import AMOUNT_MAX
+from roost.model.writes import KEPT, InstanceRow, Place
 
 # A place whose rule sets no bound on how many share it.
 _UNBOUNDED = 2**31 - 1

@@ -11,7 +11,7 @@ import msgspec
 from roost.engine.columns.types import Amounts, Mask, Scores
 from roost.errors import BadSettings, RoostError
 from roost.model.allocation import Mappings
-from roost.model.decision import Limits
+from roost.model.evidence.decision import Limits
 from roost.scheduler.framework.host_view import HostView
 from roost.scheduler.framework.spec import Spec
 

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 
-from roost.model.decision import Stage
+from roost.model.evidence.decision import Stage
 
 _HOSTS_ASKED = re.compile(r"\A[0-9,]+ of [0-9,]+ hosts?(: |\Z)")
 _HOSTS_COUNTED = re.compile(r"\A[0-9,]+ (?=\D)")

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Protocol, TypeVar
 import msgspec
 
 from roost.errors import BadSettings, quoted
-from roost.model.settings import FilterScheduler, Settings
+from roost.model.settings.roost_settings import FilterScheduler, Settings
 from roost.scheduler import filters, weighers
 from roost.scheduler.framework.plugin import Filter, Rules, Weigher
 from roost.scheduler.framework.rule_options import converted_section

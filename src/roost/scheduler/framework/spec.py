@@ -4,9 +4,9 @@ from typing import Literal
 
 from roost.engine.candidates.query import Compiled
 from roost.engine.columns.state import Group
+from roost.model.devices.pci import PciRequest
 from roost.model.flavor import Flavor
 from roost.model.image import Image
-from roost.model.pci import PciRequest
 from roost.model.request import Destination, Request
 
 # What of a request a check judges: "hosts" those it names, "search" its groups together, "rule" what a filter reads,

@@ -1,7 +1,7 @@
 """What a host must have at least for an instance to fit onto its cells, in words."""
 
-from roost.model.numa import NumaCell, NumaTopology
-from roost.model.topology import InstanceTopology
+from roost.model.devices.numa import NumaCell, NumaTopology
+from roost.model.devices.topology import InstanceTopology
 from roost.scheduler.framework.host_view import HostView
 
 _Bounds = dict[str, int]

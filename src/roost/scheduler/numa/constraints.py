@@ -3,10 +3,10 @@
 import re
 
 from roost.errors import BadRequest
+from roost.model.devices.topology import CpuPolicy, InstanceCell, InstanceTopology, NetworkNeeds, PageSize
 from roost.model.names import AMOUNT_MAX
 from roost.model.request import Request
 from roost.model.switches import is_true
-from roost.model.topology import CpuPolicy, InstanceCell, InstanceTopology, NetworkNeeds, PageSize
 from roost.scheduler.framework.hw_settings import is_agreed, told
 from roost.scheduler.query.processors import (
     cpu_policy,

@@ -17,9 +17,9 @@ from roost.engine.columns.interning import Kinds
 from roost.engine.columns.types import Amounts, Rows, Scores
 from roost.engine.numa.cell import Overcommit, place_cell
 from roost.engine.numa.fit import Verdicts
+from roost.model.devices.numa import MemoryPages, NumaCell
+from roost.model.devices.topology import InstanceCell, InstanceTopology
 from roost.model.host import HostFacts
-from roost.model.numa import MemoryPages, NumaCell
-from roost.model.topology import InstanceCell, InstanceTopology
 from roost.scheduler.framework.host_view import HostView
 
 # Numbers of kinds are put together up to so many; then they are numbered anew.

@@ -1,7 +1,7 @@
 """What comes of picking hosts for a request, until it is a decision."""
 
-from roost.model.decision import HostScore, Pick, Scale, Stage
-from roost.model.journal import Claim
+from roost.model.evidence.decision import HostScore, Pick, Scale, Stage
+from roost.model.writes import Claim
 from roost.ports import Left
 from roost.scheduler.pipeline.shape import Shape
 from roost.scheduler.pipeline.shape_result import Ranked

@@ -17,12 +17,12 @@ from roost.engine.numa.cell_usage import with_instance
 from roost.engine.pci.pools import UNMAPPED, left
 from roost.errors import BadRequest
 from roost.model.allocation import Mappings
-from roost.model.decision import Pick
+from roost.model.devices.pci import PciRequest
+from roost.model.devices.topology import InstanceTopology
+from roost.model.evidence.decision import Pick
 from roost.model.host import HostFacts
 from roost.model.names import uuid_bytes
-from roost.model.pci import PciRequest
 from roost.model.request import Request
-from roost.model.topology import InstanceTopology
 from roost.scheduler.numa.constraints import networks_of, topology_of
 from roost.scheduler.pipeline.shape import Shape
 

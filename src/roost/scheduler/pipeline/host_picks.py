@@ -9,8 +9,8 @@ from roost.engine.feasibility.feasibility import Feasibility
 from roost.engine.feasibility.first_fit import Take, first_fit
 from roost.engine.pci.pools import UNMAPPED
 from roost.model.allocation import Mappings
-from roost.model.decision import Decision, Pick
-from roost.model.journal import CLASS_BITS, Claim, ConsumerRow, InstanceRow, Place, Refusal
+from roost.model.evidence.decision import Decision, Pick
+from roost.model.writes import CLASS_BITS, Claim, ConsumerRow, InstanceRow, Place, Refusal
 from roost.scheduler.framework.group_slots import place_of
 from roost.scheduler.pipeline.candidate_choice import first_way
 from roost.scheduler.pipeline.shape import Shape

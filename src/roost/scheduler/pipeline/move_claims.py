@@ -6,9 +6,9 @@ import msgspec
 
 from roost.engine.columns.state import State
 from roost.errors import BadRequest, Conflict, NotFound
-from roost.model.journal import Claim, ConsumerRow
 from roost.model.names import uuid_bytes
 from roost.model.request import Move, Request
+from roost.model.writes import Claim, ConsumerRow
 from roost.ports import IdKind, Left
 from roost.scheduler.framework.group_slots import is_outside, kept_of, moved
 

@@ -10,7 +10,7 @@ from roost.engine.columns.state import State
 from roost.engine.columns.types import Cells, Rows, Scores
 from roost.engine.ranking import ranks
 from roost.engine.ranking.score_cache import Board
-from roost.model.decision import HostScore, Scale
+from roost.model.evidence.decision import HostScore, Scale
 from roost.scheduler.framework.host_view import HostView
 from roost.scheduler.framework.plugin import Choosy, OfFacts, PerHost, Weigher, adds, is_consumed
 from roost.scheduler.framework.spec import Spec

@@ -15,8 +15,8 @@ from roost.engine.columns.types import Amounts, Mask, Rows, Scores
 from roost.engine.feasibility.feasibility import Feasibility, Label
 from roost.engine.ranking import ranks
 from roost.engine.ranking.top_pool import SIZE, SIZE_MAX, Pool
-from roost.model.decision import HostScore, Limits, Scale, Stage
-from roost.model.evidence import Checks
+from roost.model.evidence.decision import HostScore, Limits, Scale, Stage
+from roost.model.evidence.stored_decision import Checks
 from roost.model.request import CandidateQuery
 from roost.scheduler.framework.host_view import HostView
 from roost.scheduler.framework.plugin import Fault, Filter, Judge, Telling, adds

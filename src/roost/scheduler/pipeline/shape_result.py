@@ -2,7 +2,7 @@
 
 import msgspec
 
-from roost.model.decision import Scale
+from roost.model.evidence.decision import Scale
 
 
 class Ranked(msgspec.Struct, frozen=True, kw_only=True, eq=False):

@@ -14,13 +14,13 @@ from roost.engine.columns.types import Mask
 from roost.engine.feasibility.feasibility import Feasibility, either
 from roost.engine.feasibility.query_checks import Origins, answered, feasibility, hopeless, refused, unsearched
 from roost.errors import BadRequest, NotFound
+from roost.model.devices.pci import PciRequest
 from roost.model.flavor import Flavor
 from roost.model.image import Image
 from roost.model.names import amount_text, is_resource_class, is_trait, uuid_form
-from roost.model.pci import PciRequest
 from roost.model.request import CandidateQuery, Destination, Hints, Move, Network, Request, ResourceGroup, Retry
-from roost.model.settings import Pci
-from roost.model.settings import Scheduler as SchedulerSettings
+from roost.model.settings.roost_settings import Pci
+from roost.model.settings.roost_settings import Scheduler as SchedulerSettings
 from roost.scheduler.filters.fault_domain import FaultDomain
 from roost.scheduler.filters.server_group_affinity import ServerGroupAffinity
 from roost.scheduler.filters.server_group_anti_affinity import ServerGroupAntiAffinity

@@ -2,12 +2,12 @@
 
 from dataclasses import dataclass, field
 
-from roost.model.decision import Decision
+from roost.model.evidence.decision import Decision
 from roost.model.fleet import NamedRequest
-from roost.model.journal import EvidenceRow, Item, Write
 from roost.model.names import uuid_bytes
 from roost.model.request import Request
-from roost.model.work import Put
+from roost.model.work.work_rows import Put
+from roost.model.writes import EvidenceRow, Item, Write
 
 
 @dataclass(slots=True, kw_only=True)

@@ -13,9 +13,9 @@ from itertools import product
 import msgspec
 
 from roost.engine.columns.state import State
-from roost.model.pci import PciRequest
+from roost.model.devices.pci import PciRequest
 from roost.model.request import CandidateQuery, Request, ResourceGroup
-from roost.model.settings import Scheduler as SchedulerSettings
+from roost.model.settings.roost_settings import Scheduler as SchedulerSettings
 from roost.scheduler.query.destination import add_destination, add_target
 from roost.scheduler.query.draft import Draft
 from roost.scheduler.query.extra_spec_groups import KEY, add_defaults, add_extra_specs, add_image_traits, add_requested

@@ -2,7 +2,7 @@
 
 from roost.engine.columns.state import State
 from roost.model.request import Request
-from roost.model.settings import Scheduler as SchedulerSettings
+from roost.model.settings.roost_settings import Scheduler as SchedulerSettings
 from roost.scheduler.query.draft import Draft
 
 # With any of these, hosts beyond the first so many candidates may be the ones that are wanted.

@@ -5,11 +5,11 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from roost.errors import BadRequest
-from roost.model.device_names import class_of_device, traits_of_device
+from roost.model.devices.device_names import class_of_device, traits_of_device
+from roost.model.devices.pci import PciNumaPolicy, PciRequest, PciTraits, read_alias
 from roost.model.names import AMOUNT_MAX, GROUP_SUFFIX, is_resource_class
-from roost.model.pci import PciNumaPolicy, PciRequest, PciTraits, read_alias
 from roost.model.request import Request, ResourceGroup
-from roost.model.settings import Pci
+from roost.model.settings.roost_settings import Pci
 from roost.scheduler.framework.hw_settings import agreed
 
 SPEC = "pci_passthrough:alias"

@@ -11,7 +11,7 @@ import msgspec
 
 from roost.model.names import standard_traits
 from roost.model.request import Request
-from roost.model.settings import Scheduler as SchedulerSettings
+from roost.model.settings.roost_settings import Scheduler as SchedulerSettings
 
 # Aggregate uuid -> its metadata.
 Aggregates = Mapping[str, Mapping[str, str]]

@@ -3,9 +3,9 @@
 from typing import Literal, TypeVar, get_args
 
 from roost.errors import BadRequest
+from roost.model.devices.topology import CpuPolicy, ThreadPolicy
 from roost.model.request import Request
 from roost.model.switches import is_true
-from roost.model.topology import CpuPolicy, ThreadPolicy
 from roost.scheduler.framework.hw_settings import told
 from roost.scheduler.query.draft import DraftGroup
 

@@ -4,11 +4,8 @@ from typing import Protocol
 
 import msgspec
 
-from roost.model.flavor import Flavor
-from roost.model.image import Image
-from roost.model.pci import PciRequest
-from roost.model.request import Destination, Move, Network, Request, ResourceGroup, Retry
-from roost.model.request_document import (
+from roost.model.devices.pci import PciRequest
+from roost.model.documents.request_document import (
     DestinationEntry,
     FlavorEntry,
     ImageEntry,
@@ -18,6 +15,9 @@ from roost.model.request_document import (
     ResourceGroupEntry,
     RetryEntry,
 )
+from roost.model.flavor import Flavor
+from roost.model.image import Image
+from roost.model.request import Destination, Move, Network, Request, ResourceGroup, Retry
 
 
 class Names(Protocol):

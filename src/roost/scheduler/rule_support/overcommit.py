@@ -9,7 +9,7 @@ from typing import Annotated, ClassVar
 import msgspec
 
 from roost.engine.columns.types import Mask, Scores
-from roost.model.decision import Limits
+from roost.model.evidence.decision import Limits
 from roost.model.flavor import Flavor
 from roost.model.names import RATIO_MAX
 from roost.scheduler.framework.host_view import HostView

@@ -15,9 +15,9 @@ from roost.conductor.operation.stored_request import request_of
 from roost.conductor.steps import STEPS
 from roost.model.flavor import Flavor
 from roost.model.names import uuid_bytes, uuid_text
-from roost.model.operation import Asked, Powering, Settling, may_begin
 from roost.model.request import Request
-from roost.model.work import AgentRow, OperationRow, StatusRow
+from roost.model.work.operation import Asked, Powering, Settling, may_begin
+from roost.model.work.work_rows import AgentRow, OperationRow, StatusRow
 from roost.placement.current import Current
 from roost.placement.plans import Plan
 from roost.simulator.cluster.processes import Process

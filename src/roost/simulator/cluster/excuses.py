@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from roost.model.names import uuid_text
-from roost.model.orders import Answer
-from roost.model.work import MigrationRow, OperationRow, OrderRow, StatusRow
+from roost.model.work.orders import Answer
+from roost.model.work.work_rows import MigrationRow, OperationRow, OrderRow, StatusRow
 
 if TYPE_CHECKING:
     from roost.simulator.cluster.machines import Machine

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from roost.compute.drivers.fake.guests import FakeGuest
-from roost.model.changes import Drain
-from roost.model.journal import CLASS_BITS, CLASS_MASK
 from roost.model.names import uuid_bytes, uuid_text
-from roost.model.operation import Cleaning, Delete
-from roost.model.orders import Answer
-from roost.model.work import AgentRow, EventRow, MigrationRow, OperationRow, OrderRow, StatusRow
+from roost.model.work.change_memory import Drain
+from roost.model.work.operation import Cleaning, Delete
+from roost.model.work.orders import Answer
+from roost.model.work.work_rows import AgentRow, EventRow, MigrationRow, OperationRow, OrderRow, StatusRow
+from roost.model.writes import CLASS_BITS, CLASS_MASK
 from roost.simulator.cluster.happenings import Broken
 from roost.store.rules.row_cache import Shelves
 

@@ -18,12 +18,12 @@ from roost.compute.drivers.fake.guests import Arrival, FakeGuest, Kept, MemorySh
 from roost.compute.drivers.fake.script import Action, Fault, Kind, Script
 from roost.compute.inventory.host_use import HostUse
 from roost.errors import BadSettings, DriverNotReady, NotFound, RoostError
-from roost.model.agent import HostTerms
-from roost.model.guest import Found
 from roost.model.host import HostFacts
 from roost.model.names import uuid_text
-from roost.model.orders import Order, OrderAnswer, OwnNode, Polled, PollingAgent, Registered, Registration
-from roost.model.standing import Standing
+from roost.model.work.agent_terms import HostTerms
+from roost.model.work.guest import Found
+from roost.model.work.orders import Order, OrderAnswer, OwnNode, Polled, PollingAgent, Registered, Registration
+from roost.model.work.standing import Standing
 from roost.simulator.cluster import serving_agents
 from roost.simulator.cluster.network import Call
 from roost.simulator.cluster.processes import Process

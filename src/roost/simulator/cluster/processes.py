@@ -10,9 +10,9 @@ from roost.conductor.jobs import Jobs
 from roost.conductor.loop import Conductor, Product
 from roost.conductor.operation.step import Terms
 from roost.errors import Unavailable
-from roost.model.journal import Item
-from roost.model.settings import Settings
-from roost.model.work import OperationRow, Put
+from roost.model.settings.roost_settings import Settings
+from roost.model.work.work_rows import OperationRow, Put
+from roost.model.writes import Item
 from roost.placement.current import Current
 from roost.placement.serving import Serving, Task
 from roost.ports import Committed

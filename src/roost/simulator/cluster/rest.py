@@ -4,9 +4,9 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from roost.compute.drivers.fake.guests import FakeGuest
-from roost.model.journal import CLASS_BITS, CLASS_MASK
 from roost.model.names import uuid_text
-from roost.model.work import AgentRow, MigrationRow, OperationRow, OrderRow, StatusRow
+from roost.model.work.work_rows import AgentRow, MigrationRow, OperationRow, OrderRow, StatusRow
+from roost.model.writes import CLASS_BITS, CLASS_MASK
 from roost.simulator.cluster import excuses
 from roost.simulator.cluster.auditing import findings_of
 from roost.simulator.cluster.happenings import Broken

@@ -8,8 +8,8 @@ from roost.errors import BadSettings, Conflict
 from roost.fleet.reporting import check_node, facts_of_node
 from roost.model.host import HostFacts
 from roost.model.names import uuid_bytes
-from roost.model.orders import Answer, OrderAnswer, Polled, PollingAgent, Registered, Registration
-from roost.model.standing import Standing
+from roost.model.work.orders import Answer, OrderAnswer, Polled, PollingAgent, Registered, Registration
+from roost.model.work.standing import Standing
 from roost.placement.current import Current
 from roost.placement.plans import Plan
 from roost.simulator.cluster.processes import DOWN_TIME_S, Process

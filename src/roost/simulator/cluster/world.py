@@ -14,7 +14,7 @@ from roost.model.group import GROUP_POLICIES, ServerGroup
 from roost.model.host import HostFacts, HostSpec
 from roost.model.names import uuid_text
 from roost.model.provider import Inventory, ProviderSpec
-from roost.model.work import AgentRow, OperationRow, StatusRow
+from roost.model.work.work_rows import AgentRow, OperationRow, StatusRow
 from roost.observe import log
 from roost.placement.current import Current
 from roost.placement.plans import Plan

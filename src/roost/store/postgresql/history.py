@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import psycopg
 
-from roost.model.journal import Write
+from roost.model.writes import Write
 from roost.ports import Loaded, Past
 from roost.store.dump import writes_of
 from roost.store.postgresql.connection import Connection

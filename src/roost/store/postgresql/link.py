@@ -12,7 +12,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.pq import TransactionStatus
 
 from roost.errors import StoreBroken, StoreGone, StoreReplaced, Unavailable, first_line
-from roost.model.settings import Store as Settings
+from roost.model.settings.roost_settings import Store as Settings
 from roost.observe import log, metrics
 from roost.store.postgresql.arrays import adapt
 from roost.store.postgresql.connection import READ_ONLY, Connection, DeadlinePassed, is_last, state_of

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import psycopg
 
-from roost.model.journal import CLASS_BITS
+from roost.model.writes import CLASS_BITS
 from roost.store.postgresql.arrays import Array, columns_of, unnest
 from roost.store.rules.batch import Batch
 from roost.store.rules.codec import CODECS, encode_writes, fill, rewrites

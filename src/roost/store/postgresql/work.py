@@ -4,7 +4,7 @@ import uuid
 from functools import partial
 from typing import Any
 
-from roost.model.settings import Store as Settings
+from roost.model.settings.roost_settings import Store as Settings
 from roost.store.postgresql.arrays import Array
 from roost.store.postgresql.connection import Connection
 from roost.store.postgresql.link import Link

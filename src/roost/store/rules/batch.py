@@ -10,7 +10,7 @@ from math import gcd
 
 import msgspec
 
-from roost.model.journal import CLASS_BITS, Claim, Item, Place, PutDocument, Release, Write
+from roost.model.writes import CLASS_BITS, Claim, Item, Place, PutDocument, Release, Write
 from roost.store.rules.footprint import Values
 
 # Bounds that pass every guard: of a row that is only freed, and of a generation.

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
-from roost.model.journal import (
+from roost.model.writes import (
     ConsumerRow,
     EvidenceRow,
     InstanceRow,

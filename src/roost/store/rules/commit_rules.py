@@ -2,7 +2,9 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from roost.model.journal import (
+from roost.model.names import uuid_text
+from roost.model.work.work_rows import Put
+from roost.model.writes import (
     CLASS_BITS,
     CLASS_MASK,
     GENERATION_SLOT,
@@ -29,8 +31,6 @@ from roost.model.journal import (
     ReuseSymbol,
     Write,
 )
-from roost.model.names import uuid_text
-from roost.model.work import Put
 from roost.store.rules.row_cache import Holding, Labels, Seat, Shelves, Stock
 from roost.store.rules.schema import WORK, Table
 

@@ -2,8 +2,8 @@
 
 from typing import Literal
 
-from roost.model.evidence import DecisionQuery
-from roost.model.journal import EvidenceRow
+from roost.model.evidence.stored_decision import DecisionQuery
+from roost.model.writes import EvidenceRow
 
 Value = int | float | str
 

@@ -2,7 +2,8 @@
 
 from collections.abc import Callable, Iterable, Sequence
 
-from roost.model.journal import (
+from roost.model.work.work_rows import Put
+from roost.model.writes import (
     CLASS_BITS,
     Claim,
     DropProvider,
@@ -24,7 +25,6 @@ from roost.model.journal import (
     ReuseSymbol,
     Write,
 )
-from roost.model.work import Put
 from roost.store.rules.commit_rules import slot_of
 from roost.store.rules.schema import WORK
 

@@ -6,7 +6,7 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from roost.model.journal import (
+from roost.model.writes import (
     CLASS_BITS,
     ConsumerRow,
     EvidenceRow,

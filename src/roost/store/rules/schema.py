@@ -5,7 +5,7 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from roost.errors import StoreOutdated
-from roost.model import work
+from roost.model.work import work_rows
 
 # The newest migration. Migrations are numbered, so that an older program can tell a newer database.
 SCHEMA_VERSION = "0005"
@@ -127,13 +127,13 @@ MIGRATION = _table(
 LEASE = _table("lease", "name:text owner:text until_s:float8 version", key="name", is_updated=True)
 EVENT = _table("event", "id at_s:float8 instance_uuid:uuid operation_id kind:text body:bytea", key="id")
 WORK: dict[type[msgspec.Struct], Table] = {
-    work.AgentRow: AGENT,
-    work.StatusRow: INSTANCE_STATUS,
-    work.OperationRow: OPERATION,
-    work.OrderRow: ORDERS,
-    work.MigrationRow: MIGRATION,
-    work.LeaseRow: LEASE,
-    work.EventRow: EVENT,
+    work_rows.AgentRow: AGENT,
+    work_rows.StatusRow: INSTANCE_STATUS,
+    work_rows.OperationRow: OPERATION,
+    work_rows.OrderRow: ORDERS,
+    work_rows.MigrationRow: MIGRATION,
+    work_rows.LeaseRow: LEASE,
+    work_rows.EventRow: EVENT,
 }
 
 # Numbers that were given out, and on PostgreSQL ``epoch``: another one after each restore.

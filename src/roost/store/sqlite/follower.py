@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Never
 
 from roost.errors import Unavailable
-from roost.model.evidence import DecisionQuery
-from roost.model.journal import Change, EvidenceRow, Item
+from roost.model.evidence.stored_decision import DecisionQuery
+from roost.model.writes import Change, EvidenceRow, Item
 from roost.ports import Clock, Committed, IdKind, Loaded, Past
 from roost.store.rules.codec import decode_writes
 from roost.store.sqlite import history, work

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from roost.errors import understood
-from roost.model.journal import Write
+from roost.model.writes import Write
 from roost.ports import Loaded, Past
 from roost.store.dump import writes_of
 from roost.store.rules.codec import decode_writes, parts_of

@@ -3,7 +3,7 @@
 import sqlite3
 from collections.abc import Iterable
 
-from roost.model.journal import CLASS_BITS
+from roost.model.writes import CLASS_BITS
 from roost.store.rules.batch import Batch
 from roost.store.rules.codec import CODECS, fill, rewrites
 from roost.store.rules.footprint import Touched, Values

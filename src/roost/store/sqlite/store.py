@@ -6,8 +6,8 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 
 from roost.errors import StoreBroken
-from roost.model.evidence import DecisionQuery
-from roost.model.journal import Change, EvidenceRow, Item, Refusal, Write
+from roost.model.evidence.stored_decision import DecisionQuery
+from roost.model.writes import Change, EvidenceRow, Item, Refusal, Write
 from roost.ports import Clock, Committed, IdKind, Loaded, Past
 from roost.store.rules.batch import Batch, gather
 from roost.store.rules.codec import encode_writes

@@ -13,7 +13,7 @@ from roost.compat.upstream.importing import bring
 from roost.compat.upstream.sql import read_sql
 from roost.compat.upstream.world import Consumer, Offer, Provider, World, world_of
 from roost.errors import BadRequest, Conflict, Unavailable
-from roost.model.journal import PutTraits
+from roost.model.writes import PutTraits
 from roost.placement.current import Current
 from roost.placement.service import Placement
 from roost.store.memory_store import MemoryStore

@@ -7,9 +7,9 @@ from roost.compute.driver import load
 from roost.compute.drivers.fake.guests import FolderShelf
 from roost.compute.drivers.fake.script import FakeNode, Gpu, Script
 from roost.errors import BadSettings, BuildAborted, BuildFailed, DriverNotReady, NotFound, Unavailable
-from roost.model.agent import PciDevice
-from roost.model.numa import NumaCell
-from roost.model.topology import InstanceCell, PlacedCell
+from roost.model.devices.numa import NumaCell
+from roost.model.devices.topology import InstanceCell, PlacedCell
+from roost.model.work.agent_terms import PciDevice
 from tests.clusters import guests_on
 from tests.devices import ask
 from tests.drivers import fake, spec_of, tree_of

@@ -7,7 +7,7 @@ from roost.compute.drivers.fake.faults import FakeCrash, Faults
 from roost.compute.drivers.fake.guests import MemoryShelf
 from roost.compute.drivers.fake.script import Fault, Script
 from roost.errors import BuildAborted, BuildFailed, DriverNotReady
-from roost.model.agent import HostTerms
+from roost.model.work.agent_terms import HostTerms
 from tests.drivers import fake, spec_of
 from tests.worlds import uuid_named
 

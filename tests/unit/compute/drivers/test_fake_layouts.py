@@ -9,10 +9,10 @@ from msgspec.structs import replace
 from roost.compute.drivers.fake.guests import MemoryShelf
 from roost.compute.drivers.fake.script import Child, FakeNode, Gpu, Script
 from roost.errors import ReshapeFailed, ReshapeNeeded
-from roost.model.agent import HostTerms, PciDevice
-from roost.model.numa import NumaCell
+from roost.model.devices.numa import NumaCell
+from roost.model.devices.topology import InstanceCell, Pins, PlacedCell
 from roost.model.provider import Inventory
-from roost.model.topology import InstanceCell, Pins, PlacedCell
+from roost.model.work.agent_terms import HostTerms, PciDevice
 from tests.drivers import fake, spec_of, tree_of
 from tests.worlds import uuid_named
 

@@ -11,10 +11,10 @@ from roost.errors import (
     ReshapeNeeded,
     Unavailable,
 )
+from roost.model.devices.pci import PciRequest
+from roost.model.devices.topology import InstanceCell, Pins, PlacedCell
 from roost.model.flavor import Flavor
 from roost.model.image import Image
-from roost.model.pci import PciRequest
-from roost.model.topology import InstanceCell, Pins, PlacedCell
 from tests import libvirt_xml
 from tests.drivers import spec_of, tree_of
 from tests.libvirt_hosts import Cards, LibvirtRig, binding

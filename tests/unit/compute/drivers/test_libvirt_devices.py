@@ -11,7 +11,7 @@ from roost.compute.drivers.libvirt.devices import (
     vgpu_totals,
 )
 from roost.errors import BuildFailed, DriverNotReady
-from roost.model.agent import PciDevice
+from roost.model.work.agent_terms import PciDevice
 from tests import libvirt_xml
 from tests.worlds import uuid_named
 

@@ -8,7 +8,7 @@ import pytest
 
 from roost.compute.drivers.libvirt import disks as libvirt_disks
 from roost.compute.drivers.libvirt.disks import Disks, copy_sparse
-from roost.model.guest import Prepared
+from roost.model.work.guest import Prepared
 from tests.drivers import spec_of
 from tests.worlds import uuid_named
 

@@ -12,7 +12,7 @@ from roost.compute.drivers.libvirt.host import (
     read_processors,
 )
 from roost.errors import BadSettings, DriverNotReady
-from roost.model.numa import MemoryPages, NumaCell
+from roost.model.devices.numa import MemoryPages, NumaCell
 from tests import libvirt_xml
 
 TWO = (

@@ -10,7 +10,7 @@ from roost.compute.drivers.libvirt.domain_xml import mark_of
 from roost.compute.drivers.libvirt.driver import Libvirt
 from roost.compute.drivers.libvirt.link import Guest
 from roost.compute.drivers.libvirt.options import LibvirtOptions
-from roost.model.agent import HostTerms
+from roost.model.work.agent_terms import HostTerms
 from tests.drivers import spec_of
 from tests.worlds import uuid_named
 

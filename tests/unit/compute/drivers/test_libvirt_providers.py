@@ -3,7 +3,7 @@ import pytest
 from roost.compute.drivers.libvirt.providers import Offer, Using, update
 from roost.compute.drivers.pinned_cpus import Processors
 from roost.errors import ReshapeFailed, ReshapeNeeded
-from roost.model.agent import HostTerms
+from roost.model.work.agent_terms import HostTerms
 from tests.drivers import tree_of
 from tests.worlds import uuid_named
 

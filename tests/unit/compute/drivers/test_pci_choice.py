@@ -4,8 +4,8 @@ import pytest
 
 from roost.compute.drivers.pci_choice import check_given, choose_pci
 from roost.errors import BuildFailed
-from roost.model.agent import PciDevice
-from roost.model.pci import PciRequest
+from roost.model.devices.pci import PciRequest
+from roost.model.work.agent_terms import PciDevice
 
 CARD = "0000:81:00.0"
 FOUND = (

@@ -7,12 +7,12 @@ from roost.conductor.operation.step import body_of
 from roost.errors import BadRequest, Conflict, NotFound
 from roost.model.fleet import Departure
 from roost.model.host import HostFacts
-from roost.model.journal import Item
 from roost.model.names import uuid_bytes, uuid_text
-from roost.model.operation import Build, Spawning
-from roost.model.orders import Answer
 from roost.model.request import Retry
-from roost.model.work import Put
+from roost.model.work.operation import Build, Spawning
+from roost.model.work.orders import Answer
+from roost.model.work.work_rows import Put
+from roost.model.writes import Item
 from tests.building import failed_builds, ladder
 from tests.conducting import action, failed, hand, served, server
 from tests.identities import uuid_named

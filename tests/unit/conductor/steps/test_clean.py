@@ -3,9 +3,9 @@
 import pytest
 
 from roost.conductor.operation.row_changes import instead, later
-from roost.model.journal import Item
 from roost.model.names import uuid_bytes
-from roost.model.work import Put
+from roost.model.work.work_rows import Put
+from roost.model.writes import Item
 from tests.building import ladder
 from tests.conducting import Hand, action, failed, hand, served, server
 from tests.identities import uuid_named

@@ -5,11 +5,11 @@ import pytest
 from roost.conductor.operation.row_changes import instead, later
 from roost.conductor.operation.step import body_of
 from roost.errors import Conflict, NotFound
-from roost.model.journal import Item
 from roost.model.names import uuid_bytes
-from roost.model.operation import Delete
-from roost.model.orders import Answer
-from roost.model.work import AgentRow, Put, StatusRow
+from roost.model.work.operation import Delete
+from roost.model.work.orders import Answer
+from roost.model.work.work_rows import AgentRow, Put, StatusRow
+from roost.model.writes import Item
 from tests.building import ladder
 from tests.conducting import action, failed, hand, served, server
 from tests.contract.stores import uuid_of

@@ -11,12 +11,12 @@ from roost.conductor.operation.row_changes import instead, later
 from roost.conductor.operation.step import body_of
 from roost.errors import Conflict, NotFound
 from roost.fleet.named import document_of
-from roost.model.changes import Drain
 from roost.model.fleet import Departure
-from roost.model.journal import Item
 from roost.model.names import uuid_bytes, uuid_text
-from roost.model.orders import Answer
-from roost.model.work import MigrationRow
+from roost.model.work.change_memory import Drain
+from roost.model.work.orders import Answer
+from roost.model.work.work_rows import MigrationRow
+from roost.model.writes import Item
 from roost.placement.plans import Plan
 from tests.conducting import Server, failed, server
 from tests.identities import uuid_named

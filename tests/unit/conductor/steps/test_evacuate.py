@@ -5,9 +5,9 @@ import pytest
 from roost.conductor.operation.row_changes import instead, later
 from roost.errors import Conflict
 from roost.model.fleet import Departure
-from roost.model.journal import Item
 from roost.model.names import uuid_text
-from roost.model.orders import Answer
+from roost.model.work.orders import Answer
+from roost.model.writes import Item
 from tests.building import failed_builds, ladder
 from tests.conducting import Server, action, failed, server
 from tests.identities import uuid_named

@@ -3,10 +3,10 @@
 import pytest
 
 from roost.conductor.operation.row_changes import instead, later
-from roost.model.journal import InventoryRow, Item, PutInventories
 from roost.model.names import uuid_bytes, uuid_text
-from roost.model.orders import Answer
-from roost.model.work import Put
+from roost.model.work.orders import Answer
+from roost.model.work.work_rows import Put
+from roost.model.writes import InventoryRow, Item, PutInventories
 from roost.placement.plans import Plan
 from tests.building import ladder
 from tests.conducting import action, failed, server

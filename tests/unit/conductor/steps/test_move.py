@@ -2,7 +2,7 @@
 
 import pytest
 
-from roost.model.orders import Answer
+from roost.model.work.orders import Answer
 from tests.conducting import action, failed, server
 from tests.identities import uuid_named
 from tests.migrating import at_rest, holders, migrations, pass_time

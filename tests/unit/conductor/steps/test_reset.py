@@ -3,8 +3,8 @@
 import pytest
 
 from roost.errors import Conflict
-from roost.model.guest import Found
-from roost.model.orders import Answer
+from roost.model.work.guest import Found
+from roost.model.work.orders import Answer
 from tests.building import ladder
 from tests.conducting import OK, action, failed, hand, looks, served, server
 from tests.identities import uuid_named

@@ -4,8 +4,8 @@ import pytest
 
 from roost.conductor.operation.row_changes import instead, later
 from roost.errors import Conflict
-from roost.model.journal import Item
 from roost.model.names import uuid_text
+from roost.model.writes import Item
 from tests.conducting import failed, server
 from tests.identities import uuid_named
 from tests.migrating import at_rest, holders, migrations, pass_time

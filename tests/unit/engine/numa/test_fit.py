@@ -6,8 +6,8 @@ import pytest
 from roost.engine.numa.cell import Overcommit, place_cell
 from roost.engine.numa.cpu_pinning import pin
 from roost.engine.numa.fit import fit
-from roost.model.numa import MemoryPages, NumaCell, NumaTopology
-from roost.model.topology import InstanceCell, InstanceTopology, NetworkNeeds
+from roost.model.devices.numa import MemoryPages, NumaCell, NumaTopology
+from roost.model.devices.topology import InstanceCell, InstanceTopology, NetworkNeeds
 
 CORES = ((0, 1), (2, 3), (4, 5), (6, 7))
 EVERYONE = tuple(range(8))

@@ -5,7 +5,7 @@ import pytest
 from roost.engine.numa.cell import Overcommit
 from roost.engine.numa.cell_limits import networks_in, overcommit_in
 from roost.errors import BadRequest
-from roost.model.topology import NetworkNeeds
+from roost.model.devices.topology import NetworkNeeds
 
 RATIOS = {"cpu_allocation_ratio": 4.0, "ram_allocation_ratio": 1.5}
 

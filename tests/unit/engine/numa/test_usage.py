@@ -1,8 +1,8 @@
 """Cells of a host with those of an instance on them."""
 
 from roost.engine.numa.cell_usage import with_instance
-from roost.model.numa import MemoryPages, NumaCell, NumaTopology
-from roost.model.topology import InstanceCell, Pins, PlacedCell
+from roost.model.devices.numa import MemoryPages, NumaCell, NumaTopology
+from roost.model.devices.topology import InstanceCell, Pins, PlacedCell
 
 CORES = ((0, 4), (1, 5), (2, 6), (3, 7))
 PAGES = (MemoryPages(size_kb=2048, total=100, used=1), MemoryPages(size_kb=4, total=2**20))

@@ -4,7 +4,7 @@ import pytest
 
 from roost.errors import BadSettings
 from roost.model.host import HostFacts
-from roost.model.settings import Settings
+from roost.model.settings.roost_settings import Settings
 from roost.scheduler.filters.aggregate_image_properties_isolation import (
     AggregateImagePropertiesIsolation,
     AggregateImagePropertiesIsolationOptions,

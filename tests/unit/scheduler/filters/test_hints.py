@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from roost.engine.columns.apply import apply
-from roost.model import journal
+from roost.model import writes
 from roost.model.host import HostFacts
 from roost.model.image import Image
 from roost.scheduler.filters.different_host import DifferentHost
@@ -22,8 +22,8 @@ ON_FIRST, ON_SECOND, NOWHERE = 501, 502, 503
 def state():
     state = fleet(*[HostFacts()] * 3)
     for number, host_id in ((ON_FIRST, 101), (ON_SECOND, 102)):
-        consumer = journal.ConsumerRow(id=number, uuid=uuid_of(number), project_id="", user_id="")
-        apply(state, journal.Claim([consumer], [], [journal.InstanceRow(number, host_id, flavor_id=1)]))
+        consumer = writes.ConsumerRow(id=number, uuid=uuid_of(number), project_id="", user_id="")
+        apply(state, writes.Claim([consumer], [], [writes.InstanceRow(number, host_id, flavor_id=1)]))
     return state
 
 

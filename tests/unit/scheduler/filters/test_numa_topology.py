@@ -8,11 +8,11 @@ from roost.compat.objects import RequestSpec
 from roost.compat.scheduler.filters import filter_for
 from roost.compat.scheduler.host_state import HostState
 from roost.errors import BadRequest
+from roost.model.devices.numa import NumaCell
+from roost.model.devices.numa import NumaTopology as Topology
+from roost.model.devices.pci import PciRequest
 from roost.model.flavor import Flavor
 from roost.model.host import HostFacts, PciPool
-from roost.model.numa import NumaCell
-from roost.model.numa import NumaTopology as Topology
-from roost.model.pci import PciRequest
 from roost.model.request import Network, Request
 from roost.scheduler.filters.numa_topology import NumaTopology
 from roost.scheduler.framework.host_view import HostView

@@ -2,7 +2,7 @@ import pytest
 
 from roost.engine.columns.apply import apply
 from roost.model.host import HostFacts
-from roost.model.journal import Claim, ConsumerRow, InstanceRow
+from roost.model.writes import Claim, ConsumerRow, InstanceRow
 from roost.scheduler.filters.server_group_anti_affinity import ServerGroupAntiAffinity
 from roost.scheduler.framework.plugin import NoOptions
 from tests.fleets import fleet, group, hosts_of, spec, uuid_of, uuid_text

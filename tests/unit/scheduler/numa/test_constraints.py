@@ -3,10 +3,10 @@
 import pytest
 
 from roost.errors import BadRequest
+from roost.model.devices.topology import NetworkNeeds
 from roost.model.flavor import Flavor
 from roost.model.image import Image
 from roost.model.request import Network, Request
-from roost.model.topology import NetworkNeeds
 from roost.scheduler.numa.constraints import networks_of, topology_of
 
 DEDICATED, MIXED = {"hw:cpu_policy": "dedicated"}, {"hw:cpu_policy": "mixed"}

@@ -11,8 +11,8 @@ from roost.api.placement.options import Options
 from roost.api.placement.request import Request, Response, answer
 from roost.api.problems import Problem
 from roost.errors import BadRequest, NotFound
-from roost.model.journal import CLASS_BITS, CLASS_MASK
 from roost.model.names import is_text, uuid_bytes, uuid_text
+from roost.model.writes import CLASS_BITS, CLASS_MASK
 from roost.placement import claims, providers
 from roost.placement.claims import Wish
 from roost.placement.current import Current

@@ -13,8 +13,8 @@ from roost.errors import BadRequest, Conflict, NotFound
 from roost.fleet.reporting import check_node, facts_of_node, registration_of_node
 from roost.model.host import HostFacts
 from roost.model.names import HOST_NAME_MAX, is_host_name, uuid_bytes, uuid_text
-from roost.model.orders import Registration
-from roost.model.work import AgentRow
+from roost.model.work.orders import Registration
+from roost.model.work.work_rows import AgentRow
 from roost.placement.plans import Plan
 
 _DONE = Response(status=204)

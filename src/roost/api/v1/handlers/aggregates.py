@@ -24,8 +24,8 @@ from roost.errors import BadRequest, Conflict
 from roost.fleet import aggregates
 from roost.fleet.hosts import rows_of_service
 from roost.model.host import Aggregate
-from roost.model.journal import PutAggregate
 from roost.model.names import uuid_form, uuid_text
+from roost.model.writes import PutAggregate
 from roost.placement.plans import Plan
 from roost.scheduler.rule_support.scopes import ZONE, parts, zones
 

@@ -25,14 +25,14 @@ from roost.conductor.builds.alternates import next_alternate, pick_of, where
 from roost.conductor.builds.remote_alternates import go_on
 from roost.conductor.intake import accept
 from roost.errors import BadSettings, Conflict, NotFound
-from roost.model.decision import Decision
-from roost.model.evidence import DecisionQuery
+from roost.model.documents.request_document import FlavorEntry, ImageEntry, RequestDocument
+from roost.model.evidence.decision import Decision
+from roost.model.evidence.stored_decision import DecisionQuery
 from roost.model.flavor import Flavor
 from roost.model.fleet import NamedRequest
 from roost.model.names import uuid_bytes
 from roost.model.request import Request
-from roost.model.request_document import FlavorEntry, ImageEntry, RequestDocument
-from roost.model.settings import Settings
+from roost.model.settings.roost_settings import Settings
 from roost.placement.plans import Act, Plan, Result
 from roost.scheduler.query import request_lookup
 

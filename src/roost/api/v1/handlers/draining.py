@@ -9,11 +9,11 @@ from roost.conductor.intake import accept_drain
 from roost.conductor.intake.accept_drain import How, Way, way_of
 from roost.conductor.operation.step import body_of
 from roost.errors import Conflict, NoValidHost
-from roost.model.changes import Drain
-from roost.model.decision import Decision
+from roost.model.evidence.decision import Decision
 from roost.model.fleet import Departure
 from roost.model.names import uuid_text
-from roost.model.work import OperationRow, StatusRow
+from roost.model.work.change_memory import Drain
+from roost.model.work.work_rows import OperationRow, StatusRow
 from roost.placement.plans import Plan
 
 

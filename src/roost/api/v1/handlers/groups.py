@@ -14,8 +14,8 @@ from roost.engine.columns.state import Group, State
 from roost.errors import Conflict, NotFound
 from roost.fleet.groups import group_creation
 from roost.model.group import GroupPolicy, ServerGroup
-from roost.model.journal import KEPT
 from roost.model.names import uuid_form, uuid_text
+from roost.model.writes import KEPT
 from roost.placement.plans import Plan
 
 _POLICIES: tuple[GroupPolicy, ...] = get_args(GroupPolicy)

@@ -19,9 +19,9 @@ from roost.conductor.operation.step import Body, body_of
 from roost.errors import Conflict, NotFound
 from roost.model.fleet import Departure
 from roost.model.names import uuid_bytes, uuid_form, uuid_text
-from roost.model.operation import Asked, Build, Delete, Powering
 from roost.model.request import Move, Request
-from roost.model.work import OperationRow, StatusRow
+from roost.model.work.operation import Asked, Build, Delete, Powering
+from roost.model.work.work_rows import OperationRow, StatusRow
 from roost.placement.claims import release_of
 from roost.placement.current import Current
 from roost.placement.plans import Act, Plan, Result

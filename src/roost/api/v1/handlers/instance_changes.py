@@ -12,7 +12,7 @@ from roost.api.v1.instance_schemas import RebuildBody
 from roost.conductor.intake import accept_changes
 from roost.model.image import Image
 from roost.model.names import uuid_text
-from roost.model.operation import Powering
+from roost.model.work.operation import Powering
 from roost.placement.plans import Plan
 
 

@@ -11,7 +11,7 @@ from roost.conductor.moves.migration import away_from
 from roost.conductor.operation.liveness import evacuating
 from roost.conductor.operation.stored_request import request_of
 from roost.model.request import Request
-from roost.model.work import OperationRow, StatusRow
+from roost.model.work.work_rows import OperationRow, StatusRow
 from roost.placement.plans import Plan
 
 

@@ -16,9 +16,9 @@ from roost.conductor.moves.migration import asked_again
 from roost.conductor.operation.step import body_of
 from roost.conductor.operation.stored_request import request_of
 from roost.model.flavor import Flavor
-from roost.model.operation import Moving, Settling
 from roost.model.request import Destination, Request
-from roost.model.work import OperationRow, StatusRow
+from roost.model.work.operation import Moving, Settling
+from roost.model.work.work_rows import OperationRow, StatusRow
 from roost.placement.plans import Plan
 from roost.scheduler.query.request_lookup import flavor_of
 

@@ -22,11 +22,11 @@ from roost.conductor.operation.retries import attempt_on
 from roost.conductor.operation.step import body_of
 from roost.engine.columns.state import Holder, State
 from roost.errors import NotFound
-from roost.model.building import Attempt
-from roost.model.journal import CLASS_BITS, CLASS_MASK
 from roost.model.names import uuid_bytes, uuid_text
-from roost.model.operation import Spawning, Status
-from roost.model.work import MigrationRow, OperationRow, StatusRow
+from roost.model.work.builds import Attempt
+from roost.model.work.operation import Spawning, Status
+from roost.model.work.work_rows import MigrationRow, OperationRow, StatusRow
+from roost.model.writes import CLASS_BITS, CLASS_MASK
 from roost.ports import WorkReader
 
 # A page ends, however few it shows, when so many were looked at.

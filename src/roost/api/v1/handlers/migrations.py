@@ -14,7 +14,7 @@ from roost.api.v1.names import service_written
 from roost.api.v1.paging import page_of
 from roost.errors import NotFound
 from roost.model.names import uuid_bytes, uuid_text
-from roost.model.work import MigrationKind, MigrationRow, MigrationStatus
+from roost.model.work.work_rows import MigrationKind, MigrationRow, MigrationStatus
 
 _CHUNK = 200
 

@@ -8,10 +8,10 @@ from roost.api.v1.call import Call, shown
 from roost.api.v1.named_schemas import FlavorsList, ImagesList, ShownImage
 from roost.errors import BadRequest
 from roost.fleet.named import bodies_of, body_of, storing
+from roost.model.documents.request_document import FlavorEntry, ImageEntry
 from roost.model.flavor import Flavor
 from roost.model.image import Image
-from roost.model.named import Noun
-from roost.model.request_document import FlavorEntry, ImageEntry
+from roost.model.stored_names import Noun
 from roost.placement.plans import Plan
 
 _encode = msgspec.json.Encoder().encode

@@ -21,10 +21,10 @@ from roost.api.v1.operation_schemas import (
 from roost.api.v1.waking import Waiter, key_of
 from roost.conductor.operation.step import answer_of, body_of
 from roost.errors import NotFound, RoostError, understood
-from roost.model.changes import Drain
 from roost.model.names import uuid_bytes, uuid_text
-from roost.model.operation import Build, Kind
-from roost.model.work import EventRow, OperationRow, OrderRow
+from roost.model.work.change_memory import Drain
+from roost.model.work.operation import Build, Kind
+from roost.model.work.work_rows import EventRow, OperationRow, OrderRow
 from roost.observe import log
 from roost.placement.current import Current
 from roost.ports import WorkReader

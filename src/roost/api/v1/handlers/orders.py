@@ -11,8 +11,8 @@ from roost.api.v1.waking import Waiter
 from roost.conductor.agents import agent_protocol
 from roost.errors import NotFound, RoostError, quoted
 from roost.model.names import is_text, uuid_bytes
-from roost.model.orders import Answer, Kept, OrderAnswer, Poll, Polled
-from roost.model.work import OrderRow
+from roost.model.work.orders import Answer, Kept, OrderAnswer, Poll, Polled
+from roost.model.work.work_rows import OrderRow
 from roost.observe import log
 from roost.placement.plans import Plan
 

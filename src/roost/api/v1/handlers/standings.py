@@ -6,8 +6,8 @@ from roost.api.placement.request import Response
 from roost.api.v1.call import Call, shown
 from roost.conductor.operation.reconcile import OPEN_MOVES
 from roost.model.names import uuid_bytes
-from roost.model.standing import Holders, Standing, Standings
-from roost.model.work import StatusRow
+from roost.model.work.standing import Holders, Standing, Standings
+from roost.model.work.work_rows import StatusRow
 from roost.ports import WorkReader
 
 

@@ -30,9 +30,9 @@ from roost.compute.drivers.pci_choice import check_given, choose_pci
 from roost.compute.inventory.held_allocations import Allocations
 from roost.compute.inventory.provider_tree import ProviderTree
 from roost.errors import BadSettings, BuildAborted, BuildFailed, Conflict, DriverNotReady, NotFound
-from roost.model.agent import Capabilities, HostTerms, NodeResources
-from roost.model.guest import Found, GuestSpec, GuestState, Prepared
 from roost.model.names import is_uuid_form
+from roost.model.work.agent_terms import Capabilities, HostTerms, NodeResources
+from roost.model.work.guest import Found, GuestSpec, GuestState, Prepared
 
 _TRAITS = frozenset({"COMPUTE_IMAGE_TYPE_QCOW2", "COMPUTE_IMAGE_TYPE_RAW", "COMPUTE_SAME_HOST_COLD_MIGRATE"})
 _SAVED = "saved-"  # begins the ids of images that guests were saved as

@@ -11,7 +11,7 @@ from urllib.parse import quote, unquote
 import msgspec
 
 from roost.errors import BuildAborted, DriverNotReady, first_line
-from roost.model.guest import Found, GuestSpec, GuestState
+from roost.model.work.guest import Found, GuestSpec, GuestState
 
 # What a guest uses of the parts of its node: name of the part -> resource class -> amount.
 Uses = dict[str, dict[str, int]]

@@ -19,7 +19,7 @@ from roost.compute.inventory.inventory_ratios import offered
 from roost.compute.inventory.placement_devices import DEVICE_TRAIT, provider_name
 from roost.compute.inventory.provider_tree import ProviderTree
 from roost.errors import ReshapeFailed, ReshapeNeeded
-from roost.model.agent import HostTerms
+from roost.model.work.agent_terms import HostTerms
 from roost.observe import log
 
 ROOT = ""

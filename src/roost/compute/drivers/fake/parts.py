@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 
 from roost.compute.drivers.fake.guests import Uses
-from roost.model.guest import GuestSpec
+from roost.model.work.guest import GuestSpec
 
 # Of these more may be used than there is, which is overcommit. Devices and processors of one's own are there or not.
 SOFT = frozenset({"VCPU", "MEMORY_MB"})

@@ -10,10 +10,10 @@ from msgspec import Meta
 from msgspec.structs import replace
 
 from roost.errors import BadFile, first_line, quoted
-from roost.model.agent import PciDevice
+from roost.model.devices.numa import NumaCell, NumaTopology
 from roost.model.names import AMOUNT_MAX, is_resource_class, is_trait
-from roost.model.numa import NumaCell, NumaTopology
 from roost.model.provider import Inventory
+from roost.model.work.agent_terms import PciDevice
 
 Layout = Literal["flat", "gpus", "numa", "renamed", "shared"]
 Action = Literal[

@@ -8,7 +8,7 @@ import msgspec
 
 from roost.compute.drivers.libvirt.host import read_xml
 from roost.errors import BuildFailed, DriverNotReady, first_line
-from roost.model.agent import PciDevice
+from roost.model.work.agent_terms import PciDevice
 
 ANY_GPU = ""
 VGPU = "VGPU"

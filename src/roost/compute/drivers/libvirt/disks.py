@@ -12,7 +12,7 @@ from urllib.parse import quote, unquote
 import msgspec
 
 from roost.errors import BuildAborted, BuildFailed, Unavailable, first_line
-from roost.model.guest import Found, GuestSpec, Prepared
+from roost.model.work.guest import Found, GuestSpec, Prepared
 
 _GIB = 2**30
 _CHUNK = 2**20  # bytes copied at a time

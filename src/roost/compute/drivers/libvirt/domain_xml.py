@@ -7,9 +7,9 @@ import msgspec
 
 from roost.compute.drivers.libvirt.devices import Vgpu, address_of
 from roost.compute.drivers.libvirt.host import Encryption, read_processors, read_xml
-from roost.model.guest import GuestSpec
+from roost.model.devices.numa import NumaTopology
 from roost.model.image import present_properties
-from roost.model.numa import NumaTopology
+from roost.model.work.guest import GuestSpec
 
 NAMESPACE = "urn:roost:guest:1"
 PREFIX = "roost"

@@ -28,9 +28,9 @@ from roost.compute.drivers.pci_choice import check_given, choose_pci
 from roost.compute.inventory.held_allocations import Allocations
 from roost.compute.inventory.provider_tree import ProviderTree
 from roost.errors import BadSettings, BuildAborted, BuildFailed, Conflict, NotFound, Unavailable, first_line
-from roost.model.agent import Capabilities, HostTerms, NodeResources
-from roost.model.guest import Found, GuestSpec, Prepared
-from roost.model.numa import NumaTopology
+from roost.model.devices.numa import NumaTopology
+from roost.model.work.agent_terms import Capabilities, HostTerms, NodeResources
+from roost.model.work.guest import Found, GuestSpec, Prepared
 from roost.observe import log
 
 _TRAITS = frozenset({"COMPUTE_IMAGE_TYPE_RAW", "COMPUTE_SAME_HOST_COLD_MIGRATE"})

@@ -7,8 +7,8 @@ from xml.etree.ElementTree import Element, ParseError, fromstring, tostring
 import msgspec
 
 from roost.errors import BadSettings, DriverNotReady, first_line, quoted
+from roost.model.devices.numa import MemoryPages, NumaCell
 from roost.model.names import standard_traits
-from roost.model.numa import MemoryPages, NumaCell
 
 _KIB = {"KiB": 1, "MiB": 1024, "GiB": 1024**2, "TiB": 1024**3}
 # Features that traits call otherwise; all others are found by their name.

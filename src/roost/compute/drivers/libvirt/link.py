@@ -19,7 +19,7 @@ from roost.compute.drivers.libvirt.host import (
     read_xml,
 )
 from roost.errors import DriverNotReady, Unavailable, first_line
-from roost.model.guest import Found, GuestState
+from roost.model.work.guest import Found, GuestState
 from roost.observe import log
 
 _ALL_PROCESSORS = -1

@@ -14,8 +14,8 @@ from roost.compute.inventory.held_allocations import Allocations, Holding
 from roost.compute.inventory.inventory_ratios import offered
 from roost.compute.inventory.provider_tree import ProviderTree
 from roost.errors import ReshapeFailed, ReshapeNeeded
-from roost.model.agent import HostTerms
-from roost.model.guest import GuestSpec
+from roost.model.work.agent_terms import HostTerms
+from roost.model.work.guest import GuestSpec
 from roost.observe import log
 
 

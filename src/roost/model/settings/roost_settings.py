@@ -6,11 +6,11 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
-from roost.model.agent_settings import Agent
-from roost.model.conductor_settings import Conductor
-from roost.model.notification_settings import Notifications
-from roost.model.pci import check_aliases
-from roost.model.placement_settings import Placement
+from roost.model.devices.pci import check_aliases
+from roost.model.settings.agent_settings import Agent
+from roost.model.settings.conductor_settings import Conductor
+from roost.model.settings.notification_settings import Notifications
+from roost.model.settings.placement_settings import Placement
 
 
 class Default(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -5,9 +5,9 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
+from roost.model.devices.numa import NumaTopology
 from roost.model.host import PciDeviceType
 from roost.model.names import AMOUNT_MAX, RATIO_MAX
-from roost.model.numa import NumaTopology
 
 _Amount = Annotated[int, Meta(ge=0, le=AMOUNT_MAX)]
 _Ratio = Annotated[float, Meta(ge=0, le=RATIO_MAX)]

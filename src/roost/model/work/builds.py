@@ -4,7 +4,7 @@ from typing import Literal
 
 import msgspec
 
-from roost.model.decision import Pick
+from roost.model.evidence.decision import Pick
 from roost.model.request import Request
 
 

@@ -2,10 +2,10 @@
 
 import msgspec
 
-from roost.model.decision import Limits
+from roost.model.devices.pci import PciRequest
+from roost.model.devices.topology import InstanceTopology, PlacedCell
+from roost.model.evidence.decision import Limits
 from roost.model.host import PciPool
-from roost.model.pci import PciRequest
-from roost.model.topology import InstanceTopology, PlacedCell
 
 
 class GuestNeeds(msgspec.Struct, frozen=True, kw_only=True):

@@ -7,8 +7,8 @@ from typing import Any
 
 import msgspec
 
-from roost.model.agent import PciDevice
 from roost.model.switches import NO, YES
+from roost.model.work.agent_terms import PciDevice
 
 _PARTS = ("domain", "bus", "slot", "function")
 _ADDRESS = re.compile(r"([0-9a-fA-F]{1,8}):([0-9a-fA-F]{1,2}):([0-9a-fA-F]{1,2})\.([0-9a-fA-F])")

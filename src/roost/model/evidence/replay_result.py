@@ -2,7 +2,7 @@
 
 import msgspec
 
-from roost.model.decision import Decision
+from roost.model.evidence.decision import Decision
 
 
 class HostStanding(msgspec.Struct, frozen=True):

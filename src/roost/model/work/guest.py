@@ -4,11 +4,11 @@ from typing import Literal
 
 import msgspec
 
-from roost.model.decision import Limits
+from roost.model.devices.pci import PciRequest
+from roost.model.devices.topology import InstanceTopology, PlacedCell
+from roost.model.evidence.decision import Limits
 from roost.model.flavor import Flavor
 from roost.model.image import Image
-from roost.model.pci import PciRequest
-from roost.model.topology import InstanceTopology, PlacedCell
 
 # building: begun and not complete. prepared: room is kept for a guest that is to come from another host.
 GuestState = Literal["building", "prepared", "running", "stopped"]

@@ -10,10 +10,10 @@ from uuid import UUID
 import msgspec
 from msgspec import Meta
 
+from roost.model.devices.numa import NumaTopology
 from roost.model.group import GroupPolicy
 from roost.model.host import PciPool
 from roost.model.names import AMOUNT_MAX, RATIO_MAX
-from roost.model.numa import NumaTopology
 from roost.model.provider import Inventory
 
 # Whole numbers up to here are exact in a column.

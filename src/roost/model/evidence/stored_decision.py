@@ -8,9 +8,9 @@ from functools import lru_cache
 
 import msgspec
 
-from roost.model.decision import Decision, HostScore, Limits, Pick, Scale, Stage
-from roost.model.journal import EvidenceRow
+from roost.model.evidence.decision import Decision, HostScore, Limits, Pick, Scale, Stage
 from roost.model.names import uuid_text
+from roost.model.writes import EvidenceRow
 
 # An allocation: the provider's uuid, and which of the record's amounts it has.
 Held = tuple[bytes, int]

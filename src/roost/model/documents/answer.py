@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
-from roost.model.decision import Contribution, Limits
+from roost.model.evidence.decision import Contribution, Limits
 
 
 class ProviderShare(msgspec.Struct, frozen=True, kw_only=True):

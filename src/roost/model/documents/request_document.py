@@ -6,8 +6,8 @@ from uuid import UUID
 import msgspec
 from msgspec import Meta
 
+from roost.model.devices.pci import PciNumaPolicy, PciTraits
 from roost.model.names import AMOUNT_MAX
-from roost.model.pci import PciNumaPolicy, PciTraits
 
 Size = Annotated[int, Meta(ge=0, le=2**31 - 1)]
 Text = Annotated[str, Meta(max_length=255)]

@@ -8,8 +8,8 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
-from roost.model.guest import Found, GuestSpec, Prepared
 from roost.model.names import AMOUNT_MAX
+from roost.model.work.guest import Found, GuestSpec, Prepared
 
 # Agents that ask together, orders that are told at once, and orders that an agent may name.
 AGENTS_MAX = 1_000

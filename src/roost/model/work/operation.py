@@ -5,13 +5,13 @@ from typing import Literal, get_args
 
 import msgspec
 
-from roost.model.building import Attempt
-from roost.model.decision import Pick
-from roost.model.guest import Prepared
-from roost.model.guest_use import GuestNeeds
+from roost.model.evidence.decision import Pick
 from roost.model.names import uuid_text
 from roost.model.request import Request
-from roost.model.work import StatusRow
+from roost.model.work.builds import Attempt
+from roost.model.work.guest import Prepared
+from roost.model.work.guest_use import GuestNeeds
+from roost.model.work.work_rows import StatusRow
 
 Status = Literal[
     "BUILD", "ACTIVE", "SHUTOFF", "VERIFY_RESIZE", "SHELVED", "SHELVED_OFFLOADED", "ERROR", "DELETED"

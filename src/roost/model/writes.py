@@ -7,7 +7,7 @@ Identities are the database's integers; an inventory's is ``provider_id << CLASS
 
 import msgspec
 
-from roost.model.work import Put
+from roost.model.work.work_rows import Put
 
 CLASS_BITS = 16
 CLASS_MASK = (1 << CLASS_BITS) - 1
@@ -260,7 +260,7 @@ class EvidenceRow(msgspec.Struct, frozen=True, array_like=True):
     settings_id: int  # document
     hosts: str  # names of the chosen hosts, blank separated and cut at 255 characters
     reason: str  # the one line of a refusal
-    body: bytes  # msgpack of roost.model.evidence.Record
+    body: bytes  # msgpack of roost.model.evidence.stored_decision.Record
 
 
 class Item(msgspec.Struct, frozen=True):

@@ -4,7 +4,7 @@ from typing import Literal
 
 import msgspec
 
-from roost.model.decision import Decision
+from roost.model.evidence.decision import Decision
 from roost.model.request import Request
 
 ChangeKind = Literal[

@@ -1,0 +1,1 @@
+"""Memory nodes and PCI devices."""

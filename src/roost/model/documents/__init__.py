@@ -1,0 +1,1 @@
+"""Documents that the commands read and write: fleets, requests, answers."""

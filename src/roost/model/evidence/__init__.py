@@ -1,0 +1,1 @@
+"""Decisions and their evidence, as stored and as explained."""

@@ -1,0 +1,1 @@
+"""Settings: one struct a section."""

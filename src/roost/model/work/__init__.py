@@ -1,0 +1,1 @@
+"""Work: operations, orders, agents and guests."""
