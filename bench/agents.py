@@ -22,7 +22,7 @@ import msgspec
 
 from bench import machine
 from bench.workloads import percentile
-from roost.cli.progress import progress_bar
+from roost.cli.text.progress import progress_bar
 from tests.clusters import AgentsProgram, ServerProgram, guests_on
 from tests.products import roost
 

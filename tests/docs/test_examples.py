@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from roost.cli.decide import decide
+from roost.cli.commands.decide import decide
 from tests.docs.documents import ROOT, blocks, files, name, with_any
 from tests.tidy import repository
 

@@ -7,8 +7,8 @@ import pytest
 from click.testing import CliRunner
 
 from roost.app import placement_served
-from roost.cli.config import check
-from roost.cli.decide import decide
+from roost.cli.commands.config import check
+from roost.cli.commands.decide import decide
 from roost.errors import BadSettings, ComputeHostMetricNotFound, NoValidHost, RoostError
 from roost.model.fleet import Fleet
 from roost.model.host import Aggregate, HostFacts, HostSpec

@@ -10,8 +10,8 @@ from typing import Any, ClassVar
 import click
 
 from roost import __version__
-from roost.cli import interrupt
-from roost.cli.plain import shown
+from roost.cli import signals
+from roost.cli.text.plain_text import shown
 from roost.errors import RoostError
 
 # What the shell sees where no error says otherwise; those of errors are beside them in ``roost.errors``.
@@ -26,31 +26,31 @@ class _Lazy(click.Group):
     """Commands by name; the module of one is imported when it is asked for."""
 
     modules: ClassVar[dict[str, str]] = {
-        "agent": "roost.cli.agent",
-        "aggregate": "roost.cli.aggregate",
-        "audit": "roost.cli.audit",
-        "capacity": "roost.cli.capacity",
-        "completion": "roost.cli.completion",
-        "conductor": "roost.cli.conductor",
-        "config": "roost.cli.config",
-        "db": "roost.cli.db",
-        "decide": "roost.cli.decide",
-        "demo": "roost.cli.demo",
-        "events": "roost.cli.events",
-        "fleet": "roost.cli.fleet",
-        "flavor": "roost.cli.flavor",
-        "group": "roost.cli.group",
-        "host": "roost.cli.host",
-        "image": "roost.cli.image",
-        "import": "roost.cli.imports",
-        "instance": "roost.cli.instance",
-        "migration": "roost.cli.migration",
-        "placement": "roost.cli.placement",
-        "policy": "roost.cli.policy",
-        "replay": "roost.cli.replay",
-        "token": "roost.cli.token",
-        "up": "roost.cli.up",
-        "why": "roost.cli.why",
+        "agent": "roost.cli.commands.agent",
+        "aggregate": "roost.cli.commands.aggregate",
+        "audit": "roost.cli.commands.audit",
+        "capacity": "roost.cli.commands.capacity",
+        "completion": "roost.cli.commands.completion",
+        "conductor": "roost.cli.commands.conductor",
+        "config": "roost.cli.commands.config",
+        "db": "roost.cli.commands.db",
+        "decide": "roost.cli.commands.decide",
+        "demo": "roost.cli.commands.demo",
+        "events": "roost.cli.commands.events",
+        "fleet": "roost.cli.commands.fleet",
+        "flavor": "roost.cli.commands.flavor",
+        "group": "roost.cli.commands.group",
+        "host": "roost.cli.commands.host",
+        "image": "roost.cli.commands.image",
+        "import": "roost.cli.commands.import_",
+        "instance": "roost.cli.instance.instance",
+        "migration": "roost.cli.commands.migration",
+        "placement": "roost.cli.commands.placement",
+        "policy": "roost.cli.commands.policy",
+        "replay": "roost.cli.commands.replay",
+        "token": "roost.cli.commands.token",
+        "up": "roost.cli.commands.up",
+        "why": "roost.cli.commands.why",
     }
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -105,10 +105,10 @@ def roost() -> None:
 def main() -> None:
     """Run the command line; errors are one sentence on standard error."""
     try:
-        interrupt.watch()
+        signals.watch()
         code = roost.main(prog_name="roost", standalone_mode=False)
     except (click.exceptions.Abort, KeyboardInterrupt):
-        code = interrupt.exit_code()
+        code = signals.exit_code()
     except click.ClickException as error:
         _complain(error)
         code = error.exit_code

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from roost import __version__
 from roost.cli.placement_options import database_asked, parser_of, run
-from roost.cli.plain import shown
+from roost.cli.text.plain_text import shown
 from roost.errors import BadRequest, BadSettings, NotFound, ReshapeFailed
 
 _PROGRAM = "roost-manage"

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import click
 
-from roost.cli.plain import shown
+from roost.cli.text.plain_text import shown
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 

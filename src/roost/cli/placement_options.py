@@ -7,7 +7,7 @@ import traceback
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from roost.cli.plain import shown
+from roost.cli.text.plain_text import shown
 from roost.errors import BadSettings, RoostError
 
 # Scripts give them; there is no log here.

@@ -2,8 +2,8 @@
 
 import pytest
 
-from roost.cli.asking import Api
-from roost.cli.awaiting import waited
+from roost.cli.backend import Api
+from roost.cli.instance.wait import waited
 from tests.scripted import scripted
 
 ADDRESSES = (

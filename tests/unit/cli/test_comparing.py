@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from roost.cli.comparing import seeds_of
+from roost.cli.compare_policies import seeds_of
 from roost.errors import BadRequest
 from tests.products import command, environ, roost
 from tests.unit.simulator.comparisons import PACK, SPREAD

@@ -1,6 +1,6 @@
 import msgspec
 
-from roost.cli.comparing_text import to_text
+from roost.cli.text.comparison_text import to_text
 from roost.simulator.compare import compare, figures_of
 from tests.unit.simulator.comparisons import generated, policies, with_figures
 

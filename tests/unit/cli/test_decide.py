@@ -7,8 +7,8 @@ import pytest
 from click.testing import CliRunner
 
 from roost.app import open_roost
-from roost.cli.decide import decide
-from roost.cli.fleet import fleet
+from roost.cli.commands.decide import decide
+from roost.cli.commands.fleet import fleet
 from roost.errors import BadFile, BadRequest, NoValidHost, Unavailable
 from roost.model.fleet import Fleet
 from roost.model.host import HostSpec

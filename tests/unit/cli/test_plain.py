@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from roost.cli.plain import json_text
+from roost.cli.text.plain_text import json_text
 
 EVIL = "a\x1b\x7f\x9b31m\u202eb\u2066\u2028\U000e0041\u00ad"
 

@@ -7,7 +7,7 @@ from types import ModuleType
 import pytest
 from click.testing import CliRunner
 
-from roost.cli.replay import replay
+from roost.cli.commands.replay import replay
 from roost.errors import BadFile
 from tests.unit.simulator.first_fit import FirstFit
 from tests.unit.simulator.traces.files import NODES, PODS, VMS, write

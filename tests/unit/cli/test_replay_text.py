@@ -1,4 +1,4 @@
-from roost.cli.replay_text import to_text
+from roost.cli.text.replay_text import to_text
 from tests.unit.simulator.reports import REPORT
 
 TEXT = """\

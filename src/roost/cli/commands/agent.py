@@ -1,0 +1,147 @@
+"""``roost agent``: runs the agent of a host, and shows agents as a server knows them."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import click
+from msgspec.structs import replace
+
+from roost.cli.backend import Where, as_json, asking, fields, told, where
+from roost.cli.options import FOLDER, PATH, config
+from roost.cli.text.plain_text import moment
+from roost.cli.text.tables import Table, aligned
+from roost.cli.token_source import token as token_option
+from roost.errors import Conflict
+
+
+@click.group("agent", invoke_without_command=True, short_help="Run the agent of a host, or look at agents.")
+@click.option("--server", metavar="URL", help="Of the server that it works for, as `roost up` prints it.")
+@click.option("--driver", metavar="NAME", help="What runs guests on the host.")
+@click.option("--option", "options", multiple=True, metavar="KEY=VALUE", help="Of the driver; may be repeated.")
+@click.option("--host", metavar="NAME", help="Name of the service.  [that of the machine]")
+@click.option("--cell", default="", metavar="NAME", help="Whose conductor sends it orders.")
+@click.option(
+    "--state-dir", type=PATH, metavar="DIR", help="Folder of its journal.  [agents in the data; with --fleet none]"
+)
+@click.option("--fleet", type=click.IntRange(1, 10_000), metavar="N", help="Run N agents, of hosts NAME-1 to NAME-N.")
+@token_option()
+@click.option(
+    "--provider-config", "provider_config", type=FOLDER, metavar="DIR",
+    help="Folder of provider config files.  [by the settings]",
+)  # fmt: skip
+@config
+@click.pass_context
+def agent(
+    context: click.Context, *, server: str | None, driver: str | None, options: tuple[str, ...], host: str | None,
+    cell: str, state_dir: Path | None, fleet: int | None, token: str, provider_config: Path | None, config: Path | None,
+) -> None:  # fmt: skip
+    """Run the agent of a host: report what the host has, and do there what the server orders.
+
+    SIGTERM and SIGINT stop it once what is begun is done; guests go on.
+    """
+    if context.invoked_subcommand is not None:
+        return
+    if server is None or driver is None:
+        raise click.UsageError("--server and --driver are needed to run an agent", ctx=context)
+    from socket import gethostname
+
+    from roost.app import settings_of
+    from roost.app.agent import AgentOptions, run_agents
+
+    settings = settings_of(config, os.environ)
+    name = gethostname() if host is None else host
+    hosts = (name,) if fleet is None else tuple(f"{name}-{number}" for number in range(1, fleet + 1))
+    told = AgentOptions(
+        server=server, token=token, driver=driver, options=dict(map(_option, options)), hosts=hosts, cell=cell,
+        state=_state(state_dir, is_fleet=fleet is not None),
+        settings=settings.agent, is_packing=settings.compute.packing_host_numa_cells_allocation_strategy,
+    )  # fmt: skip
+    if provider_config is not None:
+        told = replace(told, settings=replace(told.settings, provider_config_location=str(provider_config)))
+    who = f"agent of {name}" if fleet is None else f"{fleet} agents of {hosts[0]} to {hosts[-1]}"
+    run_agents(told, on_ready=lambda: click.echo(f"{who} for {server}"))
+
+
+def _option(text: str) -> tuple[str, str]:
+    key, is_set, value = text.partition("=")
+    if not key or not is_set:
+        raise click.BadParameter(f"must be KEY=VALUE, got {text!r}", param_hint="--option")
+    return key, value
+
+
+def _state(given: Path | None, *, is_fleet: bool) -> str | None:
+    if given is not None or is_fleet:
+        return None if given is None else str(given)
+    from os import environ, geteuid
+
+    from roost.settings import data_folder
+
+    return str(data_folder(None, environ, is_root=geteuid() == 0) / "agents")
+
+
+@agent.command("list")
+@as_json
+@where
+def list_(*, is_json: bool, place: Where) -> None:
+    """List agents, and whether they are heard."""
+    with asking(place, is_read=True) as api:
+        found = api.listed("agents")
+    told(found, is_json=is_json, lines=lambda: aligned(_table(found), indent=0, right=()))
+
+
+@agent.command("show")
+@click.argument("name", metavar="HOST")
+@as_json
+@where
+def show(*, name: str, is_json: bool, place: Where) -> None:
+    """Show the agent of a host. HOST is the name of the service."""
+    with asking(place, is_read=True) as api:
+        found = api.ask("GET", "agents", name)
+    told(found, is_json=is_json, lines=lambda: fields(_readable(found)))
+
+
+@agent.command("adopt", short_help="Make a journal for an agent whose own is lost.")
+@click.argument("name", metavar="HOST")
+@click.option("--state-dir", type=PATH, metavar="DIR", help="Folder of the journal.  [agents in the data]")
+@as_json
+@where
+def adopt(*, name: str, state_dir: Path | None, is_json: bool, place: Where) -> None:
+    """Make a journal for the agent of a host whose own is lost, on that host and before the agent is started.
+
+    HOST is the name of the service. The server has to show its agent as gone: another one that lives keeps the host.
+    """
+    from roost.app.adopting import adopt as written
+    from roost.app.agent import journal_path
+
+    with asking(place, is_read=True) as api:
+        found = api.ask("GET", "agents", name)
+        if found["state"] != "gone":
+            raise Conflict(
+                f"the agent of {found['host']} is there, and was heard {moment(found['heard_at_s'])}: stop it, and "
+                "wait until `roost agent list` shows it as gone"
+            )
+        if not found["nodes"]:
+            raise Conflict(f"the agent of {found['host']} reported no node: start it without a journal")
+        nodes = {node: api.ask("GET", "hosts", node)["uuid"] for node in found["nodes"]}
+    path = journal_path(str(_state(state_dir, is_fleet=False)), name)
+    written(path, nodes)
+    made = {"journal": str(path), "nodes": nodes}
+    told(made, is_json=is_json, lines=lambda: fields({"journal": str(path), **nodes}))
+
+
+def _readable(found: dict[str, Any]) -> dict[str, Any]:
+    """Return an agent with its times as people read them."""
+    return {
+        name.removesuffix("_s") if name.endswith("_at_s") else name: moment(value) if name.endswith("_at_s") else value
+        for name, value in found.items()
+    }
+
+
+def _table(found: list[dict[str, Any]]) -> Table:
+    table: Table = [("host", "state", "heard", "driver", "cell", "nodes")]
+    for each in found:
+        state = f"{each['state']}, {'up' if each['up'] else 'down'}"
+        heard = moment(each["heard_at_s"])
+        table.append((each["host"], state, heard, each["driver"], each["cell"] or "-", ", ".join(each["nodes"]) or "-"))
+    return table

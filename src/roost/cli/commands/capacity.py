@@ -1,0 +1,142 @@
+"""``roost capacity``: how many more of a flavor or a request fit, and what runs out first."""
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+import msgspec
+
+from roost.cli import options
+from roost.cli.text.plain_text import json_text, shown
+from roost.cli.text.progress import progress_bar
+from roost.cli.text.tables import Table, aligned
+from roost.errors import BadRequest
+from roost.model.evidence.capacity import LIMIT, PLACED_LIMIT, Capacity, HostCapacity, ScopeCapacity, Shortage
+
+if TYPE_CHECKING:
+    from roost.scheduler.explain.capacity_count import By
+
+_ZONES_SHOWN = 6  # columns of a table, so that it fits a screen
+
+
+@click.command("capacity", short_help="Say how many more of a flavor fit, and what runs out first.")
+@click.option(
+    "--flavor", "flavors", multiple=True, metavar="NAME|FILE|AMOUNTS",
+    help="A flavor that decisions were made for; a JSON file of one or several; or vcpus=4,memory_mb=8192,root_gb=20.",
+)  # fmt: skip
+@click.option("--known-flavors", "is_for_known", is_flag=True, help="Every flavor that decisions were made for.")
+@click.option("--request", "requests", multiple=True, metavar="FILE", help="A request with image, hints, group: JSON.")
+@click.option("--by", type=click.Choice(["zone", "aggregate", "host"]), default="zone", show_default=True,
+              help="Parts of the fleet to count too.")  # fmt: skip
+@click.option("--top", type=click.IntRange(min=1), default=20, show_default=True, help="Most parts shown as text.")
+@click.option(
+    "--limit", type=int, show_default=f"{LIMIT:,}; {PLACED_LIMIT:,} where instances are placed one by one",
+    help="Where counting stops.",
+)  # fmt: skip
+@click.option("--format", "style", type=click.Choice(["text", "json"]), default="text", show_default=True,
+              help="For people, or for programs.")  # fmt: skip
+@options.config
+@options.data
+def capacity(
+    *,
+    flavors: tuple[str, ...],
+    is_for_known: bool,
+    requests: tuple[str, ...],
+    by: "By",
+    top: int,
+    limit: int | None,
+    style: str,
+    config: Path | None,
+    data: Path | None,
+) -> None:
+    """Say how many more instances would be placed one after the other, on the fleet as it is now.
+
+    Everything a decision looks at counts: filters, trees, sharing providers, server groups. Each zone, aggregate and
+    host is counted as if the rest of the fleet were not allowed. The database is only read, beside a server that runs.
+    """
+    from roost.app import open_reader
+    from roost.cli.capacity_request import flavors_asked, request_in
+    from roost.model.request import Request
+
+    if not (flavors or is_for_known or requests):
+        raise click.UsageError("name what is asked for: --flavor, --known-flavors or --request")
+    asked = [request_in(path) for path in requests]
+    with open_reader(config, data, environ=os.environ) as roost:
+        known = roost.flavors()
+        named = [*flavors_asked(flavors, known), *(known if is_for_known else ())]
+        if is_for_known and not known:
+            raise BadRequest("no decision was made yet, so no flavor is known: name one with --flavor")
+        asked = [*(Request(flavor=flavor) for flavor in named), *asked]
+        with progress_bar("capacity") as show:
+            found: list[Capacity] = []
+            counted = roost.capacities(
+                asked, by=(by,), limit=limit,
+                progress=lambda done, total: show(100 * len(found) + 100 * done // total, 100 * len(asked)),
+            )  # fmt: skip
+            found.extend(counted)
+    if style == "json":
+        click.echo(json_text(msgspec.json.encode(found)))
+    elif len(found) == 1:
+        click.echo(_one_text(found[0], by=by, top=top))
+    else:
+        click.echo("\n".join(aligned(_many(found, by=by))))
+
+
+def _one_text(found: Capacity, *, by: str, top: int) -> str:
+    lines = [f"{found.flavor}: {_count(found)} more fit; {found.takers:,} of {found.hosts:,} hosts take one now"]
+    if found.exhausted:
+        lines.append(f"runs out first: {_runs_out(found.exhausted)}")
+    lines += [f"take none now: {each.hosts:,} hosts {each.reason}" for each in found.unfit]
+    lines += [f"warning: {warning}" for warning in found.warnings]
+    table = _by_host(found) if by == "host" else _by_scope(found, by=by)
+    if len(table) > 1:
+        rest = len(table) - 1 - top
+        lines += ["", *aligned(table[: top + 1]), *([f"  … and {rest:,} more: --top"] if rest > 0 else [])]
+        if not found.adds_up:
+            lines.append("each is counted by itself: together they may hold fewer than the sum")
+    return "\n".join(map(shown, lines))
+
+
+def _by_scope(found: Capacity, *, by: str) -> Table:
+    table: Table = [(by, "hosts", "more fit")]
+    scopes = found.zones if by == "zone" else found.aggregates
+    table += [(scope.name or scope.uuid, f"{scope.hosts:,}", _count(scope)) for scope in _most(scopes)]
+    return table
+
+
+def _most(scopes: list[ScopeCapacity]) -> list[ScopeCapacity]:
+    return sorted(scopes, key=lambda scope: -scope.count)
+
+
+def _by_host(found: Capacity) -> Table:
+    hosts = sorted(found.by_host, key=lambda each: -each.count)
+    table: Table = [("host", "more fit", "then they")]
+    table += [(each.node, _count(each), each.reason) for each in hosts]
+    return table
+
+
+def _many(found: list[Capacity], *, by: str) -> Table:
+    """Return one row a flavor: in all, in each zone or aggregate, and what runs out."""
+    scopes = [[] if by == "host" else each.zones if by == "zone" else each.aggregates for each in found]
+    names = [scope.name or scope.uuid for scope in scopes[0]][:_ZONES_SHOWN] if scopes else []
+    table: Table = [("flavor", "more fit", *names, "runs out first")]
+    for each, parts in zip(found, scopes, strict=True):
+        counts = [_count(part) for part in parts[: len(names)]]
+        why = _runs_out(each.exhausted) if each.exhausted else _refused(each.unfit)
+        table.append((each.flavor, _count(each), *counts, why))
+    return table
+
+
+def _count(found: Capacity | ScopeCapacity | HostCapacity) -> str:
+    return f"at least {found.count:,}" if found.is_at_least else f"{found.count:,}"
+
+
+def _runs_out(shortages: list[Shortage]) -> str:
+    first, *others = shortages
+    parts = [f"{first.subject} on {first.hosts:,} {'host' if first.hosts == 1 else 'hosts'}"]
+    return ", ".join(parts + [f"{each.subject} on {each.hosts:,}" for each in others])
+
+
+def _refused(unfit: list[Shortage]) -> str:
+    return f"{unfit[0].hosts:,} hosts {unfit[0].reason}" if unfit else "there is no host"

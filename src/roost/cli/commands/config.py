@@ -1,0 +1,93 @@
+"""``roost config``: the settings in force, where each comes from, and what is wrong with them."""
+
+import os
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+import msgspec
+
+from roost.cli import options
+from roost.cli.text.plain_text import json_text, paragraph, shown
+from roost.cli.text.tables import aligned
+from roost.errors import BadSettings
+
+if TYPE_CHECKING:
+    from roost.settings import Sourced
+
+_PASSWORD = re.compile(r"(?<=://)([^/@:]*):[^/@]*@")
+
+
+class _Line(msgspec.Struct, frozen=True, kw_only=True):
+    """A setting as it is printed."""
+
+    section: str
+    key: str
+    value: Any
+    source: str  # file and line, or default
+
+
+@click.group("config", short_help="Look at the settings.")
+def config() -> None:
+    """Look at the settings."""
+
+
+@config.command("show", short_help="Print every setting, and where its value comes from.")
+@options.config
+@click.option("--section", help="Only the settings of this section.")
+@click.option("--set", "is_set", is_flag=True, help="Only the settings that a file sets.")
+@click.option("--json", "is_json", is_flag=True, help="Print JSON.")
+def show(*, config: Path | None, section: str | None, is_set: bool, is_json: bool) -> None:
+    """Print every setting with its value and the file and line that it comes from."""
+    from roost.app import sourced_settings
+
+    lines = [
+        line
+        for line in _lines(sourced_settings(config, os.environ))
+        if section in (None, line.section) and not (is_set and line.source == "default")
+    ]
+    if is_json:
+        click.echo(json_text(msgspec.json.format(msgspec.json.encode(lines), indent=2)))
+        return
+    rows = [(f"{line.section}.{line.key}", _text(line.value), line.source) for line in lines]
+    click.echo(paragraph(aligned([("setting", "value", "source"), *rows], indent=0, right=())), nl=False)
+
+
+@config.command("check", short_help="Print all that is wrong with the settings.")
+@options.config
+@click.option("--json", "is_json", is_flag=True, help="Print the problems as JSON.")
+def check(*, config: Path | None, is_json: bool) -> None:
+    """Print all that is wrong with the settings; exit code 3 if there is anything."""
+    from roost.app import check_settings
+
+    found = check_settings(config, os.environ)
+    if is_json:
+        click.echo(json_text(msgspec.json.encode([str(problem) for problem in found.problems])))
+    else:
+        click.echo(paragraph(map(str, found.problems)), nl=False)
+    for told in found.dropped:
+        click.echo(f"roost: {shown(told)}", err=True)
+    if found.problems:
+        count = len(found.problems)
+        raise BadSettings("settings", "1 problem" if count == 1 else f"{count} problems")
+    if not is_json:
+        click.echo(f"nothing is wrong: {len(found.sources)} settings of files, the others have their defaults")
+
+
+def _lines(found: "Sourced") -> list[_Line]:
+    from roost.settings import values_of
+
+    return [
+        _Line(section=section, key=key, value=_public(value), source=found.sources.get((section, key), "default"))
+        for (section, key), value in values_of(found.settings).items()
+    ]
+
+
+def _public(value: object) -> object:
+    """Return a value without the password that an address may hold."""
+    return _PASSWORD.sub(r"\1:***@", value) if isinstance(value, str) else value
+
+
+def _text(value: object) -> str:
+    return msgspec.json.encode(value).decode()

@@ -1,0 +1,104 @@
+"""``roost demo``: the main job on a generated fleet, with one refusal explained."""
+
+import os
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from roost.cli.text.audit_text import line_of
+from roost.cli.text.decide_text import stage_lines
+from roost.cli.text.progress import progress_bar
+from roost.cli.text.replay_text import to_text
+from roost.cli.text.tables import Table, aligned
+from roost.engine.columns.types import Amounts
+from roost.model.evidence.decision import Decision
+from roost.model.fleet import Departure, Fleet
+from roost.model.request import Request
+from roost.simulator.replay import Scheduling
+from roost.simulator.replay import replay as run_replay
+from roost.simulator.traces.generated import Recipe, generate
+from roost.simulator.world import Options
+
+_RECIPE = Recipe()
+
+
+@click.command("demo", short_help="Place thousands of requests on a generated fleet, and explain.")
+@click.option("--host-count", default=_RECIPE.hosts, show_default=True, help="Hosts to generate.")
+@click.option("--requests", default=_RECIPE.requests, show_default=True, help="Requests to generate.")
+@click.option("--seed", default=_RECIPE.seed, show_default=True, help="Seed of what is generated.")
+def demo(*, host_count: int, requests: int, seed: int) -> None:
+    """Place a generated workload through the real scheduler and a SQLite store, then explain.
+
+    Every claim is durable before it counts. Shown at the end: a summary, one decision that was granted, one
+    that was refused, and what an audit of the database finds.
+    """
+    from roost.app import audit_path, open_roost
+
+    workload = generate(Recipe(hosts=host_count, requests=requests, seed=seed), Options())
+    with tempfile.TemporaryDirectory(prefix="roost-demo-") as folder:
+        with (
+            open_roost(None, Path(folder), environ=os.environ, is_scratch=True) as roost,
+            progress_bar("replay") as progress,
+        ):
+            watched = _Watched(roost)
+            report = run_replay(workload, watched, progress=progress)
+        findings = audit_path(Path(folder))
+    click.echo(to_text(report), nl=False)
+    if watched.granted is not None:
+        click.echo(f"\nA decision that was granted:\n{_granted_text(watched.granted)}")
+    if watched.refused is not None:
+        click.echo(f"\nA decision that was refused:\n{_refused_text(watched.refused)}")
+    for finding in findings:
+        click.echo(f"audit: {line_of(finding)}", err=True)
+    click.echo(f"\nAudit of the database: {len(findings):,} findings.")
+    if findings:
+        raise click.ClickException("the database breaks a rule that it must keep")
+
+
+class _Watched:
+    """A scheduler that remembers one decision of each kind for the end."""
+
+    def __init__(self, scheduling: Scheduling) -> None:
+        self._scheduling = scheduling
+        self.granted: Decision | None = None
+        self.refused: Decision | None = None
+
+    def install(self, fleet: Fleet) -> None:
+        """Create the fleet."""
+        self._scheduling.install(fleet)
+
+    def utilisation(self) -> dict[str, tuple[int, int]]:
+        """Return used amount and capacity by class."""
+        return self._scheduling.utilisation()
+
+    def free_by_provider(self, resource_class: str) -> Amounts:
+        """Return what is free of a class: int64, shape (providers that offer it,)."""
+        return self._scheduling.free_by_provider(resource_class)
+
+    def work(self, acts: Sequence[Request | Departure]) -> list[Decision | None]:
+        """Do the acts, and remember."""
+        decisions = self._scheduling.work(acts)
+        for decision in decisions:
+            if decision is None:
+                continue
+            if decision.is_granted:
+                self.granted = decision
+            elif self.refused is None or len(decision.reason) >= len(self.refused.reason):
+                self.refused = decision
+        return decisions
+
+
+def _granted_text(decision: Decision) -> str:
+    table: Table = [("host", "total", *(scale.weigher for scale in decision.scales))]
+    cells = decision.table()
+    for score in decision.best:
+        parts = (f"{cell.contribution:.4f}" for cell in cells[score.host])
+        table.append((score.host, f"{score.total:.4f}", *parts))
+    return "\n".join([f"  {decision.uuid}: {decision.picks[0].host}", *aligned(table)])
+
+
+def _refused_text(decision: Decision) -> str:
+    lines = [f"  {decision.uuid}: {decision.reason}", *stage_lines(decision.stages)]
+    return "\n".join(line.rstrip() for line in lines)

@@ -1,0 +1,122 @@
+"""``roost import``: copy what other programs hold."""
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+import msgspec
+
+from roost.cli import options
+from roost.cli.text.plain_text import json_text
+from roost.cli.token_source import token as token_option
+from roost.errors import AuditFailed, BadRequest
+
+if TYPE_CHECKING:
+    from roost.compat.upstream.importing import Imported
+    from roost.compat.upstream.verifying import Verified
+
+_TOLD = 20
+
+
+@click.group("import", short_help="Copy what another program holds.")
+def import_() -> None:
+    """Copy what another program holds."""
+
+
+@import_.command("placement", short_help="Copy all that a running OpenStack Placement holds.")
+@click.option(
+    "--from", "source", required=True, metavar="URL",
+    help="URL of its database or of its API, or the path of its placement.conf.",
+)  # fmt: skip
+@click.option("--database", metavar="URL", help="Where to: PostgreSQL URL, or path of a SQLite file.")
+@options.config
+@options.data
+@token_option(variable="OS_TOKEN", default=None, about="Token for its API; also $OS_TOKEN.")
+@click.option("--header", "headers", multiple=True, metavar="NAME:VALUE", help="Header for its API; repeat it.")
+@click.option("--dry-run", "is_dry_run", is_flag=True, help="Say what would be done, and write nothing.")
+@click.option("--json", "is_json", is_flag=True, help="Print the result as JSON.")
+def placement(
+    *, source: str, database: str | None, config: Path | None, data: Path | None, token: str | None,
+    headers: tuple[str, ...], is_dry_run: bool, is_json: bool,
+) -> None:  # fmt: skip
+    """Copy a running OpenStack Placement: uuids, generations, names, trees, inventories, traits, aggregates, consumers.
+
+    It is only read. All of it is written in one commit, or nothing; then everything is compared. It may be repeated:
+    what changed there since is brought over, and what changed here as well is refused. Exit code 5 for that, 8 if
+    the comparison finds a difference.
+    """
+    from roost.app import database_of, import_placement
+    from roost.cli.text.progress import progress_bar
+    from roost.compat.placement_conf import connection_of_files
+
+    sent = dict(_header(text) for text in headers)
+    if token is not None:
+        sent.setdefault("x-auth-token", token)
+    url = database or database_of(config, data, os.environ)
+    with progress_bar("read") as progress:
+        place = connection_of_files([Path(source)]) if source.endswith(".conf") else source
+        done = import_placement(place, url, headers=sent, is_dry_run=is_dry_run, progress=progress)
+    if is_json:
+        click.echo(json_text(msgspec.json.encode(done)))
+    else:
+        click.echo("\n".join(_lines(done)))
+    if done.verified is not None and not done.verified.is_equal:
+        raise AuditFailed("what was imported is not what is there")
+
+
+def _header(text: str) -> tuple[str, str]:
+    name, colon, value = text.partition(":")
+    if not colon or not name.strip():
+        raise BadRequest(f"--header must be NAME:VALUE, got {text!r}")
+    return name.strip().lower(), value.strip()
+
+
+def _lines(done: "Imported") -> Iterable[str]:
+    from roost.cli.text.tables import aligned
+
+    would = "would be " if done.is_dry_run else ""
+    head = ("", f"{would}created", f"{would}changed", f"{would}removed", "the same", "changed here, left alone")
+    yield from aligned(
+        [
+            head,
+            *(
+                (what, *(f"{number:,}" for number in msgspec.structs.astuple(each)))
+                for what, each in (("providers", done.providers), ("consumers", done.consumers))
+            ),
+        ],
+        indent=0,
+    )
+    if done.verified is not None:
+        yield ""
+        yield from _compared(done.verified)
+
+
+def _compared(verified: "Verified") -> Iterable[str]:
+    from roost.cli.text.tables import aligned
+
+    counts = [
+        (each.what, f"{each.there:,}", f"{each.here:,}", _word(each.there == each.here)) for each in verified.counts
+    ]
+    yield from aligned([("", "there", "here", ""), *counts], indent=0)
+    yield ""
+    rows = [
+        (
+            each.resource_class, f"{each.providers:,}", f"{each.total_there:,}", f"{each.total_here:,}",
+            f"{each.used_there:,}", f"{each.used_here:,}", _word(each.is_equal),
+        )
+        for each in verified.classes
+    ]  # fmt: skip
+    head = ("class", "providers", "total there", "total here", "used there", "used here", "")
+    yield from aligned([head, *rows], indent=0)
+    yield ""
+    yield from verified.differing[:_TOLD]
+    if len(verified.differing) > _TOLD:
+        yield f"and {len(verified.differing) - _TOLD:,} more"
+    if verified.is_equal:
+        yield "everything that is there is here, generations too"
+
+
+def _word(is_equal: bool) -> str:
+    return "equal" if is_equal else "DIFFERENT"

@@ -1,0 +1,52 @@
+"""``roost policy``: who may do what."""
+
+import os
+from pathlib import Path
+
+import click
+import msgspec
+
+from roost.cli import options
+from roost.cli.text.plain_text import json_text
+
+
+@click.group("policy", short_help="Look at who may do what.")
+def policy() -> None:
+    """Look at who may do what in the Placement API and below /v1."""
+
+
+@policy.command("show")
+@options.config
+@options.conf
+@click.option(
+    "--policy-file", metavar="FILE", help="YAML or JSON file of policies, in place of the one in the settings."
+)
+@click.option("--legacy/--new", "is_legacy", default=None, help="Which defaults hold, whatever the settings say.")
+@click.option("--json", "is_json", is_flag=True, help="Print JSON.")
+def show(
+    *, config: Path | None, conf: Path | None, policy_file: str | None, is_legacy: bool | None, is_json: bool
+) -> None:
+    """Print every rule in force, and where it comes from."""
+    from roost.api.placement.routes import table
+    from roost.api.v1.routes import TABLE
+    from roost.app import placement_policy, placement_settings
+    from roost.cli.text.tables import aligned
+
+    given: dict[str, object] = {} if is_legacy is None else {"enforce_new_defaults": not is_legacy}
+    if policy_file is not None:
+        given["policy_file"] = policy_file
+    found = placement_policy(placement_settings(config, os.environ, conf=conf, given=given))
+    for warning in found.warnings:
+        click.echo(f"roost: {warning}", err=True)
+    operations: dict[str, list[str]] = {}
+    for prefix, paths in (("", table()), ("/v1", TABLE)):
+        for path, methods in paths.items():
+            for method, route in methods.items():
+                operations.setdefault(route.policy or "", []).append(f"{method} {prefix}{path}")
+    rows = [{**msgspec.to_builtins(each), "operations": operations.get(each.name, [])} for each in found.table]
+    if is_json:
+        click.echo(json_text(msgspec.json.format(msgspec.json.encode(rows), indent=2)))
+        return
+    lines = [("rule", "says", "source"), *((each.name, each.rule, each.source) for each in found.table)]
+    for line in aligned(lines, indent=0, right=()):
+        click.echo(line)

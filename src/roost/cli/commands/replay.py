@@ -1,0 +1,131 @@
+"""``roost replay``: run a trace, or a generated workload, through the scheduler and the store."""
+
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import click
+from click.core import ParameterSource
+
+from roost.cli.compare_policies import Comparing, check_plots, draw_plots, run_comparison, seeds_of
+from roost.cli.options import PATH, nova_conf
+from roost.cli.text.plain_text import json_text
+from roost.cli.text.progress import progress_bar
+from roost.cli.text.replay_text import to_text
+from roost.simulator.replay import CHUNK, Scheduling
+from roost.simulator.replay import replay as run_replay
+from roost.simulator.report import json_file, to_json
+from roost.simulator.runs import Source, trace_source
+from roost.simulator.traces.cospot import HOSTS_SYNTAX
+from roost.simulator.traces.formats import known_formats, open_workload
+from roost.simulator.traces.generated import Recipe, generate
+from roost.simulator.traces.generated_requests import MIXES
+from roost.simulator.world import Options
+
+_DEFAULTS = Recipe()
+
+_HELP = f"""Run a trace through the real scheduler and store, and report what came of it.
+
+TRACE are the files of one trace, in any order; they are known by their headers:
+{known_formats()}.
+
+Without --data or --memory the database is the one whose URL the settings named by --config hold, if they do,
+else a new one in a temporary folder, deleted at the end.
+
+Several --config, --seeds or --results compare policies: each is a run of its own, with a database in memory or below
+--data, and one table holds the figures of all.
+"""
+
+
+@click.command("replay", help=_HELP, short_help="Run a trace through the real scheduler and store.")
+@click.argument("trace", nargs=-1, type=PATH)
+@click.option("--hosts", multiple=True, help=f"Hosts of a trace that has none (cospot): {HOSTS_SYNTAX}.")
+@click.option("--generate", "is_generated", is_flag=True, help="Generate a workload instead of reading a trace.")
+@click.option("--host-count", default=_DEFAULTS.hosts, show_default=True, help="Hosts to generate.")
+@click.option("--requests", default=_DEFAULTS.requests, show_default=True, help="Requests to generate.")
+@click.option("--seed", default=_DEFAULTS.seed, show_default=True, help="Seed of what is generated.")
+@click.option("--mix", default=_DEFAULTS.mix, show_default=True, type=click.Choice(list(MIXES)), help="What is asked.")
+@click.option("--seeds", metavar="LIST", help="Compare over seeds: a list split on commas, or N for 1 to N.")
+@click.option("--config", "configs", type=PATH, multiple=True, help="Settings, a TOML file; several are compared.")
+@nova_conf
+@click.option("--jobs", type=click.IntRange(min=1), help="Compare with N runs at a time.  [default: one a CPU]")
+@click.option("--results", type=PATH, help="Compare, and keep finished runs in this folder; they are not repeated.")
+@click.option("--plot", type=PATH, metavar="FOLDER", help="Draw plots into this folder, as PNG.")
+@click.option("--data", type=PATH, help="Folder of the database, kept for `roost audit`; of several if compared.")
+@click.option("--memory", "is_in_memory", is_flag=True, help="Keep nothing on disk; claims are not durable.")
+@click.option("--json", "json_path", metavar="FILE", help="Write the report as JSON too; - prints it instead.")
+@click.option("--no-departures", is_flag=True, help="What has arrived stays.")
+@click.option("--limit", type=int, help="Only the first N requests.")
+@click.option("--chunk", default=CHUNK, show_default=True, help="Arrivals and departures handed over at once.")
+def replay(
+    *,
+    trace: tuple[Path, ...],
+    hosts: tuple[str, ...],
+    is_generated: bool,
+    host_count: int,
+    requests: int,
+    seed: int,
+    seeds: str | None,
+    mix: str,
+    configs: tuple[Path, ...],
+    jobs: int | None,
+    results: Path | None,
+    plot: Path | None,
+    data: Path | None,
+    is_in_memory: bool,
+    json_path: str | None,
+    no_departures: bool,
+    limit: int | None,
+    chunk: int,
+) -> None:
+    """Run ``roost replay``."""
+    if is_generated and trace:
+        raise click.UsageError("name a trace or --generate, not both")
+    if is_in_memory and data is not None:
+        raise click.UsageError("name --data or --memory, not both")
+    if seeds is not None and click.get_current_context().get_parameter_source("seed") is not ParameterSource.DEFAULT:
+        raise click.UsageError("name --seed or --seeds, not both")
+    options = Options(hosts=hosts, has_departures=not no_departures, limit=limit)
+    recipe = Recipe(hosts=host_count, requests=requests, seed=seed, mix=mix) if is_generated else None
+    if plot is not None:
+        check_plots(plot)
+    if len(configs) > 1 or seeds is not None or results is not None:
+        whole = Source(recipe=recipe, options=options, chunk=chunk)
+        comparing = Comparing(
+            source=whole if is_generated else trace_source(trace, options=options, chunk=chunk),
+            configs=configs, seeds=seeds_of(seeds) if seeds is not None else (seed if is_generated else None,),
+            jobs=jobs, results=results, data=data, json_path=json_path, plot=plot,
+        )  # fmt: skip
+        run_comparison(comparing)
+        return
+    if jobs is not None:
+        raise click.UsageError("--jobs is of several runs: name several --config, --seeds or --results")
+    workload = open_workload(trace, options) if recipe is None else generate(recipe, options)
+    config = configs[0] if configs else None
+    with json_file(None if json_path == "-" else json_path) as write:
+        with _scheduling(config, data, is_in_memory=is_in_memory) as scheduling, progress_bar("replay") as progress:
+            report = run_replay(workload, scheduling, chunk=chunk, progress=progress)
+        write(report)
+    if plot is not None:
+        draw_plots({"settings" if config is None else config.stem: [report]}, plot, title=report.workload)
+    click.echo(json_text(to_json(report)) if json_path == "-" else to_text(report), nl=False)
+
+
+@contextmanager
+def _scheduling(config: Path | None, data: Path | None, *, is_in_memory: bool) -> Iterator[Scheduling]:
+    # The program is built only where it runs, so that help and completion answer at once.
+    from roost.app import open_roost
+
+    if is_in_memory or data is not None:
+        with open_roost(config, data, environ=os.environ, is_scratch=True) as roost:
+            yield roost
+        return
+    # Settings that merely lie about may name the database of a cloud in service: no place for a trace.
+    is_scratch = config is None
+    with (
+        tempfile.TemporaryDirectory(prefix="roost-replay-") as folder,
+        open_roost(config, Path(folder), environ=os.environ, is_scratch=is_scratch) as roost,
+    ):
+        yield roost

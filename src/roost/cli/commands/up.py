@@ -1,0 +1,49 @@
+"""``roost up``: the whole product on one port."""
+
+from pathlib import Path
+
+import click
+
+from roost.cli.serve_options import served_by, serving_options, supervise
+
+_LISTEN = "127.0.0.1:8780"
+
+
+@click.command("up", short_help="Serve everything on one port.")
+@serving_options(listen=_LISTEN)
+@click.option("--placement", "remote_url", metavar="URL", help="Claim at this Placement API in place of our own.")
+@click.option("--no-conductor", is_flag=True, help="Leave operations on instances to `roost conductor`.")
+def up(
+    *, listen: str | None, database: str | None, config: Path | None, data: Path | None, conf: Path | None,
+    workers: int | None, allow_insecure_listen: bool | None, allow_plain_http: bool | None, tls_cert: str | None,
+    tls_key: str | None, ca: str | None, remote_url: str | None, no_conductor: bool,
+) -> None:  # fmt: skip
+    """Serve Roost's own API below /v1, the Placement API below /placement, and /healthz and /metrics.
+
+    With --placement the amounts are those of another server's Placement API, and it is not served here.
+
+    The first line printed says where. SIGTERM and SIGINT stop it once all that was asked is answered.
+    """
+    from roost.api.server import listen_on, url_of
+    from roost.app import serve_product
+    from roost.app.conductors import check_server, without_conductor
+    from roost.errors import BadSettings
+
+    served = served_by(
+        config=config, data=data, conf=conf, database=database, listen=listen or _LISTEN, workers=workers,
+        allow_insecure_listen=allow_insecure_listen, allow_plain_http=allow_plain_http, tls_cert=tls_cert,
+        tls_key=tls_key, tls_ca=ca, remote_url=remote_url,
+    )  # fmt: skip
+    served = without_conductor(served) if no_conductor else served
+    check_server(served)
+    if served.settings.placement.remote_url and served.settings.placement.workers > 1:
+        raise BadSettings("placement.workers", "must be 1 where placement.remote_url names a Placement")
+    listener = listen_on("listen", served.settings.placement.listen)
+
+    def on_ready() -> None:
+        click.echo(f"listening on {url_of(listener, is_tls=bool(served.settings.placement.tls_cert))}")
+
+    if served.settings.placement.workers == 1:
+        serve_product(served, listener, on_ready=on_ready)
+    else:
+        supervise(serve_product, served, listener, on_ready=on_ready)

@@ -1,0 +1,99 @@
+"""``roost why``: why a request was answered as it was, and what would have changed the answer."""
+
+import os
+import re
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+import msgspec
+from click.core import ParameterSource
+
+from roost.cli import options
+from roost.cli.text.plain_text import json_text
+from roost.errors import AuditFailed, BadRequest, NotFound
+
+if TYPE_CHECKING:
+    from roost.app import Roost
+
+_NEWEST = ("last", "last-refused")
+_SPAN = re.compile(r"([0-9]{1,9})([smhdw])")
+_SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
+
+_HELP = """Explain a stored decision as of the moment it was made: ID is its uuid, or `last`, or `last-refused`.
+
+Each rule on its own, the hosts that were refused by least, the single changes by which the request would have
+fitted, and whether it could ever fit; of a granted one the ranking and what would have tipped it. The database is only
+read, beside the processes that serve it.
+"""
+
+
+@click.command("why", help=_HELP, short_help="Explain a decision: who refused, and what would fit.")
+@click.argument("decision", metavar="[ID]", required=False)
+@click.option("--replay", "is_replayed", is_flag=True, help="Decide again from what the decision saw, and compare.")
+@click.option("--summary", "is_summary", is_flag=True, help="Sum up refusals by reason and request instead.")
+@click.option("--since", metavar="TIME", help="With --summary: only so far back, 90m, 12h, 7d, or from 2026-01-31 on.")
+@click.option("--top", type=click.IntRange(min=1), default=20, show_default=True, help="Most rows shown as text.")
+@click.option("--format", "style", type=click.Choice(["text", "json"]), default="text", show_default=True,
+              help="For people, or for programs.")  # fmt: skip
+@click.option("--config", type=options.PATH, help="Settings, a TOML file; with --replay those to decide under.")
+@options.nova_conf
+@options.data
+def why(
+    *, decision: str | None, is_replayed: bool, is_summary: bool, since: str | None, top: int, style: str,
+    config: Path | None, data: Path | None,
+) -> None:  # fmt: skip
+    """Run ``roost why``."""
+    from roost.app import open_reader, settings_of
+    from roost.cli.text import why_text
+
+    if is_summary == (decision is not None) or (is_summary and is_replayed):
+        raise click.UsageError("name a decision, or --summary alone")
+    if since is not None and not is_summary:
+        raise click.UsageError("--since goes with --summary")
+    since_s = 0.0 if since is None else _moment(since)
+    said = click.get_current_context().get_parameter_source("nova_conf")
+    is_own = config is None and said is not ParameterSource.COMMANDLINE
+    # Of a replay the settings are a question, and say nothing about where the decision is.
+    with open_reader(None if is_replayed else config, data, environ=os.environ) as roost:
+        if decision is None:
+            summary = roost.summary(since_s=since_s)
+            _show(summary, why_text.summary_text(summary, top=top), style=style)
+            return
+        uuid = _uuid(roost, decision)
+        if not is_replayed:
+            told = roost.why(uuid)
+            _show(told, why_text.to_text(told), style=style)
+            return
+        replayed = roost.replayed(uuid, None if is_own else settings_of(config, os.environ))
+    _show(replayed, why_text.replayed_text(replayed, top=top), style=style)
+    if is_own and not replayed.is_same:
+        raise AuditFailed(f"decision {uuid} does not replay to itself: {', '.join(replayed.fields)} differ")
+
+
+def _show(found: msgspec.Struct, text: str, *, style: str) -> None:
+    click.echo(json_text(msgspec.json.encode(found)) + "\n" if style == "json" else text, nl=False)
+
+
+def _uuid(roost: "Roost", name: str) -> str:
+    """Return the uuid of a decision that may be named by how new it is."""
+    if name not in _NEWEST:
+        return name
+    newest = roost.decisions(1) if name == "last" else roost.refusals(1)
+    if not newest:
+        raise NotFound("decision", name)
+    return newest[0].uuid
+
+
+def _moment(text: str) -> float:
+    """Return a moment in seconds since the epoch, from a span back or a date."""
+    span = _SPAN.fullmatch(text)
+    if span is not None:
+        return time.time() - int(span[1]) * _SECONDS[span[2]]
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise BadRequest(f"--since must be like 90m, 12h, 7d or 2026-01-31T12:00, got {text!r}") from None
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()

@@ -1,0 +1,115 @@
+"""``roost replay`` with several policies or seeds: what its options mean, and how it is told."""
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import click
+import msgspec
+
+from roost.cli.text.comparison_text import to_text
+from roost.cli.text.plain_text import json_text
+from roost.cli.text.progress import progress_bar
+from roost.errors import BadRequest
+from roost.simulator.compare import compare, policy_names
+from roost.simulator.report import ReplayReport, json_file, to_json
+from roost.simulator.runs import Policy, Source
+
+_SEEDS_MAX = 1_000
+
+
+class Comparing(msgspec.Struct, frozen=True, kw_only=True):
+    """What to run, and where to leave it."""
+
+    source: Source
+    configs: tuple[Path, ...]
+    seeds: tuple[int | None, ...]
+    jobs: int | None  # None: one a CPU
+    results: Path | None
+    data: Path | None
+    json_path: str | None
+    plot: Path | None
+
+
+def run_comparison(comparing: Comparing) -> None:
+    """Compare, and tell what came of it.
+
+    Raises:
+        RoostError: as ``compare`` raises; or a setting is wrong, or something cannot be written.
+    """
+    with json_file(None if comparing.json_path == "-" else comparing.json_path) as write:
+        with progress_bar("replay") as progress:
+            comparison = compare(
+                comparing.source,
+                policies_of(comparing.configs),
+                seeds=comparing.seeds,
+                jobs=comparing.jobs or os.cpu_count() or 1,
+                results=comparing.results,
+                data=comparing.data,
+                progress=progress,
+            )
+        write(comparison)
+    if comparing.plot is not None:
+        reports = {policy.name: policy.reports for policy in comparison.policies}
+        draw_plots(reports, comparing.plot, title=comparison.workload)
+    click.echo(json_text(to_json(comparison)) if comparing.json_path == "-" else to_text(comparison), nl=False)
+
+
+def check_plots(folder: Path) -> None:
+    """Say before hours of work that plots cannot be drawn.
+
+    Raises:
+        Unavailable: what draws them is not installed.
+        BadFile: the folder cannot be written.
+    """
+    from roost.simulator.plots import prepare
+
+    prepare(folder)
+
+
+def draw_plots(reports: Mapping[str, Sequence[ReplayReport]], folder: Path, *, title: str) -> None:
+    """Draw the plots of policies, and say where they are."""
+    from roost.simulator.plots import draw
+
+    paths = draw(reports, folder, title=title)
+    click.echo(f"replay: {len(paths)} plots are in {folder}", err=True)
+
+
+def policies_of(configs: Sequence[Path]) -> list[Policy]:
+    """Read the settings of each policy; of one without a file, those that are found, or the defaults.
+
+    Raises:
+        BadRequest: a file is named twice, or two cannot be told apart by their names.
+        BadSettings: a setting is unknown or wrong.
+    """
+    from roost.app import settings_of
+
+    if not configs:
+        return [Policy(name="settings", settings=settings_of(None, os.environ))]
+    if len({config.resolve() for config in configs}) < len(configs):
+        raise BadRequest("a settings file is named twice: name each policy once")
+    settings = [settings_of(config, os.environ) for config in configs]
+    named = zip(policy_names(configs), settings, strict=True)
+    return [Policy(name=name, settings=body) for name, body in named]
+
+
+def seeds_of(text: str) -> tuple[int, ...]:
+    """Return the seeds that a text names: a list split on commas, or one number N for 1 to N.
+
+    >>> seeds_of("3"), seeds_of("5,7")
+    ((1, 2, 3), (5, 7))
+
+    Raises:
+        BadRequest: it names none, or one twice.
+    """
+    if not re.fullmatch(r"[0-9]{1,15}(,[0-9]{1,15})*", text):
+        raise BadRequest(f"seeds must be whole numbers split on commas, or one number N for 1 to N, got {text[:60]!r}")
+    numbers = tuple(int(number) for number in text.split(","))
+    if len(numbers) == 1:
+        numbers = tuple(range(1, min(numbers[0], _SEEDS_MAX + 1) + 1))
+    if not 1 <= len(numbers) <= _SEEDS_MAX:
+        raise BadRequest(f"there must be 1..{_SEEDS_MAX:,} seeds, got {text[:60]}")
+    if len(set(numbers)) < len(numbers):
+        raise BadRequest(f"a seed is there twice: {text[:60]}")
+    return numbers

@@ -1,0 +1,1 @@
+"""``roost instance``: all that can be done with instances."""

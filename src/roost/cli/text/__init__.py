@@ -1,0 +1,1 @@
+"""Text for people: tables, progress, and each command's report."""

@@ -1,0 +1,38 @@
+"""What ``roost audit`` and ``roost db check`` say."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import click
+import msgspec
+
+from roost.cli.text.plain_text import json_text
+from roost.errors import AuditFailed
+
+if TYPE_CHECKING:
+    from roost.store.audit import Finding
+
+
+def tell(findings: "Sequence[Finding]", *, is_json: bool, who: str, when_well: str) -> None:
+    """Print what is wrong, and how much.
+
+    Args:
+        who: what looked, as the error names it.
+        when_well: what is said where nothing is wrong.
+
+    Raises:
+        AuditFailed: something is wrong.
+    """
+    if is_json:
+        click.echo(json_text(msgspec.json.encode(findings)))
+    else:
+        for finding in findings:
+            click.echo(line_of(finding))
+        click.echo(f"{len(findings):,} findings" if findings else when_well)
+    if findings:
+        raise AuditFailed(f"the {who} found {len(findings):,} broken rules")
+
+
+def line_of(finding: "Finding") -> str:
+    """Return a finding as a line."""
+    return f"{finding.check}: {finding.subject}: {finding.problem}"

@@ -1,0 +1,47 @@
+"""How far a long command is, on standard error."""
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import click
+
+from roost.cli import signals
+
+Progress = Callable[[int, int], None]  # done, in all
+_PLAIN_STEPS = 10  # progress lines where there is no terminal
+
+
+@contextmanager
+def progress_bar(what: str) -> Iterator[Progress]:
+    """Show the progress of what is done: a bar on a terminal, a few lines elsewhere."""
+    if sys.stderr is None or not sys.stderr.isatty():
+        yield _lines(what)
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bar
+
+    columns = (TextColumn(what), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(what, total=None)
+
+        def show(done: int, total: int) -> None:
+            signals.check()
+            bar.update(task, completed=done, total=total)
+
+        yield show
+
+
+def _lines(what: str) -> Progress:
+    shown = 0
+
+    def show(done: int, total: int) -> None:
+        nonlocal shown
+        signals.check()
+        step = done * _PLAIN_STEPS // total
+        if step > shown:
+            shown = step
+            click.echo(f"{what}: {done:,} of {total:,}", err=True)
+
+    return show

@@ -1,0 +1,38 @@
+"""Tables of plain text."""
+
+from collections.abc import Collection, Sequence
+
+from roost.cli.text.plain_text import shown
+
+Table = list[tuple[str, ...]]
+
+
+def aligned(table: Sequence[tuple[str, ...]], *, indent: int = 2, right: Collection[int] | None = None) -> list[str]:
+    """Return the lines of a table.
+
+    Args:
+        table: its rows, all of the same length.
+        indent: blanks before each line.
+        right: places of the columns that stand to the right; None: the first row is a head, and those do, save the
+            first, that hold only numbers below it.
+    """
+    if not table:
+        return []
+    table = [tuple(map(shown, row)) for row in table]
+    columns = list(zip(*table, strict=True))
+    widths = [max(len(cell) for cell in column) for column in columns]
+    if right is None:
+        right = {at for at, column in enumerate(columns) if at and all(_is_number(cell) for cell in column[1:])}
+    lines = []
+    for row in table:
+        cells = [
+            cell.rjust(width) if at in right else cell.ljust(width)
+            for at, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ]
+        lines.append((" " * indent + "  ".join(cells)).rstrip())
+    return lines
+
+
+def _is_number(cell: str) -> bool:
+    bare = cell.removeprefix("at least ").removeprefix("-").removesuffix("%").replace(",", "").replace(".", "", 1)
+    return not bare or bare.isdecimal()

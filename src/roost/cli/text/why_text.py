@@ -1,0 +1,197 @@
+"""A decision and its explanation as text for people."""
+
+from collections.abc import Iterator
+
+from roost.cli.text.plain_text import moment, paragraph
+from roost.cli.text.tables import Table, aligned
+from roost.model.evidence.decision import Decision
+from roost.model.evidence.explain import Explanation, Shortfall, Why
+from roost.model.evidence.replay_result import HostStanding, Replayed
+from roost.model.evidence.summary import Summary, Wanted
+from roost.model.names import amount_text
+from roost.model.request import Request
+
+_TIED = 1e-9
+_REQUESTS_SHOWN = 3
+
+
+def to_text(why: Why) -> str:
+    """Return the whole story of a stored decision."""
+    lines = [*_heading(why.decision), *_request(why.request, why.decision), ""]
+    lines += _answer(why.decision)
+    if why.explanation is None:
+        lines += ["", why.note]
+    else:
+        lines += explanation_lines(why.explanation)
+    return paragraph(lines)
+
+
+def _heading(decision: Decision) -> Iterator[str]:
+    yield f"decision {decision.uuid}: {decision.outcome} at {moment(decision.decided_at_s)}"
+
+
+def _request(request: Request, decision: Decision) -> Iterator[str]:
+    flavor = request.flavor
+    disk_gb = flavor.root_gb + flavor.ephemeral_gb
+    asked = [
+        amount_text(name, amount)
+        for name, amount in (("VCPU", flavor.vcpus), ("MEMORY_MB", flavor.memory_mb), ("DISK_GB", disk_gb))
+        if amount
+    ]
+    asked += [f"{key}={value}" for key, value in sorted(flavor.extra_specs.items())]
+    count = f"{decision.count:,} instances of " if decision.count > 1 else ""
+    yield f"request   {count}flavor {flavor.name}: {', '.join(asked)}"
+    if request.image is not None:
+        properties = ", ".join(f"{key}={value}" for key, value in sorted(request.image.properties.items()))
+        yield f"          image {request.image.id or ''} {properties}".rstrip()
+    for label, value in (
+        ("zone", request.availability_zone),
+        ("server group", request.group),
+        ("ignored hosts", ", ".join(request.ignore_hosts)),
+        ("forced to hosts", ", ".join(request.force_hosts + request.force_nodes)),
+        ("hints", ", ".join(f"{name}={hint}" for name, hint in sorted(request.hints.items()))),
+        ("project", request.project_id),
+    ):
+        if value:
+            yield f"          {label} {value}"
+    for group in request.groups:
+        amounts = ", ".join(amount_text(name, amount) for name, amount in sorted(group.resources.items()))
+        yield f"          resource group {group.suffix or 'without suffix'}: {amounts}"
+
+
+def _answer(decision: Decision) -> Iterator[str]:
+    if not decision.is_granted:
+        yield f"refused: {decision.reason}"
+    elif len(decision.picks) == 1:
+        yield f"granted: {decision.picks[0].node}"
+    else:
+        count = len({pick.node for pick in decision.picks})
+        yield f"granted: {len(decision.picks):,} instances on {count:,} {'host' if count == 1 else 'hosts'}"
+    for cell, picks in decision.alternates.items():
+        yield f"alternates{f' in {cell}' if cell else ''}: {', '.join(pick.node for pick in picks)}"
+    if decision.conflicts:
+        yield f"lost to other processes before: {', '.join(decision.conflicts)}"
+    for warning in decision.warnings:
+        yield f"warning: {warning}"
+
+
+def explanation_lines(told: Explanation) -> Iterator[str]:
+    """Give the lines of an explanation, an empty one before each part."""
+    yield ""
+    table: Table = [("rule", "refused in turn", "alone", "no other did", "hosts that")]
+    table += [(rule.rule, f"{rule.in_turn:,}", f"{rule.alone:,}", f"{rule.only:,}", rule.reason) for rule in told.rules]
+    yield from aligned(table, indent=0)
+    yield from _refusal(told) if told.reason else _ranking(told)
+
+
+def _refusal(told: Explanation) -> Iterator[str]:
+    if told.nearest:
+        yield from ("", "nearest:")
+        table: Table = [("host", "short of")]
+        table += [(miss.host, "; ".join(_shortfall(each) for each in miss.shortfalls)) for miss in told.nearest]
+        yield from aligned(table)
+    if told.changes:
+        yield from ("", "any one of these would have fitted:")
+        changes: Table = [("change", "hosts it opens")]
+        changes += [(change.text, f"{change.hosts:,}") for change in told.changes]
+        yield from aligned(changes)
+    else:
+        yield from ("", "no single change of the request would have fitted")
+    if told.never is not None:
+        if told.never.could_fit:
+            yield from ("", "it fits on this fleet when nobody else is there")
+        else:
+            yield from ("", f"it could never fit on this fleet, even with nobody there: {told.never.reason}")
+
+
+def _shortfall(short: Shortfall) -> str:
+    if short.has < short.wanted and short.resource_class:
+        lacking = amount_text(short.resource_class, short.wanted - short.has)
+        return f"{lacking} (has {short.has:,} of {short.wanted:,})"
+    if short.has < short.wanted:
+        return f"{short.wanted - short.has:,} of {short.wanted:,} groups ({short.reason})"
+    return short.reason
+
+
+def _ranking(told: Explanation) -> Iterator[str]:
+    if not told.ranking:
+        return
+    weighers = list(told.ranking[0].shares)
+    yield from ("", f"best of {told.left:,} hosts:")
+    table: Table = [("host", "total", *weighers)]
+    table += [
+        (line.host, f"{line.total:.4f}", *(f"{line.shares[name]:.4f}" for name in weighers)) for line in told.ranking
+    ]
+    yield from aligned(table)
+    if told.tips:
+        yield from ("", "what would have tipped it:")
+        tips: Table = [("multiplier of", "from", "to", "lets draw level")]
+        tips += [
+            (tip.weigher, f"{tip.multiplier:g}", _tipping(tip.multiplier, tip.tipping), tip.host) for tip in told.tips
+        ]
+        yield from aligned(tips)
+
+
+def _tipping(multiplier: float, tipping: float) -> str:
+    return "any other" if abs(tipping - multiplier) < _TIED else f"{tipping:.4g}"
+
+
+def replayed_text(replayed: Replayed, *, top: int) -> str:
+    """Return what came of a decision made again."""
+    stored, again = replayed.stored, replayed.again
+    lines = list(_heading(stored))
+    if replayed.is_same:
+        lines.append("made again from what it saw, it comes out the same, to the last bit")
+        return paragraph(lines)
+    lines.append(f"made again it differs in: {', '.join(replayed.fields)}")
+    for label, decision in (("then", stored), ("now", again)):
+        lines += [f"{label:5} {line}" for line in _answer(decision)]
+    if replayed.differences:
+        lines += ["", f"{len(replayed.differences):,} hosts stand otherwise:"]
+        table: Table = [("host", "then", "now")]
+        table += [
+            (each.node, _standing(each.then, each.picks_then), _standing(each.now, each.picks_now))
+            for each in replayed.differences[:top]
+        ]
+        lines += aligned(table)
+        if len(replayed.differences) > top:
+            lines.append(f"  … and {len(replayed.differences) - top:,} more: --top")
+    return paragraph(lines)
+
+
+def _standing(standing: HostStanding, picks: int) -> str:
+    chosen = f"chosen {picks:,} times, " if picks > 1 else "chosen, " if picks else ""
+    if standing.refused_by:
+        return f"{chosen}refused by {standing.refused_by}"
+    return f"{chosen}scored {standing.total or 0.0:.4f}"
+
+
+def summary_text(summary: Summary, *, top: int) -> str:
+    """Return the refusals of a time, most frequent reason first."""
+    since = f" since {moment(summary.since_s)}" if summary.since_s else ""
+    lines = [f"{summary.refusals:,} requests were refused{since}"]
+    if not summary.is_complete:
+        lines.append("(only the newest are counted; name a later --since)")
+    if summary.reasons:
+        table: Table = [("refused", "instances", "projects", "last", "hosts", "most often asked for")]
+        table += [
+            (
+                f"{each.refusals:,}", f"{each.instances:,}", f"{each.projects:,}", moment(each.last_at_s), each.reason,
+                _wanted(each.requests),
+            )
+            for each in summary.reasons[:top]
+        ]  # fmt: skip
+        lines += ["", *aligned(table)]
+        if len(summary.reasons) > top:
+            lines.append(f"  … and {len(summary.reasons) - top:,} more reasons: --top")
+        lines += ["", f"`roost why {summary.reasons[0].newest}` explains the newest of the first row"]
+    return paragraph(lines)
+
+
+def _wanted(requests: list[Wanted]) -> str:
+    parts = [
+        f"{each.flavor or 'a flavor no longer kept'}{f' in {each.zone}' if each.zone else ''} ({each.refusals:,})"
+        for each in requests[:_REQUESTS_SHOWN]
+    ]
+    more = len(requests) - _REQUESTS_SHOWN
+    return ", ".join(parts) + (f" and {more:,} more" if more > 0 else "")
