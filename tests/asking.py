@@ -3,14 +3,14 @@
 import json
 from contextlib import contextmanager
 
+from roost.api.access.authentication import believe
+from roost.api.access.policy import Policy
 from roost.api.asgi import Api
+from roost.api.http import Request, Response
 from roost.api.placement.application import Application, new_request_id
-from roost.api.placement.auth import believe
-from roost.api.placement.policy import Policy
-from roost.api.placement.request import Request, Response
 from roost.api.v1 import application as v1
-from roost.api.v1.agents import Agents
-from roost.api.v1.waking import ENDS, Waking
+from roost.api.v1.agent_registry import Agents
+from roost.api.v1.wakeups import ENDS, Waking
 from roost.app import open_product
 from roost.errors import RoostError
 from roost.machine import SystemClock

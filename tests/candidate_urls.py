@@ -5,9 +5,9 @@ from dataclasses import replace
 from random import Random
 from urllib.parse import urlencode
 
+from roost.api.http import Identity, Request, Response
+from roost.api.placement.answer_options import DEFAULTS
 from roost.api.placement.application import Application, new_request_id
-from roost.api.placement.options import DEFAULTS
-from roost.api.placement.request import Identity, Request, Response
 from roost.errors import RoostError
 from roost.placement.current import Current
 from roost.store.dry_store import DryStore

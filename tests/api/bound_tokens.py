@@ -2,10 +2,10 @@
 
 from contextlib import contextmanager
 
+from roost.api.access.authentication import Tokens, believe, new_token
+from roost.api.access.policy import Policy
+from roost.api.placement.answer_options import DEFAULTS
 from roost.api.placement.application import Application
-from roost.api.placement.auth import Tokens, believe, new_token
-from roost.api.placement.options import DEFAULTS
-from roost.api.placement.policy import Policy
 from roost.model.names import SHARING_TRAIT
 from roost.simulator.identities import uuid_of
 from tests.asking import Asking, asking_own

@@ -3,10 +3,10 @@
 import msgspec
 import pytest
 
+from roost.api.access.authentication import Tokens, new_token
+from roost.api.access.policy import Policy
+from roost.api.http import Identity
 from roost.api.placement.application import Application
-from roost.api.placement.auth import Tokens, new_token
-from roost.api.placement.policy import Policy
-from roost.api.placement.request import Identity
 from roost.api.placement.routes import table
 from roost.api.v1.policies import DEFAULTS
 from roost.api.v1.routes import TABLE as OWN_TABLE

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from roost.api.placement.auth import Tokens, as_toml, believe, new_token, read_tokens
+from roost.api.access.authentication import Tokens, as_toml, believe, new_token, read_tokens
 from roost.errors import BadRequest, BadSettings
 
 

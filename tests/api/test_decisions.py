@@ -5,9 +5,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from roost.api.access.authentication import believe
+from roost.api.access.policy import Policy
 from roost.api.placement.application import Application
-from roost.api.placement.auth import believe
-from roost.api.placement.policy import Policy
 from roost.model.fleet import Fleet
 from roost.model.provider import Inventory, ProviderSpec
 from tests.asking import Asking, asking_own

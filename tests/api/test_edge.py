@@ -6,13 +6,13 @@ import threading
 
 import pytest
 
+from roost.api.access.authentication import believe
+from roost.api.access.policy import Policy
 from roost.api.asgi import AsgiApplication
-from roost.api.observing import Checkup, Observing
 from roost.api.outages import Outages
+from roost.api.placement.answer_options import DEFAULTS, Options
 from roost.api.placement.application import Application
-from roost.api.placement.auth import believe
-from roost.api.placement.options import DEFAULTS, Options
-from roost.api.placement.policy import Policy
+from roost.api.probes import Checkup, Observing
 from roost.errors import StoreBroken, StoreBusy, StoreGone, StoreOutdated, Unavailable
 from roost.model.settings.placement_settings import Placement as Settings
 from roost.placement.current import Current

@@ -2,8 +2,8 @@ import json
 
 import pytest
 
+from roost.api.http import Identity
 from roost.api.placement.application import Application
-from roost.api.placement.request import Identity
 
 UNKNOWN = "99999999-9999-4999-8999-999999999999"
 LIST, ONE = "/resource_providers", f"/resource_providers/{UNKNOWN}"

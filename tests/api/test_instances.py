@@ -2,7 +2,7 @@
 
 import pytest
 
-from roost.api.placement.request import Identity
+from roost.api.http import Identity
 from roost.simulator.identities import uuid_of
 from tests.asking import asking_own
 from tests.playing import HOSTS, Players, three_hosts

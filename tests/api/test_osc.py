@@ -4,7 +4,7 @@ import hashlib
 
 import pytest
 
-from roost.api.placement.auth import Token, as_toml
+from roost.api.access.authentication import Token, as_toml
 from tests.openstack_client import HOW_TO_INSTALL, TOKEN, Client, Openstack, python
 from tests.servers import serve
 from tests.worlds import uuid_named

@@ -9,8 +9,8 @@ from contextlib import closing
 import msgspec
 import pytest
 
+from roost.api.access.authentication import as_toml, new_token
 from roost.api.asgi import ABORT, AsgiApplication
-from roost.api.placement.auth import as_toml, new_token
 from roost.client.agents import HttpServer
 from roost.errors import BadSettings, NotFound
 from roost.model.host import HostFacts

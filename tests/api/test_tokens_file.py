@@ -2,8 +2,8 @@
 
 import pytest
 
-from roost.api.placement.auth import as_toml, new_token
-from roost.api.placement.tokens_file import TokensFile
+from roost.api.access.authentication import as_toml, new_token
+from roost.api.access.token_file import TokensFile
 from roost.errors import BadSettings
 
 

@@ -14,14 +14,14 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
+from roost.api.access.authentication import believe
+from roost.api.access.policy import Policy
 from roost.api.asgi import Api, at_home
+from roost.api.http import Identity, Request, Response, TooSlow
 from roost.api.placement.application import Application as PlacementApplication
-from roost.api.placement.auth import believe
-from roost.api.placement.policy import Policy
-from roost.api.placement.request import Identity, Request, Response, TooSlow
-from roost.api.v1.agents import Agents
+from roost.api.v1.agent_registry import Agents
 from roost.api.v1.application import Application as OwnApplication
-from roost.api.v1.waking import ENDS, Waking
+from roost.api.v1.wakeups import ENDS, Waking
 from roost.app import Roost
 from roost.app.serving import SLICE_S
 from roost.errors import OverBudget, RoostError

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from roost.api.placement.auth import as_toml, new_token
+from roost.api.access.authentication import as_toml, new_token
 from roost.app import open_roost
 from roost.model.fleet import Fleet
 from tests.products import fleet

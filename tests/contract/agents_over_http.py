@@ -6,12 +6,12 @@ from contextlib import contextmanager
 
 import msgspec
 
+from roost.api.access.authentication import believe
+from roost.api.access.policy import Policy
 from roost.api.asgi import AsgiApplication
-from roost.api.front import Front
 from roost.api.placement.application import Application
-from roost.api.placement.auth import believe
-from roost.api.placement.policy import Policy
-from roost.api.server import Server, listen_on, url_of
+from roost.api.server.listener import Server, listen_on, url_of
+from roost.api.server.mount import Front
 from roost.app.operating import Operating
 from roost.client.agents import HttpServer
 from roost.compute.agent.agent_journal import Journal

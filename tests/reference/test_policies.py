@@ -1,7 +1,7 @@
 from hypothesis import given
 
-from roost.api.placement.policy import Policy
-from roost.api.placement.request import Identity
+from roost.api.access.policy import Policy
+from roost.api.http import Identity
 from tests.reference.policies import meaning, sentences, text
 
 BOB = Identity(user_id="bob", project_id="shop", roles=frozenset({"admin"}))

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable
 
-from roost.api.placement.request import Request, Response
+from roost.api.http import Request, Response
 from roost.api.problems import OF_THE_DATABASE
 from roost.observe import log, metrics
 from roost.placement.current import Current

@@ -17,7 +17,7 @@ from roost.placement.serving import Serving
 from roost.store.backends import is_postgresql
 
 if TYPE_CHECKING:
-    from roost.api.observing import Health
+    from roost.api.probes import Health
 
 
 def check_conductor(served: Served) -> None:
@@ -66,7 +66,7 @@ def run_conductor(
         BadSettings: rules are not as they should be.
         Unavailable: the database cannot be used; the message says why.
     """
-    from roost.api.observing import Observing
+    from roost.api.probes import Observing
 
     def sites(_serving: Serving, health: "Health") -> list[Site]:
         return [Site(Observing(health), listener)]

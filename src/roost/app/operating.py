@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from socket import gethostname
 from threading import Event, Thread
 
-from roost.api.v1.uptime import down_time_of
+from roost.api.v1.host_uptime import down_time_of
 from roost.conductor.jobs import Jobs
 from roost.conductor.loop import Conductor, Product
 from roost.conductor.operation.step import Terms

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from roost.api.access.authentication import believe
+from roost.api.access.policy import Policy, read_policy
+from roost.api.placement.answer_options import options_of
 from roost.api.placement.application import Application
-from roost.api.placement.auth import believe
 from roost.api.placement.in_process import InProcess
-from roost.api.placement.options import options_of
-from roost.api.placement.policy import Policy, read_policy
 from roost.api.v1 import policies
 from roost.app.databases import FILE, settings_of, sourced_settings
 from roost.app.serving import Site, answer, reader_of, serving_on, store_served
@@ -33,8 +33,8 @@ from roost.store.backends import exists, is_postgresql, open_store
 from roost.store.memory_store import MemoryStore
 
 if TYPE_CHECKING:
-    from roost.api.observing import Health
-    from roost.api.supervisor import Parent
+    from roost.api.probes import Health
+    from roost.api.server.supervisor import Parent
     from roost.compat.upstream import importing
 
 Progress = Callable[[int, int], None]  # done, in all
@@ -132,11 +132,11 @@ def serve_placement(
         BadSettings: policies, tokens or the access to Keystone are not as they should be.
         Unavailable: the database cannot be used; the message says why.
     """
+    from roost.api.access.authenticator import access_of
     from roost.api.asgi import AsgiApplication
-    from roost.api.observing import Observing
     from roost.api.outages import Outages
-    from roost.api.placement.access import access_of
-    from roost.api.tls import tls_of
+    from roost.api.probes import Observing
+    from roost.api.server.tls import tls_of
 
     settings = served.settings.placement
     identify, authenticate = access_of(settings)

@@ -26,12 +26,12 @@ from pathlib import Path
 import msgspec
 
 from roost.api.asgi import Api
+from roost.api.http import Identity, Request, Response
+from roost.api.placement.answer_options import options_of
 from roost.api.placement.application import Application as PlacementApplication
-from roost.api.placement.options import options_of
-from roost.api.placement.request import Identity, Request, Response
-from roost.api.v1.agents import Agents
+from roost.api.v1.agent_registry import Agents
 from roost.api.v1.application import Application as OwnApplication
-from roost.api.v1.waking import ENDS, ENDS_MAX, Waking
+from roost.api.v1.wakeups import ENDS, ENDS_MAX, Waking
 from roost.app.placement import placement_policy
 from roost.compat.aliases import lend_names
 from roost.errors import OverBudget, RoostError, Unavailable, said_by

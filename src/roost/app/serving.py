@@ -20,9 +20,9 @@ from roost.store.backends import open_store, sync
 from roost.store.memory_store import MemoryStore
 
 if TYPE_CHECKING:
-    from roost.api.observing import Health
-    from roost.api.reader import Reader
-    from roost.api.supervisor import Parent
+    from roost.api.probes import Health
+    from roost.api.reader_client import Reader
+    from roost.api.server.supervisor import Parent
     from roost.product import Roost
 
 
@@ -46,7 +46,7 @@ def reader_of(url: str, settings: Settings, *, product: "Roost | None" = None) -
     Args:
         product: of which /v1 is answered too, under its settings of the moment.
     """
-    from roost.api.reader import Reader
+    from roost.api.reader_client import Reader
 
     if url in _IN_MEMORY or not settings.placement.has_reader:
         return None
@@ -110,9 +110,9 @@ def answer(
     Raises:
         RoostError: the thread has ended by itself.
     """
-    from roost.api.connections import Connections, connections_within
-    from roost.api.observing import Checkup
-    from roost.api.server import Server, run
+    from roost.api.probes import Checkup
+    from roost.api.server.connection_limit import Connections, connections_within
+    from roost.api.server.listener import Server, run
 
     gc.collect()
     gc.freeze()  # What was loaded lives as long as the process.

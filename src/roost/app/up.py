@@ -34,11 +34,11 @@ from roost.store.backends import open_reader
 
 if TYPE_CHECKING:
     from roost.api.asgi import Api, AsgiApplication, Authenticate
-    from roost.api.observing import Health
     from roost.api.outages import Outages
     from roost.api.placement.in_process import InProcess
-    from roost.api.reader import Reader
-    from roost.api.supervisor import Parent
+    from roost.api.probes import Health
+    from roost.api.reader_client import Reader
+    from roost.api.server.supervisor import Parent
 
 PLACEMENT = "/placement"
 
@@ -77,16 +77,16 @@ def events_of(settings: Notifications) -> Iterator[Events]:
 def _serve(
     served: Served, listener: socket, events: Events, *, parent: "Parent | None", on_ready: Callable[[], None]
 ) -> None:  # fmt: skip
-    from roost.api.front import Front
-    from roost.api.observing import Observing
+    from roost.api.access.authenticator import access_of
     from roost.api.outages import Outages
-    from roost.api.placement.access import access_of
+    from roost.api.placement.answer_options import options_of
     from roost.api.placement.application import Application as PlacementApplication
-    from roost.api.placement.options import options_of
-    from roost.api.tls import tls_of
+    from roost.api.probes import Observing
+    from roost.api.server.mount import Front
+    from roost.api.server.tls import tls_of
     from roost.api.v1 import application as v1
-    from roost.api.v1.agents import Agents
-    from roost.api.v1.waking import ENDS, ENDS_MAX, Waking
+    from roost.api.v1.agent_registry import Agents
+    from roost.api.v1.wakeups import ENDS, ENDS_MAX, Waking
 
     settings = served.settings.placement
     identify, authenticate = access_of(settings)
@@ -140,7 +140,7 @@ def _edges(
 ) -> "dict[str, AsgiApplication]":  # fmt: skip
     """Return what answers each API over HTTP, by its prefix; all of them share one bound of bodies."""
     from roost.api.asgi import AsgiApplication
-    from roost.api.bodies import Bodies
+    from roost.api.body_limits import Bodies
     from roost.api.v1.application import PREFIX
 
     bodies = Bodies(settings)
@@ -180,7 +180,7 @@ def all_of(*heeds: Heed) -> Heed:
 
 def reloading(roost: Roost, serving: Serving, *, served: Served, tls: ssl.SSLContext | None) -> Callable[[], None]:
     """Let SIGHUP ask for the settings and the certificate to be read anew; return what looks whether it did."""
-    from roost.api.tls import renew
+    from roost.api.server.tls import renew
 
     reloader = Reloader(roost, config=served.config, environ=os.environ, as_read=served.as_read)
     reloader.watch()
@@ -245,11 +245,11 @@ def open_own(url: str, settings: Settings, *, is_read: bool) -> "InProcess":
         BadSettings: a rule or an option of one is unknown or wrong.
         Unavailable: the database cannot be used; the message says why.
     """
-    from roost.api.placement.auth import believe
+    from roost.api.access.authentication import believe
     from roost.api.placement.in_process import InProcess
-    from roost.api.v1.agents import Agents
+    from roost.api.v1.agent_registry import Agents
     from roost.api.v1.application import Application
-    from roost.api.v1.waking import ENDS, ENDS_MAX, Waking
+    from roost.api.v1.wakeups import ENDS, ENDS_MAX, Waking
 
     if is_read:
         store = open_reader(url, settings=settings.store)

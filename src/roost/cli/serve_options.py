@@ -12,7 +12,7 @@ from roost.cli import options
 if TYPE_CHECKING:
     from socket import socket
 
-    from roost.api.supervisor import Parent
+    from roost.api.server.supervisor import Parent
     from roost.app import Served
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -81,8 +81,8 @@ def served_by(
     Raises:
         BadSettings: a setting is unknown or wrong, or cannot be honoured.
     """
-    from roost.api.server import check_listening
-    from roost.api.tls import tls_of
+    from roost.api.server.listener import check_listening
+    from roost.api.server.tls import tls_of
     from roost.app import placement_policy, placement_served
 
     given = {name: value for name, value in said.items() if value is not None}
@@ -101,10 +101,10 @@ def supervise(
     """Let workers share the listening socket, and answer for all of them where they are watched."""
     import tempfile
 
-    from roost.api.connections import Connections, connections_within
-    from roost.api.observing import Observing
-    from roost.api.server import Server
-    from roost.api.supervisor import Supervisor
+    from roost.api.probes import Observing
+    from roost.api.server.connection_limit import Connections, connections_within
+    from roost.api.server.listener import Server
+    from roost.api.server.supervisor import Supervisor
     from roost.observe import metrics
 
     settings = served.settings.placement

@@ -6,8 +6,8 @@ from urllib.parse import urlencode
 
 import msgspec
 
+from roost.api.http import JSON, Response
 from roost.api.placement.in_process import InProcess
-from roost.api.placement.request import JSON, Response
 
 _TOKEN = "admin"  # noqa: S105  # what noauth2 takes for an administrator
 

@@ -26,7 +26,7 @@ class NewSettings(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 
 
 class Asker(msgspec.Struct, frozen=True, kw_only=True):
-    """The identity behind a question; fields as in ``roost.api.placement.request.Identity``."""
+    """The identity behind a question; fields as in ``roost.api.http.Identity``."""
 
     user_id: str
     project_id: str
@@ -36,7 +36,7 @@ class Asker(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Ask(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """One request, already authenticated; fields as in ``roost.api.placement.request.Request``."""
+    """One request, already authenticated; fields as in ``roost.api.http.Request``."""
 
     number: int
     is_own_api: bool

@@ -1,6 +1,6 @@
 import pytest
 
-from roost.api.accept import acceptable
+from roost.api.server.accept_header import acceptable
 
 PAGE, DATA = "text/html", "application/json"
 

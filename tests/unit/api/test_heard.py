@@ -2,8 +2,8 @@
 
 import pytest
 
-from roost.api.v1.agents import Agents
-from roost.api.v1.waking import ENDS, Waking
+from roost.api.v1.agent_registry import Agents
+from roost.api.v1.wakeups import ENDS, Waking
 from roost.app.up import all_of, each_of
 from roost.errors import Unavailable
 from roost.machine import SystemClock

@@ -1,9 +1,9 @@
 import pytest
 
-from roost.api.placement.request import Response
+from roost.api.http import Response
 from roost.api.problems import Problem
-from roost.api.v1 import keys
-from roost.api.v1.keys import Keys
+from roost.api.v1 import idempotency
+from roost.api.v1.idempotency import Keys
 from roost.errors import BadRequest
 
 
@@ -30,9 +30,9 @@ def test_an_answer_is_found_by_owner_and_key_and_marked():
 
 
 def test_the_oldest_answers_make_room_by_number_and_by_size(monkeypatch):
-    monkeypatch.setattr(keys, "_KEPT", 3)
+    monkeypatch.setattr(idempotency, "_KEPT", 3)
     assert known(remembered(*[b"x"] * 5), 5) == [2, 3, 4]
-    monkeypatch.setattr(keys, "_KEPT_BYTES", 10)
+    monkeypatch.setattr(idempotency, "_KEPT_BYTES", 10)
     assert known(remembered(b"x" * 6, b"x" * 4, b"x" * 3), 3) == [1, 2]
     assert known(remembered(b"x", b"x" * 50), 2) == [1]
 
@@ -40,11 +40,11 @@ def test_the_oldest_answers_make_room_by_number_and_by_size(monkeypatch):
 @pytest.mark.parametrize("key", ["", "k" * 256, "\n", "é"])
 def test_what_is_no_key_is_refused(key):
     with pytest.raises(BadRequest, match="Idempotency-Key must be"):
-        keys.check(key)
+        idempotency.check(key)
 
 
 def test_a_uuid_follows_from_words_and_is_of_version_8():
-    uuid = keys.uuid_for("decision", "me", "k")
-    assert uuid == keys.uuid_for("decision", "me", "k")
+    uuid = idempotency.uuid_for("decision", "me", "k")
+    assert uuid == idempotency.uuid_for("decision", "me", "k")
     assert (uuid[14], uuid[19] in "89ab") == ("8", True)
-    assert len({uuid, keys.uuid_for("decision", "me", "l"), keys.uuid_for("instance", "me", "k")}) == 3
+    assert len({uuid, idempotency.uuid_for("decision", "me", "l"), idempotency.uuid_for("instance", "me", "k")}) == 3

@@ -3,7 +3,7 @@ import threading
 
 import pytest
 
-from roost.api.observing import Checkup, Observing
+from roost.api.probes import Checkup, Observing
 from roost.placement.current import Current
 from roost.placement.serving import Serving
 from roost.store.memory_store import MemoryStore

@@ -2,8 +2,8 @@ import json
 
 import pytest
 
+from roost.api.http import Request, Response
 from roost.api.outages import Outages
-from roost.api.placement.request import Request, Response
 from roost.errors import Conflict, StoreBroken, StoreGone
 from roost.placement.plans import Plan
 

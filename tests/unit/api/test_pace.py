@@ -2,8 +2,8 @@ import time
 
 import pytest
 
-from roost.api.pace import Pace
-from roost.api.placement.request import Request, TooSlow
+from roost.api.fast_reads import Pace
+from roost.api.http import Request, TooSlow
 from roost.api.placement.routes import find
 from roost.api.placement.versions import Version
 from roost.observe import metrics

@@ -2,8 +2,8 @@ import json
 
 import pytest
 
-from roost.api.placement.policy import Policy, read_policy
-from roost.api.placement.request import Identity
+from roost.api.access.policy import Policy, read_policy
+from roost.api.http import Identity
 from roost.api.placement.routes import table
 from roost.errors import BadSettings
 

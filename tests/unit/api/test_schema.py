@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from roost.api.schema import Schema, decode
+from roost.api.json_schema import Schema, decode
 from roost.errors import BadRequest
 
 AMOUNT = Schema(

@@ -2,7 +2,7 @@ import hashlib
 
 import pytest
 
-from roost.api.placement.auth import Token, Tokens, as_toml, new_token, read_tokens
+from roost.api.access.authentication import Token, Tokens, as_toml, new_token, read_tokens
 from roost.errors import BadSettings
 
 

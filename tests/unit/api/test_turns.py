@@ -2,7 +2,7 @@ import asyncio
 
 import pytest
 
-from roost.api.reader import Turns
+from roost.api.reader_client import Turns
 from roost.errors import Unavailable
 
 

@@ -2,9 +2,9 @@
 
 from typing import Any
 
+from roost.api.json_schema import Schema
 from roost.api.placement import versions
 from roost.api.placement.versions import Version
-from roost.api.schema import Schema
 
 Part = dict[str, Any]
 

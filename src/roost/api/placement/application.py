@@ -6,11 +6,9 @@ from dataclasses import replace
 from typing import ClassVar
 
 from roost.api import problems
-from roost.api.accept import acceptable
-from roost.api.placement import ownership, routes, versions
-from roost.api.placement.new_names import NewNames
-from roost.api.placement.options import DEFAULTS, Options
-from roost.api.placement.request import (
+from roost.api.access import ownership
+from roost.api.access.name_quota import NewNames
+from roost.api.http import (
     JSON,
     Admitted,
     Identity,
@@ -20,9 +18,12 @@ from roost.api.placement.request import (
     require_json,
     require_reader,
 )
+from roost.api.placement import routes, versions
+from roost.api.placement.answer_options import DEFAULTS, Options
 from roost.api.placement.routes import Route
 from roost.api.placement.versions import Version
 from roost.api.problems import Problem, VersionHeaders
+from roost.api.server.accept_header import acceptable
 from roost.errors import RoostError
 from roost.observe import log
 from roost.placement.current import Current

@@ -6,7 +6,7 @@ from functools import cache
 
 import msgspec
 
-from roost.api.placement import query, versions
+from roost.api.placement import query_params, versions
 from roost.api.placement.candidate_schemas import schema_of, suffix_pattern
 from roost.api.placement.versions import Version
 from roost.errors import BadRequest
@@ -95,7 +95,7 @@ def _root_traits(pairs: Pairs, version: Version) -> tuple[frozenset[str], frozen
             "Query parameter 'root_required' may be specified only once.", code="placement.query.duplicate_key"
         )
     # Of the root nothing is asked in alternatives, not even in versions in which groups may.
-    sets, forbidden = query.traits(values, min(version, versions.RE_PARENTING))
+    sets, forbidden = query_params.traits(values, min(version, versions.RE_PARENTING))
     required = frozenset[str]().union(*sets)
     conflicts = sorted(required & forbidden)
     if conflicts:
@@ -137,9 +137,9 @@ def _drafts(pairs: Pairs, version: Version) -> list[_Draft]:
         suffix = match[2] or ""
         draft = drafts.setdefault(suffix, _Draft(suffix))
         if match[1] == "resources":
-            draft.resources = query.amounts(value)
+            draft.resources = query_params.amounts(value)
         elif match[1] == "in_tree":
-            draft.in_tree = query.tree(value)
+            draft.in_tree = query_params.tree(value)
         elif key not in seen:
             # All values of these count together, where the first of them stands.
             seen.add(key)
@@ -149,10 +149,10 @@ def _drafts(pairs: Pairs, version: Version) -> list[_Draft]:
 
 def _read_labels(draft: _Draft, name: str, values: list[str], *, version: Version) -> None:
     if name == "required":
-        draft.required, draft.forbidden = query.traits(values, version)
+        draft.required, draft.forbidden = query_params.traits(values, version)
     else:
         key = f"member_of{draft.suffix}"
-        draft.member_of, draft.forbidden_aggregates = query.aggregates(values, version, key=key)
+        draft.member_of, draft.forbidden_aggregates = query_params.aggregates(values, version, key=key)
 
 
 def _check_orphans(drafts: Iterable[_Draft]) -> None:

@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from roost.api.paths import Paths
+from roost.api.http import Handler, Work
+from roost.api.path_tree import Paths
 from roost.api.placement import versions
 from roost.api.placement.handlers import (
     aggregates,
@@ -17,7 +18,6 @@ from roost.api.placement.handlers import (
     traits,
     usages,
 )
-from roost.api.placement.request import Handler, Work
 from roost.api.placement.versions import Version
 
 

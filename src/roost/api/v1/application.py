@@ -8,18 +8,18 @@ from typing import Any, ClassVar
 import msgspec
 
 from roost.api import problems
-from roost.api.placement.policy import Policy
-from roost.api.placement.request import Admitted, Identity, Request, Response
+from roost.api.access.policy import Policy
+from roost.api.http import Admitted, Identity, Request, Response
 from roost.api.problems import Problem
-from roost.api.v1 import keys, openapi, permission, policies
-from roost.api.v1.agents import Agents
-from roost.api.v1.bodies import check_unsaid, decoded, queried
+from roost.api.v1 import idempotency, openapi, permission, policies
+from roost.api.v1.agent_registry import Agents
 from roost.api.v1.call import JSON, Call
-from roost.api.v1.keys import Keys
+from roost.api.v1.idempotency import Keys
 from roost.api.v1.permission import Allows
-from roost.api.v1.problems import CONTENT_TYPE, as_json
-from roost.api.v1.product import Product
+from roost.api.v1.product_port import Product
 from roost.api.v1.routes import PATHS, Route
+from roost.api.v1.wire.decode_body import check_unsaid, decoded, queried
+from roost.api.v1.wire.problem_details import CONTENT_TYPE, as_json
 from roost.errors import Conflict, RoostError
 from roost.model.names import uuid_form
 from roost.model.settings.notification_settings import Notifications
@@ -113,7 +113,7 @@ class Application:
             raise Problem(405, f"only {allowed} can be asked of {request.route}", headers={"allow": allowed})
         permission.check(self._allows, route.policy, request.identity)
         if route.is_keyed and "idempotency-key" in request.headers:
-            keys.check(request.headers["idempotency-key"])
+            idempotency.check(request.headers["idempotency-key"])
         return route
 
     def refuse(self, request: Request, response: Response) -> Response:

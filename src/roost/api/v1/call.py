@@ -6,14 +6,14 @@ from typing import Any
 
 import msgspec
 
-from roost.api.placement.request import Identity, Request, Response, TooSlow
+from roost.api.http import Identity, Request, Response, TooSlow
 from roost.api.problems import Problem
 from roost.api.v1 import permission
-from roost.api.v1.agents import Agents
-from roost.api.v1.keys import Keys
+from roost.api.v1.agent_registry import Agents
+from roost.api.v1.idempotency import Keys
 from roost.api.v1.permission import Allows
 from roost.api.v1.policies import ALL_PROJECTS
-from roost.api.v1.product import Product
+from roost.api.v1.product_port import Product
 from roost.observe.events import Events
 from roost.placement.current import Current
 from roost.placement.plans import Act, Again, Plan

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 
-from roost.api.placement.request import Identity
+from roost.api.http import Identity
 from roost.api.problems import Problem
 
 Allows = Callable[[str, Identity, Mapping[str, str]], bool]  # policy, who, what is acted on

@@ -5,10 +5,32 @@ from dataclasses import dataclass, replace
 
 import msgspec
 
-from roost.api.paths import Paths
-from roost.api.placement.request import Work
-from roost.api.v1.agent_schemas import AgentsPage, AgentsQuery, LeaveQuery, ReportQuery, ShownAgent
-from roost.api.v1.aggregate_schemas import (
+from roost.api.http import Work
+from roost.api.path_tree import Paths
+from roost.api.v1.call import EVENT_STREAM, JSON, Handler
+from roost.api.v1.handlers import (
+    agents,
+    aggregates,
+    capacity,
+    decisions,
+    drain,
+    events,
+    groups,
+    hosts,
+    instance_acts,
+    instance_changes,
+    instance_live,
+    instance_moves,
+    instances,
+    migrations,
+    operations,
+    orders,
+    standings,
+    stored_names,
+)
+from roost.api.v1.policies import policy_of
+from roost.api.v1.schemas.agents import AgentsPage, AgentsQuery, LeaveQuery, ReportQuery, ShownAgent
+from roost.api.v1.schemas.aggregates import (
     AggregateBody,
     AggregatePatch,
     AggregatesPage,
@@ -16,9 +38,8 @@ from roost.api.v1.aggregate_schemas import (
     ShownAggregate,
     ZonesList,
 )
-from roost.api.v1.call import EVENT_STREAM, JSON, Handler
-from roost.api.v1.capacity_schemas import CapacityBody, CapacityQuery
-from roost.api.v1.decision_schemas import (
+from roost.api.v1.schemas.capacity import CapacityBody, CapacityQuery
+from roost.api.v1.schemas.decisions import (
     DecisionBody,
     DecisionsPage,
     DecisionsQuery,
@@ -29,29 +50,9 @@ from roost.api.v1.decision_schemas import (
     ShownReplay,
     ShownWhy,
 )
-from roost.api.v1.drain_schemas import DrainBody, DrainPlan
-from roost.api.v1.group_schemas import DetailedGroup, GroupBody, GroupsPage, GroupsQuery, ShownGroup
-from roost.api.v1.handlers import (
-    agents,
-    aggregates,
-    capacity,
-    decisions,
-    draining,
-    events,
-    groups,
-    hosts,
-    instance_acts,
-    instance_changes,
-    instance_live,
-    instance_moves,
-    instances,
-    migrations,
-    named,
-    operations,
-    orders,
-    standings,
-)
-from roost.api.v1.host_schemas import (
+from roost.api.v1.schemas.drain import DrainBody, DrainPlan
+from roost.api.v1.schemas.groups import DetailedGroup, GroupBody, GroupsPage, GroupsQuery, ShownGroup
+from roost.api.v1.schemas.hosts import (
     DetailedHost,
     HostsPage,
     HostsQuery,
@@ -59,7 +60,7 @@ from roost.api.v1.host_schemas import (
     ServicesPage,
     ShownService,
 )
-from roost.api.v1.instance_schemas import (
+from roost.api.v1.schemas.instances import (
     Accepted,
     AcceptedInstances,
     DeleteQuery,
@@ -72,11 +73,10 @@ from roost.api.v1.instance_schemas import (
     ResizeBody,
     RevertBody,
 )
-from roost.api.v1.migration_schemas import MigrationsPage, MigrationsQuery, ShownMigration, TargetBody
-from roost.api.v1.named_schemas import FlavorsList, ImagesList, ShownImage
-from roost.api.v1.operation_schemas import OperationQuery, ShownOperation
-from roost.api.v1.paging import PageQuery
-from roost.api.v1.policies import policy_of
+from roost.api.v1.schemas.migrations import MigrationsPage, MigrationsQuery, ShownMigration, TargetBody
+from roost.api.v1.schemas.operations import OperationQuery, ShownOperation
+from roost.api.v1.schemas.stored_names import FlavorsList, ImagesList, ShownImage
+from roost.api.v1.wire.pages import PageQuery
 from roost.model.documents.request_document import FlavorEntry, ImageEntry
 from roost.model.evidence.capacity import Capacity
 from roost.model.flavor import Flavor
@@ -212,7 +212,7 @@ _RUNNING: Mapping[str, Mapping[str, Route]] = {
             answer=ShownOperation,
         ),
         "DELETE": Route(
-            handler=draining.cancel, about="Let no more instances leave a host; those on their way arrive.",
+            handler=drain.cancel, about="Let no more instances leave a host; those on their way arrive.",
             answer=Accepted, status=202,
         ),
     },
@@ -374,7 +374,7 @@ _FLEET: Mapping[str, Mapping[str, Route]] = {
     },
     "/hosts/{host}/drain": {
         "POST": Route(
-            handler=draining.drain, about="Let all instances of a host go elsewhere, or say where they would go.",
+            handler=drain.drain, about="Let all instances of a host go elsewhere, or say where they would go.",
             body=DrainBody, answer=DrainPlan, later=Accepted, is_keyed=True, work="copy",
         ),
     },
@@ -388,29 +388,29 @@ _FLEET: Mapping[str, Mapping[str, Route]] = {
         ),
     },
     "/flavors": {
-        "GET": Route(handler=named.list_flavors, about="List stored flavors.", answer=FlavorsList),
+        "GET": Route(handler=stored_names.list_flavors, about="List stored flavors.", answer=FlavorsList),
     },
     "/flavors/{name}": {
-        "GET": Route(handler=named.show_flavor, about="Show a stored flavor.", answer=Flavor),
+        "GET": Route(handler=stored_names.show_flavor, about="Show a stored flavor.", answer=Flavor),
         "PUT": Route(
-            handler=named.store_flavor, about="Store a flavor; one of that name is replaced.", body=FlavorEntry,
+            handler=stored_names.store_flavor, about="Store a flavor; one of that name is replaced.", body=FlavorEntry,
             answer=Flavor,
         ),
         "DELETE": Route(
-            handler=named.delete_flavor, about="Delete a stored flavor.", answer=None, status=204
+            handler=stored_names.delete_flavor, about="Delete a stored flavor.", answer=None, status=204
         ),
     },
     "/images": {
-        "GET": Route(handler=named.list_images, about="List stored images.", answer=ImagesList),
+        "GET": Route(handler=stored_names.list_images, about="List stored images.", answer=ImagesList),
     },
     "/images/{name}": {
-        "GET": Route(handler=named.show_image, about="Show a stored image.", answer=ShownImage),
+        "GET": Route(handler=stored_names.show_image, about="Show a stored image.", answer=ShownImage),
         "PUT": Route(
-            handler=named.store_image, about="Store an image; one of that name is replaced.", body=ImageEntry,
+            handler=stored_names.store_image, about="Store an image; one of that name is replaced.", body=ImageEntry,
             answer=ShownImage,
         ),
         "DELETE": Route(
-            handler=named.delete_image, about="Delete a stored image.", answer=None, status=204
+            handler=stored_names.delete_image, about="Delete a stored image.", answer=None, status=204
         ),
     },
     "/groups": {

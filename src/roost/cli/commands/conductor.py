@@ -27,7 +27,7 @@ def conductor(
     The first line printed says where /healthz and /metrics are. SIGTERM and SIGINT stop it when the step that is
     begun is committed.
     """
-    from roost.api.server import listen_on, url_of
+    from roost.api.server.listener import listen_on, url_of
     from roost.app.conductors import check_conductor, run_conductor
 
     served = served_by(config=config, data=data, conf=None, database=database, listen=listen or _LISTEN)

@@ -20,7 +20,7 @@ def placement(
 
     The first line printed says where. SIGTERM and SIGINT stop it once all that was asked is answered.
     """
-    from roost.api.server import listen_on, url_of
+    from roost.api.server.listener import listen_on, url_of
     from roost.app import serve_placement
 
     served = served_by(

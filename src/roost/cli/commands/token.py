@@ -36,8 +36,8 @@ def create(
     With --token-file the token is written there, and not printed. NAME is the user that requests with this token are
     of; by default agent-of-HOST, for the agent of one host.
     """
-    from roost.api.placement.auth import as_toml, new_token
-    from roost.api.placement.token_edits import add_token
+    from roost.api.access.authentication import as_toml, new_token
+    from roost.api.access.token_edits import add_token
     from roost.cli.token_source import write_token
 
     if name is None:
@@ -70,7 +70,7 @@ def list_tokens(*, path: Path | None, config: Path | None, is_json: bool) -> Non
     """List the tokens of a file: whose they are, and by which id they can be revoked."""
     import msgspec
 
-    from roost.api.placement.auth import read_tokens
+    from roost.api.access.authentication import read_tokens
     from roost.cli.text.plain_text import paragraph
     from roost.cli.text.tables import aligned
 
@@ -97,7 +97,7 @@ def list_tokens(*, path: Path | None, config: Path | None, is_json: bool) -> Non
 @options.config
 def revoke(*, which: str, path: Path | None, config: Path | None) -> None:
     """Take a token out of a file; running servers refuse it a second later."""
-    from roost.api.placement.token_edits import remove_token
+    from roost.api.access.token_edits import remove_token
 
     path = path or _file_of(config)
     gone = remove_token(path, which)

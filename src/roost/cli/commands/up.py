@@ -24,7 +24,7 @@ def up(
 
     The first line printed says where. SIGTERM and SIGINT stop it once all that was asked is answered.
     """
-    from roost.api.server import listen_on, url_of
+    from roost.api.server.listener import listen_on, url_of
     from roost.app import serve_product
     from roost.app.conductors import check_server, without_conductor
     from roost.errors import BadSettings

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 import msgspec
 from msgspec.structs import replace
 
-from roost.api.v1.agents import has_news
+from roost.api.v1.agent_registry import has_news
 from roost.compute.agent.agent_journal import Journal
 from roost.compute.agent.execute_order import Acting, checked_guests
 from roost.compute.agent.saved_images import SavedImages

@@ -5,10 +5,10 @@ from typing import Any
 
 import msgspec
 
+from roost.api.http import Request, Response, answer
+from roost.api.json_schema import Schema
 from roost.api.placement import versions
-from roost.api.placement.request import Request, Response, answer
 from roost.api.problems import Problem
-from roost.api.schema import Schema
 from roost.engine.columns.state import State
 from roost.errors import NotFound
 from roost.model.names import AMOUNT_MAX, RATIO_MAX

@@ -6,10 +6,10 @@ from typing import Any
 
 import msgspec
 
-from roost.api.placement import query, versions
-from roost.api.placement.request import Request, Response, answer
+from roost.api.http import Request, Response, answer
+from roost.api.json_schema import Schema
+from roost.api.placement import query_params, versions
 from roost.api.problems import Problem
-from roost.api.schema import Schema
 from roost.engine.columns.state import State
 from roost.errors import NotFound
 from roost.model.names import uuid_form
@@ -66,10 +66,10 @@ def list_providers(request: Request, current: Current) -> Response:
     state = current.state
     known = sum(request.wants(since) for since, _, _ in _FILTERS)
     asked = request.query(_list_schema(known))
-    member_of, forbidden_aggregates = query.aggregates(request.values("member_of"), request.version)
-    required, forbidden = query.traits(request.values("required"), request.version)
+    member_of, forbidden_aggregates = query_params.aggregates(request.values("member_of"), request.version)
+    required, forbidden = query_params.traits(request.values("required"), request.version)
     group = ResourceGroup(
-        resources=query.amounts(asked["resources"]) if "resources" in asked else {},
+        resources=query_params.amounts(asked["resources"]) if "resources" in asked else {},
         required=required, forbidden=forbidden, member_of=member_of, forbidden_aggregates=forbidden_aggregates,
         in_tree=asked.get("in_tree"),
     )  # fmt: skip

@@ -2,13 +2,13 @@
 
 from typing import Any
 
+from roost.api.http import Request, Response, answer
+from roost.api.json_schema import Schema
 from roost.api.placement import versions
 from roost.api.placement.allocation_schemas import UUID_KEY, consumers, newest
 from roost.api.placement.handlers.allocations import wishes_of
 from roost.api.placement.handlers.inventories import REPLACE
-from roost.api.placement.request import Request, Response, answer
 from roost.api.placement.versions import Version
-from roost.api.schema import Schema
 from roost.placement.claims import Wish
 from roost.placement.current import Current
 from roost.placement.plans import Plan

@@ -1,6 +1,6 @@
 """``/``: which versions there are."""
 
-from roost.api.placement.request import Request, Response, answer
+from roost.api.http import Request, Response, answer
 from roost.api.placement.versions import NEWEST, OLDEST
 from roost.placement.current import Current
 

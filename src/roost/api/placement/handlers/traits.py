@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
+from roost.api.http import Request, Response, answer
+from roost.api.json_schema import Schema
 from roost.api.placement.handlers.providers import row_to_read
-from roost.api.placement.request import Request, Response, answer
 from roost.api.problems import Problem
-from roost.api.schema import Schema
 from roost.engine.columns.state import State
 from roost.errors import BadRequest, NotFound
 from roost.placement import labels, traits

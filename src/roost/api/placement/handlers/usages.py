@@ -2,10 +2,10 @@
 
 from typing import Any
 
+from roost.api.http import Request, Response, answer
+from roost.api.json_schema import Schema
 from roost.api.placement import versions
 from roost.api.placement.handlers.providers import row_to_read
-from roost.api.placement.request import Request, Response, answer
-from roost.api.schema import Schema
 from roost.placement import usages
 from roost.placement.current import Current
 

@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 
-from roost.api.placement.request import Response
-from roost.api.v1.agent_schemas import AgentsPage, AgentsQuery, LeaveQuery, ReportQuery, ShownAgent
-from roost.api.v1.bodies import wrong
+from roost.api.http import Response
 from roost.api.v1.call import Call, answered, shown
-from roost.api.v1.uptime import down_time_of
+from roost.api.v1.host_uptime import down_time_of
+from roost.api.v1.schemas.agents import AgentsPage, AgentsQuery, LeaveQuery, ReportQuery, ShownAgent
+from roost.api.v1.wire.decode_body import wrong
 from roost.conductor.agents import agent_protocol
 from roost.conductor.operation.liveness import is_silent
 from roost.errors import BadRequest, Conflict, NotFound

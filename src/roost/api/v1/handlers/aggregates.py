@@ -4,9 +4,11 @@ from collections.abc import Mapping
 
 import msgspec
 
-from roost.api.placement.request import Response
-from roost.api.v1 import keys
-from roost.api.v1.aggregate_schemas import (
+from roost.api.http import Response
+from roost.api.v1 import idempotency
+from roost.api.v1.call import Call, shown
+from roost.api.v1.host_uptime import Uptime
+from roost.api.v1.schemas.aggregates import (
     AggregateBody,
     AggregatePatch,
     AggregatesPage,
@@ -15,10 +17,8 @@ from roost.api.v1.aggregate_schemas import (
     ShownZone,
     ZonesList,
 )
-from roost.api.v1.bodies import wrong
-from roost.api.v1.call import Call, shown
-from roost.api.v1.paging import page_of
-from roost.api.v1.uptime import Uptime
+from roost.api.v1.wire.decode_body import wrong
+from roost.api.v1.wire.pages import page_of
 from roost.engine.columns.state import State
 from roost.errors import BadRequest, Conflict
 from roost.fleet import aggregates
@@ -151,7 +151,7 @@ def _free_uuid(state: State, name: str) -> str:
     """Return a uuid that follows from the name, so that of two who make one name at once one is told."""
     number = 0
     while True:
-        uuid = keys.uuid_for("aggregate", name, str(number))
+        uuid = idempotency.uuid_for("aggregate", name, str(number))
         if not aggregates.is_named(state, uuid):
             return uuid
         number += 1

@@ -1,10 +1,10 @@
 """How many more of a flavor, or of a request, fit."""
 
-from roost.api.placement.request import Response
-from roost.api.v1.bodies import wrong
+from roost.api.http import Response
 from roost.api.v1.call import Call, shown
-from roost.api.v1.capacity_schemas import CapacityBody, CapacityQuery
-from roost.api.v1.names import StateNames, flavor_named
+from roost.api.v1.current_names import StateNames, flavor_named
+from roost.api.v1.schemas.capacity import CapacityBody, CapacityQuery
+from roost.api.v1.wire.decode_body import wrong
 from roost.model.request import Request
 from roost.scheduler.query import request_lookup
 

@@ -2,11 +2,12 @@
 
 import msgspec
 
-from roost.api.placement.request import Response
-from roost.api.v1 import keys
-from roost.api.v1.bodies import wrong
+from roost.api.http import Response
+from roost.api.v1 import idempotency
 from roost.api.v1.call import Call, shown
-from roost.api.v1.decision_schemas import (
+from roost.api.v1.current_names import StateNames, flavor_named
+from roost.api.v1.handlers.stored_names import image_named
+from roost.api.v1.schemas.decisions import (
     AskedBody,
     DecisionBody,
     DecisionsPage,
@@ -19,8 +20,7 @@ from roost.api.v1.decision_schemas import (
     pick_shown,
     replay_shown,
 )
-from roost.api.v1.handlers.named import image_named
-from roost.api.v1.names import StateNames, flavor_named
+from roost.api.v1.wire.decode_body import wrong
 from roost.conductor.builds.alternates import next_alternate, pick_of, where
 from roost.conductor.builds.remote_alternates import go_on
 from roost.conductor.intake import accept
@@ -242,7 +242,7 @@ def _keyed(call: Call, body: DecisionBody, asked: Request, *, key: str) -> Act[R
 
 def _uuid_under(call: Call, key: str) -> str:
     """Return the uuid of the decision that is made under a key."""
-    return keys.uuid_for("decision", call.owner, key)
+    return idempotency.uuid_for("decision", call.owner, key)
 
 
 def _named(asked: Request, uuid: str) -> Request:
@@ -251,7 +251,7 @@ def _named(asked: Request, uuid: str) -> Request:
         return asked
     if asked.move is not None:
         return msgspec.structs.replace(asked, instance_uuids=(asked.move.instance_uuid,))
-    uuids = tuple(keys.uuid_for("instance", uuid, str(number)) for number in range(asked.count))
+    uuids = tuple(idempotency.uuid_for("instance", uuid, str(number)) for number in range(asked.count))
     return msgspec.structs.replace(asked, instance_uuids=uuids)
 
 
@@ -267,8 +267,8 @@ def _known(call: Call, body: DecisionBody, key: str) -> Response | None:
         return None
     before = call.product.request_of(decision)
     if not _answers(before, _named(request_of(call, body, before=before), decision.uuid), decision):
-        raise keys.used_otherwise(key)
-    return keys.replayed(_created(call, decision))
+        raise idempotency.used_otherwise(key)
+    return idempotency.replayed(_created(call, decision))
 
 
 def _answers(before: Request, asked: Request, decision: Decision) -> bool:

@@ -4,9 +4,9 @@ import asyncio
 from collections.abc import Callable
 from contextlib import suppress
 
-from roost.api.placement.request import Receive, Response, Send
+from roost.api.http import Receive, Response, Send
 from roost.api.v1.call import EVENT_STREAM, Call
-from roost.api.v1.late import left
+from roost.api.v1.long_poll import left
 from roost.observe import metrics
 from roost.observe.events import Events, Reader
 

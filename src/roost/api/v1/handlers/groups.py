@@ -4,12 +4,12 @@ import uuid
 from collections.abc import Mapping
 from typing import get_args
 
-from roost.api.placement.request import Response
-from roost.api.v1 import keys
-from roost.api.v1.bodies import wrong
+from roost.api.http import Response
+from roost.api.v1 import idempotency
 from roost.api.v1.call import Call, shown
-from roost.api.v1.group_schemas import DetailedGroup, GroupBody, GroupMember, GroupsPage, GroupsQuery, ShownGroup
-from roost.api.v1.paging import page_of
+from roost.api.v1.schemas.groups import DetailedGroup, GroupBody, GroupMember, GroupsPage, GroupsQuery, ShownGroup
+from roost.api.v1.wire.decode_body import wrong
+from roost.api.v1.wire.pages import page_of
 from roost.engine.columns.state import Group, State
 from roost.errors import Conflict, NotFound
 from roost.fleet.groups import group_creation
@@ -76,8 +76,8 @@ def create(call: Call) -> Plan[Response] | Response:
     if call.key is None or body.uuid is not None:
         raise Conflict(f"there is a server group {group.uuid} already")
     if (known.name, known.policy, known.limit) != (group.name, group.policy, group.max_server_per_host):
-        raise keys.used_otherwise(call.key)
-    return keys.replayed(made)
+        raise idempotency.used_otherwise(call.key)
+    return idempotency.replayed(made)
 
 
 def _made(call: Call, group: ServerGroup) -> Response:
@@ -92,7 +92,7 @@ def _made(call: Call, group: ServerGroup) -> Response:
 
 def _new_uuid(call: Call) -> str:
     """Return the uuid of a new group; under an idempotency key it follows from the key, so that it is made once."""
-    return str(uuid.uuid4()) if call.key is None else keys.uuid_for("group", call.owner, call.key)
+    return str(uuid.uuid4()) if call.key is None else idempotency.uuid_for("group", call.owner, call.key)
 
 
 def _own_members(call: Call) -> dict[int, int] | None:

@@ -4,10 +4,11 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from roost.api.placement.request import Response
-from roost.api.v1.bodies import wrong
+from roost.api.http import Response
 from roost.api.v1.call import Call, shown
-from roost.api.v1.host_schemas import (
+from roost.api.v1.current_names import StateNames
+from roost.api.v1.host_uptime import Uptime
+from roost.api.v1.schemas.hosts import (
     DetailedHost,
     HostAggregate,
     HostsPage,
@@ -18,9 +19,8 @@ from roost.api.v1.host_schemas import (
     ShownHost,
     ShownService,
 )
-from roost.api.v1.names import StateNames
-from roost.api.v1.paging import PageQuery, page_of
-from roost.api.v1.uptime import Uptime
+from roost.api.v1.wire.decode_body import wrong
+from roost.api.v1.wire.pages import PageQuery, page_of
 from roost.engine.columns.state import State
 from roost.engine.columns.types import Mask
 from roost.errors import BadRequest

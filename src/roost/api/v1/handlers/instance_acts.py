@@ -6,14 +6,14 @@ from typing import Protocol
 
 import msgspec
 
-from roost.api.placement.request import Response
-from roost.api.v1 import keys
-from roost.api.v1.accepted import Taken, accepted, operation_uuid
+from roost.api.http import Response
+from roost.api.v1 import idempotency
+from roost.api.v1.accepted_response import Taken, accepted, operation_uuid
 from roost.api.v1.call import Call
 from roost.api.v1.handlers.decisions import request_of
 from roost.api.v1.handlers.instances import claim_of, host_of
-from roost.api.v1.instance_schemas import AcceptedInstances, DeleteQuery, InstancesBody
 from roost.api.v1.policies import FORCE_DELETE
+from roost.api.v1.schemas.instances import AcceptedInstances, DeleteQuery, InstancesBody
 from roost.conductor.intake import accept
 from roost.conductor.operation.step import Body, body_of
 from roost.errors import Conflict, NotFound
@@ -49,12 +49,12 @@ def create(call: Call) -> Response | Plan[Response]:
     name, known = uuid_text(uuid), reader.operation_of(uuid)
     asked = request_of(call, body, before=None if known is None else _build_under(call, known))
     if not asked.instance_uuids and asked.move is None:
-        uuids = tuple(keys.uuid_for("instance", name, str(number)) for number in range(asked.count))
+        uuids = tuple(idempotency.uuid_for("instance", name, str(number)) for number in range(asked.count))
         asked = msgspec.structs.replace(asked, instance_uuids=uuids)
     if known is not None and not _is_same(reader, known, asked, name=body.name):
-        raise keys.used_otherwise(call.key or "")
+        raise idempotency.used_otherwise(call.key or "")
     plan = accept.build(
-        call.current, reader, asked, operation_uuid=uuid, decision_uuid=keys.uuid_for("decision", name),
+        call.current, reader, asked, operation_uuid=uuid, decision_uuid=idempotency.uuid_for("decision", name),
         name=body.name, now_s=reader.now_s(),
     )  # fmt: skip
     told = AcceptedInstances(operation=name, instances=[uuid_form(each) for each in asked.instance_uuids])
@@ -117,10 +117,10 @@ def move(
     ) -> Taken:  # fmt: skip
         name, request = uuid_text(operation_uuid), asked(status_of(call, kind))
         known = request.move or Move(instance_uuid=uuid_form(instance_uuid))
-        known = msgspec.structs.replace(known, migration_uuid=keys.uuid_for("migration", name))
+        known = msgspec.structs.replace(known, migration_uuid=idempotency.uuid_for("migration", name))
         return accept.move(
             current, reader, instance_uuid, kind=kind, asked=msgspec.structs.replace(request, move=known),
-            operation_uuid=operation_uuid, decision_uuid=keys.uuid_for("decision", name), now_s=now_s,
+            operation_uuid=operation_uuid, decision_uuid=idempotency.uuid_for("decision", name), now_s=now_s,
             is_verified=is_verified,
         )  # fmt: skip
 
@@ -168,7 +168,7 @@ def repeated(
         return None
     _check_same(call, known, kind)
     if not is_same(known):
-        raise keys.used_otherwise(call.key or "")
+        raise idempotency.used_otherwise(call.key or "")
     return accepted(call, known, uuid_text(uuid))
 
 
@@ -218,7 +218,7 @@ def _build_under(call: Call, known: OperationRow) -> Request:
         Problem: 422, something else was asked under it.
     """
     if known.kind != "build":
-        raise keys.used_otherwise(call.key or "")
+        raise idempotency.used_otherwise(call.key or "")
     return body_of(known, Build).request
 
 
@@ -238,4 +238,4 @@ def _check_same(call: Call, known: OperationRow | None, kind: str) -> None:
         Problem: 422.
     """
     if known is not None and (known.kind, known.instance_uuid) != (kind, uuid_bytes(call.name)):
-        raise keys.used_otherwise(call.key or "")
+        raise idempotency.used_otherwise(call.key or "")

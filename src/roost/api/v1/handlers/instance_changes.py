@@ -2,13 +2,13 @@
 
 from functools import partial
 
-from roost.api.placement.request import Response
-from roost.api.v1 import keys
-from roost.api.v1.accepted import operation_uuid
+from roost.api.http import Response
+from roost.api.v1 import idempotency
+from roost.api.v1.accepted_response import operation_uuid
 from roost.api.v1.call import Call
 from roost.api.v1.handlers.instance_acts import act, begin, repeated
-from roost.api.v1.handlers.named import image_named
-from roost.api.v1.instance_schemas import RebuildBody
+from roost.api.v1.handlers.stored_names import image_named
+from roost.api.v1.schemas.instances import RebuildBody
 from roost.conductor.intake import accept_changes
 from roost.model.image import Image
 from roost.model.names import uuid_text
@@ -41,7 +41,7 @@ def offload(call: Call) -> Response | Plan[Response]:
 
 def unshelve(call: Call) -> Response | Plan[Response]:
     """Let an instance that is shelved run again."""
-    decision_uuid = keys.uuid_for("decision", uuid_text(operation_uuid(call)))
+    decision_uuid = idempotency.uuid_for("decision", uuid_text(operation_uuid(call)))
     return begin(call, "unshelve", partial(accept_changes.unshelve, decision_uuid=decision_uuid))
 
 

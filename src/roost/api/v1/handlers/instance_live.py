@@ -2,11 +2,11 @@
 
 from functools import partial
 
-from roost.api.placement.request import Response
+from roost.api.http import Response
 from roost.api.v1.call import Call
 from roost.api.v1.handlers.instance_acts import move, status_of
 from roost.api.v1.handlers.instance_moves import is_sent_to, sent_to
-from roost.api.v1.migration_schemas import TargetBody
+from roost.api.v1.schemas.migrations import TargetBody
 from roost.conductor.moves.migration import away_from
 from roost.conductor.operation.liveness import evacuating
 from roost.conductor.operation.stored_request import request_of

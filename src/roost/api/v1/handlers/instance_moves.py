@@ -4,13 +4,13 @@ from functools import partial
 
 import msgspec
 
-from roost.api.placement.request import Response
-from roost.api.v1.bodies import wrong
+from roost.api.http import Response
 from roost.api.v1.call import Call
+from roost.api.v1.current_names import flavor_named
 from roost.api.v1.handlers.instance_acts import act, begin, move
-from roost.api.v1.instance_schemas import MigrateBody, ResizeBody, RevertBody
-from roost.api.v1.names import flavor_named
 from roost.api.v1.policies import REVERT_LOST
+from roost.api.v1.schemas.instances import MigrateBody, ResizeBody, RevertBody
+from roost.api.v1.wire.decode_body import wrong
 from roost.conductor.intake import accept_revert
 from roost.conductor.moves.migration import asked_again
 from roost.conductor.operation.step import body_of

@@ -6,18 +6,18 @@ from itertools import chain
 
 import msgspec
 
-from roost.api.placement.request import Response
+from roost.api.http import Response
 from roost.api.v1.call import Call, shown
+from roost.api.v1.current_names import service_written
 from roost.api.v1.handlers.operations import STORY_MAX, events_shown
-from roost.api.v1.instance_schemas import (
+from roost.api.v1.schemas.instances import (
     DetailedInstance,
     InstanceOperation,
     InstancesPage,
     InstancesQuery,
     ShownInstance,
 )
-from roost.api.v1.migration_schemas import InstanceMigration
-from roost.api.v1.names import service_written
+from roost.api.v1.schemas.migrations import InstanceMigration
 from roost.conductor.operation.retries import attempt_on
 from roost.conductor.operation.step import body_of
 from roost.engine.columns.state import Holder, State

@@ -5,13 +5,13 @@ from operator import attrgetter
 
 import msgspec
 
-from roost.api.placement.request import Response
-from roost.api.v1.bodies import wrong
+from roost.api.http import Response
 from roost.api.v1.call import Call, shown
+from roost.api.v1.current_names import service_written
 from roost.api.v1.handlers.instances import allocations_of
-from roost.api.v1.migration_schemas import MigrationsPage, MigrationsQuery, ShownMigration
-from roost.api.v1.names import service_written
-from roost.api.v1.paging import page_of
+from roost.api.v1.schemas.migrations import MigrationsPage, MigrationsQuery, ShownMigration
+from roost.api.v1.wire.decode_body import wrong
+from roost.api.v1.wire.pages import page_of
 from roost.errors import NotFound
 from roost.model.names import uuid_bytes, uuid_text
 from roost.model.work.work_rows import MigrationKind, MigrationRow, MigrationStatus

@@ -6,11 +6,11 @@ from typing import cast
 
 import msgspec
 
-from roost.api.placement.request import Response
-from roost.api.v1.agents import Agents
+from roost.api.http import Response
+from roost.api.v1.agent_registry import Agents
 from roost.api.v1.call import JSON, Call, shown
-from roost.api.v1.late import Late
-from roost.api.v1.operation_schemas import (
+from roost.api.v1.long_poll import Late
+from roost.api.v1.schemas.operations import (
     OperationQuery,
     Outcome,
     ShownEvent,
@@ -18,7 +18,7 @@ from roost.api.v1.operation_schemas import (
     ShownOrder,
     ShownSubject,
 )
-from roost.api.v1.waking import Waiter, key_of
+from roost.api.v1.wakeups import Waiter, key_of
 from roost.conductor.operation.step import answer_of, body_of
 from roost.errors import NotFound, RoostError, understood
 from roost.model.names import uuid_bytes, uuid_text

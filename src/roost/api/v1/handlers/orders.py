@@ -2,12 +2,12 @@
 
 from functools import partial
 
-from roost.api.placement.request import Response
-from roost.api.v1.agents import Agents, has_news
-from roost.api.v1.bodies import wrong
+from roost.api.http import Response
+from roost.api.v1.agent_registry import Agents, has_news
 from roost.api.v1.call import JSON, Call, answered, shown
-from roost.api.v1.late import Late
-from roost.api.v1.waking import Waiter
+from roost.api.v1.long_poll import Late
+from roost.api.v1.wakeups import Waiter
+from roost.api.v1.wire.decode_body import wrong
 from roost.conductor.agents import agent_protocol
 from roost.errors import NotFound, RoostError, quoted
 from roost.model.names import is_text, uuid_bytes

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection
 
-from roost.api.placement.request import Response
+from roost.api.http import Response
 from roost.api.v1.call import Call, shown
 from roost.conductor.operation.reconcile import OPEN_MOVES
 from roost.model.names import uuid_bytes

@@ -1,0 +1,164 @@
+"""Who asks, as Keystone says: its own middleware, asked in a few threads, and what it said kept for a while.
+
+Needs the extra ``roost[keystone]``.
+"""
+
+import asyncio
+import hashlib
+import io
+import logging
+import time
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from roost.api.access.authentication import roles_of
+from roost.api.http import Identity, Request, Response
+from roost.api.problems import Problem
+from roost.errors import BadSettings, first_line
+from roost.observe import log
+
+_THREADS = 8
+_KEPT_MAX = 4096
+_HEADERS = ("x-auth-token", "x-service-token")
+_Environ = dict[str, Any]
+
+
+class Keystone:
+    """Asks Keystone about tokens.
+
+    What it said of a token is kept for ``token_cache_time`` seconds of its section (300 by default), and never
+    beyond the token's own end; so long a token that was revoked may still be good. Tokens whose access rules
+    speak of paths are asked about each time.
+
+    Args:
+        path: of an INI file with a section ``keystone_authtoken``.
+
+    Raises:
+        BadSettings: the file cannot be used, or the extra is not installed.
+    """
+
+    def __init__(self, path: Path) -> None:
+        try:
+            from keystonemiddleware import auth_token
+            from oslo_config import cfg
+        except ModuleNotFoundError as error:
+            text = f"keystone needs {error.name}: install roost[keystone]"
+            raise BadSettings("placement.auth_strategy", text) from None
+        if not path.is_file():
+            raise BadSettings("placement.keystone_file", f"there is no file {path}")
+        try:
+            conf = cfg.ConfigOpts()
+            conf([], project="placement", default_config_files=[str(path)])
+            auth_token.AuthProtocol(_admitted, {"oslo_config_config": conf})  # It declares the options.
+            self._keep_s = float(conf.keystone_authtoken.token_cache_time)
+            # What two caches kept one after the other would be kept for too long.
+            conf.set_override("token_cache_time", -1, group="keystone_authtoken")
+            self._middleware: Any = auth_token.AuthProtocol(_admitted, {"oslo_config_config": conf})
+        except Exception as error:
+            # Many libraries read that section, each with errors of its own.
+            raise BadSettings(str(path), f"[keystone_authtoken] cannot be used: {first_line(error)}") from error
+        logger = logging.getLogger("keystonemiddleware")
+        logger.propagate = False
+        logger.handlers = [_Told(logging.WARNING)]
+        self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="keystone")
+        self._kept: dict[bytes, tuple[float, Identity]] = {}  # until when, and who
+        self._asking: dict[tuple[bytes, str, str], asyncio.Future[Identity | Response]] = {}
+
+    async def __call__(self, request: Request, /) -> Identity | Response:
+        """Return who asks, or what is to be answered to somebody unknown."""
+        key = _key(request)
+        kept = self._kept.get(key)
+        if kept is not None and kept[0] > time.time():
+            return kept[1]
+        # Clients send many requests at once with a new token: it is asked about once.
+        question = key, request.method, request.path
+        asking = self._asking.get(question)
+        if asking is None:
+            loop = asyncio.get_running_loop()
+            asking = self._asking[question] = loop.run_in_executor(self._threads, self._ask, request, key)
+            asking.add_done_callback(lambda _: self._asking.pop(question, None))
+        return await asyncio.shield(asking)
+
+    def _ask(self, request: Request, key: bytes) -> Identity | Response:
+        environ = _environ(request)
+        told: list[tuple[str, list[tuple[str, str]]]] = []
+
+        def start_response(status: str, headers: list[tuple[str, str]], _error: object = None) -> Callable[..., None]:
+            told.append((status, headers))
+            return lambda _data: None
+
+        try:
+            body = b"".join(self._middleware(environ, start_response))
+        except Exception as error:  # noqa: BLE001  # many libraries stand between us and Keystone, with errors of their own
+            log.fault(request.request_id, error)
+            raise Problem(503, "Keystone cannot be asked who this is; try again.") from None
+        user = environ.get("HTTP_X_USER_ID")
+        status = int(told[0][0].split()[0])
+        if status != 200 or not user:
+            headers = {name.lower(): value for name, value in told[0][1]}
+            return Response(status=status if status != 200 else 401, body=body, headers=headers)
+        identity = Identity(
+            user_id=user,
+            project_id=environ.get("HTTP_X_PROJECT_ID", ""),
+            roles=roles_of(environ.get("HTTP_X_ROLES", "")),
+            is_system_scoped=bool(environ.get("HTTP_OPENSTACK_SYSTEM_SCOPE")),
+        )
+        self._keep(key, identity, environ.get("keystone.token_info", {}).get("token", {}))
+        return identity
+
+    def _keep(self, key: bytes, identity: Identity, token: dict[str, Any]) -> None:
+        if (token.get("application_credential") or {}).get("access_rules") is not None:
+            return
+        until_s = time.time() + self._keep_s
+        if token.get("expires_at"):
+            until_s = min(until_s, datetime.fromisoformat(token["expires_at"]).timestamp())
+        if len(self._kept) >= _KEPT_MAX:
+            self._kept.clear()
+        self._kept[key] = until_s, identity
+
+
+class _Told(logging.Handler):
+    """Lets what the middleware logs become events of ours."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        log.event("keystone", level=record.levelname.lower(), message=record.getMessage())
+
+
+def _admitted(_environ: _Environ, start_response: Callable[..., object]) -> Iterable[bytes]:
+    """Be the application that the middleware lets requests through to."""
+    start_response("200 OK", [])
+    return [b""]
+
+
+def _key(request: Request) -> bytes:
+    digest = hashlib.sha256()
+    for name in _HEADERS:
+        value = request.headers.get(name, "").encode("latin-1", "replace")
+        digest.update(len(value).to_bytes(4, "big") + value)
+    return digest.digest()
+
+
+def _environ(request: Request) -> _Environ:
+    environ: _Environ = {
+        "REQUEST_METHOD": request.method,
+        "SCRIPT_NAME": request.prefix,
+        "PATH_INFO": request.path,
+        "QUERY_STRING": "",
+        "SERVER_NAME": "localhost",
+        "SERVER_PORT": "80",
+        "SERVER_PROTOCOL": "HTTP/1.1",
+        "wsgi.version": (1, 0),
+        "wsgi.url_scheme": "http",
+        "wsgi.input": io.BytesIO(),
+        "wsgi.errors": io.StringIO(),
+        "wsgi.multithread": True,
+        "wsgi.multiprocess": False,
+        "wsgi.run_once": False,
+    }
+    for name in _HEADERS:
+        if name in request.headers:
+            environ[f"HTTP_{name.upper().replace('-', '_')}"] = request.headers[name]
+    return environ

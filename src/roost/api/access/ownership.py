@@ -1,0 +1,204 @@
+"""What a token that is bound to hosts may write: their trees, and what is held of them.
+
+A root is of the host whose node it is, by the name of the service. A root that is no node yet is of the host that has
+its name, so an agent can make the root of its host before it reports anything.
+"""
+
+from collections.abc import Callable, Mapping
+
+from roost.api.http import Identity, Request
+from roost.api.placement import versions
+from roost.api.placement.answer_options import Options
+from roost.api.placement.handlers import allocations, providers, reshaper
+from roost.api.problems import Problem
+from roost.engine.columns.state import Holder, State
+from roost.model.names import uuid_text
+from roost.model.writes import CLASS_BITS, CLASS_MASK
+from roost.placement.claims import Wish, holder_of, type_name
+
+_Check = Callable[[Request, State, "_Bounds"], None]
+
+
+def check(request: Request, state: State) -> None:
+    """Refuse a write by a token to what is not of its hosts; what names nothing is left to whoever answers it.
+
+    Raises:
+        Problem: 403; or the body cannot be meant.
+    """
+    who = request.identity
+    if who is None or not who.hosts or request.method == "GET":
+        return
+    bounds = _Bounds(who, state, request.options)
+    may = _CHECKS.get((request.method, request.route))
+    if may is None:
+        raise bounds.refusal(f"{request.method} {request.route} is about all hosts")
+    may(request, state, bounds)
+
+
+class _Bounds:
+    """What a token may touch."""
+
+    def __init__(self, who: Identity, state: State, options: Options) -> None:
+        self._who, self._state, self._options = who, state, options
+
+    def refusal(self, why: str) -> Problem:
+        """Return what is answered."""
+        return Problem(403, f"this token may only touch {self._who.bounds}, and {why}", version_headers="version")
+
+    def host_of(self, row: int) -> str | None:
+        """Return the service that the root above a provider is a node of; None: it is none."""
+        hosts = self._state.hosts
+        host_row = hosts.row_of_root.get(self._state.providers.root.each[row])
+        return hosts.names[host_row] if host_row is not None and hosts.alive.each[host_row] else None
+
+    def owns(self, row: int) -> bool:
+        """Say whether a provider is in a tree of its hosts."""
+        return self._who.may_touch(self._owner(row))
+
+    def check_row(self, row: int) -> None:
+        """Refuse a provider that is not in a tree of its hosts."""
+        if not self.owns(row):
+            raise self.refusal(f"provider {self._state.providers.uuids[row]} is of {self._owner(row)}")
+
+    def check_root(self, name: str) -> None:
+        """Refuse a root that is no node yet and has the name of none of its hosts."""
+        if not self._who.may_touch(name):
+            raise self.refusal(f"a provider without a parent would be of {name}")
+
+    def check_uuid(self, uuid: str) -> None:
+        """Refuse a provider that there is, and that is not in a tree of its hosts."""
+        row = self._state.providers.row_of_uuid.get(uuid)
+        if row is not None:
+            self.check_row(row)
+
+    def check_consumer(self, holder: Holder, amounts: Mapping[tuple[int, str], float]) -> None:
+        """Refuse to change what a consumer holds elsewhere.
+
+        Of other hosts it keeps what it has. What it holds of no host, as of a shared disk, it may give back.
+
+        Args:
+            amounts: what it is to hold, by row of the provider and class.
+        """
+        state = self._state
+        rows, name_of = state.providers.row_of_id, state.class_ids.name_of
+        held: Mapping[tuple[int, str], float] = {
+            (rows[number >> CLASS_BITS], name_of(number & CLASS_MASK)): amount for number, amount in holder.takes
+        }
+        if not any(self.owns(row) for row, _ in held):
+            raise self.refusal(f"consumer {uuid_text(holder.uuid)} holds nothing there")
+        for key in held.keys() | amounts.keys():
+            row, before, after = key[0], held.get(key, 0), amounts.get(key, 0)
+            if after != before and (after > before or self.host_of(row) is not None):
+                self.check_row(row)
+
+    def check_owner(self, wish: Wish, holder: Holder) -> None:
+        """Refuse to give a consumer another project, user or type; unknown ones are compared as they are shown."""
+        shown = (
+            holder.project_id or self._options.incomplete_consumer_project_id,
+            holder.user_id or self._options.incomplete_consumer_user_id,
+            type_name(self._state, holder),
+        )
+        if wish.amounts and (wish.project_id, wish.user_id, wish.consumer_type or shown[2]) != shown:
+            raise self.refusal(f"consumer {uuid_text(holder.uuid)} is of another project, user or type")
+
+    def _owner(self, row: int) -> str:
+        providers = self._state.providers
+        return self.host_of(row) or providers.names[providers.root.each[row]]
+
+
+def _provider(request: Request, _state: State, bounds: _Bounds) -> None:
+    bounds.check_uuid(request.parameters["uuid"])
+
+
+def _new_provider(request: Request, _state: State, bounds: _Bounds) -> None:
+    body = providers.creation_body(request)
+    parent = body.get("parent_provider_uuid")
+    if parent is None:
+        bounds.check_root(body["name"])
+    else:
+        bounds.check_uuid(parent)
+
+
+def _changed_provider(request: Request, state: State, bounds: _Bounds) -> None:
+    row = state.providers.row_of_uuid.get(request.parameters["uuid"])
+    if row is None:
+        return
+    bounds.check_row(row)
+    body = providers.revision_body(request)
+    parent_row = state.providers.parent.each[row]
+    parent = body.get("parent_provider_uuid", None if parent_row < 0 else state.providers.uuids[parent_row])
+    if parent is not None:
+        bounds.check_uuid(parent)
+    elif body["name"] != state.providers.names[row] or parent_row >= 0:
+        bounds.check_root(body["name"])
+
+
+def _allocations(request: Request, state: State, bounds: _Bounds) -> None:
+    _check_wishes([allocations.wish_of(request)], state, bounds)
+
+
+def _allocations_of_many(request: Request, state: State, bounds: _Bounds) -> None:
+    _check_wishes(allocations.wishes_of_many(request), state, bounds)
+
+
+def _ending(request: Request, state: State, bounds: _Bounds) -> None:
+    holder = holder_of(state, request.parameters["consumer"])
+    if holder is not None:
+        bounds.check_consumer(holder, {})
+
+
+def _reshape(request: Request, state: State, bounds: _Bounds) -> None:
+    offers, wishes = reshaper.offers_and_wishes(request)
+    for offer in offers:
+        bounds.check_uuid(offer.uuid)
+    _check_wishes(wishes, state, bounds)
+
+
+def _check_wishes(wishes: list[Wish], state: State, bounds: _Bounds) -> None:
+    rows = state.providers.row_of_uuid
+    for wish in wishes:
+        holder = state.holders.get(wish.uuid)
+        if holder is None:
+            raise bounds.refusal(f"consumer {uuid_text(wish.uuid)} holds nothing there")
+        bounds.check_owner(wish, holder)
+        amounts = {
+            (rows[uuid], name): amount
+            for uuid, resources in wish.amounts.items()
+            if uuid in rows
+            for name, amount in resources.items()
+        }
+        bounds.check_consumer(holder, amounts)
+
+
+def _anybody(_request: Request, _state: State, _bounds: _Bounds) -> None:
+    """Let it pass: names are added for all, and nothing is taken away. ``new_names`` counts them."""
+
+
+def _class(request: Request, _state: State, bounds: _Bounds) -> None:
+    if not request.wants(versions.RESOURCE_CLASS_IDEMPOTENT):
+        raise bounds.refusal("a resource class gets another name for all hosts")
+
+
+# What is not here is refused.
+_CHECKS: Mapping[tuple[str, str], _Check] = {
+    ("POST", "/resource_providers"): _new_provider,
+    ("PUT", "/resource_providers/{uuid}"): _changed_provider,
+    ("DELETE", "/resource_providers/{uuid}"): _provider,
+    **{
+        (method, f"/resource_providers/{{uuid}}/{what}"): _provider
+        for what, methods in {
+            "inventories": ("POST", "PUT", "DELETE"),
+            "inventories/{resource_class}": ("PUT", "DELETE"),
+            "aggregates": ("PUT",),
+            "traits": ("PUT", "DELETE"),
+        }.items()
+        for method in methods
+    },
+    ("POST", "/resource_classes"): _anybody,
+    ("PUT", "/resource_classes/{name}"): _class,
+    ("PUT", "/traits/{name}"): _anybody,
+    ("POST", "/allocations"): _allocations_of_many,
+    ("PUT", "/allocations/{consumer}"): _allocations,
+    ("DELETE", "/allocations/{consumer}"): _ending,
+    ("POST", "/reshaper"): _reshape,
+}

@@ -1,0 +1,72 @@
+"""Bodies of requests: how much one may have, and how much all of them together."""
+
+from roost.api.http import Receive, Request
+from roost.api.problems import Problem, busy
+from roost.model.settings.placement_settings import Placement as Settings
+
+
+class Bodies:
+    """Reads the bodies of requests, and counts the bytes of those under way in this process.
+
+    Args:
+        settings: the limits.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self._size_max = settings.body_max_bytes
+        self._sum_max = settings.bodies_max_bytes
+        self._values_max = settings.body_values_max
+        self.held_bytes = 0
+
+    async def read(self, request: Request, receive: Receive, *, route_max: int | None) -> None:
+        """Read the body of a request; ``release`` gives its bytes back, also after an error.
+
+        Args:
+            route_max: the most bytes that the route takes; None: as many as the settings allow.
+
+        Raises:
+            Problem: 413 or 503, a limit is reached; 400, the client left.
+        """
+        too_large = self._too_large(route_max)
+        size_max = self._size_max if route_max is None else min(self._size_max, route_max)
+        length = request.headers.get("content-length", "")
+        if length.isdecimal() and int(length) > size_max:
+            raise too_large
+        parts: list[bytes] = []
+        while True:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                raise Problem(400, "The client left before its request had ended.")
+            part = message.get("body", b"")
+            if request.body_bytes + len(part) > size_max:
+                raise too_large
+            if self.held_bytes + len(part) > self._sum_max:
+                raise busy(f"bodies of {self.held_bytes:,} bytes are under way", "bodies_max_bytes")
+            request.body_bytes += len(part)
+            self.held_bytes += len(part)
+            parts.append(part)
+            if not message.get("more_body", False):
+                request.body = b"".join(parts) if len(parts) > 1 else parts[0]
+                request.is_body_read = True
+                self._check_values(request.body)
+                return
+
+    def release(self, request: Request) -> None:
+        """Stop counting the body of a request."""
+        self.held_bytes -= request.body_bytes
+        request.body_bytes = 0
+
+    def _check_values(self, body: bytes) -> None:
+        """Refuse many small values, which take up to a hundred times their size in memory once they are decoded."""
+        if len(body) <= self._values_max:  # Each value has a letter or more.
+            return
+        # Commas in texts count as values, too: to tell them apart is to decode.
+        count = body.count(b",") + body.count(b"[") + body.count(b"{")
+        if count > self._values_max:
+            text = f"The body has more than {self._values_max:,} values (limit placement.body_values_max)."
+            raise Problem(413, text)
+
+    def _too_large(self, route_max: int | None) -> Problem:
+        if route_max is not None and route_max < self._size_max:
+            return Problem(413, f"The body is larger than {route_max:,} bytes, the limit of this path.")
+        return Problem(413, f"The body is larger than {self._size_max:,} bytes (limit placement.body_max_bytes).")

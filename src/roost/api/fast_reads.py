@@ -1,0 +1,60 @@
+"""Which reads are quick: those are answered on the loop, where another thread would take longer to wake up."""
+
+import math
+import time
+from typing import TypeVar
+
+from roost.api.http import Request, TooSlow
+from roost.errors import RoostError
+from roost.observe import metrics
+from roost.placement.current import Current
+from roost.placement.plans import Act, Again, Plan
+from roost.placement.serving import Serving, Task
+
+# A read that took no longer last time is answered on the loop, and all others wait so long for it.
+_QUICK_S = 0.002
+# What takes longer after all is given up there, and answered by the thread.
+_AT_ONCE_MAX_S = 0.02
+_KEPT = 4096
+
+Answer = TypeVar("Answer")
+
+
+class Pace:
+    """How long each read took the last time it was asked."""
+
+    def __init__(self) -> None:
+        self._took_s: dict[tuple[str, str], float] = {}  # by route and query string
+
+    def measured(self, request: Request, task: Task[Answer]) -> Task[Answer]:
+        """Return the task of a read, to be measured when it runs."""
+        key = request.route, request.query_string
+
+        # Quoted, or it would be worked out anew for each request.
+        def run(current: Current) -> "Answer | Plan[Answer] | Act[Answer] | Again":
+            begun_s = time.perf_counter()
+            try:
+                return task(current)
+            finally:
+                if len(self._took_s) >= _KEPT:
+                    self._took_s.clear()
+                self._took_s[key] = time.perf_counter() - begun_s
+
+        return run
+
+    def answer_at_once(self, request: Request, task: Task[Answer], serving: Serving) -> Answer | None:
+        """Answer a read on the loop; None: it is not quick, or there is something to wait for."""
+        if self._took_s.get((request.route, request.query_string), math.inf) > _QUICK_S:
+            return None
+        request.is_at_once = True
+        try:
+            return serving.answer_at_once(request.within(_AT_ONCE_MAX_S, task))
+        except TooSlow:
+            return None
+        except RoostError:
+            raise
+        except Exception:
+            metrics.FAULTS.inc()
+            raise
+        finally:
+            request.is_at_once = False

@@ -1,0 +1,100 @@
+"""Health and metrics, for programs that watch a server."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from concurrent.futures import Future
+
+from roost.api.asgi import Scope
+from roost.api.http import Receive, Send
+from roost.errors import RoostError
+from roost.observe import metrics
+from roost.placement.current import Current
+from roost.placement.serving import Serving
+
+Health = Callable[[], Awaitable[str | None]]
+# Whoever asks waits no longer than this; the look goes on, and the next question has what it found.
+_PATIENCE_S = 0.03
+# A thread that has not answered for so long is taken for dead.
+_DEAD_S = 60.0
+# Work that takes longer is told as being busy.
+_BUSY_S = 0.1
+
+
+class Checkup:
+    """Looks whether the thread that decides answers, which reads the database too: one look at a time.
+
+    Args:
+        serving: the thread.
+        dead_s: seconds without an answer after which the thread is taken for dead.
+    """
+
+    def __init__(self, serving: Serving, *, dead_s: float = _DEAD_S) -> None:
+        self._serving = serving
+        self._dead_s = dead_s
+        self._looking: asyncio.Future[str] | None = None
+        self._asked_s = 0.0
+
+    async def __call__(self) -> str | None:
+        """Return what is wrong, in a sentence; None: nothing is known to be."""
+        loop = asyncio.get_running_loop()
+        try:
+            if self._looking is None:
+                outcome: Future[str] = Future()
+                self._serving.submit(_look, outcome)
+                self._looking, self._asked_s = asyncio.wrap_future(outcome), loop.time()
+            looking = self._looking
+            await asyncio.wait((looking,), timeout=_PATIENCE_S)
+            if not looking.done():
+                waited_s = loop.time() - self._asked_s
+                late = f"the thread that answers has not done so for {waited_s:.0f} s"
+                return late if waited_s >= self._dead_s else None
+            self._looking = None
+            looking.result()
+        except RoostError as error:
+            return str(error)
+        except Exception as error:  # noqa: BLE001  # whatever it is, whoever watches must hear of it
+            return f"a fault of roost itself: {error!r}"
+        return None
+
+
+def _look(_current: Current) -> str:
+    return "well"
+
+
+class Observing:
+    """``/healthz`` and ``/metrics`` as an ASGI application.
+
+    Args:
+        health: says what is wrong, in a sentence; None: nothing.
+        serving: the thread that decides, which may be busy; None: there is none here.
+        others: paths beside these two, for whoever asks for none of them.
+        note: gives a sentence that a well server adds; empty: none.
+    """
+
+    def __init__(
+        self, health: Health, serving: Serving | None = None, *, others: Sequence[str] = (),
+        note: Callable[[], str] = lambda: "",
+    ) -> None:  # fmt: skip
+        self._health, self._serving, self._note = health, serving, note
+        *first, last = *others, "/healthz", "/metrics"
+        self._nothing = f"here are {', '.join(first)} and {last}\n".encode()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        content_type = "text/plain; charset=utf-8"
+        if scope["method"] not in {"GET", "HEAD"}:
+            status, body = 405, b"only GET is answered here\n"
+        elif scope["path"] == "/healthz":
+            problem = await self._health()
+            busy_s = 0.0 if self._serving is None else self._serving.busy_s
+            well = f"ok, busy for {busy_s:.1f} s\n" if busy_s >= _BUSY_S else "ok\n"
+            if note := self._note():
+                well += f"{note}\n"
+            status, body = (200, well.encode()) if problem is None else (503, f"{problem}\n".encode())
+        elif scope["path"] == "/metrics":
+            status, body, content_type = 200, metrics.text(), metrics.CONTENT_TYPE
+        else:
+            status, body = 404, self._nothing
+        headers = [(b"content-type", content_type.encode()), (b"content-length", str(len(body)).encode())]
+        await send({"type": "http.response.start", "status": status, "headers": headers})
+        await send({"type": "http.response.body", "body": body})

@@ -1,0 +1,236 @@
+"""The server's side of the reader process: it sends questions there, in turn for each who asks, and gets answers."""
+
+import asyncio
+import socket
+import subprocess
+import sys
+import time
+from collections import deque
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+import msgspec
+
+from roost.api.http import Request, Response
+from roost.errors import OverBudget, Unavailable
+from roost.model.question import (
+    FRAME_HEAD,
+    Answer,
+    Ask,
+    Asker,
+    Cancel,
+    Failure,
+    FromReader,
+    NewSettings,
+    Start,
+    ToReader,
+)
+from roost.model.settings.roost_settings import Settings
+from roost.observe import log, metrics
+
+_MODULE = "roost.app.reader_process"
+# Questions at work at once: each takes a processor.
+_AT_ONCE = 2
+# Questions that wait, of everybody and of one identity.
+_WAITING_MAX = 64
+_EACH_MAX = 8
+# A reader that ended is started again no sooner than this after its last start.
+_PAUSE_S = 1.0
+
+_decoder = msgspec.msgpack.Decoder(FromReader)
+
+
+class Turns:
+    """Who may ask next: so many at once, and those who wait in turn, one of each identity.
+
+    Args:
+        at_once: questions at work, >= 1.
+        waiting_max, each_max: questions that wait, in all and of one identity, >= 0.
+    """
+
+    def __init__(self, at_once: int = _AT_ONCE, *, waiting_max: int = _WAITING_MAX, each_max: int = _EACH_MAX) -> None:
+        self._free = at_once
+        self._waiting_max, self._each_max = waiting_max, each_max
+        self._waiting: dict[str, deque[asyncio.Future[None]]] = {}
+
+    @asynccontextmanager
+    async def turn(self, owner: str) -> AsyncIterator[None]:
+        """Wait for a turn, and hold it.
+
+        Raises:
+            Unavailable: too many wait already.
+        """
+        await self._take(owner)
+        try:
+            yield
+        finally:
+            self._give()
+
+    async def _take(self, owner: str) -> None:
+        if self._free:
+            self._free -= 1
+            return
+        own = self._waiting.get(owner, ())
+        if len(own) >= self._each_max or sum(map(len, self._waiting.values())) >= self._waiting_max:
+            raise Unavailable(f"{len(own)} long questions of this identity wait already; try again")
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.setdefault(owner, deque()).append(turn)
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if turn.done() and not turn.cancelled():
+                self._give()
+            raise
+
+    def _give(self) -> None:
+        while self._waiting:
+            owner = next(iter(self._waiting))
+            turns = deque(turn for turn in self._waiting.pop(owner) if not turn.done())
+            if turns:
+                turns.popleft().set_result(None)
+                if turns:
+                    self._waiting[owner] = turns  # Behind all others.
+                return
+        self._free += 1
+
+
+class _Link:
+    """One reader process, and the questions that it has not answered."""
+
+    def __init__(self, process: subprocess.Popen[bytes], writer: asyncio.StreamWriter) -> None:
+        self.process = process
+        self.pending: dict[int, asyncio.Future[Answer]] = {}
+        self.settings: Settings | None = None  # as it knows them
+        self.problem = ""  # why it ended
+        self._writer = writer
+
+    def send(self, message: ToReader) -> None:
+        body = msgspec.msgpack.encode(message)
+        self._writer.write(len(body).to_bytes(FRAME_HEAD, "big") + body)
+
+    async def listen(self, reader: asyncio.StreamReader) -> None:
+        """Hand out answers until the process ends."""
+        try:
+            while True:
+                size = int.from_bytes(await reader.readexactly(FRAME_HEAD), "big")
+                self._hand_out(_decoder.decode(await reader.readexactly(size)))
+        except (asyncio.IncompleteReadError, ConnectionError):
+            self.problem = self.problem or "the reader process has ended; try again"
+        finally:
+            for future in self.pending.values():
+                if not future.done():
+                    future.set_exception(Unavailable(self.problem or "the server is stopping"))
+            self.process.poll()
+            self._writer.close()
+
+    def _hand_out(self, message: Answer | Failure) -> None:
+        if message.number == 0 and isinstance(message, Failure):
+            self.problem = message.problem
+            log.event("reader_cannot_start", problem=message.problem)
+            return
+        future = self.pending.get(message.number)
+        if future is None or future.done():
+            return
+        if isinstance(message, Answer):
+            future.set_result(message)
+        elif message.is_over_budget:
+            future.set_exception(OverBudgetInReader())
+        else:
+            future.set_exception(Unavailable(message.problem))
+
+
+class OverBudgetInReader(Exception):
+    """The reader killed a question whose budget was used up."""
+
+
+class Reader:
+    """Asks the reader process, which is started with the first question.
+
+    Args:
+        url: of the database.
+        settings: gives the settings in force.
+        has_own_api: whether /v1 is asked.
+    """
+
+    def __init__(self, url: str, *, settings: Callable[[], Settings], has_own_api: bool) -> None:
+        self._url = url
+        self._settings = settings
+        self._has_own_api = has_own_api
+        self._turns = Turns()
+        self._link: _Link | None = None
+        self._listening: asyncio.Task[None] | None = None
+        self._started_s = -_PAUSE_S
+        self._number = 0
+
+    async def ask(self, request: Request, *, is_own_api: bool) -> Response:
+        """Return the response to a request whose identity is known.
+
+        Raises:
+            OverBudget: the work took too long, or too much memory.
+            Unavailable: too many wait, or the reader does not answer.
+        """
+        who = request.identity
+        assert who is not None, "whoever is not known is refused before"
+        async with self._turns.turn(f"{who.user_id}\0{who.project_id}"):
+            budget_s = self._settings().placement.question_budget_s
+            self._number += 1
+            ask = Ask(
+                number=self._number, is_own_api=is_own_api, budget_s=budget_s, method=request.method,
+                path=request.path, query_string=request.query_string, headers=dict(request.headers),
+                body=request.body, prefix=request.prefix, host_url=request.host_url, request_id=request.request_id,
+                asker=Asker(
+                    user_id=who.user_id, project_id=who.project_id, roles=who.roles,
+                    is_system_scoped=who.is_system_scoped, hosts=who.hosts,
+                ),
+            )  # fmt: skip
+            metrics.QUESTIONS_READ.inc()
+            try:
+                answer = await self._answer(await self._linked(), ask)
+            except OverBudgetInReader:
+                raise OverBudget(
+                    "the work on this request", seconds=budget_s, limit="placement.question_budget_s"
+                ) from None
+            return Response(status=answer.status, body=answer.body, headers=answer.headers)
+
+    async def _answer(self, link: _Link, ask: Ask) -> Answer:
+        future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        link.pending[ask.number] = future
+        settings = self._settings()
+        if link.settings is not settings:
+            link.send(NewSettings(settings=settings))
+            link.settings = settings
+        link.send(ask)
+        try:
+            return await future
+        except asyncio.CancelledError:
+            link.send(Cancel(number=ask.number))
+            raise
+        finally:
+            del link.pending[ask.number]
+
+    async def _linked(self) -> _Link:
+        if self._link is not None and self._listening is not None and not self._listening.done():
+            return self._link
+        now_s = time.monotonic()
+        if now_s - self._started_s < _PAUSE_S:
+            raise Unavailable((self._link and self._link.problem) or "the reader process is being started; try again")
+        self._started_s = now_s
+        ours, theirs = socket.socketpair()
+        with theirs:
+            words = [sys.executable, "-P", "-m", _MODULE, str(theirs.fileno())]
+            process = subprocess.Popen(  # noqa: S603, ASYNC220  # our own module; it only starts
+                words, stdin=subprocess.DEVNULL, pass_fds=[theirs.fileno()]
+            )
+        reader, writer = await asyncio.open_connection(sock=ours)
+        link = self._link = _Link(process, writer)
+        link.settings = self._settings()
+        link.send(Start(url=self._url, settings=link.settings, has_own_api=self._has_own_api))
+        self._listening = asyncio.create_task(link.listen(reader))
+        return link
+
+    def close(self) -> None:
+        """End the reader process, when the loop has ended."""
+        if self._link is not None:
+            self._link.process.kill()
+            self._link.process.wait()
+            self._link = None

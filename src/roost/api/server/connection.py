@@ -1,0 +1,291 @@
+"""One connection: HTTP/1.1 with a bound for everything that a client sends and for how long it takes."""
+
+import asyncio
+import json
+import re
+import socket
+import sys
+from collections import deque
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import httptools
+from uvicorn.config import Config
+from uvicorn.protocols.http.flow_control import FlowControl
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+from uvicorn.server import ServerState
+
+from roost.api import problems
+from roost.api.asgi import ABORT
+from roost.api.placement.application import new_request_id
+from roost.api.problems import Problem
+from roost.api.server.connection_limit import Connections
+from roost.api.v1.wire.problem_details import CONTENT_TYPE, as_json
+from roost.model.settings.placement_settings import Placement as Settings
+from roost.observe import metrics
+
+# How long a client may go on sending what nobody reads before its connection is closed; else it would be reset
+# before it has read why.
+_LINGER_S = 2.0
+# Of a stream, so much is written ahead of its reader; else the system takes megabytes.
+_WAITING_BYTES = 2**16
+# Below it errors are told as Roost's own API tells them, else as the Placement API does.
+_OWN = b"/v1/"
+# Requests of one connection that wait for their answers; beyond it nothing more is read of the client.
+_UNANSWERED_MAX = 16
+_HEAD_END = b"\r\n\r\n"
+# No request is shorter, up to where its head ends.
+_HEAD_MIN_BYTES = len(b"GET / HTTP/1.1")
+# A name or an address with or without a port; empty where the client names none.
+_HOST = re.compile(rb"[\w.~%!$&'()*+,;=:\[\]-]*")
+
+
+class _Refused(Exception):
+    """What a client sends is beyond a limit."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+        super().__init__()
+
+
+class _Flow(FlowControl):
+    """Reads nothing more while requests wait that were read and not parsed."""
+
+    is_held = False
+
+    def hold(self) -> None:
+        """Stop reading, whoever wants to resume."""
+        self.is_held = True
+        self.pause_reading()
+
+    def resume_reading(self) -> None:
+        """Read again, unless held."""
+        if not self.is_held:
+            super().resume_reading()
+
+
+class Connection(HttpToolsProtocol):
+    """A connection that uvicorn speaks HTTP on, within limits of ours."""
+
+    limits: ClassVar[Settings] = Settings()
+    all: ClassVar[Connections] = Connections(Settings().connections_max)
+    flow: _Flow
+
+    @classmethod
+    def within(cls, limits: Settings, connections: Connections) -> "type[Connection]":
+        """Return the kind of connection that keeps other limits: uvicorn's server makes each of a class."""
+        return type("Connection", (cls,), {"limits": limits, "all": connections})
+
+    def __init__(
+        self, config: Config, server_state: ServerState, app_state: dict[str, Any],
+        _loop: asyncio.AbstractEventLoop | None = None,
+    ) -> None:  # fmt: skip
+        super().__init__(config, server_state, app_state, _loop)
+        self.url = b""  # of the last request of which one is known
+        self._head_bytes = 0  # of the request whose head is not complete yet
+        self._head_size = 0  # of what is understood of it
+        self._is_in_head = True
+        self._unread_bytes = 0  # of answers, when the client last had time enough to read
+        self._cycles: deque[RequestResponseCycle] = deque()  # requests that are not answered yet
+        self._timer: asyncio.TimerHandle | None = None
+        self._problem: Problem | None = None  # what ended this connection
+        self._is_other_protocol = False  # whether what follows is none of HTTP, which nobody speaks here
+        self._unparsed, self._parsed = b"", 0  # what came and was not parsed yet, and how much of that was
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Begin; the first byte is waited for as long as the end of a head that has begun."""
+        super().connection_made(transport)  # type: ignore[arg-type]  # a socket's transport is one
+        self.flow = _Flow(self.transport)
+        if self.all.enter():
+            self._wait(self.limits.header_timeout_s, self.transport.close)
+        elif self.all.has_room_to_tell:
+            self._end(problems.busy(f"{self.all.maximum:,} connections are open", "connections_max"))
+        else:
+            self.transport.abort()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """End."""
+        self._wait_no_more()
+        self.all.leave()
+        self._unparsed, self._parsed = b"", 0
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Take what came."""
+        if self._problem is not None or self._is_other_protocol:
+            return
+        self._unparsed, self._parsed = self._unparsed[self._parsed :] + data, 0
+        self._parse()
+
+    def _parse(self) -> None:
+        """Parse what came, at most one head at a time, until too many requests are unanswered."""
+        while self._parsed < len(self._unparsed) and self.parser is not None:
+            if len(self._cycles) >= _UNANSWERED_MAX:
+                self.flow.hold()
+                return
+            begin = self._parsed
+            end = self._unparsed.find(_HEAD_END, begin + _HEAD_MIN_BYTES)
+            self._parsed = len(self._unparsed) if end < 0 else end + len(_HEAD_END)
+            self._feed(self._unparsed[begin : self._parsed])
+        self._unparsed, self._parsed = b"", 0
+
+    def _feed(self, data: bytes) -> None:
+        """Parse a part; where a head is too long, the rest of it is not even looked at."""
+        if self._is_in_head:
+            if self._head_bytes == 0:
+                self._wait(self.limits.header_timeout_s, self._head_is_late)
+            self._head_bytes += len(data)
+        super().data_received(data)
+        # A parser keeps what it has not seen the end of.
+        if self._is_in_head and self._head_bytes > self.limits.head_max_bytes and self._problem is None:
+            self._end(self._head_is_large())
+
+    def on_message_begin(self) -> None:
+        """Begin to read a request."""
+        super().on_message_begin()
+        self.scope["extensions"] = {ABORT: {"abort": self.transport.abort, "narrow": self._narrow}}
+        self._is_in_head = True
+        self._head_size = 0
+
+    def on_url(self, url: bytes) -> None:
+        """Take a part of the address."""
+        super().on_url(url)
+        if len(self.url) > self.limits.uri_max_bytes:
+            text = f"The URI is longer than {self.limits.uri_max_bytes:,} bytes (limit placement.uri_max_bytes)."
+            raise _Refused(Problem(414, text))
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Take a header."""
+        super().on_header(name, value)
+        if len(self.headers) > self.limits.header_count_max:
+            text = f"There are more than {self.limits.header_count_max:,} headers (limit placement.header_count_max)."
+            raise _Refused(Problem(431, text))
+        self._head_size += len(name) + len(value)
+        if self._head_size + len(self.url) > self.limits.head_max_bytes:
+            raise _Refused(self._head_is_large())
+
+    def on_headers_complete(self) -> None:
+        """Let the request be answered while its body may still come."""
+        self._check_host()
+        self._is_in_head = False
+        self._head_bytes = 0
+        self._wait(self.limits.body_timeout_s, self._body_is_late)
+        super().on_headers_complete()
+        self._cycles.append(self.cycle)
+        if self.parser.should_upgrade():
+            self.cycle.keep_alive = False  # What follows is of another protocol, which nobody speaks here.
+
+    def on_message_complete(self) -> None:
+        """Wait for the answer, and no longer for the client."""
+        self._wait_no_more()
+        self._is_in_head = True
+        super().on_message_complete()
+
+    def on_response_complete(self) -> None:
+        """Wait for the next request, or for the end of what came too much."""
+        self._cycles.popleft()
+        self.flow.is_held = False
+        super().on_response_complete()
+        if not self.transport.is_closing():
+            self._parse()
+        if self.cycle is not None and self.cycle.more_body:
+            self._wait(_LINGER_S, self.transport.abort)
+
+    def timeout_keep_alive_handler(self) -> None:
+        """Close a connection on which nothing happens; one whose client still reads an answer goes on."""
+        unread = self.transport.get_write_buffer_size()
+        if unread and unread != self._unread_bytes:
+            self._unread_bytes = unread
+            self._wait(self.limits.keep_alive_s, self.timeout_keep_alive_handler)
+        else:
+            self.transport.abort()
+
+    def send_400_response(self, msg: str) -> None:
+        """Say what is wrong with what cannot be read, and close."""
+        context = _cause()
+        self._end(context.problem if isinstance(context, _Refused) else Problem(400, "This is no HTTP request."))
+
+    def _unsupported_upgrade_warning(self) -> None:
+        self._is_other_protocol = True
+        self._unparsed, self._parsed = b"", 0
+
+    def _check_host(self) -> None:
+        hosts = [value for name, value in self.headers if name == b"host"]
+        is_old = self.parser.get_http_version() != "1.1"  # where the header is not needed
+        if len(hosts) > 1 or (not hosts and not is_old) or not all(map(_HOST.fullmatch, hosts)):
+            raise _Refused(Problem(400, "A request of HTTP/1.1 has one header host, with a name or an address."))
+
+    def _narrow(self) -> None:
+        """Let little wait to be read, here and in the system, so that a client that reads nothing is noticed soon."""
+        self.transport.set_write_buffer_limits(high=_WAITING_BYTES)
+        self.transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _WAITING_BYTES)
+
+    def _head_is_large(self) -> Problem:
+        limit = self.limits.head_max_bytes
+        return Problem(431, f"The head is longer than {limit:,} bytes (limit placement.head_max_bytes).")
+
+    def _head_is_late(self) -> None:
+        limit_s = self.limits.header_timeout_s
+        self._end(Problem(408, f"The head took longer than {limit_s:g} s (limit placement.header_timeout_s)."))
+
+    def _body_is_late(self) -> None:
+        limit_s = self.limits.body_timeout_s
+        self._end(Problem(408, f"The body took longer than {limit_s:g} s (limit placement.body_timeout_s)."))
+
+    def _wait(self, delay_s: float, then: Callable[[], None]) -> None:
+        self._wait_no_more()
+        self._timer = self.loop.call_later(delay_s, then)
+
+    def _wait_no_more(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _end(self, problem: Problem) -> None:
+        """Answer, unless an answer has begun, and close the connection."""
+        self._problem = problem
+        self._wait_no_more()
+        self.pipeline.clear()
+        self._unparsed, self._parsed = b"", 0
+        for cycle in self._cycles:
+            # Whoever works on an earlier request finds the client gone.
+            cycle.disconnected = True
+            cycle.waiting_for_100_continue = False
+            cycle.message_event.set()
+        if any(cycle.response_started for cycle in self._cycles):
+            self.transport.close()
+            return
+        metrics.answered("", "other", problem.status, elapsed_s=0.0)
+        self.transport.write(_answer(problem, self.url))
+        if self.transport.can_write_eof():
+            self.transport.write_eof()
+        self.loop.call_later(_LINGER_S, self.transport.abort)
+
+
+def _cause() -> BaseException | None:
+    """Return what a callback raised that a parser complains about."""
+    error = sys.exception()
+    return error.__context__ if isinstance(error, httptools.HttpParserCallbackError) else None
+
+
+def _answer(problem: Problem, url: bytes) -> bytes:
+    title = problems.title_of(problem.status)
+    request_id = new_request_id()
+    if url.startswith(_OWN):
+        kind, body = CONTENT_TYPE, as_json(problem, request_id=request_id)
+    else:
+        kind, body = "application/json", _of_placement(problem, request_id)
+    headers = {
+        "content-type": kind, "content-length": str(len(body)), "connection": "close",
+        "x-openstack-request-id": request_id, **problem.headers,
+    }  # fmt: skip
+    lines = [f"HTTP/1.1 {problem.status} {title}", *(f"{name}: {value}" for name, value in headers.items()), "", ""]
+    return "\r\n".join(lines).encode() + body
+
+
+def _of_placement(problem: Problem, request_id: str) -> bytes:
+    told = {
+        "status": problem.status, "title": problems.title_of(problem.status), "detail": problems.detail_of(problem),
+        "request_id": request_id,
+    }  # fmt: skip
+    return json.dumps({"errors": [told]}).encode()

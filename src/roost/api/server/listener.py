@@ -1,0 +1,216 @@
+"""Listening, answering until somebody says stop, and stopping so that no request is lost."""
+
+import asyncio
+import math
+import os
+import signal
+import socket
+import ssl
+import sys
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import uvicorn
+import uvloop
+
+from roost.api.server.connection import Connection
+from roost.api.server.connection_limit import Connections
+from roost.api.server.free_memory import keep_pages
+from roost.errors import BadSettings, RoostError
+from roost.model.settings.placement_settings import Placement as Settings
+
+_BACKLOG = 2048
+STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+# What a shell expects of a program that a signal ended.
+EXIT_CODE_BASE = 128
+# The loop waits this long for the thread that computes answers to let it go on. With the interpreter's own 5 ms a
+# small answer waits behind each long one: its 99th percentile was three times as long.
+_SWITCH_INTERVAL_S = 0.0005
+
+
+def address_of(setting: str, text: str) -> tuple[str, int]:
+    """Return host and port of ``HOST:PORT``; an address of version 6 stands in brackets.
+
+    Raises:
+        BadSettings: it is not of that form.
+    """
+    host, colon, port = text.rpartition(":")
+    if not colon or not host or not port.isdecimal() or int(port) > 65535:
+        raise BadSettings(f"placement.{setting}", f"must be HOST:PORT, got {text!r}")
+    return host.removeprefix("[").removesuffix("]"), int(port)
+
+
+def listen_on(setting: str, text: str) -> socket.socket:
+    """Open a listening socket.
+
+    Raises:
+        BadSettings: the address is not of its form.
+        RoostError: it cannot be listened on.
+    """
+    host, port = address_of(setting, text)
+    try:
+        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+        return socket.create_server((host, port), family=family, backlog=_BACKLOG)
+    except OSError as error:
+        raise RoostError(f"cannot listen on {text}: {error.strerror or error}") from None
+
+
+def url_of(listener: socket.socket, *, is_tls: bool = False) -> str:
+    """Return the URL at which a listening socket is found."""
+    host, port = listener.getsockname()[:2]
+    scheme = "https" if is_tls else "http"
+    return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
+
+
+def check_listening(settings: Settings) -> None:
+    """Refuse to believe everybody where other machines can ask, and to let others read the tokens of those who do.
+
+    Raises:
+        BadSettings: with what to do.
+    """
+    host, _ = address_of("listen", settings.listen)
+    if _is_loopback(host):
+        return
+    if settings.auth_strategy != "noauth2" and not settings.tls_cert and not settings.allow_plain_http:
+        raise BadSettings(
+            "placement.listen",
+            f"{settings.listen} is reached by other machines, and tokens would travel in plain sight: give --tls-cert "
+            "and --tls-key, or say --allow-plain-http",
+        )
+    if settings.auth_strategy == "noauth2" and not settings.allow_insecure_listen:
+        raise BadSettings(
+            "placement.listen",
+            f"{settings.listen} is reached by other machines, and noauth2 believes everybody: choose another "
+            "placement.auth_strategy, or say --allow-insecure-listen",
+        )
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        found = {str(each[4][0]) for each in socket.getaddrinfo(host, None)}
+    except OSError:
+        return False
+    return all(address == "::1" or address.startswith("127.") for address in found)
+
+
+class Server(uvicorn.Server):
+    """One ASGI application on one socket.
+
+    Args:
+        application: what answers.
+        listener: where.
+        settings: limits and times.
+        connections: those of the process; None: this is its only server.
+        tls: how connections are made safe; None: they are not.
+    """
+
+    def __init__(
+        self, application: Any, listener: socket.socket, settings: Settings, *,
+        connections: Connections | None = None, tls: ssl.SSLContext | None = None,
+    ) -> None:  # fmt: skip
+        self._listener, self._hello_timeout_s = listener, settings.header_timeout_s
+        kept = connections or Connections(settings.connections_max)
+        config = uvicorn.Config(
+            application, http=Connection.within(settings, kept), lifespan="off", ws="none", access_log=False,
+            log_config=None, log_level="critical", server_header=False, proxy_headers=False,
+            timeout_keep_alive=math.ceil(settings.keep_alive_s),
+            timeout_graceful_shutdown=math.ceil(settings.stop_timeout_s),
+        )  # fmt: skip
+        config.load()
+        config.ssl = tls  # A context of our own, made where its errors can be told.
+        super().__init__(config)
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Leave signals to whoever runs several servers on one loop."""
+        yield
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Listen as uvicorn does, and bound how long a client of TLS takes to say hello."""
+        await self.lifespan.startup()
+        config, loop = self.config, asyncio.get_running_loop()
+
+        def connection() -> asyncio.Protocol:
+            kind: Any = config.http_protocol_class
+            made: asyncio.Protocol = kind(config=config, server_state=self.server_state, app_state=self.lifespan.state)
+            return made
+
+        timeout_s = None if config.ssl is None else self._hello_timeout_s
+        self.servers = [
+            await loop.create_server(
+                connection, sock=each, ssl=config.ssl, backlog=config.backlog, ssl_handshake_timeout=timeout_s
+            )
+            for each in sockets or ()
+        ]
+        self.started = True
+
+    async def answer(self) -> None:
+        """Answer until ``stop``."""
+        await self.serve(sockets=[self._listener])
+
+    def stop(self) -> None:
+        """Let no connection in any more, and end once all that was asked is answered."""
+        self.should_exit = True
+
+
+def run(
+    *servers: Server, each_second: Callable[[], Awaitable[None]], parent: int | None = None,
+    on_stop: Callable[[], None] = lambda: None,
+) -> None:  # fmt: skip
+    """Answer until a signal says stop; a second one ends the process at once.
+
+    Args:
+        servers: on one loop.
+        each_second: what else is done, beginning at once; what it raises ends the servers, too.
+        parent: end of a pipe that becomes readable when the parent process says stop, or is gone.
+        on_stop: called on the loop when the servers are told to stop.
+    """
+    sys.setswitchinterval(_SWITCH_INTERVAL_S)
+    keep_pages()
+    uvloop.run(_run(servers, each_second, parent, on_stop=on_stop))
+
+
+async def _run(
+    servers: Sequence[Server], each_second: Callable[[], Awaitable[None]], parent: int | None, *,
+    on_stop: Callable[[], None],
+) -> None:  # fmt: skip
+    loop = asyncio.get_running_loop()
+    asked: list[int] = []
+
+    def end() -> None:
+        for server in servers:
+            server.stop()
+        on_stop()
+
+    def stop(number: int) -> None:
+        if asked:
+            os._exit(EXIT_CODE_BASE + number)
+        asked.append(number)
+        end()
+
+    def orphaned() -> None:
+        assert parent is not None
+        loop.remove_reader(parent)
+        if not asked:  # A terminal may have told this process already.
+            stop(signal.SIGTERM)
+
+    for number in STOP_SIGNALS:
+        loop.add_signal_handler(number, stop, number)
+    if parent is not None:
+        loop.add_reader(parent, orphaned)
+    watching = loop.create_task(_repeat(each_second))
+    answering = asyncio.gather(*(server.answer() for server in servers))
+    await asyncio.wait((watching, answering), return_when=asyncio.FIRST_COMPLETED)
+    if watching.done() and not asked:
+        end()
+    await answering
+    if watching.done():
+        watching.result()
+    watching.cancel()
+
+
+async def _repeat(act: Callable[[], Awaitable[None]]) -> None:
+    while True:
+        await act()
+        await asyncio.sleep(1)

@@ -1,0 +1,78 @@
+"""Hosts that are left by their instances."""
+
+from roost.api.http import Response
+from roost.api.v1 import idempotency
+from roost.api.v1.accepted_response import accepted, operation_uuid, shown_where
+from roost.api.v1.call import Call, answered, shown
+from roost.api.v1.schemas.drain import DrainBody, DrainPlan, PlannedMove
+from roost.conductor.intake import accept_drain
+from roost.conductor.intake.accept_drain import How, Way, way_of
+from roost.conductor.operation.step import body_of
+from roost.errors import Conflict, NoValidHost
+from roost.model.evidence.decision import Decision
+from roost.model.fleet import Departure
+from roost.model.names import uuid_text
+from roost.model.work.change_memory import Drain
+from roost.model.work.work_rows import OperationRow, StatusRow
+from roost.placement.plans import Plan
+
+
+def drain(call: Call) -> Response | Plan[Response]:
+    """Let all instances of a host go elsewhere, or say where they would go."""
+    body = call.body
+    assert isinstance(body, DrainBody)
+    if call.product.remote is not None:
+        raise Conflict("amounts are kept by another Placement, where nobody moves instances")
+    call.check_host(call.parameter("host"))
+    reader = call.agents.reader(call.current)
+    if body.dry_run:
+        return shown(_plan(call, body))
+    uuid = operation_uuid(call)
+    known = reader.operation_of(uuid)
+    if known is not None and not _is_same(known, call.parameter("host"), at_once=body.at_once):
+        raise idempotency.used_otherwise(call.key or "")
+    plan = accept_drain.drain(
+        call.current, reader, call.parameter("host"), at_once=body.at_once, is_disabling=body.disable,
+        operation_uuid=uuid, now_s=reader.now_s(),
+    )  # fmt: skip
+    return accepted(call, plan, uuid_text(uuid))
+
+
+def cancel(call: Call) -> Response | Plan[Response]:
+    """Let no more instances leave a host."""
+    reader = call.agents.reader(call.current)
+    taken, response = accept_drain.cancel(reader, call.name, now_s=reader.now_s()), shown_where(call, call.name)
+    return answered(taken, response) if isinstance(taken, Plan) else response
+
+
+def _is_same(known: OperationRow, host: str, *, at_once: int) -> bool:
+    """Say whether an operation is the drain that is asked for: whether the service was disabled is not kept."""
+    if known.kind != "drain":
+        return False
+    body = body_of(known, Drain)
+    return (body.host.lower(), body.at_once) == (host.lower(), at_once)
+
+
+def _plan(call: Call, body: DrainBody) -> DrainPlan:
+    reader = call.agents.reader(call.current)
+    host = accept_drain.service_of(call.current, reader, call.parameter("host"))
+    ways = [(status, way_of(status)) for status in accept_drain.instances_of(reader, host)]
+    moved = [status for status, way in ways if way.how not in {None, "offload"}]
+    migrations = [idempotency.uuid_for("migration", "dry run", uuid_text(status.uuid)) for status in moved]
+    acts = accept_drain.rehearsed(call.current.store.document, moved, migrations=migrations, at_once=body.at_once)
+    results = call.product.outcomes(acts, dry_run=True)
+    decided = [result for act, result in zip(acts, results, strict=True) if not isinstance(act, Departure)]
+    of = {status.uuid: result for status, result in zip(moved, decided, strict=True)}
+    return DrainPlan(host=host, moves=[_move(status, way, of.get(status.uuid)) for status, way in ways])
+
+
+def _move(status: StatusRow, way: Way, decided: object) -> PlannedMove:
+    how: How | None = way.how
+    host, problem = "", way.problem
+    if isinstance(decided, Decision) and decided.is_granted:
+        host = decided.picks[0].host
+    elif decided is not None:
+        how, problem = None, str(NoValidHost(decided.reason) if isinstance(decided, Decision) else decided)
+    return PlannedMove(
+        uuid=uuid_text(status.uuid), name=status.name, status=status.status, how=how or "", host=host, problem=problem
+    )

@@ -1,0 +1,1 @@
+"""Bodies of ``/v1``, one file a resource."""

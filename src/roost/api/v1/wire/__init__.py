@@ -1,0 +1,1 @@
+"""Reading requests and writing answers of ``/v1``."""
