@@ -12,7 +12,7 @@ from roost.model.group import ServerGroup
 from roost.model.host import HostFacts, HostSpec
 from roost.model.provider import Inventory, ProviderSpec
 from roost.model.request import Request
-from roost.simulator.identities import uuid_of
+from roost.simulator.stable_uuids import uuid_of
 from roost.simulator.traces.generated_fleet import GPU_CLASS, ZONES, generate_fleet
 from roost.simulator.traces.generated_requests import MIXES, generate_stays
 

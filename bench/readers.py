@@ -16,8 +16,8 @@ from roost.app import Roost
 from roost.model.flavor import Flavor
 from roost.model.request import Request
 from roost.model.settings.roost_settings import Settings
-from roost.simulator.traces.generated import Recipe, generate
-from roost.simulator.world import Options
+from roost.simulator.traces.generated_workload import Recipe, generate
+from roost.simulator.workload import Options
 from roost.store.memory_store import MemoryStore
 
 _ROUNDS = 7

@@ -13,7 +13,7 @@ from roost.model.fleet import Fleet
 from roost.model.provider import Inventory, ProviderSpec
 from roost.model.request import CandidateQuery, ResourceGroup
 from roost.settings import load_settings
-from roost.simulator.identities import uuid_of
+from roost.simulator.stable_uuids import uuid_of
 from roost.simulator.traces.generated_fleet import GPU_CLASS
 from roost.store.memory_store import MemoryStore
 

@@ -16,8 +16,8 @@ from roost.errors import RoostError
 from roost.machine import SystemClock
 from roost.model.settings.roost_settings import Settings
 from roost.placement.current import Current
-from roost.placement.service import Placement
-from roost.placement.serving import Serving
+from roost.placement.deciding_thread import Serving
+from roost.placement.placement_service import Placement
 from roost.store.memory_store import MemoryStore
 
 NEWEST = "1.39"

@@ -6,7 +6,7 @@ from roost.app import conductor_of
 from roost.model.fleet import Fleet
 from roost.model.host import HostFacts
 from roost.model.names import uuid_bytes
-from roost.simulator.chance import SeededRandom
+from roost.simulator.seeded_random import SeededRandom
 from tests.worlds import host, joined
 
 

@@ -21,10 +21,10 @@ from roost.model.work.operation import Powering
 from roost.model.work.orders import Answer, Order, OwnNode, PollingAgent, Power, Registration
 from roost.model.work.work_rows import StatusRow
 from roost.placement.current import Current
-from roost.placement.serving import Serving
+from roost.placement.deciding_thread import Serving
 from roost.product import Roost
 from roost.scheduler.query.pci_requests import PciAliases
-from roost.simulator.chance import SeededRandom
+from roost.simulator.seeded_random import SeededRandom
 from roost.store.memory_store import MemoryStore
 from tests.building import held
 from tests.identities import uuid_named

@@ -12,7 +12,7 @@ from roost.model.request import Destination, Request
 from roost.model.work.guest import Found, Prepared
 from roost.model.work.orders import Answer
 from roost.model.writes import CLASS_BITS
-from roost.placement.plans import Plan
+from roost.placement.write_plan import Plan
 from tests.building import ladder
 from tests.conducting import OK, Hand, action
 from tests.conducting import server as opened

@@ -7,8 +7,8 @@ import msgspec
 
 from roost import PlacementDirect
 from roost.compute.driver import load
-from roost.direct.report import DirectHttp
-from roost.fleet.named import document_of
+from roost.direct.direct_report import DirectHttp
+from roost.fleet.stored_documents import document_of
 from roost.model.flavor import Flavor
 from roost.model.fleet import Fleet
 from roost.model.host import HostSpec

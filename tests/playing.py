@@ -4,7 +4,7 @@ import threading
 from contextlib import contextmanager
 
 from roost.app import open_roost
-from roost.simulator.identities import uuid_of
+from roost.simulator.stable_uuids import uuid_of
 from tests.products import fleet
 from tests.servers import serve
 

@@ -13,7 +13,7 @@ from roost.model.group import ServerGroup
 from roost.model.host import HostSpec
 from roost.model.provider import Inventory, ProviderSpec
 from roost.model.request import Request
-from roost.simulator.identities import uuid_of
+from roost.simulator.stable_uuids import uuid_of
 
 ROOT = Path(__file__).parents[1]
 _COMMAND = (sys.executable, "-m", "roost")

@@ -5,11 +5,11 @@ import json
 from contextlib import contextmanager
 from urllib.parse import urlsplit
 
-from roost.app.following import Following
+from roost.app.remote_placement import Following
 from roost.app.up import open_product
-from roost.client.http import Connection
+from roost.client.placement_http import Connection
 from roost.model.settings.roost_settings import Settings
-from roost.simulator.identities import uuid_of
+from roost.simulator.stable_uuids import uuid_of
 from tests.asking import Own
 
 HEADERS = {"x-auth-token": "admin", "openstack-api-version": "placement 1.39", "content-type": "application/json"}

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from contextlib import closing, contextmanager
 from typing import NamedTuple
 
-from roost.client.report import ReportHttp
+from roost.client.report_http import ReportHttp
 from roost.compute.report.placement_session import Http
 from roost.compute.report.report_client import ReportClient
 from roost.errors import PlacementGone

@@ -2,8 +2,8 @@
 
 from sqlalchemy import Column, DateTime, Float, Integer, MetaData, String, Table, create_engine
 
-from roost.compat.upstream.sql import driver_url
-from roost.compat.upstream.world import World
+from roost.compat.upstream.placement_world import World
+from roost.compat.upstream.read_sql import driver_url
 
 METADATA = MetaData()
 

@@ -14,7 +14,7 @@ from roost.model.request import Request
 from roost.model.settings.roost_settings import FilterScheduler, Scheduler, Settings
 from roost.model.settings.roost_settings import Store as StoreSettings
 from roost.ports import Store
-from roost.simulator.chance import SeededRandom
+from roost.simulator.seeded_random import SeededRandom
 from roost.store.memory_store import MemoryStore
 from tests.identities import uuid_named
 

@@ -14,8 +14,8 @@ from roost.engine.columns.empty_fleet import emptied
 from roost.engine.columns.state import State
 from roost.engine.columns.types import Amounts
 from roost.errors import BadRequest, BadSettings, NotFound, RoostError, StateLost, understood
-from roost.fleet.named import bodies_of
-from roost.fleet.service import Fleet as FleetService
+from roost.fleet.fleet_service import Fleet as FleetService
+from roost.fleet.stored_documents import bodies_of
 from roost.machine import SystemClock, SystemRandom
 from roost.model.evidence.capacity import LIMIT, Capacity
 from roost.model.evidence.decision import Decision
@@ -30,9 +30,9 @@ from roost.model.request import Request
 from roost.model.settings.roost_settings import Settings
 from roost.model.writes import EvidenceRow
 from roost.placement.current import Current
-from roost.placement.past import rebuilt
-from roost.placement.service import Placement
-from roost.placement.tidying import PRUNE_EVERY, prune
+from roost.placement.decision_past import rebuilt
+from roost.placement.placement_service import Placement
+from roost.placement.prune_evidence import PRUNE_EVERY, prune
 from roost.ports import Clock, IdKind, Random, RemotePlacement, Store
 from roost.scheduler.explain import decision_replay
 from roost.scheduler.explain.capacity_count import BY, By, Counter, Progress

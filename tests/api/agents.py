@@ -5,7 +5,7 @@ import msgspec
 from roost.model.work.orders import OrderBody
 from roost.model.work.work_rows import Put
 from roost.model.writes import Item
-from roost.simulator.identities import uuid_of
+from roost.simulator.stable_uuids import uuid_of
 
 RUN, NEXT_RUN = uuid_of("run", "1"), uuid_of("run", "2")
 ORDER = msgspec.json.encode(OrderBody(operation=uuid_of("operation"), limit_s=60.0))

@@ -7,7 +7,7 @@ from roost.api.access.policy import Policy
 from roost.api.placement.answer_options import DEFAULTS
 from roost.api.placement.application import Application
 from roost.model.names import SHARING_TRAIT
-from roost.simulator.identities import uuid_of
+from roost.simulator.stable_uuids import uuid_of
 from tests.asking import Asking, asking_own
 from tests.products import fleet
 

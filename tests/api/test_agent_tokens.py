@@ -13,7 +13,7 @@ from roost.api.v1.routes import TABLE as OWN_TABLE
 from roost.model.work.orders import OrderBody
 from roost.model.work.work_rows import Put
 from roost.model.writes import Item
-from roost.simulator.identities import uuid_of
+from roost.simulator.stable_uuids import uuid_of
 from tests.api.bound_tokens import (
     AGENT,
     FREE,

@@ -6,7 +6,7 @@ import pytest
 from roost.model.names import uuid_bytes, uuid_text
 from roost.model.work.orders import Power
 from roost.model.work.standing import ASKED_MAX
-from roost.simulator.identities import uuid_of
+from roost.simulator.stable_uuids import uuid_of
 from tests.api.agents import NEXT_RUN, ORDER, RUN, given, polling, put, registration
 from tests.api.bound_tokens import AGENT, OTHER, bound
 from tests.working import migration, operation, order, status

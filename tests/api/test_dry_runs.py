@@ -11,8 +11,8 @@ from msgspec.structs import asdict
 
 from roost.app import open_roost
 from roost.model.fleet import Departure
-from roost.simulator.traces.generated import Recipe, generate
-from roost.simulator.world import Options
+from roost.simulator.traces.generated_workload import Recipe, generate
+from roost.simulator.workload import Options
 from tests.asking import asking_own
 from tests.servers import serve
 from tests.worlds import aggregate, group, host, joined

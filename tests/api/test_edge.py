@@ -16,8 +16,8 @@ from roost.api.probes import Checkup, Observing
 from roost.errors import StoreBroken, StoreBusy, StoreGone, StoreOutdated, Unavailable
 from roost.model.settings.placement_settings import Placement as Settings
 from roost.placement.current import Current
-from roost.placement.service import Placement
-from roost.placement.serving import Serving
+from roost.placement.deciding_thread import Serving
+from roost.placement.placement_service import Placement
 from roost.store.memory_store import MemoryStore
 
 
@@ -199,7 +199,7 @@ def test_a_fault_is_told_without_its_story_and_the_next_request_is_answered(serv
 
     edge = Edge(serving)
     with monkeypatch.context() as patched:
-        patched.setattr("roost.placement.providers.row_of", fail)
+        patched.setattr("roost.placement.writes.providers.row_of", fail)
         status, headers, body = asyncio.run(edge.ask("GET", "/resource_providers/x"))
     assert (status, "secret" in body, headers["content-type"]) == (500, False, "application/json")
     assert "a secret of the house" in capfd.readouterr().err

@@ -11,7 +11,7 @@ import pytest
 
 from roost.api.v1 import openapi
 from roost.app import open_roost
-from roost.simulator.identities import uuid_of
+from roost.simulator.stable_uuids import uuid_of
 from tests.following import ADMIN, following, hooked
 from tests.patience import until
 from tests.products import command, environ, fleet, roost

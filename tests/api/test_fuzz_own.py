@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from roost.api.v1.routes import TABLE
-from roost.simulator.identities import uuid_of
+from roost.simulator.stable_uuids import uuid_of
 from tests.api.fuzzing import SETTINGS, bodies, check, send
 from tests.asking import asking_own
 from tests.playing import Players

@@ -3,7 +3,7 @@
 import pytest
 
 from roost.api.http import Identity
-from roost.simulator.identities import uuid_of
+from roost.simulator.stable_uuids import uuid_of
 from tests.asking import asking_own
 from tests.playing import HOSTS, Players, three_hosts
 from tests.products import fleet

@@ -2,7 +2,7 @@
 
 import pytest
 
-from roost.simulator.identities import uuid_of
+from roost.simulator.stable_uuids import uuid_of
 from tests.playing import HOSTS, Players, three_hosts
 
 SMALL = {"flavor": {"name": "small", "vcpus": 2, "memory_mb": 16}}

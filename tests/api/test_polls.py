@@ -11,7 +11,7 @@ import pytest
 
 from roost.api.access.authentication import as_toml, new_token
 from roost.api.asgi import ABORT, AsgiApplication
-from roost.client.agents import HttpServer
+from roost.client.agent_server import HttpServer
 from roost.errors import BadSettings, NotFound
 from roost.model.host import HostFacts
 from roost.model.settings.placement_settings import Placement as Settings
@@ -19,8 +19,8 @@ from roost.model.settings.roost_settings import Store
 from roost.model.work.orders import OrderAnswer, Poll, PollingAgent, Registration
 from roost.model.work.work_rows import Put
 from roost.model.writes import Item
-from roost.placement.plans import Plan
-from roost.simulator.identities import uuid_of
+from roost.placement.write_plan import Plan
+from roost.simulator.stable_uuids import uuid_of
 from roost.store.backends import open_store
 from tests.api.agents import ORDER, RUN, polling, put, registration
 from tests.asking import asking_own

@@ -9,7 +9,7 @@ from roost.model.names import uuid_text
 from roost.model.work.change_memory import Drain
 from roost.model.work.work_rows import Put
 from roost.model.writes import Item
-from roost.simulator.identities import uuid_of
+from roost.simulator.stable_uuids import uuid_of
 from tests.asking import asking_own
 from tests.products import fleet
 from tests.servers import serve

@@ -6,7 +6,7 @@ from roost.errors import BadRequest, BadSettings, BuildFailed, PlacementGone
 from roost.model.fleet import Fleet, NamedRequest
 from roost.model.group import ServerGroup
 from roost.model.work.work_rows import Put
-from roost.simulator.identities import uuid_of
+from roost.simulator.stable_uuids import uuid_of
 from tests.building import ScriptedBuilder, conductor, tries
 from tests.products import request, roost
 from tests.remotes import Remote, claiming, host

@@ -3,12 +3,12 @@
 import msgspec
 import pytest
 
-from roost.fleet.named import storing
+from roost.fleet.stored_documents import storing
 from roost.model.documents.request_document import ENTRIES_MAX, PROPERTY_MAX
 from roost.model.flavor import Flavor
 from roost.model.image import Image
 from roost.model.settings.roost_settings import Scheduler, Settings
-from roost.placement.plans import Plan
+from roost.placement.write_plan import Plan
 from tests.asking import asking_own
 from tests.products import fleet
 

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from roost.api.v1.routes import TABLE
-from roost.simulator.identities import uuid_of
+from roost.simulator.stable_uuids import uuid_of
 from tests.asking import asking_own
 from tests.products import fleet
 

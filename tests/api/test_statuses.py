@@ -5,7 +5,7 @@ import pytest
 from roost.api.v1.routes import TABLE
 from roost.model.names import uuid_bytes
 from roost.model.work.operation import ASKED, STATUSES, TASKS, may_begin
-from roost.simulator.identities import uuid_of
+from roost.simulator.stable_uuids import uuid_of
 from tests.api.agents import put, registration
 from tests.asking import asking_own
 from tests.products import fleet

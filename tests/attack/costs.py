@@ -23,13 +23,13 @@ from roost.api.v1.agent_registry import Agents
 from roost.api.v1.application import Application as OwnApplication
 from roost.api.v1.wakeups import ENDS, Waking
 from roost.app import Roost
-from roost.app.serving import SLICE_S
+from roost.app.server_process import SLICE_S
 from roost.errors import OverBudget, RoostError
 from roost.machine import SystemClock
 from roost.model.settings.roost_settings import Settings
 from roost.placement.current import Current
-from roost.placement.plans import Act
-from roost.placement.serving import Serving, Task
+from roost.placement.deciding_thread import Serving, Task
+from roost.placement.write_plan import Act
 from roost.store.memory_store import MemoryStore
 from tests.attack.fleets import TRAITS, celled, deep_query, forest, shared_disk
 from tests.several_ways import TWO_AMOUNTS

@@ -12,8 +12,8 @@ from roost.api.asgi import AsgiApplication
 from roost.api.placement.application import Application
 from roost.api.server.listener import Server, listen_on, url_of
 from roost.api.server.mount import Front
-from roost.app.operating import Operating
-from roost.client.agents import HttpServer
+from roost.app.conductor_thread import Operating
+from roost.client.agent_server import HttpServer
 from roost.compute.agent.agent_journal import Journal
 from roost.compute.agent.execute_order import Acting
 from roost.compute.agent.runtime import Resident, Running

@@ -7,7 +7,7 @@ import msgspec
 from roost.model.names import uuid_bytes
 from roost.model.work.orders import Answer, OrderBody
 from roost.model.work.work_rows import Put
-from roost.placement.plans import Plan
+from roost.placement.write_plan import Plan
 from tests.agents import spec
 from tests.contract.agents_over_http import HOST, answering, living
 from tests.identities import uuid_named

@@ -14,7 +14,7 @@ from roost.model.evidence.stored_decision import Record, moment_of
 from roost.model.settings.roost_settings import Settings
 from roost.model.writes import PutSymbol
 from roost.placement.current import Current
-from roost.placement.service import Placement
+from roost.placement.placement_service import Placement
 from roost.store.audit import audit
 from roost.store.backends import open_store
 from roost.store.backup import backup, restore

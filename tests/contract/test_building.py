@@ -7,7 +7,7 @@ import pytest
 from roost.errors import BuildAborted, BuildFailed
 from roost.model.host import HostFacts
 from roost.product import Roost
-from roost.simulator.chance import SeededRandom
+from roost.simulator.seeded_random import SeededRandom
 from roost.store.audit import audit
 from tests.building import ScriptedBuilder, conductor, failed_builds, held, ladder, tries
 from tests.contract.stores import PostgresWorld

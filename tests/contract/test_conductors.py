@@ -6,7 +6,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from roost.app.operating import Operating
+from roost.app.conductor_thread import Operating
 from roost.machine import SystemClock
 from roost.store.audit import audit
 from roost.store.postgresql.store import PostgresStore

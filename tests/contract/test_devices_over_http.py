@@ -7,9 +7,9 @@ from contextlib import closing, contextmanager
 
 import pytest
 
-from roost.app.agent import SharedHttp
-from roost.client.agents import HttpServer, KnownInstances
-from roost.client.report import ReportHttp
+from roost.app.agent_process import SharedHttp
+from roost.client.agent_server import HttpServer, KnownInstances
+from roost.client.report_http import ReportHttp
 from roost.compute.agent.agent_journal import Journal
 from roost.compute.agent.monitors import Monitors
 from roost.compute.inventory.device_providers import DeviceProviders

@@ -7,8 +7,8 @@ import pytest
 
 from roost.errors import StateLost, Unavailable
 from roost.placement.current import Current
-from roost.placement.plans import Plan
-from roost.placement.serving import Serving
+from roost.placement.deciding_thread import Serving
+from roost.placement.write_plan import Plan
 from roost.store.postgresql import history
 from roost.store.postgresql.store import PostgresStore
 from tests.contract.stores import item

@@ -10,7 +10,7 @@ import pytest
 from roost.errors import StoreGone, Unavailable
 from roost.model.settings.roost_settings import Store as StoreSettings
 from roost.placement.current import Current
-from roost.placement.serving import Serving
+from roost.placement.deciding_thread import Serving
 from roost.store.postgresql.store import PostgresStore
 from tests import postgres
 from tests.contract.stores import item

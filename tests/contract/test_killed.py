@@ -22,7 +22,7 @@ from roost.errors import RoostError
 from roost.model.fleet import Departure
 from roost.model.group import ServerGroup
 from roost.model.request import Request
-from roost.simulator.identities import uuid_of
+from roost.simulator.stable_uuids import uuid_of
 from tests.products import fleet, kill, request, settings_for, worker
 
 HOSTS, VCPUS = 40, 24

@@ -14,7 +14,7 @@ from roost.model.fleet import Departure
 from roost.model.group import ServerGroup
 from roost.model.request import Move, Request
 from roost.model.settings.roost_settings import Settings
-from roost.simulator.identities import uuid_of
+from roost.simulator.stable_uuids import uuid_of
 from tests import postgres
 from tests.contract.races import MeddledStore, in_groups, race
 from tests.products import fleet, request, settings_for

@@ -16,9 +16,9 @@ from roost.model.host import HostFacts
 from roost.model.names import uuid_bytes
 from roost.model.writes import PutProvider
 from roost.placement.current import Current
-from roost.placement.past import rebuilt
-from roost.simulator.traces.generated import Recipe, generate
-from roost.simulator.world import Options
+from roost.placement.decision_past import rebuilt
+from roost.simulator.traces.generated_workload import Recipe, generate
+from roost.simulator.workload import Options
 from roost.store import snapshots
 from roost.store.sqlite.store import SqliteStore
 from tests import postgres
@@ -277,7 +277,7 @@ def test_a_group_sees_releases_and_claims_before_each_decision(world):
 
 def test_evidence_of_an_older_version_says_so(monkeypatch):
     roost = roost_with(hosts(1))
-    monkeypatch.setattr("roost.placement.service.Placement.ahead", -1)
+    monkeypatch.setattr("roost.placement.placement_service.Placement.ahead", -1)
     decision = roost.decide(wish())
     with pytest.raises(StateLost, match="stored by an older version"):
         roost.replayed(decision.uuid)

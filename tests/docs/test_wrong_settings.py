@@ -14,7 +14,7 @@ from roost.model.fleet import Fleet
 from roost.model.host import Aggregate, HostFacts, HostSpec
 from roost.model.provider import Inventory, ProviderSpec
 from roost.settings import read_settings
-from roost.simulator.identities import uuid_of
+from roost.simulator.stable_uuids import uuid_of
 from tests.asking import asking_own
 from tests.docs.documents import ROOT, files
 from tests.products import roost

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from roost.simulator.traces.generated import Recipe, generate
-from roost.simulator.world import Options
+from roost.simulator.traces.generated_workload import Recipe, generate
+from roost.simulator.workload import Options
 from tests.reference.capacity import compare
 from tests.reference.plain_worlds import FILTERS, fleet_of, random_wish, random_world, request_of
 from tests.worlds import roost_on, settings_of

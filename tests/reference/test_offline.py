@@ -13,12 +13,12 @@ from roost.compat.scheduler.host_manager import HostAggregate, HostManager, Host
 from roost.model.documents.fleet_document import FleetDocument
 from roost.model.documents.request_document import RequestDocument
 from roost.model.request import Request
-from roost.offline.deciding import decide
-from roost.offline.exporting import document_of
-from roost.offline.reading import parse_document
+from roost.offline.decide import decide
+from roost.offline.export import document_of
+from roost.offline.read_document import parse_document
 from roost.scheduler.explain.frozen_clock import FixedRandom
-from roost.simulator.traces.generated import Recipe, generate
-from roost.simulator.world import Options
+from roost.simulator.traces.generated_workload import Recipe, generate
+from roost.simulator.workload import Options
 from tests.reference.plain_worlds import FILTERS, fleet_of, random_wish, random_world, request_of
 from tests.worlds import roost_on, settings_of
 

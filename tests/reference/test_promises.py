@@ -12,8 +12,8 @@ from roost.model.evidence.explain import Change
 from roost.model.fleet import Departure
 from roost.model.request import Request
 from roost.scheduler.explain import relaxations
-from roost.simulator.traces.generated import Recipe, generate
-from roost.simulator.world import Options
+from roost.simulator.traces.generated_workload import Recipe, generate
+from roost.simulator.workload import Options
 from tests.worlds import SeededRandom, roost_on, settings_of
 
 

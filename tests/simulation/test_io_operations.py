@@ -7,7 +7,7 @@ import pytest
 from roost.model.work.operation import IO_TASKS
 from roost.model.work.work_rows import StatusRow
 from roost.simulator.cluster.invariants import Invariants
-from roost.simulator.cluster.world import World
+from roost.simulator.cluster.simulation import World
 
 SEEDS = (12, 44, 47, 82, 118, 127)
 

@@ -3,7 +3,7 @@
 import pytest
 
 from roost.placement.current import Current
-from roost.simulator.cluster.many import course_of
+from roost.simulator.cluster.seed_runs import course_of
 from roost.store import dump
 from tests.simulation.plants import KINDS_OF, PLANTS
 

@@ -10,11 +10,11 @@ import pytest
 from roost.conductor.steps import STEPS
 from roost.model.writes import CLASS_MASK
 from roost.simulator.cluster import __main__ as command
-from roost.simulator.cluster.auditing import findings_of
-from roost.simulator.cluster.many import course_of, courses_of, total_of
-from roost.simulator.cluster.text import story_of
+from roost.simulator.cluster.audit_rows import findings_of
+from roost.simulator.cluster.seed_report import story_of
+from roost.simulator.cluster.seed_runs import course_of, courses_of, total_of
+from roost.simulator.cluster.simulation import World
 from roost.simulator.cluster.trouble import Shares
-from roost.simulator.cluster.world import World
 from tests.simulation.plants import PLANTS
 
 KINDS = ("build", "delete", "start", "stop")
@@ -78,7 +78,7 @@ def test_an_audit_of_what_is_left_finds_damage():
 
 
 def test_the_same_seed_is_the_same_course_also_in_another_process():
-    script = "from roost.simulator.cluster.many import course_of; print(course_of(3).digest)"
+    script = "from roost.simulator.cluster.seed_runs import course_of; print(course_of(3).digest)"
     told = [
         subprocess.run(
             [sys.executable, "-c", script], env={**os.environ, "PYTHONHASHSEED": number}, check=True, text=True,

@@ -6,8 +6,8 @@ import pytest
 from roost.errors import NotFound, Unavailable
 from roost.model.fleet import Departure
 from roost.model.request import Request
-from roost.simulator.traces.generated import Recipe, generate
-from roost.simulator.world import Options
+from roost.simulator.traces.generated_workload import Recipe, generate
+from roost.simulator.workload import Options
 from roost.store.dry_store import DryStore
 from tests.worlds import SeededRandom, hosts, roost_on, roost_with, settings_of, uuid_named, wish
 

@@ -20,8 +20,8 @@ from roost.errors import OverBudget
 from roost.model.settings.placement_settings import Placement as Settings
 from roost.observe import log, metrics
 from roost.placement.current import Current
-from roost.placement.plans import Act, Again, Plan
-from roost.placement.serving import Serving, Task, contained
+from roost.placement.deciding_thread import Serving, Task, contained
+from roost.placement.write_plan import Act, Again, Plan
 
 Scope = MutableMapping[str, Any]
 # The extension of a scope that ends its connection at once ("abort"), whatever waits to be sent on it, and that lets

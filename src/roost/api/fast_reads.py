@@ -8,8 +8,8 @@ from roost.api.http import Request, TooSlow
 from roost.errors import RoostError
 from roost.observe import metrics
 from roost.placement.current import Current
-from roost.placement.plans import Act, Again, Plan
-from roost.placement.serving import Serving, Task
+from roost.placement.deciding_thread import Serving, Task
+from roost.placement.write_plan import Act, Again, Plan
 
 # A read that took no longer last time is answered on the loop, and all others wait so long for it.
 _QUICK_S = 0.002

@@ -18,8 +18,8 @@ from roost.api.server.accept_header import acceptable
 from roost.engine.columns.state import unbounded
 from roost.errors import BadRequest
 from roost.placement.current import Current
-from roost.placement.plans import Act, Again, Plan
-from roost.placement.serving import Task
+from roost.placement.deciding_thread import Task
+from roost.placement.write_plan import Act, Again, Plan
 
 JSON = "application/json"
 # Some hundred microseconds' worth of what is shown.

@@ -7,8 +7,8 @@ from roost.api.http import Request, Response
 from roost.api.problems import OF_THE_DATABASE
 from roost.observe import log, metrics
 from roost.placement.current import Current
-from roost.placement.plans import Act, Again, Plan
-from roost.placement.serving import Task
+from roost.placement.deciding_thread import Task
+from roost.placement.write_plan import Act, Again, Plan
 
 _LOG_EVERY_S = 60.0
 

@@ -9,7 +9,7 @@ from roost.api.http import Receive, Send
 from roost.errors import RoostError
 from roost.observe import metrics
 from roost.placement.current import Current
-from roost.placement.serving import Serving
+from roost.placement.deciding_thread import Serving
 
 Health = Callable[[], Awaitable[str | None]]
 # Whoever asks waits no longer than this; the look goes on, and the next question has what it found.

@@ -1,7 +1,6 @@
 """The composition root: what picks implementations, by settings and by where things lie; the library's entrance."""
 
-from roost.app.conducting import conductor_of
-from roost.app.databases import (
+from roost.app.database_choice import (
     audit_database,
     audit_path,
     check_settings,
@@ -11,7 +10,9 @@ from roost.app.databases import (
     settings_of,
     sourced_settings,
 )
-from roost.app.placement import (
+from roost.app.local_conductors import conductor_of
+from roost.app.open_roost import open_reader, open_roost, open_scratch, open_stopped, unstored
+from roost.app.placement_server import (
     Served,
     import_placement,
     open_in_process,
@@ -21,8 +22,7 @@ from roost.app.placement import (
     placement_settings,
     serve_placement,
 )
-from roost.app.reloading import Reloader
-from roost.app.scheduling import open_reader, open_roost, open_scratch, open_stopped, unstored
+from roost.app.reload import Reloader
 from roost.app.up import open_own, open_product, serve_product
 from roost.product import Roost
 from roost.store.audit import audit, orphans

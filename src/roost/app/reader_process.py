@@ -32,7 +32,7 @@ from roost.api.placement.application import Application as PlacementApplication
 from roost.api.v1.agent_registry import Agents
 from roost.api.v1.application import Application as OwnApplication
 from roost.api.v1.wakeups import ENDS, ENDS_MAX, Waking
-from roost.app.placement import placement_policy
+from roost.app.placement_server import placement_policy
 from roost.compat.aliases import lend_names
 from roost.errors import OverBudget, RoostError, Unavailable, said_by
 from roost.machine import SystemClock
@@ -50,8 +50,8 @@ from roost.model.question import (
 )
 from roost.observe import log
 from roost.placement.current import Current
-from roost.placement.plans import Act, Again, Plan
-from roost.placement.serving import Serving
+from roost.placement.deciding_thread import Serving
+from roost.placement.write_plan import Act, Again, Plan
 from roost.product import Roost
 from roost.store.backends import open_follower, open_reader
 from roost.store.reader import ReadingStore

@@ -11,24 +11,24 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from roost.app.following import Following, following
-from roost.app.operating import Operating
-from roost.app.placement import Served, placement_policy
-from roost.app.reloading import Reloader
-from roost.app.serving import SLICE_S, Site, answer, reader_of, serving_on, store_served
-from roost.app.telling import Telling
+from roost.app.conductor_thread import Operating
+from roost.app.placement_server import Served, placement_policy
+from roost.app.reload import Reloader
+from roost.app.remote_placement import Following, following
+from roost.app.server_process import SLICE_S, Site, answer, reader_of, serving_on, store_served
+from roost.app.story_events import Telling
 from roost.errors import Unavailable
 from roost.machine import SystemClock
 from roost.model.settings.notification_settings import Notifications
 from roost.model.settings.placement_settings import Placement as PlacementSettings
 from roost.model.settings.roost_settings import Settings
 from roost.model.work.work_rows import Put
-from roost.observe.events import Events
-from roost.observe.notifying import Notifying
+from roost.observe.event_buffer import Events
+from roost.observe.notify import Notifying
 from roost.observe.webhook import Webhook
 from roost.placement.current import Current
-from roost.placement.plans import Deed, Result
-from roost.placement.serving import Heed, Serving, contained
+from roost.placement.deciding_thread import Heed, Serving, contained
+from roost.placement.write_plan import Deed, Result
 from roost.product import Roost
 from roost.store.backends import open_reader
 

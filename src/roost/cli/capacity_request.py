@@ -8,7 +8,7 @@ import msgspec
 from roost.errors import BadFile, BadRequest, NotFound, first_line
 from roost.model.flavor import Flavor
 from roost.model.request import Request
-from roost.offline.reading import bytes_of, parse_document, shown
+from roost.offline.read_document import bytes_of, parse_document, shown
 
 _ANYTHING: Any = Any
 

@@ -66,14 +66,16 @@ def _parser() -> argparse.ArgumentParser:
     placement.set_defaults(help_of=placement)
     acts = placement.add_subparsers(title="subcommands")
 
-    healing = acts.add_parser("heal_allocations", help="give instances the allocations that they lack")
-    healing.set_defaults(act=_heal)
-    healing.add_argument("--max-count", metavar="<max_count>", help="heal so many instances at most")
-    healing.add_argument("--instance", metavar="<uuid>", help="only this one")
-    healing.add_argument("--cell", metavar="<cell>", help="only those of this cell")
-    healing.add_argument("--dry-run", action="store_true", help="say what would be done")
-    healing.add_argument("--force", action="store_true", help="with --instance: replace what it holds")
-    healing.add_argument("--skip-port-allocations", action="store_true", help="without effect: ports hold nothing here")
+    heal_allocations = acts.add_parser("heal_allocations", help="give instances the allocations that they lack")
+    heal_allocations.set_defaults(act=_heal)
+    heal_allocations.add_argument("--max-count", metavar="<max_count>", help="heal so many instances at most")
+    heal_allocations.add_argument("--instance", metavar="<uuid>", help="only this one")
+    heal_allocations.add_argument("--cell", metavar="<cell>", help="only those of this cell")
+    heal_allocations.add_argument("--dry-run", action="store_true", help="say what would be done")
+    heal_allocations.add_argument("--force", action="store_true", help="with --instance: replace what it holds")
+    heal_allocations.add_argument(
+        "--skip-port-allocations", action="store_true", help="without effect: ports hold nothing here"
+    )
 
     auditing = acts.add_parser("audit", help="find allocations of nobody")
     auditing.set_defaults(act=_audit)
@@ -83,15 +85,19 @@ def _parser() -> argparse.ArgumentParser:
     syncing = acts.add_parser("sync_aggregates", help="put providers into the aggregates of their hosts")
     syncing.set_defaults(act=_sync)
 
-    migrating = acts.add_parser("migrate_compute_inventory", help="move inventories to where the driver wants them")
-    migrating.set_defaults(act=_migrate)
-    migrating.add_argument("--driver", metavar="<name>", required=True, help="the driver of the host's agent")
-    migrating.add_argument("--option", metavar="KEY=VALUE", action="append", default=[], help="of the driver")
-    migrating.add_argument("--term", metavar="KEY=VALUE", action="append", default=[], help="of the host")
-    migrating.add_argument("--host", metavar="<name>", default=socket.gethostname(), help="the service")
-    migrating.add_argument("--node", metavar="<name>", action="append", default=[], help="only this node")
-    migrating.add_argument("--provider-config", metavar="DIR", default="", help="folder of provider config files")
-    for act in (healing, auditing, syncing, migrating):
+    migrate_inventory = acts.add_parser(
+        "migrate_compute_inventory", help="move inventories to where the driver wants them"
+    )
+    migrate_inventory.set_defaults(act=_migrate)
+    migrate_inventory.add_argument("--driver", metavar="<name>", required=True, help="the driver of the host's agent")
+    migrate_inventory.add_argument("--option", metavar="KEY=VALUE", action="append", default=[], help="of the driver")
+    migrate_inventory.add_argument("--term", metavar="KEY=VALUE", action="append", default=[], help="of the host")
+    migrate_inventory.add_argument("--host", metavar="<name>", default=socket.gethostname(), help="the service")
+    migrate_inventory.add_argument("--node", metavar="<name>", action="append", default=[], help="only this node")
+    migrate_inventory.add_argument(
+        "--provider-config", metavar="DIR", default="", help="folder of provider config files"
+    )
+    for act in (heal_allocations, auditing, syncing, migrate_inventory):
         act.add_argument("--verbose", action="store_true", help="say what is done")
     return parser
 
@@ -107,7 +113,7 @@ def _database(arguments: argparse.Namespace, environ: Mapping[str, str]) -> str:
 
 def _heal(arguments: argparse.Namespace, url: str) -> int:
     from roost.app import settings_of
-    from roost.direct import healing
+    from roost.direct import heal_allocations
 
     most = _positive(arguments.max_count)
     if arguments.force and not arguments.instance:
@@ -116,12 +122,12 @@ def _heal(arguments: argparse.Namespace, url: str) -> int:
         raise BadRequest("--instance and --cell cannot be given together")
     if arguments.instance and most is not None:
         raise BadRequest("--instance and --max-count cannot be given together")
-    asked = healing.Asked(
+    asked = heal_allocations.Asked(
         instance=arguments.instance, cell=arguments.cell, most=most, is_forced=arguments.force,
         is_dry_run=arguments.dry_run,
     )  # fmt: skip
     tell = _say if arguments.verbose or arguments.dry_run else _nothing
-    found = healing.heal(url, settings_of(arguments.config, os.environ), asked, tell=tell)
+    found = heal_allocations.heal(url, settings_of(arguments.config, os.environ), asked, tell=tell)
     _complain(found.problem)
     if found.left:
         _complain(f"{found.left} instances after it were not looked at; --instance <uuid> heals one of them")
@@ -130,9 +136,9 @@ def _heal(arguments: argparse.Namespace, url: str) -> int:
 
 
 def _audit(arguments: argparse.Namespace, url: str) -> int:
-    from roost.direct import orphans
+    from roost.direct import delete_orphans
 
-    found = orphans.find(url, provider=arguments.resource_provider, is_audited=_is_audited)
+    found = delete_orphans.find(url, provider=arguments.resource_provider, is_audited=_is_audited)
     for orphan in found:
         _say(f"consumer {orphan.consumer} {orphan.problem}")
     if not found:
@@ -141,13 +147,13 @@ def _audit(arguments: argparse.Namespace, url: str) -> int:
         return 0
     if not arguments.delete:
         return _EXIT_ORPHANS
-    left = orphans.delete(url, found)
+    left = delete_orphans.delete(url, found)
     _complain(left)
     return _EXIT_AUDIT_FAILED if left else _EXIT_DELETED
 
 
 def _sync(arguments: argparse.Namespace, url: str) -> int:
-    from roost.direct.labelling import sync_aggregates
+    from roost.direct.sync_aggregates import sync_aggregates
 
     found = sync_aggregates(url, tell=_say if arguments.verbose else _nothing)
     _complain(found.problem)
@@ -156,15 +162,15 @@ def _sync(arguments: argparse.Namespace, url: str) -> int:
 
 def _migrate(arguments: argparse.Namespace, url: str) -> int:
     from roost.app import settings_of
-    from roost.direct import migrating
+    from roost.direct import migrate_inventory
 
-    asked = migrating.migrating(
+    asked = migrate_inventory.migrating(
         settings_of(arguments.config, os.environ).agent, host=arguments.host, driver=arguments.driver,
         options=arguments.option, terms=arguments.term, provider_config=arguments.provider_config,
         nodes=arguments.node,
     )  # fmt: skip
     try:
-        for each in migrating.migrate_inventory(url, asked, warn=_complain):
+        for each in migrate_inventory.migrate_inventory(url, asked, warn=_complain):
             if each.is_reshaped or arguments.verbose:
                 _say(f"{each.node}: {'moved' if each.is_reshaped else 'nothing to move'}")
     except ReshapeFailed as error:

@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from roost.compat import installed, weights
+from roost.compat import installed_nova, weights
 from roost.compat.config_view import use
 from roost.compat.host_rows import HostRow, rows_of
 from roost.compat.objects import InstanceGroup, RequestSpec
@@ -62,7 +62,7 @@ class _Adapted:
         use(settings)
         if settings is not None:
             listen(self.kind.__module__, settings.scheduler.plugin_log_level)
-        installed.objects()  # An installed Nova is imported now, since decisions have little time.
+        installed_nova.objects()  # An installed Nova is imported now, since decisions have little time.
         self._foreign = self.kind()
 
     @classmethod
@@ -203,10 +203,10 @@ def _limits_of(row: Any) -> Limits:
 def _request_spec(hosts: HostView, spec: Spec) -> RequestSpec:
     wanted = RequestSpec.from_request(spec.request, spec.group, pci_requests=spec.pci_requests)
     wanted.instance_uuid = spec.moved_uuid
-    if installed.objects() is not None:
-        wanted.shown_numa_topology = installed.numa_topology_of(wanted)
-        wanted.network_metadata = installed.networks_of(wanted.network_metadata)
-        wanted.pci_requests = installed.devices_of(wanted.pci_requests)
+    if installed_nova.objects() is not None:
+        wanted.shown_numa_topology = installed_nova.numa_topology_of(wanted)
+        wanted.network_metadata = installed_nova.networks_of(wanted.network_metadata)
+        wanted.pci_requests = installed_nova.devices_of(wanted.pci_requests)
     if spec.group is not None:
         wanted.instance_group = InstanceGroup(
             uuid=spec.group.uuid,

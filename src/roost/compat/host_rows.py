@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from roost.compat import installed
+from roost.compat import installed_nova
 from roost.compat.numa import topology_for
 from roost.compat.objects.host_records import (
     Aggregate,
@@ -91,14 +91,14 @@ def _instances(hosts: HostView, _spec: Spec) -> list[dict[str, Any]]:
             )
             for holder, image in guests
         ]  # fmt: skip
-        show = installed.instance_of if installed.objects() is not None else None
+        show = installed_nova.instance_of if installed_nova.objects() is not None else None
         found.append({each.uuid: each if show is None else show(each) for each in instances})
     return found
 
 
 def _pci_stats(hosts: HostView, _spec: Spec) -> list[Any]:
-    if installed.objects() is not None:
-        return [installed.pci_stats_of(facts) for facts in hosts.all_facts()]
+    if installed_nova.objects() is not None:
+        return [installed_nova.pci_stats_of(facts) for facts in hosts.all_facts()]
     return [
         PciDeviceStats(facts=facts, pools=pools_of(facts)) if facts.pci_pools else None for facts in hosts.all_facts()
     ]
@@ -116,7 +116,7 @@ _OTHERS: Mapping[str, Callable[[HostView, Spec], Sequence[Any]]] = {
     "facts": lambda hosts, _spec: hosts.all_facts(),
     "metrics": lambda hosts, _spec: [metrics_of(facts) for facts in hosts.all_facts()],
     "numa_topology": lambda hosts, _spec: [
-        topology_for(facts) if installed.objects() is None else installed.topology_of(facts)
+        topology_for(facts) if installed_nova.objects() is None else installed_nova.topology_of(facts)
         for facts in hosts.all_facts()
     ],
     "rack": lambda hosts, _spec: [facts.rack for facts in hosts.all_facts()],

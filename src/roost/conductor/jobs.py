@@ -13,8 +13,8 @@ from roost.model.work.orders import Action
 from roost.model.work.work_rows import AgentRow, LeaseRow, OperationRow, Put, StatusRow
 from roost.observe import log
 from roost.placement.current import Current
-from roost.placement.plans import Plan
-from roost.placement.serving import Serving, Task
+from roost.placement.deciding_thread import Serving, Task
+from roost.placement.write_plan import Plan
 from roost.ports import WorkReader
 
 # Who watched longer ago than this knows nothing of who was heard meanwhile; three turns.

@@ -24,8 +24,8 @@ from roost.model.request import Request
 from roost.model.work.work_rows import OperationRow
 from roost.observe import log
 from roost.placement.current import Current
-from roost.placement.plans import Act, Plan, Result
-from roost.placement.serving import Serving, Task
+from roost.placement.deciding_thread import Serving, Task
+from roost.placement.write_plan import Act, Plan, Result
 from roost.ports import WorkReader
 
 # So many operations are worked on at once: they share commits.

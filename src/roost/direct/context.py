@@ -6,8 +6,8 @@ from typing import Any
 
 from roost.api.placement.in_process import InProcess
 from roost.app import open_in_process
-from roost.direct.client import Client
-from roost.direct.databases import configured
+from roost.direct.database_config import configured
+from roost.direct.direct_client import Client
 from roost.errors import BadRequest
 
 
@@ -16,7 +16,7 @@ class PlacementDirect:
 
     The client asks as an administrator (``x-auth-token: admin``), who is believed whatever ``auth_strategy`` says,
     and does not raise on an error status. It is a keystoneauth adapter where keystoneauth1 is installed, else
-    ``roost.direct.client.Client``, whose methods are named alike.
+    ``roost.direct.direct_client.Client``, whose methods are named alike.
 
     Args:
         config: where the database is: the path of a ``roost.toml``, of a ``placement.conf`` or of a SQLite file;
@@ -48,7 +48,7 @@ class PlacementDirect:
         api = self._api = open_in_process(*configured(self._config))
         version = "latest" if self._latest_microversion else None
         try:
-            from roost.direct.keystone import adapter  # keystoneauth1 may not be installed
+            from roost.direct.keystone_adapter import adapter  # keystoneauth1 may not be installed
         except ModuleNotFoundError:
             return Client(api, microversion=version)
         session = adapter(api, microversion=version)

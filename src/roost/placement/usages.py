@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from roost.engine.columns.state import Holder, State
 from roost.model.writes import CLASS_MASK
-from roost.placement.claims import UNKNOWN_TYPE
+from roost.placement.writes.claims import UNKNOWN_TYPE
 
 
 def of_provider(state: State, row: int) -> dict[str, int]:

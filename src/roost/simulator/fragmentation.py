@@ -10,7 +10,7 @@ from roost.engine.columns.types import Amounts
 from roost.model.fleet import Fleet
 from roost.model.request import Request
 from roost.simulator.traces.openb import GPU_MILLI
-from roost.simulator.world import Workload
+from roost.simulator.workload import Workload
 
 FreeByProvider = Callable[[str], Amounts]
 # What one instance asks of GPUs: one entry each, amount and any-of traits.

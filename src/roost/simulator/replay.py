@@ -13,7 +13,7 @@ from roost.model.request import Request
 from roost.scheduler.framework.reasons import bare_reason
 from roost.simulator.report import ClassUse, RefusedReason, ReplayReport
 from roost.simulator.series import Watch, percentiles_us
-from roost.simulator.world import Workload
+from roost.simulator.workload import Workload
 
 CHUNK = 64  # acts handed over at once: what the store commits together
 

@@ -15,12 +15,12 @@ from roost import __version__
 from roost.errors import BadFile, BadRequest
 from roost.model.fleet import Fleet
 from roost.model.settings.roost_settings import Settings
-from roost.simulator.chance import SeededRandom
 from roost.simulator.replay import Progress, replay
 from roost.simulator.report import REPORT_VERSION, ReplayReport, writable
+from roost.simulator.seeded_random import SeededRandom
 from roost.simulator.traces.formats import known_formats, open_workload
-from roost.simulator.traces.generated import Recipe, generate
-from roost.simulator.world import Options, Workload
+from roost.simulator.traces.generated_workload import Recipe, generate
+from roost.simulator.workload import Options, Workload
 
 
 class Source(msgspec.Struct, frozen=True, kw_only=True):

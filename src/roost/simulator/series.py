@@ -8,7 +8,7 @@ import numpy as np
 
 from roost.engine.columns.types import Amounts
 from roost.simulator.fragmentation import GpuFragmentation, stranded_share, typical_amounts
-from roost.simulator.world import Workload
+from roost.simulator.workload import Workload
 
 MOMENTS_MAX = 240
 CELLS_MAX = 2_000

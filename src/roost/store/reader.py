@@ -7,7 +7,7 @@ from typing import Never
 from roost.errors import Unavailable
 from roost.model.evidence.stored_decision import DecisionQuery
 from roost.model.writes import Change, EvidenceRow, Item, PutSymbol, Write
-from roost.placement.naming import missing_standard
+from roost.placement.writes.name_numbers import missing_standard
 from roost.ports import Clock, Committed, IdKind, Loaded, Past, Store, WorkReader
 
 # Identities that nobody will ever see start here: far from those that the database gives out.

@@ -5,7 +5,7 @@ import itertools
 import pytest
 
 from roost import PlacementDirect
-from roost.direct.report import DirectHttp
+from roost.direct.direct_report import DirectHttp
 from tests.reporting import World, world_at
 from tests.servers import serve
 

@@ -5,8 +5,8 @@ from contextlib import closing
 
 import pytest
 
-from roost.app.agent import SharedHttp
-from roost.client.report import ReportHttp
+from roost.app.agent_process import SharedHttp
+from roost.client.report_http import ReportHttp
 from roost.compute.agent.agent_journal import Journal
 from roost.compute.agent.execute_order import Acting
 from roost.compute.agent.runtime import Resident

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from roost import PlacementDirect
-from roost.direct.report import DirectHttp
+from roost.direct.direct_report import DirectHttp
 from roost.errors import Conflict, PlacementGone, ReshapeFailed, SyncFailed
 from tests.contract.report.reshapes import after, to_children
 from tests.reporting import PROJECT, USER, World

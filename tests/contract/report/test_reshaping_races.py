@@ -5,7 +5,7 @@ from contextlib import closing
 
 import pytest
 
-from roost.client.report import ReportHttp
+from roost.client.report_http import ReportHttp
 from roost.model.work.agent_terms import ReshapeTerms
 from tests.reporting import SERVICE, World, world_at
 from tests.tracking import HOST, Machine

@@ -3,7 +3,7 @@
 import pytest
 
 from roost import PlacementDirect
-from roost.direct.report import DirectHttp
+from roost.direct.direct_report import DirectHttp
 from roost.errors import Conflict, InUse, ReshapeFailed, SyncFailed
 from roost.model.names import SHARING_TRAIT
 from tests.contract.report.reshapes import to_children

@@ -8,7 +8,7 @@ from roost.app.up import all_of, each_of
 from roost.errors import Unavailable
 from roost.machine import SystemClock
 from roost.placement.current import Current
-from roost.placement.serving import Serving
+from roost.placement.deciding_thread import Serving
 from roost.store.memory_store import MemoryStore
 
 

@@ -5,7 +5,7 @@ import pytest
 
 from roost.api.probes import Checkup, Observing
 from roost.placement.current import Current
-from roost.placement.serving import Serving
+from roost.placement.deciding_thread import Serving
 from roost.store.memory_store import MemoryStore
 
 

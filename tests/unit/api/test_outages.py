@@ -5,7 +5,7 @@ import pytest
 from roost.api.http import Request, Response
 from roost.api.outages import Outages
 from roost.errors import Conflict, StoreBroken, StoreGone
-from roost.placement.plans import Plan
+from roost.placement.write_plan import Plan
 
 
 class Clock:

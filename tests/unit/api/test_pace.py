@@ -8,7 +8,7 @@ from roost.api.placement.routes import find
 from roost.api.placement.versions import Version
 from roost.observe import metrics
 from roost.placement.current import Current
-from roost.placement.serving import Serving
+from roost.placement.deciding_thread import Serving
 from roost.store.memory_store import MemoryStore
 from tests.candidate_urls import Columns
 from tests.forests import state_of, uuid_of

@@ -3,8 +3,8 @@ from contextlib import ExitStack
 import pytest
 
 from roost import PlacementDirect
-from roost.app.agent import AgentOptions, _resident, report_client
-from roost.direct.report import DirectHttp
+from roost.app.agent_process import AgentOptions, _resident, report_client
+from roost.direct.direct_report import DirectHttp
 from roost.model.devices.topology import InstanceCell, InstanceTopology
 from roost.model.settings.agent_settings import Agent
 from roost.model.work.guest_use import GuestNeeds

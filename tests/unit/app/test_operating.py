@@ -2,7 +2,7 @@
 
 import pytest
 
-from roost.app.operating import Operating, terms_of
+from roost.app.conductor_thread import Operating, terms_of
 from roost.conductor.operation.row_changes import instead, later
 from roost.errors import StoreBroken
 from roost.machine import SystemClock

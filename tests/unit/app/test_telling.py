@@ -2,10 +2,10 @@
 
 import json
 
-from roost.app.telling import Telling
+from roost.app.story_events import Telling
 from roost.errors import Unavailable
 from roost.model.settings.notification_settings import Notifications
-from roost.observe.events import Events
+from roost.observe.event_buffer import Events
 from tests.working import event
 
 

@@ -1,6 +1,6 @@
 """Whoever follows the events of a process is told each line of the story, also where the database fails in between."""
 
-from roost.app.telling import Telling
+from roost.app.story_events import Telling
 from roost.errors import Unavailable
 from roost.model.work.work_rows import Put
 from roost.model.writes import Item

@@ -15,9 +15,9 @@ from roost.model.host import HostSpec
 from roost.model.provider import Inventory, ProviderSpec
 from roost.model.request import Request
 from roost.scheduler.explain.frozen_clock import FixedRandom
-from roost.simulator.identities import uuid_of
-from roost.simulator.traces.generated import Recipe, generate
-from roost.simulator.world import Options
+from roost.simulator.stable_uuids import uuid_of
+from roost.simulator.traces.generated_workload import Recipe, generate
+from roost.simulator.workload import Options
 from tests.products import roost, settings_for
 
 FLEET = {"hosts": [{"host": "a", "free_ram_mb": 1}, {"host": "b", "free_ram_mb": 2}], "zones": {"east": ["a"]}}

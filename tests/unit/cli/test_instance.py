@@ -5,7 +5,7 @@ import re
 
 from roost.app import open_roost
 from roost.cli.text.instance_text import instance_text
-from roost.simulator.identities import uuid_of
+from roost.simulator.stable_uuids import uuid_of
 from tests.playing import HOSTS, at_play
 from tests.products import fleet
 

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from roost.cli import manage
-from roost.direct import healing, labelling, orphans
+from roost.direct import delete_orphans, heal_allocations, sync_aggregates
 from roost.errors import Conflict, NotFound, PlacementGone
 from roost.model.flavor import Flavor
 from roost.model.fleet import Fleet
@@ -280,8 +280,8 @@ def test_2_3_6_a_placement_that_is_away_one_that_refuses_and_one_without_the_pro
         def aggregate_add_host(self, uuid, node):
             raise error
 
-    monkeypatch.setattr(labelling, "hosts_in_aggregates", lambda _: {"uuid": ["a"]})
-    monkeypatch.setattr(labelling, "offline", lambda _: nullcontext(Failing()))
+    monkeypatch.setattr(sync_aggregates, "hosts_in_aggregates", lambda _: {"uuid": ["a"]})
+    monkeypatch.setattr(sync_aggregates, "offline", lambda _: nullcontext(Failing()))
     found = run("sync_aggregates")
     assert (found[0], found[2]) == (code, f"roost-manage: {error}\n")
 
@@ -355,7 +355,11 @@ def test_255_a_server_that_runs_or_no_database(stopped, run, act):
 
 @pytest.mark.parametrize(
     ("act", "where", "name"),
-    [(ACTS[0], healing, "heal"), (ACTS[1], orphans, "find"), (ACTS[2], labelling, "sync_aggregates")],
+    [
+        (ACTS[0], heal_allocations, "heal"),
+        (ACTS[1], delete_orphans, "find"),
+        (ACTS[2], sync_aggregates, "sync_aggregates"),
+    ],
 )
 def test_255_a_fault_that_nobody_raised_on_purpose(run, monkeypatch, act, where, name):
     monkeypatch.setattr(where, name, Mock(side_effect=RuntimeError("odd")))

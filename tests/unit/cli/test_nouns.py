@@ -7,7 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from roost.app import open_roost
-from roost.simulator.identities import uuid_of
+from roost.simulator.stable_uuids import uuid_of
 from tests.products import fleet
 from tests.servers import serve
 

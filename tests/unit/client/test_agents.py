@@ -8,7 +8,7 @@ from threading import Barrier, Event
 import msgspec
 import pytest
 
-from roost.client.agents import HttpServer, KnownInstances
+from roost.client.agent_server import HttpServer, KnownInstances
 from roost.errors import BadRequest, BadSettings, Conflict, NotFound, Unavailable
 from roost.model.host import HostFacts
 from roost.model.work.orders import (

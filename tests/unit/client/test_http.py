@@ -2,8 +2,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from roost.client.http import Connection
-from roost.client.placement import RemotePlacement
+from roost.client.placement_http import Connection
+from roost.client.remote_claims import RemotePlacement
 from roost.errors import BadSettings, PlacementGone
 from tests.scripted import scripted
 

@@ -1,6 +1,6 @@
 import pytest
 
-from roost.client.placement import RemotePlacement
+from roost.client.remote_claims import RemotePlacement
 from roost.errors import PlacementGone
 from roost.model.placement_api import Answer
 from roost.model.request import CandidateQuery, ResourceGroup

@@ -4,7 +4,7 @@ from contextlib import closing
 
 import pytest
 
-from roost.client.report import ReportHttp
+from roost.client.report_http import ReportHttp
 from roost.errors import BadSettings, PlacementGone
 from roost.model.placement_api import Answer
 from tests.scripted import scripted

@@ -5,8 +5,8 @@ from dataclasses import replace
 import msgspec
 import pytest
 
-from roost.fleet.hosts import ServiceChange, changed_facts, rows_of_service, writes_of_facts
-from roost.placement.plans import Plan
+from roost.fleet.host_writes import ServiceChange, changed_facts, rows_of_service, writes_of_facts
+from roost.placement.write_plan import Plan
 from tests.building import ladder
 from tests.conducting import TERMS, failed, hand, served, server
 

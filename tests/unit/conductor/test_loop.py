@@ -7,7 +7,7 @@ from roost.conductor.operation.row_changes import instead, later
 from roost.model.work.operation import Delete
 from roost.model.work.work_rows import Put
 from roost.model.writes import Item
-from roost.placement.plans import Plan
+from roost.placement.write_plan import Plan
 from tests.conducting import TERMS, Server, hand, server
 from tests.contract.stores import uuid_of
 from tests.racing import Overtaken

@@ -7,7 +7,7 @@ from roost.errors import BadRequest, StoreBroken
 from roost.model.host import HostFacts
 from roost.model.request import Move
 from roost.model.work.builds import BuildOrder, Outcome
-from roost.simulator.chance import SeededRandom
+from roost.simulator.seeded_random import SeededRandom
 from tests.building import ScriptedBuilder, conductor, held, ladder
 from tests.racing import BreakableStore
 from tests.worlds import host, joined, roost_with, uuid_named, wish

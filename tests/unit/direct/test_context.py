@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 import roost
-from roost.direct.client import Client
+from roost.direct.direct_client import Client
 from roost.errors import BadFile, BadRequest, BadSettings, StoreBusy, Unavailable
 from roost.model.settings.roost_settings import Settings, Store
 
@@ -26,7 +26,7 @@ def kind(request, monkeypatch):
         # Whoever imports a module that is None finds that it is not there.
         for name in ("keystoneauth1.adapter", "keystoneauth1", "requests"):
             monkeypatch.setitem(sys.modules, name, None)
-        monkeypatch.delitem(sys.modules, "roost.direct.keystone", raising=False)
+        monkeypatch.delitem(sys.modules, "roost.direct.keystone_adapter", raising=False)
     return request.param
 
 

@@ -8,8 +8,8 @@ import pytest
 
 from roost import PlacementDirect
 from roost.conductor.operation.row_changes import instead, later
-from roost.direct.healing import Asked, Healed, heal
-from roost.direct.reclaiming import Reclaiming
+from roost.direct.heal_allocations import Asked, Healed, heal
+from roost.direct.rebuild_claim import Reclaiming
 from roost.model.fleet import Fleet
 from roost.model.host import HostFacts
 from roost.model.names import uuid_bytes
@@ -19,7 +19,7 @@ from roost.model.settings.placement_settings import Placement
 from roost.model.settings.roost_settings import FilterScheduler, Pci, Scheduler, Settings
 from roost.model.settings.roost_settings import Store as StoreSettings
 from roost.model.writes import DropProvider, Item
-from roost.placement.plans import Plan
+from roost.placement.write_plan import Plan
 from roost.store.audit import audit, orphans
 from roost.store.backends import open_store
 from tests.conducting import failed, server

@@ -6,10 +6,10 @@ import msgspec
 import pytest
 
 from roost import PlacementDirect
-from roost.direct.healing import Asked, Healed, heal
-from roost.direct.report import DirectHttp
+from roost.direct.direct_report import DirectHttp
+from roost.direct.heal_allocations import Asked, Healed, heal
 from roost.errors import StoreBroken
-from roost.fleet.named import document_of
+from roost.fleet.stored_documents import document_of
 from roost.model.flavor import Flavor
 from roost.model.fleet import Fleet
 from roost.model.host import HostSpec

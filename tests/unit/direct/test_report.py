@@ -5,7 +5,7 @@ import sys
 import pytest
 
 from roost import PlacementDirect
-from roost.direct.report import DirectHttp
+from roost.direct.direct_report import DirectHttp
 from roost.errors import PlacementGone
 from tests.reporting import World
 
@@ -18,7 +18,7 @@ def direct(request, monkeypatch):
     else:
         for name in ("keystoneauth1.adapter", "keystoneauth1", "requests"):
             monkeypatch.setitem(sys.modules, name, None)
-        monkeypatch.delitem(sys.modules, "roost.direct.keystone", raising=False)
+        monkeypatch.delitem(sys.modules, "roost.direct.keystone_adapter", raising=False)
     return PlacementDirect("sqlite://")
 
 

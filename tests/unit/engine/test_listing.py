@@ -3,7 +3,7 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roost.placement.providers import matching
+from roost.placement.writes.providers import matching
 from tests.forests import FEATURES, query_of, random_forest, random_group, state_of
 from tests.reference.candidates import Query, is_member, root
 

@@ -4,7 +4,7 @@ import pytest
 
 from roost.errors import Unavailable
 from roost.model.settings.notification_settings import Notifications
-from roost.observe.events import Events
+from roost.observe.event_buffer import Events
 
 
 def test_one_identity_takes_its_own_places_alone_and_gets_them_back():

@@ -6,8 +6,8 @@ from roost.model.documents.answer import Answer
 from roost.model.documents.fleet_document import FleetDocument
 from roost.model.documents.request_document import RequestDocument
 from roost.model.settings.roost_settings import Settings
-from roost.offline.deciding import decide
-from roost.offline.reading import parse_document
+from roost.offline.decide import decide
+from roost.offline.read_document import parse_document
 from tests.worlds import settings_of
 
 ABC = [{"host": "a"}, {"host": "b"}, {"host": "c"}]

@@ -11,8 +11,8 @@ from roost.errors import BadFile
 from roost.model.documents.answer import Answer
 from roost.model.documents.fleet_document import FleetDocument
 from roost.model.documents.request_document import RequestDocument
-from roost.offline.deciding import decide
-from roost.offline.reading import parse_document
+from roost.offline.decide import decide
+from roost.offline.read_document import parse_document
 from tests.unit.offline.documents import provider
 from tests.worlds import settings_of
 

@@ -8,7 +8,7 @@ import pytest
 from roost.errors import BadFile
 from roost.model.documents.fleet_document import FleetDocument
 from roost.model.documents.request_document import RequestDocument
-from roost.offline.reading import parse_document, read_document
+from roost.offline.read_document import parse_document, read_document
 from tests.unit.offline.documents import answer, fleet, provider
 
 ONE = "00000000-0000-4000-8000-000000000001"

@@ -4,10 +4,10 @@ import msgspec
 import pytest
 from jsonschema import Draft202012Validator
 
-from roost.offline.exporting import document_of
-from roost.offline.schemas import DOCUMENTS, schema_of
-from roost.simulator.traces.generated import Recipe, generate
-from roost.simulator.world import Options
+from roost.offline.document_schemas import DOCUMENTS, schema_of
+from roost.offline.export import document_of
+from roost.simulator.traces.generated_workload import Recipe, generate
+from roost.simulator.workload import Options
 from tests.unit.offline.documents import answer, fleet, provider, request
 from tests.worlds import roost_on
 

@@ -4,7 +4,7 @@ import threading
 from concurrent.futures import Future
 
 from roost.model.fleet import Departure
-from roost.placement.plans import Act
+from roost.placement.write_plan import Act
 
 
 def leaving(name, told):

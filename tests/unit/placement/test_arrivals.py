@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from roost.placement.arrivals import Arrivals
+from roost.placement.task_queue import Arrivals
 
 
 def test_tasks_are_taken_in_the_order_in_which_they_came():

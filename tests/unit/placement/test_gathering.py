@@ -1,7 +1,7 @@
 import queue
 from collections import deque
 
-from roost.placement.gathering import Gathering
+from roost.placement.group_commit import Gathering
 
 
 class Arrivals:

@@ -9,8 +9,8 @@ from roost.model.fleet import Departure
 from roost.model.work.work_rows import Put
 from roost.model.writes import PutDocument
 from roost.placement.current import Current
-from roost.placement.plans import Act, Again, Plan
-from roost.placement.serving import Serving
+from roost.placement.deciding_thread import Serving
+from roost.placement.write_plan import Act, Again, Plan
 from roost.store.memory_store import MemoryStore
 from tests.asking import asking
 from tests.unit.placement.groups import leaving, together

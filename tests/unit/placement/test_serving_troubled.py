@@ -11,8 +11,8 @@ from roost.model.work.work_rows import Put
 from roost.model.writes import PutDocument
 from roost.observe import metrics
 from roost.placement.current import Current
-from roost.placement.plans import Again, Plan
-from roost.placement.serving import Serving
+from roost.placement.deciding_thread import Serving
+from roost.placement.write_plan import Again, Plan
 from roost.store.memory_store import MemoryStore
 from tests.unit.placement.groups import leaving, together
 from tests.working import event

@@ -29,7 +29,7 @@ from roost.model.writes import (
     Release,
 )
 from roost.placement.current import Current
-from roost.placement.service import Placement
+from roost.placement.placement_service import Placement
 from roost.store.memory_store import MemoryStore
 from tests.worlds import chosen, digest, hosts, roost_with, uuid_named, wish
 

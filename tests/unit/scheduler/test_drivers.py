@@ -11,7 +11,7 @@ from roost.model.fleet import Departure, Fleet
 from roost.model.group import ServerGroup
 from roost.model.host import HostFacts
 from roost.model.settings.roost_settings import Scheduler
-from roost.simulator.chance import SeededRandom
+from roost.simulator.seeded_random import SeededRandom
 from roost.store.memory_store import MemoryStore
 from tests.identities import uuid_named
 from tests.products import request

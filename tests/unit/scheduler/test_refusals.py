@@ -8,7 +8,7 @@ from roost.model.fleet import Departure
 from roost.model.group import ServerGroup
 from roost.model.settings.roost_settings import Settings
 from roost.model.settings.roost_settings import Store as StoreSettings
-from roost.simulator.identities import uuid_of
+from roost.simulator.stable_uuids import uuid_of
 from tests.products import fleet, request
 from tests.racing import RacyStore
 

@@ -6,7 +6,7 @@ from roost.model.settings.roost_settings import Settings
 from roost.settings import read_settings
 from roost.simulator.compare import Comparison, PolicyRuns
 from roost.simulator.runs import Policy, Source
-from roost.simulator.traces.generated import Recipe
+from roost.simulator.traces.generated_workload import Recipe
 from tests.unit.simulator.reports import REPORT
 
 SPREAD = "[filter_scheduler]\ncpu_weight_multiplier = 1.0\nram_weight_multiplier = 1.0\n"

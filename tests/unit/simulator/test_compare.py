@@ -7,7 +7,7 @@ from roost.errors import BadFile, BadRequest, RoostError
 from roost.simulator import workers
 from roost.simulator.compare import compare, figures_of, policy_names
 from roost.simulator.runs import carry_out, trace_source
-from roost.simulator.world import Options
+from roost.simulator.workload import Options
 from tests.unit.simulator.comparisons import broken_policy, generated, policies, with_figures, without_durations
 from tests.unit.simulator.traces.files import VMS, write
 

@@ -4,7 +4,7 @@ import pytest
 from roost.simulator.fragmentation import GpuFragmentation, stranded_share, typical_amounts
 from roost.simulator.traces.cospot import fleet_of
 from roost.simulator.traces.formats import open_workload
-from roost.simulator.world import Options, Stay, workload_of
+from roost.simulator.workload import Options, Stay, workload_of
 from tests.unit.simulator.first_fit import FirstFit
 from tests.unit.simulator.traces.files import write
 from tests.unit.simulator.values import request

@@ -10,8 +10,8 @@ from roost.simulator.curves import curve_of
 from roost.simulator.plots import draw, prepare
 from roost.simulator.replay import replay
 from roost.simulator.traces.formats import open_workload
-from roost.simulator.traces.generated import Recipe, generate
-from roost.simulator.world import Options
+from roost.simulator.traces.generated_workload import Recipe, generate
+from roost.simulator.workload import Options
 from tests.unit.simulator.first_fit import FirstFit
 from tests.unit.simulator.reports import REPORT
 from tests.unit.simulator.traces.files import NODES, PODS, write

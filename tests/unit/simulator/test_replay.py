@@ -7,8 +7,8 @@ from roost.model.fleet import Departure
 from roost.simulator.replay import replay
 from roost.simulator.traces.cospot import fleet_of
 from roost.simulator.traces.formats import open_workload
-from roost.simulator.traces.generated import Recipe, generate
-from roost.simulator.world import Options, Stay, workload_of
+from roost.simulator.traces.generated_workload import Recipe, generate
+from roost.simulator.workload import Options, Stay, workload_of
 from tests.unit.simulator.first_fit import FirstFit
 from tests.unit.simulator.traces.files import HOSTS, NODES, PODS, RACKS, SEQUENCE, VMS, write
 from tests.unit.simulator.values import request

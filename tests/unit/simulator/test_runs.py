@@ -7,8 +7,8 @@ from roost.errors import BadFile, BadRequest
 from roost.settings import read_settings
 from roost.simulator import runs
 from roost.simulator.runs import Policy, Run, Source, carry_out, result_of, trace_source, workload_for, write_whole
-from roost.simulator.traces.generated import Recipe
-from roost.simulator.world import Options
+from roost.simulator.traces.generated_workload import Recipe
+from roost.simulator.workload import Options
 from tests.unit.simulator.comparisons import PACK, generated
 from tests.unit.simulator.traces.files import NODES, PODS, VMS, write
 

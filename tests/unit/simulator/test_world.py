@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 from roost.model.flavor import Flavor
 from roost.model.fleet import Departure, Fleet
 from roost.model.request import Request
-from roost.simulator.world import Options, Stay, workload_of
+from roost.simulator.workload import Options, Stay, workload_of
 
 FLAVOR = Flavor(name="one", vcpus=1)
 spans = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), max_size=12)

@@ -14,7 +14,7 @@ from roost.api.problems import Problem
 from roost.engine.columns.state import Holder, State
 from roost.model.names import uuid_text
 from roost.model.writes import CLASS_BITS, CLASS_MASK
-from roost.placement.claims import Wish, holder_of, type_name
+from roost.placement.writes.claims import Wish, holder_of, type_name
 
 _Check = Callable[[Request, State, "_Bounds"], None]
 

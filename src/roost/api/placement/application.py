@@ -27,8 +27,8 @@ from roost.api.server.accept_header import acceptable
 from roost.errors import RoostError
 from roost.observe import log
 from roost.placement.current import Current
-from roost.placement.plans import Plan
-from roost.placement.serving import Task
+from roost.placement.deciding_thread import Task
+from roost.placement.write_plan import Plan
 
 Identify = Callable[[Mapping[str, str]], Identity | None]
 Allows = Callable[[str, Identity, Mapping[str, str]], bool]  # policy, who, what is acted on

@@ -8,7 +8,7 @@ from roost.api.http import Request, Response
 from roost.api.outages import Outages
 from roost.api.placement.application import new_request_id
 from roost.errors import RoostError, Unavailable
-from roost.placement.serving import Serving
+from roost.placement.deciding_thread import Serving
 
 
 class InProcess:

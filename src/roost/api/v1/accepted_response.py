@@ -8,7 +8,7 @@ from roost.api.v1.call import Call, answered, shown
 from roost.api.v1.schemas.instances import Accepted
 from roost.model.names import uuid_bytes
 from roost.model.work.work_rows import OperationRow
-from roost.placement.plans import Plan
+from roost.placement.write_plan import Plan
 
 # A new operation, or the one that is there already.
 Taken = Plan[OperationRow] | OperationRow

@@ -13,8 +13,8 @@ from roost.conductor.agents import agent_protocol
 from roost.errors import RoostError, Unavailable
 from roost.model.work.orders import Poll, Polled
 from roost.placement.current import Current
-from roost.placement.plans import Plan
-from roost.placement.serving import Serving
+from roost.placement.deciding_thread import Serving
+from roost.placement.write_plan import Plan
 from roost.ports import Clock, WorkReader
 
 # What others commit to the same database is looked for so often while agents wait.

@@ -24,10 +24,10 @@ from roost.errors import Conflict, RoostError
 from roost.model.names import uuid_form
 from roost.model.settings.notification_settings import Notifications
 from roost.observe import log
-from roost.observe.events import Events
+from roost.observe.event_buffer import Events
 from roost.placement.current import Current
-from roost.placement.plans import Act, Again, Plan, Result
-from roost.placement.serving import Task
+from roost.placement.deciding_thread import Task
+from roost.placement.write_plan import Act, Again, Plan, Result
 
 Identify = Callable[[Mapping[str, str]], Identity | None]
 PREFIX = "/v1"

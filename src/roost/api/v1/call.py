@@ -14,9 +14,9 @@ from roost.api.v1.idempotency import Keys
 from roost.api.v1.permission import Allows
 from roost.api.v1.policies import ALL_PROJECTS
 from roost.api.v1.product_port import Product
-from roost.observe.events import Events
+from roost.observe.event_buffer import Events
 from roost.placement.current import Current
-from roost.placement.plans import Act, Again, Plan
+from roost.placement.write_plan import Act, Again, Plan
 
 JSON = "application/json"
 EVENT_STREAM = "text/event-stream"

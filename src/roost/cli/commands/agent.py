@@ -47,7 +47,7 @@ def agent(
     from socket import gethostname
 
     from roost.app import settings_of
-    from roost.app.agent import AgentOptions, run_agents
+    from roost.app.agent_process import AgentOptions, run_agents
 
     settings = settings_of(config, os.environ)
     name = gethostname() if host is None else host
@@ -111,8 +111,8 @@ def adopt(*, name: str, state_dir: Path | None, is_json: bool, place: Where) -> 
 
     HOST is the name of the service. The server has to show its agent as gone: another one that lives keeps the host.
     """
-    from roost.app.adopting import adopt as written
-    from roost.app.agent import journal_path
+    from roost.app.adopt_host import adopt as written
+    from roost.app.agent_process import journal_path
 
     with asking(place, is_read=True) as api:
         found = api.ask("GET", "agents", name)

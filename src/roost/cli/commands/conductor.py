@@ -28,7 +28,7 @@ def conductor(
     begun is committed.
     """
     from roost.api.server.listener import listen_on, url_of
-    from roost.app.conductors import check_conductor, run_conductor
+    from roost.app.conductor_process import check_conductor, run_conductor
 
     served = served_by(config=config, data=data, conf=None, database=database, listen=listen or _LISTEN)
     check_conductor(served)

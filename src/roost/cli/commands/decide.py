@@ -37,7 +37,7 @@ def decide(
 ) -> None:  # fmt: skip
     """Run ``roost decide``."""
     if schema is not None:
-        from roost.offline.schemas import schema_of
+        from roost.offline.document_schemas import schema_of
 
         click.echo(_indented(msgspec.json.encode(schema_of(schema))))
         return
@@ -51,8 +51,8 @@ def decide(
     from roost.cli.text.decide_text import to_text
     from roost.model.documents.fleet_document import FleetDocument
     from roost.model.documents.request_document import RequestDocument
-    from roost.offline.deciding import decide as decide_on
-    from roost.offline.reading import read_document, shown
+    from roost.offline.decide import decide as decide_on
+    from roost.offline.read_document import read_document, shown
 
     found = sourced_settings(config, os.environ)
     for told in found.dropped:

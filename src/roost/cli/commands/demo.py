@@ -18,8 +18,8 @@ from roost.model.fleet import Departure, Fleet
 from roost.model.request import Request
 from roost.simulator.replay import Scheduling
 from roost.simulator.replay import replay as run_replay
-from roost.simulator.traces.generated import Recipe, generate
-from roost.simulator.world import Options
+from roost.simulator.traces.generated_workload import Recipe, generate
+from roost.simulator.workload import Options
 
 _RECIPE = Recipe()
 

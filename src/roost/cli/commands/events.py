@@ -11,7 +11,7 @@ from roost.cli.backend import Where, asking
 from roost.cli.instance.wait import uuid_of
 from roost.cli.text.plain_text import json_text, moment, shown
 from roost.cli.token_source import token as token_option
-from roost.client.events import Following, Told
+from roost.client.event_stream import Following, Told
 
 _URL = "http://127.0.0.1:8780"
 _PAUSE_S = 1.0

@@ -25,7 +25,7 @@ def export(*, config: Path | None, data: Path | None, output: str | None) -> Non
     The database is only read, beside a server that runs.
     """
     from roost.app import open_reader
-    from roost.offline.exporting import document_of
+    from roost.offline.export import document_of
     from roost.simulator.report import json_file, to_json
 
     with json_file(None if output == "-" else output) as write:

@@ -97,16 +97,18 @@ def migrate_inventory(
     without the agent; where nothing needs to move it changes nothing. Exit code 9 if something must move and cannot.
     """
     from roost.app import database_with, settings_of
-    from roost.direct import migrating
+    from roost.direct import migrate_inventory as direct_migrate_inventory
 
     settings = settings_of(config, os.environ)
-    asked = migrating.migrating(
+    asked = direct_migrate_inventory.migrating(
         settings.agent, host=name, driver=driver, options=pairs, terms=terms,
         provider_config=str(provider_config or ""), nodes=nodes,
     )  # fmt: skip
     url = database_with(settings, data, os.environ)
     moved = []
-    for each in migrating.migrate_inventory(url, asked, warn=lambda said: click.echo(f"roost: {said}", err=True)):
+    for each in direct_migrate_inventory.migrate_inventory(
+        url, asked, warn=lambda said: click.echo(f"roost: {said}", err=True)
+    ):
         moved.append({"node": each.node, "is_reshaped": each.is_reshaped})
         if not is_json:  # What was done before a node that cannot move is told.
             click.echo(f"{each.node}: {'moved' if each.is_reshaped else 'nothing to move'}")

@@ -14,8 +14,8 @@ from roost.cli.token_source import token as token_option
 from roost.errors import AuditFailed, BadRequest
 
 if TYPE_CHECKING:
-    from roost.compat.upstream.importing import Imported
-    from roost.compat.upstream.verifying import Verified
+    from roost.compat.upstream.import_run import Imported
+    from roost.compat.upstream.verify import Verified
 
 _TOLD = 20
 

@@ -20,9 +20,9 @@ from roost.simulator.report import json_file, to_json
 from roost.simulator.runs import Source, trace_source
 from roost.simulator.traces.cospot import HOSTS_SYNTAX
 from roost.simulator.traces.formats import known_formats, open_workload
-from roost.simulator.traces.generated import Recipe, generate
 from roost.simulator.traces.generated_requests import MIXES
-from roost.simulator.world import Options
+from roost.simulator.traces.generated_workload import Recipe, generate
+from roost.simulator.workload import Options
 
 _DEFAULTS = Recipe()
 

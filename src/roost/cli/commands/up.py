@@ -26,7 +26,7 @@ def up(
     """
     from roost.api.server.listener import listen_on, url_of
     from roost.app import serve_product
-    from roost.app.conductors import check_server, without_conductor
+    from roost.app.conductor_process import check_server, without_conductor
     from roost.errors import BadSettings
 
     served = served_by(

@@ -128,7 +128,7 @@ def _decision(api: Api, uuid: str | None) -> dict[str, Any] | None:
 
 
 def _document(path: str) -> dict[str, Any]:
-    from roost.offline.reading import bytes_of, parse_document, shown
+    from roost.offline.read_document import bytes_of, parse_document, shown
 
     found: Any = parse_document(bytes_of(path), dict, name=shown(path))
     if "name" in found:

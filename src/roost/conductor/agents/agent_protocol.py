@@ -35,7 +35,7 @@ from roost.model.work.operation import Cleaning
 from roost.model.work.orders import Answer, Polled, PollingAgent, Registered, Registration
 from roost.model.work.work_rows import AgentRow, MigrationRow, OperationRow, OrderRow, Put, StatusRow
 from roost.placement.current import Current
-from roost.placement.plans import Plan
+from roost.placement.write_plan import Plan
 from roost.ports import WorkReader
 
 

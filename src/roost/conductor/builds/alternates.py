@@ -13,7 +13,7 @@ from roost.model.evidence.decision import Decision, Pick
 from roost.model.group import GUARDED_POLICIES
 from roost.model.names import uuid_bytes, uuid_form
 from roost.model.writes import CLASS_BITS, CLASS_MASK, Claim, ConsumerRow, InstanceRow, Place, Release
-from roost.placement.claims import release_of
+from roost.placement.writes.claims import release_of
 from roost.ports import Commits
 from roost.scheduler.framework.group_slots import place_of
 

@@ -10,7 +10,7 @@ import msgspec
 
 from roost.engine.columns.state import State
 from roost.errors import Unavailable
-from roost.fleet.hosts import writes_of_facts
+from roost.fleet.host_writes import writes_of_facts
 from roost.model.evidence.decision import Pick
 from roost.model.host import HostFacts
 from roost.model.writes import Item, Write

@@ -7,7 +7,7 @@ from roost.errors import Conflict, PlacementGone
 from roost.model.evidence.decision import Decision, Pick
 from roost.model.names import uuid_bytes
 from roost.model.writes import Claim, Item, Release
-from roost.placement.claims import claim_of, release_of
+from roost.placement.writes.claims import claim_of, release_of
 from roost.ports import Commits, RemotePlacement
 
 

@@ -22,7 +22,7 @@ from roost.model.request import Request
 from roost.model.work.operation import Asked, Build, Delete, Moving, may_begin
 from roost.model.work.work_rows import MigrationRow, OperationRow, Put, StatusRow
 from roost.model.writes import PutDocument
-from roost.placement.plans import Plan
+from roost.placement.write_plan import Plan
 from roost.ports import Commits, WorkReader
 
 INSTANCES_MAX = 1000

@@ -20,7 +20,7 @@ from roost.model.work.change_memory import Rebuilding, Shelve, Unshelve
 from roost.model.work.operation import may_begin
 from roost.model.work.work_rows import OperationRow, StatusRow
 from roost.placement.current import Current
-from roost.placement.plans import Plan
+from roost.placement.write_plan import Plan
 from roost.ports import Commits, WorkReader
 from roost.scheduler.explain.rebuild_check import rebuild_refusal
 from roost.scheduler.framework.plugin import Filter

@@ -12,7 +12,7 @@ from roost.conductor.operation.step import body_of
 from roost.conductor.operation.stored_request import Documents, request_of
 from roost.conductor.operation.story import line
 from roost.errors import Conflict, NotFound
-from roost.fleet.hosts import ServiceChange, changed_facts, rows_of_service, writes_of_facts
+from roost.fleet.host_writes import ServiceChange, changed_facts, rows_of_service, writes_of_facts
 from roost.model.fleet import Departure
 from roost.model.names import uuid_bytes, uuid_text
 from roost.model.request import Request
@@ -20,7 +20,7 @@ from roost.model.work.change_memory import Drain
 from roost.model.work.operation import may_begin
 from roost.model.work.work_rows import OperationRow, Put, StatusRow
 from roost.model.writes import Write
-from roost.placement.plans import Plan
+from roost.placement.write_plan import Plan
 from roost.ports import Commits, WorkReader
 
 AT_ONCE_MAX = 100

@@ -10,7 +10,7 @@ from roost.conductor.operation.row_changes import due_now, instead
 from roost.conductor.operation.step import body_of
 from roost.model.work.operation import Moving, Settling
 from roost.model.work.work_rows import OperationRow, StatusRow
-from roost.placement.plans import Plan
+from roost.placement.write_plan import Plan
 from roost.ports import Commits, WorkReader
 
 _MOVES = frozenset({"resize", "migrate"})

@@ -14,7 +14,7 @@ from roost.model.names import uuid_text
 from roost.model.request import Move, Request
 from roost.model.work.work_rows import MigrationRow, Put, StatusRow
 from roost.model.writes import Claim, ConsumerRow, InstanceRow, Place, Write
-from roost.placement.claims import given_back, places_of, release_of
+from roost.placement.writes.claims import given_back, places_of, release_of
 from roost.ports import Commits
 from roost.scheduler.framework.group_slots import is_closed, is_outside, kept_of, moved, place_of
 

@@ -9,11 +9,11 @@ from roost.conductor.operation.row_changes import due_now, instead, later
 from roost.conductor.operation.story import line
 from roost.engine.columns.state import State
 from roost.errors import Conflict
-from roost.fleet.hosts import writes_of_facts
+from roost.fleet.host_writes import writes_of_facts
 from roost.model.names import uuid_text
 from roost.model.work.work_rows import AgentRow, Put, StatusRow
 from roost.model.writes import Write
-from roost.placement.plans import Answer, Plan
+from roost.placement.write_plan import Answer, Plan
 from roost.ports import Commits, WorkReader
 
 # So many operations are told at once that an agent is gone; the others find out when their time is up.

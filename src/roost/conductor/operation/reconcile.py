@@ -9,7 +9,7 @@ from roost.errors import Conflict
 from roost.model.names import uuid_text
 from roost.model.work.work_rows import MigrationRow, Put, StatusRow
 from roost.model.writes import Write
-from roost.placement.claims import given_back
+from roost.placement.writes.claims import given_back
 from roost.ports import WorkReader
 
 # Of migrations that hold something still, or may.

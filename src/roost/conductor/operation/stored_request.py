@@ -7,7 +7,7 @@ import msgspec
 
 from roost.engine.columns.state import State
 from roost.errors import understood
-from roost.fleet.named import document_of
+from roost.fleet.stored_documents import document_of
 from roost.model.flavor import Flavor
 from roost.model.image import Image
 from roost.model.names import uuid_text

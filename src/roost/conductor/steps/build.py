@@ -32,7 +32,7 @@ from roost.model.names import uuid_bytes, uuid_text
 from roost.model.request import Request
 from roost.model.work.operation import Build, Spawning
 from roost.model.work.work_rows import OperationRow, Put, StatusRow
-from roost.placement.claims import given_back
+from roost.placement.writes.claims import given_back
 
 # So many instances are sent in one commit.
 PIECE = 100

@@ -39,7 +39,7 @@ from roost.conductor.operation.step import (
 from roost.model.work.operation import Delete
 from roost.model.work.orders import Answer
 from roost.model.work.work_rows import MigrationRow, OrderRow, Put
-from roost.placement.claims import given_back
+from roost.placement.writes.claims import given_back
 
 # How the migrations of an instance end with it that hold something still.
 _ENDS = {"moving": "failed", "finished": "confirmed", "left": "confirmed", "reverting": "failed"}

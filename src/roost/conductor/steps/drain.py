@@ -24,7 +24,7 @@ from roost.model.names import uuid_bytes, uuid_text
 from roost.model.work.change_memory import Drain
 from roost.model.work.work_rows import OperationRow, Put, StatusRow
 from roost.model.writes import Write
-from roost.placement.plans import Plan
+from roost.placement.write_plan import Plan
 
 
 class _Begun(NamedTuple):

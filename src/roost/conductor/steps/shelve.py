@@ -42,7 +42,7 @@ from roost.conductor.operation.stored_request import stored_image
 from roost.model.work.change_memory import Shelve
 from roost.model.work.work_rows import OrderRow, Put
 from roost.model.writes import Write
-from roost.placement.claims import given_back
+from roost.placement.writes.claims import given_back
 
 
 def next_step(view: View, desk: Desk) -> Commit:

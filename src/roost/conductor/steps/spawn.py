@@ -41,7 +41,7 @@ from roost.model.names import uuid_text
 from roost.model.work.operation import Spawning
 from roost.model.work.orders import Answer, OrderBody
 from roost.model.work.work_rows import OperationRow, OrderRow, Put, StatusRow
-from roost.placement.claims import given_back
+from roost.placement.writes.claims import given_back
 
 Builds = tuple[tuple[Pick, bool], ...]
 

@@ -37,7 +37,7 @@ from roost.model.work.change_memory import Unshelve
 from roost.model.work.operation import Spawning
 from roost.model.work.work_rows import Put
 from roost.model.writes import Write
-from roost.placement.claims import given_back
+from roost.placement.writes.claims import given_back
 
 
 def next_step(view: View, desk: Desk) -> Step:

@@ -5,9 +5,9 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 
-from roost.simulator.cluster.many import courses_of, total_of
-from roost.simulator.cluster.text import lines_of, story_of
-from roost.simulator.cluster.world import Course
+from roost.simulator.cluster.seed_report import lines_of, story_of
+from roost.simulator.cluster.seed_runs import courses_of, total_of
+from roost.simulator.cluster.simulation import Course
 
 _BAR = 40
 

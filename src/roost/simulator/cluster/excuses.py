@@ -14,7 +14,7 @@ from roost.model.work.work_rows import MigrationRow, OperationRow, OrderRow, Sta
 
 if TYPE_CHECKING:
     from roost.simulator.cluster.machines import Machine
-    from roost.simulator.cluster.world import World
+    from roost.simulator.cluster.simulation import World
 
 WAITS = "a move waits for a host that is away for good"
 PART_WAITS = "a drain waits for such a move"

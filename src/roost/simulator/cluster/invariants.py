@@ -14,12 +14,12 @@ from roost.model.work.operation import Cleaning, Delete
 from roost.model.work.orders import Answer
 from roost.model.work.work_rows import AgentRow, EventRow, MigrationRow, OperationRow, OrderRow, StatusRow
 from roost.model.writes import CLASS_BITS, CLASS_MASK
-from roost.simulator.cluster.happenings import Broken
+from roost.simulator.cluster.event_queue import Broken
 from roost.store.rules.row_cache import Shelves
 
 if TYPE_CHECKING:
     from roost.simulator.cluster.machines import Machine
-    from roost.simulator.cluster.world import World
+    from roost.simulator.cluster.simulation import World
 
 CAPACITY = "no inventory is over its capacity"
 COUNTED = "what is in use is what is held"

@@ -24,13 +24,13 @@ from roost.model.work.agent_terms import HostTerms
 from roost.model.work.guest import Found
 from roost.model.work.orders import Order, OrderAnswer, OwnNode, Polled, PollingAgent, Registered, Registration
 from roost.model.work.standing import Standing
-from roost.simulator.cluster import serving_agents
+from roost.simulator.cluster import agent_routes
 from roost.simulator.cluster.network import Call
 from roost.simulator.cluster.processes import Process
 from roost.simulator.cluster.trouble import MoodyChance
 
 if TYPE_CHECKING:
-    from roost.simulator.cluster.world import World
+    from roost.simulator.cluster.simulation import World
 
 A = TypeVar("A")
 
@@ -245,7 +245,7 @@ class Life:
     def _leave(self) -> None:
         """End on purpose, so that the host is down at once."""
         host, run = self.host, self.run
-        self._ask("leave", lambda process: serving_agents.leave(process, host, run), lambda _told: None, is_last=True)
+        self._ask("leave", lambda process: agent_routes.leave(process, host, run), lambda _told: None, is_last=True)
         self.machine.die()
 
     # --- tasks ---
@@ -307,7 +307,7 @@ class Life:
 
         host = self.host
         self._ask(
-            "register", lambda process: serving_agents.register(process, host, registration), told, failed=failed
+            "register", lambda process: agent_routes.register(process, host, registration), told, failed=failed
         )  # fmt: skip
 
     def _tell(self, order: Order, answer: OrderAnswer) -> None:
@@ -320,7 +320,7 @@ class Life:
             self._go_on()
 
         self._ask(
-            f"answer {answer.outcome}", lambda process: serving_agents.answer(process, order.id, answer), told,
+            f"answer {answer.outcome}", lambda process: agent_routes.answer(process, order.id, answer), told,
             failed=failed,
         )  # fmt: skip
 
@@ -341,7 +341,7 @@ class Life:
 
         chance = self._world.chance
         self._ask(
-            "poll", lambda process: serving_agents.poll(process, asking), told, failed=failed,
+            "poll", lambda process: agent_routes.poll(process, asking), told, failed=failed,
             wait_s=lambda polled: 0.0 if has_news(polled) else chance.uniform(*_WAIT_S),
         )  # fmt: skip
 
@@ -358,7 +358,7 @@ class Life:
                 self.agent.unknown(self._now_s)
 
         host, facts = self.host, self.use.facts
-        self._ask("report", lambda process: serving_agents.report(process, host, facts), told, failed=failed)
+        self._ask("report", lambda process: agent_routes.report(process, host, facts), told, failed=failed)
 
     def _look_at_images(self) -> None:
         """Ask what became of whose images there are, if it is time."""
@@ -370,7 +370,7 @@ class Life:
             SavedImages(host, driver=self.driver, instances=Answered(known)).drop_deleted()
 
         if kept := self.driver.saved_images():
-            self._ask("standings", lambda process: serving_agents.standings(process, kept), told)
+            self._ask("standings", lambda process: agent_routes.standings(process, kept), told)
 
     def _ask(
         self, what: str, deed: Callable[[Process], A], told: Callable[[A], None], *,

@@ -7,7 +7,7 @@ from roost.errors import RoostError, Unavailable
 from roost.simulator.cluster.processes import Process
 
 if TYPE_CHECKING:
-    from roost.simulator.cluster.world import World
+    from roost.simulator.cluster.simulation import World
 
 A = TypeVar("A")
 

@@ -14,17 +14,17 @@ from roost.model.settings.roost_settings import Settings
 from roost.model.work.work_rows import OperationRow, Put
 from roost.model.writes import Item
 from roost.placement.current import Current
-from roost.placement.serving import Serving, Task
+from roost.placement.deciding_thread import Serving, Task
 from roost.ports import Committed
 from roost.product import Roost
 from roost.scheduler.framework import registry
 from roost.scheduler.framework.plugin import Rules
 from roost.scheduler.query.pci_requests import PciAliases
-from roost.simulator.chance import SeededRandom
+from roost.simulator.seeded_random import SeededRandom
 from roost.store.memory_store import MemoryStore
 
 if TYPE_CHECKING:
-    from roost.simulator.cluster.world import World
+    from roost.simulator.cluster.simulation import World
 
 A = TypeVar("A")
 

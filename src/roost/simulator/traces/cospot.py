@@ -16,9 +16,9 @@ from roost.model.host import HostSpec
 from roost.model.names import AMOUNT_MAX
 from roost.model.provider import Inventory, ProviderSpec
 from roost.model.request import Request
-from roost.simulator.identities import uuid_of
+from roost.simulator.stable_uuids import uuid_of
 from roost.simulator.traces.table import Row, Table
-from roost.simulator.world import Options, Stay, Workload, workload_of
+from roost.simulator.workload import Options, Stay, Workload, workload_of
 
 VMS = ("vmId", "tenantId", "cores", "ram", "starttime", "endtime")
 

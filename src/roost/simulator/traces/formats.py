@@ -7,7 +7,7 @@ from pathlib import Path
 from roost.errors import BadFile, BadRequest
 from roost.simulator.traces import cospot, huawei, openb
 from roost.simulator.traces.table import Table, read_table
-from roost.simulator.world import Options, Workload
+from roost.simulator.workload import Options, Workload
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,7 @@ from roost.model.fleet import Fleet
 from roost.model.group import ServerGroup
 from roost.model.host import Aggregate, HostFacts, HostSpec
 from roost.model.provider import Inventory, ProviderSpec
-from roost.simulator.identities import uuid_of
+from roost.simulator.stable_uuids import uuid_of
 
 HOSTS_PER_RACK = 20
 ZONES = ("zone-1", "zone-2", "zone-3")

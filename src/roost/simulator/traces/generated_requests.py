@@ -10,9 +10,9 @@ import msgspec
 from roost.model.flavor import Flavor
 from roost.model.group import GroupPolicy, ServerGroup
 from roost.model.request import Request, ResourceGroup
-from roost.simulator.identities import uuid_of
+from roost.simulator.stable_uuids import uuid_of
 from roost.simulator.traces.generated_fleet import GPU_CLASS, ZONES
-from roost.simulator.world import Stay
+from roost.simulator.workload import Stay
 
 _ARRIVALS_PER_S = 1.0
 _LIFETIME_MEDIAN_S = 7_200.0

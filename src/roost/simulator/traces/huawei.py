@@ -19,9 +19,9 @@ from roost.model.host import HostFacts, HostSpec
 from roost.model.names import AMOUNT_MAX
 from roost.model.provider import Inventory, ProviderSpec
 from roost.model.request import Hints, Request, ResourceGroup
-from roost.simulator.identities import uuid_of
+from roost.simulator.stable_uuids import uuid_of
 from roost.simulator.traces.table import Row, Table
-from roost.simulator.world import Options, Stay, Workload, workload_of
+from roost.simulator.workload import Options, Stay, Workload, workload_of
 
 HOSTS = ("CPU1", "RAM1", "CPU2", "RAM2")
 RACKS = ("host_id", "rack_id")

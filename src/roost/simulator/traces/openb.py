@@ -18,9 +18,9 @@ from roost.model.fleet import Fleet
 from roost.model.host import HostSpec
 from roost.model.provider import Inventory, ProviderSpec
 from roost.model.request import Request, ResourceGroup
-from roost.simulator.identities import uuid_of
+from roost.simulator.stable_uuids import uuid_of
 from roost.simulator.traces.table import TEXT_MAX, Row, Table
-from roost.simulator.world import Options, Stay, Workload, workload_of
+from roost.simulator.workload import Options, Stay, Workload, workload_of
 
 NODES = ("sn", "cpu_milli", "memory_mib", "gpu", "model")
 PODS = ("name", "cpu_milli", "memory_mib", "num_gpu", "gpu_milli")

@@ -9,13 +9,13 @@ import msgspec
 import pytest
 
 from roost.app import import_placement
-from roost.compat.upstream.importing import bring
-from roost.compat.upstream.sql import read_sql
-from roost.compat.upstream.world import Consumer, Offer, Provider, World, world_of
+from roost.compat.upstream.import_run import bring
+from roost.compat.upstream.placement_world import Consumer, Offer, Provider, World, world_of
+from roost.compat.upstream.read_sql import read_sql
 from roost.errors import BadRequest, Conflict, Unavailable
 from roost.model.writes import PutTraits
 from roost.placement.current import Current
-from roost.placement.service import Placement
+from roost.placement.placement_service import Placement
 from roost.store.memory_store import MemoryStore
 from tests import mariadb, upstream
 

@@ -10,14 +10,14 @@ from roost.conductor.intake.accept_drain import way_of
 from roost.conductor.operation.row_changes import instead, later
 from roost.conductor.operation.step import body_of
 from roost.errors import Conflict, NotFound
-from roost.fleet.named import document_of
+from roost.fleet.stored_documents import document_of
 from roost.model.fleet import Departure
 from roost.model.names import uuid_bytes, uuid_text
 from roost.model.work.change_memory import Drain
 from roost.model.work.orders import Answer
 from roost.model.work.work_rows import MigrationRow
 from roost.model.writes import Item
-from roost.placement.plans import Plan
+from roost.placement.write_plan import Plan
 from tests.conducting import Server, failed, server
 from tests.identities import uuid_named
 from tests.migrating import at_rest, holders, movers, pass_time

@@ -7,7 +7,7 @@ from roost.model.names import uuid_bytes, uuid_text
 from roost.model.work.orders import Answer
 from roost.model.work.work_rows import Put
 from roost.model.writes import InventoryRow, Item, PutInventories
-from roost.placement.plans import Plan
+from roost.placement.write_plan import Plan
 from tests.building import ladder
 from tests.conducting import action, failed, server
 from tests.identities import uuid_named

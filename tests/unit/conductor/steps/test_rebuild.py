@@ -4,10 +4,10 @@ import pytest
 
 from roost.conductor.operation.stored_request import image_of, request_of
 from roost.errors import BadRequest, Conflict
-from roost.fleet.hosts import ServiceChange, changed_facts, writes_of_facts
+from roost.fleet.host_writes import ServiceChange, changed_facts, writes_of_facts
 from roost.model.host import HostFacts
 from roost.model.image import Image
-from roost.placement.plans import Plan
+from roost.placement.write_plan import Plan
 from tests.building import ladder
 from tests.conducting import action, failed, hand, looks, served, server
 from tests.identities import uuid_named

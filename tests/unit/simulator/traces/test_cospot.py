@@ -4,7 +4,7 @@ from roost.errors import BadFile, BadRequest
 from roost.model.fleet import Departure
 from roost.simulator.traces.cospot import fleet_of
 from roost.simulator.traces.formats import open_workload
-from roost.simulator.world import Options
+from roost.simulator.workload import Options
 from tests.unit.simulator.traces.files import VMS, real, write
 
 

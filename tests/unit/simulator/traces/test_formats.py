@@ -4,7 +4,7 @@ import pytest
 
 from roost.errors import BadFile, BadRequest
 from roost.simulator.traces.formats import open_workload
-from roost.simulator.world import Options
+from roost.simulator.workload import Options
 from tests.unit.simulator.traces.files import HOSTS, NODES, PODS, RACKS, SEQUENCE, VMS, write
 
 

@@ -7,9 +7,9 @@ from roost.errors import BadRequest
 from roost.model.fleet import Departure
 from roost.model.names import is_resource_class, is_trait
 from roost.model.request import Request
-from roost.simulator.traces.generated import Recipe, generate
 from roost.simulator.traces.generated_requests import MIXES
-from roost.simulator.world import Options
+from roost.simulator.traces.generated_workload import Recipe, generate
+from roost.simulator.workload import Options
 
 recipes = st.builds(
     Recipe,

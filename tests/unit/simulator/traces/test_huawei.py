@@ -2,7 +2,7 @@ import pytest
 
 from roost.errors import BadFile
 from roost.simulator.traces.formats import open_workload
-from roost.simulator.world import Options
+from roost.simulator.workload import Options
 from tests.unit.simulator.traces.files import HOSTS, RACKS, SEQUENCE, real, write
 
 

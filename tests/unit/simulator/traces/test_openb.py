@@ -6,7 +6,7 @@ from roost.errors import BadFile
 from roost.model.fleet import Departure
 from roost.model.request import Request
 from roost.simulator.traces.formats import open_workload
-from roost.simulator.world import Options
+from roost.simulator.workload import Options
 from tests.unit.simulator.traces.files import NODES, PODS, real, write
 
 

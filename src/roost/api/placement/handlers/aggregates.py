@@ -6,10 +6,10 @@ from roost.api.http import Request, Response, answer
 from roost.api.json_schema import Schema
 from roost.api.placement import versions
 from roost.model.names import uuid_form
-from roost.placement import labels
 from roost.placement.current import Current
-from roost.placement.plans import Plan
-from roost.placement.providers import row_of
+from roost.placement.write_plan import Plan
+from roost.placement.writes import labels
+from roost.placement.writes.providers import row_of
 
 _UUIDS: dict[str, Any] = {"type": "array", "items": {"type": "string", "format": "uuid"}, "uniqueItems": True}
 _BARE = Schema(_UUIDS)

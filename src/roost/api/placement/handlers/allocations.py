@@ -13,10 +13,10 @@ from roost.api.problems import Problem
 from roost.errors import BadRequest, NotFound
 from roost.model.names import is_text, uuid_bytes, uuid_text
 from roost.model.writes import CLASS_BITS, CLASS_MASK
-from roost.placement import claims, providers
-from roost.placement.claims import Wish
 from roost.placement.current import Current
-from roost.placement.plans import Plan
+from roost.placement.write_plan import Plan
+from roost.placement.writes import claims, providers
+from roost.placement.writes.claims import Wish
 
 
 def show(request: Request, current: Current) -> Response:

@@ -13,9 +13,9 @@ from roost.engine.columns.state import State
 from roost.errors import NotFound
 from roost.model.names import AMOUNT_MAX, RATIO_MAX
 from roost.model.provider import Inventory
-from roost.placement import inventories, providers
 from roost.placement.current import Current
-from roost.placement.plans import Plan
+from roost.placement.write_plan import Plan
+from roost.placement.writes import inventories, providers
 
 _NAMES = "^[A-Z0-9_]+$"
 _GENERATION = {"type": "integer"}

@@ -14,10 +14,10 @@ from roost.engine.columns.state import State
 from roost.errors import NotFound
 from roost.model.names import uuid_form
 from roost.model.request import ResourceGroup
-from roost.placement import providers
 from roost.placement.current import Current
-from roost.placement.plans import Plan
-from roost.placement.tree_bounds import check_tree
+from roost.placement.write_plan import Plan
+from roost.placement.writes import providers
+from roost.placement.writes.tree_bounds import check_tree
 
 _NAME = {"type": "string", "maxLength": 200}
 _UUID = {"type": "string", "format": "uuid"}

@@ -9,10 +9,10 @@ from roost.api.placement.allocation_schemas import UUID_KEY, consumers, newest
 from roost.api.placement.handlers.allocations import wishes_of
 from roost.api.placement.handlers.inventories import REPLACE
 from roost.api.placement.versions import Version
-from roost.placement.claims import Wish
 from roost.placement.current import Current
-from roost.placement.plans import Plan
-from roost.placement.reshapes import Offer, reshape
+from roost.placement.write_plan import Plan
+from roost.placement.writes.claims import Wish
+from roost.placement.writes.reshapes import Offer, reshape
 
 
 def _schema(version: Version) -> Schema:

@@ -6,9 +6,9 @@ from roost.api.http import Request, Response, answer
 from roost.api.json_schema import Schema
 from roost.api.placement import versions
 from roost.errors import BadRequest
-from roost.placement import resource_classes
 from roost.placement.current import Current
-from roost.placement.plans import Plan
+from roost.placement.write_plan import Plan
+from roost.placement.writes import resource_classes
 
 _NAMED = Schema(
     {

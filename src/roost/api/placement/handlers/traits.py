@@ -8,10 +8,10 @@ from roost.api.placement.handlers.providers import row_to_read
 from roost.api.problems import Problem
 from roost.engine.columns.state import State
 from roost.errors import BadRequest, NotFound
-from roost.placement import labels, traits
 from roost.placement.current import Current
-from roost.placement.plans import Plan
-from roost.placement.providers import row_of
+from roost.placement.write_plan import Plan
+from roost.placement.writes import labels, traits
+from roost.placement.writes.providers import row_of
 
 _LIST = Schema(
     {

@@ -10,12 +10,12 @@ from roost.api.v1.wire.decode_body import wrong
 from roost.conductor.agents import agent_protocol
 from roost.conductor.operation.liveness import is_silent
 from roost.errors import BadRequest, Conflict, NotFound
-from roost.fleet.reporting import check_node, facts_of_node, registration_of_node
+from roost.fleet.host_reports import check_node, facts_of_node, registration_of_node
 from roost.model.host import HostFacts
 from roost.model.names import HOST_NAME_MAX, is_host_name, uuid_bytes, uuid_text
 from roost.model.work.orders import Registration
 from roost.model.work.work_rows import AgentRow
-from roost.placement.plans import Plan
+from roost.placement.write_plan import Plan
 
 _DONE = Response(status=204)
 # Facts that are never below nothing. They are checked where agents tell them: rows are read far more often.

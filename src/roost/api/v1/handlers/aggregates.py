@@ -21,12 +21,12 @@ from roost.api.v1.wire.decode_body import wrong
 from roost.api.v1.wire.pages import page_of
 from roost.engine.columns.state import State
 from roost.errors import BadRequest, Conflict
-from roost.fleet import aggregates
-from roost.fleet.hosts import rows_of_service
+from roost.fleet import aggregate_writes
+from roost.fleet.host_writes import rows_of_service
 from roost.model.host import Aggregate
 from roost.model.names import uuid_form, uuid_text
 from roost.model.writes import PutAggregate
-from roost.placement.plans import Plan
+from roost.placement.write_plan import Plan
 from roost.scheduler.rule_support.scopes import ZONE, parts, zones
 
 
@@ -46,7 +46,7 @@ def list_aggregates(call: Call) -> Response:
         and (not query.name or state.aggregate_names[number] == query.name)
         and (not query.zone or query.zone in parts(state.metadata[number].get(ZONE, "")))
         and (inside is None or number in inside)
-        and aggregates.is_there(state, number)
+        and aggregate_writes.is_there(state, number)
     )
     page, following = page_of(found, query)
     return shown(AggregatesPage(aggregates=[_shown(state, number) for number in page], next=following))
@@ -55,7 +55,7 @@ def list_aggregates(call: Call) -> Response:
 def show(call: Call) -> Response:
     """Show one aggregate."""
     state = call.current.state
-    return shown(_shown(state, aggregates.aggregate_of(state, call.parameter("uuid"))))
+    return shown(_shown(state, aggregate_writes.aggregate_of(state, call.parameter("uuid"))))
 
 
 def create(call: Call) -> Plan[Response]:
@@ -67,15 +67,15 @@ def create(call: Call) -> Plan[Response]:
     if body.availability_zone is not None:
         metadata[ZONE] = body.availability_zone
     try:
-        aggregates.check_metadata(metadata)
+        aggregate_writes.check_metadata(metadata)
     except BadRequest as error:
         raise wrong("$.metadata", str(error)) from None
     state = current.state
-    aggregates.check_name_free(state, body.name)
+    aggregate_writes.check_name_free(state, body.name)
     uuid = _free_uuid(state, body.name) if body.uuid is None else uuid_form(body.uuid)
-    if aggregates.is_named(state, uuid):
+    if aggregate_writes.is_named(state, uuid):
         raise Conflict(f"there is an aggregate {uuid} already")
-    write = aggregates.creation(current, Aggregate(uuid=uuid, name=body.name, metadata=metadata))
+    write = aggregate_writes.creation(current, Aggregate(uuid=uuid, name=body.name, metadata=metadata))
     made = _told(state, write)
     url = call.request.location(f"/aggregates/{made.uuid}")["location"]
     return Plan(answer=shown(made, status=201, location=url), writes=(write,))
@@ -85,14 +85,14 @@ def change(call: Call) -> Plan[Response] | Response:
     """Change name or metadata of an aggregate."""
     body, state = call.body, call.current.state
     assert isinstance(body, AggregatePatch)
-    number = aggregates.aggregate_of(state, call.parameter("uuid"))
+    number = aggregate_writes.aggregate_of(state, call.parameter("uuid"))
     _check_zone(body.metadata, is_said=body.availability_zone is not msgspec.UNSET)
     metadata = dict(body.metadata)
     if body.availability_zone is not msgspec.UNSET:
         metadata[ZONE] = body.availability_zone
     name = None if body.name is msgspec.UNSET else body.name
     try:
-        write = aggregates.change(state, number, name=name, metadata=metadata)
+        write = aggregate_writes.change(state, number, name=name, metadata=metadata)
     except BadRequest as error:
         raise wrong("$", str(error)) from None
     if write is None:
@@ -103,23 +103,23 @@ def change(call: Call) -> Plan[Response] | Response:
 def delete(call: Call) -> Plan[Response]:
     """End an aggregate that nobody is in."""
     state = call.current.state
-    number = aggregates.aggregate_of(state, call.parameter("uuid"))
-    return Plan(answer=Response(status=204), writes=aggregates.end(state, number))
+    number = aggregate_writes.aggregate_of(state, call.parameter("uuid"))
+    return Plan(answer=Response(status=204), writes=aggregate_writes.end(state, number))
 
 
 def join(call: Call) -> Plan[Response] | Response:
     """Let a host join an aggregate."""
     state = call.current.state
-    number = aggregates.aggregate_of(state, call.parameter("uuid"))
-    writes = aggregates.join(state, number, rows_of_service(state, call.parameter("host")))
+    number = aggregate_writes.aggregate_of(state, call.parameter("uuid"))
+    writes = aggregate_writes.join(state, number, rows_of_service(state, call.parameter("host")))
     return Plan(answer=Response(status=204), writes=writes) if writes else Response(status=204)
 
 
 def leave(call: Call) -> Plan[Response]:
     """Let a host leave an aggregate."""
     state = call.current.state
-    number = aggregates.aggregate_of(state, call.parameter("uuid"))
-    writes = aggregates.leave(state, number, rows_of_service(state, call.parameter("host")))
+    number = aggregate_writes.aggregate_of(state, call.parameter("uuid"))
+    writes = aggregate_writes.leave(state, number, rows_of_service(state, call.parameter("host")))
     return Plan(answer=Response(status=204), writes=writes)
 
 
@@ -152,7 +152,7 @@ def _free_uuid(state: State, name: str) -> str:
     number = 0
     while True:
         uuid = idempotency.uuid_for("aggregate", name, str(number))
-        if not aggregates.is_named(state, uuid):
+        if not aggregate_writes.is_named(state, uuid):
             return uuid
         number += 1
 
@@ -171,7 +171,7 @@ def _told(state: State, write: PutAggregate) -> ShownAggregate:
 def _of_number(state: State, number: int, aggregate: Aggregate) -> ShownAggregate:
     """Return an aggregate with those who are in it."""
     hosts, others = dict[str, None](), []
-    for row in aggregates.members(state, number):
+    for row in aggregate_writes.members(state, number):
         host_row = state.hosts.row_of_root.get(row)
         if host_row is None:
             others.append(state.providers.uuids[row])

@@ -33,7 +33,7 @@ from roost.model.fleet import NamedRequest
 from roost.model.names import uuid_bytes
 from roost.model.request import Request
 from roost.model.settings.roost_settings import Settings
-from roost.placement.plans import Act, Plan, Result
+from roost.placement.write_plan import Act, Plan, Result
 from roost.scheduler.query import request_lookup
 
 # Ids of one page are below the cursor, so the first page has one above all.

@@ -14,7 +14,7 @@ from roost.model.fleet import Departure
 from roost.model.names import uuid_text
 from roost.model.work.change_memory import Drain
 from roost.model.work.work_rows import OperationRow, StatusRow
-from roost.placement.plans import Plan
+from roost.placement.write_plan import Plan
 
 
 def drain(call: Call) -> Response | Plan[Response]:

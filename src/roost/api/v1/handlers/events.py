@@ -8,7 +8,7 @@ from roost.api.http import Receive, Response, Send
 from roost.api.v1.call import EVENT_STREAM, Call
 from roost.api.v1.long_poll import left
 from roost.observe import metrics
-from roost.observe.events import Events, Reader
+from roost.observe.event_buffer import Events, Reader
 
 _HEADERS = {"content-type": EVENT_STREAM, "cache-control": "no-store", "x-accel-buffering": "no"}
 _HEARTBEAT = b": nothing happened\n\n"

@@ -12,11 +12,11 @@ from roost.api.v1.wire.decode_body import wrong
 from roost.api.v1.wire.pages import page_of
 from roost.engine.columns.state import Group, State
 from roost.errors import Conflict, NotFound
-from roost.fleet.groups import group_creation
+from roost.fleet.group_writes import group_creation
 from roost.model.group import GroupPolicy, ServerGroup
 from roost.model.names import uuid_form, uuid_text
 from roost.model.writes import KEPT
-from roost.placement.plans import Plan
+from roost.placement.write_plan import Plan
 
 _POLICIES: tuple[GroupPolicy, ...] = get_args(GroupPolicy)
 

@@ -24,9 +24,9 @@ from roost.api.v1.wire.pages import PageQuery, page_of
 from roost.engine.columns.state import State
 from roost.engine.columns.types import Mask
 from roost.errors import BadRequest
-from roost.fleet.hosts import ServiceChange, changed_facts, rows_of_service, writes_of_facts
+from roost.fleet.host_writes import ServiceChange, changed_facts, rows_of_service, writes_of_facts
 from roost.model.host import HostFacts
-from roost.placement.plans import Plan
+from roost.placement.write_plan import Plan
 from roost.scheduler.rule_support.scopes import Scope, zones
 
 # Nodes that an error names.

@@ -22,9 +22,9 @@ from roost.model.names import uuid_bytes, uuid_form, uuid_text
 from roost.model.request import Move, Request
 from roost.model.work.operation import Asked, Build, Delete, Powering
 from roost.model.work.work_rows import OperationRow, StatusRow
-from roost.placement.claims import release_of
 from roost.placement.current import Current
-from roost.placement.plans import Act, Plan, Result
+from roost.placement.write_plan import Act, Plan, Result
+from roost.placement.writes.claims import release_of
 from roost.ports import WorkReader
 
 _DONE = Response(status=204)

@@ -13,7 +13,7 @@ from roost.conductor.intake import accept_changes
 from roost.model.image import Image
 from roost.model.names import uuid_text
 from roost.model.work.operation import Powering
-from roost.placement.plans import Plan
+from roost.placement.write_plan import Plan
 
 
 def rebuild(call: Call) -> Response | Plan[Response]:

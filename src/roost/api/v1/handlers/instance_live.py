@@ -12,7 +12,7 @@ from roost.conductor.operation.liveness import evacuating
 from roost.conductor.operation.stored_request import request_of
 from roost.model.request import Request
 from roost.model.work.work_rows import OperationRow, StatusRow
-from roost.placement.plans import Plan
+from roost.placement.write_plan import Plan
 
 
 def live_migrate(call: Call) -> Response | Plan[Response]:

@@ -19,7 +19,7 @@ from roost.model.flavor import Flavor
 from roost.model.request import Destination, Request
 from roost.model.work.operation import Moving, Settling
 from roost.model.work.work_rows import OperationRow, StatusRow
-from roost.placement.plans import Plan
+from roost.placement.write_plan import Plan
 from roost.scheduler.query.request_lookup import flavor_of
 
 

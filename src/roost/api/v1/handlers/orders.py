@@ -14,7 +14,7 @@ from roost.model.names import is_text, uuid_bytes
 from roost.model.work.orders import Answer, Kept, OrderAnswer, Poll, Polled
 from roost.model.work.work_rows import OrderRow
 from roost.observe import log
-from roost.placement.plans import Plan
+from roost.placement.write_plan import Plan
 
 # Of addresses and disks where guests arrive, in characters.
 _PLACE_MAX = 4_096

@@ -7,12 +7,12 @@ from roost.api.v1.call import Call, shown
 from roost.api.v1.schemas.stored_names import FlavorsList, ImagesList, ShownImage
 from roost.api.v1.wire.decode_body import wrong
 from roost.errors import BadRequest
-from roost.fleet.named import bodies_of, body_of, storing
+from roost.fleet.stored_documents import bodies_of, body_of, storing
 from roost.model.documents.request_document import FlavorEntry, ImageEntry
 from roost.model.flavor import Flavor
 from roost.model.image import Image
 from roost.model.stored_names import Noun
-from roost.placement.plans import Plan
+from roost.placement.write_plan import Plan
 
 _encode = msgspec.json.Encoder().encode
 

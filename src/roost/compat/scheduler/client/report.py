@@ -10,7 +10,7 @@ class SchedulerReportClient:
     """Every call of a ``ReportClient``, with the context that Nova's callers pass first. The context has no effect.
 
     Args:
-        client: of a Placement; ``roost.client.report`` and ``roost.direct.report`` make one.
+        client: of a Placement; ``roost.client.report_http`` and ``roost.direct.direct_report`` make one.
     """
 
     def __init__(self, client: ReportClient) -> None:

@@ -1,0 +1,213 @@
+"""Agents of hosts as a process: the driver, the journal, and the way to the server and to its Placement."""
+
+import os
+import random
+import signal
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from itertools import count
+from pathlib import Path
+from urllib.parse import quote
+
+import msgspec
+
+from roost import __version__
+from roost.client.agent_server import HttpServer, KnownInstances
+from roost.client.report_http import ReportHttp
+from roost.compute.agent.agent_journal import Journal
+from roost.compute.agent.execute_order import Acting
+from roost.compute.agent.monitors import Monitors
+from roost.compute.agent.runtime import Pace, Resident, Running
+from roost.compute.agent.saved_images import SavedImages
+from roost.compute.agent.state_machine import Agent, Identity
+from roost.compute.driver import load
+from roost.compute.inventory.device_providers import DeviceProviders
+from roost.compute.inventory.provider_config import ProviderConfigs, read
+from roost.compute.inventory.reshape import Bringing
+from roost.compute.inventory.resource_tracker import Tracker
+from roost.compute.report.placement_session import Http
+from roost.compute.report.report_client import ReportClient
+from roost.errors import BadSettings, PlacementGone, quoted
+from roost.machine import SystemClock, SystemRandom, find_address
+from roost.model.names import is_host_name, is_text, uuid_text
+from roost.model.placement_api import Answer
+from roost.model.settings.agent_settings import Agent as AgentSettings
+from roost.observe import log
+from roost.ports import Clock
+
+_PLACEMENT = "/placement"  # of a server, below its address
+# Read by servers with noauth2 alone, which believe whoever asks; reshapes are for the role service.
+_ROLES = "admin,service"
+_FLEET = uuid.UUID("5b1f7d0a-6f0e-4d7c-9a55-1c1c6a4f0c11")  # Uuids of the nodes of a fleet come of it.
+_SPREAD = (0.75, 1.25)
+
+
+class AgentOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """What a process with agents is told."""
+
+    server: str  # address, above ``/v1`` and ``/placement``
+    token: str
+    driver: str
+    options: dict[str, str] = {}  # of the driver
+    hosts: tuple[str, ...]  # names of the services, one an agent
+    cell: str = ""
+    state: str | None = None  # path of the folder of the journals; None: they last as long as the process
+    settings: AgentSettings = AgentSettings()
+    is_packing: bool = False  # whether guests go onto the memory nodes with least left
+
+
+def run_agents(options: AgentOptions, *, on_ready: Callable[[], None] = lambda: None) -> None:
+    """Let agents live until a signal says stop; a second one ends the process at once.
+
+    Args:
+        options: what the process is told.
+        on_ready: called when the agents begin.
+
+    Raises:
+        BadSettings: something that the process was told is wrong, or the server does not let an agent in.
+        Conflict: another agent has a host.
+        ReshapeNeeded, ReshapeFailed: see ``Tracker``.
+        JournalLost: a journal cannot be used.
+    """
+    for host in options.hosts:
+        if "/" in host or not is_host_name(host):
+            problem = f"must be a name of 1 to 255 visible ASCII characters without a slash, got {quoted(host)}"
+            raise BadSettings("--host", problem)
+    if not is_text(options.cell, length_max=255):
+        raise BadSettings("--cell", f"must be a name of 255 letters at most, got {quoted(options.cell)}")
+    stop = threading.Event()
+    with _stopped_by_signals(stop), ExitStack() as stack:
+        server = HttpServer(
+            options.server, token=options.token, draw=random.random, pause=lambda seconds: not stop.wait(seconds)
+        )  # fmt: skip
+        stack.callback(server.close)
+        placement = SharedHttp(
+            lambda: ReportHttp(
+                options.server.rstrip("/") + _PLACEMENT,
+                headers={"x-auth-token": options.token, "x-roles": _ROLES},
+                setting="--server",
+            )
+        )
+        stack.callback(placement.close)
+        residents = [
+            _resident(options, host, server=server, placement=placement, stack=stack) for host in options.hosts
+        ]
+        on_ready()
+        Running(residents, server, clock=SystemClock(), pace=_pace(options.settings)).run(stop)
+
+
+class SharedHttp:
+    """A way to a Placement that threads may use at the same time: each has a connection while it asks.
+
+    Args:
+        connect: opens one.
+    """
+
+    def __init__(self, connect: Callable[[], ReportHttp]) -> None:
+        self._connect = connect
+        self._lock = threading.Lock()
+        self._idle: list[ReportHttp] = [connect()]
+
+    def ask(self, method: str, path: str, body: object = None, *, version: str) -> Answer:
+        """Ask once, see ``Http``."""
+        with self._lock:
+            own = self._idle.pop() if self._idle else None
+        own = own or self._connect()
+        try:
+            answer = own.ask(method, path, body, version=version)
+        except PlacementGone:
+            own.close()
+            raise
+        with self._lock:
+            self._idle.append(own)
+        return answer
+
+    def close(self) -> None:
+        """Close the connections."""
+        with self._lock:
+            for each in self._idle:
+                each.close()
+
+
+def _pace(settings: AgentSettings) -> Pace:
+    return Pace(
+        work_threads=settings.work_threads, driver_timeout_s=settings.driver_timeout_s, update_s=settings.update_s,
+        retry_s=settings.update_retry_s, images_s=settings.sync_power_state_interval, stop_s=settings.stop_s,
+    )  # fmt: skip
+
+
+def _resident(
+    options: AgentOptions, host: str, *, server: HttpServer, placement: SharedHttp, stack: ExitStack
+) -> Resident:  # fmt: skip
+    path = None if options.state is None else journal_path(options.state, host)
+    journal = Journal(path)
+    stack.callback(journal.close)
+    settings = options.settings
+    driver = load(options.driver, options.options, settings.terms)
+    report = report_client(placement, settings, clock=SystemClock())
+    configs = ProviderConfigs(
+        read(settings.provider_config_location),
+        warn=lambda problem: log.event("provider_config", host=host, problem=problem),
+    )
+    devices = DeviceProviders(report, is_on=settings.pci_in_placement, specs=settings.device_specs)
+    bringing = Bringing(
+        driver, report, configs=configs, terms=settings.reshape, sleep=time.sleep, uniform=random.uniform,
+        devices=devices,
+    )  # fmt: skip
+    # Without a journal only a uuid that follows from the name is the same after a restart.
+    numbers = count()
+    new_uuid = (lambda: str(uuid.uuid5(_FLEET, f"{host}/{next(numbers)}"))) if path is None else _fresh_uuid
+    instances = KnownInstances(server, host)
+    tracker = Tracker(
+        host, driver=driver, report=report, bringing=bringing, book=journal,
+        monitors=Monitors(settings.compute_monitors), periodic_reshape=settings.reshape.periodic_reshape,
+        instances=instances, devices=devices, is_packing=options.is_packing,
+        host_ip=settings.my_ip or find_address(), rack=settings.rack, new_uuid=new_uuid,
+    )  # fmt: skip
+    run = _fresh_uuid()
+    identity = Identity(
+        host=host, run=run, driver=options.driver, software=f"roost {__version__}", cell=options.cell
+    )  # fmt: skip
+    agent = Agent(
+        identity, journal, driver_timeout_s=settings.driver_timeout_s, sync_s=settings.sync_power_state_interval,
+        spread=random.uniform(*_SPREAD),
+    )  # fmt: skip
+    acting = Acting(host, run=run, driver=driver, journal=journal, use_of=tracker.use)
+    images = SavedImages(host, driver=driver, instances=instances)
+    return Resident(agent, driver, acting, tracker, images)
+
+
+def report_client(placement: Http, settings: AgentSettings, *, clock: Clock) -> ReportClient:
+    """Return what an agent asks a Placement with, as its settings say."""
+    return ReportClient(
+        placement, clock=clock, sleep=time.sleep, uniform=random.uniform,
+        refresh_s=settings.resource_provider_association_refresh,
+        sharing_max=settings.sharing_providers_max_uuids_per_request,
+    )  # fmt: skip
+
+
+def journal_path(folder: str, host: str) -> Path:
+    """Return the path of the journal of the agent of a host."""
+    return Path(folder) / f"{quote(host, safe='')}.db"
+
+
+def _fresh_uuid() -> str:
+    return uuid_text(SystemRandom().uuids(1)[0])
+
+
+@contextmanager
+def _stopped_by_signals(stop: threading.Event) -> Iterator[None]:
+    def ask(number: int, _frame: object) -> None:
+        if stop.is_set():
+            os._exit(128 + number)
+        stop.set()
+
+    before = {number: signal.signal(number, ask) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

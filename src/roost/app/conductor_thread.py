@@ -1,0 +1,113 @@
+"""Operations on instances are worked on in a thread of their own, beside the one that owns the columns."""
+
+import os
+from collections.abc import Iterable, Sequence
+from socket import gethostname
+from threading import Event, Thread
+
+from roost.api.v1.host_uptime import down_time_of
+from roost.conductor.jobs import Jobs
+from roost.conductor.loop import Conductor, Product
+from roost.conductor.operation.step import Terms
+from roost.errors import Unavailable
+from roost.machine import SystemClock
+from roost.model.settings.roost_settings import Settings
+from roost.model.work.work_rows import OperationRow, Put
+from roost.observe import log
+from roost.placement.deciding_thread import Serving
+from roost.ports import WorkReader
+from roost.product import Roost
+from roost.scheduler.query.pci_requests import PciAliases
+
+# What other processes commit, and what is due by time alone, is looked for so often.
+_LOOK_S = 0.5
+
+
+class Operating:
+    """The periodic jobs, and a conductor, in one thread.
+
+    Args:
+        cells: whose operations these are; None: of all cells; none: jobs only.
+        is_hearing: whether agents ask this process.
+        look_s: how often it looks for what nobody told it of.
+    """
+
+    def __init__(
+        self, *, cells: Sequence[str] | None = None, is_hearing: bool = True, look_s: float = _LOOK_S
+    ) -> None:  # fmt: skip
+        self._cells = cells
+        self._is_hearing = is_hearing
+        self._look_s = look_s
+        self._is_stopped = False
+        self._news = Event()
+        self._thread: Thread | None = None
+
+    def heed(self, work: Iterable[Put]) -> None:
+        """Look at once where an operation was committed that nobody works on; from any thread."""
+        if any(isinstance(put.row, OperationRow) and not (put.row.owner or put.row.outcome) for put in work):
+            self._news.set()
+
+    def start(self, roost: Roost, serving: Serving) -> None:
+        """Begin to work.
+
+        Raises:
+            Unavailable: the database cannot be read.
+        """
+        clock = SystemClock()
+        reader: WorkReader = serving.run(lambda current: current.store.work_reader(clock))
+        name = f"{gethostname()}:{os.getpid()}:{os.urandom(4).hex()}"
+        product = Product(
+            decision=roost.decision, devices=lambda request: PciAliases(roost.settings.pci).requests(request),
+            terms=lambda: terms_of(roost.settings),
+        )  # fmt: skip
+        conductor = Conductor(name, cells=self._cells, serving=serving, reader=reader, product=product)
+        jobs = Jobs(
+            name, serving=serving, reader=reader, down_time_s=lambda: down_time_of(roost.settings),
+            offload_s=lambda: roost.settings.conductor.shelved_offload_time_s, is_hearing=self._is_hearing,
+        )  # fmt: skip
+        self._thread = Thread(
+            target=self._work, args=(conductor, jobs, reader), kwargs={"is_alone": not serving.is_shared},
+            name="conductor", daemon=True,
+        )  # fmt: skip
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Begin no more steps."""
+        self._is_stopped = True
+        self._news.set()
+
+    def join(self) -> None:
+        """Stop, and wait until the thread has ended."""
+        self.stop()
+        if self._thread is not None:
+            self._thread.join()
+
+    def _work(self, conductor: Conductor, jobs: Jobs, reader: WorkReader, *, is_alone: bool) -> None:
+        try:
+            while not self._is_stopped:
+                self._news.clear()
+                try:
+                    if is_alone:
+                        conductor.take_over()
+                        is_alone = False
+                    jobs.turn()
+                    done = conductor.turn()
+                except Unavailable:  # The log was told by the thread that commits, or hears of it there next.
+                    done = 0
+                except Exception as error:  # noqa: BLE001  # the thread must live on
+                    log.fault("conductor", error)
+                    done = 0
+                if not done:
+                    self._news.wait(self._look_s)
+        finally:
+            reader.close()
+
+
+def terms_of(settings: Settings) -> Terms:
+    """Return what settings say about operations."""
+    told = settings.conductor
+    return Terms(
+        attempts_max=settings.scheduler.max_attempts, build_timeout_s=told.build_timeout_s,
+        act_timeout_s=told.act_timeout_s, owner_s=told.owner_s, shelved_offload_time_s=told.shelved_offload_time_s,
+        failed_builds_max=told.consecutive_build_service_disable_threshold,
+    )  # fmt: skip

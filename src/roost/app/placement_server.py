@@ -1,0 +1,225 @@
+"""The Placement API on a database: served to others, in this process, or filled from another Placement."""
+
+import os
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from socket import socket
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from roost.api.access.authentication import believe
+from roost.api.access.policy import Policy, read_policy
+from roost.api.placement.answer_options import options_of
+from roost.api.placement.application import Application
+from roost.api.placement.in_process import InProcess
+from roost.api.v1 import policies
+from roost.app.database_choice import FILE, settings_of, sourced_settings
+from roost.app.server_process import Site, answer, reader_of, serving_on, store_served
+from roost.compat.placement_conf import PlacementConf, read_placement_conf
+from roost.errors import BadSettings
+from roost.machine import SystemClock
+from roost.model.settings.placement_settings import Placement as PlacementSettings
+from roost.model.settings.roost_settings import Settings
+from roost.placement.current import Current
+from roost.placement.deciding_thread import Serving
+from roost.placement.placement_service import Placement
+from roost.ports import Store
+from roost.scheduler.framework.rule_options import converted_section
+from roost.settings import data_folder
+from roost.store import backends
+from roost.store.backends import exists, is_postgresql, open_store
+from roost.store.memory_store import MemoryStore
+
+if TYPE_CHECKING:
+    from roost.api.probes import Health
+    from roost.api.server.supervisor import Parent
+    from roost.compat.upstream import import_run
+
+Progress = Callable[[int, int], None]  # done, in all
+
+
+class Served(msgspec.Struct, frozen=True, kw_only=True):
+    """What a server of the Placement API serves."""
+
+    url: str  # of the database, or its path
+    settings: Settings
+    config: Path | None  # the settings file that was asked for
+    as_read: Settings  # without what a placement.conf and the command line say
+    notes: tuple[str, ...]  # what was said and has no effect, a sentence each
+
+
+def placement_served(
+    config: Path | None, data: Path | None, environ: Mapping[str, str], *, conf: Path | None = None,
+    database: str | None = None, given: Mapping[str, object] | None = None,
+) -> Served:  # fmt: skip
+    """Return what is to be served, of the settings, an existing ``placement.conf``, and what the command line says.
+
+    Each goes before those that are named before it here.
+
+    Args:
+        conf: path of a ``placement.conf``; None: none.
+        database: URL or path.
+        given: values of section ``placement``.
+
+    Raises:
+        BadSettings: a setting is unknown or wrong, or cannot be honoured.
+        BadFile: ``placement.conf`` cannot be understood.
+    """
+    sourced = sourced_settings(config, environ)
+    settings, notes = sourced.settings, list(sourced.dropped)
+    url = database or settings.store.url
+    found = None if conf is None else read_placement_conf(conf)
+    if found is not None:
+        notes += found.notes
+        where = "[placement_database] connection"
+        if database is not None and (found.connection or found.problem):
+            notes.append(f"{conf}: {where} has no effect: --database goes before it")
+        elif database is None and found.problem:
+            raise BadSettings(str(conf), f"{where}: {found.problem}")
+        elif database is None:
+            url = found.connection or url
+    placement = _joined(settings, found, given)
+    if not url:
+        folder = data_folder(None if data is None else str(data), environ, is_root=os.geteuid() == 0)
+        url = str(folder / FILE)
+    if placement.workers > 1 and not is_postgresql(url):
+        raise BadSettings("placement.workers", "must be 1 on SQLite, which serves one process; name a PostgreSQL URL")
+    return Served(
+        url=url, settings=msgspec.structs.replace(settings, placement=placement), config=config, as_read=settings,
+        notes=tuple(notes),
+    )  # fmt: skip
+
+
+def placement_settings(
+    config: Path | None, environ: Mapping[str, str], *, conf: Path | None = None,
+    given: Mapping[str, object] | None = None,
+) -> PlacementSettings:  # fmt: skip
+    """Return section ``placement`` of what ``placement_served`` returns."""
+    found = None if conf is None else read_placement_conf(conf)
+    return _joined(settings_of(config, environ), found, given)
+
+
+def _joined(settings: Settings, conf: PlacementConf | None, given: Mapping[str, object] | None) -> PlacementSettings:
+    values = msgspec.to_builtins(settings.placement) | ({} if conf is None else conf.settings) | dict(given or {})
+    return converted_section("placement", PlacementSettings, values)
+
+
+def placement_policy(settings: PlacementSettings) -> Policy:
+    """Return the rules of who may do what.
+
+    Raises:
+        BadSettings: the policy file cannot be read or understood.
+    """
+    path = Path(settings.policy_file) if settings.policy_file else None
+    return read_policy(path, is_legacy=not settings.enforce_new_defaults, others=policies.DEFAULTS)
+
+
+def serve_placement(
+    served: Served, listener: socket, *, observer: socket | None = None, parent: "Parent | None" = None,
+    on_ready: Callable[[], None] = lambda: None,
+) -> None:  # fmt: skip
+    """Serve the Placement API until a signal says stop.
+
+    Args:
+        listener: where it is asked.
+        observer: where /healthz and /metrics are asked; None: nowhere.
+        parent: of this process, if it is one of several.
+        on_ready: called when the next connection will be answered.
+
+    Raises:
+        BadSettings: policies, tokens or the access to Keystone are not as they should be.
+        Unavailable: the database cannot be used; the message says why.
+    """
+    from roost.api.access.authenticator import access_of
+    from roost.api.asgi import AsgiApplication
+    from roost.api.outages import Outages
+    from roost.api.probes import Observing
+    from roost.api.server.tls import tls_of
+
+    settings = served.settings.placement
+    identify, authenticate = access_of(settings)
+    application = Application(identify=identify, allows=placement_policy(settings).allows, options=options_of(settings))
+
+    tls = tls_of(settings)
+    reader = reader_of(served.url, served.settings)
+    ask_reader = None if reader is None else partial(reader.ask, is_own_api=False)
+
+    def sites(serving: Serving, health: "Health") -> list[Site]:
+        outages = Outages()
+        edge = AsgiApplication(
+            application, serving, settings=settings, authenticate=authenticate, outages=outages, ask_reader=ask_reader
+        )  # fmt: skip
+        found = [Site(edge, listener, tls)]
+        return found if observer is None else [*found, Site(Observing(health, serving, note=outages.note), observer)]
+
+    serving = open_placement(served.url, served.settings)
+    try:
+        answer(serving, sites, settings=settings, parent=parent, on_ready=on_ready)
+    finally:
+        if reader is not None:
+            reader.close()
+
+
+def open_placement(url: str, settings: Settings | None = None) -> Serving:
+    """Open a database for the Placement API alone, and the thread that serves it.
+
+    Args:
+        url: of PostgreSQL, the path of a SQLite file, or ``sqlite://`` for a database in memory.
+
+    Raises:
+        Unavailable: the database cannot be used; the message says why.
+    """
+    settings = settings or Settings()
+    with store_served(url, settings) as store:
+        current = Current(store, clock=SystemClock())
+        Placement(current)
+        return serving_on(current, settings)
+
+
+def open_in_process(url: str, settings: Settings) -> InProcess:
+    """Open a database for the Placement API in this process, without a server; whoever asks is believed.
+
+    Raises:
+        BadSettings: the policy file cannot be read or understood.
+        Unavailable: the database cannot be used; the message says why.
+    """
+    allows, options = placement_policy(settings.placement).allows, options_of(settings.placement)
+    return InProcess(Application(identify=believe, allows=allows, options=options), open_placement(url, settings))
+
+
+def import_placement(
+    source: str, database: str, *, headers: Mapping[str, str], is_dry_run: bool, progress: Progress
+) -> "import_run.Imported":  # fmt: skip
+    """Copy everything that another Placement holds into a database, made if it is absent, and compare.
+
+    Args:
+        source: URL of its database or of its API.
+        headers: of requests to its API.
+        is_dry_run: whether nothing is written.
+
+    Raises:
+        BadRequest: the source is none, or something of it cannot be kept.
+        Conflict: something changed here that would be overwritten; nothing was written.
+        Unavailable: one of the two cannot be used.
+    """
+    from roost.compat.upstream import (
+        import_run,  # SQLAlchemy is slow to import
+        read_source,  # SQLAlchemy is slow to import
+    )
+
+    read = read_source.reader_of(source, headers=headers, progress=progress)
+    store: Store
+    if is_dry_run:
+        store = backends.open_reader(database) if exists(database) else MemoryStore()
+    else:
+        store = open_store(database, settings=Settings().store)
+    try:
+        current = Current(store, clock=SystemClock())
+        if not is_dry_run:
+            Placement(current)
+        named = read_source.without_password(source)
+        return import_run.bring(current, read(), source=named, is_dry_run=is_dry_run)
+    finally:
+        store.close()

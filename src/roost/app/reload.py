@@ -1,0 +1,91 @@
+"""Settings that change while a server runs: read anew when somebody says so, taken as a whole or not at all."""
+
+import signal
+from collections.abc import Mapping
+from pathlib import Path
+from threading import Event
+from types import FrameType
+
+import msgspec
+
+from roost.app.database_choice import sourced_settings
+from roost.errors import BadSettings, first_line
+from roost.model.settings.roost_settings import Settings
+from roost.observe import log
+from roost.product import Roost
+
+# What is read at the start alone: an open database and open sockets stay as they are.
+_FIXED = ("store", "placement", "notifications")
+
+
+class Reloader:
+    """Reads the settings of a running Roost anew, in the thread that uses it.
+
+    A signal only asks for it, since it arrives in the middle of anything; whoever owns the Roost calls
+    ``reload_if_asked`` between two acts.
+
+    Args:
+        roost: whose settings these are.
+        config, environ: where the settings are; see ``roost.app.open_roost``.
+        as_read: the settings as they were read there at the start; None: those of ``roost``.
+    """
+
+    def __init__(
+        self, roost: Roost, *, config: Path | None, environ: Mapping[str, str], as_read: Settings | None = None
+    ) -> None:  # fmt: skip
+        self._roost = roost
+        self._as_read = as_read or roost.settings
+        self._config = config
+        self._environ = environ
+        self._asked = Event()
+
+    def watch(self) -> None:
+        """Let SIGHUP ask; to be called in the main thread."""
+        signal.signal(signal.SIGHUP, self._on_signal)
+
+    def ask(self) -> None:
+        """Ask that the settings be read anew; safe in any thread."""
+        self._asked.set()
+
+    @property
+    def is_asked(self) -> bool:
+        """Say whether somebody asked since the settings were read the last time."""
+        return self._asked.is_set()
+
+    def reload_if_asked(self) -> bool:
+        """Read the settings anew if somebody asked; say whether others are in force now."""
+        if not self._asked.is_set():
+            return False
+        self._asked.clear()
+        return self.reload()
+
+    def reload(self) -> bool:
+        """Read the settings anew, and take them if nothing in them is wrong; say whether others are in force now.
+
+        What came of it is told in the log: ``settings_loaded``, ``settings_unchanged`` or ``settings_refused``.
+        """
+        before = self._roost.settings
+        try:
+            found = sourced_settings(self._config, self._environ)
+            wanted = msgspec.structs.replace(found.settings, **{name: getattr(before, name) for name in _FIXED})
+            if wanted != before:
+                self._roost.use(wanted)
+        except BadSettings as error:
+            log.event("settings_refused", error=str(error))
+            return False
+        except OSError as error:
+            log.event("settings_refused", error=first_line(error))
+            return False
+        kept = [name for name in _FIXED if getattr(found.settings, name) != getattr(self._as_read, name)]
+        if found.settings.conductor.in_server != self._as_read.conductor.in_server:
+            kept.append("conductor.in_server")
+        log.event(
+            "settings_unchanged" if wanted == before else "settings_loaded",
+            fingerprint=wanted.fingerprint().hex(),
+            needs_restart=", ".join(kept) or None,
+            passed_over="; ".join(found.dropped) or None,
+        )
+        return wanted != before
+
+    def _on_signal(self, _number: int, _frame: FrameType | None) -> None:
+        self.ask()

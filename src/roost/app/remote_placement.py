@@ -1,0 +1,94 @@
+"""A remote Placement beside a server: asked and claimed at by its thread, and its hosts followed by another one."""
+
+from collections.abc import Mapping
+from threading import Event, Thread
+
+from roost.client import host_mirror
+from roost.client.host_mirror import Mirror
+from roost.client.placement_http import TOKEN_VARIABLE, Connection
+from roost.client.remote_claims import RemotePlacement
+from roost.errors import RoostError
+from roost.model.settings.roost_settings import Settings
+from roost.observe import log
+from roost.placement.current import Current
+from roost.placement.deciding_thread import Serving
+
+
+def following(settings: Settings, environ: Mapping[str, str]) -> "Following":
+    """Connect to the remote Placement that settings name, with the token of the environment.
+
+    Raises:
+        BadSettings: it is none, or too old.
+        PlacementGone: it does not answer.
+    """
+    section = settings.placement
+    ways = [
+        Connection(section.remote_url, token=environ.get(TOKEN_VARIABLE), timeout_s=section.remote_timeout_s)
+        for _ in range(2)
+    ]
+    return Following(*ways, every_s=section.remote_sync_s)
+
+
+class Following:
+    """The remote Placement, and a thread that looks now and then which hosts it has.
+
+    Args:
+        asking, reading: connections to it, one for each thread.
+        every_s: seconds from one look to the next, > 0.
+    """
+
+    def __init__(self, asking: Connection, reading: Connection, *, every_s: float) -> None:
+        self.placement = RemotePlacement(asking)
+        self._mirror = Mirror(reading)
+        self._every_s = every_s
+        self._ended = Event()
+        self._thread: Thread | None = None
+        self._trouble = ""
+
+    def follow(self, current: Current) -> None:
+        """Look once, before anybody is served.
+
+        Raises:
+            PlacementGone: it does not answer.
+        """
+        host_mirror.write(current, self._mirror.read())
+
+    def start(self, serving: Serving) -> None:
+        """Look now and then from now on."""
+        self._thread = Thread(target=self._work, args=(serving,), name="following", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Look no more."""
+        self._ended.set()
+        if self._thread is not None:
+            self._thread.join()
+
+    def look(self, serving: Serving) -> None:
+        """Look once, beside a server that runs.
+
+        Raises:
+            RoostError: it does not answer, or what it has cannot be written.
+        """
+        specs = self._mirror.read()
+        try:
+            if specs:
+                serving.run(lambda current: host_mirror.write(current, specs))
+        except BaseException:
+            self._mirror.forget()
+            raise
+
+    def _work(self, serving: Serving) -> None:
+        while not self._ended.wait(self._every_s):
+            trouble = ""
+            try:
+                self.look(serving)
+            except RoostError as error:
+                trouble = str(error)
+            except Exception as error:  # noqa: BLE001  # the next look may go well
+                log.fault("following", error)
+            if trouble != self._trouble:
+                self._trouble = trouble
+                log.event(
+                    "placement_fails" if trouble else "placement_is_well", **({"problem": trouble} if trouble else {})
+                )

@@ -1,0 +1,138 @@
+"""What all servers share: a database, the thread that owns its columns, and answering until a signal says stop."""
+
+import gc
+import ssl
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from socket import socket
+from typing import TYPE_CHECKING, Any
+
+from roost.errors import RoostError
+from roost.machine import SystemClock
+from roost.model.settings.placement_settings import Placement as PlacementSettings
+from roost.model.settings.roost_settings import Settings
+from roost.placement.current import Current
+from roost.placement.deciding_thread import Decide, Heed, Serving, contained
+from roost.placement.prune_evidence import Tidier
+from roost.ports import Store
+from roost.store.backends import open_store, sync
+from roost.store.memory_store import MemoryStore
+
+if TYPE_CHECKING:
+    from roost.api.probes import Health
+    from roost.api.reader_client import Reader
+    from roost.api.server.supervisor import Parent
+    from roost.product import Roost
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """Something that is asked somewhere."""
+
+    application: Any  # as ASGI has it
+    listener: socket
+    tls: ssl.SSLContext | None = None  # how connections are made safe; None: they are not
+
+
+# Seconds that decisions of one group may search until others have a turn.
+SLICE_S = 0.03
+_IN_MEMORY = ("sqlite://", "sqlite:///:memory:", ":memory:")
+
+
+def reader_of(url: str, settings: Settings, *, product: "Roost | None" = None) -> "Reader | None":
+    """Return what asks the reader process of a database; None: it is in memory, or the settings want no such process.
+
+    Args:
+        product: of which /v1 is answered too, under its settings of the moment.
+    """
+    from roost.api.reader_client import Reader
+
+    if url in _IN_MEMORY or not settings.placement.has_reader:
+        return None
+    return Reader(
+        url, settings=lambda: settings if product is None else product.settings, has_own_api=product is not None
+    )
+
+
+@contextmanager
+def store_served(url: str, settings: Settings) -> Iterator[Store]:
+    """Open a database to be served; where that fails later on, it is closed again.
+
+    Args:
+        url: of PostgreSQL, the path of a SQLite file, or ``sqlite://`` for a database in memory.
+
+    Raises:
+        Unavailable: the database cannot be used; the message says why.
+    """
+    store: Store
+    if url in _IN_MEMORY:
+        store = MemoryStore()
+    else:
+        if settings.placement.sync_on_startup:
+            sync(url, settings=settings.store)
+        store = open_store(url, settings=settings.store)
+    try:
+        yield store
+    except BaseException:
+        store.close()
+        raise
+
+
+def serving_on(
+    current: Current, settings: Settings, *, decide: Decide | None = None, heed: Heed | None = None
+) -> Serving:  # fmt: skip
+    """Return the thread that owns columns from now on, with the limits of the settings."""
+    return Serving(
+        current, queue_max=settings.placement.queue_max, group_max=settings.store.group_max,
+        retries=settings.placement.allocation_conflict_retry_count,
+        tidy=Tidier(current.store, settings.store, clock=SystemClock()), decide=decide, heed=heed,
+        slices_max=max(1, round(settings.scheduler.search_budget_s / SLICE_S)),
+    )  # fmt: skip
+
+
+def answer(
+    serving: Serving, sites: "Callable[[Serving, Health], Sequence[Site]]", *, settings: PlacementSettings,
+    parent: "Parent | None", on_ready: Callable[[], None], look: Callable[[], None] = lambda: None,
+    on_stop: Callable[[], None] = lambda: None,
+) -> None:  # fmt: skip
+    """Answer until a signal says stop, and end the thread.
+
+    Where the thread has ended by itself, so does this, and whoever started the process may start it again.
+
+    Args:
+        sites: makes what answers.
+        parent: of this process, if it is one of several.
+        on_ready: called when the next connection will be answered.
+        look: called each second; what goes wrong there is logged.
+        on_stop: called when no request is taken any more.
+
+    Raises:
+        RoostError: the thread has ended by itself.
+    """
+    from roost.api.probes import Checkup
+    from roost.api.server.connection_limit import Connections, connections_within
+    from roost.api.server.listener import Server, run
+
+    gc.collect()
+    gc.freeze()  # What was loaded lives as long as the process.
+    try:
+        health = Checkup(serving)
+        connections = Connections(connections_within(settings.connections_max))
+        servers = [
+            Server(site.application, site.listener, settings, connections=connections, tls=site.tls)
+            for site in sites(serving, health)
+        ]
+
+        async def each_second() -> None:
+            if serving.problem:
+                raise RoostError(serving.problem)
+            contained("measure", serving.measure)
+            contained("look", look)
+            if parent is not None:
+                parent.say(await health())
+
+        on_ready()
+        run(*servers, each_second=each_second, parent=None if parent is None else parent.fileno(), on_stop=on_stop)
+    finally:
+        serving.stop()

@@ -1,0 +1,131 @@
+"""Candidates and claims of a remote Placement, as selecting needs them."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from roost.client.placement_http import Connection, part
+from roost.errors import PlacementGone
+from roost.model.names import uuid_form
+from roost.model.remote import Amounts, RemoteAnswer, RemoteHost
+from roost.model.request import CandidateQuery
+from roost.model.settings.placement_settings import NOBODY
+from roost.scheduler.query.query_string import needs_any, query_string
+
+_TYPES = 38  # the microversion from which on consumers have types
+_TYPE = "INSTANCE"
+_ANY = 39  # the one from which on any of several traits can be asked for
+
+
+class RemotePlacement:
+    """What another server has free, and claims there.
+
+    Args:
+        connection: to that server.
+        is_dry: whether nothing is written there: every claim is granted, and every release done.
+    """
+
+    def __init__(self, connection: Connection, *, is_dry: bool = False) -> None:
+        self._connection = connection
+        self._is_dry = is_dry
+
+    def dry(self) -> "RemotePlacement":
+        """Return the same for dry runs: it asks, and writes nothing."""
+        return RemotePlacement(self._connection, is_dry=True)
+
+    def candidates(self, query: CandidateQuery) -> RemoteAnswer:
+        """Ask which hosts could hold a query.
+
+        Raises:
+            PlacementGone: it does not answer.
+        """
+        minor = self._connection.minor
+        if minor < _ANY and needs_any(query):
+            return RemoteAnswer(problem=f"any one of several traits needs microversion 1.{_ANY}, and it has 1.{minor}")
+        answer = self._connection.ask("GET", f"/allocation_candidates?{query_string(query)}")
+        if answer.status == 400:
+            return RemoteAnswer(problem=answer.problem)
+        if answer.status != 200:
+            raise PlacementGone(f"it answers /allocation_candidates with {answer.problem}")
+        return _hosts(part(answer.body, "allocation_requests"), part(answer.body, "provider_summaries"))
+
+    def claim(self, consumer_uuid: str, allocations: Amounts, *, project_id: str, user_id: str) -> bool:
+        """Let a new consumer take amounts; say whether it did, or somebody was faster.
+
+        Raises:
+            PlacementGone: it does not answer; the consumer may have taken them.
+        """
+        return self._is_dry or self._put(
+            consumer_uuid, allocations, project_id=project_id, user_id=user_id, generation=None
+        )
+
+    def replace(self, consumer_uuid: str, allocations: Amounts, *, project_id: str, user_id: str) -> bool:
+        """Let a consumer take amounts in place of all that it holds, both or neither; say whether it did.
+
+        Raises:
+            PlacementGone: it does not answer; the consumer may have taken them.
+        """
+        if self._is_dry:
+            return True
+        generation = self._told(consumer_uuid).get("consumer_generation")
+        return self._put(consumer_uuid, allocations, project_id=project_id, user_id=user_id, generation=generation)
+
+    def release(self, consumer_uuid: str) -> None:
+        """Let a consumer give back all it holds, if it holds anything.
+
+        Raises:
+            PlacementGone: it does not answer; the consumer may have given it back.
+        """
+        if self._is_dry:
+            return
+        answer = self._connection.ask("DELETE", f"/allocations/{consumer_uuid}")
+        if answer.status not in {204, 404}:
+            raise PlacementGone(f"it answers DELETE /allocations with {answer.problem}")
+
+    def _put(
+        self, consumer_uuid: str, allocations: Amounts, *, project_id: str, user_id: str, generation: int | None
+    ) -> bool:  # fmt: skip
+        body: dict[str, Any] = {
+            "allocations": {uuid: {"resources": dict(amounts)} for uuid, amounts in allocations.items()},
+            "project_id": project_id or NOBODY,
+            "user_id": user_id or NOBODY,
+            "consumer_generation": generation,
+        }
+        if self._connection.minor >= _TYPES:
+            body["consumer_type"] = _TYPE
+        answer = self._connection.ask("PUT", f"/allocations/{consumer_uuid}", body)
+        if answer.status == 204:
+            return True
+        if answer.status not in {400, 409}:  # A provider that is gone is a 400.
+            raise PlacementGone(f"it answers PUT /allocations with {answer.problem}")
+        # What was carried out and not answered is in its own way when it is tried again.
+        return answer.is_repeated and self._holds(consumer_uuid, allocations)
+
+    def _holds(self, consumer_uuid: str, allocations: Amounts) -> bool:
+        told = self._told(consumer_uuid).get("allocations", {})
+        held = {uuid_form(uuid): each["resources"] for uuid, each in told.items()}
+        return held == {uuid: dict(amounts) for uuid, amounts in allocations.items()}
+
+    def _told(self, consumer_uuid: str) -> Mapping[str, Any]:
+        found: Mapping[str, Any] = self._connection.get(f"/allocations/{consumer_uuid}") or {}
+        return found
+
+
+def _hosts(requests: list[Any], summaries: Mapping[str, Any]) -> RemoteAnswer:
+    """Return the first way to hold the query in each tree, and what is used there."""
+    try:
+        root_of = {uuid: uuid_form(each["root_provider_uuid"]) for uuid, each in summaries.items()}
+        used: dict[str, dict[str, int]] = {}
+        for uuid, each in summaries.items():
+            of_tree = used.setdefault(root_of[uuid], {})
+            for name, amounts in each["resources"].items():
+                of_tree[name] = of_tree.get(name, 0) + amounts["used"]
+        hosts: dict[str, RemoteHost] = {}
+        for request in requests:
+            held = {uuid_form(uuid): each["resources"] for uuid, each in request["allocations"].items()}
+            for root in {root_of[uuid] for uuid in request["allocations"]}:
+                hosts.setdefault(root, msgspec.convert({"allocations": held, "used": used[root]}, RemoteHost))
+    except (LookupError, TypeError, AttributeError, msgspec.ValidationError) as error:
+        raise PlacementGone(f"its candidates cannot be understood: {error!r}") from error
+    return RemoteAnswer(hosts=hosts)

@@ -1,0 +1,104 @@
+"""One import, from what was read to what was checked."""
+
+from collections.abc import Callable
+from itertools import count
+
+import msgspec
+
+from roost.compat.upstream.import_memory import recall
+from roost.compat.upstream.import_writes import writes_of
+from roost.compat.upstream.merge import Merged, merge
+from roost.compat.upstream.placement_world import World, world_of
+from roost.compat.upstream.verify import Verified, verify
+from roost.errors import Conflict
+from roost.model.writes import Item
+from roost.placement.current import Current
+from roost.ports import IdKind
+
+# Identities that are never written start here.
+_UNUSED = 2**40
+_TOLD = 10
+
+
+class Done(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of providers, or of consumers."""
+
+    created: int
+    changed: int
+    removed: int
+    same: int
+    ahead: int  # changed here since they were copied, and left alone
+
+
+class Imported(msgspec.Struct, frozen=True, kw_only=True):
+    """What an import did, or would do."""
+
+    source: str
+    is_dry_run: bool
+    providers: Done
+    consumers: Done
+    verified: Verified | None  # None: nothing was written
+
+
+def bring(current: Current, there: World, *, source: str, is_dry_run: bool) -> Imported:
+    """Let Roost hold what a source holds, all of it in one commit.
+
+    Args:
+        source: names it, the same way each time.
+        is_dry_run: whether nothing is written.
+
+    Raises:
+        Conflict: something changed here that would be overwritten, or somebody else writes at the same time.
+        BadRequest: something of the source cannot be kept.
+    """
+    current.refresh()
+    merged = _merged(current, there, source)
+    if is_dry_run:
+        numbers = count(_UNUSED)
+        writes_of(current, merged, there, source=source, first_id=next(numbers), new_id=lambda _: next(numbers))
+        return _told(merged, source, None, is_dry_run=True)
+    new = len(merged.providers.create)
+    if new:
+        with current.creating("provider", new) as first:
+            merged = _merged(current, there, source)  # Others may have been faster until now.
+            if len(merged.providers.create) != new:
+                raise Conflict("others create providers at the same time; nothing was imported: try again")
+            _commit(current, merged, there, source=source, first_id=first)
+    else:
+        _commit(current, merged, there, source=source, first_id=0)
+    again = Current(current.store)  # As the database has it, not as the columns went along.
+    but = [*merged.providers.ahead, *merged.consumers.ahead]
+    return _told(merged, source, verify(there, world_of(again.state), but=but), is_dry_run=False)
+
+
+def _merged(current: Current, there: World, source: str) -> Merged:
+    merged = merge(there, world_of(current.state), recall(current, source))
+    if merged.conflicts:
+        more = len(merged.conflicts) - _TOLD
+        told = "; ".join(merged.conflicts[:_TOLD]) + (f"; and {more:,} more" if more > 0 else "")
+        raise Conflict(f"nothing was imported: {told}")
+    return merged
+
+
+def _commit(current: Current, merged: Merged, there: World, *, source: str, first_id: int) -> None:
+    new_id: Callable[[IdKind], int] = current.new_id
+    writes = writes_of(current, merged, there, source=source, first_id=first_id, new_id=new_id)
+    if not writes:
+        return
+    refusal = current.commit([Item(writes=writes)])[0]
+    if refusal is not None:
+        raise Conflict(
+            f"nothing was imported: the database refused {refusal.table or 'it'} {refusal.key} ({refusal.kind}), since "
+            "somebody else writes at the same time, or since it does not fit what is here; try again"
+        )
+
+
+def _told(merged: Merged, source: str, verified: Verified | None, *, is_dry_run: bool) -> Imported:
+    done = [
+        Done(
+            created=len(work.create), changed=len(work.change), removed=len(work.remove), same=work.same,
+            ahead=len(work.ahead),
+        )
+        for work in (merged.providers, merged.consumers)
+    ]  # fmt: skip
+    return Imported(source=source, is_dry_run=is_dry_run, providers=done[0], consumers=done[1], verified=verified)

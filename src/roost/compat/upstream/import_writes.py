@@ -1,0 +1,295 @@
+"""The writes of an import: one item, so that all of it is there or nothing."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+
+import msgspec
+
+from roost.compat.upstream.import_memory import Copied, Memory, remember
+from roost.compat.upstream.merge import Merged
+from roost.compat.upstream.placement_world import Offer, Provider, World, digest
+from roost.errors import BadRequest
+from roost.model import names
+from roost.model.writes import (
+    CLASS_BITS,
+    Claim,
+    ConsumerRow,
+    DropProvider,
+    InventoryRow,
+    PutAggregate,
+    PutInventories,
+    PutMembership,
+    PutProvider,
+    PutSymbol,
+    PutTraits,
+    RaiseGeneration,
+    ReuseSymbol,
+    Write,
+)
+from roost.placement.current import Current
+from roost.placement.writes.claims import release_of
+from roost.ports import IdKind
+
+# What everything fits into, for as long as consumers that hold more than they might are taken over.
+_WIDE = Offer(names.AMOUNT_MAX, 0, 1, names.AMOUNT_MAX, 1, float(names.AMOUNT_MAX))
+_NAME_MAX = 200
+_TEXT_MAX = 255
+
+
+def writes_of(
+    current: Current, merged: Merged, there: World, *, source: str, first_id: int, new_id: Callable[[IdKind], int]
+) -> tuple[Write, ...]:  # fmt: skip
+    """Return everything that an import writes, in order; nothing where nothing changed.
+
+    Args:
+        first_id: the first of fresh identities of as many providers as are created.
+        new_id: gives a fresh identity of a consumer, an aggregate or a document.
+
+    Raises:
+        BadRequest: something of the source cannot be kept as it is.
+    """
+    return _Writing(current, merged, there, new_id=new_id).writes(source, first_id)
+
+
+class _Writing:
+    """Numbers and generations as they are while the writes are made."""
+
+    def __init__(self, current: Current, merged: Merged, there: World, *, new_id: Callable[[IdKind], int]) -> None:
+        self._current, self._state, self._new_id = current, current.state, new_id
+        self._merged, self._there = merged, there
+        self._put = [*merged.providers.create, *(now for _, now in merged.providers.change)]
+        self._before = {now.uuid: before for before, now in merged.providers.change}
+        self._claimed = [*merged.consumers.create, *(now for _, now in merged.consumers.change)]
+        providers = self._state.providers
+        self._ids = {uuid: providers.ids[row] for uuid, row in providers.row_of_uuid.items()}
+        self._generations = {uuid: providers.generation.each[row] for uuid, row in providers.row_of_uuid.items()}
+        self._later: list[Provider] = []  # those that offer something else until all is held as it is to be
+        self._used = there.used()
+        self._taken: dict[str, dict[str, list[int]]] = {}  # by provider and class
+        for consumer in self._claimed:
+            for uuid, amounts in consumer.amounts.items():
+                for name, amount in amounts.items():
+                    self._taken.setdefault(uuid, {}).setdefault(name, []).append(amount)
+        self._symbols: dict[str, dict[str, PutSymbol | ReuseSymbol]] = {
+            "resource_class": {}, "trait": {}, "consumer_type": {},
+        }  # fmt: skip
+        self._aggregates: dict[str, int] = {}
+
+    def writes(self, source: str, first_id: int) -> tuple[Write, ...]:
+        """Return all of them."""
+        for number, provider in enumerate(_parents_first(self._merged.providers.create), start=first_id):
+            self._ids[provider.uuid] = number
+            self._generations[provider.uuid] = 0
+        self._check()
+        body = [*self._structure(), *self._offers(), *self._held(), *self._finals(), *self._drops(), *self._raised()]
+        changed = self._changed()
+        if any(changed):
+            body.append(remember(self._current, self._new_id("document"), source, changed))
+        return (*self._names(), *body)
+
+    def _check(self) -> None:
+        for provider in self._put:
+            if not provider.name or not names.is_text(provider.name, length_max=_NAME_MAX):
+                raise BadRequest(f"provider {provider.uuid}: its name must be 1..{_NAME_MAX} characters of text")
+        for consumer in self._claimed:
+            for text in (consumer.project_id, consumer.user_id):
+                if not names.is_text(text, length_max=_TEXT_MAX):
+                    raise BadRequest(
+                        f"consumer {consumer.uuid}: its project or user is no text of {_TEXT_MAX} characters"
+                    )
+
+    def _names(self) -> Iterator[Write]:
+        """Yield what gives names their numbers: those that were asked for on the way, and those nothing uses."""
+        for kind, wanted in (("resource_class", self._there.classes), ("trait", self._there.traits)):
+            for name in wanted:
+                self._number(kind, name)
+        for symbols in self._symbols.values():
+            yield from symbols.values()
+        for uuid, number in self._aggregates.items():
+            yield PutAggregate(number, _bytes(uuid), "", {}, 0)
+
+    def _number(self, kind: str, name: str) -> int:
+        number = self._state.symbols(kind).id_of(name)
+        if number is not None:
+            return number
+        symbol = self._symbols[kind].get(name)
+        if symbol is None:
+            symbol = self._symbols[kind][name] = self._current.new_symbol(kind, name)
+        return symbol.id
+
+    def _aggregate(self, uuid: str) -> int:
+        number = self._state.aggregates.id_of(uuid) or self._aggregates.get(uuid)
+        if number is None:
+            number = self._aggregates[uuid] = self._new_id("aggregate")
+        return number
+
+    def _structure(self) -> Iterator[Write]:
+        """Yield what creates, renames and moves providers, each after its parent, with whoever is below."""
+        if not self._put:
+            return
+        providers = self._state.providers
+        put = {each.uuid: each for each in self._put}
+        parents: dict[str, str | None] = {}
+        for uuid, known in providers.row_of_uuid.items():
+            above = providers.parent.each[known]
+            parents[uuid] = None if above < 0 else providers.uuids[above]
+        parents |= {uuid: each.parent_uuid for uuid, each in put.items()}
+        for uuid, path in sorted(_paths(parents).items(), key=lambda each: (len(each[1]), self._ids[each[0]])):
+            row = providers.row_of_uuid.get(uuid)
+            name = put[uuid].name if uuid in put else providers.names[row or 0]
+            parent = parents[uuid]
+            parent_id, root_id = None if parent is None else self._ids[parent], self._ids[path[-1]]
+            if row is None or (name, parent_id, root_id) != self._placed(row):
+                version = 0 if row is None else providers.versions[row] + 1
+                yield PutProvider(self._ids[uuid], _bytes(uuid), name, parent_id, root_id, version)
+
+    def _placed(self, row: int) -> tuple[str, int | None, int]:
+        providers = self._state.providers
+        above = providers.parent.each[row]
+        parent_id = None if above < 0 else providers.ids[above]
+        return providers.names[row], parent_id, providers.ids[providers.root.each[row]]
+
+    def _offers(self) -> Iterator[Write]:
+        """Yield what providers offer and wear, or offer until all is held as it is to be."""
+        for provider in self._put:
+            before = self._before.get(provider.uuid)
+            old = {} if before is None else before.inventories
+            now = self._at_first(provider, old)
+            if now != old:
+                yield self._inventories(provider.uuid, now)
+            if now != provider.inventories:
+                self._later.append(provider)
+            number, generation = self._ids[provider.uuid], self._generations[provider.uuid]
+            if provider.traits != ([] if before is None else before.traits):
+                yield PutTraits(number, generation, [self._number("trait", name) for name in provider.traits])
+                self._generations[provider.uuid] = generation = generation + 1
+            if provider.aggregates != ([] if before is None else before.aggregates):
+                numbers = [self._aggregate(uuid) for uuid in provider.aggregates]
+                yield PutMembership(number, generation, sorted(numbers), raises=False)
+
+    def _at_first(self, provider: Provider, old: Mapping[str, Offer]) -> Mapping[str, Offer]:
+        """Return what a provider offers while consumers come and go: by as few writes as can be.
+
+        What it will offer may be too little by then: it may have been cut when all was held, there as here.
+        """
+        final, both = provider.inventories, {**old, **provider.inventories}
+        if len(both) == len(final) and self._fits(provider.uuid, final):  # What goes may be in use until released.
+            return final
+        for offers in (old, both):
+            if self._fits(provider.uuid, offers):
+                return offers
+        return dict.fromkeys(both, _WIDE)
+
+    def _fits(self, uuid: str, offers: Mapping[str, Offer]) -> bool:
+        """Say whether the commit would let consumers take what they hold there."""
+        for name, amounts in self._taken.get(uuid, {}).items():
+            offer = offers.get(name)
+            if offer is None or not all(map(offer.allows, amounts)):
+                return False
+            after = self._used[uuid, name]
+            if after > offer.capacity and after > self._used_before(uuid, name):
+                return False
+        return True
+
+    def _used_before(self, uuid: str, name: str) -> int:
+        row, class_id = self._state.providers.row_of_uuid.get(uuid), self._state.class_ids.id_of(name)
+        if row is None or class_id is None or class_id not in self._state.classes:
+            return 0
+        return int(self._state.classes[class_id].used.each[row])
+
+    def _inventories(self, uuid: str, offers: Mapping[str, Offer]) -> PutInventories:
+        rows = [
+            InventoryRow(
+                self._number("resource_class", name), offer.total, offer.reserved, offer.min_unit, offer.max_unit,
+                offer.step_size, offer.allocation_ratio,
+            )
+            for name, offer in sorted(offers.items())
+        ]  # fmt: skip
+        self._generations[uuid] += 1
+        return PutInventories(self._ids[uuid], self._generations[uuid] - 1, rows)
+
+    def _held(self) -> Iterator[Write]:
+        """Yield who holds what no more, and who holds what."""
+        ending = [*self._merged.consumers.remove, *(before for before, _ in self._merged.consumers.change)]
+        if ending:
+            yield release_of(self._state, [self._state.holders[_bytes(each.uuid)] for each in ending])
+        if not self._claimed:
+            return
+        rows, takes = [], []
+        for consumer in self._claimed:
+            number, kind = self._new_id("consumer"), consumer.consumer_type
+            type_id = 0 if kind is None else self._number("consumer_type", kind)
+            rows.append(
+                ConsumerRow(
+                    number, _bytes(consumer.uuid), consumer.project_id, consumer.user_id, type_id, consumer.generation
+                )
+            )
+            for uuid, amounts in consumer.amounts.items():
+                first = self._ids[uuid] << CLASS_BITS
+                takes += [
+                    (number, first | self._number("resource_class", name), amount) for name, amount in amounts.items()
+                ]
+        for uuid in self._taken:
+            self._generations[uuid] += 1
+        yield Claim(rows, takes)
+
+    def _finals(self) -> Iterator[Write]:
+        for provider in self._later:
+            yield self._inventories(provider.uuid, provider.inventories)
+
+    def _drops(self) -> Iterator[Write]:
+        """Yield which providers go, each before its parent."""
+        for provider in reversed(_parents_first(self._merged.providers.remove)):
+            yield DropProvider(self._ids[provider.uuid])
+
+    def _raised(self) -> Iterator[Write]:
+        for provider in self._put:
+            known = self._generations[provider.uuid]
+            if provider.generation > known:
+                yield RaiseGeneration(self._ids[provider.uuid], known, provider.generation - known)
+                self._generations[provider.uuid] = provider.generation
+
+    def _changed(self) -> Memory:
+        """Return what is to be remembered, as it will be here."""
+        providers, consumers = dict(self._merged.providers.known), dict(self._merged.consumers.known)
+        for provider in self._put:
+            ours = msgspec.structs.replace(provider, generation=self._generations[provider.uuid])
+            providers[provider.uuid] = Copied(digest(provider), digest(ours))
+        for consumer in self._claimed:
+            consumers[consumer.uuid] = Copied(digest(consumer), digest(consumer))
+        providers |= dict.fromkeys((each.uuid for each in self._merged.providers.remove), None)
+        consumers |= dict.fromkeys((each.uuid for each in self._merged.consumers.remove), None)
+        return Memory(providers, consumers)
+
+
+def _bytes(uuid: str) -> bytes:
+    body = names.uuid_bytes(uuid)
+    assert body is not None, uuid
+    return body
+
+
+def _parents_first(providers: Iterable[Provider]) -> list[Provider]:
+    """Return providers so that each comes after its parent, where that is one of them."""
+    by_uuid = {each.uuid: each for each in providers}
+    paths = _paths({uuid: each.parent_uuid for uuid, each in by_uuid.items()})
+    return sorted(by_uuid.values(), key=lambda each: len(paths[each.uuid]))
+
+
+def _paths(parents: Mapping[str, str | None]) -> dict[str, list[str]]:
+    """Return the way from each provider up to the last one that is known, itself first.
+
+    Raises:
+        BadRequest: a provider is above itself.
+    """
+    found: dict[str, list[str]] = {}
+    for uuid in parents:
+        path, at = [], uuid
+        while True:
+            path.append(at)
+            if len(path) > len(parents):
+                raise BadRequest(f"provider {uuid} is above itself")
+            above = parents[at]
+            if above is None or above not in parents:
+                break
+            at = above
+        found[uuid] = path
+    return found

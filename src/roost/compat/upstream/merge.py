@@ -1,0 +1,131 @@
+"""What an import has to do: what is there, what is here, and what was copied before, laid side by side."""
+
+from collections.abc import Callable, Mapping
+from typing import Generic, NamedTuple, TypeVar
+
+from roost.compat.upstream.import_memory import Copied, Memory, Things
+from roost.compat.upstream.placement_world import Consumer, Provider, World, digest
+
+Thing = TypeVar("Thing", Provider, Consumer)
+
+
+class Work(Generic[Thing]):
+    """What is to be done about the providers, or the consumers."""
+
+    def __init__(self) -> None:
+        self.create: list[Thing] = []
+        self.change: list[tuple[Thing, Thing]] = []  # as it is here, as it is there
+        self.remove: list[Thing] = []  # as it is here
+        self.same = 0
+        self.ahead: list[str] = []  # uuids of what changed or went here, and did not change there
+        self.known: Things = {}  # what is equal without having been copied, or went on both sides
+
+
+class Merged(NamedTuple):
+    """The work of an import."""
+
+    providers: Work[Provider]
+    consumers: Work[Consumer]
+    conflicts: list[str]
+
+
+def merge(there: World, here: World, memory: Memory) -> Merged:
+    """Return what brings here what changed there, and what cannot be brought.
+
+    A thing is brought if it did not change here since it was copied. What is only here stays.
+    """
+    conflicts: list[str] = []
+    providers = _merged(there.providers, here.providers, memory.providers, _named_provider, conflicts)
+    consumers = _merged(there.consumers, here.consumers, memory.consumers, _named_consumer, conflicts)
+    conflicts += _problems(here, providers, consumers)
+    return Merged(providers, consumers, conflicts)
+
+
+def _named_provider(provider: Provider) -> str:
+    return f"provider {provider.uuid} ({provider.name})"
+
+
+def _named_consumer(consumer: Consumer) -> str:
+    return f"consumer {consumer.uuid}"
+
+
+def _merged(
+    there: Mapping[str, Thing], here: Mapping[str, Thing], copied: Things, named: Callable[[Thing], str],
+    conflicts: list[str],
+) -> Work[Thing]:  # fmt: skip
+    work: Work[Thing] = Work()
+    for uuid, theirs in there.items():
+        problem = _bring(work, theirs, here.get(uuid), copied.get(uuid))
+        if problem:
+            conflicts.append(f"{named(theirs)} {problem}")
+    for uuid, base in copied.items():
+        ours = here.get(uuid)
+        if uuid in there or base is None:
+            continue
+        if ours is None:
+            work.known[uuid] = None
+        elif digest(ours) == base.here:
+            work.remove.append(ours)
+        else:
+            conflicts.append(f"{named(ours)} has gone there, and changed here")
+    return work
+
+
+def _bring(work: Work[Thing], theirs: Thing, ours: Thing | None, base: Copied | None) -> str:
+    """Note what is to be done about one thing that is there; return why it cannot be done, if so."""
+    there = digest(theirs)
+    has_changed = base is None or base.there != there
+    if ours is None:
+        if base is None:
+            work.create.append(theirs)
+        elif has_changed:
+            return "was removed here, and has changed there"
+        else:
+            work.ahead.append(theirs.uuid)
+        return ""
+    here = digest(ours)
+    if here == there:
+        work.same += 1
+        if has_changed:
+            work.known[theirs.uuid] = Copied(there, here)
+    elif base is None:
+        return "is here already, and differs from what is there"
+    elif not has_changed:
+        if here == base.here:
+            work.same += 1
+        else:
+            work.ahead.append(theirs.uuid)
+    elif here == base.here:
+        work.change.append((ours, theirs))
+    else:
+        return "has changed there and here"
+    return ""
+
+
+def _problems(here: World, providers: Work[Provider], consumers: Work[Consumer]) -> list[str]:
+    """Return what else keeps the work from being done."""
+    gone = {each.uuid for each in providers.remove}
+    coming = {each.uuid: each for each in (*providers.create, *(now for _, now in providers.change))}
+    after = {uuid: each for uuid, each in here.providers.items() if uuid not in gone} | coming
+    found = []
+    owners: dict[str, str] = {}
+    for provider in after.values():
+        owner = owners.setdefault(provider.name, provider.uuid)
+        if owner != provider.uuid:
+            found.append(f"providers {owner} and {provider.uuid} would both be called {provider.name!r}")
+        if provider.parent_uuid is not None and provider.parent_uuid not in after:
+            found.append(f"{_named_provider(provider)} has a parent that is not here: {provider.parent_uuid}")
+    leaving = {each.uuid for each in consumers.remove} | {ours.uuid for ours, _ in consumers.change}
+    for consumer in here.consumers.values():
+        if consumer.uuid not in leaving:
+            found += [
+                f"provider {uuid} has gone there, and consumer {consumer.uuid} holds some of it here"
+                for uuid in gone.intersection(consumer.amounts)
+            ]
+    for consumer in (*consumers.create, *(now for _, now in consumers.change)):
+        for uuid, amounts in consumer.amounts.items():
+            offered = after[uuid].inventories if uuid in after else {}
+            missing = [name for name in amounts if name not in offered]
+            if missing:
+                found.append(f"{_named_consumer(consumer)} holds {missing[0]} of provider {uuid}, which offers none")
+    return found

@@ -1,0 +1,189 @@
+"""A Placement read through its API, in its newest version, by a few connections at a time."""
+
+import http.client
+import json
+import queue
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
+
+from roost.compat.upstream.placement_world import Consumer, Offer, Progress, Provider, World, offer_of, same_uuid
+from roost.errors import BadRequest, Conflict, Unavailable
+from roost.model.placement_api import newest_minor
+from roost.placement.writes.claims import UNKNOWN_TYPE
+
+_CONNECTIONS = 4
+_TIMEOUT_S = 60
+_READ_AGAIN = 3
+_OLDEST, _NEWEST = 28, 39  # microversions: consumers have generations from the first on
+_TYPES = 38
+_FIELDS = Offer.__struct_fields__
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+def read_http(url: str, *, headers: Mapping[str, str], progress: Progress) -> World:
+    """Read everything that a Placement tells.
+
+    Nothing keeps others from writing meanwhile, so what was read is looked at again at the end, and read anew if
+    it changed. Aggregates, projects and users that nothing uses are not told.
+
+    Args:
+        url: where ``/resource_providers`` is found below.
+        headers: that let us in.
+
+    Raises:
+        BadRequest: there is no Placement that is new enough, or it does not let us in.
+        Conflict: it is being written, again and again.
+        Unavailable: it does not answer.
+    """
+    with closing(_Asking(url, headers)) as asking, ThreadPoolExecutor(_CONNECTIONS) as pool:
+        for _ in range(_READ_AGAIN):
+            listed = asking.providers()
+            world = _read(asking, pool, listed, progress)
+            if world is not None and asking.providers() == listed:
+                return world
+    raise Conflict("the source is being written while it is read: stop its writers, or read its database instead")
+
+
+class _Asking:
+    """Asks, over as many connections as there are askers at a time."""
+
+    def __init__(self, url: str, headers: Mapping[str, str]) -> None:
+        parts = urlsplit(url)
+        if parts.hostname is None:
+            raise BadRequest("the address of the source names no host")
+        self._prefix = parts.path.rstrip("/")
+        secure = parts.scheme == "https"
+        self._connect: Callable[[], http.client.HTTPConnection] = lambda: (
+            http.client.HTTPSConnection if secure else http.client.HTTPConnection
+        )(parts.hostname or "", parts.port, timeout=_TIMEOUT_S)
+        self._idle: queue.SimpleQueue[http.client.HTTPConnection] = queue.SimpleQueue()
+        self._headers = {"accept": "application/json", **headers}
+        try:
+            self.minor = self._newest()
+        except BaseException:
+            self.close()
+            raise
+        self._headers["openstack-api-version"] = f"placement 1.{self.minor}"
+
+    def _newest(self) -> int:
+        found = self.get("/")
+        try:
+            newest = newest_minor(found)
+        except ValueError as error:
+            raise BadRequest(f"the source is no Placement API: {error}") from None
+        if newest < _OLDEST:
+            raise BadRequest(f"the source has microversions up to 1.{newest}, and 1.{_OLDEST} is needed")
+        return min(newest, _NEWEST)
+
+    def get(self, path: str) -> Any:
+        """Return what is answered; None: there is no such thing."""
+        for is_last in (False, True):
+            try:
+                connection = self._idle.get_nowait()
+            except queue.Empty:
+                connection = self._connect()
+            try:
+                connection.request("GET", self._prefix + path, headers=self._headers)
+                answer = connection.getresponse()
+                body = answer.read()
+            except (OSError, http.client.HTTPException) as error:
+                connection.close()
+                # The server may have closed a connection on which nothing was asked for a while.
+                if is_last:
+                    raise Unavailable(f"the source does not answer: {error}") from error
+                continue
+            self._idle.put(connection)
+            return _decoded(path, answer.status, body)
+        raise AssertionError("unreachable")
+
+    def close(self) -> None:
+        """Close the connections."""
+        while not self._idle.empty():
+            self._idle.get().close()
+
+    def providers(self) -> list[dict[str, Any]]:
+        """Return the list of all providers."""
+        found = self.get("/resource_providers")["resource_providers"]
+        return sorted(found, key=lambda each: str(each["uuid"]))
+
+
+def _decoded(path: str, status: int, body: bytes) -> Any:
+    if status == 404 and path != "/":
+        return None
+    if status in (401, 403):
+        raise BadRequest(f"the source does not let us read {path}: status {status}; give --token or --header")
+    if status >= 500:
+        raise Unavailable(f"the source answers {path} with status {status}")
+    try:
+        found = json.loads(body)
+    except ValueError:
+        found = None
+    if status != 200 or not isinstance(found, dict):
+        raise BadRequest(f"the source is no Placement API: it answers {path} with status {status}")
+    return found
+
+
+class _Changed(Exception):  # never leaves this file
+    """Something is not as it was when the providers were listed."""
+
+
+def _read(
+    asking: _Asking, pool: ThreadPoolExecutor, listed: Sequence[Mapping[str, Any]], progress: Progress
+) -> World | None:  # fmt: skip
+    done, total = 0, len(listed)
+
+    def each(act: Callable[[T], R], of: Iterable[T]) -> Iterable[R]:
+        nonlocal done
+        for result in pool.map(act, of):
+            yield result
+            done += 1
+            progress(done, total)
+
+    try:
+        found = list(each(lambda told: _provider(asking, told), listed))
+        uuids = sorted({uuid for _, consumers in found for uuid in consumers})
+        total += len(uuids)
+        consumers = list(each(lambda uuid: _consumer(asking, uuid), uuids))
+    except _Changed:
+        return None
+    return World(
+        providers={provider.uuid: provider for provider, _ in found},
+        consumers={consumer.uuid: consumer for consumer in consumers},
+        classes=sorted(each["name"] for each in asking.get("/resource_classes")["resource_classes"]),
+        traits=sorted(asking.get("/traits")["traits"]),
+    )
+
+
+def _provider(asking: _Asking, told: Mapping[str, Any]) -> tuple[Provider, list[str]]:
+    """Return a provider, and who holds something of it."""
+
+    def part(name: str) -> Any:
+        found = asking.get(f"/resource_providers/{told['uuid']}/{name}")
+        if found is None or found["resource_provider_generation"] != told["generation"]:
+            raise _Changed
+        return found[name]
+
+    offers = {name: offer_of([fields[field] for field in _FIELDS]) for name, fields in part("inventories").items()}
+    parent = told["parent_provider_uuid"]
+    provider = Provider(
+        same_uuid(told["uuid"], "provider"), told["name"], None if parent is None else same_uuid(parent, "provider"),
+        told["generation"], offers, sorted(part("traits")),
+        sorted(same_uuid(each, "aggregate") for each in part("aggregates")),
+    )  # fmt: skip
+    return provider, list(part("allocations"))
+
+
+def _consumer(asking: _Asking, uuid: str) -> Consumer:
+    found = asking.get(f"/allocations/{uuid}")
+    if not found or not found["allocations"]:
+        raise _Changed
+    kind = found["consumer_type"] if asking.minor >= _TYPES else UNKNOWN_TYPE
+    amounts = {same_uuid(each, "provider"): held["resources"] for each, held in found["allocations"].items()}
+    return Consumer(
+        same_uuid(uuid, "consumer"), found["project_id"], found["user_id"], None if kind == UNKNOWN_TYPE else kind,
+        found["consumer_generation"], amounts,
+    )  # fmt: skip

@@ -1,0 +1,201 @@
+"""A Placement read from its database: one moment of its tables, through SQLAlchemy, without a write."""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import groupby
+from operator import itemgetter
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy
+from sqlalchemy import Connection, column, func, select, table
+from sqlalchemy.exc import DBAPIError, NoSuchModuleError, SQLAlchemyError
+from sqlalchemy.sql import Select, TableClause
+
+from roost.compat.upstream.placement_world import Consumer, Progress, Provider, World, offer_of, same_uuid
+from roost.errors import BadRequest, BadSettings, Unavailable, first_line
+from roost.model.settings.placement_settings import NOBODY
+
+_ROWS_AT_ONCE = 5000
+# The drivers that are used, whatever driver an address names: those that the extras bring.
+_DRIVERS = {"postgresql": "postgresql+psycopg", "postgres": "postgresql+psycopg", "mysql": "mysql+pymysql",
+            "mariadb": "mysql+pymysql"}  # fmt: skip
+_EXTRAS = {"psycopg": "postgresql", "pymysql": "mysql"}
+_FIRST = itemgetter(0)
+
+
+def _table(name: str, columns: str) -> TableClause:
+    return table(name, *map(column, columns.split()))
+
+
+_PROVIDERS = _table("resource_providers", "id uuid name generation parent_provider_id")
+_CLASSES = _table("resource_classes", "id name")
+_TRAITS = _table("traits", "id name")
+_AGGREGATES = _table("placement_aggregates", "id uuid")
+_INVENTORIES = _table(
+    "inventories",
+    "resource_provider_id resource_class_id total reserved min_unit max_unit step_size allocation_ratio",
+)
+_WORN = _table("resource_provider_traits", "resource_provider_id trait_id")
+_JOINED = _table("resource_provider_aggregates", "resource_provider_id aggregate_id")
+_PROJECTS = _table("projects", "id external_id")
+_USERS = _table("users", "id external_id")
+_TYPES = _table("consumer_types", "id name")
+_CONSUMERS = _table("consumers", "uuid project_id user_id generation consumer_type_id")
+_ALLOCATIONS = _table("allocations", "consumer_id resource_provider_id resource_class_id used")
+_COUNTED = (_PROVIDERS, _INVENTORIES, _WORN, _JOINED, _CONSUMERS, _ALLOCATIONS)
+
+
+def is_sql(url: str) -> bool:
+    """Say whether an address is that of a database."""
+    return url.partition("://")[0].partition("+")[0] in {*_DRIVERS, "sqlite"}
+
+
+def driver_url(url: str) -> str:
+    """Return the address of a database with the driver that is used for it here.
+
+    >>> driver_url("mysql+mysqldb://placement@db/placement")
+    'mysql+pymysql://placement@db/placement'
+    """
+    kind, _, rest = url.partition("://")
+    kind = kind.partition("+")[0]
+    return f"{_DRIVERS.get(kind, kind)}://{rest}"
+
+
+def read_sql(url: str, *, progress: Progress) -> World:
+    """Read everything that the database of a Placement holds.
+
+    Args:
+        url: as in ``placement.conf``: of MySQL, MariaDB, PostgreSQL or SQLite.
+
+    Raises:
+        BadSettings: what reads such a database is not installed.
+        BadRequest: it is not the database of a Placement, or what it holds cannot be.
+        Unavailable: it does not answer.
+    """
+    with _reading(url) as connection:
+        return _Reader(connection, progress).world()
+
+
+@contextmanager
+def _reading(url: str) -> Iterator[Connection]:
+    """Give a connection that sees one moment, and cannot write."""
+    kind, _, rest = url.partition("://")
+    kind = kind.partition("+")[0]
+    try:
+        if kind == "sqlite":
+            engine = _sqlite(rest)
+        else:
+            engine = sqlalchemy.create_engine(
+                driver_url(url), poolclass=sqlalchemy.pool.NullPool, isolation_level="REPEATABLE READ"
+            )
+        with engine.connect() as connection:
+            if kind == "sqlite":
+                connection.exec_driver_sql("BEGIN")
+            elif kind.startswith("postgres"):
+                connection.exec_driver_sql("SET TRANSACTION READ ONLY")
+            else:
+                connection.exec_driver_sql("START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY")
+            yield connection
+    except ModuleNotFoundError as error:
+        extra = _EXTRAS.get(error.name or "", "")
+        raise BadSettings("--from", f"reading {kind} needs {error.name}: install roost[{extra}]") from None
+    except NoSuchModuleError:
+        raise BadRequest(f"a database of the kind {kind!r} cannot be read") from None
+    except (DBAPIError, sqlite3.Error) as error:
+        told = getattr(error, "orig", None) or error
+        raise Unavailable(f"the source cannot be read: {first_line(told)}") from error
+    except SQLAlchemyError as error:
+        raise BadRequest(f"the address of the source cannot be meant: {first_line(error)}") from error
+
+
+def _sqlite(rest: str) -> sqlalchemy.Engine:
+    path = Path(rest.removeprefix("/").partition("?")[0])
+    if not path.is_file():
+        raise BadRequest(f"{path} is not a file")
+
+    def connect() -> sqlite3.Connection:
+        return sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, isolation_level=None)
+
+    return sqlalchemy.create_engine("sqlite://", creator=connect, poolclass=sqlalchemy.pool.NullPool)
+
+
+class _Reader:
+    """Reads table after table."""
+
+    def __init__(self, connection: Connection, progress: Progress) -> None:
+        self._connection = connection
+        self._progress = progress
+        self._done = 0
+        found = set(sqlalchemy.inspect(connection).get_table_names())
+        missing = [each.name for each in _COUNTED if each.name not in found]
+        if missing:
+            raise BadRequest(f"the source is not the database of a Placement: it has no table {missing[0]}")
+        self._has_types = _TYPES.name in found
+        self._total = sum(connection.execute(select(func.count()).select_from(each)).scalar_one() for each in _COUNTED)
+
+    def world(self) -> World:
+        classes, traits = self._names(_CLASSES), self._names(_TRAITS)
+        uuids = self._uuids()
+        return World(
+            providers=self._providers(uuids, classes, traits),
+            consumers={each.uuid: each for each in self._consumers(uuids, classes)},
+            classes=sorted(classes.values()),
+            traits=sorted(traits.values()),
+        )
+
+    def _rows(self, statement: Select[Any], *, counts: bool = True) -> Iterator[tuple[Any, ...]]:
+        options = {"stream_results": True, "yield_per": _ROWS_AT_ONCE}
+        for part in self._connection.execute(statement, execution_options=options).partitions():
+            yield from map(tuple, part)
+            if counts:
+                self._done += len(part)
+                self._progress(min(self._done, self._total), self._total)
+
+    def _names(self, of: TableClause) -> dict[int, str]:
+        first, second = of.c
+        return dict(self._rows(select(first, second), counts=False))
+
+    def _uuids(self) -> dict[int, str]:
+        statement = select(_PROVIDERS.c.id, _PROVIDERS.c.uuid)
+        return {number: same_uuid(text, "provider") for number, text in self._rows(statement, counts=False)}
+
+    def _providers(self, uuids: dict[int, str], classes: dict[int, str], traits: dict[int, str]) -> dict[str, Provider]:
+        provider = "resource_provider_id"
+        offers = {
+            number: {classes[row[1]]: offer_of(row[2:]) for row in rows}
+            for number, rows in groupby(self._rows(select(*_INVENTORIES.c).order_by(_INVENTORIES.c[provider])), _FIRST)
+        }
+        worn = self._labels(_WORN, traits)
+        aggregates = {number: same_uuid(text, "aggregate") for number, text in self._names(_AGGREGATES).items()}
+        joined = self._labels(_JOINED, aggregates)
+        found = (
+            Provider(
+                uuids[number], name or "", None if parent is None else uuids[parent], int(generation or 0),
+                offers.get(number, {}), worn.get(number, []), joined.get(number, []),
+            )
+            for number, _, name, generation, parent in self._rows(select(*_PROVIDERS.c))
+        )  # fmt: skip
+        return {each.uuid: each for each in found}
+
+    def _labels(self, of: TableClause, names: dict[int, str]) -> dict[int, list[str]]:
+        rows = self._rows(select(*of.c).order_by(of.c.resource_provider_id))
+        return {number: sorted(names[row[1]] for row in own) for number, own in groupby(rows, _FIRST)}
+
+    def _consumers(self, uuids: dict[int, str], classes: dict[int, str]) -> Iterator[Consumer]:
+        projects, users = self._names(_PROJECTS), self._names(_USERS)
+        types = self._names(_TYPES) if self._has_types else {}
+        columns = [each for each in _CONSUMERS.c if self._has_types or each.name != "consumer_type_id"]
+        owners = {row[0]: row[1:] for row in self._rows(select(*columns))}
+        rows = self._rows(select(*_ALLOCATIONS.c).order_by(_ALLOCATIONS.c.consumer_id))
+        for text, own in groupby(rows, _FIRST):
+            amounts: dict[str, dict[str, int]] = {}
+            for _, provider, resource_class, used in own:
+                held = amounts.setdefault(uuids[provider], {})
+                held[classes[resource_class]] = held.get(classes[resource_class], 0) + int(used)
+            project, user, generation, *kind = owners.get(text, (None, None, 0))
+            yield Consumer(
+                same_uuid(text, "consumer"), projects.get(project, NOBODY), users.get(user, NOBODY),
+                types.get(kind[0]) if kind else None, int(generation), amounts,
+            )  # fmt: skip

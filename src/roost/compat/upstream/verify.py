@@ -1,0 +1,126 @@
+"""Whether an import brought everything: what is here, read again, beside what is there."""
+
+from collections import defaultdict
+from collections.abc import Iterable
+
+import msgspec
+
+from roost.compat.upstream.placement_world import World
+
+
+class ClassCheck(msgspec.Struct, frozen=True, kw_only=True):
+    """One resource class, there and here; here of the providers and consumers that are there alone."""
+
+    resource_class: str
+    providers: int  # there
+    total_there: int
+    total_here: int
+    used_there: int
+    used_here: int
+
+    @property
+    def is_equal(self) -> bool:
+        """Whether there and here agree."""
+        return self.total_there == self.total_here and self.used_there == self.used_here
+
+
+class CountCheck(msgspec.Struct, frozen=True, kw_only=True):
+    """How many of something there are, and how many of these are here."""
+
+    what: str
+    there: int
+    here: int
+
+
+class Verified(msgspec.Struct, frozen=True, kw_only=True):
+    """What was compared."""
+
+    counts: list[CountCheck]
+    classes: list[ClassCheck]
+    differing: list[str]  # providers and consumers that are not the same, a sentence each
+
+    @property
+    def is_equal(self) -> bool:
+        """Whether all of it agrees."""
+        return (
+            not self.differing
+            and all(count.there == count.here for count in self.counts)
+            and all(each.is_equal for each in self.classes)
+        )
+
+
+def verify(there: World, here: World, *, but: Iterable[str]) -> Verified:
+    """Compare everything that is there with the same here.
+
+    Args:
+        but: uuids of what changed here since it was copied, and is not compared.
+    """
+    passed = set(but)
+    return Verified(
+        counts=[
+            CountCheck(what=what, there=len(mine), here=len(mine & theirs))
+            for what, mine, theirs in (
+                ("providers", set(there.providers) - passed, set(here.providers)),
+                ("consumers", set(there.consumers) - passed, set(here.consumers)),
+                ("allocations", _held(there) - _held_by(there, passed), _held(here)),
+                ("resource classes", set(there.classes), set(here.classes)),
+                ("traits", set(there.traits), set(here.traits)),
+            )
+        ],
+        classes=_classes(there, here, passed),
+        differing=list(_differing(there, here, passed)),
+    )
+
+
+def _held(world: World) -> set[tuple[str, str, str, int]]:
+    return {
+        (consumer.uuid, provider, name, amount)
+        for consumer in world.consumers.values()
+        for provider, amounts in consumer.amounts.items()
+        for name, amount in amounts.items()
+    }
+
+
+def _held_by(world: World, consumers: set[str]) -> set[tuple[str, str, str, int]]:
+    return {each for each in _held(world) if each[0] in consumers}
+
+
+def _classes(there: World, here: World, passed: set[str]) -> list[ClassCheck]:
+    rows: dict[str, list[int]] = defaultdict(lambda: [0] * 5)
+    for uuid, provider in there.providers.items():
+        if uuid in passed:
+            continue
+        ours = here.providers.get(uuid)
+        for name, offer in provider.inventories.items():
+            row = rows[name]
+            row[0] += 1
+            row[1] += offer.total
+            if ours is not None and name in ours.inventories:
+                row[2] += ours.inventories[name].total
+    for column, world in ((3, there), (4, here)):
+        for consumer, _, name, amount in _held(world):
+            if consumer in there.consumers and consumer not in passed:
+                rows[name][column] += amount
+    return [
+        ClassCheck(
+            resource_class=name, providers=row[0], total_there=row[1], total_here=row[2], used_there=row[3],
+            used_here=row[4],
+        )
+        for name, row in sorted(rows.items())
+    ]  # fmt: skip
+
+
+def _differing(there: World, here: World, passed: set[str]) -> Iterable[str]:
+    for uuid, provider in there.providers.items():
+        ours = here.providers.get(uuid)
+        if uuid in passed or ours == provider:
+            continue
+        if ours is None:
+            yield f"provider {uuid} is not here"
+        elif msgspec.structs.replace(ours, generation=provider.generation) == provider:
+            yield f"provider {uuid} has generation {ours.generation} here, and {provider.generation} there"
+        else:
+            yield f"provider {uuid} differs from what is there"
+    for uuid, consumer in there.consumers.items():
+        if uuid not in passed and here.consumers.get(uuid) != consumer:
+            yield f"consumer {uuid} differs from what is there"

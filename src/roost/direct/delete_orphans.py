@@ -1,0 +1,56 @@
+"""Allocations of nobody, found and given back while everything but the database is stopped."""
+
+from collections.abc import Callable, Sequence
+
+from roost.app import orphans
+from roost.direct.offline_report import offline
+from roost.errors import NotFound, RoostError
+from roost.model.names import uuid_bytes, uuid_form
+from roost.store.orphans import Orphan
+
+
+def find(url: str, *, provider: str | None, is_audited: Callable[[str], bool]) -> list[Orphan]:
+    """Return what consumers hold that are neither instances nor migrations under way, or are of other hosts.
+
+    Args:
+        url: of the database.
+        provider: uuid of the only one that is looked at; None: all are.
+        is_audited: says of which resource classes a consumer holds something, if it counts.
+
+    Raises:
+        NotFound: there is no such provider.
+        StoreBusy, Unavailable: see ``offline``.
+    """
+    with offline(url) as report:
+        if provider is not None:
+            if uuid_bytes(provider) is None:
+                raise NotFound("provider", provider)
+            report.get_allocations_for_resource_provider(uuid_form(provider))
+        found = orphans(url)
+    audited = {each.consumer for each in found if is_audited(each.resource_class)}
+    return [
+        each
+        for each in found
+        if each.consumer in audited and (provider is None or each.provider == uuid_form(provider))
+    ]
+
+
+def delete(url: str, found: Sequence[Orphan]) -> str:
+    """Let orphans be given back; return what went wrong, or nothing.
+
+    Whoever is nobody gives back all that it holds, wherever it is; an instance or a migration what was found alone.
+    """
+    by_consumer: dict[str, list[Orphan]] = {}
+    for orphan in found:
+        by_consumer.setdefault(orphan.consumer, []).append(orphan)
+    with offline(url) as report:
+        for consumer, own in by_consumer.items():
+            try:
+                if own[0].holder == "nobody":
+                    report.delete_allocation_for_instance(consumer, force=True)
+                else:
+                    known = report.get_allocs_for_consumer(consumer)
+                    report.remove_providers_from_allocation(consumer, known, {each.provider for each in own})
+            except RoostError as error:
+                return f"consumer {consumer}: {error}"
+    return ""

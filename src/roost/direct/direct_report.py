@@ -1,0 +1,32 @@
+"""The way of a report client to a Placement in this process."""
+
+from typing import Any
+
+from roost.errors import PlacementGone, Unavailable
+from roost.model.placement_api import Answer
+
+# Administrators may do everything but reshape, which is for services.
+_ROLES = {"x-roles": "admin,service"}
+
+
+class DirectHttp:
+    """A Placement API in this process, through what ``roost.PlacementDirect`` gives.
+
+    Args:
+        client: a ``roost.direct.direct_client.Client``, or a keystoneauth adapter.
+    """
+
+    def __init__(self, client: Any) -> None:
+        self._client = client
+
+    def ask(self, method: str, path: str, body: object = None, *, version: str) -> Answer:
+        """Ask once.
+
+        Raises:
+            PlacementGone: the context has ended.
+        """
+        try:
+            answer = self._client.request(path, method, json=body, microversion=version, headers=_ROLES)
+        except Unavailable as error:
+            raise PlacementGone(str(error)) from error
+        return Answer(answer.status_code, answer.json() if answer.content else None)

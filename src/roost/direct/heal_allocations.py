@@ -1,0 +1,194 @@
+"""Instances that hold nothing where they run get allocations, while everything but the database is stopped."""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
+from typing import Literal, NamedTuple
+
+import msgspec
+
+from roost.app import open_stopped
+from roost.direct.rebuild_claim import Reclaiming
+from roost.engine.columns.state import Holder
+from roost.errors import BadRequest, NotFound
+from roost.machine import SystemClock
+from roost.model.names import uuid_bytes, uuid_text
+from roost.model.request import Request
+from roost.model.settings.roost_settings import Settings
+from roost.model.work.work_rows import StatusRow
+from roost.ports import Store, WorkReader
+from roost.product import Roost
+from roost.scheduler.pipeline.host_picks import Allocations
+from roost.scheduler.pipeline.shape import Shape
+from roost.store.backends import open_reader
+
+_BATCH = 50
+_GONE = frozenset({"DELETED", "SHELVED_OFFLOADED"})  # these are to hold nothing
+# Whoever holds these uses one of several devices, and only its host knows which.
+_DEVICES = frozenset({"VGPU"})
+_DEVICE_PROFILE = "accel:device_profile"
+
+Verdict = Literal["healed", "limit", "no node", "refused", "device", "nothing"]
+Tell = Callable[[str], None]
+
+
+class Asked(msgspec.Struct, frozen=True, kw_only=True):
+    """Which instances are healed, and how."""
+
+    instance: str | None = None  # its uuid; None: all
+    cell: str | None = None  # only those of one; None: of all
+    most: int | None = None  # so many at most; None: all
+    is_forced: bool = False  # whether an instance that holds something holds what its flavor says afterwards
+    is_dry_run: bool = False
+
+
+class Healed(NamedTuple):
+    """What came of it."""
+
+    verdict: Verdict
+    healed: int  # instances, or that would have been
+    problem: str = ""  # of the one where it ended
+    left: int = 0  # instances after that one, which were not looked at
+
+
+class _Ended(NamedTuple):
+    verdict: Verdict
+    problem: str
+
+
+def heal(url: str, settings: Settings, asked: Asked, *, tell: Tell) -> Healed:
+    """Let instances hold what was asked for them on the node where they run, the oldest first.
+
+    What an instance takes there, and of which providers, is what the scheduler would claim for it; with that it counts
+    among the instances of its host and the members of its server group. Instances that somebody works on, that are on
+    no node, or that are to hold nothing are passed over. One that holds something keeps it, under its own project and
+    user where it has others.
+
+    Args:
+        url: of the database.
+        settings: under which the scheduler decides.
+        tell: is told what is done, a sentence an instance.
+
+    Raises:
+        NotFound: there is no such instance.
+        StoreBroken: there is no database, or what is stored of an instance cannot be understood.
+        StoreBusy: a server still runs on this SQLite file.
+        Unavailable: the database cannot be used; the message says why.
+    """
+    count = 0
+    opened = open_reader(url, settings=settings.store)
+    with closing(opened) as store, closing(store.work_reader(SystemClock())) as reader:
+        found = _one(reader, asked.instance) if asked.instance else _all(reader)
+        rows = (row for row in found if asked.cell is None or row.cell == asked.cell)
+        with open_stopped(url, settings) as roost:
+            healing = _Healing(store, roost, asked=asked, tell=tell)
+            for row in rows:
+                done = healing.heal(row)
+                if isinstance(done, _Ended):
+                    return Healed(done.verdict, count, done.problem, sum(1 for _ in rows))
+                count += done
+                if asked.most is not None and count >= asked.most:
+                    return Healed("limit", count)
+    return Healed("healed" if count else "nothing", count)
+
+
+class _Healing:
+    def __init__(self, store: Store, roost: Roost, *, asked: Asked, tell: Tell) -> None:
+        self._roost, self._asked, self._tell = roost, asked, tell
+        self._reclaiming = Reclaiming(roost, store.document)
+
+    def heal(self, status: StatusRow) -> bool | _Ended:
+        """Say whether an instance was healed, or why no other one is."""
+        uuid = uuid_text(status.uuid)
+        reason = _passed_over(status)
+        if reason:
+            self._tell(f"instance {uuid} is passed over: {reason}")
+            return False
+        row, holder = self._reclaiming.row_of(status), self._reclaiming.state.holders.get(status.uuid)
+        is_whole = (
+            holder is not None and self._is_owned(holder, status) and (holder.instance is not None or row is None)
+        )
+        if is_whole and not self._asked.is_forced:
+            self._tell(f"instance {uuid} holds what it needs")
+            return False
+        if row is None:
+            return _Ended("no node", f"instance {uuid} is on node {status.node}, of which there is no host")
+        request = self._reclaiming.request(status)
+        try:
+            return self._reclaim(status, row, request, is_whole=is_whole)
+        except (BadRequest, NotFound) as error:
+            return _Ended("refused", f"instance {uuid}: {error}")
+
+    def _reclaim(self, status: StatusRow, row: int, request: Request, *, is_whole: bool) -> bool | _Ended:
+        uuid, state = uuid_text(status.uuid), self._reclaiming.state
+        shape = self._roost.scheduler.shape(request)
+        holder = state.holders.get(status.uuid)
+        held: Allocations = {} if holder is None else self._reclaiming.held(holder)
+        if held and not self._asked.is_forced:
+            return self._put(shape, status, row, wanted=held)
+        device = _device(request, shape)
+        if device:
+            return _Ended("device", f"instance {uuid} has {device}, and only its host knows which device that is")
+        wanted = self._reclaiming.wanted(shape, status, row)
+        if isinstance(wanted, str):
+            return _Ended("refused", f"instance {uuid} cannot hold what it asks for: {wanted}")
+        if wanted == held and is_whole:
+            return False
+        return self._put(shape, status, row, wanted=wanted)
+
+    def _put(self, shape: Shape, status: StatusRow, row: int, *, wanted: Allocations) -> bool | _Ended:
+        uuid, told = uuid_text(status.uuid), _told(wanted)
+        found = self._reclaiming.reclaim(shape, status, row, allocations=wanted)
+        if isinstance(found, str):
+            return _Ended("refused", f"instance {uuid} cannot hold {told}: {found}")
+        refusal = None if self._asked.is_dry_run else self._roost.placement.commit([found.item])[0]
+        if refusal is not None:
+            reason = refusal.work or refusal.table or refusal.kind
+            return _Ended("refused", f"instance {uuid} cannot hold {told}: {reason} was changed meanwhile")
+        outside = f", outside of its server group: {found.outside}" if found.outside else ""
+        self._tell(f"instance {uuid} {'would hold' if self._asked.is_dry_run else 'holds'} {told}{outside}")
+        return True
+
+    def _is_owned(self, holder: Holder, status: StatusRow) -> bool:
+        """Say whether a consumer is shown under the project and the user of an instance."""
+        placement = self._roost.settings.placement
+        nobody = (placement.incomplete_consumer_project_id, placement.incomplete_consumer_user_id)
+        owners = ((each.project_id or nobody[0], each.user_id or nobody[1]) for each in (holder, status))
+        return next(owners) == next(owners)
+
+
+def _device(request: Request, shape: Shape) -> str:
+    """Return what a request has of which only the host knows the device; empty: nothing."""
+    groups = () if shape.query is None else shape.query.groups
+    found = sorted({name for group in groups for name in group.resources} & _DEVICES)
+    return (found or [_DEVICE_PROFILE] * (_DEVICE_PROFILE in request.flavor.extra_specs) or [""])[0]
+
+
+def _told(amounts: Mapping[str, Mapping[str, int]]) -> str:
+    return "; ".join(
+        f"{', '.join(f'{amount} {name}' for name, amount in each.items())} of provider {provider}"
+        for provider, each in amounts.items()
+    )
+
+
+def _passed_over(row: StatusRow) -> str:
+    if row.status in _GONE:
+        return f"it is {row.status}"
+    if row.task or row.operation_id:
+        return f"somebody works on it ({row.task or 'an operation'})"
+    return "" if row.node else "it is on no node"
+
+
+def _one(reader: WorkReader, uuid: str) -> Iterator[StatusRow]:
+    body = uuid_bytes(uuid)
+    row = None if body is None else reader.status(body)
+    if row is None:
+        raise NotFound("instance", uuid)
+    return iter([row])
+
+
+def _all(reader: WorkReader) -> Iterator[StatusRow]:
+    """Yield the statuses of all instances, those that were asked for first first."""
+    rows = reader.statuses(most=_BATCH)
+    while rows:
+        yield from rows
+        rows = reader.statuses(after_id=rows[-1].id, most=_BATCH)

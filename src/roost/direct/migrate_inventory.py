@@ -1,0 +1,151 @@
+"""Inventories moved to where a driver wants them, while everything but the database is stopped."""
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from random import Random
+from typing import NamedTuple
+
+import msgspec
+
+from roost.compute.agent.execute_order import checked_nodes
+from roost.compute.driver import load
+from roost.compute.inventory import provider_config
+from roost.compute.inventory.provider_config import ProviderConfigs
+from roost.compute.inventory.reshape import Bringing
+from roost.direct.offline_report import offline
+from roost.errors import BadSettings, NotFound, RoostError, Unavailable, said_by
+from roost.model.settings.agent_settings import Agent as AgentSettings
+from roost.model.work.agent_terms import HostTerms, ReshapeTerms
+from roost.observe import log
+
+_BARE_METAL = "ironic"  # whose nodes are no hosts, and are told by their own service
+
+
+class Migrating(msgspec.Struct, frozen=True, kw_only=True):
+    """Which host, and how its agent is started."""
+
+    host: str  # name of the service
+    driver: str
+    options: dict[str, str] = {}  # of the driver
+    terms: HostTerms = HostTerms()
+    reshape: ReshapeTerms = ReshapeTerms()
+    provider_config: str = ""  # folder; one that is not there holds none
+    nodes: tuple[str, ...] = ()  # empty: all of the host
+
+
+class Migrated(NamedTuple):
+    """What became of a node."""
+
+    node: str
+    is_reshaped: bool  # False: nothing needed to move
+
+
+def migrating(
+    settings: AgentSettings, *, host: str, driver: str, options: Sequence[str], terms: Sequence[str],
+    provider_config: str, nodes: Sequence[str],
+) -> Migrating:  # fmt: skip
+    """Return how the agent of a host is started, by its settings and by what is said otherwise.
+
+    Args:
+        settings: of the agent.
+        options: of the driver, ``KEY=VALUE`` each.
+        terms: likewise, those that are others than in the settings.
+        provider_config: folder; empty: that of the settings.
+        nodes: empty: all of the host.
+
+    Raises:
+        BadSettings: a pair is none, there is no such term, its value is wrong, or the folder is not there.
+    """
+    if provider_config and not Path(provider_config).is_dir():
+        raise BadSettings("--provider-config", f"there is no folder {provider_config}")
+    return Migrating(
+        host=host, driver=driver, options=_pairs("--option", options),
+        terms=_terms(_pairs("--term", terms), otherwise=settings.terms), reshape=settings.reshape,
+        provider_config=provider_config or settings.provider_config_location, nodes=tuple(nodes),
+    )  # fmt: skip
+
+
+def migrate_inventory(url: str, asked: Migrating, *, warn: Callable[[str], None]) -> Iterator[Migrated]:
+    """Reshape the nodes of a host as its agent would at the start, one after the other; others stay untouched.
+
+    Args:
+        url: of the database.
+        warn: is told of providers that operators add something to, and that there are not.
+
+    Raises:
+        BadSettings: there is no such driver, or it cannot be made; a provider config file cannot be meant.
+        NotFound: the driver or the database has no such node; nothing was moved.
+        ReshapeFailed: a node cannot be reshaped; those before it were.
+        DriverNotReady: ask again.
+        Unavailable: the driver raises, or what operators add does not go with what it says; that node was not moved.
+        StoreBusy, Unavailable: see ``offline``.
+    """
+    if asked.driver == _BARE_METAL:
+        return
+    driver = load(asked.driver, asked.options, asked.terms)
+    configs = ProviderConfigs(provider_config.read(asked.provider_config), warn=warn)
+    with _contained(f"host {asked.host}"):
+        driver.start(asked.host)
+        known = checked_nodes(driver.nodes())
+    for node in asked.nodes:
+        if node not in known:
+            raise NotFound("node", node, message=f"host {asked.host} has no node {node}, only {', '.join(known)}")
+    with offline(url) as report:
+        names = asked.nodes or known
+        found = {node: report.get_provider_by_name(node)["uuid"] for node in names}
+        bringing = Bringing(
+            driver, report, configs=configs, terms=asked.reshape, sleep=time.sleep, uniform=Random().uniform
+        )
+        for node, uuid in found.items():
+            with _contained(f"node {node}"):
+                is_reshaped = bringing.reshape(node, uuid)
+            yield Migrated(node, is_reshaped)
+
+
+@contextmanager
+def _contained(what: str) -> Iterator[None]:
+    """Say in one sentence what a driver raises that nobody raises on purpose; the log says where it came from.
+
+    Raises:
+        Unavailable: it raised.
+    """
+    try:
+        yield
+    except RoostError:
+        raise
+    except Exception as error:
+        log.fault(what, error)
+        raise Unavailable(f"{what}: {said_by(error)}") from error
+
+
+def _pairs(what: str, pairs: Sequence[str]) -> dict[str, str]:
+    """Return pairs ``KEY=VALUE`` by key.
+
+    Raises:
+        BadSettings: one is no such pair.
+    """
+    found = {}
+    for pair in pairs:
+        key, sign, value = pair.partition("=")
+        if not key or not sign:
+            raise BadSettings(what, f"must be KEY=VALUE, got {pair!r}")
+        found[key] = value
+    return found
+
+
+def _terms(pairs: Mapping[str, str], *, otherwise: HostTerms) -> HostTerms:
+    """Return the terms of a host, some of them from texts.
+
+    Raises:
+        BadSettings: there is no such term, or its value is wrong.
+    """
+    for key in pairs:
+        if key not in HostTerms.__struct_fields__:
+            raise BadSettings(f"term {key}", f"is none of {', '.join(HostTerms.__struct_fields__)}")
+    try:
+        return msgspec.convert(msgspec.to_builtins(otherwise) | dict(pairs), HostTerms, strict=False)
+    except msgspec.ValidationError as error:
+        problem, _, key = str(error).replace("`", "").partition(" - at $.")
+        raise BadSettings(f"term {key}", problem) from None

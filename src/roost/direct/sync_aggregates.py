@@ -1,0 +1,76 @@
+"""Aggregates of hosts brought to their providers, while everything but the database is stopped."""
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
+from typing import Literal, NamedTuple
+
+from roost.compute.report.report_client import ReportClient
+from roost.direct.offline_report import offline
+from roost.errors import Conflict, NotFound, Unavailable
+from roost.fleet.aggregate_writes import members
+from roost.machine import SystemClock
+from roost.placement.current import Current
+from roost.store.backends import open_reader
+
+Verdict = Literal["done", "unavailable", "refused", "no provider"]
+
+
+class Synced(NamedTuple):
+    """What came of it."""
+
+    verdict: Verdict
+    joined: int  # hosts that are in an aggregate, each as often as it is in one
+    problem: str = ""
+
+
+def sync_aggregates(url: str, *, tell: Callable[[str], None]) -> Synced:
+    """Put the provider of each host that is in an aggregate into that; none is taken out of any.
+
+    Args:
+        url: of the database.
+        tell: is told of each host, a sentence each.
+
+    Raises:
+        StoreBusy, Unavailable: see ``offline``.
+    """
+    joined = hosts_in_aggregates(url)
+    with offline(url) as report:
+        return bring(joined, report, tell=tell)
+
+
+def hosts_in_aggregates(url: str) -> dict[str, list[str]]:
+    """Return the names of the nodes in each aggregate that has a name, by the uuid of the aggregate."""
+    with closing(open_reader(url)) as store:
+        state = Current(store, clock=SystemClock()).state
+        hosts = state.hosts
+        found: dict[str, list[str]] = {}
+        for number in [number for number, name in state.aggregate_names.items() if name]:
+            rows = [hosts.row_of_root[row] for row in members(state, number) if row in hosts.row_of_root]
+            found[state.aggregates.name_of(number)] = [
+                state.providers.names[hosts.provider_row.each[row]] for row in rows
+            ]
+        return found
+
+
+def bring(joined: Mapping[str, Sequence[str]], report: ReportClient, *, tell: Callable[[str], None]) -> Synced:
+    """Put the providers of nodes into aggregates, beside those they are in.
+
+    Args:
+        joined: names of nodes by the uuid of their aggregate.
+        report: of the Placement that has their providers.
+        tell: is told of each.
+    """
+    count = 0
+    for uuid, nodes in joined.items():
+        for node in nodes:
+            try:
+                report.aggregate_add_host(uuid, node)
+            except NotFound as error:
+                return Synced("no provider", count, str(error))
+            except Conflict as error:
+                return Synced("refused", count, str(error))
+            except Unavailable as error:
+                return Synced("unavailable", count, str(error))
+            tell(f"the provider of node {node} is in aggregate {uuid}")
+            count += 1
+    return Synced("done", count)

@@ -1,0 +1,162 @@
+"""Aggregates: what their creation and their end, and what joins and leaves them, writes.
+
+An aggregate ends by losing name and metadata, once nobody is in it: its number and version stay, so that writers who
+have not seen its end are told.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from roost.engine.columns.state import State
+from roost.errors import BadRequest, Conflict, NotFound
+from roost.fleet.name_rules import check_name, uuid_bytes_of
+from roost.model.host import Aggregate
+from roost.model.names import is_text, uuid_form
+from roost.model.writes import PutAggregate, PutMembership, Write
+from roost.ports import Journal
+
+_TEXT_MAX = 255
+_PAIRS_MAX = 1000
+
+
+def is_named(state: State, uuid: str) -> bool:
+    """Say whether an aggregate has a name; those that came to be when a provider joined them have none."""
+    number = state.aggregates.id_of(uuid)
+    return number is not None and bool(state.aggregate_names[number])
+
+
+def is_there(state: State, number: int) -> bool:
+    """Say whether there is an aggregate of a number: it has a name, metadata or members."""
+    return bool(state.aggregate_names[number] or state.metadata[number]) or bool(members(state, number))
+
+
+def members(state: State, number: int) -> list[int]:
+    """Return the rows of the providers in an aggregate, in order."""
+    found: list[int] = state.membership.wearing(number).nonzero()[0].tolist()
+    return found
+
+
+def aggregate_of(state: State, uuid: str) -> int:
+    """Return the number of an aggregate.
+
+    Raises:
+        NotFound: there is none of that uuid.
+    """
+    number = state.aggregates.id_of(uuid_form(uuid))
+    if number is None or not is_there(state, number):
+        raise NotFound("aggregate", uuid)
+    return number
+
+
+def check_metadata(metadata: Mapping[str, str]) -> None:
+    """Refuse metadata that not every database can keep.
+
+    Raises:
+        BadRequest: there is too much, or a key or value is too long or no text.
+    """
+    if len(metadata) > _PAIRS_MAX:
+        raise BadRequest(f"metadata must be {_PAIRS_MAX:,} pairs at most, got {len(metadata):,}")
+    for key, value in metadata.items():
+        if not key or not is_text(key, length_max=_TEXT_MAX):
+            raise BadRequest(f"a key of metadata must be 1..{_TEXT_MAX} characters of text, got {key[:70]!r}")
+        if not is_text(value, length_max=_TEXT_MAX):
+            raise BadRequest(f"metadata {key}: its value must be {_TEXT_MAX} characters of text at most")
+
+
+def creation(journal: Journal, aggregate: Aggregate) -> PutAggregate:
+    """Plan the creation of an aggregate, or that one which came to be when a provider joined it gets a name.
+
+    Args:
+        aggregate: its uuid is not that of one with a name.
+
+    Raises:
+        BadRequest: its uuid or name is malformed.
+    """
+    check_name(aggregate.name, f"aggregate {aggregate.uuid}")
+    state = journal.state
+    number = state.aggregates.id_of(uuid_form(aggregate.uuid))
+    body = uuid_bytes_of(aggregate.uuid, "aggregate")
+    version = 0 if number is None else state.aggregate_versions[number] + 1
+    number = journal.new_id("aggregate") if number is None else number
+    return PutAggregate(number, body, aggregate.name, aggregate.metadata, version)
+
+
+def check_name_free(state: State, name: str) -> None:
+    """Refuse a name that another aggregate has.
+
+    Raises:
+        Conflict: it is taken.
+    """
+    for number, each in state.aggregate_names.items():
+        if each == name:
+            raise Conflict(f"an aggregate is called {name!r} already: {state.aggregates.name_of(number)}")
+
+
+def change(
+    state: State, number: int, *, name: str | None, metadata: Mapping[str, str | None] | None
+) -> PutAggregate | None:
+    """Plan another name or other metadata; None: nothing changes.
+
+    Args:
+        name: None: as it was.
+        metadata: keys to set, and with None to take away; others stay.
+
+    Raises:
+        BadRequest: name or metadata cannot be kept.
+        Conflict: another aggregate is called so.
+    """
+    known_name, known = state.aggregate_names[number], state.metadata[number]
+    new_name = known_name if name is None else name
+    if new_name != known_name:
+        check_name(new_name, "the aggregate", length_min=1)
+        check_name_free(state, new_name)
+    pairs: dict[str, str | None] = {**known, **(metadata or {})}
+    new = {key: value for key, value in pairs.items() if value is not None}
+    check_metadata(new)
+    return None if (new_name, new) == (known_name, known) else _put(state, number, name=new_name, metadata=new)
+
+
+def end(state: State, number: int) -> tuple[Write, ...]:
+    """Plan the end of an aggregate.
+
+    Raises:
+        Conflict: somebody is in it.
+    """
+    inside = len(members(state, number))
+    if inside:
+        uuid = state.aggregates.name_of(number)
+        raise Conflict(f"aggregate {uuid} has {inside:,} {'member' if inside == 1 else 'members'}: take them out first")
+    return (_put(state, number, name="", metadata={}),)
+
+
+def join(state: State, number: int, host_rows: Sequence[int]) -> tuple[Write, ...]:
+    """Plan that hosts join an aggregate; those inside already stay."""
+    rows = [int(state.hosts.provider_row.each[row]) for row in host_rows]
+    return tuple(
+        _membership(state, row, state.membership.labels_of(row) | {number})
+        for row in rows
+        if number not in state.membership.labels_of(row)
+    )
+
+
+def leave(state: State, number: int, host_rows: Sequence[int]) -> tuple[Write, ...]:
+    """Plan that hosts leave an aggregate.
+
+    Raises:
+        NotFound: none of them is in it.
+    """
+    rows = [int(state.hosts.provider_row.each[row]) for row in host_rows]
+    inside = [row for row in rows if number in state.membership.labels_of(row)]
+    if not inside:
+        uuid = state.aggregates.name_of(number)
+        raise NotFound("host", state.hosts.names[host_rows[0]], message=f"the host is not in aggregate {uuid}")
+    return tuple(_membership(state, row, state.membership.labels_of(row) - {number}) for row in inside)
+
+
+def _membership(state: State, row: int, labels: frozenset[int]) -> PutMembership:
+    # Its generation rises, so that of two who change the same at once one is told, and plans anew.
+    return PutMembership(state.providers.ids[row], state.providers.generation.each[row], sorted(labels))
+
+
+def _put(state: State, number: int, *, name: str, metadata: dict[str, str]) -> PutAggregate:
+    uuid = uuid_bytes_of(state.aggregates.name_of(number), "aggregate")
+    return PutAggregate(number, uuid, name, metadata, state.aggregate_versions[number] + 1)

@@ -1,0 +1,23 @@
+"""Server groups: what their creation writes."""
+
+from roost.errors import BadRequest
+from roost.fleet.name_rules import check_name, uuid_bytes_of
+from roost.model.group import GROUP_POLICIES, ServerGroup
+from roost.model.writes import PutGroup
+from roost.ports import Journal
+
+
+def group_creation(journal: Journal, group: ServerGroup) -> PutGroup:
+    """Plan the creation of a server group.
+
+    Args:
+        group: its uuid is not taken.
+
+    Raises:
+        BadRequest: its uuid or name is malformed, or there is no such policy.
+    """
+    check_name(group.name, f"server group {group.uuid}")
+    if group.policy not in GROUP_POLICIES:
+        raise BadRequest(f"server group {group.uuid}: there is no policy {group.policy!r}")
+    body = uuid_bytes_of(group.uuid, "server group")
+    return PutGroup(journal.new_id("group"), body, group.name, group.policy, group.max_server_per_host)

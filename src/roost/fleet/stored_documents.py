@@ -1,0 +1,56 @@
+"""Flavors and images under names: what storing and deleting them writes."""
+
+import hashlib
+
+import msgspec
+
+from roost.engine.columns.state import State
+from roost.errors import NotFound
+from roost.fleet.name_rules import check_name
+from roost.model.stored_names import NAMED, Named, Noun
+from roost.model.writes import PutDocument
+
+_encoder = msgspec.msgpack.Encoder()
+
+
+def document_of(kind: str, told: bytes, body: bytes) -> PutDocument:
+    """Return a document whose number and fingerprint are a digest of its kind and of what it is told apart by."""
+    fingerprint = hashlib.blake2b(kind.encode() + b"\0" + told, digest_size=16).digest()
+    return PutDocument(int.from_bytes(fingerprint[:8], "big") >> 2 | 1, kind, fingerprint, body)
+
+
+def bodies_of(state: State, noun: Noun) -> dict[str, bytes]:
+    """Return what is stored of a noun, by name, in the order of the names."""
+    return {name: each.body for (kind, name), each in sorted(state.named.items()) if kind == noun and each.body}
+
+
+def body_of(state: State, noun: Noun, name: str) -> bytes:
+    """Return what is stored under a name.
+
+    Raises:
+        NotFound: nothing is.
+    """
+    known = state.named.get((noun, name))
+    if known is None or not known.body:
+        raise NotFound(noun, name)
+    return known.body
+
+
+def storing(state: State, noun: Noun, name: str, *, body: bytes) -> tuple[PutDocument, ...]:
+    """Plan that a name stands for something; where it does already, nothing is written.
+
+    Of two who write the same version one is refused, since what tells these documents apart is name and version.
+
+    Args:
+        body: JSON; empty: the name stands for nothing any more.
+
+    Raises:
+        BadRequest: the name cannot be kept.
+    """
+    check_name(name, f"the {noun}", length_min=1)
+    known = state.named.get((noun, name))
+    if known is not None and known.body == body:
+        return ()
+    version = 0 if known is None else known.version + 1
+    told = f"{noun}\0{version}\0{name}".encode()
+    return (document_of(NAMED, told, _encoder.encode(Named(noun, name, version, body))),)

@@ -1,0 +1,156 @@
+"""Deciding on documents: the scheduler's own code, on columns that nobody stores."""
+
+import numpy as np
+
+from roost import __version__
+from roost.app import Roost
+from roost.engine.ranking import ranks
+from roost.errors import BadFile, BadRequest, ComputeHostMetricNotFound, Conflict, NotFound
+from roost.model.documents.answer import Answer, AnswerPick, AnswerSettings, AnswerStage, ProviderShare, RankedHost
+from roost.model.documents.fleet_document import FleetDocument
+from roost.model.documents.request_document import RequestDocument
+from roost.model.evidence.decision import Contribution, Decision, HostScore, Pick, cells
+from roost.model.settings.roost_settings import Settings
+from roost.offline.load import World
+from roost.offline.refusals import stages_of
+from roost.offline.request_names import request_of
+from roost.scheduler.explain.frozen_clock import FixedClock, FixedRandom
+from roost.scheduler.framework.host_view import HostView
+from roost.scheduler.pipeline.shape import Shape
+from roost.scheduler.pipeline.shape_result import Ranked
+
+_SEARCHED = (
+    "Candidates were searched on the providers of the fleet; filters and weighers judged the hosts that have one."
+)
+_UNSEARCHED = (
+    "No candidates were searched, since the fleet has no providers: nothing was asked of inventories and traits, and "
+    "filters and weighers alone judged the hosts by what they say of themselves."
+)
+
+
+def moment_of(fleet: FleetDocument) -> float:
+    """Return the moment of a fleet: as told, else the last report of any service, else 0."""
+    if fleet.now is not None:
+        return fleet.now
+    reports = [host.service.last_seen_up for host in fleet.hosts if host.service.last_seen_up is not None]
+    return max(reports, default=0.0)
+
+
+def decide(
+    fleet: FleetDocument, request: RequestDocument, settings: Settings, *, seed: int = 0, now_s: float | None = None,
+    fleet_name: str = "fleet", request_name: str = "request",
+) -> Answer:  # fmt: skip
+    """Decide about a request on a fleet; nothing is stored.
+
+    Args:
+        fleet, request: the documents.
+        settings: rules and options.
+        seed: of the draw among the best hosts, 0..2**62 - 1.
+        now_s: the moment, in seconds since the epoch; None: that of the fleet.
+        fleet_name, request_name: of the documents, in errors.
+
+    Raises:
+        BadFile: a document names what is not there, or twice, or asks what cannot be meant.
+        ComputeHostMetricNotFound: a host lacks a metric that the settings require.
+    """
+    moment = moment_of(fleet) if now_s is None else now_s
+    world = World(fleet, file=fleet_name, settings=settings, clock=FixedClock(moment), random=FixedRandom(seed))
+    asked = request_of(request, world, file=request_name)
+    evidence = _Evidence(world.roost)
+    try:
+        decision = world.roost.decide(asked)
+    except ComputeHostMetricNotFound:
+        raise
+    except (BadRequest, NotFound, Conflict) as error:
+        raise BadFile(request_name, str(error)) from None
+    return evidence.answer(decision, is_searched=world.is_searched, has_uuids=bool(asked.instance_uuids), now_s=moment)
+
+
+class _Evidence:
+    """Remembers what led to a decision while the columns are as its ranking saw them."""
+
+    def __init__(self, roost: Roost) -> None:
+        self._roost = roost
+        self._stages: tuple[AnswerStage, ...] = ()
+        self._ranking: tuple[RankedHost, ...] = ()
+        roost.scheduler.witness = self._see
+
+    def _see(self, shape: Shape) -> None:
+        state = self._roost.state
+        self._stages = stages_of(state, shape)
+        ranked = shape.rank_all()
+        rows, hosts = ranked.rows, state.hosts
+        self._ranking = tuple(
+            RankedHost(host=hosts.names[row], nodename=hosts.nodes[row], total=score.total, weights=weights)
+            for row, score, weights in zip(
+                rows, shape.table(ranked, most=len(rows)), self._weights(shape, ranked), strict=True
+            )
+        )
+
+    def _weights(self, shape: Shape, ranked: Ranked) -> list[tuple[Contribution, ...]]:
+        """Return the weights of every ranked host, one a weigher of the settings; none where nothing is weighed."""
+        if len(ranked.rows) < 2:
+            return [()] * len(ranked.rows)
+        scales = shape.scales(ranked)
+        scores = shape.table(ranked, most=len(ranked.rows))
+        known = [{cell.weigher: cell for cell in cells(scales, score)} for score in scores]
+        for weigher in self._roost.rules.weighers:
+            if any(weigher.name == scale.weigher for scale in scales):
+                continue
+            # What is off, or does not concern the request, adds nothing; it is shown all the same.
+            raws = np.zeros(len(ranked.rows))
+            if weigher.concerns(shape.spec):
+                raws = weigher.raw(HostView(self._roost.state, np.array(ranked.rows, dtype=np.intp)), shape.spec)
+            raws = ranks.clamp(raws, minval=weigher.minval, maxval=weigher.maxval)
+            scale = ranks.scale_of(
+                raws, weigher=weigher.name, minval=weigher.minval, maxval=weigher.maxval, multiplier=weigher.multiplier
+            )
+            for found, raw in zip(known, raws.tolist(), strict=True):
+                (found[weigher.name],) = cells([scale], HostScore("", 0.0, [raw]))
+        return [tuple(found[weigher.name] for weigher in self._roost.rules.weighers) for found in known]
+
+    def answer(self, decision: Decision, *, is_searched: bool, has_uuids: bool, now_s: float) -> Answer:
+        """Return a decision with all that was remembered."""
+        settings, rules = self._roost.settings, self._roost.rules
+        chosen = settings.filter_scheduler
+        return Answer(
+            roost=__version__,
+            outcome=decision.outcome,
+            reason=decision.reason,
+            searched=is_searched,
+            scope=_SEARCHED if is_searched else _UNSEARCHED,
+            count=decision.count,
+            picks=tuple(self._pick(pick, has_uuid=has_uuids) for pick in decision.picks),
+            alternates={
+                cell: tuple(self._pick(pick, has_uuid=False) for pick in picks)
+                for cell, picks in decision.alternates.items()
+            },
+            stages=self._stages,
+            ranking=self._ranking if decision.is_granted else (),
+            warnings=tuple(decision.warnings),
+            settings=AnswerSettings(
+                filters=tuple(rule.name for rule in rules.filters),
+                weighers=tuple(rule.name for rule in rules.weighers),
+                host_subset_size=chosen.host_subset_size,
+                shuffle_best_same_weighed_hosts=chosen.shuffle_best_same_weighed_hosts,
+                max_attempts=settings.scheduler.max_attempts,
+                fingerprint=settings.fingerprint().hex(),
+            ),
+            seed=decision.seed,
+            now=now_s,
+        )
+
+    def _pick(self, pick: Pick, *, has_uuid: bool) -> AnswerPick:
+        providers = self._roost.state.providers
+        return AnswerPick(
+            host=pick.host,
+            nodename=pick.node,
+            cell_uuid=pick.cell,
+            instance_uuid=pick.instance_uuid if has_uuid else None,
+            allocations=tuple(
+                ProviderShare(provider=providers.names[providers.row_of_uuid[uuid]], uuid=uuid, resources=resources)
+                for uuid, resources in pick.allocations.items()
+                if resources
+            ),
+            limits=pick.limits,
+        )

@@ -1,0 +1,197 @@
+"""From a live fleet to the document that decides alike."""
+
+from collections.abc import Container
+from uuid import UUID
+
+from roost.engine.columns.image_counts import read_image
+from roost.engine.columns.inventory_columns import ClassColumns
+from roost.engine.columns.name_table import Symbols
+from roost.engine.columns.state import Group, State
+from roost.model.documents.fleet_document import (
+    ONE_EACH,
+    UP,
+    AggregateEntry,
+    FaultDomainEntry,
+    FleetDocument,
+    GroupRules,
+    HostEntry,
+    ImageEntry,
+    InventoryEntry,
+    ProviderEntry,
+    ServerGroupEntry,
+    ServiceEntry,
+)
+from roost.model.host import HostFacts
+from roost.model.names import standard_resource_classes, standard_traits
+from roost.offline.document_names import Directory
+from roost.scheduler.framework.group_slots import place_number
+from roost.scheduler.framework.host_view import HostView
+
+
+def document_of(state: State, *, now_s: float) -> FleetDocument:
+    """Return the document of a state, with providers and their use.
+
+    Hosts and providers keep their order, which decides between equal ones. Who holds what is left out: only
+    sums are told, and which instances are on which host.
+
+    Args:
+        state: the fleet.
+        now_s: the moment, in seconds since the epoch.
+    """
+    return _Export(state).document(now_s)
+
+
+class _Export:
+    """What is said of a state, with the names by which its parts are known."""
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+        hosts = state.hosts
+        self._rows = [row for row in range(len(hosts)) if hosts.alive.view[row]]
+        self._uuids = HostView(state).uuids()
+        self._directory: Directory[int] = Directory("host", file="")
+        for row in self._rows:
+            self._directory.add(row, self._uuids[row], [hosts.nodes[row], hosts.names[row]], at="$")
+        self._instances: dict[int, list[UUID]] = {}  # by host row
+        self._members: dict[int, dict[int, list[UUID]]] = {}  # by group id and host row
+        self._booted: dict[int, list[UUID]] = {}  # by image
+        for holder in state.holders.values():
+            if holder.instance is not None:
+                row, uuid = hosts.row_of_id[holder.instance.host_id], UUID(bytes=holder.uuid)
+                self._instances.setdefault(row, []).append(uuid)
+                if holder.instance.image_id in state.images:
+                    self._booted.setdefault(holder.instance.image_id, []).append(uuid)
+                if holder.instance.group_id:
+                    self._members.setdefault(holder.instance.group_id, {}).setdefault(row, []).append(uuid)
+
+    def document(self, now_s: float) -> FleetDocument:
+        state = self._state
+        return FleetDocument(
+            now=now_s,
+            hosts=tuple(self._host(row) for row in self._rows),
+            aggregates=tuple(self._aggregate(label) for label in sorted(state.metadata)),
+            server_groups=tuple(self._group(group) for group in state.groups.values()),
+            images=tuple(self._image(number) for number in sorted(self._booted)),
+            providers=tuple(self._provider(row) for row in sorted(state.providers.row_of_id.values())),
+            resource_classes=_custom(state.class_ids, standard_resource_classes()),
+            traits=_custom(state.trait_ids, standard_traits()),
+        )
+
+    def _name(self, row: int) -> str:
+        hosts = self._state.hosts
+        return self._directory.name_of(self._uuids[row], [hosts.nodes[row], hosts.names[row]])
+
+    def _host(self, row: int) -> HostEntry:
+        hosts = self._state.hosts
+        facts, name, node = hosts.facts[row], hosts.names[row], hosts.nodes[row]
+        has = {column: float(values.view[row]) for column, values in hosts.columns.items()}
+        return HostEntry(
+            host=name,
+            nodename=None if node == name else node,
+            uuid=UUID(self._uuids[row]),
+            cell_uuid=facts.cell or None,
+            rack=facts.rack,
+            host_ip=facts.host_ip or None,
+            service=_service(facts),
+            hypervisor_type=facts.hypervisor_type or None,
+            hypervisor_version=facts.hypervisor_version or None,
+            supported_instances=facts.supported_instances,
+            cpu_info=facts.cpu_info or None,
+            stats=facts.stats,
+            metrics=facts.metrics,
+            pci_pools=facts.pci_pools,
+            numa_topology=facts.numa,
+            vcpus_total=int(has["vcpus_total"]),
+            vcpus_used=int(has["vcpus_used"]),
+            total_usable_ram_mb=int(has["total_usable_ram_mb"]),
+            free_ram_mb=int(has["free_ram_mb"]),
+            total_usable_disk_gb=int(has["total_usable_disk_gb"]),
+            free_disk_mb=int(has["free_disk_mb"]),
+            disk_mb_used=int(has["used_disk_gb"] * 1024),
+            cpu_allocation_ratio=has["cpu_allocation_ratio"],
+            instances=tuple(self._instances.get(row, ())),
+            num_instances=int(has["num_instances"]),
+            num_io_ops=int(has["num_io_ops"]),
+            failed_builds=facts.failed_builds,
+        )  # fmt: skip
+
+    def _aggregate(self, label: int) -> AggregateEntry:
+        state = self._state
+        inside = state.membership.wearing(label)
+        roots = state.hosts.provider_row.view
+        return AggregateEntry(
+            name=state.aggregate_names[label],
+            uuid=UUID(state.aggregates.name_of(label)),
+            metadata=state.metadata[label],
+            hosts=tuple(self._name(row) for row in self._rows if inside[roots[row]]),
+        )
+
+    def _group(self, group: Group) -> ServerGroupEntry:
+        racks = {place_number(name): name for name in self._state.hosts.racks}
+        no_domain = place_number("")
+        return ServerGroupEntry(
+            name=group.name,
+            uuid=UUID(group.uuid),
+            policy=group.policy,  # type: ignore[arg-type]  # checked when stored
+            rules=ONE_EACH if group.limit == 1 else GroupRules(max_server_per_host=group.limit),
+            members={self._name(row): tuple(uuids) for row, uuids in self._members.get(group.id, {}).items()},
+            fault_domains=tuple(
+                FaultDomainEntry(
+                    rack=racks.get(scope, scope), domain="" if holder == no_domain else holder, members=members
+                )
+                for scope, (holder, members) in group.places.items()
+                if group.policy == "fault-domain"
+            ),
+        )
+
+    def _image(self, number: int) -> ImageEntry:
+        image = read_image(self._state.images, number)
+        assert image is not None, number
+        return ImageEntry(
+            id=image.id, disk_format=image.disk_format, properties=image.properties,
+            instances=tuple(self._booted[number]),
+        )  # fmt: skip
+
+    def _provider(self, row: int) -> ProviderEntry:
+        state = self._state
+        providers = state.providers
+        parent = int(providers.parent.view[row])
+        # The membership of a host's root is told by the aggregates.
+        labels = () if row in state.hosts.row_of_root else sorted(state.membership.labels_of(row))
+        return ProviderEntry(
+            name=providers.names[row],
+            uuid=UUID(providers.uuids[row]),
+            parent=None if parent < 0 else providers.uuids[parent],
+            inventories={
+                state.class_ids.name_of(class_id): _inventory(columns, row)
+                for class_id, columns in sorted(state.classes.items())
+                if row in columns.holders
+            },
+            traits=tuple(sorted(state.trait_ids.name_of(trait) for trait in state.traits.labels_of(row))),
+            aggregates=tuple(state.aggregates.name_of(label) for label in labels),
+        )
+
+
+def _custom(symbols: Symbols, standard: Container[str]) -> tuple[str, ...]:
+    """Return the names that are not standard, in the order of their numbers."""
+    return tuple(sorted((name for name in symbols if name not in standard), key=lambda name: symbols.id_of(name) or 0))
+
+
+def _service(facts: HostFacts) -> ServiceEntry:
+    service = ServiceEntry(
+        disabled=facts.is_disabled, disabled_reason=facts.disabled_reason, forced_down=facts.is_forced_down,
+        last_seen_up=facts.reported_at_s,
+    )  # fmt: skip
+    return UP if service == UP else service
+
+
+def _inventory(columns: ClassColumns, row: int) -> InventoryEntry:
+    return InventoryEntry(
+        total=int(columns.total.view[row]),
+        reserved=int(columns.reserved.view[row]),
+        min_unit=int(columns.min_unit.view[row]),
+        max_unit=int(columns.max_unit.view[row]),
+        step_size=int(columns.step_size.view[row]),
+        allocation_ratio=float(columns.ratio.view[row]),
+        used=int(columns.used.view[row]),
+    )

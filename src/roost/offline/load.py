@@ -1,0 +1,358 @@
+"""From a fleet document to a Roost that decides on it."""
+
+from collections.abc import Container, Iterable, Mapping
+
+import msgspec
+
+from roost.app import unstored
+from roost.engine.columns.apply import apply, occupy, tell
+from roost.engine.columns.state import Group
+from roost.errors import BadFile, RoostError
+from roost.model.documents.fleet_document import (
+    AggregateEntry,
+    FleetDocument,
+    HostEntry,
+    ProviderEntry,
+    ServerGroupEntry,
+)
+from roost.model.fleet import Fleet
+from roost.model.group import ServerGroup
+from roost.model.host import Aggregate, HostFacts, HostSpec
+from roost.model.image import Image
+from roost.model.names import is_resource_class, is_trait
+from roost.model.provider import Inventory, ProviderSpec
+from roost.model.settings.roost_settings import Settings
+from roost.model.writes import CLASS_BITS, Claim, ConsumerRow, InstanceRow, Place, PutDocument
+from roost.offline.document_names import Directory, uuid_for
+from roost.ports import Clock, Random
+from roost.scheduler.framework.group_slots import place_number, place_of
+from roost.scheduler.rule_support.scopes import ZONE
+
+
+class World:
+    """A Roost on the fleet of a document.
+
+    Args:
+        document: the fleet.
+        file: its name in errors.
+        settings, clock, random: of the Roost.
+
+    Raises:
+        BadFile: something is in it twice, or named and not there.
+    """
+
+    def __init__(self, document: FleetDocument, *, file: str, settings: Settings, clock: Clock, random: Random) -> None:
+        self._document = document
+        self._file = file
+        self.hosts: Directory[int] = Directory("host", file=file)  # positions, which are the rows too
+        self.aggregates: Directory[str] = Directory("aggregate", file=file)  # uuids
+        self.groups: Directory[str] = Directory("server group", file=file)  # uuids
+        self._providers: Directory[int] = Directory("provider", file=file)  # positions
+        self.is_searched = document.providers is not None
+        self.roost = unstored(settings, clock=clock, random=random)
+        self._uuids = self._name_hosts()
+        fleet = self._fleet()
+        self._check_names(document.resource_classes, document.traits, at="$")
+        try:
+            names = self.roost.placement.ensure_names
+            for name in document.resource_classes:  # one by one, since their order counts
+                names(resource_classes=(name,))
+            names(traits=document.traits)
+            self.roost.install(fleet)
+        except RoostError as error:
+            raise BadFile(file, str(error)) from None
+        self._use_providers()
+        self._put_instances()
+        self._tell_hosts()
+
+    def _wrong(self, at: str, problem: str) -> BadFile:
+        return BadFile(self._file, f"{at}: {problem}")
+
+    # --- who is who --------------------------------------------------------------------------------------------------
+
+    def _name_hosts(self) -> list[str]:
+        """Return the uuid of every host, which is that of its root provider."""
+        for row, provider in enumerate(self._document.providers or ()):
+            uuid = str(provider.uuid or uuid_for("provider", provider.name))
+            self._providers.add(row, uuid, [provider.name], at=f"$.providers[{row}]")
+        uuids = []
+        seen: dict[tuple[str, str], int] = {}
+        for row, entry in enumerate(self._document.hosts):
+            at, node = f"$.hosts[{row}]", node_of(entry)
+            if entry.nodename and entry.hypervisor_hostname and entry.nodename != entry.hypervisor_hostname:
+                raise self._wrong(at, "its nodename and its hypervisor_hostname are not the same")
+            first = seen.setdefault((entry.host, node), row)
+            if first != row:
+                raise self._wrong(
+                    at, f"the host {entry.host!r} with the node {node!r} is there already, as $.hosts[{first}]"
+                )
+            uuid = self._provider_of(entry, at) if self.is_searched else str(entry.uuid or uuid_for(entry.host, node))
+            self.hosts.add(row, uuid, [node, entry.host], at=at)
+            uuids.append(uuid)
+        return uuids
+
+    def _provider_of(self, entry: HostEntry, at: str) -> str:
+        name = str(entry.uuid) if entry.uuid else node_of(entry)
+        provider = (self._document.providers or ())[self._providers.find(name, at=at)]
+        if provider.parent is not None:
+            raise self._wrong(at, f"its provider {provider.name!r} is not the root of a tree")
+        return str(provider.uuid or uuid_for("provider", provider.name))
+
+    # --- what there is -----------------------------------------------------------------------------------------------
+
+    def _fleet(self) -> Fleet:
+        aggregates, joined = self._aggregates()
+        groups = []
+        for at, entry in enumerate(self._document.server_groups):
+            if not entry.name and entry.uuid is None:
+                raise self._wrong(f"$.server_groups[{at}]", "it has neither a name nor a uuid")
+            uuid = str(entry.uuid or uuid_for("group", entry.name))
+            self.groups.add(uuid, uuid, [entry.name], at=f"$.server_groups[{at}]")
+            limit = entry.rules.max_server_per_host
+            groups.append(ServerGroup(uuid=uuid, name=entry.name, policy=entry.policy, max_server_per_host=limit))
+        hosts = [
+            HostSpec(provider_uuid=uuid, host=entry.host, node=node_of(entry), facts=self._facts(entry, row))
+            for row, (entry, uuid) in enumerate(zip(self._document.hosts, self._uuids, strict=True))
+        ]
+        if self.is_searched:
+            providers = self._trees(joined)
+        else:
+            providers = [
+                # Names of providers are unique; nobody sees these.
+                ProviderSpec(uuid=uuid, name=uuid, aggregates=frozenset(joined.get(uuid, ())))
+                for uuid in self._uuids
+            ]
+        return Fleet(providers=providers, hosts=hosts, aggregates=aggregates, groups=groups)
+
+    def _aggregates(self) -> tuple[list[Aggregate], dict[str, set[str]]]:
+        """Return the aggregates, and those of each host: uuid of its root provider -> uuids."""
+        entries: list[tuple[str, AggregateEntry, str]] = [
+            (f"$.aggregates[{at}]", each, "aggregate") for at, each in enumerate(self._document.aggregates)
+        ]
+        for zone, hosts in self._document.zones.items():
+            entry = AggregateEntry(name=zone, metadata={ZONE: zone}, hosts=hosts)
+            entries.append((f"$.zones.{zone}", entry, "zone"))
+        made = []
+        joined: dict[str, set[str]] = {}
+        for at, entry, kind in entries:
+            if not entry.name and entry.uuid is None:
+                raise self._wrong(at, "it has neither a name nor a uuid")
+            uuid = str(entry.uuid or uuid_for(kind, entry.name))
+            self.aggregates.add(uuid, uuid, [entry.name], at=at)
+            made.append(Aggregate(uuid=uuid, name=entry.name, metadata=entry.metadata))
+            members = f"{at}.hosts" if kind == "aggregate" else at
+            for number, name in enumerate(entry.hosts):
+                row = self.hosts.find(name, at=f"{members}[{number}]")
+                joined.setdefault(self._uuids[row], set()).add(uuid)
+        return made, joined
+
+    def _facts(self, entry: HostEntry, row: int) -> HostFacts:
+        service = entry.service
+        return HostFacts(
+            hypervisor_type=entry.hypervisor_type or "",
+            hypervisor_version=entry.hypervisor_version or 0,
+            supported_instances=entry.supported_instances,
+            cpu_info=self._cpu_info(entry.cpu_info, f"$.hosts[{row}].cpu_info"),
+            stats=entry.stats,
+            metrics=entry.metrics,
+            pci_pools=entry.pci_pools,
+            numa=entry.numa_topology,
+            num_io_ops=entry.num_io_ops,
+            failed_builds=entry.failed_builds,
+            host_ip=entry.host_ip or "",
+            rack=entry.rack,
+            cell=entry.cell_uuid or "",
+            is_disabled=service.disabled,
+            disabled_reason=service.disabled_reason,
+            is_forced_down=service.forced_down,
+            reported_at_s=service.last_seen_up,
+        )
+
+    def _cpu_info(self, told: Mapping[str, object] | str | None, at: str) -> dict[str, object]:
+        if not isinstance(told, str):
+            return dict(told or {})
+        try:
+            return msgspec.json.decode(told, type=dict[str, object])
+        except (msgspec.DecodeError, UnicodeError, RecursionError):
+            raise self._wrong(at, "its text is no JSON object") from None
+
+    def _trees(self, joined: Mapping[str, set[str]]) -> list[ProviderSpec]:
+        """Return the providers, each after its parent."""
+        entries = self._document.providers or ()
+        parents = [
+            None if entry.parent is None else self._providers.find(entry.parent, at=f"$.providers[{row}].parent")
+            for row, entry in enumerate(entries)
+        ]
+        specs: dict[int, ProviderSpec] = {}
+        for start in range(len(entries)):
+            path: list[int] = []
+            at: int | None = start
+            while at is not None and at not in specs:
+                if at in path:
+                    raise self._wrong(f"$.providers[{at}].parent", f"the provider {entries[at].name!r} is above itself")
+                path.append(at)
+                at = parents[at]
+            for row in reversed(path):
+                above = parents[row]
+                specs[row] = self._spec(
+                    entries[row], row, parent_uuid=None if above is None else specs[above].uuid, joined=joined
+                )
+        return list(specs.values())
+
+    def _spec(
+        self, entry: ProviderEntry, row: int, *, parent_uuid: str | None, joined: Mapping[str, set[str]]
+    ) -> ProviderSpec:
+        uuid, at = str(entry.uuid or uuid_for("provider", entry.name)), f"$.providers[{row}]"
+        self._check_names(entry.inventories, entry.traits, at=at)
+        own = [self.aggregates.find(name, at=f"{at}.aggregates[{n}]") for n, name in enumerate(entry.aggregates)]
+        offers = {
+            name: Inventory(
+                total=each.total, reserved=each.reserved, min_unit=each.min_unit, max_unit=each.max_unit,
+                step_size=each.step_size, allocation_ratio=each.allocation_ratio,
+            )
+            for name, each in entry.inventories.items()
+        }  # fmt: skip
+        return ProviderSpec(
+            uuid=uuid, name=entry.name, parent_uuid=parent_uuid, inventories=offers, traits=frozenset(entry.traits),
+            aggregates=frozenset(own) | joined.get(uuid, set()),
+        )  # fmt: skip
+
+    def _check_names(self, resource_classes: Iterable[str], traits: Iterable[str], *, at: str) -> None:
+        where = f"{at}.inventories" if at != "$" else "$.resource_classes"
+        for name in resource_classes:
+            if not is_resource_class(name):
+                raise self._wrong(where, f"{name[:70]!r} is neither a standard resource class nor CUSTOM_[A-Z0-9_]+")
+        for name in traits:
+            if not is_trait(name):
+                raise self._wrong(f"{at}.traits", f"{name[:70]!r} is neither a standard trait nor CUSTOM_[A-Z0-9_]+")
+
+    # --- what is in use ----------------------------------------------------------------------------------------------
+
+    def _use_providers(self) -> None:
+        """Let one consumer hold everything that is in use; who really does makes no difference here."""
+        state, takes = self.roost.state, []
+        consumer = ConsumerRow(self.roost.placement.new_id("consumer"), uuid_for("use").bytes, "", "")
+        for entry in self._document.providers or ():
+            uuid = str(entry.uuid or uuid_for("provider", entry.name))
+            first = state.providers.ids[state.providers.row_of_uuid[uuid]] << CLASS_BITS
+            for name, inventory in entry.inventories.items():
+                class_id = state.class_ids.id_of(name)
+                assert class_id is not None, name
+                if inventory.used:
+                    takes.append((consumer.id, first | class_id, inventory.used))
+        if takes:
+            occupy(state, Claim([consumer], takes))
+
+    def _put_instances(self) -> None:
+        """Let the instances that are named, or counted in a group, be where they are."""
+        homes: dict[bytes, tuple[int, str]] = {}  # uuid -> host row, where that was said
+        for row, host in enumerate(self._document.hosts):
+            for number, uuid in enumerate(host.instances):
+                at = f"$.hosts[{row}].instances[{number}]"
+                if uuid.bytes in homes:
+                    raise self._wrong(at, f"the instance {uuid} is there already, as {homes[uuid.bytes][1]}")
+                homes[uuid.bytes] = (row, at)
+        grouped: dict[bytes, tuple[int, Group | None]] = {}
+        for number, entry in enumerate(self._document.server_groups):
+            self._put_members(entry, f"$.server_groups[{number}]", homes=homes, grouped=grouped)
+        everyone = {body: (row, None) for body, (row, _) in homes.items()} | grouped
+        images = self._images(everyone)
+        state, consumers, instances = self.roost.state, [], []
+        for body, (row, group) in everyone.items():
+            consumer_id = self.roost.placement.new_id("consumer")
+            consumers.append(ConsumerRow(consumer_id, body, "", ""))
+            instances.append(
+                InstanceRow(consumer_id, state.hosts.ids[row], 0, images.get(body, 0), group.id if group else 0)
+            )
+        if consumers:
+            occupy(state, Claim(consumers, [], instances))
+
+    def _images(self, known: Container[bytes]) -> dict[bytes, int]:
+        """Let there be the images, and return that of each instance: uuid -> number."""
+        found: dict[bytes, int] = {}
+        for number, entry in enumerate(self._document.images, start=1):
+            image = Image(id=entry.id, disk_format=entry.disk_format, properties=entry.properties)
+            # Nobody looks for one of these by its fingerprint, so it need not be one.
+            fingerprint = number.to_bytes(16, "big")
+            apply(self.roost.state, PutDocument(number, "image", fingerprint, msgspec.json.encode(image)))
+            for place, uuid in enumerate(entry.instances):
+                at = f"$.images[{number - 1}].instances[{place}]"
+                if uuid.bytes not in known:
+                    raise self._wrong(at, f"the instance {uuid} is on no host")
+                if uuid.bytes in found:
+                    raise self._wrong(at, f"the instance {uuid} has an image already")
+                found[uuid.bytes] = number
+        return found
+
+    def _put_members(
+        self, entry: ServerGroupEntry, at: str, *, homes: dict[bytes, tuple[int, str]],
+        grouped: dict[bytes, tuple[int, Group | None]],
+    ) -> None:  # fmt: skip
+        state = self.roost.state
+        group = state.groups_by_uuid[str(entry.uuid or uuid_for("group", entry.name))]
+        if entry.fault_domains and entry.policy != "fault-domain":
+            raise self._wrong(f"{at}.fault_domains", f"they go with policy fault-domain, not with {entry.policy}")
+        places = [
+            Place(group.id, _number(each.rack), _number(each.domain), each.members, 0) for each in entry.fault_domains
+        ]
+        told = {place.scope for place in places}
+        for name, members in entry.members.items():
+            where = f"{at}.members.{name}"
+            row = self.hosts.find(name, at=where)
+            host = self._uuids[row]
+            uuids = (
+                [uuid_for(group.uuid, host, str(number)).bytes for number in range(members)]
+                if isinstance(members, int)
+                else [uuid.bytes for uuid in members]
+            )
+            for number, uuid in enumerate(uuids):
+                if uuid in grouped:
+                    raise self._wrong(f"{where}[{number}]", "the instance is a member already")
+                if uuid in homes and homes[uuid][0] != row:
+                    raise self._wrong(f"{where}[{number}]", f"the instance is on another host, by {homes[uuid][1]}")
+                grouped[uuid] = (row, group)
+            rack = state.hosts.facts[row].rack
+            place = place_of(group, host_id=state.hosts.ids[row], rack=rack, domain="")
+            if uuids and place is not None and not (entry.policy == "fault-domain" and place.scope in told):
+                places.append(Place(place.group_id, place.scope, place.holder, len(uuids), 0))
+        occupy(state, Claim([], [], [], places))
+
+    # --- what hosts say ----------------------------------------------------------------------------------------------
+
+    def _tell_hosts(self) -> None:
+        state = self.roost.state
+        state.hosts.are_told = not self.is_searched
+        for row, entry in enumerate(self._document.hosts):
+            has = {name: float(column.view[row]) for name, column in state.hosts.columns.items()}
+            told = _told_columns(entry, has)
+            ratios = {"MEMORY_MB": entry.ram_allocation_ratio, "DISK_GB": entry.disk_allocation_ratio}
+            given = {name: ratio for name, ratio in ratios.items() if ratio is not None}
+            if told != has or given:
+                tell(state, row, told, ratios=given)
+
+
+def node_of(entry: HostEntry) -> str:
+    """Return the name of a host's node."""
+    return entry.nodename or entry.hypervisor_hostname or entry.host
+
+
+def _number(name: str | int) -> int:
+    return name if isinstance(name, int) else place_number(name)
+
+
+def _told_columns(entry: HostEntry, has: Mapping[str, float]) -> dict[str, float]:
+    """Return the columns of a host: what it says, else what they hold; what is free follows where it is not said."""
+    columns = dict(has)
+    said = {
+        "vcpus_total": entry.vcpus_total, "vcpus_used": entry.vcpus_used, "num_instances": entry.num_instances,
+        "cpu_allocation_ratio": entry.cpu_allocation_ratio, "total_usable_ram_mb": entry.total_usable_ram_mb,
+        "total_usable_disk_gb": entry.total_usable_disk_gb,
+        "used_disk_gb": None if entry.disk_mb_used is None else entry.disk_mb_used / 1024,
+    }  # fmt: skip
+    columns.update({name: float(value) for name, value in said.items() if value is not None})
+    if entry.free_ram_mb is not None:
+        columns["used_ram_mb"] = columns["total_usable_ram_mb"] - entry.free_ram_mb
+    columns["free_ram_mb"] = columns["total_usable_ram_mb"] - columns["used_ram_mb"]
+    free_disk_mb = 1024 * (columns["total_usable_disk_gb"] - columns["used_disk_gb"])
+    columns["free_disk_mb"] = free_disk_mb if entry.free_disk_mb is None else float(entry.free_disk_mb)
+    return columns

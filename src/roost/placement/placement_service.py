@@ -1,0 +1,259 @@
+"""Placement: providers and what they offer, and who holds how much of it."""
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from roost.engine.columns.apply import occupy, release, undo
+from roost.engine.columns.state import State
+from roost.errors import BadRequest, NotFound
+from roost.model import names
+from roost.model.provider import Inventory, ProviderSpec
+from roost.model.writes import (
+    Claim,
+    InventoryRow,
+    Item,
+    PutInventories,
+    PutMembership,
+    PutProvider,
+    PutTraits,
+    Refusal,
+    Write,
+)
+from roost.placement.current import Current
+from roost.placement.writes import name_numbers
+from roost.placement.writes.claims import claim_of, release_of
+from roost.ports import IdKind, Left
+
+_BATCH = 1000
+_NAME_MAX = 200  # as in the Placement API
+
+
+class Placement:
+    """What is free, and the acts that change it.
+
+    Args:
+        current: the columns and the store behind them.
+    """
+
+    def __init__(self, current: Current) -> None:
+        self._current = current
+        name_numbers.install_standard(current)
+
+    @property
+    def state(self) -> State:
+        """The columns, as of the last refresh."""
+        return self._current.state
+
+    def ensure_names(
+        self, *, resource_classes: Iterable[str] = (), traits: Iterable[str] = (), consumer_types: Iterable[str] = ()
+    ) -> None:
+        """Give names that are new here their numbers.
+
+        Raises:
+            BadRequest: a name is neither standard nor a well-formed custom one, or no number is left.
+            Unavailable: other processes were faster, again and again.
+        """
+        wanted = {"resource_class": resource_classes, "trait": traits, "consumer_type": consumer_types}
+        name_numbers.ensure(self._current, {kind: frozenset(each) for kind, each in wanted.items()})
+
+    def create_providers(self, specs: Sequence[ProviderSpec]) -> None:
+        """Create providers with all they offer and wear; parents come before their children.
+
+        The aggregates they are in must exist. Committed in groups of 1,000; an error in one leaves the
+        groups before it in place.
+
+        Raises:
+            BadRequest: a uuid, name, class or trait is malformed or taken, or a parent is not known.
+            NotFound: an aggregate is not known.
+        """
+        specs = [_spelt(spec) for spec in specs]
+        self.check_new(specs)
+        self.ensure_names(
+            resource_classes={name for spec in specs for name in spec.inventories},
+            traits={trait for spec in specs for trait in spec.traits},
+        )
+        with self._current.creating("provider", len(specs)) as first:
+            self.check_new(specs)  # Others may have been faster until now.
+            places: dict[str, tuple[int, int]] = {}  # uuid -> id, root id, of the new ones
+            writes = [self._creation(spec, number, places) for number, spec in enumerate(specs, start=first)]
+            for start in range(0, len(writes), _BATCH):
+                self._current.write([write for group in writes[start : start + _BATCH] for write in group])
+
+    def check_new(self, specs: Iterable[ProviderSpec], *, aggregates: Iterable[str] = ()) -> None:
+        """Check providers that are to be created, and write nothing.
+
+        Args:
+            specs: parents before their children.
+            aggregates: uuids of those that are to be created before the providers.
+
+        Raises:
+            BadRequest: a uuid, name, class or trait is malformed or taken, or a parent is not known.
+            NotFound: an aggregate is not known.
+        """
+        providers = self.state.providers
+        coming = {names.uuid_form(uuid) for uuid in aggregates}
+        uuids: set[str] = set()
+        taken: set[str] = set()
+        for spec in map(_spelt, specs):
+            _uuid_bytes(spec.uuid, "provider")
+            if not spec.name or not names.is_text(spec.name, length_max=_NAME_MAX):
+                raise BadRequest(f"provider {spec.uuid}: its name must be 1..{_NAME_MAX} characters of text")
+            name_numbers.check("resource_class", spec.inventories)
+            name_numbers.check("trait", spec.traits)
+            if spec.uuid in providers.row_of_uuid or spec.uuid in uuids:
+                raise BadRequest(f"provider {spec.name}: uuid {spec.uuid} is taken")
+            if spec.name in providers.row_of_name or spec.name in taken:
+                raise BadRequest(f"provider {spec.uuid}: name {spec.name!r} is taken")
+            parent = spec.parent_uuid
+            if parent is not None and parent not in providers.row_of_uuid and parent not in uuids:
+                raise BadRequest(f"provider {spec.name}: its parent {parent} is not known")
+            for aggregate in spec.aggregates:
+                if aggregate not in self.state.aggregates and aggregate not in coming:
+                    raise NotFound("aggregate", aggregate)
+            uuids.add(spec.uuid)
+            taken.add(spec.name)
+
+    def _creation(self, spec: ProviderSpec, provider_id: int, places: dict[str, tuple[int, int]]) -> list[Write]:
+        parent_id, root_id = None, provider_id
+        if spec.parent_uuid is not None:
+            if spec.parent_uuid in places:
+                parent_id, root_id = places[spec.parent_uuid]
+            else:
+                providers = self.state.providers
+                parent_row = providers.row_of_uuid[spec.parent_uuid]
+                parent_id = providers.ids[parent_row]
+                root_id = providers.ids[int(providers.root.view[parent_row])]
+        places[spec.uuid] = (provider_id, root_id)
+        writes: list[Write] = [
+            PutProvider(provider_id, _uuid_bytes(spec.uuid, "provider"), spec.name, parent_id, root_id, 0)
+        ]
+        generation = 0
+        if spec.inventories:
+            rows = [self._inventory_row(name, inventory) for name, inventory in sorted(spec.inventories.items())]
+            writes.append(PutInventories(provider_id, generation, rows))
+            generation += 1
+        if spec.traits:
+            ids = [self._known(self.state.trait_ids.id_of(trait)) for trait in sorted(spec.traits)]
+            writes.append(PutTraits(provider_id, generation, ids))
+            generation += 1
+        if spec.aggregates:
+            ids = [self._known(self.state.aggregates.id_of(each)) for each in sorted(spec.aggregates)]
+            writes.append(PutMembership(provider_id, generation, ids))
+        return writes
+
+    def _inventory_row(self, name: str, inventory: Inventory) -> InventoryRow:
+        return InventoryRow(
+            class_id=self._known(self.state.class_ids.id_of(name)),
+            total=inventory.total,
+            reserved=inventory.reserved,
+            min_unit=inventory.min_unit,
+            max_unit=inventory.max_unit,
+            step_size=inventory.step_size,
+            allocation_ratio=float(inventory.allocation_ratio),  # A whole number may be longer than a database keeps.
+        )
+
+    @staticmethod
+    def _known(number: int | None) -> int:
+        assert number is not None, "names are numbered before they are used"
+        return number
+
+    @property
+    def staged_count(self) -> int:
+        """How many items wait for the next commit."""
+        return self._current.staged_count
+
+    @property
+    def ahead(self) -> int:
+        """How many claims and releases are in the columns, and wait for the next commit."""
+        return self._current.ahead
+
+    @property
+    def seen(self) -> str:
+        """What names the changes that are in the columns: see ``Store.seen``."""
+        return self._current.store.seen
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether other processes may write too."""
+        return self._current.store.is_shared
+
+    def refresh(self) -> bool:
+        """Read what other processes committed; say whether there was anything."""
+        return self._current.refresh()
+
+    def new_id(self, kind: IdKind) -> int:
+        """Return an identity that nobody else will ever get."""
+        return self._current.new_id(kind)
+
+    def occupy(self, claim: Claim) -> None:
+        """Let a consumer take its amounts in the columns, for the searches after it to see."""
+        occupy(self.state, claim)
+
+    def leave(self, instance: bytes) -> Left:
+        """Let an instance leave its host in the columns, to occupy another.
+
+        Args:
+            instance: its uuid; it is on a host.
+        """
+        holder = self.state.holders[instance]
+        freed = release_of(self.state, [holder])
+        release(self.state, freed)
+        return Left(freed, claim_of(holder, freed.places))
+
+    def withdraw(self, claims: Sequence[Claim], left: Left | None = None) -> None:
+        """Take back what was occupied and not staged, and let who left be back."""
+        for claim in reversed(claims):
+            undo(self.state, claim, was_counted=False)
+        if left is not None:
+            occupy(self.state, left.held)
+
+    def stage(self, item: Item, left: Left | None = None) -> int:
+        """Add a claim that occupies already, with its evidence, to the next commit; return its place there.
+
+        Args:
+            left: who left a host to make that claim; its release is the first write of the item.
+        """
+        return self._current.stage(item, left)
+
+    def flush(self) -> list[Refusal | None]:
+        """Make all that is staged durable; one verdict an item."""
+        return self._current.flush()
+
+    def commit(self, items: Sequence[Item]) -> list[Refusal | None]:
+        """Make items durable, then visible; nothing is staged meanwhile. Return one verdict an item."""
+        return self._current.commit(items)
+
+    def drop(self) -> None:
+        """Forget what is staged after an error."""
+        self._current.drop()
+
+    def release(self, consumer_uuids: Iterable[str]) -> int:
+        """Stage the end of consumers; return how many were known."""
+        holders = self.state.holders
+        ended = 0
+        for body in [_uuid_bytes(text, "consumer") for text in consumer_uuids]:
+            holder = holders.get(body)
+            if holder is None:
+                continue
+            self._current.stage_release(release_of(self.state, [holder]))
+            ended += 1
+        return ended
+
+
+def _spelt(spec: ProviderSpec) -> ProviderSpec:
+    """Return a spec with its uuids in the spelling that is kept."""
+    form = names.uuid_form
+    return msgspec.structs.replace(
+        spec,
+        uuid=form(spec.uuid),
+        parent_uuid=None if spec.parent_uuid is None else form(spec.parent_uuid),
+        aggregates=frozenset(form(aggregate) for aggregate in spec.aggregates),
+    )
+
+
+def _uuid_bytes(text: str, kind: str) -> bytes:
+    body = names.uuid_bytes(text)
+    if body is None:
+        raise BadRequest(f"the {kind} {text!r} is no uuid")
+    return body

@@ -1,0 +1,1 @@
+"""What each act of the Placement API writes, planned on the columns."""

@@ -1,0 +1,122 @@
+"""Inventories move between providers with the allocations on them: one act, planned on the columns."""
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from roost.engine.columns.state import State
+from roost.errors import BadRequest, Conflict
+from roost.model.writes import CLASS_BITS, InventoryRow, PutInventories, Write
+from roost.placement.current import Current
+from roost.placement.writes import inventories
+from roost.placement.writes.claims import Replacement, Wish, known, move, unknown
+
+_MALFORMED = "malformed reshaper data: "
+
+
+class Offer(msgspec.Struct, frozen=True, kw_only=True):
+    """All that a provider is to offer."""
+
+    uuid: str
+    generation: float  # that the provider has
+    inventories: Mapping[str, Mapping[str, float]]  # by class: fields as in the Placement API, ``total`` at least
+
+
+class _Planned(msgspec.Struct, frozen=True):
+    """An offer in rows and numbers."""
+
+    row: int
+    provider_id: int
+    before: dict[int, InventoryRow]  # by class
+    after: dict[int, InventoryRow]
+
+
+def reshape(current: Current, offers: Sequence[Offer], wishes: Sequence[Wish]) -> tuple[Write, ...]:
+    """Plan that providers offer and consumers hold something else than before, all of it or nothing.
+
+    In between, what a provider offered and what it will offer stand together, unless that is nothing; and the
+    allocations move. So nothing is ever held that nobody offers.
+
+    Args:
+        offers: each provider once.
+        wishes: each consumer once.
+
+    Raises:
+        BadRequest: a provider or a class is not there, or an inventory reserves more than it has.
+        Conflict: a provider or a consumer has another generation, an amount does not fit, or an inventory that
+            goes is still in use.
+    """
+    state = current.state
+    rows = [_row_of(state, offer) for offer in offers]
+    holders = known(state, wishes)
+    planned = [_planned(state, offer, row) for offer, row in zip(offers, rows, strict=True)]
+    instead = {(each.row, class_id): inventory for each in planned for class_id, inventory in each.after.items()}
+    moved = move(current, wishes, holders, unknown_class=_MALFORMED, instead=instead)
+    for each in planned:
+        _check_use(state, each, moved)
+    generation = state.providers.generation.each
+    raised = set() if moved.release is None else set(moved.release.raised)
+    if moved.claim is not None:
+        raised |= {inventory_id >> CLASS_BITS for _, inventory_id, _ in moved.claim.takes}
+    interim, final = [], []
+    for each in planned:
+        expected = generation[each.row]
+        if each.after:
+            both = each.before | each.after
+            interim.append(PutInventories(each.provider_id, expected, list(both.values())))
+            expected += 1
+        expected += each.provider_id in raised
+        final.append(PutInventories(each.provider_id, expected, list(each.after.values())))
+    return (*interim, *moved.writes, *final)
+
+
+def _row_of(state: State, offer: Offer) -> int:
+    row = state.providers.row_of_uuid.get(offer.uuid)
+    if row is None:
+        raise BadRequest(
+            f"Resource provider {offer.uuid} in inventories not found: "
+            f"No resource provider with uuid {offer.uuid} found",
+            code="placement.resource_provider.not_found",
+        )
+    actual = state.providers.generation.each[row]
+    if offer.generation != actual:
+        raise Conflict(
+            f"resource provider generation conflict for provider {offer.uuid}: "
+            f"actual: {actual}, given: {offer.generation}",
+            code="placement.concurrent_update",
+        )
+    return row
+
+
+def _planned(state: State, offer: Offer, row: int) -> _Planned:
+    after = {}
+    for name, record in offer.inventories.items():
+        class_id = state.class_ids.id_of(name)
+        if class_id is None:
+            raise unknown(_MALFORMED, name)
+        inventory = inventories.inventory_of(
+            record, resource_class=name, provider_uuid=offer.uuid, may_reserve_all=True, act="update"
+        )
+        after[class_id] = inventories.row_of(class_id, inventory)
+    before = {each.class_id: each for each in inventories.rows_of(state, row)}
+    return _Planned(row, state.providers.ids[row], before, after)
+
+
+def _check_use(state: State, planned: _Planned, moved: Replacement) -> None:
+    """Refuse to take an inventory away that somebody still uses when all else is done."""
+    first = planned.provider_id << CLASS_BITS
+    going = {first | class_id: class_id for class_id in planned.before if class_id not in planned.after}
+    used = {inventory_id: state.classes[class_id].used.each[planned.row] for inventory_id, class_id in going.items()}
+    for _, inventory_id, amount in [] if moved.release is None else moved.release.frees:
+        if inventory_id in used:
+            used[inventory_id] -= amount
+    for _, inventory_id, amount in [] if moved.claim is None else moved.claim.takes:
+        if inventory_id in used:
+            used[inventory_id] += amount
+    names = [state.class_ids.name_of(going[inventory_id]) for inventory_id in sorted(used) if used[inventory_id] > 0]
+    if names:
+        raise Conflict(
+            f"update conflict: Inventory for '{', '.join(names)}' on resource provider "
+            f"'{state.providers.uuids[planned.row]}' in use.",
+            code="placement.inventory.inuse",
+        )

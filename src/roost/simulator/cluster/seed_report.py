@@ -1,0 +1,49 @@
+"""What came of seeds, for people: tables of sums, and the story of each seed that broke an invariant."""
+
+from collections.abc import Iterator, Mapping
+
+from roost.simulator.cluster.seed_runs import Total
+from roost.simulator.cluster.simulation import Course
+
+_COLUMNS = 4
+_TITLES = {
+    "asked": "asked for", "ended": "operations that ended", "troubles": "went wrong", "kinds": "events",
+    "excused": "not as it should be at rest, and excused",
+}  # fmt: skip
+
+
+def lines_of(total: Total, *, elapsed_s: float) -> Iterator[str]:
+    """Yield the tables of many seeds.
+
+    Args:
+        elapsed_s: that they took.
+    """
+    for name, title in _TITLES.items():
+        yield from _table(title, getattr(total, name))
+    rate = total.events / elapsed_s if elapsed_s > 0 else 0.0
+    yield (
+        f"{total.seeds:,} seeds, {len(total.broken):,} broke an invariant; {total.events:,} events in "
+        f"{total.virtual_s / 3600:,.1f} virtual hours; {elapsed_s:,.1f} s, {rate:,.0f} events/s"
+    )
+
+
+def story_of(course: Course, *, kinds: str = "") -> Iterator[str]:
+    """Yield how a seed broke an invariant, and how to see it again.
+
+    Args:
+        kinds: of operations that were asked for, with commas; empty: all.
+    """
+    yield f"seed {course.seed}: after {course.virtual_s:.3f} virtual s, at event {course.events:,}: {course.invariant}"
+    yield f"  {course.problem}"
+    yield "  the last events (virtual s, number, what):"
+    yield from (f"    {line}" for line in course.last)
+    yield f"  again: make sim SEED={course.seed}" + (f" KINDS={kinds}" if kinds else "")
+
+
+def _table(title: str, counts: Mapping[str, int]) -> Iterator[str]:
+    """Yield counts in columns, the highest first."""
+    cells = [f"{name} {count:,}" for name, count in sorted(counts.items(), key=lambda each: (-each[1], each[0]))]
+    width = max(map(len, cells), default=0) + 2
+    yield f"{title}:"
+    for at in range(0, len(cells), _COLUMNS):
+        yield ("  " + "".join(cell.ljust(width) for cell in cells[at : at + _COLUMNS])).rstrip()

@@ -1,0 +1,295 @@
+"""What people ask for in a simulation: a table with a line for each kind of operation."""
+
+from collections.abc import Callable, Collection, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+
+from roost.conductor.intake import accept, accept_changes, accept_drain, accept_revert
+from roost.conductor.intake.accept import MoveKind
+from roost.conductor.moves.migration import asked_again, away_from
+from roost.conductor.operation.liveness import evacuating
+from roost.conductor.operation.step import Body
+from roost.conductor.operation.stored_request import request_of
+from roost.conductor.steps import STEPS
+from roost.model.flavor import Flavor
+from roost.model.names import uuid_bytes, uuid_text
+from roost.model.request import Request
+from roost.model.work.operation import Asked, Powering, Settling, may_begin
+from roost.model.work.work_rows import AgentRow, OperationRow, StatusRow
+from roost.placement.current import Current
+from roost.placement.write_plan import Plan
+from roost.simulator.cluster.processes import Process
+
+if TYPE_CHECKING:
+    from roost.simulator.cluster.simulation import World
+
+Accepted = Plan[OperationRow] | OperationRow
+Deed = Callable[[Process], object]
+
+_FLAVORS = tuple(Flavor(name=f"of {vcpus}", vcpus=vcpus, memory_mb=vcpus) for vcpus in (1, 1, 2, 3))
+_COUNTS = (1, 1, 1, 2, 3, 5)
+_HOPELESS = 0.05  # of requests: for more than any host has
+_IN_GROUP, _WITHOUT_REGARD = 0.5, 0.2
+_DOMAINS = ("a", "a", "b")  # of members of a server group whose policy asks for them
+_AT_ONCE, _DISABLING, _LEFT_S = (1, 2, 3), 0.3, (20.0, 60.0)
+_CANCELLED, _CANCELLED_S = 0.3, (0.5, 15.0)  # of drains
+_FORCED, _OF_BUSY = 0.15, 0.5  # of deletions
+_LOST = 0.5  # of those that are reverted
+
+
+class Names(NamedTuple):
+    """What somebody has named who asks, so that it counts once however often it is asked."""
+
+    instance: str
+    operation: bytes
+    decision: str
+
+
+Change = Callable[[Current, Process, Names], Accepted]
+
+
+class Ask(msgspec.Struct, frozen=True, kw_only=True):
+    """One kind of operation as people ask for it."""
+
+    kind: str  # of ``conductor.steps.STEPS``; where it is not there, nobody asks for it
+    weight: int  # how often, compared with the others
+    make: Callable[["World", str], Deed | None]  # None: there is nothing to ask it of
+
+
+def asks_there_are(kinds: Collection[str] = ()) -> Sequence[Ask]:
+    """Return what can be asked for in this program.
+
+    Args:
+        kinds: no others; none: all of them.
+    """
+    return [ask for ask in ASKS if ask.kind in STEPS and (not kinds or ask.kind in kinds)]
+
+
+def _build(world: "World", _kind: str) -> Deed:
+    chance, key = world.chance, world.new_uuid()
+    count = chance.choice(_COUNTS)
+    flavor = Flavor(name="giant", vcpus=99, memory_mb=1) if chance.random() < _HOPELESS else chance.choice(_FLAVORS)
+    group = chance.choice(world.groups) if chance.random() < _IN_GROUP else None
+    asked = Request(
+        flavor=flavor, count=count, instance_uuids=tuple(world.new_uuid() for _ in range(count)), group=group,
+        hints={} if group is None else {"fault_domain": chance.choice(_DOMAINS)},
+    )  # fmt: skip
+    decision = world.new_uuid()
+
+    def ask(current: Current, process: Process) -> Accepted:
+        return accept.build(
+            current, process.reader, asked, operation_uuid=_bytes(key), decision_uuid=decision, name="one",
+            now_s=process.reader.now_s(),
+        )  # fmt: skip
+
+    return _deed(ask)
+
+
+def _delete(world: "World", _kind: str) -> Deed | None:
+    chance = world.chance
+    busy = [row for row in world.statuses() if row.operation_id and row.task != "deleting"]
+    status = chance.choice(busy) if busy and chance.random() < _OF_BUSY else _any(world)
+    if status is None:
+        return None
+    key, uuid, is_forced = world.new_uuid(), uuid_text(status.uuid), chance.random() < _FORCED
+
+    def ask(current: Current, process: Process) -> Accepted:
+        return accept.delete(
+            current, process.reader, uuid, operation_uuid=_bytes(key), now_s=process.reader.now_s(),
+            is_forced=is_forced,
+        )  # fmt: skip
+
+    return _deed(ask)
+
+
+def _act(body: Callable[[], Body]) -> Callable[["World", str], Deed | None]:
+    """Return what asks for an act that needs no decision when it is accepted.
+
+    Args:
+        body: what it is to remember.
+    """
+
+    def make(world: "World", kind: str) -> Deed | None:
+        asked: Asked = kind  # type: ignore[assignment]  # a line of the table names one
+        status = _any(world, asked)
+        if status is None:
+            return None
+        key, uuid = world.new_uuid(), uuid_text(status.uuid)
+
+        def ask(current: Current, process: Process) -> Accepted:
+            return accept.act(
+                current, process.reader, uuid, kind=asked, body=body(), operation_uuid=_bytes(key),
+                now_s=process.reader.now_s(),
+            )  # fmt: skip
+
+        return _deed(ask)
+
+    return make
+
+
+def _revert(world: "World", _kind: str) -> Deed | None:
+    """Return what asks that an instance goes back, at times though its host is lost, or is said to be."""
+    is_lost, status = world.chance.random() < _LOST, _any(world, "revert")
+    agents = world.store.shelves.work[AgentRow]
+    moved = [row for row in world.statuses() if row.status == "VERIFY_RESIZE"]
+    left = [row for row in moved if (agent := agents.get(row.host.lower())) is not None and agent.state == "gone"]
+    if is_lost and left:
+        status = world.chance.choice(left)
+    if status is None:
+        return None
+    key, uuid = world.new_uuid(), uuid_text(status.uuid)
+
+    def ask(current: Current, process: Process) -> Accepted:
+        return accept_revert.revert(
+            current, process.reader, uuid, operation_uuid=_bytes(key), now_s=process.reader.now_s(),
+            is_lost=is_lost,
+        )  # fmt: skip
+
+    return _deed(ask)
+
+
+def _change(ask: Change) -> Callable[["World", str], Deed | None]:
+    """Return what asks that an instance is changed where it is, or leaves its host for a while."""
+
+    def make(world: "World", kind: str) -> Deed | None:
+        asked: Asked = kind  # type: ignore[assignment]  # as above
+        status = _any(world, asked)
+        if status is None:
+            return None
+        names = Names(uuid_text(status.uuid), _bytes(world.new_uuid()), world.new_uuid())
+        return _deed(lambda current, process: ask(current, process, names))
+
+    return make
+
+
+def _rebuild(current: Current, process: Process, names: Names) -> Accepted:
+    return accept_changes.rebuild(
+        current, process.reader, names.instance, image=None, filters=process.roost.rules.filters,
+        operation_uuid=names.operation, now_s=process.reader.now_s(),
+    )  # fmt: skip
+
+
+def _shelve(current: Current, process: Process, names: Names) -> Accepted:
+    return accept_changes.shelve(
+        current, process.reader, names.instance, operation_uuid=names.operation, now_s=process.reader.now_s()
+    )  # fmt: skip
+
+
+def _offload(current: Current, process: Process, names: Names) -> Accepted:
+    return accept_changes.offload(
+        current, process.reader, names.instance, operation_uuid=names.operation, now_s=process.reader.now_s()
+    )  # fmt: skip
+
+
+def _unshelve(current: Current, process: Process, names: Names) -> Accepted:
+    return accept_changes.unshelve(
+        current, process.reader, names.instance, operation_uuid=names.operation, decision_uuid=names.decision,
+        now_s=process.reader.now_s(),
+    )  # fmt: skip
+
+
+def _move(world: "World", kind: str) -> Deed | None:
+    """Return what asks for a move."""
+    move_kind: MoveKind = kind  # type: ignore[assignment]  # as above
+    status = _any(world, move_kind)
+    if status is None or not status.host:
+        return None
+    names = Names(uuid_text(status.uuid), _bytes(world.new_uuid()), world.new_uuid())
+    asked = _asked(world, kind, status)
+    is_verified = kind == "resize" or (kind == "migrate" and world.chance.random() < _WITHOUT_REGARD)
+
+    def ask(current: Current, process: Process) -> Accepted:
+        now = process.reader.status(status.uuid)
+        assert now is not None, "statuses stay"
+        away = msgspec.structs.replace(asked, ignore_hosts=(now.host,)) if asked.ignore_hosts else asked
+        plan = accept.move(
+            current, process.reader, names.instance, kind=move_kind, asked=away, is_verified=is_verified,
+            operation_uuid=names.operation, decision_uuid=names.decision, now_s=process.reader.now_s(),
+        )  # fmt: skip
+        if kind == "evacuate" and isinstance(plan, Plan):
+            return evacuating(plan, process.reader, now)
+        return plan
+
+    return _deed(ask)
+
+
+def _drain(world: "World", _kind: str) -> Deed:
+    """Return what asks that a host is left; somebody may think better of it later, or enable it again."""
+    chance, key = world.chance, world.new_uuid()
+    host, at_once = chance.choice(world.machines).host, chance.choice(_AT_ONCE)
+    is_disabling = chance.random() < _DISABLING
+    if is_disabling:
+        world.enable_later(host, after_s=chance.uniform(*_LEFT_S))
+    if chance.random() < _CANCELLED:
+        world.ask_later(chance.uniform(*_CANCELLED_S), "cancel drain", partial(_cancel_drain, key))
+
+    def ask(current: Current, process: Process) -> Accepted:
+        return accept_drain.drain(
+            current, process.reader, host, at_once=at_once, is_disabling=is_disabling,
+            operation_uuid=_bytes(key), now_s=process.reader.now_s(),
+        )  # fmt: skip
+
+    return _deed(ask)
+
+
+def _cancel_drain(key: str, process: Process) -> object:
+    return process.run(lambda _current: accept_drain.cancel(process.reader, key, now_s=process.reader.now_s()))
+
+
+def _deed(ask: Callable[[Current, Process], Accepted]) -> Deed:
+    """Return what a process does that is asked for an operation."""
+    return lambda process: process.run(lambda current: ask(current, process))
+
+
+def _asked(world: "World", kind: str, status: StatusRow) -> Request:
+    """Return what the scheduler is asked for an instance that is to move."""
+    stored = request_of(world.store.document, status)
+    asked = away_from(stored, status) if kind in {"live_migrate", "evacuate"} else asked_again(stored, status)
+    if kind == "resize":
+        asked = asked_again(stored, status, may_stay=True)
+        asked = msgspec.structs.replace(asked, flavor=world.chance.choice(_FLAVORS))
+    assert asked.move is not None, "it is a move"
+    move = msgspec.structs.replace(asked.move, migration_uuid=world.new_uuid())
+    return msgspec.structs.replace(asked, move=move)
+
+
+def _any(world: "World", kind: Asked | None = None) -> StatusRow | None:
+    """Return an instance that is not over: one of which something may be asked, but at times without regard to it.
+
+    Args:
+        kind: of what is asked; None: of whatever may be asked at any time.
+    """
+    known = [row for row in world.statuses() if row.status != "DELETED"]
+    if kind is not None and world.chance.random() >= _WITHOUT_REGARD:
+        known = [row for row in known if not may_begin(kind, row) and (kind != "evacuate" or world.is_down(row.host))]
+    return world.chance.choice(known) if known else None
+
+
+def _bytes(uuid: str) -> bytes:
+    body = uuid_bytes(uuid)
+    assert body is not None, "it was made as one"
+    return body
+
+
+# A kind that is not in ``STEPS`` is left out, so that a line may be here before its steps are.
+ASKS: Sequence[Ask] = (
+    Ask(kind="build", weight=10, make=_build),
+    Ask(kind="delete", weight=6, make=_delete),
+    Ask(kind="start", weight=3, make=_act(Powering)),
+    Ask(kind="stop", weight=3, make=_act(Powering)),
+    Ask(kind="reboot", weight=1, make=_act(Powering)),
+    Ask(kind="reset", weight=5, make=_act(Powering)),
+    Ask(kind="resize", weight=4, make=_move),
+    Ask(kind="confirm", weight=4, make=_act(Settling)),
+    Ask(kind="revert", weight=7, make=_revert),
+    Ask(kind="migrate", weight=4, make=_move),
+    Ask(kind="live_migrate", weight=4, make=_move),
+    Ask(kind="evacuate", weight=4, make=_move),
+    Ask(kind="rebuild", weight=2, make=_change(_rebuild)),
+    Ask(kind="shelve", weight=3, make=_change(_shelve)),
+    Ask(kind="offload", weight=2, make=_change(_offload)),
+    Ask(kind="unshelve", weight=4, make=_change(_unshelve)),
+    Ask(kind="drain", weight=1, make=_drain),
+)

@@ -1,0 +1,53 @@
+"""A workload from a seed: the same numbers and seed give the same workload, byte for byte.
+
+The fleet and the requests draw from streams of their own, so more requests leave the fleet as it was.
+"""
+
+import random
+
+import msgspec
+
+from roost.errors import BadRequest
+from roost.model.group import ServerGroup
+from roost.simulator.traces.generated_fleet import generate_fleet
+from roost.simulator.traces.generated_requests import MIXES, generate_stays
+from roost.simulator.workload import Options, Workload, workload_of
+
+_HOSTS_MAX = 1_000_000
+_REQUESTS_MAX = 10_000_000
+
+
+class Recipe(msgspec.Struct, frozen=True, kw_only=True):
+    """What to generate.
+
+    ``mix`` is ``mixed`` (plain and special flavors, zones, groups, several at once) or ``few`` (four
+    plain flavors and nothing else).
+    """
+
+    hosts: int = 10_000
+    requests: int = 25_000
+    seed: int = 1
+    mix: str = "mixed"
+
+    def __post_init__(self) -> None:
+        for name, most in (("hosts", _HOSTS_MAX), ("requests", _REQUESTS_MAX)):
+            if not 1 <= getattr(self, name) <= most:
+                raise BadRequest(f"there must be 1..{most:,} {name}, got {getattr(self, name)}")
+        if self.mix not in MIXES:
+            raise BadRequest(f"the mix must be one of {', '.join(MIXES)}, got {self.mix!r}")
+
+
+def generate(recipe: Recipe, options: Options) -> Workload:
+    """Generate a workload.
+
+    Raises:
+        BadRequest: the options describe hosts.
+    """
+    if options.hosts:
+        raise BadRequest("a generated workload has its own hosts: leave --hosts out")
+    groups: list[ServerGroup] = []
+    requests_rng = random.Random(f"{recipe.seed}/requests")
+    stays = list(generate_stays(recipe.requests, MIXES[recipe.mix], rng=requests_rng, groups=groups))
+    fleet = generate_fleet(recipe.hosts, rng=random.Random(f"{recipe.seed}/fleet"), groups=groups)
+    name = f"generated-{recipe.mix}-{recipe.hosts}x{recipe.requests}-seed{recipe.seed}"
+    return workload_of(stays, name=name, fleet=fleet, options=options)
