@@ -8,7 +8,7 @@
     beat       the agent was heard: no commit
     leave      the host is down at once
 
-Each but ``beat`` is the task of a ``placement.serving.Serving``, or a part of one: called in its thread, with its
+Each but ``beat`` is the task of a ``placement.deciding_thread.Serving``, or a part of one: called in its thread, with its
 columns and a reader that only this thread uses, it returns a plan or an answer. A plan that lost a race is
 made anew by calling it again, so nobody has to.
 
@@ -46,7 +46,7 @@ def register(
 
     The host counts as up from the moment on at which nothing is there that is not its own: at once, or when the orders
     to destroy it are answered. Registering again with the same run changes nothing that need not change. Instances
-    that are not as their status says are looked at from then on; see ``conductor.syncing``.
+    that are not as their status says are looked at from then on; see ``conductor.agents.power_sync``.
 
     Args:
         host: name of the service.

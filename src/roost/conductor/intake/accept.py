@@ -1,6 +1,6 @@
 """What is committed when somebody asks for an operation: from then on it goes its way, whoever asked or dies.
 
-Each is the task of a ``placement.serving.Serving``, or a part of one, as in ``conductor.answering``. The uuid of an
+Each is the task of a ``placement.deciding_thread.Serving``, or a part of one, as in ``conductor.agents.agent_protocol``. The uuid of an
 operation is the caller's, from an idempotency key where there is one: asked again, the operation that is there is the
 answer.
 """

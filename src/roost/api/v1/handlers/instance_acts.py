@@ -31,7 +31,7 @@ _DONE = Response(status=204)
 
 
 class Accept(Protocol):
-    """Plans that an operation begins on an instance, as functions of ``conductor.accepting`` do."""
+    """Plans that an operation begins on an instance, as functions of ``conductor.intake.accept`` do."""
 
     def __call__(
         self, current: Current, reader: WorkReader, instance_uuid: str, /, *, operation_uuid: bytes, now_s: float
