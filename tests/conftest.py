@@ -26,7 +26,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 @pytest.fixture
 def run(capsys, monkeypatch):
     """Run ``roost`` with these words in this process; give its exit code, its output and its error."""
-    monkeypatch.setattr(cli.interrupt, "watch", lambda: None)  # The signals of the tests stay theirs.
+    monkeypatch.setattr(cli.signals, "watch", lambda: None)  # The signals of the tests stay theirs.
 
     def run(*words):
         monkeypatch.setattr("sys.argv", ["roost", *map(str, words)])
