@@ -15,7 +15,7 @@ from roost.engine.columns.state import State
 from roost.engine.columns.types import Amounts
 from roost.errors import BadRequest, BadSettings, NotFound, RoostError, StateLost, understood
 from roost.fleet.fleet_service import Fleet as FleetService
-from roost.fleet.stored_documents import bodies_of
+from roost.fleet.stored_documents import known_flavors
 from roost.machine import SystemClock, SystemRandom
 from roost.model.evidence.capacity import LIMIT, Capacity
 from roost.model.evidence.decision import Decision
@@ -325,14 +325,7 @@ class Roost:
 
     def flavors(self) -> list[Flavor]:
         """Return every flavor that is stored or that decisions were made for, by name; a stored one is the only one."""
-        stored = bodies_of(self.state, "flavor")
-        numbers = [number for (kind, _), number in self.state.documents.items() if kind == "flavor"]
-        with understood("a flavor"):
-            bodies = [body for number in numbers if (body := self._store.document(number)) is not None]
-            decided = [msgspec.json.decode(body, type=Flavor) for body in bodies]
-            found = [msgspec.json.decode(body, type=Flavor) for body in stored.values()]
-        found += [flavor for flavor in decided if flavor.name not in stored]
-        return sorted(found, key=lambda flavor: flavor.name)
+        return known_flavors(self.state, self._store.document)
 
     @staticmethod
     def check_extra_specs(extra_specs: Mapping[str, str]) -> None:

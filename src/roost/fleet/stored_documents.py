@@ -1,12 +1,14 @@
 """Flavors and images under names: what storing and deleting them writes."""
 
 import hashlib
+from collections.abc import Callable
 
 import msgspec
 
 from roost.engine.columns.state import State
-from roost.errors import NotFound
+from roost.errors import NotFound, understood
 from roost.fleet.name_rules import check_name
+from roost.model.flavor import Flavor
 from roost.model.stored_names import NAMED, Named, Noun
 from roost.model.writes import PutDocument
 
@@ -54,3 +56,20 @@ def storing(state: State, noun: Noun, name: str, *, body: bytes) -> tuple[PutDoc
     version = 0 if known is None else known.version + 1
     told = f"{noun}\0{version}\0{name}".encode()
     return (document_of(NAMED, told, _encoder.encode(Named(noun, name, version, body))),)
+
+
+def known_flavors(state: State, document: Callable[[int], bytes | None]) -> list[Flavor]:
+    """Return every flavor that is stored or that decisions were made for, by name; a stored one hides all others.
+
+    Args:
+        state: the columns.
+        document: returns the body of a stored document by its number.
+    """
+    stored = bodies_of(state, "flavor")
+    numbers = [number for (kind, _), number in state.documents.items() if kind == "flavor"]
+    with understood("a flavor"):
+        bodies = [body for number in numbers if (body := document(number)) is not None]
+        decided = [msgspec.json.decode(body, type=Flavor) for body in bodies]
+        found = [msgspec.json.decode(body, type=Flavor) for body in stored.values()]
+    found += [flavor for flavor in decided if flavor.name not in stored]
+    return sorted(found, key=lambda flavor: flavor.name)

@@ -14,7 +14,7 @@ Only the flush can lose a race, so only the flush leads to another choice.
 """
 
 import math
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from functools import partial
 
@@ -37,6 +37,7 @@ from roost.ports import Clock, Documents, Placement, Random
 from roost.scheduler.explain.decision_replay import standings
 from roost.scheduler.framework.plugin import OncePerRequest, Rules, adds, one_request
 from roost.scheduler.pipeline import move_claims
+from roost.scheduler.pipeline.alternate_hosts import alternates_of
 from roost.scheduler.pipeline.budget import search_budget
 from roost.scheduler.pipeline.choice import Choice
 from roost.scheduler.pipeline.consumption import Consumption
@@ -423,40 +424,8 @@ class Scheduler:
         return [*kept, move_claims.claimed(move, left, own, state=state)]
 
     def _alternates(self, shape: Shape, ranked: Ranked, rows: list[int], *, seed: int) -> dict[str, list[Pick]]:
-        """Return, for each cell of a chosen host, the best hosts that were not chosen.
-
-        For one instance they come from the ranking that chose it, before it takes its place. For several the
-        hosts are ranked once more, with all instances in their places.
-        """
-        wanted = self._settings.max_attempts - 1
-        if not wanted:
-            return {}
-        facts = self._placement.state.hosts.facts
-        cells: dict[str, list[Pick]] = {facts[row].cell: [] for row in rows}
-        is_enough = not self._drawing.is_all and self._fill(cells, shape, ranked.rows, chosen=rows, wanted=wanted)
-        if not is_enough and (self._drawing.is_all or ranked.left > len(ranked.rows)):
-            cells = {cell: [] for cell in cells}
-            self._fill(cells, shape, self._drawing.others(shape, seed=seed), chosen=set(rows), wanted=wanted)
-        return {cell: picks for cell, picks in cells.items() if picks}
-
-    def _fill(
-        self, cells: dict[str, list[Pick]], shape: Shape, rows: list[int], *, chosen: Container[int], wanted: int
-    ) -> bool:
-        """Add the best hosts that were not chosen to their cells; say whether each has as many as are wanted."""
-        state, missing = self._placement.state, len(cells)
-        facts = state.hosts.facts
-        for row in rows:
-            picks = cells.get(facts[row].cell)
-            if picks is None or len(picks) == wanted or row in chosen:
-                continue
-            held = takes_on(state, shape, row)
-            if held is None:
-                continue
-            picks.append(pick_on(state, shape, row, instance_uuid="", held=held))
-            missing -= len(picks) == wanted
-            if not missing:
-                return True
-        return False
+        state, per_cell = self._placement.state, self._settings.max_attempts - 1
+        return alternates_of(state, shape, ranked, rows=rows, drawing=self._drawing, seed=seed, per_cell=per_cell)
 
     def _decision(
         self, wish: Wish, shape: Shape, choice: Choice, *, uuid: str, now_s: float, seed: int, search_s: float,

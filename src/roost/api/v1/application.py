@@ -17,7 +17,8 @@ from roost.api.v1.call import JSON, Call
 from roost.api.v1.idempotency import Keys
 from roost.api.v1.permission import Allows
 from roost.api.v1.product_port import Product
-from roost.api.v1.routes import PATHS, Route
+from roost.api.v1.route import Route
+from roost.api.v1.routes import PATHS
 from roost.api.v1.wire.decode_body import check_unsaid, decoded, queried
 from roost.api.v1.wire.problem_details import CONTENT_TYPE, as_json
 from roost.errors import Conflict, RoostError

@@ -10,7 +10,8 @@ from roost import __version__
 from roost.api.problems import title_of
 from roost.api.v1.call import JSON
 from roost.api.v1.policies import DEFAULTS
-from roost.api.v1.routes import TABLE, Route
+from roost.api.v1.route import Route
+from roost.api.v1.routes import TABLE
 from roost.api.v1.wire.problem_details import CONTENT_TYPE, ProblemDetails
 
 PATH = "/openapi.json"

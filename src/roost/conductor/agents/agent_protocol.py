@@ -8,9 +8,8 @@
     beat       the agent was heard: no commit
     leave      the host is down at once
 
-Each but ``beat`` is the task of a ``placement.deciding_thread.Serving``, or a part of one: called in its thread, with its
-columns and a reader that only this thread uses, it returns a plan or an answer. A plan that lost a race is
-made anew by calling it again, so nobody has to.
+Each function but ``beat`` is a task of the deciding thread, or a part of one. It runs in that thread, on its columns,
+with a reader of the thread's own, and returns a plan or an answer. After a lost race it is called again.
 
 .. code-block:: python
 

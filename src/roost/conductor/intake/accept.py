@@ -1,8 +1,7 @@
 """What is committed when somebody asks for an operation: from then on it goes its way, whoever asked or dies.
 
-Each is the task of a ``placement.deciding_thread.Serving``, or a part of one, as in ``conductor.agents.agent_protocol``. The uuid of an
-operation is the caller's, from an idempotency key where there is one: asked again, the operation that is there is the
-answer.
+Each function is a task of the deciding thread, or a part of one, as in ``conductor.agents.agent_protocol``. The caller
+gives the uuid of the operation, from the idempotency key if there is one. A repeated call returns the stored operation.
 """
 
 from collections.abc import Mapping, Sequence

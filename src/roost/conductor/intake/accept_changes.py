@@ -1,6 +1,6 @@
 """What is committed when somebody asks that an instance is rebuilt, shelved, unshelved or taken off its host.
 
-Each is a part of a task, as in ``conductor.intake.accept``: what the operation needs to know is read then, and kept in it.
+Each is a part of a task, as in ``conductor.intake.accept``. It reads and stores all that the operation needs to know.
 """
 
 from collections.abc import Sequence
