@@ -1,7 +1,8 @@
 """The agent of a host as a machine, of which a test is told what is due, and which it tells what happened."""
 
 from roost.compute.agent.agent_journal import Journal
-from roost.compute.agent.state_machine import Agent, Identity
+from roost.compute.agent.identity import Identity
+from roost.compute.agent.state_machine import Agent
 from roost.compute.agent.tasks import Look, Register, Tell
 from roost.model.work.guest import Found
 from roost.model.work.orders import OrderAnswer, OwnNode, Registered

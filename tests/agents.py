@@ -8,8 +8,9 @@ import msgspec
 
 from roost.compute.agent.agent_journal import Journal
 from roost.compute.agent.execute_order import Acting
+from roost.compute.agent.identity import Identity
 from roost.compute.agent.runtime import Pace, Resident, Running
-from roost.compute.agent.state_machine import Agent, Identity
+from roost.compute.agent.state_machine import Agent
 from roost.compute.inventory.host_use import HostUse
 from roost.errors import Conflict, NotFound, RoostError
 from roost.machine import SystemClock

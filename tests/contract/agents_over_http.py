@@ -16,8 +16,9 @@ from roost.app.conductor_thread import Operating
 from roost.client.agent_server import HttpServer
 from roost.compute.agent.agent_journal import Journal
 from roost.compute.agent.execute_order import Acting
+from roost.compute.agent.identity import Identity
 from roost.compute.agent.runtime import Resident, Running
-from roost.compute.agent.state_machine import Agent, Identity
+from roost.compute.agent.state_machine import Agent
 from roost.compute.driver import load
 from roost.machine import SystemClock
 from roost.model.settings.placement_settings import Placement as Settings

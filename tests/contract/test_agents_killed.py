@@ -9,8 +9,9 @@ from pathlib import Path
 
 from roost.compute.agent.agent_journal import Journal
 from roost.compute.agent.execute_order import Acting
+from roost.compute.agent.identity import Identity
 from roost.compute.agent.runtime import Pace, Resident, Running
-from roost.compute.agent.state_machine import Agent, Identity
+from roost.compute.agent.state_machine import Agent
 from roost.compute.driver import load
 from roost.machine import SystemClock
 from roost.model.work.orders import Destroy, Power, Spawn

@@ -5,7 +5,7 @@ from typing import get_args
 import msgspec
 import pytest
 
-from roost.compute.drivers.fake.driver import FakeOptions
+from roost.compute.drivers.fake.options import FakeOptions
 from roost.compute.drivers.fake.script import Action, Child, FakeNode, Fault, Gpu, Kind, Script
 from roost.compute.drivers.libvirt.options import LibvirtTexts
 from roost.model.work.agent_terms import PciDevice

@@ -9,8 +9,9 @@ from roost.app.agent_process import SharedHttp
 from roost.client.report_http import ReportHttp
 from roost.compute.agent.agent_journal import Journal
 from roost.compute.agent.execute_order import Acting
+from roost.compute.agent.identity import Identity
 from roost.compute.agent.runtime import Resident
-from roost.compute.agent.state_machine import Agent, Identity
+from roost.compute.agent.state_machine import Agent
 from roost.model.work.orders import Destroy, Power, Spawn
 from tests.agents import PATIENT, MemoryServer, living, order
 from tests.drivers import spec_of

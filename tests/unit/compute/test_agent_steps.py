@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from roost.compute.agent.agent_journal import Journal
 from roost.compute.agent.execute_order import Acting
-from roost.compute.agent.state_machine import Agent, Identity
+from roost.compute.agent.identity import Identity
+from roost.compute.agent.state_machine import Agent
 from roost.compute.agent.tasks import Clean, Look, Register, Tell, Undo, Work
 from roost.compute.drivers.fake.driver import Fake
 from roost.compute.drivers.fake.guests import MemoryShelf

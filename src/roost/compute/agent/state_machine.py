@@ -12,6 +12,7 @@ import msgspec
 from roost.compute.agent import queues
 from roost.compute.agent.agent_journal import Entry, Key
 from roost.compute.agent.guest_scans import Looking
+from roost.compute.agent.identity import Identity
 from roost.compute.agent.journal_port import Memory
 from roost.compute.agent.queues import Lane, OpenOrder, key_of, lane_of
 from roost.compute.agent.tasks import Clean, Look, Register, Task, Tell, Undo, Work
@@ -38,16 +39,6 @@ from roost.model.work.orders import (
 _AGAIN_S, _AGAIN_MAX_S = 0.5, 15.0
 # Before what could not be undone is tried to be undone again.
 _UNDO_AGAIN_S = 5.0
-
-
-class Identity(msgspec.Struct, frozen=True, kw_only=True):
-    """Who an agent is."""
-
-    host: str  # name of the service
-    run: str  # uuid of this life
-    driver: str  # name of what runs its guests
-    software: str = ""
-    cell: str = ""
 
 
 class Agent:

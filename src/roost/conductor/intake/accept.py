@@ -75,15 +75,17 @@ def build(
         body=msgspec.msgpack.encode(Build(request=request, decision_uuid=decision_uuid)), created_at_s=now_s,
         changed_at_s=now_s,
     )  # fmt: skip
+    common = StatusRow(
+        uuid=b"", id=0, name=name, project_id=asked.project_id, user_id=asked.user_id, status="BUILD",
+        task="scheduling", operation_id=operation.id, flavor_id=flavor_id, image_id=image_id, request_id=request_id,
+        created_at_s=now_s, changed_at_s=now_s,
+    )  # fmt: skip
     statuses = [
-        StatusRow(
-            uuid=uuid, id=current.new_id("status"), name=name if number == 1 else f"{name}-{number}",
-            project_id=asked.project_id, user_id=asked.user_id, status="BUILD", task="scheduling",
-            operation_id=operation.id, flavor_id=flavor_id, image_id=image_id, request_id=request_id,
-            created_at_s=now_s, changed_at_s=now_s,
+        msgspec.structs.replace(
+            common, uuid=uuid, id=current.new_id("status"), name=name if number == 1 else f"{name}-{number}"
         )
         for number, uuid in enumerate(uuids, 1)
-    ]  # fmt: skip
+    ]
     work = (Put(operation), *map(Put, statuses), line(current, "build.asked", now_s=now_s, operation_id=operation.id))
     return Plan(answer=operation, writes=documents, work=work, reads_work=True)
 

@@ -22,6 +22,7 @@ from roost.scheduler.framework.host_view import HostView
 from roost.scheduler.framework.plugin import Fault, Filter, Judge, Telling, adds
 from roost.scheduler.framework.reasons import refusal_text
 from roost.scheduler.framework.spec import Spec, Subject
+from roost.scheduler.pipeline.rejections import Rejections
 from roost.scheduler.pipeline.score_table import Shares, Weighing
 from roost.scheduler.pipeline.scratch import Scratch
 from roost.scheduler.pipeline.shape_result import Ranked
@@ -96,10 +97,8 @@ class Shape:
         self._amounts = None if self._consumed else fit.amounts(state)
         self._passes = 0  # counted to one
         self._idle: set[int] | None = None  # of verdicts that last and refuse nobody; looked for at the second pass
-        self._masks: list[Mask] = []
         self._pool: Pool | None = None
-        self._rejects: list[int] = []  # hosts refused by each check, kept right with the pool
-        self._refused_by: dict[int, int] = {}  # host -> check, of the hosts touched since the pass
+        self._rejections = Rejections([], [])
         # A pass costs by the host, a touched host by itself.
         self._touched_max = max(_TOUCHED_MIN, len(state.hosts) // _HOSTS_PER_TOUCH)
         self._alive = 0
@@ -306,19 +305,19 @@ class Shape:
         if len(touched) <= _ONE_BY_ONE_MAX:
             raws_of = self._weighing.raws_of
             for row in touched:
-                was = self._last_refusal(row)
+                was = self._rejections.last(row, pool)
                 now = self._refusal(row, was=was)
                 if was != now or now != passing:
-                    self._count(row, was=was, now=now)
+                    self._rejections.move(row, was=was, now=now)
                 if not pool.touch(row, passed=was == passing, passes=now == passing, raws=raws_of(row)):
                     return None
         else:
-            before = [self._last_refusal(row) for row in touched]
+            before = [self._rejections.last(row, pool) for row in touched]
             rows = np.array(touched, dtype=np.intp)
             after = self._refusals(rows)
             for row, was, now in zip(touched, before, after, strict=True):
                 if was != now or now != passing:
-                    self._count(row, was=was, now=now)
+                    self._rejections.move(row, was=was, now=now)
             if not pool.touch_many(
                 touched,
                 passed=[was == passing for was in before],
@@ -327,7 +326,7 @@ class Shape:
             ):
                 return None
         self._position = state.changes.hosts.position
-        left = self._alive - sum(self._rejects)
+        left = self._alive - sum(self._rejections.counts)
         if left <= 1:
             return None  # With one host or none no weigher runs; the pass knows about that.
         found = pool.best(wanted)
@@ -335,30 +334,13 @@ class Shape:
             return None
         best_rows, raws_of_rows, totals = found
         return Ranked(
-            rows=best_rows, left=left, rejects=list(self._rejects), raws=raws_of_rows, totals=totals, scales=pool.scales
+            rows=best_rows,
+            left=left,
+            rejects=list(self._rejections.counts),
+            raws=raws_of_rows,
+            totals=totals,
+            scales=pool.scales,
         )
-
-    def _count(self, row: int, *, was: int, now: int) -> None:
-        """Move a touched host from the check that refused it to the one that does now."""
-        self._refused_by[row] = now
-        if was != now:
-            if was < self._passing:
-                self._rejects[was] -= 1
-            if now < self._passing:
-                self._rejects[now] += 1
-
-    def _last_refusal(self, row: int) -> int:
-        """Return the check that refused a host when it was last judged, or how many checks there are."""
-        known = self._refused_by.get(row)
-        if known is not None:
-            return known
-        assert self._pool is not None
-        if row in self._pool:  # Those that joined it refused are in ``_refused_by``.
-            return self._passing
-        for at, mask in enumerate(self._masks):
-            if not mask.item(row):
-                return at
-        return self._passing
 
     def _refusal(self, row: int, *, was: int) -> int:
         """Return the first check that refuses a host now, or how many checks there are.
@@ -392,24 +374,29 @@ class Shape:
         if pool_size and not self._out:
             self._out = [np.empty(len(state.hosts), dtype=np.bool_) for _ in range(len(self.fit))]
         out = self._out if pool_size else self._scratch.masks(len(self.fit))
-        self._masks = masks = self._judge(state, self.spec, out=out, searched=self._searched)
+        masks = self._judge(state, self.spec, out=out, searched=self._searched)
         passing = state.hosts.alive.view.copy()
         self._alive = left = int(np.count_nonzero(passing))
-        self._rejects = []
+        rejects = []
         idle = self._find_idle() if self._idle is None else self._idle
         for mask in masks:
             if id(mask) in idle:
-                self._rejects.append(0)
+                rejects.append(0)
                 continue
             np.logical_and(passing, mask, out=passing)
             now = int(np.count_nonzero(passing))
-            self._rejects.append(left - now)
+            rejects.append(left - now)
             left = now
-        self._refused_by = {}
+        self._rejections = Rejections(masks, rejects)
         if left <= 1:
             rows = np.flatnonzero(passing).tolist()
             return Ranked(
-                rows=rows, left=left, rejects=list(self._rejects), raws=[[]] * left, totals=[0.0] * left, scales=[]
+                rows=rows,
+                left=left,
+                rejects=list(self._rejections.counts),
+                raws=[[]] * left,
+                totals=[0.0] * left,
+                scales=[],
             )
         return self._weigh(passing, left=left, wanted=wanted, pool_size=pool_size)
 
@@ -492,7 +479,7 @@ class Shape:
         return Ranked(
             rows=rows.tolist(),
             left=left,
-            rejects=list(self._rejects),
+            rejects=list(self._rejections.counts),
             raws=raws or [[]] * len(rows),
             # Adding 0 makes -0.0, which negative multipliers bring, the same zero everywhere.
             totals=(totals + 0.0).tolist(),

@@ -10,8 +10,9 @@ from msgspec.structs import replace
 from roost.api.v1.agent_registry import has_news
 from roost.compute.agent.agent_journal import Journal
 from roost.compute.agent.execute_order import Acting, checked_guests
+from roost.compute.agent.identity import Identity
 from roost.compute.agent.saved_images import SavedImages
-from roost.compute.agent.state_machine import Agent, Identity
+from roost.compute.agent.state_machine import Agent
 from roost.compute.agent.tasks import Clean, Look, Register, Task, Tell, Undo, Work
 from roost.compute.drivers.fake.driver import Fake
 from roost.compute.drivers.fake.guests import Arrival, FakeGuest, Kept, MemoryShelf, read_kept

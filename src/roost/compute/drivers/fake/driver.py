@@ -24,6 +24,7 @@ from roost.compute.drivers.fake.guests import (
     read_kept,
 )
 from roost.compute.drivers.fake.layouts import ROOT, Shaping, parts_of
+from roost.compute.drivers.fake.options import FakeOptions
 from roost.compute.drivers.fake.parts import place, placed, room_of
 from roost.compute.drivers.fake.script import FakeNode, Script, read_script
 from roost.compute.drivers.pci_choice import check_given, choose_pci
@@ -38,14 +39,6 @@ _TRAITS = frozenset({"COMPUTE_IMAGE_TYPE_QCOW2", "COMPUTE_IMAGE_TYPE_RAW", "COMP
 _SAVED = "saved-"  # begins the ids of images that guests were saved as
 _AWAITED = b""  # what has arrived of a guest that is awaited, so far
 _PROCESS_SHELF = MemoryShelf()  # where hosts of one process find each other if no folder is named
-
-
-class FakeOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """What the fake driver is told."""
-
-    script: str = ""  # path of its script; empty: one plain node
-    state: str = ""  # path of a folder, for guests that outlive the process; empty: they do not
-    seed: int | None = None  # of chance; None: a fresh one
 
 
 def make(options: Mapping[str, str], terms: HostTerms) -> "Fake":

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
+from roost.compute.drivers.libvirt.build_errors import build_errors, undo_on_error
 from roost.compute.drivers.libvirt.devices import (
     ANY_GPU,
     VGPU,
@@ -31,7 +32,6 @@ from roost.errors import BadSettings, BuildAborted, BuildFailed, Conflict, NotFo
 from roost.model.devices.numa import NumaTopology
 from roost.model.work.agent_terms import Capabilities, HostTerms, NodeResources
 from roost.model.work.guest import Found, GuestSpec, Prepared
-from roost.observe import log
 
 _TRAITS = frozenset({"COMPUTE_IMAGE_TYPE_RAW", "COMPUTE_SAME_HOST_COLD_MIGRATE"})
 _GIB = 2**30
@@ -151,12 +151,12 @@ class Libvirt:
 
     def spawn(self, spec: GuestSpec, operation: str) -> None:
         """Build a guest and let it run."""
-        with self._building(spec.uuid):
+        with build_errors(self._link, self._host, spec.uuid):
             if self._is_by(spec.uuid, operation):
                 return
             self._check_spec(spec)
             self._drop(spec.uuid)
-            with self._or_undone(lambda: self._drop(spec.uuid)):
+            with undo_on_error(self._link, lambda: self._drop(spec.uuid)):
                 self._run(spec, operation, self._disks.make(spec, operation))
 
     def destroy(self, uuid: str, operation: str) -> None:
@@ -176,7 +176,7 @@ class Libvirt:
     def rebuild(self, spec: GuestSpec, operation: str) -> None:
         """Give a guest the disk of an image anew; where that fails it is as before."""
         uuid = spec.uuid
-        with self._building(uuid):
+        with build_errors(self._link, self._host, uuid):
             guest = self._as_before(uuid)
             if guest is None or not guest.mark.is_complete:
                 raise self._unknown(uuid)
@@ -190,7 +190,7 @@ class Libvirt:
                 self._put_back(uuid, guest.xml, is_on=guest.is_active)
                 self._disks.end_rebuild(uuid, guest.mark.operation)
 
-            with self._or_undone(undo):
+            with undo_on_error(self._link, undo):
                 self._link.remove(guest)
                 self._run(spec, operation, disk)
             self._disks.end_rebuild(uuid, operation)
@@ -214,7 +214,7 @@ class Libvirt:
 
     def prepare(self, spec: GuestSpec, operation: str) -> Prepared:
         """Await a guest; its disk is to arrive in the folder that hosts share."""
-        with self._building(spec.uuid):
+        with build_errors(self._link, self._host, spec.uuid):
             self._check_spec(spec)
             disk = str(self._disks.path(spec.uuid, operation))
             prepared = Prepared(uuid=spec.uuid, node=spec.node, address=self._host, disk=disk)
@@ -226,13 +226,13 @@ class Libvirt:
 
     def send_disk(self, uuid: str, to: Prepared) -> None:
         """Copy the disk of a stopped guest to where it is to arrive."""
-        with self._building(uuid):
+        with build_errors(self._link, self._host, uuid):
             self._disks.send(Path(self._stopped(uuid).mark.disk), to)
 
     def finish(self, spec: GuestSpec, operation: str) -> None:
         """Make a guest of what has arrived."""
         uuid = spec.uuid
-        with self._building(uuid):
+        with build_errors(self._link, self._host, uuid):
             coming, disk = self._disks.coming(uuid), self._disks.path(uuid, operation)
             is_awaited = coming is not None and coming.operation == operation
             if not self._is_by(uuid, operation):
@@ -397,7 +397,7 @@ class Libvirt:
             elif (begun := self._link.guest(uuid)) is not None:
                 self._link.remove(begun)
 
-        with self._or_undone(undo):
+        with undo_on_error(self._link, undo):
             if before is not None:
                 self._disks.keep_replaced(uuid, before.xml)
                 self._link.remove(before)
@@ -476,23 +476,3 @@ class Libvirt:
     def _asking_of(self, uuid: str) -> Iterator[None]:
         with self._link.asking(f"guest {uuid} on {self._host}", Unavailable):
             yield
-
-    @contextmanager
-    def _building(self, uuid: str) -> Iterator[None]:
-        """Let what goes wrong say whether another host may do."""
-        try:
-            yield
-        except (Unavailable, OSError, ValueError, self._link.error) as error:
-            kind = BuildAborted if self._link.is_nonsense(error) else BuildFailed
-            raise kind(f"guest {uuid} cannot be had on {self._host}: {first_line(error)}") from error
-
-    @contextmanager
-    def _or_undone(self, undo: Callable[[], None]) -> Iterator[None]:
-        try:
-            yield
-        except (BuildFailed, BuildAborted, Unavailable, OSError, ValueError, self._link.error):
-            try:
-                undo()
-            except (Unavailable, OSError, self._link.error) as error:
-                log.fault("what was begun of a guest stays", error)
-            raise

@@ -1,0 +1,37 @@
+"""Errors of builds: what they mean to the server, and what is undone."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from roost.compute.drivers.libvirt.link import Link
+from roost.errors import BuildAborted, BuildFailed, Unavailable, first_line
+from roost.observe import log
+
+
+@contextmanager
+def build_errors(link: Link, host: str, uuid: str) -> Iterator[None]:
+    """Turn errors of a build into ``BuildFailed``, or ``BuildAborted`` where no other host can do better.
+
+    Args:
+        link: the connection to libvirt.
+        host: the name of the host.
+        uuid: of the guest.
+    """
+    try:
+        yield
+    except (Unavailable, OSError, ValueError, link.error) as error:
+        kind = BuildAborted if link.is_nonsense(error) else BuildFailed
+        raise kind(f"guest {uuid} cannot be had on {host}: {first_line(error)}") from error
+
+
+@contextmanager
+def undo_on_error(link: Link, undo: Callable[[], None]) -> Iterator[None]:
+    """Call ``undo`` if the body fails; an error of ``undo`` itself is logged."""
+    try:
+        yield
+    except (BuildFailed, BuildAborted, Unavailable, OSError, ValueError, link.error):
+        try:
+            undo()
+        except (Unavailable, OSError, link.error) as error:
+            log.fault("what was begun of a guest stays", error)
+        raise

@@ -1,0 +1,47 @@
+"""Rejections: how many hosts each check refuses, updated host by host between two passes."""
+
+from collections.abc import Sequence
+
+from roost.engine.columns.types import Mask
+from roost.engine.ranking.top_pool import Pool
+
+
+class Rejections:
+    """The first check that refuses each host, as of the last pass and the touches since.
+
+    Args:
+        masks: bool, shape (hosts,), one a check: the verdicts of the pass.
+        counts: hosts that each check refused first in that pass.
+    """
+
+    def __init__(self, masks: Sequence[Mask], counts: list[int]) -> None:
+        self._masks = masks
+        self._passing = len(masks)  # behind the number of the last check
+        self._checks: dict[int, int] = {}  # host row -> check, of the hosts touched since the pass
+        self.counts = counts
+
+    def move(self, row: int, *, was: int, now: int) -> None:
+        """Move a touched host from the check that refused it to the one that does now."""
+        self._checks[row] = now
+        if was != now:
+            if was < self._passing:
+                self.counts[was] -= 1
+            if now < self._passing:
+                self.counts[now] += 1
+
+    def last(self, row: int, pool: Pool) -> int:
+        """Return the check that refused a host when it was last judged, or the number of checks.
+
+        Args:
+            row: the host.
+            pool: of the same pass. A host that joined it after a refusal was moved here.
+        """
+        known = self._checks.get(row)
+        if known is not None:
+            return known
+        if row in pool:
+            return self._passing
+        for at, mask in enumerate(self._masks):
+            if not mask.item(row):
+                return at
+        return self._passing
