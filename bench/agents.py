@@ -47,8 +47,10 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def fleets(self) -> list[int]:
         """How many agents each process has."""
-        return [self.agents * (at + 1) // self.processes - self.agents * at // self.processes
-                for at in range(self.processes)]  # fmt: skip
+        return [
+            self.agents * (at + 1) // self.processes - self.agents * at // self.processes
+            for at in range(self.processes)
+        ]
 
 
 class Found(msgspec.Struct, frozen=True, kw_only=True):
@@ -80,11 +82,15 @@ def run(plan: Plan, folder: Path, *, show: Callable[[int, int], None]) -> Found:
     (folder / "fake.toml").write_text(_SCRIPT.format(share=plan.failing))
     fleets = [
         AgentsProgram(
-            server.address, folder=folder, guests=folder / "guests", host=f"rack{number}", fleet=count,
+            server.address,
+            folder=folder,
+            guests=folder / "guests",
+            host=f"rack{number}",
+            fleet=count,
             options={"script": folder / "fake.toml"},
         )
         for number, count in enumerate(plan.fleets, start=1)
-    ]  # fmt: skip
+    ]
     try:
         start = time.perf_counter()
         for fleet in fleets:
@@ -104,11 +110,16 @@ def run(plan: Plan, folder: Path, *, show: Callable[[int, int], None]) -> Found:
     audit = roost("audit", "--config", folder / "server.toml", *_data(plan, folder), cwd=folder)
     problems = [*found.pop("problems"), *([] if audit.returncode == 0 else [audit.stdout + audit.stderr])]
     return Found(
-        ready_s=ready_s, took_s=took_s, kills=sum(fleet.kills for fleet in fleets), problems=problems,
-        server_cpu_s=server.spent.cpu_s, server_peak_bytes=server.spent.peak_bytes,
+        ready_s=ready_s,
+        took_s=took_s,
+        kills=sum(fleet.kills for fleet in fleets),
+        problems=problems,
+        server_cpu_s=server.spent.cpu_s,
+        server_peak_bytes=server.spent.peak_bytes,
         agents_cpu_s=sum(fleet.spent.cpu_s for fleet in fleets),
-        agents_peak_bytes=max(fleet.spent.peak_bytes for fleet in fleets), **found,
-    )  # fmt: skip
+        agents_peak_bytes=max(fleet.spent.peak_bytes for fleet in fleets),
+        **found,
+    )
 
 
 def _data(plan: Plan, folder: Path) -> list[object]:
@@ -219,10 +230,12 @@ def _looked_at(server: ServerProgram, asked: list[str], *, plan: Plan, folder: P
         for uuid in random.Random(6).sample(asked, min(len(asked), 1_000))
     )
     return {
-        "statuses": dict(Counter(str(each["status"]) for each in shown.values())), "attempts": dict(attempts),
-        "latencies_s": latencies, "problems": problems,
+        "statuses": dict(Counter(str(each["status"]) for each in shown.values())),
+        "attempts": dict(attempts),
+        "latencies_s": latencies,
+        "problems": problems,
         "faults": [str(each["fault"]) for each in shown.values() if each["status"] == "ERROR"],
-    }  # fmt: skip
+    }
 
 
 def to_text(plan: Plan, found: Found) -> str:
@@ -250,11 +263,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.agents", description=__doc__)
     defaults = Plan()
     for name, about in (
-        ("agents", "how many"), ("processes", "that they live in"), ("instances", "how many"),
-        ("batch", "instances of one request"), ("clients", "that ask at the same time"),
-        ("failing", "share of builds"), ("kill-every-s", "a process of agents dies; 0: none does"),
+        ("agents", "how many"),
+        ("processes", "that they live in"),
+        ("instances", "how many"),
+        ("batch", "instances of one request"),
+        ("clients", "that ask at the same time"),
+        ("failing", "share of builds"),
+        ("kill-every-s", "a process of agents dies; 0: none does"),
         ("database", "URL of PostgreSQL; default: SQLite"),
-    ):  # fmt: skip
+    ):
         default = getattr(defaults, name.replace("-", "_"))
         parser.add_argument(f"--{name}", type=type(default), default=default, help=about)
     parser.add_argument("--shuffle", action="store_true", help="shuffle hosts of the same weight")

@@ -95,9 +95,12 @@ class Api:
     def get(self, query: str) -> bytes:
         """Return the body of an answer."""
         request = Request(
-            method="GET", path="/allocation_candidates", query_string=query,
-            headers={"openstack-api-version": "placement 1.39"}, request_id=new_request_id(),
-        )  # fmt: skip
+            method="GET",
+            path="/allocation_candidates",
+            query_string=query,
+            headers={"openstack-api-version": "placement 1.39"},
+            request_id=new_request_id(),
+        )
         task = self._application.enter(request)
         assert not isinstance(task, Response), task.body
         response = task(self._current)

@@ -33,11 +33,13 @@ def devices(workload: Workload, _: Databases) -> Figures:
     root = ProviderSpec(uuid=uuid_of("bench", "devices"), name="devices", inventories={"VCPU": Inventory(total=64)})
     children = [
         ProviderSpec(
-            uuid=uuid_of("bench", f"device-{at}"), name=f"device-{at}", parent_uuid=root.uuid,
+            uuid=uuid_of("bench", f"device-{at}"),
+            name=f"device-{at}",
+            parent_uuid=root.uuid,
             inventories={GPU_CLASS: Inventory(total=1)},
         )
         for at in range(_DEVICES)
-    ]  # fmt: skip
+    ]
     with Roost(MemoryStore(), load_settings(None)) as roost:
         roost.install(Fleet(providers=[root, *children]))
         query = CandidateQuery(groups=groups, group_policy="isolate")

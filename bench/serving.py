@@ -59,9 +59,10 @@ def _environ() -> dict[str, str]:
 
 def _message(request: Request) -> bytes:
     asked = {
-        "flavor": msgspec.structs.asdict(request.flavor), "project_id": request.project_id,
+        "flavor": msgspec.structs.asdict(request.flavor),
+        "project_id": request.project_id,
         "availability_zone": request.availability_zone,
-    }  # fmt: skip
+    }
     body = msgspec.json.encode(asked)
     head = "POST /v1/decisions HTTP/1.1\r\nhost: localhost\r\nx-auth-token: admin\r\ncontent-type: application/json\r\n"
     return f"{head}content-length: {len(body)}\r\n\r\n".encode() + body

@@ -25,9 +25,7 @@ class Host:
         facts = HostFacts(pci_pools=(pool(count=2),), numa=CELLS)
         self.tracker = PlainTracker(self.driver, self.journal, facts=facts)
         self.tracker.update(name, is_startup=True)
-        self.acting = Acting(
-            name, run=RUN, driver=self.driver, journal=self.journal, use_of=self.tracker.use
-        )  # fmt: skip
+        self.acting = Acting(name, run=RUN, driver=self.driver, journal=self.journal, use_of=self.tracker.use)
 
     def do(self, act, number=1, *, is_again=False, **more):
         """Do an order, and give its answer."""

@@ -89,9 +89,13 @@ class MemoryServer:
             hold = tuple(sorted(book.hold & found.keys()))
             self._save()
             return Registered(
-                fence=book.fences[host], is_ready=not destroy and not hold, destroy=destroy, hold=hold,
-                keep=tuple(sorted(found.keys() - {*destroy, *hold})), down_after_s=self._down_after_s,
-            )  # fmt: skip
+                fence=book.fences[host],
+                is_ready=not destroy and not hold,
+                destroy=destroy,
+                hold=hold,
+                keep=tuple(sorted(found.keys() - {*destroy, *hold})),
+                down_after_s=self._down_after_s,
+            )
 
     def report(self, host, node, facts):
         """Take in what is known of a node."""
@@ -166,10 +170,8 @@ class PlainTracker:
         self._driver.resources(node)
         use = self._uses.setdefault(
             node,
-            HostUse(
-                self._facts, instances=self._journal.instances(node), migrations=self._journal.migrations(node)
-            ),
-        )  # fmt: skip
+            HostUse(self._facts, instances=self._journal.instances(node), migrations=self._journal.migrations(node)),
+        )
         self.updates.append((node, is_startup, is_disabled))
         return use
 
@@ -190,9 +192,15 @@ class PlainTracker:
 def order(act, number=1, *, of="guest", turn=1, operation=None, host=HOST, order_id=None):
     """Give an order about the guest of a name; its operation is named after the guest and the turn."""
     return Order(
-        id=order_id or turn * 100 + number, host=host, operation=uuid_named(operation or f"{of} {turn}"),
-        number=number, instance=uuid_named(of), turn=turn, act=act, limit_s=600.0,
-    )  # fmt: skip
+        id=order_id or turn * 100 + number,
+        host=host,
+        operation=uuid_named(operation or f"{of} {turn}"),
+        number=number,
+        instance=uuid_named(of),
+        turn=turn,
+        act=act,
+        limit_s=600.0,
+    )
 
 
 def spec(of="guest", **more):

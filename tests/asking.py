@@ -71,9 +71,15 @@ class Asking:
             sent |= {"content-type": "application/json", "content-length": str(len(data))}
         sent |= headers or {}
         return Request(
-            method=method, path=path, query_string=query, headers=sent, body=data, prefix=prefix,
-            host_url="http://localhost", request_id=new_request_id(),
-        )  # fmt: skip
+            method=method,
+            path=path,
+            query_string=query,
+            headers=sent,
+            body=data,
+            prefix=prefix,
+            host_url="http://localhost",
+            request_id=new_request_id(),
+        )
 
     def get(self, url, **options):
         """Ask for what there is."""

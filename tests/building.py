@@ -44,12 +44,14 @@ def ladder(count: int, *, vcpus: int = 1, cell: str = "", failed: int = 0) -> Fl
     return joined(
         *(
             host(
-                f"h{number}", VCPU=vcpus, MEMORY_MB=1000 - number,
+                f"h{number}",
+                VCPU=vcpus,
+                MEMORY_MB=1000 - number,
                 facts=HostFacts(cell=cell, failed_builds=failed),
             )
             for number in range(count)
         )
-    )  # fmt: skip
+    )
 
 
 def held(state, uuid):

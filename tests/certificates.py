@@ -17,9 +17,18 @@ class Authority:
         self.folder, self.name = folder, name
         self.cert = folder / f"{name}.pem"
         self._openssl(
-            "req", "-x509", *_key(folder / f"{name}.key"), "-out", self.cert, "-days", "2", "-subj", f"/CN={name}",
-            "-addext", "keyUsage=critical,keyCertSign,cRLSign",
-        )  # fmt: skip
+            "req",
+            "-x509",
+            *_key(folder / f"{name}.key"),
+            "-out",
+            self.cert,
+            "-days",
+            "2",
+            "-subj",
+            f"/CN={name}",
+            "-addext",
+            "keyUsage=critical,keyCertSign,cRLSign",
+        )
 
     def issue(self, name: str) -> tuple[Path, Path]:
         """Give the files of a new certificate for this machine, and of its key."""
@@ -28,9 +37,22 @@ class Authority:
         said = self.folder / f"{name}.ext"
         said.write_text("subjectAltName=IP:127.0.0.1\nauthorityKeyIdentifier=keyid\n")
         self._openssl(
-            "x509", "-req", "-in", asked, "-CA", self.cert, "-CAkey", self.folder / f"{self.name}.key", "-days", "2",
-            "-CAcreateserial", "-extfile", said, "-out", cert,
-        )  # fmt: skip
+            "x509",
+            "-req",
+            "-in",
+            asked,
+            "-CA",
+            self.cert,
+            "-CAkey",
+            self.folder / f"{self.name}.key",
+            "-days",
+            "2",
+            "-CAcreateserial",
+            "-extfile",
+            said,
+            "-out",
+            cert,
+        )
         return cert, key
 
     def trusting(self, *shown: Path) -> ssl.SSLContext:

@@ -53,9 +53,14 @@ class Program:
         """Let it live; give the first line that it says."""
         with self.log.open("a") as errors:
             self.process = subprocess.Popen(
-                command(*self.words), cwd=self.folder, env=environ(PYTHONFAULTHANDLER="1"), text=True,
-                stdout=subprocess.PIPE, stderr=errors, process_group=0,
-            )  # fmt: skip
+                command(*self.words),
+                cwd=self.folder,
+                env=environ(PYTHONFAULTHANDLER="1"),
+                text=True,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                process_group=0,
+            )
         assert self.process.stdout is not None
         return self.process.stdout.readline()
 
@@ -146,9 +151,17 @@ class ServerProgram(Program):
         config = folder / f"{name}.toml"
         config.write_text(settings, encoding="utf-8")
         super().__init__(
-            "up", "--config", config, "--data", folder, *words, "--listen", "127.0.0.1:0",
-            folder=folder, log=f"{name}.log",
-        )  # fmt: skip
+            "up",
+            "--config",
+            config,
+            "--data",
+            folder,
+            *words,
+            "--listen",
+            "127.0.0.1:0",
+            folder=folder,
+            log=f"{name}.log",
+        )
         self.port = 0
 
     def start(self) -> str:
@@ -218,15 +231,34 @@ class AgentsProgram(Program):
     """
 
     def __init__(
-        self, server: str, *words: object, folder: Path, guests: Path, host: str, fleet: int = 0,
+        self,
+        server: str,
+        *words: object,
+        folder: Path,
+        guests: Path,
+        host: str,
+        fleet: int = 0,
         options: dict[str, object],
-    ) -> None:  # fmt: skip
+    ) -> None:
         told = [word for key, value in options.items() for word in ("--option", f"{key}={value}")]
         super().__init__(
-            "agent", "--server", server, "--driver", "fake", "--host", host, *(["--fleet", fleet] if fleet else []),
-            "--state-dir", folder / f"{host}.state", "--option", f"state={guests}", *told, *words,
-            folder=folder, log=f"{host}.log",
-        )  # fmt: skip
+            "agent",
+            "--server",
+            server,
+            "--driver",
+            "fake",
+            "--host",
+            host,
+            *(["--fleet", fleet] if fleet else []),
+            "--state-dir",
+            folder / f"{host}.state",
+            "--option",
+            f"state={guests}",
+            *told,
+            *words,
+            folder=folder,
+            log=f"{host}.log",
+        )
         self.host = host
         self.hosts = [f"{host}-{number}" for number in range(1, fleet + 1)] if fleet else [host]
 
@@ -236,9 +268,13 @@ def running_agents(server: Served, folder: Path, *words: object) -> Iterator[sub
     """Let ``roost agent`` run meanwhile with the fake driver, in a folder, where it logs."""
     with (folder / "agent.log").open("w") as errors:
         process = subprocess.Popen(
-            command("agent", "--server", server.address, "--driver", "fake", *words), cwd=folder, env=environ(),
-            text=True, stdout=subprocess.PIPE, stderr=errors,
-        )  # fmt: skip
+            command("agent", "--server", server.address, "--driver", "fake", *words),
+            cwd=folder,
+            env=environ(),
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+        )
         try:
             yield process
         finally:

@@ -44,12 +44,10 @@ class Server:
 
     def __init__(
         self, store: Any, *, clock: Any, settings: Settings | None = None, seed: int = 0, heed: Any = None
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.store, self.clock = store, clock
         current = Current(store, clock=clock)
-        self.roost = Roost(
-            store, settings or settings_of(), current=current, clock=clock, random=SeededRandom(seed)
-        )  # fmt: skip
+        self.roost = Roost(store, settings or settings_of(), current=current, clock=clock, random=SeededRandom(seed))
         self.serving = Serving(current, decide=self.roost.scheduler.work, heed=heed)
         self.reader = store.work_reader(clock)
         self.terms = TERMS
@@ -61,17 +59,22 @@ class Server:
     def conductor(self, name: str = "one", *, cells: Sequence[str] | None = None) -> Conductor:
         """Give a conductor of this process."""
         product = Product(
-            decision=self.roost.decision, devices=PciAliases(self.roost.settings.pci).requests,
+            decision=self.roost.decision,
+            devices=PciAliases(self.roost.settings.pci).requests,
             terms=lambda: self.terms,
-        )  # fmt: skip
+        )
         return Conductor(name, cells=cells, serving=self.serving, reader=self.reader, product=product)
 
     def jobs(self, name: str = "one", *, is_hearing: bool = True) -> Jobs:
         """Give who does periodic jobs in this process."""
         return Jobs(
-            name, serving=self.serving, reader=self.reader, down_time_s=lambda: DOWN_TIME_S,
-            offload_s=lambda: self.terms.shelved_offload_time_s, is_hearing=is_hearing,
-        )  # fmt: skip
+            name,
+            serving=self.serving,
+            reader=self.reader,
+            down_time_s=lambda: DOWN_TIME_S,
+            offload_s=lambda: self.terms.shelved_offload_time_s,
+            is_hearing=is_hearing,
+        )
 
     def turn(self, name: str = "one") -> int:
         """Let a conductor work until nothing is due."""
@@ -88,20 +91,29 @@ class Server:
         wanted = msgspec.structs.replace(wanted, flavor=flavor)
         return self.run(
             lambda current: accept.build(
-                current, self.reader, wanted, operation_uuid=uuid_bytes(uuid_named(key)),
-                decision_uuid=uuid_named(f"decision of {key}"), name=names[0], now_s=self.clock.now_s(),
+                current,
+                self.reader,
+                wanted,
+                operation_uuid=uuid_bytes(uuid_named(key)),
+                decision_uuid=uuid_named(f"decision of {key}"),
+                name=names[0],
+                now_s=self.clock.now_s(),
             )
-        )  # fmt: skip
+        )
 
     def delete(self, name: str, *, key: str = "", is_forced: bool = False):
         """Ask for the end of an instance."""
         uuid = uuid_bytes(uuid_named(key or f"end of {name}"))
         return self.run(
             lambda current: accept.delete(
-                current, self.reader, uuid_named(name), operation_uuid=uuid, now_s=self.clock.now_s(),
+                current,
+                self.reader,
+                uuid_named(name),
+                operation_uuid=uuid,
+                now_s=self.clock.now_s(),
                 is_forced=is_forced,
             )
-        )  # fmt: skip
+        )
 
     def power(self, name: str, kind: str, *, key: str = ""):
         """Ask that an instance starts or stops, begins anew or is reset."""
@@ -127,10 +139,14 @@ class Server:
         }.get(kind, {})
         return self.run(
             lambda current: getattr(accept_changes, kind)(
-                current, self.reader, uuid_named(name), operation_uuid=uuid_bytes(uuid_named(key)),
-                now_s=self.clock.now_s(), **{**more, **told},
+                current,
+                self.reader,
+                uuid_named(name),
+                operation_uuid=uuid_bytes(uuid_named(key)),
+                now_s=self.clock.now_s(),
+                **{**more, **told},
             )
-        )  # fmt: skip
+        )
 
     def status(self, name: str) -> StatusRow:
         """Give the status of an instance."""
@@ -195,13 +211,14 @@ class Hand:
     def register(self, nodes: Mapping[str, str] | None = None, *, paused: Sequence[str] = ()):
         """Say what it has, and which of it the agent stopped by itself."""
         asked = Registration(
-            run=self.life, driver="fake",
+            run=self.life,
+            driver="fake",
             nodes=tuple(OwnNode(node=node, uuid=uuid) for node, uuid in (nodes or {}).items()),
             guests=tuple(
                 Found(uuid=uuid, node=self.host, operation="", state=state) for uuid, state in self.guests.items()
             ),
             paused=tuple(paused),
-        )  # fmt: skip
+        )
         told = self.server.run(
             lambda current: register(
                 current,

@@ -20,9 +20,14 @@ def spec_of(name="guest", node="host-a", *, held=None, flavor=TINY, image="cirro
     allocations = {uuid_named(node): held} if held else {}
     booted = image if isinstance(image, Image) else Image(id=image)
     return GuestSpec(
-        uuid=uuid_named(name), node=node, name=name, flavor=flavor, image=booted, is_on=is_on,
+        uuid=uuid_named(name),
+        node=node,
+        name=name,
+        flavor=flavor,
+        image=booted,
+        is_on=is_on,
         **{"allocations": allocations, **more},
-    )  # fmt: skip
+    )
 
 
 def fake(script=None, host="host-a", *, shelf=None, seed=0, terms=None, wait=lambda _: None):

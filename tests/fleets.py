@@ -69,14 +69,17 @@ def group(policy: str, members: dict[int, int] | None = None, *, limit: int = 1)
 
 
 def spec(
-    extra_specs: dict[str, str] | None = None, *, image: dict[str, str] | None = None, now_s: float = 0.0,
-    group: Group | None = None, moved_uuid: str | None = None, **request: object,
-) -> Spec:  # fmt: skip
+    extra_specs: dict[str, str] | None = None,
+    *,
+    image: dict[str, str] | None = None,
+    now_s: float = 0.0,
+    group: Group | None = None,
+    moved_uuid: str | None = None,
+    **request: object,
+) -> Spec:
     """Give a request for one small instance; ``image`` holds properties."""
     flavor = Flavor(name="small", vcpus=1, memory_mb=512, extra_specs=extra_specs or {})
-    wanted = Request(
-        flavor=flavor, image=None if image is None else Image(properties=image), **request
-    )  # fmt: skip
+    wanted = Request(flavor=flavor, image=None if image is None else Image(properties=image), **request)
     return Spec(wanted, now_s=now_s, group=group, moved_uuid=moved_uuid)
 
 

@@ -49,9 +49,14 @@ def put_provider(state: State, provider_id: int, name: str, parent_id: int | Non
 
 def inventory_row(resource_class: str, stock: Stock) -> writes.InventoryRow:
     return writes.InventoryRow(
-        class_id=CLASSES.index(resource_class) + 1, total=stock.total, reserved=stock.reserved,
-        min_unit=stock.min_unit, max_unit=stock.max_unit, step_size=stock.step_size, allocation_ratio=stock.ratio,
-    )  # fmt: skip
+        class_id=CLASSES.index(resource_class) + 1,
+        total=stock.total,
+        reserved=stock.reserved,
+        min_unit=stock.min_unit,
+        max_unit=stock.max_unit,
+        step_size=stock.step_size,
+        allocation_ratio=stock.ratio,
+    )
 
 
 def state_of(forest: Forest) -> State:
@@ -83,17 +88,23 @@ def query_of(query: Query) -> CandidateQuery:
     """Say a plain query in the engine's nouns."""
     groups = tuple(
         ResourceGroup(
-            suffix=group.suffix, resources=group.resources, required=group.required, forbidden=group.forbidden,
+            suffix=group.suffix,
+            resources=group.resources,
+            required=group.required,
+            forbidden=group.forbidden,
             member_of=tuple(frozenset(str(uuid_of(name)) for name in names) for names in group.member_of),
             forbidden_aggregates=frozenset(str(uuid_of(name)) for name in group.forbidden_aggregates),
             in_tree=None if group.in_tree is None else str(uuid_of(group.in_tree)),
         )
         for group in query.groups
-    )  # fmt: skip
+    )
     return CandidateQuery(
-        groups=groups, group_policy="isolate" if query.policy == "isolate" else "none",
-        root_required=query.root_required, root_forbidden=query.root_forbidden, same_subtree=query.same_subtree,
-    )  # fmt: skip
+        groups=groups,
+        group_policy="isolate" if query.policy == "isolate" else "none",
+        root_required=query.root_required,
+        root_forbidden=query.root_forbidden,
+        same_subtree=query.same_subtree,
+    )
 
 
 def compiled_of(state: State, query: Query) -> Compiled:
@@ -117,9 +128,22 @@ def result_of(state: State, found) -> Result:
 # rest comes from the seed, which makes thousands of examples affordable.
 
 FEATURES = (
-    "plain", "suffixed", "required", "any_of", "forbidden", "member_of", "forbidden_aggregates", "in_tree", "root",
-    "isolate", "same_subtree", "resourceless", "units", "use", "one_provider_a_tree",
-)  # fmt: skip
+    "plain",
+    "suffixed",
+    "required",
+    "any_of",
+    "forbidden",
+    "member_of",
+    "forbidden_aggregates",
+    "in_tree",
+    "root",
+    "isolate",
+    "same_subtree",
+    "resourceless",
+    "units",
+    "use",
+    "one_provider_a_tree",
+)
 
 
 def random_stock(random: Random, features: frozenset[str]) -> Stock:
@@ -127,10 +151,13 @@ def random_stock(random: Random, features: frozenset[str]) -> Stock:
     stock = Stock(total=total)
     if "units" in features and random.random() < 0.25:
         stock = Stock(
-            total=total, reserved=random.randint(0, min(total, 2)), min_unit=random.choice((1, 1, 2)),
-            max_unit=random.choice((1, 2, 3, 9)), step_size=random.choice((1, 1, 2)),
+            total=total,
+            reserved=random.randint(0, min(total, 2)),
+            min_unit=random.choice((1, 1, 2)),
+            max_unit=random.choice((1, 2, 3, 9)),
+            step_size=random.choice((1, 1, 2)),
             ratio=random.choice((1.0, 0.5, 1.5, 2.0, 16.0)),
-        )  # fmt: skip
+        )
     if "use" in features and random.random() < 0.25:
         stock = replace(stock, used=random.randint(0, total + 1))
     return stock

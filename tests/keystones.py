@@ -22,10 +22,14 @@ def told(token):
     """Give what Keystone says of a token."""
     roles, scope, ends = TOKENS[token]
     return {
-        "methods": ["password"], "expires_at": ends, "issued_at": PAST, "audit_ids": ["x"],
+        "methods": ["password"],
+        "expires_at": ends,
+        "issued_at": PAST,
+        "audit_ids": ["x"],
         "user": {"id": f"user-of-{token}", "name": token, "domain": PROJECT["domain"]},
-        "roles": [{"id": role, "name": role} for role in roles], **scope,
-    }  # fmt: skip
+        "roles": [{"id": role, "name": role} for role in roles],
+        **scope,
+    }
 
 
 class Keystone(BaseHTTPRequestHandler):

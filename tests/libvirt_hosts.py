@@ -97,11 +97,13 @@ class Cards:
         """Give the node devices by name."""
         found = {
             libvirt_xml.name_of(address): libvirt_xml.pci(
-                address, "10de", "0fff",
+                address,
+                "10de",
+                "0fff",
                 types=[(kind, total - [*self.parts.values()].count((address, kind))) for kind, total in types.items()],
             )
             for address, types in self._gpus.items()
-        }  # fmt: skip
+        }
         for uuid, (address, kind) in self.parts.items():
             found[f"mdev_{uuid}"] = libvirt_xml.mdev(uuid, libvirt_xml.name_of(address), kind)
         return found | {f"other-{number}": text for number, text in enumerate(self._others)}
@@ -147,8 +149,11 @@ class LibvirtRig:
         (root / "images" / "cirros").write_bytes(b"cirros" * 100)
         self.folder = root
         self._options = {
-            "uri": f"test://{root}/node.xml", "state": str(root / "state"), "images": str(root / "images"), **options,
-        }  # fmt: skip
+            "uri": f"test://{root}/node.xml",
+            "state": str(root / "state"),
+            "images": str(root / "images"),
+            **options,
+        }
         self._connections, self._drivers = {}, {}
 
     def driver(self, host="host-a"):
@@ -173,9 +178,11 @@ class LibvirtRig:
         self.driver(host)
         call = {"prepare": "lookupByUUIDString"}.get(action, "defineXML")
         faulty = Faulty(
-            self._connections[host], call=call, is_done=kind == "crash",
+            self._connections[host],
+            call=call,
+            is_done=kind == "crash",
             error=RuntimeError(f"{action} broke off") if kind == "crash" else error,
-        )  # fmt: skip
+        )
         self._drivers[host] = self._made(faulty)
         self._drivers[host].start(host)
         return self._drivers[host]

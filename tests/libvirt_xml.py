@@ -28,10 +28,11 @@ def capabilities(cells=(), *, model="Cascadelake-Server", features=("avx512f", "
 def cell(number, processors, *, memory_mb=65_536, huge=0):
     """Give a memory node; ``processors`` are texts of siblings by number, empty where one is offline."""
     listed = "".join(
-        f"<cpu id='{each}' socket_id='{number}' die_id='0' core_id='0' siblings='{siblings}'/>" if siblings
+        f"<cpu id='{each}' socket_id='{number}' die_id='0' core_id='0' siblings='{siblings}'/>"
+        if siblings
         else f"<cpu id='{each}'/>"
         for each, siblings in processors.items()
-    )  # fmt: skip
+    )
     return f"""
 <cell id='{number}'>
   <memory unit='KiB'>{memory_mb * 1024}</memory>

@@ -24,8 +24,9 @@ def server():
         subprocess.run(install, check=True, stdout=log, stderr=log)
         process = subprocess.Popen(
             [SERVE, *settings, f"--socket={folder / 'socket'}", "--skip-networking", "--innodb-buffer-pool-size=16M"],
-            stdout=log, stderr=log,
-        )  # fmt: skip
+            stdout=log,
+            stderr=log,
+        )
     try:
         _wait_for(folder / "socket", process)
         engine = sqlalchemy.create_engine(f"mysql+pymysql://root@localhost/?unix_socket={folder / 'socket'}")

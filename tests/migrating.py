@@ -129,10 +129,15 @@ def ask(server, kind, name, *, host="", key=""):
             asked = msgspec.structs.replace(asked, destination=Destination(host=host))
         move = msgspec.structs.replace(asked.move, migration_uuid=uuid_named(f"migration {key}"))
         plan = accept.move(
-            current, server.reader, uuid_named(name), kind=kind, asked=msgspec.structs.replace(asked, move=move),
-            operation_uuid=uuid_bytes(uuid_named(key)), decision_uuid=uuid_named(f"decision {key}"),
+            current,
+            server.reader,
+            uuid_named(name),
+            kind=kind,
+            asked=msgspec.structs.replace(asked, move=move),
+            operation_uuid=uuid_bytes(uuid_named(key)),
+            decision_uuid=uuid_named(f"decision {key}"),
             now_s=server.clock.now_s(),
-        )  # fmt: skip
+        )
         if kind == "evacuate" and isinstance(plan, Plan):
             return evacuating(plan, server.reader, status)
         return plan

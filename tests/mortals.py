@@ -43,12 +43,17 @@ class Cluster:
         (folder / "fake.toml").write_text('[[fault]]\naction = "spawn"\nshare = 0.05\n')
         self.agents = [
             AgentsProgram(
-                self.servers[at % len(self.servers)].address, "--config", folder / "agents.toml",
-                folder=folder, guests=self.guests, host=f"rack{at}",
-                fleet=hosts, options={"script": folder / "fake.toml"},
+                self.servers[at % len(self.servers)].address,
+                "--config",
+                folder / "agents.toml",
+                folder=folder,
+                guests=self.guests,
+                host=f"rack{at}",
+                fleet=hosts,
+                options={"script": folder / "fake.toml"},
             )
             for at in range(processes)
-        ]  # fmt: skip
+        ]
         for each in self.agents:
             each.start()
         self.turn = 0
@@ -97,8 +102,11 @@ class Cluster:
     def stories(self, text):
         """Give of each instance that a text names what happened to it, and what was ordered."""
         found = [self.asked("GET", f"/v1/instances/{uuid}") for uuid in sorted({*UUID.findall(text)})]
-        return [(shown, [self._told(each["uuid"]) for each in shown["operations"]])
-                for status, shown in found if status == 200]  # fmt: skip
+        return [
+            (shown, [self._told(each["uuid"]) for each in shown["operations"]])
+            for status, shown in found
+            if status == 200
+        ]
 
     def _told(self, uuid):
         told = self.asked("GET", f"/v1/operations/{uuid}")[1]
@@ -114,8 +122,13 @@ class Cluster:
     def until_up(self):
         """Wait until all hosts are there, up, and rid of what is not their own any more."""
         count = sum(len(each.hosts) for each in self.agents)
-        self.until(lambda: [each["up"] and each["state"] for each in self.listed("agents")].count("ready") == count
-                   and len(self.listed("hosts")) == count, lambda: self.listed("agents"))  # fmt: skip
+        self.until(
+            lambda: (
+                [each["up"] and each["state"] for each in self.listed("agents")].count("ready") == count
+                and len(self.listed("hosts")) == count
+            ),
+            lambda: self.listed("agents"),
+        )
 
     def settle(self):
         """Wait until nothing is being done any more; give the seconds that it took."""

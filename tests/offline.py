@@ -83,10 +83,16 @@ class Stopped:
         bodies = {"flavor": msgspec.json.encode(flavor), "request": Request(flavor=flavor).body()}
         documents = {kind: document_of(kind, body, body) for kind, body in bodies.items()}
         known = {
-            "uuid": uuid_bytes(self.uuid(name)), "status": "ACTIVE", "task": "", "project_id": PROJECT,
-            "user_id": USER, "host": self.host, "node": self.host, "flavor_id": documents["flavor"].id,
+            "uuid": uuid_bytes(self.uuid(name)),
+            "status": "ACTIVE",
+            "task": "",
+            "project_id": PROJECT,
+            "user_id": USER,
+            "host": self.host,
+            "node": self.host,
+            "flavor_id": documents["flavor"].id,
             "request_id": documents["request"].id,
-        }  # fmt: skip
+        }
         new = [each for each in documents.values() if each.id not in self._documents]
         self._documents.update(each.id for each in new)
         self._commit(*new, work=[Put(status(number, **(known | changes)))])

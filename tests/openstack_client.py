@@ -46,8 +46,11 @@ class Client:
         environment = {name: value for name, value in os.environ.items() if not name.startswith("OS_")}
         self._process = subprocess.Popen(
             [program, Path(__file__).with_name("openstack_driver.py")],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment,
-        )  # fmt: skip
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env=environment,
+        )
 
     def ask(self, *words):
         """Send words; return what came back."""

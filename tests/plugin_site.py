@@ -24,7 +24,7 @@ sys.exit(main())
 
 def run_roost(
     folder: Path, *words: str, hidden: tuple[str, ...] = OSLO, python: Path | None = None
-) -> subprocess.CompletedProcess[str]:  # fmt: skip
+) -> subprocess.CompletedProcess[str]:
     """Run a command of Roost in a folder, whose modules and those in ``site`` can be imported.
 
     Args:

@@ -53,8 +53,19 @@ class Server:
         self._fsync = fsync
         if self._account is not None:
             os.chown(self.folder, self._account.pw_uid, self._account.pw_gid)
-        self._run("initdb", "-D", str(self.folder / "data"), "-U", "roost", "-A", "trust", "-E", "UTF8", "--no-sync",
-                  "--locale=C")  # fmt: skip
+        self._run(
+            "initdb",
+            "-D",
+            str(self.folder / "data"),
+            "-U",
+            "roost",
+            "-A",
+            "trust",
+            "-E",
+            "UTF8",
+            "--no-sync",
+            "--locale=C",
+        )
         self.start()
 
     def start(self) -> None:
@@ -118,16 +129,24 @@ class Server:
         """Start one of its programs as the user of the server."""
         with (self.folder / "log").open("ab") as log:
             return subprocess.Popen(
-                [str(self._binaries / program), *arguments], stdout=log, stderr=log, cwd=self.folder,
-                start_new_session=True, **self._identity(),
-            )  # fmt: skip
+                [str(self._binaries / program), *arguments],
+                stdout=log,
+                stderr=log,
+                cwd=self.folder,
+                start_new_session=True,
+                **self._identity(),
+            )
 
     def _run(self, program: str, *arguments: str) -> None:
         own = self._binaries / program
         done = subprocess.run(
             [str(own) if own.exists() else program, *arguments],
-            capture_output=True, text=True, check=False, cwd=self.folder, **self._identity(),
-        )  # fmt: skip
+            capture_output=True,
+            text=True,
+            check=False,
+            cwd=self.folder,
+            **self._identity(),
+        )
         assert done.returncode == 0, done.stderr
 
 

@@ -42,9 +42,15 @@ def worker(function: str, *arguments: object) -> subprocess.Popen[str]:
     module, _, name = function.partition(":")
     script = f"from {module} import {name}; {name}(*{arguments!r})"
     return subprocess.Popen(
-        [sys.executable, "-c", script], cwd=ROOT, env=environ(), text=True, bufsize=1,
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, process_group=0,
-    )  # fmt: skip
+        [sys.executable, "-c", script],
+        cwd=ROOT,
+        env=environ(),
+        text=True,
+        bufsize=1,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        process_group=0,
+    )
 
 
 def kill(process: subprocess.Popen[str]) -> None:
@@ -60,11 +66,12 @@ def fleet(count: int, *, vcpus: int, groups: Sequence[ServerGroup] = ()) -> Flee
     """Give hosts host-0, host-1, … with so many VCPU each, and memory for all that."""
     providers = [
         ProviderSpec(
-            uuid=uuid_of("host", str(number)), name=f"host-{number}",
+            uuid=uuid_of("host", str(number)),
+            name=f"host-{number}",
             inventories={"VCPU": Inventory(total=vcpus), "MEMORY_MB": Inventory(total=1024 * vcpus)},
         )
         for number in range(count)
-    ]  # fmt: skip
+    ]
     hosts = [HostSpec(provider_uuid=root.uuid, host=root.name, node=root.name) for root in providers]
     return Fleet(providers=providers, hosts=hosts, groups=list(groups))
 

@@ -67,9 +67,12 @@ class Remote:
     def take(self, number, **amounts):
         """Let somebody else take something of a host."""
         body = {
-            "allocations": {host(number): {"resources": amounts}}, "project_id": "p", "user_id": "u",
-            "consumer_generation": None, "consumer_type": "INSTANCE",
-        }  # fmt: skip
+            "allocations": {host(number): {"resources": amounts}},
+            "project_id": "p",
+            "user_id": "u",
+            "consumer_generation": None,
+            "consumer_type": "INSTANCE",
+        }
         status, found = self.ask("PUT", f"/allocations/{uuid_of('somebody', str(number))}", body)
         assert status == 204, found
 

@@ -152,8 +152,11 @@ class World:
         """Give what is put to let a consumer hold amounts."""
         held = {self.u(name): {"resources": each} for name, each in amounts.items()}
         return {
-            "allocations": held, "project_id": PROJECT, "user_id": USER, "consumer_generation": generation,
-        }  # fmt: skip
+            "allocations": held,
+            "project_id": PROJECT,
+            "user_id": USER,
+            "consumer_generation": generation,
+        }
 
     def held(self, consumer):
         """Give what a consumer holds, by the uuids of providers."""

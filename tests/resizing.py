@@ -82,7 +82,7 @@ class Keeper(Hand):
             return OK
         return msgspec.structs.replace(
             OK, found=Found(uuid=uuid, node=self.host, operation=copy.mark, state=copy.state)
-        )  # fmt: skip
+        )
 
     def _spawn(self, uuid, act, mark):
         self.copies[uuid] = Copy("running", mark, act.guest.flavor.vcpus)
@@ -158,9 +158,7 @@ def ask(server, kind, name, *, vcpus=0, host="", is_verified=False, is_lost=Fals
                 current, server.reader, uuid_named(name), kind=kind, body=Settling(), operation_uuid=uuid, now_s=now_s
             )
         if kind == "revert":
-            return revert(
-                current, server.reader, uuid_named(name), operation_uuid=uuid, now_s=now_s, is_lost=is_lost
-            )  # fmt: skip
+            return revert(current, server.reader, uuid_named(name), operation_uuid=uuid, now_s=now_s, is_lost=is_lost)
         status = server.reader.status(uuid_bytes(uuid_named(name)))
         if status is None:
             raise NotFound("instance", name)
@@ -172,10 +170,16 @@ def ask(server, kind, name, *, vcpus=0, host="", is_verified=False, is_lost=Fals
             asked = msgspec.structs.replace(asked, destination=Destination(host=host))
         move = msgspec.structs.replace(asked.move, migration_uuid=uuid_named(f"migration {key}"))
         return accept.move(
-            current, server.reader, uuid_named(name), kind=kind, asked=msgspec.structs.replace(asked, move=move),
-            operation_uuid=uuid, decision_uuid=uuid_named(f"decision {key}"), now_s=now_s,
+            current,
+            server.reader,
+            uuid_named(name),
+            kind=kind,
+            asked=msgspec.structs.replace(asked, move=move),
+            operation_uuid=uuid,
+            decision_uuid=uuid_named(f"decision {key}"),
+            now_s=now_s,
             is_verified=is_verified or kind == "resize",
-        )  # fmt: skip
+        )
 
     return server.run(task)
 

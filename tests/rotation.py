@@ -110,13 +110,33 @@ class Rotation:
         self._count += 1
         data = self._first.folder / f"node{self._count}"
         self._first.run(
-            "pg_basebackup", "-D", str(data), "-h", str(source), "-U", "roost", "-R", "-X", "stream", "-c", "fast",
+            "pg_basebackup",
+            "-D",
+            str(data),
+            "-h",
+            str(source),
+            "-U",
+            "roost",
+            "-R",
+            "-X",
+            "stream",
+            "-c",
+            "fast",
             "--no-sync",
-        )  # fmt: skip
+        )
         process = self._first.spawn(
-            "postgres", "-D", str(data), "-c", "listen_addresses=", "-c", "fsync=off", "-c", "shared_buffers=16MB",
-            "-c", f"unix_socket_directories={socket}",
-        )  # fmt: skip
+            "postgres",
+            "-D",
+            str(data),
+            "-c",
+            "listen_addresses=",
+            "-c",
+            "fsync=off",
+            "-c",
+            "shared_buffers=16MB",
+            "-c",
+            f"unix_socket_directories={socket}",
+        )
         made = _Node(data, socket, process)
         until(made.is_up)
         return made

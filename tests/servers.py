@@ -117,8 +117,12 @@ def serve(*arguments, settings="", folder, listen="127.0.0.1:0", noun="placement
     config.write_text(f"[placement]\n{settings}\n", encoding="utf-8")
     process = subprocess.Popen(
         command(noun, "--listen", listen, "--config", config, "--data", folder, *arguments),
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environ(), cwd=folder,
-    )  # fmt: skip
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environ(),
+        cwd=folder,
+    )
     errors: list[str] = []
     reader = threading.Thread(target=lambda: errors.extend(process.stderr), daemon=True)
     reader.start()

@@ -28,9 +28,10 @@ def problems_of(cluster, *, promised, ended, sizes):
         status, host, on = each["status"], each["host"], guests.get(uuid, [])
         fine = {
             "ERROR": bool(each["fault"]) and {name for name, _ in on} <= {host},
-            "DELETED": not on and not host, "SHELVED_OFFLOADED": not on and not host,
+            "DELETED": not on and not host,
+            "SHELVED_OFFLOADED": not on and not host,
             "VERIFY_RESIZE": dict(on).get(host) in {"running", "stopped"} and len(on) <= 2,
-        } | {name: on == [(host, state)] for name, state in _STATES.items()}  # fmt: skip
+        } | {name: on == [(host, state)] for name, state in _STATES.items()}
         if not fine[status]:
             found.append(f"{uuid} is {status} on {host!r} ({each['fault']}), and hosts have {on}")
         if uuid in ended and status not in {"DELETED", "ERROR"}:
@@ -91,8 +92,9 @@ def _wrong_amounts(cluster, shown, sizes):
         held = {uuid: each["resources"] for uuid, each in told.items()}
         found += [
             f"{uuid} holds {held.get(uuid)} on {host}, and is to hold {expected[host].get(uuid)}"
-            for uuid in held.keys() | expected[host].keys() if held.get(uuid) != expected[host].get(uuid)
-        ]  # fmt: skip
+            for uuid in held.keys() | expected[host].keys()
+            if held.get(uuid) != expected[host].get(uuid)
+        ]
     return found
 
 

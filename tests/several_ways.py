@@ -12,10 +12,14 @@ def celled_host(name, *, cells=3, memory_mb=1000):
     """Give a host whose memory is in its children."""
     root = host(name, VCPU=100_000)
     children = [
-        ProviderSpec(uuid=uuid_named(f"{name}-{number}"), name=f"{name}-{number}", parent_uuid=uuid_named(name),
-                     inventories={"MEMORY_MB": Inventory(total=memory_mb)})
+        ProviderSpec(
+            uuid=uuid_named(f"{name}-{number}"),
+            name=f"{name}-{number}",
+            parent_uuid=uuid_named(name),
+            inventories={"MEMORY_MB": Inventory(total=memory_mb)},
+        )
         for number in range(cells)
-    ]  # fmt: skip
+    ]
     return msgspec.structs.replace(root, providers=[*root.providers, *children])
 
 

@@ -28,13 +28,31 @@ class Pair:
         self._socket = primary.folder / "other"
         primary.run("mkdir", str(self._socket))
         primary.run(
-            "pg_basebackup", "-D", str(self._folder), "-h", str(primary.folder), "-U", "roost", "-R", "-X", "stream",
-            "-c", "fast", "--no-sync",
-        )  # fmt: skip
+            "pg_basebackup",
+            "-D",
+            str(self._folder),
+            "-h",
+            str(primary.folder),
+            "-U",
+            "roost",
+            "-R",
+            "-X",
+            "stream",
+            "-c",
+            "fast",
+            "--no-sync",
+        )
         self._standby = primary.spawn(
-            "postgres", "-D", str(self._folder), "-c", "listen_addresses=", "-c", "fsync=off", "-c",
+            "postgres",
+            "-D",
+            str(self._folder),
+            "-c",
+            "listen_addresses=",
+            "-c",
+            "fsync=off",
+            "-c",
             f"unix_socket_directories={self._socket}",
-        )  # fmt: skip
+        )
         until(lambda: self.lag() == 0)
 
     @property

@@ -103,14 +103,26 @@ class Machine:
             specs = tuple(spec for text in self.device_specs for spec in read_device_specs(text))
             devices = DeviceProviders(self.report, is_on=self.counts_devices, specs=specs)
         bringing = Bringing(
-            self.driver, self.report, configs=ProviderConfigs(self.configs, warn=self.warned.append), terms=self.terms,
-            sleep=self.world.pauses.append, uniform=lambda _, high: high, devices=devices,
-        )  # fmt: skip
+            self.driver,
+            self.report,
+            configs=ProviderConfigs(self.configs, warn=self.warned.append),
+            terms=self.terms,
+            sleep=self.world.pauses.append,
+            uniform=lambda _, high: high,
+            devices=devices,
+        )
         self.tracker = Tracker(
-            self.host, driver=self.driver, report=self.report, bringing=bringing, book=self.book,
-            monitors=Monitors(monitors), instances=self.instances, periodic_reshape=self.terms.periodic_reshape,
-            host_ip="10.0.0.1", devices=devices,
-        )  # fmt: skip
+            self.host,
+            driver=self.driver,
+            report=self.report,
+            bringing=bringing,
+            book=self.book,
+            monitors=Monitors(monitors),
+            instances=self.instances,
+            periodic_reshape=self.terms.periodic_reshape,
+            host_ip="10.0.0.1",
+            devices=devices,
+        )
         return self.tracker
 
     def update(self, *, is_startup=True, is_disabled=None):

@@ -178,8 +178,19 @@ class Changing(World):
 
     def acts(self):
         """Give what may happen, as often as it is likely to."""
-        return [self.build, self.delete, self.power, self.change, self.change, *[self.turn] * 3, self.pass_time,
-                self.agent_comes, self.agent_goes, *[self.agent_works] * 6, self.jobs_turn]  # fmt: skip
+        return [
+            self.build,
+            self.delete,
+            self.power,
+            self.change,
+            self.change,
+            *[self.turn] * 3,
+            self.pass_time,
+            self.agent_comes,
+            self.agent_goes,
+            *[self.agent_works] * 6,
+            self.jobs_turn,
+        ]
 
     def build(self):
         """Ask for instances, of a group that keeps them apart at times."""

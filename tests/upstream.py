@@ -21,35 +21,57 @@ def _number(name, **more):
 
 
 PROVIDERS = _table(
-    "resource_providers", _id(), Column("uuid", String(36)), Column("name", String(200)), _number("generation"),
-    _number("root_provider_id"), _number("parent_provider_id"),
-)  # fmt: skip
+    "resource_providers",
+    _id(),
+    Column("uuid", String(36)),
+    Column("name", String(200)),
+    _number("generation"),
+    _number("root_provider_id"),
+    _number("parent_provider_id"),
+)
 CLASSES = _table("resource_classes", _id(), Column("name", String(255)))
 TRAITS = _table("traits", _id(), Column("name", String(255)))
 AGGREGATES = _table("placement_aggregates", _id(), Column("uuid", String(36)))
 INVENTORIES = _table(
-    "inventories", _id(), _number("resource_provider_id"), _number("resource_class_id"), _number("total"),
-    _number("reserved"), _number("min_unit"), _number("max_unit"), _number("step_size"),
+    "inventories",
+    _id(),
+    _number("resource_provider_id"),
+    _number("resource_class_id"),
+    _number("total"),
+    _number("reserved"),
+    _number("min_unit"),
+    _number("max_unit"),
+    _number("step_size"),
     Column("allocation_ratio", Float),
-)  # fmt: skip
+)
 WORN = _table(
     "resource_provider_traits", _number("trait_id", primary_key=True), _number("resource_provider_id", primary_key=True)
 )
 JOINED = _table(
-    "resource_provider_aggregates", _number("resource_provider_id", primary_key=True),
+    "resource_provider_aggregates",
+    _number("resource_provider_id", primary_key=True),
     _number("aggregate_id", primary_key=True),
-)  # fmt: skip
+)
 PROJECTS = _table("projects", _id(), Column("external_id", String(255)))
 USERS = _table("users", _id(), Column("external_id", String(255)))
 TYPES = _table("consumer_types", _id(), Column("name", String(255)))
 CONSUMERS = _table(
-    "consumers", _id(), Column("uuid", String(36)), _number("project_id"), _number("user_id"), _number("generation"),
+    "consumers",
+    _id(),
+    Column("uuid", String(36)),
+    _number("project_id"),
+    _number("user_id"),
+    _number("generation"),
     _number("consumer_type_id"),
-)  # fmt: skip
+)
 ALLOCATIONS = _table(
-    "allocations", _id(), _number("resource_provider_id"), Column("consumer_id", String(36)),
-    _number("resource_class_id"), _number("used"),
-)  # fmt: skip
+    "allocations",
+    _id(),
+    _number("resource_provider_id"),
+    Column("consumer_id", String(36)),
+    _number("resource_class_id"),
+    _number("used"),
+)
 
 
 def fill(url, world: World):
@@ -69,54 +91,86 @@ def fill(url, world: World):
     }
     with engine.begin() as connection:
         for table, column, kind in (
-            (CLASSES, "name", "classes"), (TRAITS, "name", "traits"), (AGGREGATES, "uuid", "aggregates"),
-            (PROJECTS, "external_id", "projects"), (USERS, "external_id", "users"), (TYPES, "name", "types"),
-        ):  # fmt: skip
+            (CLASSES, "name", "classes"),
+            (TRAITS, "name", "traits"),
+            (AGGREGATES, "uuid", "aggregates"),
+            (PROJECTS, "external_id", "projects"),
+            (USERS, "external_id", "users"),
+            (TYPES, "name", "types"),
+        ):
             _insert(connection, table, [{"id": number, column: name} for name, number in ids[kind].items()])
         _fill_providers(connection, world, ids)
-        _insert(connection, CONSUMERS, [
-            {
-                "uuid": each.uuid, "project_id": ids["projects"][each.project_id],
-                "user_id": ids["users"][each.user_id], "generation": each.generation,
-                "consumer_type_id": ids["types"].get(each.consumer_type),
-            }
-            for each in consumers
-        ])  # fmt: skip
-        _insert(connection, ALLOCATIONS, [
-            {
-                "consumer_id": each.uuid, "resource_provider_id": ids["providers"][provider],
-                "resource_class_id": ids["classes"][name], "used": amount,
-            }
-            for each in consumers
-            for provider, amounts in each.amounts.items()
-            for name, amount in amounts.items()
-        ])  # fmt: skip
+        _insert(
+            connection,
+            CONSUMERS,
+            [
+                {
+                    "uuid": each.uuid,
+                    "project_id": ids["projects"][each.project_id],
+                    "user_id": ids["users"][each.user_id],
+                    "generation": each.generation,
+                    "consumer_type_id": ids["types"].get(each.consumer_type),
+                }
+                for each in consumers
+            ],
+        )
+        _insert(
+            connection,
+            ALLOCATIONS,
+            [
+                {
+                    "consumer_id": each.uuid,
+                    "resource_provider_id": ids["providers"][provider],
+                    "resource_class_id": ids["classes"][name],
+                    "used": amount,
+                }
+                for each in consumers
+                for provider, amounts in each.amounts.items()
+                for name, amount in amounts.items()
+            ],
+        )
     engine.dispose()
 
 
 def _fill_providers(connection, world, ids):
     providers = ids["providers"]
-    _insert(connection, PROVIDERS, [
-        {
-            "id": providers[each.uuid], "uuid": each.uuid, "name": each.name, "generation": each.generation,
-            "parent_provider_id": providers.get(each.parent_uuid),
-        }
-        for each in world.providers.values()
-    ])  # fmt: skip
-    _insert(connection, INVENTORIES, [
-        {
-            "resource_provider_id": providers[each.uuid], "resource_class_id": ids["classes"][name],
-            **{field: getattr(offer, field) for field in type(offer).__struct_fields__},
-        }
-        for each in world.providers.values()
-        for name, offer in each.inventories.items()
-    ])  # fmt: skip
-    for table, column, kind in ((WORN, "trait_id", "traits"), (JOINED, "aggregate_id", "aggregates")):
-        _insert(connection, table, [
-            {"resource_provider_id": providers[each.uuid], column: ids[kind][label]}
+    _insert(
+        connection,
+        PROVIDERS,
+        [
+            {
+                "id": providers[each.uuid],
+                "uuid": each.uuid,
+                "name": each.name,
+                "generation": each.generation,
+                "parent_provider_id": providers.get(each.parent_uuid),
+            }
             for each in world.providers.values()
-            for label in getattr(each, kind)
-        ])  # fmt: skip
+        ],
+    )
+    _insert(
+        connection,
+        INVENTORIES,
+        [
+            {
+                "resource_provider_id": providers[each.uuid],
+                "resource_class_id": ids["classes"][name],
+                **{field: getattr(offer, field) for field in type(offer).__struct_fields__},
+            }
+            for each in world.providers.values()
+            for name, offer in each.inventories.items()
+        ],
+    )
+    for table, column, kind in ((WORN, "trait_id", "traits"), (JOINED, "aggregate_id", "aggregates")):
+        _insert(
+            connection,
+            table,
+            [
+                {"resource_provider_id": providers[each.uuid], column: ids[kind][label]}
+                for each in world.providers.values()
+                for label in getattr(each, kind)
+            ],
+        )
 
 
 def _numbered(names):

@@ -19,26 +19,45 @@ from tests.contract.stores import uuid_of
 
 def agent(host: str = "h1", /, **changes: Any) -> AgentRow:
     known: dict[str, Any] = {
-        "host": host, "name": host.upper(), "run": uuid_of("run", host), "driver": "fake", "state": "ready",
-        "registered_at_s": 900.0, "heard_at_s": 900.0, "fence": 1,
-    }  # fmt: skip
+        "host": host,
+        "name": host.upper(),
+        "run": uuid_of("run", host),
+        "driver": "fake",
+        "state": "ready",
+        "registered_at_s": 900.0,
+        "heard_at_s": 900.0,
+        "fence": 1,
+    }
     return AgentRow(**(known | changes))
 
 
 def status(number: int = 1, /, **changes: Any) -> StatusRow:
     known: dict[str, Any] = {
-        "uuid": uuid_of("instance", number), "id": number, "name": f"i{number}", "project_id": "project",
-        "user_id": "user", "status": "BUILD", "task": "scheduling", "flavor_id": 1, "request_id": 2,
-        "created_at_s": 1000.0, "changed_at_s": 1000.0,
-    }  # fmt: skip
+        "uuid": uuid_of("instance", number),
+        "id": number,
+        "name": f"i{number}",
+        "project_id": "project",
+        "user_id": "user",
+        "status": "BUILD",
+        "task": "scheduling",
+        "flavor_id": 1,
+        "request_id": 2,
+        "created_at_s": 1000.0,
+        "changed_at_s": 1000.0,
+    }
     return StatusRow(**(known | changes))
 
 
 def operation(number: int = 1, /, **changes: Any) -> OperationRow:
     known: dict[str, Any] = {
-        "id": number, "uuid": uuid_of("operation", number), "kind": "build", "step": "choose", "due_at_s": 1000.0,
-        "created_at_s": 1000.0, "changed_at_s": 1000.0,
-    }  # fmt: skip
+        "id": number,
+        "uuid": uuid_of("operation", number),
+        "kind": "build",
+        "step": "choose",
+        "due_at_s": 1000.0,
+        "created_at_s": 1000.0,
+        "changed_at_s": 1000.0,
+    }
     return OperationRow(**(known | changes))
 
 
@@ -49,10 +68,19 @@ def order(number: int = 1, /, **changes: Any) -> OrderRow:
 
 def migration(number: int = 1, /, **changes: Any) -> MigrationRow:
     known: dict[str, Any] = {
-        "uuid": uuid_of("migration", number), "id": number, "instance_uuid": uuid_of("instance", 1), "kind": "resize",
-        "status": "moving", "source_host": "h1", "source_node": "n1", "old_flavor_id": 1, "new_flavor_id": 2,
-        "operation_id": 1, "created_at_s": 1000.0, "changed_at_s": 1000.0,
-    }  # fmt: skip
+        "uuid": uuid_of("migration", number),
+        "id": number,
+        "instance_uuid": uuid_of("instance", 1),
+        "kind": "resize",
+        "status": "moving",
+        "source_host": "h1",
+        "source_node": "n1",
+        "old_flavor_id": 1,
+        "new_flavor_id": 2,
+        "operation_id": 1,
+        "created_at_s": 1000.0,
+        "changed_at_s": 1000.0,
+    }
     return MigrationRow(**(known | changes))
 
 

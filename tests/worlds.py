@@ -35,10 +35,15 @@ class FixedClock:
 
 
 def settings_of(
-    *, enabled_filters: Sequence[str] | None = None, max_attempts: int = 3, host_subset_size: int = 1,
-    shuffle: bool = False, group_max: int = 64, options: Mapping[str, object] | None = None,
+    *,
+    enabled_filters: Sequence[str] | None = None,
+    max_attempts: int = 3,
+    host_subset_size: int = 1,
+    shuffle: bool = False,
+    group_max: int = 64,
+    options: Mapping[str, object] | None = None,
     available_filters: Sequence[str] = FilterScheduler().available_filters,
-) -> Settings:  # fmt: skip
+) -> Settings:
     """Give settings where only what is said differs from the defaults; ``options`` are of [filter_scheduler]."""
     enabled = FilterScheduler().enabled_filters if enabled_filters is None else tuple(enabled_filters)
     return Settings(
@@ -59,19 +64,22 @@ def roost_on(
 ) -> Roost:
     """Open a Roost; two of one seed on equal stores decide alike."""
     return Roost(
-        MemoryStore() if store is None else store, settings or settings_of(), clock=FixedClock(now_s),
+        MemoryStore() if store is None else store,
+        settings or settings_of(),
+        clock=FixedClock(now_s),
         random=SeededRandom(seed),
-    )  # fmt: skip
+    )
 
 
 def host(name: str, *, aggregates: Sequence[str] = (), facts: HostFacts | None = None, **totals: int) -> Fleet:
     """Give a host of one provider: its amounts by class, 8 VCPU and 32 MiB where nothing is said."""
     offered = totals or {"VCPU": 8, "MEMORY_MB": 32}
     provider = ProviderSpec(
-        uuid=uuid_named(name), name=name,
+        uuid=uuid_named(name),
+        name=name,
         inventories={resource_class: Inventory(total=total) for resource_class, total in offered.items() if total},
         aggregates=frozenset(uuid_named(aggregate) for aggregate in aggregates),
-    )  # fmt: skip
+    )
     spec = HostSpec(provider_uuid=provider.uuid, host=name, node=name, facts=facts or HostFacts())
     return Fleet(providers=[provider], hosts=[spec])
 
@@ -125,7 +133,9 @@ def digest(state: State) -> dict[str, object]:
     return {
         "used": {
             (providers.uuids[row], state.class_ids.name_of(class_id)): (
-                columns.used.data.item(row), columns.free.data.item(row), columns.capacity.data.item(row),
+                columns.used.data.item(row),
+                columns.free.data.item(row),
+                columns.capacity.data.item(row),
             )
             for class_id, columns in state.classes.items()
             for row in columns.holders
@@ -143,7 +153,8 @@ def digest(state: State) -> dict[str, object]:
         },
         "groups": {
             each.uuid: (
-                sorted(each.places.items()), sorted((hosts_.nodes[row], count) for row, count in each.members.items()),
+                sorted(each.places.items()),
+                sorted((hosts_.nodes[row], count) for row, count in each.members.items()),
             )
             for each in groups
         },
@@ -153,4 +164,4 @@ def digest(state: State) -> dict[str, object]:
         "generations": {
             providers.uuids[row]: providers.generation.data.item(row) for row in providers.row_of_id.values()
         },
-    }  # fmt: skip
+    }

@@ -49,9 +49,21 @@ class History:
     def draw(self) -> model_writes.Write | None:
         """Make a write of a random kind, or nothing where that kind has nothing to write."""
         kinds = (
-            self.create, self.create, self.rename, self.move, self.stock, self.stock, self.traits, self.aggregates,
-            self.host, self.claim, self.claim, self.claim, self.release, self.drop,
-        )  # fmt: skip
+            self.create,
+            self.create,
+            self.rename,
+            self.move,
+            self.stock,
+            self.stock,
+            self.traits,
+            self.aggregates,
+            self.host,
+            self.claim,
+            self.claim,
+            self.claim,
+            self.release,
+            self.drop,
+        )
         return self.random.choice(kinds)()
 
     def _row(self) -> int | None:
@@ -69,9 +81,13 @@ class History:
         parent_id = None if parent_row < 0 else providers.ids[parent_row]
         root_row = row if parent_row < 0 else int(providers.root.view[parent_row])
         return model_writes.PutProvider(
-            id=providers.ids[row], uuid=uuid_of(f"p{providers.ids[row]}").bytes, name=name, parent_id=parent_id,
-            root_id=providers.ids[root_row], version=providers.versions[row] + 1,
-        )  # fmt: skip
+            id=providers.ids[row],
+            uuid=uuid_of(f"p{providers.ids[row]}").bytes,
+            name=name,
+            parent_id=parent_id,
+            root_id=providers.ids[root_row],
+            version=providers.versions[row] + 1,
+        )
 
     def rename(self) -> model_writes.Write | None:
         """Give a provider a new name."""
@@ -297,4 +313,4 @@ def content(state: State) -> dict[str, object]:
         "groups": {group.id: (dict(group.members), dict(group.places)) for group in state.groups.values()},
         "holders": sorted(state.holders_by_id),
         "best": best,
-    }  # fmt: skip
+    }

@@ -107,9 +107,12 @@ class Pair:
         if theirs.again or ours.again:
             notes.append(f"sent again: {theirs.again} and {ours.again}")
         return Line(
-            row=row, theirs_ms=theirs.seconds / len(requests) * 1e3, ours_ms=ours.seconds / len(requests) * 1e3,
-            wanted=wanted, note="; ".join(notes),
-        )  # fmt: skip
+            row=row,
+            theirs_ms=theirs.seconds / len(requests) * 1e3,
+            ours_ms=ours.seconds / len(requests) * 1e3,
+            wanted=wanted,
+            note="; ".join(notes),
+        )
 
     def _difference(self, path: str) -> str | None:
         theirs, ours = (client.get(path) for client in self.clients)
@@ -160,9 +163,12 @@ def writes(size: Size) -> Iterator[Line]:
     with _both(size, []) as pair:
         providers = [_creation(at) for at in range(size.creations)]
         yield pair.write(
-            f"create {size.creations:,} providers with inventory and traits, 8 clients", providers, clients=8,
-            wanted=15, check=["/resource_providers"],
-        )  # fmt: skip
+            f"create {size.creations:,} providers with inventory and traits, 8 clients",
+            providers,
+            clients=8,
+            wanted=15,
+            check=["/resource_providers"],
+        )
         check = [f"/resource_providers/{uuid_of(f'new-{at}')}/usages" for at in range(0, size.creations, 16)]
         for clients, count, wanted in ((1, size.claims, 10), (8, 2 * size.claims, 30)):
             claims = [[_claim(clients, at, size.creations)] for at in range(count)]
@@ -179,9 +185,12 @@ def reshapes(size: Size) -> Iterator[Line]:
                 for request in _to_reshape(name, size.consumers):
                     client.insist(request)
         yield pair.write(
-            f"POST /reshaper, {size.consumers} consumers", [[_reshape(name, size.consumers)] for name in names],
-            clients=1, wanted=20, check=[f"/resource_providers/{uuid_of(f'{name}-child')}/usages" for name in names],
-        )  # fmt: skip
+            f"POST /reshaper, {size.consumers} consumers",
+            [[_reshape(name, size.consumers)] for name in names],
+            clients=1,
+            wanted=20,
+            check=[f"/resource_providers/{uuid_of(f'{name}-child')}/usages" for name in names],
+        )
 
 
 def alone(size: Size) -> Iterator[Line]:
@@ -206,9 +215,14 @@ def disturb(client: Client, provider: str) -> None:
 
 
 PARTS: dict[str, Callable[[Size], Iterator[Line]]] = {
-    "few": few, "many": many, "trees": trees, "wide": wide, "writes": writes, "reshapes": reshapes,
+    "few": few,
+    "many": many,
+    "trees": trees,
+    "wide": wide,
+    "writes": writes,
+    "reshapes": reshapes,
     "alone": alone,
-}  # fmt: skip
+}
 
 
 @contextmanager

@@ -25,9 +25,12 @@ from tests.differential.scheduler.pairs import whole
 from tests.differential.scheduler.subject import FILTERS, NOW_S, WEIGHERS, Columns
 
 DEFAULTS = (
-    "ComputeFilter", "ComputeCapabilitiesFilter", "ImagePropertiesFilter", "ServerGroupAntiAffinityFilter",
+    "ComputeFilter",
+    "ComputeCapabilitiesFilter",
+    "ImagePropertiesFilter",
+    "ServerGroupAntiAffinityFilter",
     "ServerGroupAffinityFilter",
-)  # fmt: skip
+)
 GPU = {"name": "gpu", "vendor_id": "10de", "product_id": "1db6", "device_type": "type-PCI"}
 WISHES = {"hw:numa_nodes": "2", "hw:cpu_policy": "dedicated", "pci_passthrough:alias": "gpu:1"}
 # How many times as fast Roost is to be, by hosts: with the rules of a new installation, and with all that both have.
@@ -39,18 +42,25 @@ def world(hosts: int, *, has_devices: bool) -> dict[str, Any]:
     chance = random.Random(1)
     made = [
         {
-            "vcpus_total": 64, "cpu_allocation_ratio": 4.0, "vcpus_used": chance.randrange(64),
-            "total_usable_ram_mb": 262_144, "free_ram_mb": chance.randrange(16_384, 262_144),
-            "total_usable_disk_gb": 4_000, "free_disk_mb": chance.randrange(102_400, 4_096_000),
-            "num_instances": chance.randrange(40), "num_io_ops": chance.randrange(6),
-            "hypervisor_type": "QEMU", "hypervisor_version": 8_002_002,
+            "vcpus_total": 64,
+            "cpu_allocation_ratio": 4.0,
+            "vcpus_used": chance.randrange(64),
+            "total_usable_ram_mb": 262_144,
+            "free_ram_mb": chance.randrange(16_384, 262_144),
+            "total_usable_disk_gb": 4_000,
+            "free_disk_mb": chance.randrange(102_400, 4_096_000),
+            "num_instances": chance.randrange(40),
+            "num_io_ops": chance.randrange(6),
+            "hypervisor_type": "QEMU",
+            "hypervisor_version": 8_002_002,
             "cpu_info": {"arch": "x86_64", "features": ["aes", "avx2"]},
             "supported_instances": [["x86_64", "kvm", "hvm"]],
             "instances": [uuid_of("instance", 100 * number)],
-            "aggregates": ["all"], **(devices(chance) if has_devices else {}),
+            "aggregates": ["all"],
+            **(devices(chance) if has_devices else {}),
         }
         for number in range(hosts)
-    ]  # fmt: skip
+    ]
     extra_specs = {"capabilities:hypervisor_type": "QEMU", **(WISHES if has_devices else {})}
     flavor = {"vcpus": 4, "memory_mb": 4096, "extra_specs": extra_specs}
     image = {"id": uuid_of("image", 1), "properties": {"hw_architecture": "x86_64"}}
@@ -71,18 +81,27 @@ def devices(chance: random.Random) -> dict[str, Any]:
         ]
         cells.append(
             {
-                "id": number, "socket": number, "cpuset": everyone, "pcpuset": everyone, "siblings": siblings,
-                "pinned_cpus": chance.sample(everyone, 4 * tenants), "memory": 2**17, "memory_usage": 4096 * tenants,
+                "id": number,
+                "socket": number,
+                "cpuset": everyone,
+                "pcpuset": everyone,
+                "siblings": siblings,
+                "pinned_cpus": chance.sample(everyone, 4 * tenants),
+                "memory": 2**17,
+                "memory_usage": 4096 * tenants,
                 "mempages": pages,
             }
-        )  # fmt: skip
+        )
     pools = [
         {
-            "vendor_id": GPU["vendor_id"], "product_id": GPU["product_id"], "numa_node": number,
-            "count": chance.randrange(4), "tags": {"dev_type": GPU["device_type"]},
+            "vendor_id": GPU["vendor_id"],
+            "product_id": GPU["product_id"],
+            "numa_node": number,
+            "count": chance.randrange(4),
+            "tags": {"dev_type": GPU["device_type"]},
         }
         for number in range(2)
-    ]  # fmt: skip
+    ]
     return {"numa_cells": cells, "pci_pools": pools}
 
 
@@ -92,12 +111,16 @@ class Ours:
     def __init__(self, pair: dict[str, Any], filters: list[str], weighers: list[str]) -> None:
         self._columns = Columns(pair)
         self._columns.state.hosts.are_told = True  # What hosts have is what the pair says; no provider is searched.
-        made = [[kinds[name](options_of(kinds[name], {})) for name in names]
-                for kinds, names in ((FILTERS, filters), (WEIGHERS, weighers))]  # fmt: skip
+        made = [
+            [kinds[name](options_of(kinds[name], {})) for name in names]
+            for kinds, names in ((FILTERS, filters), (WEIGHERS, weighers))
+        ]
         self._shapes = Shapes(
-            Rules(filters=tuple(made[0]), weighers=tuple(made[1])), default_zone="nova", settings=Scheduler(),
+            Rules(filters=tuple(made[0]), weighers=tuple(made[1])),
+            default_zone="nova",
+            settings=Scheduler(),
             aliases=PciAliases(Pci(alias=tuple(pair["options"]["pci"]["alias"]))),
-        )  # fmt: skip
+        )
         self._asked = 0
         gc.collect()
         gc.freeze()  # as the product does with what it loaded

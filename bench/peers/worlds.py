@@ -28,12 +28,14 @@ def flat(hosts: int) -> World:
     """Hosts without children; half of them have a trait, and each is in one of ten aggregates."""
     return [
         ProviderSpec(
-            uuid=uuid_of(f"host-{at}"), name=f"host-{at}", inventories=HOST,
+            uuid=uuid_of(f"host-{at}"),
+            name=f"host-{at}",
+            inventories=HOST,
             traits=frozenset({TRAIT}) if at % 2 else frozenset(),
             aggregates=frozenset({uuid_of(f"aggregate-{at % AGGREGATES}")}),
         )
         for at in range(hosts)
-    ]  # fmt: skip
+    ]
 
 
 def nested(hosts: int, *, children: int) -> World:
@@ -69,32 +71,39 @@ def write_theirs(world: World, database: Path) -> None:
         uuids = sorted({aggregate for spec in world for aggregate in spec.aggregates})
         aggregates = {each: number for number, each in enumerate(uuids, 1)}
         _insert(
-            connection, "resource_providers", "id, uuid, name, generation, root_provider_id, parent_provider_id",
+            connection,
+            "resource_providers",
+            "id, uuid, name, generation, root_provider_id, parent_provider_id",
             rows=(
                 (ids[each.uuid], each.uuid, each.name, _writes(each), ids[roots[each.uuid]], ids.get(each.parent_uuid))
                 for each in world
             ),
-        )  # fmt: skip
+        )
         _insert(
-            connection, "inventories",
+            connection,
+            "inventories",
             "resource_provider_id, resource_class_id, total, reserved, min_unit, max_unit, step_size, allocation_ratio",
             rows=(
                 (ids[each.uuid], classes[name], stock.total, stock.reserved, 1, AMOUNT_MAX, 1, 1.0)
                 for each in world
                 for name, stock in each.inventories.items()
             ),
-        )  # fmt: skip
+        )
         _insert(
             connection, "placement_aggregates", "id, uuid", rows=((number, each) for each, number in aggregates.items())
         )
         _insert(
-            connection, "resource_provider_aggregates", "resource_provider_id, aggregate_id",
+            connection,
+            "resource_provider_aggregates",
+            "resource_provider_id, aggregate_id",
             rows=((ids[each.uuid], aggregates[aggregate]) for each in world for aggregate in each.aggregates),
-        )  # fmt: skip
+        )
         _insert(
-            connection, "resource_provider_traits", "resource_provider_id, trait_id",
+            connection,
+            "resource_provider_traits",
+            "resource_provider_id, trait_id",
             rows=((ids[each.uuid], traits[trait]) for each in world for trait in each.traits),
-        )  # fmt: skip
+        )
 
 
 def _writes(spec: ProviderSpec) -> int:

@@ -16,9 +16,20 @@ from roost.model.work.work_rows import AgentRow, EventRow, LeaseRow, MigrationRo
 from roost.model.writes import Change, Claim, EvidenceRow, Item, Refusal, Release, Write
 
 IdKind = Literal[
-    "symbol", "provider", "aggregate", "host", "group", "document", "consumer", "decision", "status", "operation",
-    "order", "migration", "event",
-]  # fmt: skip
+    "symbol",
+    "provider",
+    "aggregate",
+    "host",
+    "group",
+    "document",
+    "consumer",
+    "decision",
+    "status",
+    "operation",
+    "order",
+    "migration",
+    "event",
+]
 
 
 class Left(msgspec.Struct, frozen=True):
@@ -234,9 +245,14 @@ class WorkReader(Protocol):
         """Return the statuses of instances; those unknown are left out."""
 
     def statuses(
-        self, *, after_id: int = 0, most: int, project_id: str | None = None, host: str | None = None,
+        self,
+        *,
+        after_id: int = 0,
+        most: int,
+        project_id: str | None = None,
+        host: str | None = None,
         status: str | None = None,
-    ) -> list[StatusRow]:  # fmt: skip
+    ) -> list[StatusRow]:
         """Return a page of statuses, all or those with what is given."""
 
     def open_orders(self, hosts: Sequence[str], *, most: int, actions: Sequence[str] | None = None) -> list[OrderRow]:
@@ -264,9 +280,14 @@ class WorkReader(Protocol):
         """Return the migrations of some instances."""
 
     def migrations(
-        self, *, after_id: int = 0, most: int, status: str | None = None, source_host: str | None = None,
+        self,
+        *,
+        after_id: int = 0,
+        most: int,
+        status: str | None = None,
+        source_host: str | None = None,
         target_host: str | None = None,
-    ) -> list[MigrationRow]:  # fmt: skip
+    ) -> list[MigrationRow]:
         """Return a page of migrations, all or those with what is given."""
 
     def events_on(self, instance_uuid: bytes, *, newest: int) -> list[EventRow]:

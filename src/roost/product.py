@@ -13,7 +13,7 @@ from roost.engine.columns import totals
 from roost.engine.columns.empty_fleet import emptied
 from roost.engine.columns.state import State
 from roost.engine.columns.types import Amounts
-from roost.errors import BadRequest, BadSettings, NotFound, RoostError, StateLost, understood
+from roost.errors import BadRequest, BadSettings, RoostError, StateLost
 from roost.fleet.fleet_service import Fleet as FleetService
 from roost.fleet.stored_documents import known_flavors
 from roost.machine import SystemClock, SystemRandom
@@ -21,20 +21,19 @@ from roost.model.evidence.capacity import LIMIT, Capacity
 from roost.model.evidence.decision import Decision
 from roost.model.evidence.explain import Change, Explanation, Never, Why
 from roost.model.evidence.replay_result import Replayed
-from roost.model.evidence.stored_decision import DecisionQuery, checks_of, moment_of, unpack
+from roost.model.evidence.stored_decision import DecisionQuery, moment_of
 from roost.model.evidence.summary import Summary
 from roost.model.flavor import Flavor
 from roost.model.fleet import Departure, Fleet, NamedRequest
-from roost.model.names import uuid_bytes, uuid_text
+from roost.model.names import uuid_bytes
 from roost.model.request import Request
 from roost.model.settings.roost_settings import Settings
-from roost.model.writes import EvidenceRow
 from roost.placement.current import Current
 from roost.placement.decision_past import rebuilt
 from roost.placement.placement_service import Placement
 from roost.placement.prune_evidence import PRUNE_EVERY, prune
 from roost.ports import Clock, IdKind, Random, RemotePlacement, Store
-from roost.scheduler.explain import decision_replay
+from roost.scheduler.explain import decision_replay, decision_rows
 from roost.scheduler.explain.capacity_count import BY, By, Counter, Progress
 from roost.scheduler.explain.explainer import Explainer
 from roost.scheduler.explain.frozen_clock import FixedClock, FixedRandom
@@ -58,9 +57,16 @@ class Roost:
     """
 
     def __init__(
-        self, store: Store, settings: Settings, *, clock: Clock | None = None, random: Random | None = None,
-        current: Current | None = None, rules: Rules | None = None, remote: RemotePlacement | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        store: Store,
+        settings: Settings,
+        *,
+        clock: Clock | None = None,
+        random: Random | None = None,
+        current: Current | None = None,
+        rules: Rules | None = None,
+        remote: RemotePlacement | None = None,
+    ) -> None:
         """Serve a store.
 
         Args:
@@ -186,18 +192,26 @@ class Roost:
         return self._forked(emptied(self.state), random=random)
 
     def _forked(
-        self, state: State | None, *, settings: Settings | None = None, clock: Clock | None = None,
+        self,
+        state: State | None,
+        *,
+        settings: Settings | None = None,
+        clock: Clock | None = None,
         random: Random | None = None,
-    ) -> "Roost":  # fmt: skip
+    ) -> "Roost":
         def store_of(position: int, next_ids: Mapping[IdKind, int]) -> Store:
             return DryStore(position=position, next_ids=next_ids)
 
         current = self._current.fork(store_of, state=state)
         return Roost(
-            current.store, settings or self._settings, clock=clock or self._clock, random=random or self._random,
-            current=current, rules=self.rules if settings is None else None,
+            current.store,
+            settings or self._settings,
+            clock=clock or self._clock,
+            random=random or self._random,
+            current=current,
+            rules=self.rules if settings is None else None,
             remote=None if self.remote is None else self.remote.dry(),
-        )  # fmt: skip
+        )
 
     def explain(self, request: Request) -> Explanation:
         """Explain what a request meets as things are now; nothing changes by it.
@@ -303,9 +317,13 @@ class Roost:
         return next(self.capacities([request], by=by, limit=limit, progress=progress))
 
     def capacities(
-        self, requests: Sequence[Request], *, by: Collection[By] = BY, limit: int | None = None,
+        self,
+        requests: Sequence[Request],
+        *,
+        by: Collection[By] = BY,
+        limit: int | None = None,
         progress: Progress | None = None,
-    ) -> Iterator[Capacity]:  # fmt: skip
+    ) -> Iterator[Capacity]:
         """Say the same of several requests, each as if it were the only one; ``progress`` starts anew for each."""
         if limit is not None and not 1 <= limit <= LIMIT:
             raise BadRequest(f"the limit must be 1..{LIMIT:,} instances, got {limit}")
@@ -344,23 +362,15 @@ class Roost:
         Raises:
             NotFound: there is none of that uuid, or it is no longer kept.
         """
-        return self._unpacked(self._row(uuid))
-
-    def _row(self, uuid: str) -> EvidenceRow:
-        body = uuid_bytes(uuid)
-        rows = [] if body is None else self._store.evidence(uuid=body)
-        if not rows:
-            raise NotFound("decision", uuid)
-        # Two processes may have answered at once what was named beforehand; only one of them can have claimed.
-        return next((row for row in rows if row.outcome == "granted"), rows[0])
+        return decision_rows.unpacked(decision_rows.row_of(uuid, self._store), self._store)
 
     def decisions(self, newest: int = 20) -> list[Decision]:
         """Return the newest stored decisions, newest first."""
-        return [self._unpacked(row) for row in self._store.evidence(newest=newest)]
+        return [decision_rows.unpacked(row, self._store) for row in self._store.evidence(newest=newest)]
 
     def found(self, query: DecisionQuery) -> list[tuple[int, Decision]]:
         """Return the stored decisions that a query wants, each with its number, highest numbers first."""
-        return [(row.id, self._unpacked(row)) for row in self._store.decisions(query)]
+        return [(row.id, decision_rows.unpacked(row, self._store)) for row in self._store.decisions(query)]
 
     def request_of(self, decision: Decision) -> Request:
         """Return the request that a stored decision answered; see ``replaying.request_of``.
@@ -372,15 +382,7 @@ class Roost:
 
     def refusals(self, newest: int = 20) -> list[Decision]:
         """Return the newest refused decisions, newest first."""
-        return [self._unpacked(row) for row in self._store.refusals(since_s=0.0, newest=newest)]
-
-    def _unpacked(self, row: EvidenceRow) -> Decision:
-        uuid = uuid_text(row.uuid)
-        with understood(f"decision {uuid}"):
-            checks = self._store.document(checks_of(row))
-            if checks is None:
-                raise NotFound("document of the checks of decision", uuid)
-            return unpack(row, checks)
+        return [decision_rows.unpacked(row, self._store) for row in self._store.refusals(since_s=0.0, newest=newest)]
 
     def why(self, uuid: str) -> Why:
         """Return a stored decision with what it was asked, explained as of the moment at which it was made.
@@ -424,18 +426,19 @@ class Roost:
             StateLost: the decision is kept, but not what it saw.
             BadSettings: a rule of its settings is not installed here.
         """
-        row = self._row(uuid)
-        decision = self._unpacked(row)
+        row = decision_rows.row_of(uuid, self._store)
+        decision = decision_rows.unpacked(row, self._store)
         state = rebuilt(self._store, decision, moment_of(row))
         state.check = self.state.check
         store = DryStore(position=state.position, next_ids={})
         try:
             return Roost(
-                store, settings or decision_replay.settings_of(decision, self._store),
+                store,
+                settings or decision_replay.settings_of(decision, self._store),
                 clock=FixedClock(decision.decided_at_s),
                 random=FixedRandom(decision.seed, first=uuid_bytes(decision.uuid)),
                 current=Current(store, state=state),
-            )  # fmt: skip
+            )
         except BadSettings as error:
             if settings is not None:
                 raise
@@ -457,8 +460,8 @@ class Roost:
             BadSettings: a rule of the settings is not installed here.
             RoostError: under other settings the request ends in an error.
         """
-        row = self._row(uuid)
-        decision = self._unpacked(row)
+        row = decision_rows.row_of(uuid, self._store)
+        decision = decision_rows.unpacked(row, self._store)
         request = decision_replay.request_of(decision, self._store)
         then = self.as_of(uuid)
         if settings is None:

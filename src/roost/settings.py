@@ -146,7 +146,7 @@ def load_settings(path: Path | None, *, adapt: Adapt | None = None) -> Settings:
 
 def load_sourced(
     path: Path | None, *, nova_conf: Path | None = None, adapt: Adapt | None = None, is_gathering: bool = False
-) -> Sourced:  # fmt: skip
+) -> Sourced:
     """Read the settings.
 
     Args:

@@ -63,9 +63,10 @@ def bound(fleet_of=2, options=DEFAULTS):
         found.admin("POST", "/resource_providers", {"name": "shared", "uuid": SHARED})
         found.admin("PUT", f"/resource_providers/{SHARED}/inventories", offered(DISK_GB=100))
         found.admin(
-            "PUT", f"/resource_providers/{SHARED}/traits",
+            "PUT",
+            f"/resource_providers/{SHARED}/traits",
             {"traits": [SHARING_TRAIT], "resource_provider_generation": generation(found, SHARED)},
-        )  # fmt: skip
+        )
         for consumer, root in (("here", OWN_ROOT), ("there", OTHER_ROOT)):
             hold(found, consumer, {root: {"VCPU": 1}})
         found.admin("PUT", "/traits/CUSTOM_OLD")

@@ -13,11 +13,35 @@ keep_alive_s = 0.5
 body_max_bytes = 100000
 """
 NAMES = [
-    "name", "uuid", "parent_provider_uuid", "resource_provider_generation", "inventories", "total", "reserved",
-    "min_unit", "max_unit", "step_size", "allocation_ratio", "resource_class", "aggregates", "traits", "allocations",
-    "resources", "resource_provider", "project_id", "user_id", "consumer_generation", "consumer_type", "mappings",
-    "VCPU", "CUSTOM_X", UUID, "", "\x00", "é",
-]  # fmt: skip
+    "name",
+    "uuid",
+    "parent_provider_uuid",
+    "resource_provider_generation",
+    "inventories",
+    "total",
+    "reserved",
+    "min_unit",
+    "max_unit",
+    "step_size",
+    "allocation_ratio",
+    "resource_class",
+    "aggregates",
+    "traits",
+    "allocations",
+    "resources",
+    "resource_provider",
+    "project_id",
+    "user_id",
+    "consumer_generation",
+    "consumer_type",
+    "mappings",
+    "VCPU",
+    "CUSTOM_X",
+    UUID,
+    "",
+    "\x00",
+    "é",
+]
 TEXTS = [
     "VCPU:1",
     "VCPU:0",
@@ -37,10 +61,14 @@ TEXTS = [
 def values():
     """Give JSON of any shape, from names and numbers that mean something here, and from others."""
     leaves = st.one_of(
-        st.none(), st.booleans(), st.sampled_from([*NAMES, *TEXTS]), st.text(max_size=8),
-        st.integers(-2, 2**70), st.sampled_from([10**400, -(2**63), 2**31, 2**31 - 1, 0, 1]),
+        st.none(),
+        st.booleans(),
+        st.sampled_from([*NAMES, *TEXTS]),
+        st.text(max_size=8),
+        st.integers(-2, 2**70),
+        st.sampled_from([10**400, -(2**63), 2**31, 2**31 - 1, 0, 1]),
         st.floats(allow_nan=True, allow_infinity=True),
-    )  # fmt: skip
+    )
     names = st.sampled_from(NAMES) | st.text(max_size=4)
     return st.recursive(leaves, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(names, inner, max_size=5))
 
@@ -51,11 +79,19 @@ def bodies():
     cut = st.builds(lambda body, at: body[: at % (len(body) + 1)], whole, st.integers(0, 1000))
     odd = st.sampled_from(
         [
-            b"[" * 50_000, b'{"a":' * 20_000, b'{"name": "\xff\xfe"}', b'{"name": "\\ud800"}',
+            b"[" * 50_000,
+            b'{"a":' * 20_000,
+            b'{"name": "\xff\xfe"}',
+            b'{"name": "\\ud800"}',
             b'{"name": "a", "name": "b"}',
-            b"1" * 5000, b'{"name": 1e999999}', b"\xef\xbb\xbf{}", b"NaN", b'{"name": "' + b"x" * 5000 + b'"}', b"\x00",
+            b"1" * 5000,
+            b'{"name": 1e999999}',
+            b"\xef\xbb\xbf{}",
+            b"NaN",
+            b'{"name": "' + b"x" * 5000 + b'"}',
+            b"\x00",
         ]
-    )  # fmt: skip
+    )
     return whole | cut | odd | st.binary(max_size=40)
 
 

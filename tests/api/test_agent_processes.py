@@ -124,9 +124,11 @@ def test_what_a_deleted_instance_holds_on_the_host_of_an_agent_is_given_back(ser
         stranger = str(uuid.uuid4())
         for consumer in (gone, stranger):
             taken = {
-                "allocations": {root: {"resources": {"VCPU": 1}}}, "project_id": "p", "user_id": "u",
+                "allocations": {root: {"resources": {"VCPU": 1}}},
+                "project_id": "p",
+                "user_id": "u",
                 "consumer_generation": None,
-            }  # fmt: skip
+            }
             asked = ADMIN | {"openstack-api-version": "placement 1.28"}
             assert server.ask("PUT", f"{held}/{consumer}", taken, headers=asked)[0] == 204
         until(lambda: not server.ask("GET", f"{held}/{gone}", headers=ADMIN)[2]["allocations"])
@@ -162,27 +164,32 @@ def test_a_reshape_that_is_needed_later_ends_the_process_unless_it_is_told_to_lo
         (["--driver", "fake"], 2, "--server and --driver are needed to run an agent; see `roost agent --help`"),
         (["--server", "http://127.0.0.1:1", "--driver", "nope"], 3, "driver nope: is none of fake, libvirt"),
         (
-            ["--server", "http://127.0.0.1:1", "--driver", "fake", "--option", "x"], 2,
+            ["--server", "http://127.0.0.1:1", "--driver", "fake", "--option", "x"],
+            2,
             "Invalid value for --option: must be KEY=VALUE, got 'x'; see `roost agent --help`",
         ),
         (
-            ["--server", "http://127.0.0.1:1", "--driver", "fake", "--option", "x=1"], 3,
+            ["--server", "http://127.0.0.1:1", "--driver", "fake", "--option", "x=1"],
+            3,
             "driver fake: has no option x; it has script, state, seed",
         ),
         (
-            ["--server", "http://127.0.0.1:1", "--driver", "fake", "--config", "wrong.toml"], 3,
+            ["--server", "http://127.0.0.1:1", "--driver", "fake", "--config", "wrong.toml"],
+            3,
             "wrong.toml: agent.reshape_trys: is no setting; the nearest known name is reshape_tries",
         ),
         (
-            ["--server", "http://127.0.0.1:1", "--driver", "fake", "--config", "monitors.toml"], 3,
+            ["--server", "http://127.0.0.1:1", "--driver", "fake", "--config", "monitors.toml"],
+            3,
             "compute_monitors: there is no monitor numa, only cpu.virt_driver",
         ),
         (
-            ["--server", "http://127.0.0.1:1", "--driver", "fake", "--provider-config", "bad"], 3,
+            ["--server", "http://127.0.0.1:1", "--driver", "fake", "--provider-config", "bad"],
+            3,
             "bad/site.yaml: providers: Expected array of length >= 1",
         ),
     ],
-)  # fmt: skip
+)
 def test_what_cannot_be_meant_is_refused_before_anything_begins(words, code, sentence, tmp_path):
     (tmp_path / "wrong.toml").write_text("[agent]\nreshape_trys = 3\n")
     (tmp_path / "monitors.toml").write_text('[agent]\ncompute_monitors = ["numa"]\n')

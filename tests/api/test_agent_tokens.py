@@ -62,23 +62,28 @@ def named(method, path, apis, *, root, consumer, child_uuid, new_name):
         ("POST", "/resource_providers"): child(new_name, uuid_of(new_name), root),
         ("PUT", "/resource_providers/{uuid}"): {"name": f"{new_name}-again", "parent_provider_uuid": root},
         ("POST", "/resource_providers/{uuid}/inventories"): {
-            "resource_class": "PGPU", "total": 1, "resource_provider_generation": now,
+            "resource_class": "PGPU",
+            "total": 1,
+            "resource_provider_generation": now,
         },
         ("PUT", "/resource_providers/{uuid}/inventories"): offered(generation=now, VGPU=5),
         ("PUT", "/resource_providers/{uuid}/inventories/{resource_class}"): {
-            "total": 6, "resource_provider_generation": now,
+            "total": 6,
+            "resource_provider_generation": now,
         },
         ("PUT", "/resource_providers/{uuid}/aggregates"): {
-            "aggregates": [uuid_of("aggregate")], "resource_provider_generation": now,
+            "aggregates": [uuid_of("aggregate")],
+            "resource_provider_generation": now,
         },
         ("PUT", "/resource_providers/{uuid}/traits"): {
-            "traits": ["HW_CPU_X86_AVX"], "resource_provider_generation": now,
+            "traits": ["HW_CPU_X86_AVX"],
+            "resource_provider_generation": now,
         },
         ("POST", "/resource_classes"): {"name": "CUSTOM_POSTED"},
         ("POST", "/allocations"): {uuid_of(consumer): holding(apis, consumer, {root: {"VCPU": 2}})},
         ("PUT", "/allocations/{consumer}"): holding(apis, consumer, {root: {"VCPU": 3}}),
         ("POST", "/reshaper"): moved(apis, consumer, child_uuid),
-    }.get((method, path))  # fmt: skip
+    }.get((method, path))
     if path.startswith(("/traits", "/resource_classes")) and method == "DELETE":
         at = at.replace("NEW", "OLD")
     return method, at, body
@@ -129,12 +134,11 @@ def test_a_new_root_has_the_name_of_a_host_of_the_token(apis):
     apis.admin("DELETE", f"/resource_providers/{SHARED}/inventories")
     answer = apis.ask(AGENT, "POST", "/resource_providers", {"name": "squatted", "uuid": NEW})
     assert (answer.status, answer.text) == (
-        403, "this token may only touch host host-0, and a provider without a parent would be of squatted",
-    )  # fmt: skip
+        403,
+        "this token may only touch host host-0, and a provider without a parent would be of squatted",
+    )
     made, kept = new_token("new", hosts=("fresh", "fresh.example.org"))
-    apis.placement.application = Application(
-        identify=Tokens([kept]).identify, allows=Policy(is_legacy=True).allows
-    )  # fmt: skip
+    apis.placement.application = Application(identify=Tokens([kept]).identify, allows=Policy(is_legacy=True).allows)
     mine = {"headers": {"x-auth-token": made}}
     assert apis.placement.post("/resource_providers", {"name": "fresh.example.org", "uuid": NEW}, **mine).status == 200
     answer = apis.placement.put(f"/resource_providers/{NEW}/inventories", offered(VCPU=1), **mine)
@@ -208,9 +212,7 @@ def test_a_body_that_cannot_be_meant_is_told_first_and_what_is_not_there_is_not_
 
 def test_a_policy_file_may_take_more_away(apis):
     policy = Policy({"placement:resource_providers:traits:update": "role:admin"})
-    apis.placement.application = Application(
-        identify=apis.placement.application._identify, allows=policy.allows
-    )  # fmt: skip
+    apis.placement.application = Application(identify=apis.placement.application._identify, allows=policy.allows)
     url, body = f"/resource_providers/{OWN_ROOT}/traits", {"traits": [], "resource_provider_generation": 9}
     answer = apis.ask(AGENT, "PUT", url, body)
     assert (answer.status, "Policy does not allow" in answer.text) == (403, True)
@@ -255,8 +257,9 @@ def test_each_write_of_roosts_own_api_is_for_the_host_of_the_token_and_no_other(
     def asked(host):
         names = places[host]
         number = {
-            "/decisions/{id}/next": names["decision"], "/orders/{id}/answer": names["order"],
-        }.get(path, names["instance"])  # fmt: skip
+            "/decisions/{id}/next": names["decision"],
+            "/orders/{id}/answer": names["order"],
+        }.get(path, names["instance"])
         body = OWN_BODIES.get((method, path), {} if path == "/decisions/{id}/next" else None)
         if path == "/orders/poll":
             body = {"agents": [{"host": host, "run": RUN, "fence": 1}], "wait_s": 0}

@@ -16,14 +16,25 @@ def test_an_agent_registers_and_is_shown(own):
     told = own.put("/agents/Host-0", registration(nodes=[{"node": "host-0", "uuid": uuid_of("host", "0")}]))
     assert told.status == 200
     assert told.json == {
-        "fence": 1, "is_ready": True, "keep": [], "hold": [], "destroy": [], "is_disabled": False,
+        "fence": 1,
+        "is_ready": True,
+        "keep": [],
+        "hold": [],
+        "destroy": [],
+        "is_disabled": False,
         "down_after_s": 60.0,
-    }  # fmt: skip
+    }
     shown = own.get("/agents/host-0").json
     assert {name: shown[name] for name in ("host", "state", "up", "driver", "software", "fence", "nodes", "run")} == {
-        "host": "Host-0", "state": "ready", "up": True, "driver": "fake", "software": "roost 1", "fence": 1,
-        "nodes": ["host-0"], "run": RUN,
-    }  # fmt: skip
+        "host": "Host-0",
+        "state": "ready",
+        "up": True,
+        "driver": "fake",
+        "software": "roost 1",
+        "fence": 1,
+        "nodes": ["host-0"],
+        "run": RUN,
+    }
     assert own.get("/agents").json == {"agents": [shown], "next": None}
     assert own.get("/agents/host-9").status == 404
 
@@ -39,11 +50,13 @@ def test_agents_are_listed_in_pages(own):
 
 def test_an_agent_is_told_what_became_of_instances(own):
     states = {
-        1: {"status": "DELETED"}, 2: {"status": "ACTIVE", "host": "host-1"},
-        3: {"status": "ACTIVE", "host": "host-1", "operation_id": 7}, 4: {"status": "BUILD", "task": "build"},
+        1: {"status": "DELETED"},
+        2: {"status": "ACTIVE", "host": "host-1"},
+        3: {"status": "ACTIVE", "host": "host-1", "operation_id": 7},
+        4: {"status": "BUILD", "task": "build"},
         5: {"status": "VERIFY_RESIZE", "host": "host-1", "migration_uuid": uuid_bytes(uuid_of("move"))},
         6: {"status": "ACTIVE", "host": "host-1", "migration_uuid": uuid_bytes(uuid_of("old move"))},
-    }  # fmt: skip
+    }
     rows = {number: status(number, **{"operation_id": 0, "task": "", **told}) for number, told in states.items()}
     moves = [
         migration(number, uuid=rows[of].migration_uuid, instance_uuid=rows[of].uuid, status=told)
@@ -55,9 +68,13 @@ def test_an_agent_is_told_what_became_of_instances(own):
     known = answer.json["instances"]
     assert known.keys() == {*uuids.values()}
     assert [tuple(known[uuids[number]].values()) for number in states] == [
-        (True, rows[1].host, False), (False, "host-1", False), (False, "host-1", True), (False, rows[4].host, True),
-        (False, "host-1", True), (False, "host-1", False),
-    ]  # fmt: skip
+        (True, rows[1].host, False),
+        (False, "host-1", False),
+        (False, "host-1", True),
+        (False, rows[4].host, True),
+        (False, "host-1", True),
+        (False, "host-1", False),
+    ]
     assert own.post("/agents/host-0/standings", {}).json == {"instances": {}}
     answer = own.post("/agents/host-0/standings", {"instances": ["one"]})
     assert (answer.status, answer.json["field"]) == (400, "$.instances[0]")
@@ -68,14 +85,16 @@ def test_the_token_of_a_host_lets_its_agent_know_what_became_of_instances_anywhe
     rows = [
         status(number, status=name, host=host, operation_id=0, task="")
         for number, (name, host) in enumerate(states, start=1)
-    ]  # fmt: skip
+    ]
     asked = {"instances": [uuid_text(row.uuid) for row in rows]}
     with bound() as apis:
         put(apis.own, *rows)
         known = apis.ask_own(AGENT, "POST", "/agents/host-0/standings", asked).json["instances"]
         assert [(known[uuid]["is_deleted"], known[uuid]["host"]) for uuid in asked["instances"]] == [
-            (True, ""), (False, "host-1"), (False, ""),
-        ]  # fmt: skip
+            (True, ""),
+            (False, "host-1"),
+            (False, ""),
+        ]
         refused = apis.ask_own(OTHER, "POST", "/agents/host-0/standings", asked)
         assert (refused.status, refused.json["detail"]) == (403, "this token may only touch host host-1, not host-0")
         many = {"instances": [uuid_of("many", str(number)) for number in range(ASKED_MAX + 1)]}
@@ -89,8 +108,9 @@ def test_a_run_that_is_not_in_charge_any_more_cannot_report(own):
     own.put("/agents/host-0", registration(NEXT_RUN, nodes=nodes))
     answer = own.put(f"/agents/host-0/nodes/host-0?run={RUN}", {"host_ip": "10.0.0.9"})
     assert (answer.status, answer.json["detail"]) == (
-        409, "the host host-0 was registered by another run of its agent",
-    )  # fmt: skip
+        409,
+        "the host host-0 was registered by another run of its agent",
+    )
     assert own.put(f"/agents/host-0/nodes/host-0?run={NEXT_RUN}", {"host_ip": "10.0.0.2"}).status == 204
     assert own.get("/hosts/host-0").json["facts"]["host_ip"] == "10.0.0.2"
     answer = own.put("/agents/host-0/nodes/host-0?run=x", {})
@@ -125,14 +145,24 @@ def test_another_agent_of_a_host_that_is_alive_is_refused_by_name(own):
 def test_a_report_changes_what_is_the_agents_and_leaves_what_is_the_operators(own):
     own.put("/agents/host-0", registration())
     own.ask("PATCH", "/services/host-0", {"disabled": True, "disabled_reason": "dusty"})
-    told = {"hypervisor_type": "fake", "metrics": {"cpu.percent": 5.0}, "is_disabled": False, "cell": "x",
-            "failed_builds": 9, "reported_at_s": 1.0, "is_forced_down": True}  # fmt: skip
+    told = {
+        "hypervisor_type": "fake",
+        "metrics": {"cpu.percent": 5.0},
+        "is_disabled": False,
+        "cell": "x",
+        "failed_builds": 9,
+        "reported_at_s": 1.0,
+        "is_forced_down": True,
+    }
     before = own.in_thread(lambda roost: roost.state.position)
     assert own.put("/agents/host-0/nodes/host-0", told).status == 204
     facts = own.get("/hosts/host-0").json["facts"]
     assert facts == {
-        "hypervisor_type": "fake", "metrics": {"cpu.percent": 5.0}, "is_disabled": True, "disabled_reason": "dusty",
-    }  # fmt: skip
+        "hypervisor_type": "fake",
+        "metrics": {"cpu.percent": 5.0},
+        "is_disabled": True,
+        "disabled_reason": "dusty",
+    }
     after = own.in_thread(lambda roost: roost.state.position)
     assert own.put("/agents/host-0/nodes/host-0", told).status == 204
     assert (before < after, own.in_thread(lambda roost: roost.state.position)) == (True, after)
@@ -154,8 +184,9 @@ def test_a_root_becomes_a_node_when_its_agent_reports_it_and_is_up_when_its_host
         assert (told["is_ready"], told["destroy"]) == (state == "ready", [each["uuid"] for each in guests])
         answer = own.put("/agents/new/nodes/new", {})
         assert (answer.status, answer.json["detail"]) == (
-            409, "there is no provider new: report its inventory first",
-        )  # fmt: skip
+            409,
+            "there is no provider new: report its inventory first",
+        )
         apis.admin("POST", "/resource_providers", {"name": "new", "uuid": uuid_of("new")})
         for _ in range(2):
             assert own.put("/agents/new/nodes/new", {"host_ip": "10.0.0.1"}).status == 204
@@ -172,9 +203,15 @@ def test_orders_are_told_until_they_are_held_and_answered_once(own):
     for _ in range(2):
         (told,) = own.post("/orders/poll", polling()).json["orders"]
         assert told == {
-            "id": 1, "host": "host-0", "operation": uuid_of("operation"), "number": 1, "instance": RUN, "turn": 0,
-            "act": {"action": "power", "is_on": False}, "limit_s": 60.0,
-        }  # fmt: skip
+            "id": 1,
+            "host": "host-0",
+            "operation": uuid_of("operation"),
+            "number": 1,
+            "instance": RUN,
+            "turn": 0,
+            "act": {"action": "power", "is_on": False},
+            "limit_s": 60.0,
+        }
     assert msgspec.convert(told["act"], Power) == Power(is_on=False)
     assert own.post("/orders/poll", polling(held=[1])).json["orders"] == []
     for outcome in ("ok", "failed"):

@@ -113,9 +113,11 @@ def test_what_is_shown_grows_with_the_version(columns):
     ]
     assert set(summaries) == {"cn1", "n11", "n12"}
     assert summaries["n11"] == {
-        "resources": {"VCPU": {"capacity": 8, "used": 0}}, "traits": ["CUSTOM_A"],
-        "parent_provider_uuid": "cn1", "root_provider_uuid": "cn1",
-    }  # fmt: skip
+        "resources": {"VCPU": {"capacity": 8, "used": 0}},
+        "traits": ["CUSTOM_A"],
+        "parent_provider_uuid": "cn1",
+        "root_provider_uuid": "cn1",
+    }
 
 
 def test_summaries_show_room_that_no_column_could_count():

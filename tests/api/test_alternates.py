@@ -16,9 +16,12 @@ from tests.worlds import group, host, joined
 GROUPS = {"apart": "anti-affinity", "pairs": "anti-affinity", "near": "affinity", "soft": "soft-affinity"}
 FLEET = joined(
     *(host(f"h{n}", VCPU=4, MEMORY_MB=64, facts=HostFacts(rack=f"r{n // 2}")) for n in range(5)),
-    group("apart", "anti-affinity"), group("pairs", "anti-affinity", 2), group("near", "affinity"),
-    group("soft", "soft-affinity"), group("racks", "fault-domain"),
-)  # fmt: skip
+    group("apart", "anti-affinity"),
+    group("pairs", "anti-affinity", 2),
+    group("near", "affinity"),
+    group("soft", "soft-affinity"),
+    group("racks", "fault-domain"),
+)
 ACTS = st.lists(
     st.one_of(
         st.tuples(st.just("place"), st.sampled_from([*GROUPS, "racks", None]), st.integers(1, 2)),

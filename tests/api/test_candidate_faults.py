@@ -77,14 +77,15 @@ OTHER = str(uuid_of("other"))
         (D + "required=B,A,!A,!B,A", 39, CONFLICT + "required: (A), required: (A), required: (B)"),
         (D + "required=in:A,B&required=!A,!B", 39, CONFLICT + "required: (A, B)"),
         (
-            f"{D}required=A,!A&resources1=VCPU:1&required1=B,!B&resources_=VCPU:1&required_=!C,C", 39,
+            f"{D}required=A,!A&resources1=VCPU:1&required1=B,!B&resources_=VCPU:1&required_=!C,C",
+            39,
             CONFLICT + "required1: (B), required: (A), required_: (C)",
         ),
         ("resources1=VCPU:1&resources2=VCPU:1", 25, POLICY),
         ("resources1=VCPU:1&required2=A&same_subtree=1,2", 36, POLICY),
         ("resources=%FF", 39, NO_UTF8),
     ],
-)  # fmt: skip
+)
 def test_a_fault_is_told_in_the_words_that_clients_match(columns, query, version, text):
     code = "placement.undefined_code" if version >= 23 else ""
     assert refused(columns, query, version) == (code, text)
@@ -94,28 +95,33 @@ def test_a_fault_is_told_in_the_words_that_clients_match(columns, query, version
     ("query", "code", "text"),
     [
         (
-            "root_required=A&root_required=A&resources=bad", "duplicate_key",
+            "root_required=A&root_required=A&resources=bad",
+            "duplicate_key",
             "Query parameter 'root_required' may be specified only once.",
         ),
         (
-            "root_required=A,!A&same_subtree=&resources=bad", "bad_value",
+            "root_required=A,!A&same_subtree=&resources=bad",
+            "bad_value",
             "Conflicting required and forbidden traits found in root_required: A",
         ),
         (
-            "same_subtree=&resources=bad", "bad_value",
+            "same_subtree=&resources=bad",
+            "bad_value",
             "Empty string (unsuffixed group) can not be specified in `same_subtree` ",
         ),
         ("required=A", "missing_value", "There must be at least one resources or resources[$S] parameter."),
         (
-            "resources=VCPU:1&required_b=A&required_a=B", "bad_value",
+            "resources=VCPU:1&required_b=A&required_a=B",
+            "bad_value",
             RESOURCELESS + "['_a', '_b'].",
         ),
         (
-            "resources_b=VCPU:1&resources=VCPU:1&same_subtree=_c,_a", "bad_value",
+            "resources_b=VCPU:1&resources=VCPU:1&same_subtree=_c,_a",
+            "bad_value",
             "Real suffixes should be specified in `same_subtree`: ['_a', '_c'] not found in ['_b', ''].",
         ),
     ],
-)  # fmt: skip
+)
 def test_newer_faults_have_a_code(columns, query, code, text):
     assert refused(columns, query) == (f"placement.query.{code}", text)
 
@@ -180,9 +186,15 @@ def test_a_version_knows_the_parameters_of_its_time(columns):
             f"'resources_a' does not match any of the regexes: {patterns}"
         )
     for query, version in (
-        ("limit=1", 15), ("required=CUSTOM_A", 16), ("member_of=no", 20), ("group_policy=none", 24), ("in_tree=no", 30),
-        ("resources0=VCPU:1", 32), ("root_required=no", 34), ("same_subtree=no", 35),
-    ):  # fmt: skip
+        ("limit=1", 15),
+        ("required=CUSTOM_A", 16),
+        ("member_of=no", 20),
+        ("group_policy=none", 24),
+        ("in_tree=no", 30),
+        ("resources0=VCPU:1", 32),
+        ("root_required=no", 34),
+        ("same_subtree=no", 35),
+    ):
         assert "Failed validating 'additionalProperties'" in told(f"resources=VCPU:1&{query}", version)
     assert told("resources=VCPU:1&limit=0", 16).startswith("'0' does not match '^[1-9][0-9]*$'")
     assert told("resources=VCPU:1&group_policy=x", 25).startswith("'x' is not one of ['none', 'isolate']")

@@ -101,7 +101,7 @@ def test_a_build_waits_for_the_conductor_of_its_cell(server, conductor, tmp_path
 @pytest.mark.shows("S163", "S172", "S175", "S176")
 def test_builds_that_fail_on_hosts_with_agents_go_on_in_their_cell_until_no_attempt_is_left(
     server, conductor, stack, tmp_path
-):  # fmt: skip
+):
     for name in ("", "east", "west"):
         conductor(f"of {name}", "--cell", name)
     for name, count, cell in (("east", 3, "east"), ("spare", 1, "east"), ("west", 2, "west")):
@@ -113,8 +113,9 @@ def test_builds_that_fail_on_hosts_with_agents_go_on_in_their_cell_until_no_atte
     built = ended(server, "web", ignored=["east-2", "east-3"])
     assert (built["status"], built["fault"], built["host"]) == ("ACTIVE", "", "spare-1")
     assert [(each["host"], each["cell"], each["problem"]) for each in built["attempts"]] == [
-        ("east-1", "east", "no network"), ("spare-1", "east", ""),
-    ]  # fmt: skip
+        ("east-1", "east", "no network"),
+        ("spare-1", "east", ""),
+    ]
     assert [each["kind"] for each in built["story"]] == ["build.sent", "spawn.failed", "spawn.built"]
     assert len(built["allocations"]) == 1
     lost = ended(server, "too often", ignored=["spare-1"])

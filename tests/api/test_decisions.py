@@ -95,8 +95,13 @@ def test_what_cannot_be_meant_is_told_with_its_place(own, body, field):
     assert (answered.status, answered.json["field"]) == (400, field), answered.json
     assert answered.headers["content-type"] == "application/problem+json"
     assert answered.json | {"detail": "", "request_id": "", "field": ""} == {
-        "type": "about:blank", "title": "Bad Request", "status": 400, "detail": "", "request_id": "", "field": "",
-    }  # fmt: skip
+        "type": "about:blank",
+        "title": "Bad Request",
+        "status": 400,
+        "detail": "",
+        "request_id": "",
+        "field": "",
+    }
     assert own.get("/decisions").json["decisions"] == []
 
 
@@ -205,11 +210,13 @@ def test_next_passes_over_a_host_that_is_not_there_any_more_or_not_as_a_whole(go
     whole = fleet(3, vcpus=4)
     parts = [
         ProviderSpec(
-            uuid=uuid_named(f"part of {each.name}"), name=f"part of {each.name}", parent_uuid=each.uuid,
+            uuid=uuid_named(f"part of {each.name}"),
+            name=f"part of {each.name}",
+            parent_uuid=each.uuid,
             inventories={"SRIOV_NET_VF": Inventory(total=2)},
         )
         for each in whole.providers
-    ]  # fmt: skip
+    ]
     with asking_own(Fleet(providers=[*whole.providers, *parts], hosts=whole.hosts)) as own:
         flavor = {**SMALL["flavor"], "extra_specs": {"resources:SRIOV_NET_VF": "1"}}
         decision = made(own, {"flavor": flavor})

@@ -18,11 +18,15 @@ from tests.servers import serve
 from tests.worlds import aggregate, group, host, joined
 
 FLEET = joined(
-    aggregate("zone-a", availability_zone="a"), aggregate("fast", ssd="true"),
-    *(host(f"h{n}", aggregates=["zone-a"][: n % 2] + ["fast"][: n % 3 == 0], VCPU=4 + n % 3, MEMORY_MB=64)
-      for n in range(7)),
-    group("apart", "anti-affinity"), group("near", "affinity"),
-)  # fmt: skip
+    aggregate("zone-a", availability_zone="a"),
+    aggregate("fast", ssd="true"),
+    *(
+        host(f"h{n}", aggregates=["zone-a"][: n % 2] + ["fast"][: n % 3 == 0], VCPU=4 + n % 3, MEMORY_MB=64)
+        for n in range(7)
+    ),
+    group("apart", "anti-affinity"),
+    group("near", "affinity"),
+)
 # What is of one answer alone.
 OWN = {"uuid": "", "decided_at_s": 0.0, "dry_run": False, "seed": 0, "position": 0}
 
@@ -65,10 +69,14 @@ def told(decision):
 def body_of(request):
     """Give the document of a generated request."""
     return {
-        "flavor": asdict(request.flavor), "count": request.count, "instance_uuids": request.instance_uuids,
-        "project_id": request.project_id, "availability_zone": request.availability_zone, "group": request.group,
+        "flavor": asdict(request.flavor),
+        "count": request.count,
+        "instance_uuids": request.instance_uuids,
+        "project_id": request.project_id,
+        "availability_zone": request.availability_zone,
+        "group": request.group,
         "resource_groups": [{name: value for name, value in asdict(each).items() if value} for each in request.groups],
-    }  # fmt: skip
+    }
 
 
 def serve_generated(seed, *, requests, folder):

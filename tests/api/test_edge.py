@@ -39,10 +39,14 @@ class Edge:
         if body:
             sent.setdefault("content-type", "application/json")
         scope = {
-            "type": "http", "method": method, "raw_path": path.encode(), "path": path, "query_string": query.encode(),
+            "type": "http",
+            "method": method,
+            "raw_path": path.encode(),
+            "path": path,
+            "query_string": query.encode(),
             "scheme": "http",
             "headers": [(name.encode(), value.encode()) for name, value in sent.items()],
-        }  # fmt: skip
+        }
         answer = []
         messages = [{"type": "http.request", "body": body, "more_body": False}]
 

@@ -33,9 +33,13 @@ main()
 )
 def test_a_server_that_can_answer_nobody_says_so_and_ends(tmp_path, noun, path, body):
     with subprocess.Popen(
-        [sys.executable, "-c", _PLANTED.format(noun=noun, folder=str(tmp_path))], stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE, text=True, env=environ(), cwd=tmp_path,
-    ) as process:  # fmt: skip
+        [sys.executable, "-c", _PLANTED.format(noun=noun, folder=str(tmp_path))],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environ(),
+        cwd=tmp_path,
+    ) as process:
         try:
             found = re.match(r"listening on http://[\w.]+:(\d+)", process.stdout.readline())
             status, _, answer = Served(process, int(found[1]), None, []).ask("POST", path, body)

@@ -85,8 +85,10 @@ def test_what_happens_to_instances_is_told_and_who_comes_back_goes_on(folder):
             asked = server.ask("POST", "/v1/instances", body, headers=ADMIN)[2]
             (built,) = story(follower, "operation.build.asked")
             assert (built["about"], built["operation_uuid"], built["instance_uuid"]) == (
-                "story", asked["operation"], None,
-            )  # fmt: skip
+                "story",
+                asked["operation"],
+                None,
+            )
             ((last_id, _, _),) = follower.events(1)
         (uuid,) = asked["instances"]
         until(lambda: server.ask("GET", f"/v1/instances/{uuid}", headers=ADMIN)[2]["status"] == "ERROR")
@@ -127,9 +129,13 @@ def test_the_command_prints_what_happens_and_goes_on_after_a_restart(folder, sta
         process = stack.enter_context(
             subprocess.Popen(
                 command("events", "--type", "operation.", "--type", "instance.", "--count", 4, "--url", server.address),
-                cwd=folder, env=environ(), text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                cwd=folder,
+                env=environ(),
+                text=True,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
             )
-        )  # fmt: skip
+        )
         stack.callback(process.kill)
         until(lambda: counted(server, "roost_event_readers") == 1)
         body = {"name": "web", "flavor": SMALL["flavor"]}

@@ -15,9 +15,25 @@ PATHS = sorted(table())
 METHODS = ["GET", "PUT", "POST", "DELETE"]
 VERSIONS = ["1.0", "1.7", "1.8", "1.12", "1.14", "1.19", "1.25", "1.28", "1.30", "1.34", "1.38", "1.39"]
 KEYS = [
-    "name", "uuid", "member_of", "resources", "resources1", "required", "required1", "in_tree", "limit", "group_policy",
-    "root_required", "same_subtree", "project_id", "user_id", "consumer_type", "associated", "member_of_a", "x",
-]  # fmt: skip
+    "name",
+    "uuid",
+    "member_of",
+    "resources",
+    "resources1",
+    "required",
+    "required1",
+    "in_tree",
+    "limit",
+    "group_policy",
+    "root_required",
+    "same_subtree",
+    "project_id",
+    "user_id",
+    "consumer_type",
+    "associated",
+    "member_of_a",
+    "x",
+]
 
 
 def targets():
@@ -36,15 +52,29 @@ def headers():
     """Give lines of headers, some of them twice."""
     line = st.sampled_from(
         [
-            b"content-type: application/json", b"content-type: text/plain", b"accept: application/json",
+            b"content-type: application/json",
+            b"content-type: text/plain",
+            b"accept: application/json",
             b"accept: text/html",
-            b"accept: \xff", b"x-auth-token: admin", b"x-auth-token: bob", b"openstack-api-version: placement 1.2",
-            b"openstack-api-version: x", b"openstack-api-version: placement " + b"9" * 5000, b"content-length: 7",
-            b"transfer-encoding: chunked", b"connection: close", b"expect: 100-continue", b"x: \x00", b": y",
+            b"accept: \xff",
+            b"x-auth-token: admin",
+            b"x-auth-token: bob",
+            b"openstack-api-version: placement 1.2",
+            b"openstack-api-version: x",
+            b"openstack-api-version: placement " + b"9" * 5000,
+            b"content-length: 7",
+            b"transfer-encoding: chunked",
+            b"connection: close",
+            b"expect: 100-continue",
+            b"x: \x00",
+            b": y",
             b"no colon",
-            b"upgrade: websocket\r\nconnection: upgrade", b"host: a\tb", b"origin: null", b"x-roles: admin,service",
+            b"upgrade: websocket\r\nconnection: upgrade",
+            b"host: a\tb",
+            b"origin: null",
+            b"x-roles: admin,service",
         ]
-    )  # fmt: skip
+    )
     return st.lists(line, max_size=4)
 
 

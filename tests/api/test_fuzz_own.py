@@ -22,9 +22,7 @@ from tests.wire_values import TEXTS, values_of
 HOSTS = ("host-0", "host-1", "host-2")
 SMALL = {"flavor": {"name": "small", "vcpus": 1, "memory_mb": 16}}
 # A stream that never ends is read by other tests.
-ROUTES = sorted(
-    (path, method) for path, methods in TABLE.items() for method in methods if path != "/events"
-)  # fmt: skip
+ROUTES = sorted((path, method) for path, methods in TABLE.items() for method in methods if path != "/events")
 ODD_BODIES = (b"", b"{}", b"[]", b"null", b"1", b'"x"', b"{", b"\xff", b'{"a": 1}', b"[" * 50_000, b'{"a": "\\ud800"}')
 LINES = [b"x-auth-token: admin", b"content-type: application/json"]
 
@@ -39,10 +37,18 @@ class Target:
         self.instances, self.operation = made["instances"], made["operation"]
         self.players.ask("POST", f"/instances/{self.instances[0]}/migrate", {})
         self.words = [
-            *self.instances, self.operation, *HOSTS, *(uuid_of("run", host) for host in HOSTS), "small", "1", "web",
-            uuid_of("nobody"), self.instances[0].upper(), self.instances[1].replace("-", ""),
+            *self.instances,
+            self.operation,
+            *HOSTS,
+            *(uuid_of("run", host) for host in HOSTS),
+            "small",
+            "1",
+            "web",
+            uuid_of("nobody"),
+            self.instances[0].upper(),
+            self.instances[1].replace("-", ""),
             f"{{{self.instances[2]}}}",
-        ]  # fmt: skip
+        ]
 
     def shoot(self, method, path, body, *, query=""):
         """Send one request."""

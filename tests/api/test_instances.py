@@ -51,7 +51,7 @@ def test_an_instance_is_built_stopped_started_and_ended(players):
     assert (shown["status"], shown["task"], shown["fault"], shown["operation"]) == ("ACTIVE", "", "", None)
     assert shown["attempts"] == [
         {"host": "host-0", "node": "host-0", "cell": "", "claim": "claimed", "problem": ""},
-    ]  # fmt: skip
+    ]
     assert lines(shown) == [("build.sent", "host-0"), ("spawn.built", "host-0")]
     assert players.ask("GET", f"/decisions/{shown['decision']}")[1]["picks"][0]["instance_uuid"] == uuid
 
@@ -84,8 +84,9 @@ def test_where_the_first_host_fails_the_next_alternate_builds(players):
     shown = players.ask("GET", f"/instances/{uuid}")[1]
     assert (shown["status"], shown["host"]) == ("ACTIVE", "host-1")
     assert [(each["host"], each["problem"]) for each in shown["attempts"]] == [
-        ("host-0", "host-0 has no network"), ("host-1", ""),
-    ]  # fmt: skip
+        ("host-0", "host-0 has no network"),
+        ("host-1", ""),
+    ]
     assert lines(shown) == [("build.sent", "host-0"), ("spawn.failed", "host-0"), ("spawn.built", "host-1")]
     assert players.used() == {"host-0": 0, "host-1": 2, "host-2": 0}
     ended(players, uuid)
@@ -135,8 +136,9 @@ def test_a_key_stands_for_one_operation_over_restarts(url):
     with asking_own(fleet(1, vcpus=4), url=url) as own:
         made = own.post("/instances", body, **key)
         assert (made.status, made.headers["location"]) == (
-            202, f"http://localhost/operations/{made.json['operation']}",
-        )  # fmt: skip
+            202,
+            f"http://localhost/operations/{made.json['operation']}",
+        )
         assert own.post("/instances", body).json["operation"] != made.json["operation"]
     with asking_own(url=url) as own:
         again = own.post("/instances", body, **key)
@@ -191,9 +193,12 @@ def test_pages_tell_each_instance_once_whatever_has_a_status(own):
             cursor = page["next"]
         assert found == [*asked, *sorted(claims)]
     for query, wanted in (
-        ("name=web-2", asked[1:2]), ("status=BUILD", asked), ("status=ACTIVE", []), ("project=p", asked),
+        ("name=web-2", asked[1:2]),
+        ("status=BUILD", asked),
+        ("status=ACTIVE", []),
+        ("project=p", asked),
         ("host=HOST-0", sorted(uuid for uuid in claims if own.get(f"/instances/{uuid}").json["host"] == "host-0")),
-    ):  # fmt: skip
+    ):
         assert [each["uuid"] for each in own.get(f"/instances?{query}").json["instances"]] == wanted
     assert own.get("/instances?cursor=x").status == 400
 

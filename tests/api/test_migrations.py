@@ -39,9 +39,13 @@ def test_a_live_migration_is_done_and_shown(players, uuid):
     (move,) = players.ask("GET", "/migrations")[1]["migrations"]
     assert players.ask("GET", f"/migrations/{move['uuid']}") == (200, move)
     assert {name: move[name] for name in ("instance", "kind", "status", "source_host", "target_host", "operation")} == {
-        "instance": uuid, "kind": "live", "status": "confirmed", "source_host": "host-0", "target_host": "host-2",
+        "instance": uuid,
+        "kind": "live",
+        "status": "confirmed",
+        "source_host": "host-0",
+        "target_host": "host-2",
         "operation": told["operation"],
-    }  # fmt: skip
+    }
     assert move["allocations"] == {}
     shown = players.ask("GET", f"/instances/{uuid}")[1]
     assert [each["uuid"] for each in shown["migrations"]] == [move["uuid"]]

@@ -38,9 +38,13 @@ def test_an_aggregate_is_made_changed_and_ended(own):
     assert answered.status == 201
     assert answered.headers["location"].endswith(f"/aggregates/{rack['uuid']}")
     assert rack == {
-        "uuid": rack["uuid"], "name": "rack-1", "availability_zone": "east",
-        "metadata": {"ssd": "true", "availability_zone": "east"}, "hosts": [], "other_providers": [],
-    }  # fmt: skip
+        "uuid": rack["uuid"],
+        "name": "rack-1",
+        "availability_zone": "east",
+        "metadata": {"ssd": "true", "availability_zone": "east"},
+        "hosts": [],
+        "other_providers": [],
+    }
     path = f"/aggregates/{rack['uuid']}"
     assert own.get(path).json == rack
     changed = patch(own, path, {"name": "rack-2", "availability_zone": None, "metadata": {"ssd": None, "gpu": "1"}})
@@ -94,8 +98,11 @@ def test_aggregates_are_found_by_name_zone_and_host():
 
         assert found("") == ["a", "b", "c"]
         assert (found("zone=west"), found("name=a"), found("host=host-1"), found("host=host-0")) == (
-            ["b", "c"], ["a"], ["b"], [],
-        )  # fmt: skip
+            ["b", "c"],
+            ["a"],
+            ["b"],
+            [],
+        )
         assert own.get("/aggregates?host=none").status == 404
 
 
@@ -180,8 +187,9 @@ def test_a_host_says_what_it_has_and_what_is_used(own):
     shown = own.get("/hosts/host-1").json
     assert (shown["host"], shown["node"], shown["zones"], shown["instances"]) == ("host-1", "host-1", ["nova"], 1)
     assert shown["resources"] == {
-        "MEMORY_MB": {"total": 4096, "reserved": 0, "used": 16}, "VCPU": {"total": 4, "reserved": 0, "used": 2},
-    }  # fmt: skip
+        "MEMORY_MB": {"total": 4096, "reserved": 0, "used": 16},
+        "VCPU": {"total": 4, "reserved": 0, "used": 2},
+    }
     facts = shown.pop("facts")
     assert shown == own.get("/hosts").json["hosts"][1]
     assert (shown["up"], shown["disabled"], facts) == (True, False, {})

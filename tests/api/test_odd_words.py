@@ -40,8 +40,17 @@ def test_numbers_of_orders_that_nothing_has(own):
     assert own.post("/orders/poll", polling(held=[2**63 - 1])).json["settled"] == [2**63 - 1]
 
 
-@pytest.mark.parametrize("query", ["/instances?host", "/instances?project", "/instances?name", "/migrations?source",
-                                   "/migrations?target", "/agents?cursor"])  # fmt: skip
+@pytest.mark.parametrize(
+    "query",
+    [
+        "/instances?host",
+        "/instances?project",
+        "/instances?name",
+        "/migrations?source",
+        "/migrations?target",
+        "/agents?cursor",
+    ],
+)
 def test_a_nul_in_a_query(own, query):
     answer = own.get(f"{query}=a%00b")
     name = query[query.index("?") :]
@@ -115,8 +124,18 @@ def test_a_drain_that_is_meant_to_be_dry_by_its_query_string_does_not_begin(own)
     assert own.get("/hosts/host-0").json["disabled"] is False
 
 
-@pytest.mark.parametrize("name", ["vcpus_total", "memory_mb", "local_gb", "cpu_allocation_ratio",
-                                  "hypervisor_version", "num_io_ops", "failed_builds"])  # fmt: skip
+@pytest.mark.parametrize(
+    "name",
+    [
+        "vcpus_total",
+        "memory_mb",
+        "local_gb",
+        "cpu_allocation_ratio",
+        "hypervisor_version",
+        "num_io_ops",
+        "failed_builds",
+    ],
+)
 def test_facts_below_nothing_are_refused_and_none_is_well(own, name):
     answer = own.put("/agents/host-0/nodes/host-0", {name: -1})
     assert (refused(answer), answer.json["detail"]) == (f"$.{name}", f"$.{name}: must be 0 or more")

@@ -65,12 +65,19 @@ CHANGED = {
     kind: status(10 + number, status=word, task="", host="host-0", node="host-0")
     for number, (kind, word) in enumerate(
         {
-            "rebuild": "ACTIVE", "reboot": "ACTIVE", "shelve": "ACTIVE", "offload": "SHELVED", "unshelve": "SHELVED",
-            "reset": "ERROR", "resize": "ACTIVE", "migrate": "ACTIVE", "confirm": "VERIFY_RESIZE",
+            "rebuild": "ACTIVE",
+            "reboot": "ACTIVE",
+            "shelve": "ACTIVE",
+            "offload": "SHELVED",
+            "unshelve": "SHELVED",
+            "reset": "ERROR",
+            "resize": "ACTIVE",
+            "migrate": "ACTIVE",
+            "confirm": "VERIFY_RESIZE",
             "revert": "VERIFY_RESIZE",
         }.items()
     )
-}  # fmt: skip
+}
 BODIES = {"rebuild": {}, "migrate": {}, "resize": {"flavor": {"name": "large", "vcpus": 2}}}
 DRAIN = operation(
     3, kind="drain", step="move", body=msgspec.msgpack.encode(Drain(host="host-1", instances=(), at_once=1))
@@ -96,9 +103,8 @@ ASKED = {
     ("/migrations", "GET"): ("/migrations?status=failed&source=HOST-0", None),
     ("/migrations/{uuid}", "GET"): (f"/migrations/{uuid_text(MOVE.uuid)}", None),
     **{
-        (f"/instances/{{id}}/{kind}", "POST"): (
-            f"/instances/{uuid_text(row.uuid)}/{kind}", BODIES.get(kind)
-        ) for kind, row in CHANGED.items()
+        (f"/instances/{{id}}/{kind}", "POST"): (f"/instances/{uuid_text(row.uuid)}/{kind}", BODIES.get(kind))
+        for kind, row in CHANGED.items()
     },
     ("/operations/{id}", "DELETE"): (f"/operations/{uuid_text(DRAIN.uuid)}", None),
     ("/operations/{id}", "GET"): (f"/operations/{uuid_text(ENDED.uuid)}", None),
@@ -135,11 +141,12 @@ ASKED = {
     ("/agents/{host}", "GET"): ("/agents/host-0", None),
     ("/hosts/{host}/drain", "POST"): ("/hosts/host-0/drain", {"dry_run": True}),
     ("/orders/poll", "POST"): (
-        "/orders/poll", {"agents": [{"host": "host-0", "run": RACK, "fence": 1}], "wait_s": 0},
+        "/orders/poll",
+        {"agents": [{"host": "host-0", "run": RACK, "fence": 1}], "wait_s": 0},
     ),
     ("/orders/{id}/answer", "POST"): ("/orders/1/answer", {"run": RACK, "outcome": "ok"}),
     ("/agents/{host}", "DELETE"): ("/agents/host-0", None),
-}  # fmt: skip
+}
 
 
 def test_answers_are_as_the_document_says():

@@ -79,8 +79,9 @@ def traits(openstack):
     for name in ("CUSTOM_GOLD", "CUSTOM_LEAD"):
         openstack.do("trait create", name)
     assert openstack.show("trait list", "--name", "startswith:CUSTOM") == [
-        {"name": "CUSTOM_GOLD"}, {"name": "CUSTOM_LEAD"},
-    ]  # fmt: skip
+        {"name": "CUSTOM_GOLD"},
+        {"name": "CUSTOM_LEAD"},
+    ]
     assert openstack.show("trait show", "CUSTOM_GOLD") == {"name": "CUSTOM_GOLD"}
     openstack.do("trait delete", "CUSTOM_LEAD")
     assert "No such trait" in openstack.fail("trait show", "CUSTOM_LEAD")
@@ -107,11 +108,21 @@ def inventories(openstack):
     def table(rows):
         return {row.pop("resource_class"): row for row in rows}
 
-    assert table(openstack.show("resource provider inventory set", ONE, "--resource", "VCPU=8",
-                                "--resource", "MEMORY_MB=1024", "--resource", "MEMORY_MB:step_size=128")) == {
+    assert table(
+        openstack.show(
+            "resource provider inventory set",
+            ONE,
+            "--resource",
+            "VCPU=8",
+            "--resource",
+            "MEMORY_MB=1024",
+            "--resource",
+            "MEMORY_MB:step_size=128",
+        )
+    ) == {
         "VCPU": PLAIN | {"total": 8},
         "MEMORY_MB": PLAIN | {"total": 1024, "step_size": 128},
-    }  # fmt: skip
+    }
     one_class = openstack.show("resource provider inventory class set", ONE, "VCPU", "--total", 16, "--max_unit", 4)
     assert one_class == PLAIN | {"total": 16, "max_unit": 4}
     assert openstack.show("resource provider inventory show", ONE, "VCPU") == one_class | {"used": 0}
@@ -140,8 +151,9 @@ def labels(openstack):
     worn = openstack.show("resource provider trait set", ONE, "--trait", "CUSTOM_GOLD", "--trait", "HW_CPU_X86_AVX")
     assert worn == [{"name": "CUSTOM_GOLD"}, {"name": "HW_CPU_X86_AVX"}]
     assert sorted(each["name"] for each in openstack.show("resource provider trait list", ONE)) == [
-        "CUSTOM_GOLD", "HW_CPU_X86_AVX",
-    ]  # fmt: skip
+        "CUSTOM_GOLD",
+        "HW_CPU_X86_AVX",
+    ]
     assert openstack.show("trait list", "--associated", "--name", "startswith:CUSTOM") == [{"name": "CUSTOM_GOLD"}]
     assert "in use" in openstack.fail("trait delete", "CUSTOM_GOLD")
     assert [each["uuid"] for each in openstack.show("resource provider list", "--required", "CUSTOM_GOLD")] == [ONE]
@@ -155,8 +167,9 @@ def allocations(openstack):
         "resource provider allocation set", CONSUMER, "--allocation", on_one, "--allocation", on_two, *owner
     )
     assert {row["resource_provider"]: row["resources"] for row in held} == {
-        ONE: {"VCPU": 2, "MEMORY_MB": 256}, TWO: {"DISK_GB": 10},
-    }  # fmt: skip
+        ONE: {"VCPU": 2, "MEMORY_MB": 256},
+        TWO: {"DISK_GB": 10},
+    }
     assert {(row["project_id"], row["user_id"], row["consumer_type"]) for row in held} == {("acme", "ann", "INSTANCE")}
     assert openstack.show("resource provider allocation show", CONSUMER) == held
     assert openstack.show("resource provider usage show", ONE) == [

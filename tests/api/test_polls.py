@@ -53,10 +53,15 @@ class Waiting:
             sent.append(message)
 
         scope = {
-            "type": "http", "method": "POST", "raw_path": b"/orders/poll", "path": "/orders/poll", "query_string": b"",
-            "scheme": "http", "headers": [(b"x-auth-token", b"admin"), (b"content-type", b"application/json")],
+            "type": "http",
+            "method": "POST",
+            "raw_path": b"/orders/poll",
+            "path": "/orders/poll",
+            "query_string": b"",
+            "scheme": "http",
+            "headers": [(b"x-auth-token", b"admin"), (b"content-type", b"application/json")],
             "extensions": {ABORT: {"narrow": lambda: None, "abort": lambda: None}},
-        }  # fmt: skip
+        }
         await self._edge(scope, receive, send)
         return None if len(sent) < 2 else (sent[0]["status"], json.loads(sent[1]["body"]))
 
@@ -133,8 +138,9 @@ def test_more_agents_than_may_wait_are_told_to_come_back(waiting):
         waiters = [waiting.own.agents.waking.open([f"h{number}" for number in range(100)], mark=0)]
         status, problem = await waiting.poll(polling(wait_s=20))
         assert (status, problem["detail"]) == (
-            503, "100 agents wait for orders (limit placement.agents_max); try again",
-        )  # fmt: skip
+            503,
+            "100 agents wait for orders (limit placement.agents_max); try again",
+        )
         waiting.own.agents.waking.leave(waiters[0])
 
     asyncio.run(play())

@@ -26,9 +26,13 @@ WIDE = (
 GROUP = uuid_of("group")
 # Each answer about one thing, by what it is about.
 ONE = {
-    "/instances/{id}": "GET", "/decisions/{id}": "GET", "/decisions/{id}/why": "GET", "/decisions/{id}/replay": "POST",
-    "/operations/{id}": "GET", "/groups/{uuid}": "GET",
-}  # fmt: skip
+    "/instances/{id}": "GET",
+    "/decisions/{id}": "GET",
+    "/decisions/{id}/why": "GET",
+    "/decisions/{id}/replay": "POST",
+    "/operations/{id}": "GET",
+    "/groups/{uuid}": "GET",
+}
 LISTS = ("/instances", "/decisions", "/groups")
 FOR_ALL = {"/flavors", "/flavors/{name}", "/images", "/images/{name}"}
 
@@ -47,10 +51,12 @@ class Things:
             own.post("/decisions", in_group)
             run = own.post("/instances", {**SMALL, "project_id": project, "name": f"run {project}"}).json
             self._of[project] = {
-                "/instances/{id}": run["instances"][0], "/decisions/{id}": claimed["uuid"],
-                "/operations/{id}": run["operation"], "/groups/{uuid}": uuid_of("group", project),
+                "/instances/{id}": run["instances"][0],
+                "/decisions/{id}": claimed["uuid"],
+                "/operations/{id}": run["operation"],
+                "/groups/{uuid}": uuid_of("group", project),
                 "claim": claimed["picks"][0]["instance_uuid"],
-            }  # fmt: skip
+            }
 
     def path(self, path, project):
         """Give the path of a thing of a project."""

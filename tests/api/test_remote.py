@@ -361,9 +361,10 @@ def test_an_instance_that_cannot_be_built_holds_nothing_there(api, remote):
     builder.meanwhile = lambda _, name: remote.take(1, VCPU=3) if name == "host-2" else None
     (outcome,) = build(api, builder, request(2))
     assert tries(outcome) == [
-        ("host-2", "claimed", "no network"), ("host-1", "refused", "somebody was faster on host-1"),
+        ("host-2", "claimed", "no network"),
+        ("host-1", "refused", "somebody was faster on host-1"),
         ("host-0", "claimed", "no network"),
-    ]  # fmt: skip
+    ]
     assert "Exhausted all hosts" in outcome.fault
     assert (outcome.unreleased, remote.held(outcome.instance_uuid)) == ("", {})
     assert api.get("/instances").json["instances"] == []

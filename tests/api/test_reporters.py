@@ -133,10 +133,21 @@ def test_a_live_fleet_reports_each_value_that_a_rule_can_read(tmp_path):
     (tmp_path / "agent.toml").write_text(SETTINGS)
     os.mkfifo(tmp_path / "gate")
     words = (
-        "--driver", "judged", "--host", "host-1", "--cell", "east", "--state-dir", tmp_path / "state",
-        "--config", tmp_path / "agent.toml", "--option", f"script={tmp_path / 'script.toml'}",
-        "--option", f"gate={tmp_path / 'gate'}",
-    )  # fmt: skip
+        "--driver",
+        "judged",
+        "--host",
+        "host-1",
+        "--cell",
+        "east",
+        "--state-dir",
+        tmp_path / "state",
+        "--config",
+        tmp_path / "agent.toml",
+        "--option",
+        f"script={tmp_path / 'script.toml'}",
+        "--option",
+        f"gate={tmp_path / 'gate'}",
+    )
     with serve(noun="up", folder=tmp_path) as server, running_agents(server, tmp_path, *words):
         until(lambda: up(server) == {"host-1"})
         create(server, "good", status="ACTIVE")

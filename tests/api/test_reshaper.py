@@ -71,55 +71,82 @@ def test_generations_rise_twice_where_something_is_offered_and_once_where_nothin
 
 WRONG = {
     "stale generation": (
-        {"host": (2, {"VCPU": 8}), "child": (0, {"VGPU": 4})}, TO_CHILD, 409, "placement.concurrent_update",
+        {"host": (2, {"VCPU": 8}), "child": (0, {"VGPU": 4})},
+        TO_CHILD,
+        409,
+        "placement.concurrent_update",
         f"resource provider generation conflict for provider {HOST}: actual: 3, given: 2",
     ),
     "generation of a consumer": (
-        MOVED, {"server": (TO_CHILD["server"][0], 5), "new": ({"free": {"VCPU": 1}}, None)}, 409,
-        "placement.concurrent_update", "consumer generation conflict - expected 1 but got 5",
+        MOVED,
+        {"server": (TO_CHILD["server"][0], 5), "new": ({"free": {"VCPU": 1}}, None)},
+        409,
+        "placement.concurrent_update",
+        "consumer generation conflict - expected 1 but got 5",
     ),
     "unknown provider": (
-        {"not there": (0, {}), "host": (9, {})}, {}, 400, "placement.resource_provider.not_found",
-        (
-            f"Resource provider {NOT_THERE} in inventories not found: "
-            f"No resource provider with uuid {NOT_THERE} found"
-        ),
+        {"not there": (0, {}), "host": (9, {})},
+        {},
+        400,
+        "placement.resource_provider.not_found",
+        (f"Resource provider {NOT_THERE} in inventories not found: No resource provider with uuid {NOT_THERE} found"),
     ),
     "unknown provider of an allocation": (
-        {"host": (3, {"CUSTOM_NONE": 1})}, {"server": ({"not there": {"VCPU": 1}}, 1)}, 400,
-        "placement.undefined_code", f"Allocation for resource provider '{NOT_THERE}' that does not exist.",
+        {"host": (3, {"CUSTOM_NONE": 1})},
+        {"server": ({"not there": {"VCPU": 1}}, 1)},
+        400,
+        "placement.undefined_code",
+        f"Allocation for resource provider '{NOT_THERE}' that does not exist.",
     ),
     "unknown class": (
-        {"host": (3, {"VCPU": 8}), "child": (0, {"CUSTOM_NONE": 4})}, {"server": ({"host": {"VCPU": 99}}, 1)}, 400,
-        "placement.undefined_code", "malformed reshaper data: No such resource class CUSTOM_NONE.",
+        {"host": (3, {"VCPU": 8}), "child": (0, {"CUSTOM_NONE": 4})},
+        {"server": ({"host": {"VCPU": 99}}, 1)},
+        400,
+        "placement.undefined_code",
+        "malformed reshaper data: No such resource class CUSTOM_NONE.",
     ),
     "unknown class of an allocation": (
-        MOVED, {"server": ({"host": {"CUSTOM_NONE": 1}}, 1)}, 400, "placement.undefined_code",
+        MOVED,
+        {"server": ({"host": {"CUSTOM_NONE": 1}}, 1)},
+        400,
+        "placement.undefined_code",
         "malformed reshaper data: No such resource class CUSTOM_NONE.",
     ),
     "capacity": (
-        {"host": (3, {"VCPU": 8}), "child": (0, {"VGPU": 1})}, TO_CHILD, 409, "placement.undefined_code",
+        {"host": (3, {"VCPU": 8}), "child": (0, {"VGPU": 1})},
+        TO_CHILD,
+        409,
+        "placement.undefined_code",
         (
             "Unable to allocate inventory: Unable to create allocation for 'VGPU' on resource provider "
             f"'{CHILD}'. The requested amount would exceed the capacity."
         ),
     ),
     "inventory in use": (
-        MOVED, {"new": ({"child": {"VGPU": 1}}, None)}, 409, "placement.inventory.inuse",
+        MOVED,
+        {"new": ({"child": {"VGPU": 1}}, None)},
+        409,
+        "placement.inventory.inuse",
         f"update conflict: Inventory for 'VGPU' on resource provider '{HOST}' in use.",
     ),
     "inventory in use at the end": (
-        {"host": (3, {}), "free": (1, {"VCPU": 9})}, {"server": ({"free": {"VCPU": 1}}, 1)}, 409,
-        "placement.inventory.inuse", f"update conflict: Inventory for 'VCPU' on resource provider '{HOST}' in use.",
+        {"host": (3, {}), "free": (1, {"VCPU": 9})},
+        {"server": ({"free": {"VCPU": 1}}, 1)},
+        409,
+        "placement.inventory.inuse",
+        f"update conflict: Inventory for 'VCPU' on resource provider '{HOST}' in use.",
     ),
     "reserved": (
-        {"free": (1, {"VCPU": {"total": 2, "reserved": 3}})}, {}, 400, "placement.undefined_code",
+        {"free": (1, {"VCPU": {"total": 2, "reserved": 3}})},
+        {},
+        400,
+        "placement.undefined_code",
         (
             f"Unable to update inventory for resource provider {FREE}: Invalid inventory for 'VCPU' on resource "
             f"provider '{FREE}'. The reserved value is greater than total."
         ),
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.shows("S124", "S126", "S127", "S128", "S135")

@@ -13,14 +13,30 @@ ROUTES = sorted((path, method) for path, methods in TABLE.items() for method in 
 READS_BY_POST = {"/decisions/{id}/replay", "/capacity"}
 # Which reads are for readers of a project.
 OF_READERS = {
-    "/instances", "/instances/{id}", "/decisions", "/decisions/{id}", "/decisions/{id}/why", "/decisions/{id}/replay",
-    "/operations/{id}", "/groups", "/groups/{uuid}", "/flavors", "/flavors/{name}", "/images", "/images/{name}",
-}  # fmt: skip
+    "/instances",
+    "/instances/{id}",
+    "/decisions",
+    "/decisions/{id}",
+    "/decisions/{id}/why",
+    "/decisions/{id}/replay",
+    "/operations/{id}",
+    "/groups",
+    "/groups/{uuid}",
+    "/flavors",
+    "/flavors/{name}",
+    "/images",
+    "/images/{name}",
+}
 OF_AGENTS = {
-    ("/agents/{host}", "PUT"), ("/agents/{host}", "DELETE"), ("/agents/{host}/nodes/{node}", "PUT"),
-    ("/orders/poll", "POST"), ("/orders/{id}/answer", "POST"), ("/instances/{id}", "DELETE"),
-    ("/decisions/{id}/next", "POST"), ("/agents/{host}/standings", "POST"),
-}  # fmt: skip
+    ("/agents/{host}", "PUT"),
+    ("/agents/{host}", "DELETE"),
+    ("/agents/{host}/nodes/{node}", "PUT"),
+    ("/orders/poll", "POST"),
+    ("/orders/{id}/answer", "POST"),
+    ("/instances/{id}", "DELETE"),
+    ("/decisions/{id}/next", "POST"),
+    ("/agents/{host}/standings", "POST"),
+}
 
 
 @pytest.fixture(scope="module")

@@ -182,8 +182,9 @@ def test_summaries_of_candidates_list_traits_in_the_order_in_which_they_were_cre
     for name in ("CUSTOM_Z", "CUSTOM_A"):
         api.put(f"/traits/{name}")
     worn = {
-        "traits": ["CUSTOM_A", "HW_CPU_X86_AVX", "CUSTOM_Z"], "resource_provider_generation": generation(api, "a"),
-    }  # fmt: skip
+        "traits": ["CUSTOM_A", "HW_CPU_X86_AVX", "CUSTOM_Z"],
+        "resource_provider_generation": generation(api, "a"),
+    }
     assert api.put(f"/resource_providers/{root}/traits", worn).status == 200
     found = api.get("/allocation_candidates?resources=VCPU:1").json["provider_summaries"][root]
     assert found["traits"] == ["HW_CPU_X86_AVX", "CUSTOM_Z", "CUSTOM_A"]

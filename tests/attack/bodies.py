@@ -35,9 +35,12 @@ def many_values(target: Target, *, value: bytes = b"1", mib: int = 16) -> Figure
         status = target.served.ask("POST", "/placement/allocations", body, headers=headers)[0]
         growth_mib = target.rss_growth_mib()
     return Figures(
-        name=f"many values {value.decode()}", requests=1, statuses=Counter({status: 1}), seen=bystander.seen(),
+        name=f"many values {value.decode()}",
+        requests=1,
+        statuses=Counter({status: 1}),
+        seen=bystander.seen(),
         rss_growth_mib=growth_mib,
-    )  # fmt: skip
+    )
 
 
 def _send_halves(target: Target, name: str, *, connections: int, path: str, who: str) -> Figures:
@@ -57,9 +60,7 @@ def _send_halves(target: Target, name: str, *, connections: int, path: str, who:
             client.settimeout(_ANSWER_S)
             statuses[status_of(client)] += 1
         growth_mib = target.rss_growth_mib()
-    return Figures(
-        name=name, requests=connections, statuses=statuses, seen=bystander.seen(), rss_growth_mib=growth_mib
-    )  # fmt: skip
+    return Figures(name=name, requests=connections, statuses=statuses, seen=bystander.seen(), rss_growth_mib=growth_mib)
 
 
 def _send(client: socket.socket, *parts: bytes) -> None:

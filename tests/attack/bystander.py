@@ -50,11 +50,14 @@ class Bystander:
         """Give what it saw."""
         took = self._took_ms
         return Seen(
-            decisions=len(took["decision"]), decision_ms_max=max(took["decision"], default=0.0),
-            healthz=len(took["healthz"]), healthz_ms_max=max(took["healthz"], default=0.0),
-            reads=len(took["read"]), read_ms_max=max(took["read"], default=0.0),
+            decisions=len(took["decision"]),
+            decision_ms_max=max(took["decision"], default=0.0),
+            healthz=len(took["healthz"]),
+            healthz_ms_max=max(took["healthz"], default=0.0),
+            reads=len(took["read"]),
+            read_ms_max=max(took["read"], default=0.0),
             problems=tuple(self._problems),
-        )  # fmt: skip
+        )
 
     def _ask(self, kind: str, method: str, path: str, *, expected: int, body: bytes | None = None) -> None:
         begun_s = time.perf_counter()

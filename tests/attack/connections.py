@@ -62,6 +62,9 @@ def idle_connections(target: Target, *, connections: int = 1_100) -> Figures:
             statuses[status_of(client)] += 1
         growth_mib = target.rss_growth_mib()
     return Figures(
-        name="idle connections", requests=connections, statuses=statuses, seen=bystander.seen(),
+        name="idle connections",
+        requests=connections,
+        statuses=statuses,
+        seen=bystander.seen(),
         rss_growth_mib=growth_mib,
-    )  # fmt: skip
+    )

@@ -70,10 +70,12 @@ class World:
             shared_disk(hosts=random.randint(1, 8), disk_gb=random.choice((10, 10_000, 10_000_000))),
             celled(hosts=random.randint(1, 20), cells=random.randint(1, 12)),
             forest(
-                hosts=random.randint(1, 20), cells=random.randint(1, 8), functions=random.randint(0, 3),
+                hosts=random.randint(1, 20),
+                cells=random.randint(1, 8),
+                functions=random.randint(0, 3),
                 seed=random.randint(0, 99),
             ),
-        ]  # fmt: skip
+        ]
         self.current = Current(MemoryStore(), clock=SystemClock())
         self.roost = Roost(self.current.store, Settings(), current=self.current)
         self.roost.install(joined(*random.sample(parts, random.randint(1, 3))))
@@ -113,9 +115,11 @@ def _query(random: Random) -> str:
 
 def _document(random: Random) -> dict[str, Any]:
     flavor: dict[str, Any] = {
-        "name": f"f{random.randint(0, 9)}", "vcpus": random.choice((0, 1, 4)),
-        "memory_mb": random.choice((0, 1, 512)), "root_gb": random.choice((0, 0, 1)),
-    }  # fmt: skip
+        "name": f"f{random.randint(0, 9)}",
+        "vcpus": random.choice((0, 1, 4)),
+        "memory_mb": random.choice((0, 1, 512)),
+        "root_gb": random.choice((0, 0, 1)),
+    }
     document: dict[str, Any] = {"flavor": flavor}
     if random.random() < 0.5:
         sizes = (random.randint(1, 9) for _ in range(random.randint(1, 8)))
@@ -146,9 +150,13 @@ def work_on(world: World, ask: Ask, costs: Costs) -> None:
     path, _, query = url.partition("?")
     api = world.placement if kind == "candidates" else world.own
     request = Request(
-        method=method, path=path, query_string=query, headers=_HEADERS, identity=_ADMIN,
+        method=method,
+        path=path,
+        query_string=query,
+        headers=_HEADERS,
+        identity=_ADMIN,
         body=b"" if body is None else json.dumps(body).encode(),
-    )  # fmt: skip
+    )
     costs.questions += 1
     task = api.enter(request)
     if isinstance(task, Response):

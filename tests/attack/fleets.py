@@ -18,7 +18,7 @@ def shared_disk(*, hosts: int = 3, disk_gb: int = 2_000_000) -> Fleet:
     pool = msgspec.structs.replace(
         host("pool", aggregates=["rack"], DISK_GB=disk_gb).providers[0],
         traits=frozenset({"MISC_SHARES_VIA_AGGREGATE"}),
-    )  # fmt: skip
+    )
     fleet = joined(
         aggregate("rack"),
         *(host(f"shared-{at}", aggregates=["rack"], VCPU=100_000, MEMORY_MB=2**30) for at in range(hosts)),

@@ -22,9 +22,12 @@ def names_of_an_agent(target: Target, *, count: int = 2_000) -> Figures:
         assert _create(connection, "resource_classes", count, target.headers) == 201, "nobody can create a class"
         connection.close()
     return Figures(
-        name="names without end", requests=2 * count, statuses=statuses, seen=bystander.seen(),
+        name="names without end",
+        requests=2 * count,
+        statuses=statuses,
+        seen=bystander.seen(),
         rss_growth_mib=growth_mib,
-    )  # fmt: skip
+    )
 
 
 def _create(connection: http.client.HTTPConnection, kind: str, number: int, who: dict[str, str]) -> int:

@@ -37,6 +37,4 @@ def _ask(target: Target, name: str, headers: Mapping[str, str]) -> Figures:
             statuses[connection.getresponse().status] += 1
             connection.close()
         growth_mib = target.rss_growth_mib()
-    return Figures(
-        name=name, requests=len(asked), statuses=statuses, seen=bystander.seen(), rss_growth_mib=growth_mib
-    )  # fmt: skip
+    return Figures(name=name, requests=len(asked), statuses=statuses, seen=bystander.seen(), rss_growth_mib=growth_mib)

@@ -80,9 +80,14 @@ def dry_runs() -> Question:
 
 
 def ask_again_and_again(
-    target: Target, name: str, questions: Sequence[Question], *, headers: Mapping[str, str], clients: int = 4,
+    target: Target,
+    name: str,
+    questions: Sequence[Question],
+    *,
+    headers: Mapping[str, str],
+    clients: int = 4,
     duration_s: float = 5.0,
-) -> Figures:  # fmt: skip
+) -> Figures:
     """Let clients ask the questions in turn, again and again, each time on a new connection."""
     statuses: Counter[int] = Counter()
     requests: list[int] = []
@@ -103,9 +108,13 @@ def ask_again_and_again(
 
 
 def _ask_until(
-    target: Target, questions: Sequence[Question], headers: Mapping[str, str], until_s: float, statuses: Counter[int],
+    target: Target,
+    questions: Sequence[Question],
+    headers: Mapping[str, str],
+    until_s: float,
+    statuses: Counter[int],
     requests: list[int],
-) -> None:  # fmt: skip
+) -> None:
     bodies = [None if each.body is None else json.dumps(each.body) for each in questions]
     count = 0
     while time.monotonic() < until_s:

@@ -52,7 +52,7 @@ class Target:
 @contextmanager
 def target(
     folder: Path, *, has_tokens: bool = True, settings: str = "", others: Fleet | None = None
-) -> Iterator[Target]:  # fmt: skip
+) -> Iterator[Target]:
     """Serve the whole product with twenty hosts that are never full.
 
     Args:

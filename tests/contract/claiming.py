@@ -155,8 +155,11 @@ class Claiming:
 def _body(amounts: Amounts, generation: int | None) -> dict[str, Any]:
     return {
         "allocations": {uuid: {"resources": resources} for uuid, resources in amounts.items()},
-        "project_id": "project", "user_id": "user", "consumer_generation": generation, "consumer_type": "INSTANCE",
-    }  # fmt: skip
+        "project_id": "project",
+        "user_id": "user",
+        "consumer_generation": generation,
+        "consumer_type": "INSTANCE",
+    }
 
 
 def _text(said: Any) -> str:

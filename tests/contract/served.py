@@ -11,9 +11,11 @@ from typing import Any
 from tests.products import ROOT, command, environ
 
 HEADERS = {
-    "x-auth-token": "admin", "x-roles": "admin,service", "openstack-api-version": "placement 1.39",
+    "x-auth-token": "admin",
+    "x-roles": "admin,service",
+    "openstack-api-version": "placement 1.39",
     "content-type": "application/json",
-}  # fmt: skip
+}
 TIMEOUT_S = 30
 
 
@@ -23,8 +25,11 @@ class Server:
     def __init__(self, database: str) -> None:
         self._process = subprocess.Popen(
             command("placement", "--listen", "127.0.0.1:0", "--database", database),
-            stdout=subprocess.PIPE, text=True, cwd=ROOT, env=environ(),
-        )  # fmt: skip
+            stdout=subprocess.PIPE,
+            text=True,
+            cwd=ROOT,
+            env=environ(),
+        )
 
     def ready(self) -> str:
         """Wait until it listens; return its host and port."""
@@ -58,7 +63,7 @@ class Client:
 
     def ask(
         self, method: str, path: str, body: object = None, *, server: int = 0, version: str = "1.39"
-    ) -> tuple[int, Any]:  # fmt: skip
+    ) -> tuple[int, Any]:
         """Send one request.
 
         Raises:

@@ -137,7 +137,7 @@ def evidence(number: int, *, body: bytes = b"body", at_s: float = 1000.0) -> Evi
 
 def decided(
     number: int, *, project: str = "project", hosts: str = "h1", reason: str = "", at_s: float = 1000.0
-) -> EvidenceRow:  # fmt: skip
+) -> EvidenceRow:
     """Give a decision that was refused where there is a reason."""
     outcome = "refused" if reason else "granted"
     return EvidenceRow(number, uuid_of("decision", number), at_s, outcome, project, 1, hosts, reason, b"body")

@@ -36,9 +36,10 @@ def test_what_a_server_orders_an_agent_does_and_says_once():
         assert [(guest.uuid, guest.state) for guest in driver.guests()] == [(uuid_named("guest"), "running")]
         gone = msgspec.json.encode(OrderBody(operation=uuid_named("guest 2")))
         put(
-            own, operation(2),
+            own,
+            operation(2),
             order(2, operation_id=2, host=HOST, instance_uuid=instance, turn=2, action="destroy", body=gone),
-        )  # fmt: skip
+        )
         until(lambda: row_of(own, 2).state == "answered")
         assert driver.guests() == []
         until(lambda: own.get(f"/hosts/{HOST}").status == 200)

@@ -61,9 +61,11 @@ def live(folder, moments):
     driver = load("fake", {"state": str(folder / "guests")})
     tracker, run = PlainTracker(driver, journal), uuid_named(f"run {os.getpid()}")
     resident = Resident(
-        Agent(Identity(host=HOST, run=run, driver="fake"), journal, driver_timeout_s=600.0), driver,
-        Acting(HOST, run=run, driver=driver, journal=journal, use_of=tracker.use), tracker,
-    )  # fmt: skip
+        Agent(Identity(host=HOST, run=run, driver="fake"), journal, driver_timeout_s=600.0),
+        driver,
+        Acting(HOST, run=run, driver=driver, journal=journal, use_of=tracker.use),
+        tracker,
+    )
     stop = threading.Event()
 
     def watch():

@@ -11,9 +11,12 @@ from tests.worlds import uuid_named
 
 TERMS = "[agent]\nreshape_tries = 1000\nreshape_pause_s = 0.0002\n"
 FLAVOR = {
-    "name": "rich", "vcpus": 1, "memory_mb": 1024, "root_gb": 1,
+    "name": "rich",
+    "vcpus": 1,
+    "memory_mb": 1024,
+    "root_gb": 1,
     "extra_specs": {"resources:VGPU": "1", "resources:CUSTOM_FPGA": "1", "resources:SRIOV_NET_VF": "1"},
-}  # fmt: skip
+}
 NODE = """
 renames = {CUSTOM_FPGA = "FPGA"}
 
@@ -28,18 +31,23 @@ pci = [
 """
 HELD = {"VCPU": 2, "MEMORY_MB": 2048, "DISK_GB": 2, "VGPU": 2, "CUSTOM_FPGA": 2, "SRIOV_NET_VF": 2}
 WHERE = {
-    "gpus": {"": {"VCPU": 2, "MEMORY_MB": 2048, "DISK_GB": 2, "CUSTOM_FPGA": 2, "SRIOV_NET_VF": 2},
-             "_gpu0": {"VGPU": 1}, "_gpu1": {"VGPU": 1}},
-    "numa": {"": {"DISK_GB": 2, "VGPU": 2, "CUSTOM_FPGA": 2},
-             "_numa0": {"VCPU": 1, "MEMORY_MB": 1024, "SRIOV_NET_VF": 1},
-             "_numa1": {"VCPU": 1, "MEMORY_MB": 1024, "SRIOV_NET_VF": 1}},
+    "gpus": {
+        "": {"VCPU": 2, "MEMORY_MB": 2048, "DISK_GB": 2, "CUSTOM_FPGA": 2, "SRIOV_NET_VF": 2},
+        "_gpu0": {"VGPU": 1},
+        "_gpu1": {"VGPU": 1},
+    },
+    "numa": {
+        "": {"DISK_GB": 2, "VGPU": 2, "CUSTOM_FPGA": 2},
+        "_numa0": {"VCPU": 1, "MEMORY_MB": 1024, "SRIOV_NET_VF": 1},
+        "_numa1": {"VCPU": 1, "MEMORY_MB": 1024, "SRIOV_NET_VF": 1},
+    },
     "renamed": {"": {**{name: amount for name, amount in HELD.items() if name != "CUSTOM_FPGA"}, "FPGA": 2}},
-}  # fmt: skip
+}
 PLAIN = {"name": "plain", "vcpus": 2, "memory_mb": 512}
 PINNED = {
     "flat": {"": {"VCPU": 2, "PCPU": 2, "MEMORY_MB": 1024}},
     "numa": {"_numa0": {"PCPU": 2, "MEMORY_MB": 512}, "_numa1": {"VCPU": 2, "MEMORY_MB": 512}},
-}  # fmt: skip
+}
 
 
 @pytest.fixture
@@ -108,8 +116,13 @@ def ask(host, path):
 def claim_of_root(host, **amounts):
     """Give the body of a claim of something of the root."""
     (root,) = ask(host, f"/resource_providers?name={HOST}")["resource_providers"]
-    return {"allocations": {root["uuid"]: {"resources": amounts}}, "consumer_generation": None, "project_id": "p",
-            "user_id": "u", "consumer_type": "INSTANCE"}  # fmt: skip
+    return {
+        "allocations": {root["uuid"]: {"resources": amounts}},
+        "consumer_generation": None,
+        "project_id": "p",
+        "user_id": "u",
+        "consumer_type": "INSTANCE",
+    }
 
 
 @contextmanager

@@ -107,9 +107,7 @@ def test_clients_of_several_servers_one_of_which_is_killed(postgres_url, tmp_pat
 @pytest.mark.soak
 @pytest.mark.parametrize("is_killed", [False, True])
 def test_eight_clients_of_four_servers_for_two_minutes(postgres_url, tmp_path, is_killed):
-    answers = run(
-        postgres_url, tmp_path, server_count=4, client_count=8, duration_s=120, is_killed=is_killed
-    )  # fmt: skip
+    answers = run(postgres_url, tmp_path, server_count=4, client_count=8, duration_s=120, is_killed=is_killed)
     print(dict(answers))
 
 

@@ -181,7 +181,7 @@ def test_what_an_instance_on_no_host_holds_is_an_orphan(database, row, is_orphan
 )
 def test_who_is_no_instance_is_an_orphan_unless_it_is_a_migration_that_is_under_way(
     database, words, is_orphan, is_member
-):  # fmt: skip
+):
     with closing(open_store(database, settings=StoreSettings())) as store:
         taken = claim(7, (inventory(3), 1), instance=is_member)
         assert commit(store, item(taken)) == [""]

@@ -54,19 +54,18 @@ def test_work_that_goes_its_way_is_sound(durable, rows):
 @pytest.mark.parametrize(
     ("rows", "finding"),
     [
-        ([here(status="DELETED", host="", node="")],
-         ("orphan", f"consumer {uuid_text(ONE)}", HELD)),
+        ([here(status="DELETED", host="", node="")], ("orphan", f"consumer {uuid_text(ONE)}", HELD)),
         ([here(status="ERROR", host="", node="")], ("orphan", f"consumer {uuid_text(ONE)}", HELD)),
         ([here(uuid=TWO), migration(3, uuid=ONE, status="confirmed")], ("orphan", f"consumer {uuid_text(ONE)}", HELD)),
         ([here(uuid=uuid_of("nobody"))], ("status", "instance 1", "is ACTIVE on h1, and holds nothing")),
-        ([here(host="h2")],
-         ("status", "instance 1", "is on h2 (p1) by its status, and on h1 (p1) by what it holds")),
-        ([here(operation_id=7)],
-         ("operation", "instance 1", "waits for operation 7, which is over or not there")),
-        ([here(operation_id=7), work_on(outcome="done")],
-         ("operation", "instance 1", "waits for operation 7, which is over or not there")),
+        ([here(host="h2")], ("status", "instance 1", "is on h2 (p1) by its status, and on h1 (p1) by what it holds")),
+        ([here(operation_id=7)], ("operation", "instance 1", "waits for operation 7, which is over or not there")),
+        (
+            [here(operation_id=7), work_on(outcome="done")],
+            ("operation", "instance 1", "waits for operation 7, which is over or not there"),
+        ),
         ([here(), work_on()], ("operation", "operation 7", "is an open delete of an instance that it does not have")),
     ],
-)  # fmt: skip
+)
 def test_what_does_not_go_together_is_found(durable, rows, finding):
     assert found(durable, *rows, claims=2) == [finding]

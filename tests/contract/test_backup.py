@@ -166,11 +166,18 @@ def test_a_backup_replaces_no_file(full, durable):
     assert path.read_bytes() == before
 
 
-@pytest.mark.parametrize("spoil", [
-    lambda body: body[:-1], lambda body: body[: len(body) // 2], lambda _: b"", lambda body: b"x" + body[1:],
-    lambda body: body[:-40] + bytes([body[-40] ^ 1]) + body[-39:], lambda body: body + b"x",
-    lambda body: body.split(b"\n")[0] + b"\n",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda body: body[:-1],
+        lambda body: body[: len(body) // 2],
+        lambda _: b"",
+        lambda body: b"x" + body[1:],
+        lambda body: body[:-40] + bytes([body[-40] ^ 1]) + body[-39:],
+        lambda body: body + b"x",
+        lambda body: body.split(b"\n")[0] + b"\n",
+    ],
+)
 def test_a_spoilt_backup_changes_nothing(full, durable, spoil):
     _, before, path = full
     path.write_bytes(spoil(path.read_bytes()))

@@ -26,11 +26,19 @@ from tests.worlds import uuid_named
 
 THERE = Prepared(uuid=uuid_named("guest"), node="host-b", address="host-b")
 ACTS = {
-    "spawn": Spawn(spec_of("guest")), "destroy": Destroy(), "power": Power(is_on=False),
-    "rebuild": Rebuild(spec_of("guest")), "prepare": Prepare(spec_of("guest")), "send_disk": SendDisk(THERE),
-    "finish": Finish(spec_of("guest")), "discard": Discard("operation"), "live_migrate": LiveMigrate(THERE),
-    "abort_migration": AbortMigration(), "save": Save(), "inspect": Inspect(),
-}  # fmt: skip
+    "spawn": Spawn(spec_of("guest")),
+    "destroy": Destroy(),
+    "power": Power(is_on=False),
+    "rebuild": Rebuild(spec_of("guest")),
+    "prepare": Prepare(spec_of("guest")),
+    "send_disk": SendDisk(THERE),
+    "finish": Finish(spec_of("guest")),
+    "discard": Discard("operation"),
+    "live_migrate": LiveMigrate(THERE),
+    "abort_migration": AbortMigration(),
+    "save": Save(),
+    "inspect": Inspect(),
+}
 ABOUT_HOSTS = ("start", "nodes", "resources", "guests")
 
 
@@ -113,7 +121,8 @@ def test_a_driver_that_tells_of_another_guest_is_not_believed(capsys):
         server.put(spawn(order_id=1), order(Inspect(), 2, order_id=2))
         assert (server.answer_to(1).outcome, server.answer_to(1).found) == ("ok", None)
         assert (server.answer_to(2).outcome, "inspect of the driver returned guest" in server.answer_to(2).problem) == (
-            "aborted", True,
-        )  # fmt: skip
+            "aborted",
+            True,
+        )
     assert ends == []
     capsys.readouterr()

@@ -70,8 +70,10 @@ def test_instances_are_changed_where_they_are_and_leave_a_host_that_is_drained(s
 
     plan = said(server, "host", "drain", "fake-1", "--dry-run")
     assert {each["name"]: each["how"] for each in plan["moves"] if each["name"] != "one"} == {
-        "two": "migrate", "three": "live_migrate", "four": "live_migrate",
-    }  # fmt: skip
+        "two": "migrate",
+        "three": "live_migrate",
+        "four": "live_migrate",
+    }
     # A rehearsal reads the database beside its server.
     assert printed("host", "drain", "fake-1", "--dry-run", "--data", tmp_path)["moves"] == plan["moves"]
     assert used(server)["fake-1"] >= 6
@@ -80,8 +82,11 @@ def test_instances_are_changed_where_they_are_and_leave_a_host_that_is_drained(s
     went = {each["name"]: each["host"] for each in done["instances"]}
     assert went == {each["name"]: each["host"] for each in plan["moves"]}
     assert {each["name"]: each["status"] for each in said(server, "instance", "list")} == {
-        "one": "ACTIVE", "two": "SHUTOFF", "three": "ACTIVE", "four": "ACTIVE",
-    }  # fmt: skip
+        "one": "ACTIVE",
+        "two": "SHUTOFF",
+        "three": "ACTIVE",
+        "four": "ACTIVE",
+    }
     assert (used(server)["fake-1"], sum(used(server).values())) == (0, 8)
     assert said(server, "host", "show", "fake-1")["disabled_reason"] == "it is drained"
 

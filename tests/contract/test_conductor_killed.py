@@ -52,15 +52,21 @@ def test_a_build_and_a_deletion_survive_a_death_at_every_commit(world, is_made):
     for at in range(1, COMMITS_MAX, pace(world)):
         name = f"i{at}"
         died = survived(
-            world, hands, lambda server, name=name: at_work(server, hands, lambda _: server.build(name, key=name)),
-            at=at, is_made=is_made,
-        )  # fmt: skip
+            world,
+            hands,
+            lambda server, name=name: at_work(server, hands, lambda _: server.build(name, key=name)),
+            at=at,
+            is_made=is_made,
+        )
         checked(world, name, hands, status="ACTIVE")
         deaths["build"] += died
         is_dead = survived(
-            world, hands, lambda server, name=name: at_work(server, hands, lambda _: server.delete(name)), at=at,
+            world,
+            hands,
+            lambda server, name=name: at_work(server, hands, lambda _: server.delete(name)),
+            at=at,
             is_made=is_made,
-        )  # fmt: skip
+        )
         checked(world, name, hands, status="DELETED")
         deaths["delete"] += is_dead
         if not died and not is_dead:

@@ -35,9 +35,13 @@ class Stage:
     def survived(self, act, script=None, *, at, is_made):
         """Let the database be gone at one commit, and all go on with the next server; say whether it came so far."""
         return survived(
-            self.world, self.hands.values(), lambda server: self.work(server, act, script), at=at, is_made=is_made,
+            self.world,
+            self.hands.values(),
+            lambda server: self.work(server, act, script),
+            at=at,
+            is_made=is_made,
             clock=self.clock,
-        )  # fmt: skip
+        )
 
     def work(self, server, act, script):
         """Let somebody ask a server, and everybody do what there is to do."""
@@ -72,9 +76,11 @@ def migrated(stage, name, *, at, is_made, failing):
     stage.acted(lambda server: server.build(name, key=name))
     (source,) = stage.running()
     is_dead = stage.survived(
-        lambda server: ask(server, "live_migrate", name, key=f"move {name}"), first_fails(*failing), at=at,
+        lambda server: ask(server, "live_migrate", name, key=f"move {name}"),
+        first_fails(*failing),
+        at=at,
         is_made=is_made,
-    )  # fmt: skip
+    )
     (host,) = stage.running()
     assert host != source or "live_migrate" in failing  # An answer that was lost is given by who tries again.
     stage.checked(name, host=host, kind="live", status="failed" if host == source else "confirmed")
@@ -108,8 +114,12 @@ def evacuated(stage, name, *, at, is_made, failing):
 
 
 WAYS = [
-    (migrated, ()), (migrated, ("prepare",)), (migrated, ("live_migrate",)), (evacuated, ()), (evacuated, ("spawn",)),
-]  # fmt: skip
+    (migrated, ()),
+    (migrated, ("prepare",)),
+    (migrated, ("live_migrate",)),
+    (evacuated, ()),
+    (evacuated, ("spawn",)),
+]
 
 
 def lives_on(world, way, *, is_made, failing, steps):

@@ -28,9 +28,13 @@ class Deployment:
             words += ["--option", f"script={script}"]
         with (self.folder / f"{host}.log").open("a") as errors:
             self.agents[host] = subprocess.Popen(
-                command("agent", "--server", self.server.address, "--driver", "fake", *words), cwd=self.folder,
-                env=environ(), text=True, stdout=subprocess.PIPE, stderr=errors,
-            )  # fmt: skip
+                command("agent", "--server", self.server.address, "--driver", "fake", *words),
+                cwd=self.folder,
+                env=environ(),
+                text=True,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+            )
 
     def ask(self, method, path, body=None):
         """Ask the server; give what came back."""
@@ -110,8 +114,9 @@ def test_it_migrates_while_it_runs_its_host_is_killed_and_comes_back_and_nothing
     shown = deployment.run("instance", "show", "web")[1]
     assert (shown["status"], shown["host"]) == ("ACTIVE", third)
     assert [(each["kind"], each["status"]) for each in shown["migrations"]] == [
-        ("live", "confirmed"), ("evacuate", "finished"),
-    ]  # fmt: skip
+        ("live", "confirmed"),
+        ("evacuate", "finished"),
+    ]
     (kept,) = deployment.run("migration", "list", "--status", "finished", "--source", second)[1]
     assert [each["VCPU"] for each in deployment.run("migration", "show", kept["uuid"])[1]["allocations"].values()] == [
         2

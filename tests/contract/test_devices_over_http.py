@@ -100,9 +100,15 @@ class Machine:
         with (
             closing(SharedHttp(lambda: ReportHttp(f"{self.url}/placement", headers=SERVICE))) as http,
             closing(HttpServer(self.url, token="admin", draw=lambda: 0.5, pause=lambda _: True)) as server,
-            living(self.url, life=self.lives, host=self.name, options=self.options, journal=self.journal,
-                   track=lambda driver, journal: self._tracker(driver, journal, http, server, is_counting)) as driver,
-        ):  # fmt: skip
+            living(
+                self.url,
+                life=self.lives,
+                host=self.name,
+                options=self.options,
+                journal=self.journal,
+                track=lambda driver, journal: self._tracker(driver, journal, http, server, is_counting),
+            ) as driver,
+        ):
             yield driver
 
     def _tracker(self, driver, journal, http, server, is_counting):
@@ -114,9 +120,15 @@ class Machine:
             driver, report, configs=ProviderConfigs([], warn=print), terms=ReshapeTerms(), devices=devices, **chance
         )
         return Tracker(
-            self.name, driver=driver, report=report, bringing=bringing, book=journal, monitors=Monitors(()),
-            devices=devices, instances=KnownInstances(server, self.name),
-        )  # fmt: skip
+            self.name,
+            driver=driver,
+            report=report,
+            bringing=bringing,
+            book=journal,
+            monitors=Monitors(()),
+            devices=devices,
+            instances=KnownInstances(server, self.name),
+        )
 
 
 @pytest.fixture
@@ -127,8 +139,12 @@ def fleet(tmp_path):
 
 
 def flavor(*devices, name="small", **more):
-    return {"name": name, "vcpus": 1, "memory_mb": 512,
-            "extra_specs": {"pci_passthrough:alias": ",".join(devices), **more}}  # fmt: skip
+    return {
+        "name": name,
+        "vcpus": 1,
+        "memory_mb": 512,
+        "extra_specs": {"pci_passthrough:alias": ",".join(devices), **more},
+    }
 
 
 def built(own, uuid, asked, *, host=""):
@@ -204,8 +220,11 @@ def test_a_guest_gets_the_device_of_the_provider_that_it_holds(fleet):
         assert done(own, "confirm") == ("ACTIVE", "host-b")
         assert [*devices(on_a)] == ["two"]
         assert usages(placement) == {
-            f"host-a_{NEAR.upper()}": 1, f"host-a_{CARD}": 2, f"host-b_{NEAR.upper()}": 1, f"host-b_{FAR.upper()}": 1,
-        }  # fmt: skip
+            f"host-a_{NEAR.upper()}": 1,
+            f"host-a_{CARD}": 2,
+            f"host-b_{NEAR.upper()}": 1,
+            f"host-b_{FAR.upper()}": 1,
+        }
         assert done(own, "rebuild", of=TWO) == ("ACTIVE", "host-a")
         assert devices(on_a) == {"two": [NEAR, "0000:81:10.1", "0000:81:10.2"]}
         assert done(own, "delete") == ("DELETED", "")

@@ -32,10 +32,15 @@ class Life:
         """Let a host be left, as long as anything goes on."""
         asked = server.run(
             lambda current: accept_drain.drain(
-                current, server.reader, source, at_once=2, is_disabling=False, now_s=self.clock.now_s(),
+                current,
+                server.reader,
+                source,
+                at_once=2,
+                is_disabling=False,
+                now_s=self.clock.now_s(),
                 operation_uuid=uuid_bytes(uuid_named(key)),
             )
-        )  # fmt: skip
+        )
         idle = 0
         while idle < IDLE_MAX and not server.reader.operation(asked.id).outcome:
             done = server.turn() + sum(each.work() for each in self.hands.values())
@@ -48,9 +53,14 @@ class Life:
     def survived(self, key, source, *, at, is_made):
         """Let the database be gone at one commit, and the next server go on; say whether it came so far."""
         is_dead = survived(
-            self.world, self.hands.values(), lambda server: self.work(server, key, source), at=at, is_made=is_made,
-            clock=self.clock, look_s=LOOK_S,
-        )  # fmt: skip
+            self.world,
+            self.hands.values(),
+            lambda server: self.work(server, key, source),
+            at=at,
+            is_made=is_made,
+            clock=self.clock,
+            look_s=LOOK_S,
+        )
         with self.opened() as server:
             self.check(server, source)
         return is_dead

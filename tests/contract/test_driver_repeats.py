@@ -15,9 +15,19 @@ HOSTS = ("host-a", "host-b")
 GUEST = uuid_named("guest")
 
 NAMES = (
-    "spawn", "destroy", "start", "stop", "rebuild", "prepare", "send_disk", "finish", "discard", "settle",
-    "live_migrate", "save",
-)  # fmt: skip
+    "spawn",
+    "destroy",
+    "start",
+    "stop",
+    "rebuild",
+    "prepare",
+    "send_disk",
+    "finish",
+    "discard",
+    "settle",
+    "live_migrate",
+    "save",
+)
 acts = st.tuples(st.sampled_from(NAMES), st.sampled_from(HOSTS), st.integers(0, 2))
 
 

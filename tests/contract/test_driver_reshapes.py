@@ -122,8 +122,11 @@ def populate(api, shelf):
     for name, held in GUESTS.items():
         driver.spawn(spec_of(name, NODE, held=held), "op-1")
         body = {
-            "allocations": {ROOT: {"resources": held}}, "project_id": "p", "user_id": "u", "consumer_generation": None,
-        }  # fmt: skip
+            "allocations": {ROOT: {"resources": held}},
+            "project_id": "p",
+            "user_id": "u",
+            "consumer_generation": None,
+        }
         api.ask("put", f"/allocations/{uuid_named(name)}", body)
 
 
@@ -178,9 +181,11 @@ def test_a_claim_that_comes_between_is_refused_and_taken_along_the_next_time(pla
     driver, allocations = started("gpus", shelf), placement.allocations(tree)
     driver.update_provider_tree(tree, NODE, allocations)
     body = {
-        "allocations": {ROOT: {"resources": {"VGPU": 1}}}, "project_id": "p", "user_id": "u",
+        "allocations": {ROOT: {"resources": {"VGPU": 1}}},
+        "project_id": "p",
+        "user_id": "u",
         "consumer_generation": None,
-    }  # fmt: skip
+    }
     placement.ask("put", f"/allocations/{uuid_named('late')}", body)
     with pytest.raises(AssertionError, match="concurrent_update"):
         placement.reshape(tree, allocations)

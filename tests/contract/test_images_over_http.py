@@ -141,10 +141,24 @@ def libvirt_host(folder):
     server.start()
     (folder / "agent.toml").write_text(AGENT)
     agent = Program(
-        "agent", "--server", server.address, "--driver", "libvirt", "--host", "one", "--state-dir", folder / "journals",
-        "--config", folder / "agent.toml", "--option", "uri=test:///default", "--option", f"state={folder / 'state'}",
-        folder=folder, log="agent.log",
-    )  # fmt: skip
+        "agent",
+        "--server",
+        server.address,
+        "--driver",
+        "libvirt",
+        "--host",
+        "one",
+        "--state-dir",
+        folder / "journals",
+        "--config",
+        folder / "agent.toml",
+        "--option",
+        "uri=test:///default",
+        "--option",
+        f"state={folder / 'state'}",
+        folder=folder,
+        log="agent.log",
+    )
     try:
         agent.start()
         until(lambda: server.listed("hosts"))

@@ -16,17 +16,29 @@ FLAVORS = [{"name": f"flavor {size}", "vcpus": size, "memory_mb": 64} for size i
 # What may be asked of an instance: by its status the acts, each with what is said.
 ACTS = {
     "ACTIVE": [
-        ("stop", None), ("migrate", {}), ("live-migrate", {}), ("resize", {}), ("migrate", {"verify": True}),
-        ("live-migrate", {}), ("reboot", None), ("rebuild", {}), ("shelve", None),
+        ("stop", None),
+        ("migrate", {}),
+        ("live-migrate", {}),
+        ("resize", {}),
+        ("migrate", {"verify": True}),
+        ("live-migrate", {}),
+        ("reboot", None),
+        ("rebuild", {}),
+        ("shelve", None),
     ],
     "SHUTOFF": [
-        ("start", None), ("migrate", {}), ("resize", {}), ("start", None), ("rebuild", {}), ("shelve", None),
+        ("start", None),
+        ("migrate", {}),
+        ("resize", {}),
+        ("start", None),
+        ("rebuild", {}),
+        ("shelve", None),
     ],
     "SHELVED": [("unshelve", None), ("offload", None)],
     "SHELVED_OFFLOADED": [("unshelve", None)],
     "VERIFY_RESIZE": [("confirm", None), ("revert", None)],
     "ERROR": [("reset", None)],
-}  # fmt: skip
+}
 MOVES = {"migrate", "live-migrate", "resize", "evacuate"}
 RUN_MAX_S = 900.0
 

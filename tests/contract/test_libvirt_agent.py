@@ -24,10 +24,25 @@ def served(folder, **options):
     (folder / "agent.toml").write_text("[agent]\nsync_power_state_interval = 2\n")
     told = [word for key, value in options.items() for word in ("--option", f"{key}={value}")]
     agent = Program(
-        "agent", "--server", server.address, "--driver", "libvirt", "--host", HOST, "--state-dir", folder / "journals",
-        "--config", folder / "agent.toml", "--option", f"state={folder / 'state'}",
-        "--option", f"images={folder / 'images'}", *told, folder=folder, log="agent.log",
-    )  # fmt: skip
+        "agent",
+        "--server",
+        server.address,
+        "--driver",
+        "libvirt",
+        "--host",
+        HOST,
+        "--state-dir",
+        folder / "journals",
+        "--config",
+        folder / "agent.toml",
+        "--option",
+        f"state={folder / 'state'}",
+        "--option",
+        f"images={folder / 'images'}",
+        *told,
+        folder=folder,
+        log="agent.log",
+    )
     try:
         agent.start()
         agent.until(lambda: server.listed("hosts"))
@@ -78,8 +93,10 @@ def test_what_libvirt_says_of_a_host_is_in_placement_and_an_instance_comes_and_g
         told = instance(server, tmp_path, "create", "web", "--flavor", FLAVOR, "--wait")
         assert "ACTIVE" in told, (told, agent.log.read_text())
         assert {name: used for name, used in provider(server)[2].items() if used} == {
-            "VCPU": 1, "MEMORY_MB": 32, "DISK_GB": 1,
-        }  # fmt: skip
+            "VCPU": 1,
+            "MEMORY_MB": 32,
+            "DISK_GB": 1,
+        }
         (shown,) = server.listed("instances")
         instance(server, tmp_path, "delete", shown["uuid"], "--wait")
         assert server.listed("instances") == []

@@ -26,9 +26,12 @@ def qemu(tmp_path_factory):
     (folder / "images" / "farewell").write_bytes(boot_sector("so long"))
     with short_folder() as short:
         yield {
-            "uri": qemu_uri(short), "state": str(folder / "state"), "images": str(folder / "images"),
-            "virt_type": "qemu", "shutdown_s": "0",
-        }  # fmt: skip
+            "uri": qemu_uri(short),
+            "state": str(folder / "state"),
+            "images": str(folder / "images"),
+            "virt_type": "qemu",
+            "shutdown_s": "0",
+        }
 
 
 def started(options):

@@ -111,8 +111,9 @@ def test_an_instance_goes_back_from_a_host_that_is_lost():
             asked_by = {"x-roles": "service"}
             answered = own.post(f"/instances/{ONE}/revert", {"lost": True}, headers=asked_by)
             assert (answered.status, answered.json["detail"]) == (
-                403, "policy roost:instances:revert:lost does not allow this; your roles: service",
-            )  # fmt: skip
+                403,
+                "policy roost:instances:revert:lost does not allow this; your roles: service",
+            )
             assert done(own, "revert", {"lost": True}, key="back") == ("ACTIVE", "host-a", "")
             again = own.post(f"/instances/{ONE}/revert", {}, headers={"idempotency-key": "back"})
             assert again.status == 422

@@ -16,9 +16,7 @@ def ask(own, act, *told, key, **more):
 
     def task(current):
         reader = own.agents.reader(current)
-        return act(
-            current, reader, *told, operation_uuid=uuid_bytes(uuid_named(key)), now_s=reader.now_s(), **more
-        )  # fmt: skip
+        return act(current, reader, *told, operation_uuid=uuid_bytes(uuid_named(key)), now_s=reader.now_s(), **more)
 
     return own.serving.run(task)
 
@@ -40,9 +38,13 @@ def test_an_instance_is_built_on_an_alternate_stopped_started_and_deleted(tmp_pa
         ):
             until(lambda: is_ready(own, "host-a") and is_ready(own, "host-b"))
             ask(
-                own, accept.build, wish(instance_uuids=(ONE,)), key="build", name="one",
+                own,
+                accept.build,
+                wish(instance_uuids=(ONE,)),
+                key="build",
+                name="one",
                 decision_uuid=uuid_named("decision"),
-            )  # fmt: skip
+            )
             until(lambda: status(own).status in {"ACTIVE", "ERROR"})
             assert (status(own).status, status(own).host, status(own).fault) == ("ACTIVE", "host-b", "")
             assert bad.guests() == []

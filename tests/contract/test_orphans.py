@@ -27,9 +27,7 @@ def orphaned(durable, *rows, claims, **names):
         names: of the other host.
     """
     other = provider(OTHER)
-    providers = [
-        provider(OWN), other, provider(CHILD, parent=other), provider(POOL), provider(SHARED, parent=other)
-    ]  # fmt: skip
+    providers = [provider(OWN), other, provider(CHILD, parent=other), provider(POOL), provider(SHARED, parent=other)]
     offers = [offer(number, cpu=8) for number in (OWN, OTHER, CHILD, POOL, SHARED)]
     traits = [PutTraits(number, 1, [LENDS.id]) for number in (POOL, SHARED)] + [PutTraits(CHILD, 1, [FAST.id])]
     beside = msgspec.structs.replace(host(OTHER), **names)
@@ -50,9 +48,15 @@ def here(**changes):
 def move(state, *, source=OWN, target=OTHER, of=ONE, **changes):
     """Give a migration from host to host."""
     return migration(
-        1, instance_uuid=of, status=state, source_host=f"h{source}", source_node=f"p{source}",
-        target_host=f"h{target}", target_node=f"p{target}", **changes,
-    )  # fmt: skip
+        1,
+        instance_uuid=of,
+        status=state,
+        source_host=f"h{source}",
+        source_node=f"p{source}",
+        target_host=f"h{target}",
+        target_node=f"p{target}",
+        **changes,
+    )
 
 
 LEFTOVER = [
@@ -88,10 +92,17 @@ def test_what_is_shared_or_is_somebodys_business_is_not_found(durable, rows, at)
 
 
 @pytest.mark.parametrize("state", OPEN)
-@pytest.mark.parametrize(("source", "target", "at", "is_found"), [
-    (OWN, 9, OTHER, True), (OWN, 9, CHILD, True), (OWN, 9, SHARED, False), (OWN, OTHER, CHILD, False),
-    (OTHER, 9, CHILD, False), (9, OWN, OTHER, False),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("source", "target", "at", "is_found"),
+    [
+        (OWN, 9, OTHER, True),
+        (OWN, 9, CHILD, True),
+        (OWN, 9, SHARED, False),
+        (OWN, OTHER, CHILD, False),
+        (OTHER, 9, CHILD, False),
+        (9, OWN, OTHER, False),
+    ],
+)
 def test_a_migration_keeps_what_is_of_its_hosts_alone(durable, state, source, target, at, is_found):
     moving = move(state, source=source, target=target, uuid=TWO)
     held = [claim(1, (inventory(OWN), 1)), claim(2, (inventory(at), 1), instance=False)]

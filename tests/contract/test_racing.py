@@ -67,8 +67,9 @@ def test_large_and_small_requests_leave_no_room_that_a_refused_one_needed(config
 def test_group_rules_hold_against_other_processes_and_refuse_nobody_who_fits(config):
     groups = [
         ServerGroup(uuid=uuid_of(policy, str(number)), policy=policy)
-        for policy in ("affinity", "anti-affinity") for number in range(12)
-    ]  # fmt: skip
+        for policy in ("affinity", "anti-affinity")
+        for number in range(12)
+    ]
     with open_roost(config) as product:
         product.install(fleet(HOSTS, vcpus=1000, groups=groups))
     acts = [request(group=group.uuid) for group in groups for _ in range(2)]
@@ -110,7 +111,7 @@ def check_members_moving(config: Path, count: int) -> Counter[str]:
         ServerGroup(uuid=uuid_of(policy, str(number)), policy=policy, max_server_per_host=limit)
         for policy, limit in (("affinity", 1), ("anti-affinity", 1), ("anti-affinity", 3))
         for number in range(10 * limit, 10 * limit + 8)
-    ]  # fmt: skip
+    ]
     with open_roost(config) as product:
         product.install(fleet(12, vcpus=10_000, groups=groups))
     answers = [answer for each in race(config, members_moving(groups, count, processes=4)) for answer in each]
@@ -124,8 +125,9 @@ def check_members_moving(config: Path, count: int) -> Counter[str]:
                 assert all(each <= group.max_server_per_host for each in members.values())
         there = Counter(
             (holder.instance.group_id, holder.instance.host_id)
-            for holder in state.holders.values() if holder.instance is not None
-        )  # fmt: skip
+            for holder in state.holders.values()
+            if holder.instance is not None
+        )
         assert there == Counter(
             {(group.id, state.hosts.ids[row]): n for group in state.groups.values() for row, n in group.members.items()}
         )

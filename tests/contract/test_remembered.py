@@ -52,9 +52,17 @@ class Client:
             self._is_busy = not self._is_busy
         comings_and_goings = (self.claim, self.claim, self.end)
         others = (
-            self.create, self.create, self.offer, self.offer, self.wear, self.join, self.move, self.remove,
-            self.reshape, self.rename_class,
-        )  # fmt: skip
+            self.create,
+            self.create,
+            self.offer,
+            self.offer,
+            self.wear,
+            self.join,
+            self.move,
+            self.remove,
+            self.reshape,
+            self.rename_class,
+        )
         kinds = comings_and_goings if self._is_busy else (*comings_and_goings, *others)
         self.random.choice(kinds)()
 
@@ -123,15 +131,18 @@ class Client:
         uuid_text = self.random.choice(UUIDS)
         held = self.api.get(f"/resource_providers/{uuid_text}/allocations").json.get("allocations", {})
         inventories = {
-            "resource_provider_generation": self._generation(uuid_text), "inventories": self._inventories(),
-        }  # fmt: skip
+            "resource_provider_generation": self._generation(uuid_text),
+            "inventories": self._inventories(),
+        }
         allocations = {
             consumer: {
-                "allocations": {uuid_text: {"resources": {self.random.choice(CLASSES): 1}}}, "project_id": "p",
-                "user_id": "u", "consumer_generation": each["consumer_generation"],
+                "allocations": {uuid_text: {"resources": {self.random.choice(CLASSES): 1}}},
+                "project_id": "p",
+                "user_id": "u",
+                "consumer_generation": each["consumer_generation"],
             }
             for consumer, each in held.items()
-        }  # fmt: skip
+        }
         body = {"inventories": {uuid_text: inventories}, "allocations": allocations}
         self.api.post("/reshaper", body, version="1.30")
 

@@ -95,9 +95,7 @@ def test_a_provider_below_a_younger_one_is_there_after_a_restart_and_in_a_snapsh
     roost = Roost(durable.open(), settings_of())
     roost.install(hosts(2))
     providers = roost.state.providers
-    moved = PutProvider(
-        providers.ids[0], uuid_bytes(providers.uuids[0]), "h0", providers.ids[1], providers.ids[1], 1
-    )  # fmt: skip
+    moved = PutProvider(providers.ids[0], uuid_bytes(providers.uuids[0]), "h0", providers.ids[1], providers.ids[1], 1)
     roost._current.write([moved])
     snapshot(durable)
     uuid = roost.decide(wish()).uuid

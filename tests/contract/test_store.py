@@ -69,10 +69,22 @@ def test_a_load_gives_back_what_was_committed(world: World) -> None:
     found = list(world.open().load().writes)
     kinds = [type(write).__name__ for write in found]
     assert kinds == [
-        "PutSymbol", "PutSymbol", "PutDocument", "PutAggregate", "PutProvider", "PutProvider", "PutProvider",
-        "PutInventories", "PutTraits", "PutMembership", "PutHost", "PutGroup", "Claim", "PutGeneration",
+        "PutSymbol",
+        "PutSymbol",
+        "PutDocument",
+        "PutAggregate",
+        "PutProvider",
+        "PutProvider",
+        "PutProvider",
+        "PutInventories",
+        "PutTraits",
+        "PutMembership",
+        "PutHost",
+        "PutGroup",
+        "Claim",
         "PutGeneration",
-    ]  # fmt: skip
+        "PutGeneration",
+    ]
     # In the order of their numbers; none needs a parent that did not come yet.
     assert [(write.id, write.parent_id) for write in found[4:7]] == [(3, None), (7, None), (3, 7)]  # type: ignore[union-attr]
     assert found[12] == claim(1, (inventory(7), 2), places=[Place(1, 7, 0, 1, 0)])
@@ -326,10 +338,12 @@ def test_the_number_of_a_dropped_name_is_used_again_only_by_who_knows_when_it_wa
     assert commit(small, item(*names), item(reused)) == ["", "duplicate"]
     assert commit(small, item(DropSymbol("resource_class", 5, 7.0))) == [""]
     for other in (
-        ReuseSymbol("resource_class", 5, "CUSTOM_B", 8.0), ReuseSymbol("resource_class", 5, "CUSTOM_B", 0.0),
-        ReuseSymbol("trait", 5, "CUSTOM_B", 7.0), ReuseSymbol("resource_class", 5, "CUSTOM_C", 7.0),
+        ReuseSymbol("resource_class", 5, "CUSTOM_B", 8.0),
+        ReuseSymbol("resource_class", 5, "CUSTOM_B", 0.0),
+        ReuseSymbol("trait", 5, "CUSTOM_B", 7.0),
+        ReuseSymbol("resource_class", 5, "CUSTOM_C", 7.0),
         ReuseSymbol("resource_class", 7, "CUSTOM_B", 7.0),
-    ):  # fmt: skip
+    ):
         assert commit(small, item(other)) == ["duplicate"], other
     assert state(small)["DropSymbol"] == [["drop_symbol", "resource_class", 5, 7.0]]
     offered = PutInventories(1, 1, [InventoryRow(CPU, 8, 0, 1, 8, 1, 1.0), InventoryRow(5, 8, 0, 1, 8, 1, 1.0)])

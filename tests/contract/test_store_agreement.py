@@ -42,8 +42,18 @@ from tests.contract.stores import evidence, host, inventory, state, uuid_of
 from tests.working import agent, event, lease, migration, operation, order, status
 from tests.worlds import FixedClock
 
-_TABLES = {*SEQUENCE_TABLES.values(), "inventory", "provider_trait", "provider_aggregate", "place", "allocation",
-           "instance", "feed", "agent", "lease"}  # fmt: skip
+_TABLES = {
+    *SEQUENCE_TABLES.values(),
+    "inventory",
+    "provider_trait",
+    "provider_aggregate",
+    "place",
+    "allocation",
+    "instance",
+    "feed",
+    "agent",
+    "lease",
+}
 
 numbers, few = st.integers(1, 4), st.integers(0, 3)
 amounts = st.integers(1, 5)
@@ -54,11 +64,16 @@ kinds = st.sampled_from(["trait", "resource_class"])
 def inventories(draw):
     found = [
         InventoryRow(
-            class_id, draw(st.integers(1, 12)), draw(st.integers(0, 1)), draw(st.integers(1, 2)),
-            draw(st.integers(3, 12)), draw(st.integers(1, 2)), draw(st.sampled_from([0.5, 1.0, 1.5])),
+            class_id,
+            draw(st.integers(1, 12)),
+            draw(st.integers(0, 1)),
+            draw(st.integers(1, 2)),
+            draw(st.integers(3, 12)),
+            draw(st.integers(1, 2)),
+            draw(st.sampled_from([0.5, 1.0, 1.5])),
         )
         for class_id in sorted(draw(st.sets(st.integers(1, 2))))
-    ]  # fmt: skip
+    ]
     return PutInventories(draw(numbers), draw(few), found)
 
 
@@ -95,14 +110,18 @@ def puts(draw):
     """Draw a row of work that comes to be, or replaces one of some version."""
     number, other, version = draw(numbers), draw(numbers), draw(st.integers(1, 3))
     row = draw(
-        st.sampled_from([
-            agent(f"h{number}", version=version), lease(f"l{number}", version=version), event(number),
-            status(number, uuid=uuid_of(other), version=version),
-            operation(number, uuid=uuid_of(other), is_undoing=draw(st.booleans()), version=version),
-            order(number, number=other, operation_id=draw(st.integers(1, 2)), version=version),
-            migration(number, id=other, version=version),
-        ])
-    )  # fmt: skip
+        st.sampled_from(
+            [
+                agent(f"h{number}", version=version),
+                lease(f"l{number}", version=version),
+                event(number),
+                status(number, uuid=uuid_of(other), version=version),
+                operation(number, uuid=uuid_of(other), is_undoing=draw(st.booleans()), version=version),
+                order(number, number=other, operation_id=draw(st.integers(1, 2)), version=version),
+                migration(number, id=other, version=version),
+            ]
+        )
+    )
     return Put(row, None if isinstance(row, EventRow) or version == 1 else version - 1)
 
 
@@ -125,10 +144,13 @@ def histories(draw):
     """Draw commits of items; releases mostly name claims that were drawn before."""
     drawn, commits = [], []
     other = st.one_of(
-        inventories(), providers(), st.builds(DropProvider, numbers),
+        inventories(),
+        providers(),
+        st.builds(DropProvider, numbers),
         st.builds(PutTraits, numbers, few, st.lists(few)),
         st.builds(PutMembership, numbers, few, st.lists(few), st.booleans()),
-        st.builds(PutSymbol, kinds, numbers, st.sampled_from("AB")), st.builds(DropSymbol, kinds, numbers, times),
+        st.builds(PutSymbol, kinds, numbers, st.sampled_from("AB")),
+        st.builds(DropSymbol, kinds, numbers, times),
         st.builds(ReuseSymbol, kinds, numbers, st.sampled_from("AB"), times),
         st.builds(RaiseGeneration, numbers, few, st.integers(0, 3)),
         st.builds(RenameSymbol, kinds, numbers, st.sampled_from("AB")),
@@ -136,7 +158,7 @@ def histories(draw):
         st.builds(PutAggregate, numbers, st.builds(uuid_of, few), st.just("a"), st.just({"k": "v"}), few),
         st.builds(PutGroup, numbers, st.builds(uuid_of, few), st.just("g"), st.just("affinity"), st.just(1)),
         st.builds(lambda number, on, version: host(number, provider_id=on, version=version), numbers, numbers, few),
-    )  # fmt: skip
+    )
     for _ in range(draw(st.integers(1, 4))):
         items, works = [], draw(st.sampled_from([0, 0, 2]))  # Without work some commits are batches.
         for _ in range(draw(st.integers(1, 6))):
@@ -179,12 +201,14 @@ def _successor(old, drawn, *, number):
 
 
 _START = [
-    Item((
-        PutProvider(number, uuid_of(number), f"p{number}", None, number, 0),
-        PutInventories(number, 0, [InventoryRow(one, 8, 0, 1, 5, 1, 1.0) for one in (1, 2)]),
-    ))
+    Item(
+        (
+            PutProvider(number, uuid_of(number), f"p{number}", None, number, 0),
+            PutInventories(number, 0, [InventoryRow(one, 8, 0, 1, 5, 1, 1.0) for one in (1, 2)]),
+        )
+    )
     for number in (1, 2, 3)
-]  # fmt: skip
+]
 
 
 class Stores:

@@ -46,11 +46,14 @@ def reader(store):
 def all_of(reader):
     """Give every row of work there is."""
     return {
-        "agents": reader.agents(), "statuses": reader.statuses(most=99), "operations": reader.operations(most=99),
+        "agents": reader.agents(),
+        "statuses": reader.statuses(most=99),
+        "operations": reader.operations(most=99),
         "orders": [order for each in range(9) for order in reader.orders_of(each)],
-        "migrations": reader.migrations(most=99), "lease": reader.lease("watch"),
+        "migrations": reader.migrations(most=99),
+        "lease": reader.lease("watch"),
         "events": reader.events_since(0.0, most=99),
-    }  # fmt: skip
+    }
 
 
 FULL = {
@@ -67,7 +70,7 @@ FULL = {
     "migrations": [migration(1)],
     "lease": lease(),
     "events": [event(1), event(2, instance_uuid=NO_UUID, operation_id=1, body=b"{}")],
-}  # fmt: skip
+}
 
 
 def fill(store):
@@ -87,8 +90,14 @@ def test_what_was_committed_is_read_back_and_after_a_restart_too(world):
 
 def test_a_row_comes_to_be_once_by_its_key_and_by_whatever_else_it_is_known_by(store, reader):
     assert commit(store, item(work=[Put(operation(1)), Put(status(1)), Put(order(1))])) == [""]
-    others = [operation(1, uuid=NO_UUID), operation(2, uuid=uuid_of("operation", 1)), status(1, id=9),
-              status(1, uuid=NO_UUID), order(1, number=9), order(9, number=1)]  # fmt: skip
+    others = [
+        operation(1, uuid=NO_UUID),
+        operation(2, uuid=uuid_of("operation", 1)),
+        status(1, id=9),
+        status(1, uuid=NO_UUID),
+        order(1, number=9),
+        order(9, number=1),
+    ]
     refusals = store.commit([item(work=[Put(other)]) for other in others]).refusals
     assert [refusal.kind for refusal in refusals] == ["duplicate"] * len(others)
     assert all(refusal.is_final for refusal in refusals)
@@ -102,8 +111,9 @@ def test_a_row_is_replaced_only_while_its_version_is_the_one_that_was_read(store
     assert commit(store, item(work=[Put(one)])) == [""]
     mine, theirs = replaced(one, step="send", owner="me"), replaced(one, step="undo", owner="them")
     assert store.commit([item(work=[mine]), item(work=[theirs])]).refusals == [
-        None, Refusal("generation", "operation", 1, "operation 1"),
-    ]  # fmt: skip
+        None,
+        Refusal("generation", "operation", 1, "operation 1"),
+    ]
     assert commit(store, item(work=[theirs])) == ["generation"]
     assert reader.operation(1) == mine.row
     assert commit(store, item(work=[replaced(operation(7), step="send")])) == ["generation"]
@@ -194,10 +204,15 @@ def test_a_beat_is_noted_without_a_commit(store, reader):
 
 def test_due_operations_are_those_of_the_cells_that_are_open_due_and_not_owned(store, reader):
     rows = [
-        operation(1, due_at_s=990.0), operation(2, due_at_s=980.0), operation(3, due_at_s=1001.0),
-        operation(4, outcome="done"), operation(5, owner="x", owned_until_s=1001.0),
-        operation(6, owner="x", owned_until_s=1000.0), operation(7, cell="a", due_at_s=970.0), operation(8, cell="b"),
-    ]  # fmt: skip
+        operation(1, due_at_s=990.0),
+        operation(2, due_at_s=980.0),
+        operation(3, due_at_s=1001.0),
+        operation(4, outcome="done"),
+        operation(5, owner="x", owned_until_s=1001.0),
+        operation(6, owner="x", owned_until_s=1000.0),
+        operation(7, cell="a", due_at_s=970.0),
+        operation(8, cell="b"),
+    ]
     assert commit(store, item(work=map(Put, rows))) == [""]
 
     def due(*cells, most=9):
@@ -215,14 +230,25 @@ def test_due_operations_are_those_of_the_cells_that_are_open_due_and_not_owned(s
 def test_work_is_found_by_whom_it_is_about(store, reader):
     one, two = uuid_of("instance", 1), uuid_of("instance", 2)
     rows = [
-        status(1, host="h1"), status(2, project_id="p", host="h1", status="ACTIVE"), status(3),
-        operation(1), operation(2, instance_uuid=one, parent_id=1), operation(3, instance_uuid=one, parent_id=1),
-        operation(4, instance_uuid=two), order(1, number=2, instance_uuid=one), order(2, number=1, state="taken"),
-        order(3, state="answered"), order(4, host="h2", operation_id=2, action="destroy"),
-        migration(1), migration(2, status="finished"), migration(3, instance_uuid=two),
-        event(1, instance_uuid=one, operation_id=2), event(3, instance_uuid=one),
-        event(2, instance_uuid=two, operation_id=2, at_s=2000.0), lease("other"),
-    ]  # fmt: skip
+        status(1, host="h1"),
+        status(2, project_id="p", host="h1", status="ACTIVE"),
+        status(3),
+        operation(1),
+        operation(2, instance_uuid=one, parent_id=1),
+        operation(3, instance_uuid=one, parent_id=1),
+        operation(4, instance_uuid=two),
+        order(1, number=2, instance_uuid=one),
+        order(2, number=1, state="taken"),
+        order(3, state="answered"),
+        order(4, host="h2", operation_id=2, action="destroy"),
+        migration(1),
+        migration(2, status="finished"),
+        migration(3, instance_uuid=two),
+        event(1, instance_uuid=one, operation_id=2),
+        event(3, instance_uuid=one),
+        event(2, instance_uuid=two, operation_id=2, at_s=2000.0),
+        lease("other"),
+    ]
     assert commit(store, item(work=map(Put, rows))) == [""]
 
     def ids(found):
@@ -263,8 +289,14 @@ def test_work_is_found_by_whom_it_is_about(store, reader):
 
 def test_what_an_instance_went_through_is_told_in_time_whichever_process_numbered_it(store, reader):
     one = uuid_of("instance", 1)
-    rows = [operation(2, instance_uuid=one), operation(1, instance_uuid=one, created_at_s=1001.0),
-            operation(3, instance_uuid=one), migration(2), migration(1, created_at_s=1001.0), migration(3)]  # fmt: skip
+    rows = [
+        operation(2, instance_uuid=one),
+        operation(1, instance_uuid=one, created_at_s=1001.0),
+        operation(3, instance_uuid=one),
+        migration(2),
+        migration(1, created_at_s=1001.0),
+        migration(3),
+    ]
     assert commit(store, item(work=map(Put, rows))) == [""]
     assert [row.id for row in reader.operations_on(one, newest=2)] == [1, 3]
     assert [row.id for row in reader.migrations_of(one)] == [2, 3, 1]
@@ -342,13 +374,20 @@ def _url_of(world):
 
 def test_work_that_is_over_goes_when_it_is_old_and_what_is_not_over_stays(store, reader):
     rows = [
-        operation(1, outcome="done", changed_at_s=10.0), operation(2, changed_at_s=10.0),
-        operation(3, outcome="failed", changed_at_s=900.0), order(1, operation_id=1, state="answered"),
+        operation(1, outcome="done", changed_at_s=10.0),
+        operation(2, changed_at_s=10.0),
+        operation(3, outcome="failed", changed_at_s=900.0),
+        order(1, operation_id=1, state="answered"),
         order(2, operation_id=2),
-        migration(1, status="confirmed", changed_at_s=10.0), migration(2, status="finished", changed_at_s=10.0),
-        status(1, status="DELETED", changed_at_s=10.0), status(2, status="ACTIVE", changed_at_s=10.0),
-        event(1, at_s=10.0), event(2, at_s=900.0), agent("h1", state="gone", heard_at_s=10.0), lease(until_s=10.0),
-    ]  # fmt: skip
+        migration(1, status="confirmed", changed_at_s=10.0),
+        migration(2, status="finished", changed_at_s=10.0),
+        status(1, status="DELETED", changed_at_s=10.0),
+        status(2, status="ACTIVE", changed_at_s=10.0),
+        event(1, at_s=10.0),
+        event(2, at_s=900.0),
+        agent("h1", state="gone", heard_at_s=10.0),
+        lease(until_s=10.0),
+    ]
     assert commit(store, item(work=map(Put, rows))) == [""]
     assert store.prune_work(older_than_s=9.0) == 0
     assert store.prune_work(older_than_s=100.0) == 5
@@ -366,9 +405,11 @@ def test_an_operation_stays_however_old_while_a_host_is_to_do_something_for_it(s
         monkeypatch.setattr(module, "_PRUNED_PER_CALL", 2)
     held = [operation(number, outcome="done", changed_at_s=float(number)) for number in range(1, 6)]
     rows = [
-        *held, operation(9, outcome="done", changed_at_s=9.0), order(90, operation_id=9, state="withdrawn"),
+        *held,
+        operation(9, outcome="done", changed_at_s=9.0),
+        order(90, operation_id=9, state="withdrawn"),
         *(order(each.id, operation_id=each.id, action="destroy", host="away") for each in held),
-    ]  # fmt: skip
+    ]
     assert commit(store, item(work=map(Put, rows))) == [""]
     assert store.prune_work(older_than_s=100.0) == 2
     assert [row.id for row in reader.operations(most=9)] == [1, 2, 3, 4, 5]

@@ -33,9 +33,10 @@ def reading(store):
 def step_of(row, to):
     """Give a decision that takes an operation to its next step."""
     return NamedRequest(
-        request=wish(instance_uuids=(ME,)), decision_uuid=DECISION,
+        request=wish(instance_uuids=(ME,)),
+        decision_uuid=DECISION,
         work=(replaced(row, step=to), Put(order(1)), Put(event(1))),
-    )  # fmt: skip
+    )
 
 
 @pytest.mark.parametrize("is_made", [False, True], ids=["before", "after"])

@@ -109,8 +109,10 @@ class Tally:
             f"{route:58} " + "  ".join(f"{status}: {count}" for status, count in each.items())
             for route, each in routes.items()
         ]
-        lines.append(f"{self.exchanges} exchanges, {self.good / max(1, self.exchanges):.0%} successes; " + "  ".join(
-            f"{status}: {count}" for status, count in sorted(statuses.items())))  # fmt: skip
+        lines.append(
+            f"{self.exchanges} exchanges, {self.good / max(1, self.exchanges):.0%} successes; "
+            + "  ".join(f"{status}: {count}" for status, count in sorted(statuses.items()))
+        )
         lines.append(
             "differences that are meant: "
             + (", ".join(f"{name} {count}" for name, count in sorted(self.excused.items())) or "none")
@@ -228,8 +230,9 @@ class Duel:
         found += compare.limited(answers[1], whole.subject, limit, "subject")
         return self._judged(request, answers, found) if found or not whole.found else (whole, rule)
 
-    def _judged(self, request: Request, answers: tuple[Answer, Answer],
-                found: list[Difference]) -> tuple[Exchange, str | None]:  # fmt: skip
+    def _judged(
+        self, request: Request, answers: tuple[Answer, Answer], found: list[Difference]
+    ) -> tuple[Exchange, str | None]:
         exchange = Exchange(request, *answers, found, self.subject.ask)
         rule = excuse(exchange) if found else None
         if found and rule is None:

@@ -59,11 +59,16 @@ def world_of(ask: Ask) -> Forest:
         used = get(f"{path}/usages")["usages"]
         stocks = {
             name: Stock(
-                total=each["total"], reserved=each["reserved"], min_unit=each["min_unit"], max_unit=each["max_unit"],
-                step_size=each["step_size"], ratio=each["allocation_ratio"], used=used.get(name, 0),
+                total=each["total"],
+                reserved=each["reserved"],
+                min_unit=each["min_unit"],
+                max_unit=each["max_unit"],
+                step_size=each["step_size"],
+                ratio=each["allocation_ratio"],
+                used=used.get(name, 0),
             )
             for name, each in get(f"{path}/inventories")["inventories"].items()
-        }  # fmt: skip
+        }
         return Node(
             parent=provider["parent_provider_uuid"],
             stocks=stocks,
@@ -105,8 +110,10 @@ def combinations_of(world: Forest, query: Query) -> int:
     """Return how many combinations the slow search builds at most."""
     anchors = {name: anchors_of(world, name) | {root(world, name)} for name in world}
     roots = {root(world, name) for name in world}
-    return sum(prod(_choices(world, group, near) for group in query.groups) for near in (
-        [name for name in world if anchor in anchors[name]] for anchor in roots))  # fmt: skip
+    return sum(
+        prod(_choices(world, group, near) for group in query.groups)
+        for near in ([name for name in world if anchor in anchors[name]] for anchor in roots)
+    )
 
 
 def _choices(world: Forest, group: Group, near: list[str]) -> int:

@@ -41,8 +41,10 @@ class Reference:
         self._process = subprocess.Popen(
             # Isolated, so that the modules beside the script do not stand in for libraries of the same name.
             [program, "-I", Path(__file__).with_name("serving.py"), self.folder],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-        )  # fmt: skip
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
         self.address = ""
         self.empty()
 

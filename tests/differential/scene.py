@@ -33,9 +33,17 @@ class Scene:
         """Draw a minor version, the newest more often than each other."""
         return until if self.chance(0.4) else self.draw.randint(since, until)
 
-    def request(self, method: str, path: str, minor: int, *, body: object = None,
-                query: list[tuple[str, str]] | None = None, headers: tuple[tuple[str, str], ...] = (),
-                marks: frozenset[str] = frozenset()) -> Request:  # fmt: skip
+    def request(
+        self,
+        method: str,
+        path: str,
+        minor: int,
+        *,
+        body: object = None,
+        query: list[tuple[str, str]] | None = None,
+        headers: tuple[tuple[str, str], ...] = (),
+        marks: frozenset[str] = frozenset(),
+    ) -> Request:
         """Word a request: as an administrator, its body as JSON."""
         own = [("x-auth-token", "admin")]
         if minor == MINOR_MAX and self.chance(0.2):

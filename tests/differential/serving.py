@@ -24,9 +24,18 @@ Application = Callable[[dict[str, Any], Callable[..., object]], Iterable[bytes]]
 
 # What the application imports on its way up; imported once, before the processes part.
 HEAVY = (
-    "sqlalchemy.orm", "alembic.command", "oslo_db.sqlalchemy.enginefacade", "oslo_middleware", "oslo_policy.policy",
-    "keystonemiddleware.auth_token", "webob", "routes", "jsonschema", "os_traits", "os_resource_classes",
-)  # fmt: skip
+    "sqlalchemy.orm",
+    "alembic.command",
+    "oslo_db.sqlalchemy.enginefacade",
+    "oslo_middleware",
+    "oslo_policy.policy",
+    "keystonemiddleware.auth_token",
+    "webob",
+    "routes",
+    "jsonschema",
+    "os_traits",
+    "os_resource_classes",
+)
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -44,8 +53,9 @@ class Handler(BaseHTTPRequestHandler):
         statuses: list[str] = []
         headers: list[tuple[str, str]] = []
 
-        def start(status: str, pairs: list[tuple[str, str]],
-                  _error: tuple[type, BaseException, TracebackType] | None = None) -> None:  # fmt: skip
+        def start(
+            status: str, pairs: list[tuple[str, str]], _error: tuple[type, BaseException, TracebackType] | None = None
+        ) -> None:
             statuses[:], headers[:] = [status], pairs
 
         environ = self._environ(self._sent_body())

@@ -93,9 +93,10 @@ def test_the_commands_of_the_guide_lead_to_the_end(way, target, request, tmp_pat
         growing = Growing(theirs, sequence(3))
         growing.run(60)
         ways = {
-            "database": f"sqlite:///{theirs.folder / 'placement.sqlite'}", "api": theirs.address,
+            "database": f"sqlite:///{theirs.folder / 'placement.sqlite'}",
+            "api": theirs.address,
             "configuration": str(theirs.folder / "placement.conf"),
-        }  # fmt: skip
+        }
         env = variables(tmp_path, PLACEMENT=ways[way], ROOST=roost)
         run = Guide(env, tmp_path)
         with contextlib.closing(run):

@@ -63,7 +63,7 @@ def test_worlds_and_questions_are_read_as_they_are(question, seed):
         ("member_of=!in:{0},{1}&member_of={0}", 39, {"forbidden_aggregates": {"{0}", "{1}"}, "member_of": ({"{0}"},)}),
         ("member_of=in:{0},{1}", 24, {"member_of": ({"{0}", "{1}"},)}),
     ],
-)  # fmt: skip
+)
 def test_repeated_parameters_count_as_the_version_has_it(query, minor, groups):
     uuids = [str(uuid_of(name)) for name in ("one", "other")]
     (group,) = oracle.query_of(f"/allocation_candidates?{query.format(*uuids)}", minor).groups

@@ -70,7 +70,7 @@ def taking(*choices):
         (answer(location="http://a:1/traits/X"), answer(location="http://b:2/traits/Y"), "header location"),
         (answer(), answer(x_openstack_request_id="7"), "header x-openstack-request-id"),
     ],
-)  # fmt: skip
+)
 def test_a_difference_is_found_where_it_is(theirs, ours, place):
     assert [each.place for each in differences(theirs, ours)] == [place]
 

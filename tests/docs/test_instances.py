@@ -33,9 +33,15 @@ class Shell:
         self._errors = folder / "errors"
         with self._errors.open("w") as errors:
             self._process = subprocess.Popen(
-                ["bash"], cwd=folder, env=here, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                stderr=errors, process_group=0,
-            )  # fmt: skip
+                ["bash"],
+                cwd=folder,
+                env=here,
+                text=True,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                process_group=0,
+            )
         self._lines = queue.Queue()
         threading.Thread(target=self._read, daemon=True).start()
 

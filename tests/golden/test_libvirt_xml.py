@@ -19,30 +19,47 @@ from roost.model.image import Image
 from tests.drivers import spec_of
 from tests.worlds import uuid_named
 
-HOST = NumaTopology(cells=(
-    NumaCell(id=0, cpus=(0, 1), pcpus=(2, 3), memory_mb=4096),
-    NumaCell(id=1, cpus=(4, 5), pcpus=(6, 7), memory_mb=4096),
-))  # fmt: skip
+HOST = NumaTopology(
+    cells=(
+        NumaCell(id=0, cpus=(0, 1), pcpus=(2, 3), memory_mb=4096),
+        NumaCell(id=1, cpus=(4, 5), pcpus=(6, 7), memory_mb=4096),
+    )
+)
 PINNED = PlacedCell(
-    cell=InstanceCell(id=0, pcpus=frozenset({0, 1}), memory_mb=1024, policy="dedicated"), host_cell=1, page_size=2048,
+    cell=InstanceCell(id=0, pcpus=frozenset({0, 1}), memory_mb=1024, policy="dedicated"),
+    host_cell=1,
+    page_size=2048,
     pins=Pins(pairs=((0, 7), (1, 6)), reserved=(4,)),
-)  # fmt: skip
+)
 SHARED = PlacedCell(cell=InstanceCell(id=1, cpus=frozenset({2}), memory_mb=512), host_cell=0)
 VGPU = Vgpu(uuid=uuid_named("vgpu"), gpu="pci_0000_06_00_0", kind="nvidia-11", is_made=True)
 
 
 def plain(kind="qemu", **more):
     spec = spec_of("guest", **more)
-    return Domain(mark=mark_of(spec, "op-1", disk="/disks/guest.raw"), spec=spec, kind=kind, arch="x86_64",
-                  console="/disks/console.log", topology=HOST)  # fmt: skip
+    return Domain(
+        mark=mark_of(spec, "op-1", disk="/disks/guest.raw"),
+        spec=spec,
+        kind=kind,
+        arch="x86_64",
+        console="/disks/console.log",
+        topology=HOST,
+    )
 
 
 def rich():
     flavor = Flavor(name="big", vcpus=3, memory_mb=1536, root_gb=10)
     image = Image(id="debian", properties={"hw_machine_type": "q35", "hw_disk_bus": "sata", "hw_vif_model": "e1000"})
     spec = spec_of("guest", flavor=flavor, image=image, cells=(PINNED, SHARED))
-    return Domain(mark=mark_of(spec, "op-1", disk="/disks/guest.raw", vgpus=(VGPU,)), spec=spec, kind="kvm",
-                  arch="x86_64", topology=HOST, pci=("0000:81:10.1",), network="default")  # fmt: skip
+    return Domain(
+        mark=mark_of(spec, "op-1", disk="/disks/guest.raw", vgpus=(VGPU,)),
+        spec=spec,
+        kind="kvm",
+        arch="x86_64",
+        topology=HOST,
+        pci=("0000:81:10.1",),
+        network="default",
+    )
 
 
 def encrypted():

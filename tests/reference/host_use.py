@@ -54,10 +54,12 @@ def _with_guests(cell, uses):
         used = sum(each.cell.memory_mb * 1024 // pages.size_kb for each in there)
         mempages.append(msgspec.structs.replace(pages, used=pages.used + used))
     return msgspec.structs.replace(
-        cell, cpu_usage=cell.cpu_usage + sum(len(each.cell.cpus) for each in placed),
+        cell,
+        cpu_usage=cell.cpu_usage + sum(len(each.cell.cpus) for each in placed),
         memory_usage=cell.memory_usage + sum(each.cell.memory_mb for each in placed),
-        pinned_cpus=tuple(sorted(pinned)) if placed else cell.pinned_cpus, mempages=tuple(mempages),
-    )  # fmt: skip
+        pinned_cpus=tuple(sorted(pinned)) if placed else cell.pinned_cpus,
+        mempages=tuple(mempages),
+    )
 
 
 def _device(pool):

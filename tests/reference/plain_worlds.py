@@ -42,14 +42,18 @@ def random_world(random: Random) -> slow.World:
     random.shuffle(roots)
     hosts = [
         slow.Host(
-            name=name, cell=random.choice(("cell-a", "cell-a", "cell-b")), rack=random.choice(("", "r1", "r2", "r3")),
-            num_io_ops=random.choice((0, 0, 4)), failed_builds=random.choice((0, 0, 0, 1)),
-            hypervisor_version=random.choice((0, 0, 7)), is_down=random.random() < 0.1,
+            name=name,
+            cell=random.choice(("cell-a", "cell-a", "cell-b")),
+            rack=random.choice(("", "r1", "r2", "r3")),
+            num_io_ops=random.choice((0, 0, 4)),
+            failed_builds=random.choice((0, 0, 0, 1)),
+            hypervisor_version=random.choice((0, 0, 7)),
+            is_down=random.random() < 0.1,
             devices=random.choice((0, 0, 0, 2, 120)),
         )
         for name in roots
         if random.random() < 0.95
-    ]  # fmt: skip
+    ]
     aggregates: dict[str, dict[str, str]] = {
         name: {"availability_zone": zone} for name, zone in zip(AGGREGATES, ("east", "west", "west"), strict=True)
     }
@@ -70,12 +74,18 @@ def fleet_of(world: slow.World) -> Fleet:
         ],
         providers=[
             ProviderSpec(
-                uuid=str(uuid_of(name)), name=name, traits=node.traits,
+                uuid=str(uuid_of(name)),
+                name=name,
+                traits=node.traits,
                 parent_uuid=None if node.parent is None else str(uuid_of(node.parent)),
                 inventories={
                     resource_class: Inventory(
-                        total=stock.total, reserved=stock.reserved, min_unit=stock.min_unit, max_unit=stock.max_unit,
-                        step_size=stock.step_size, allocation_ratio=stock.ratio,
+                        total=stock.total,
+                        reserved=stock.reserved,
+                        min_unit=stock.min_unit,
+                        max_unit=stock.max_unit,
+                        step_size=stock.step_size,
+                        allocation_ratio=stock.ratio,
                     )
                     for resource_class, stock in node.stocks.items()
                 },
@@ -85,10 +95,16 @@ def fleet_of(world: slow.World) -> Fleet:
         ],
         hosts=[
             HostSpec(
-                provider_uuid=str(uuid_of(host.name)), host=host.name, node=host.name,
+                provider_uuid=str(uuid_of(host.name)),
+                host=host.name,
+                node=host.name,
                 facts=HostFacts(
-                    cell=host.cell, rack=host.rack, num_io_ops=host.num_io_ops, failed_builds=host.failed_builds,
-                    hypervisor_version=host.hypervisor_version, is_forced_down=host.is_down,
+                    cell=host.cell,
+                    rack=host.rack,
+                    num_io_ops=host.num_io_ops,
+                    failed_builds=host.failed_builds,
+                    hypervisor_version=host.hypervisor_version,
+                    is_forced_down=host.is_down,
                     pci_pools=(PciPool(vendor_id="8086", product_id="154c", count=host.devices),),
                 ),
             )
@@ -98,7 +114,7 @@ def fleet_of(world: slow.World) -> Fleet:
             ServerGroup(uuid=str(uuid_of(name)), name=name, policy=group.policy, max_server_per_host=group.limit)
             for name, group in world.groups.items()
         ],
-    )  # fmt: skip
+    )
 
 
 def random_wish(random: Random, world: slow.World) -> slow.Wish:
@@ -117,16 +133,19 @@ def random_wish(random: Random, world: slow.World) -> slow.Wish:
         for number in range(now_and_then(random.choice((1, 2)), 0))
     ]
     return slow.Wish(
-        groups=(main, *others), distro=random.choice(("", "debian", "fedora")),
+        groups=(main, *others),
+        distro=random.choice(("", "debian", "fedora")),
         policy=random.choice(("none", "isolate")),
         count=now_and_then(random.choice((2, 3, 7, 20)), 1, 0.3),
-        group=now_and_then(random.choice(list(world.groups)), None, 0.4), domain=random.choice(("d1", "d2")),
+        group=now_and_then(random.choice(list(world.groups)), None, 0.4),
+        domain=random.choice(("d1", "d2")),
         zones=now_and_then(random.choice((("east",), ("west",), ("east", "west"))), ()),
         ignored=now_and_then(tuple(name.upper() for name in random.sample(names, 1)), ()),
         forced=now_and_then(tuple(name.upper() for name in random.sample(names, random.choice((1, len(names))))), ()),
         destination=now_and_then(random.choice(names), None, 0.1) if world.hosts else None,
-        cell=now_and_then(random.choice(("cell-a", "cell-b", "cell-c")), None), may_leave_cell=random.random() < 0.5,
-    )  # fmt: skip
+        cell=now_and_then(random.choice(("cell-a", "cell-b", "cell-c")), None),
+        may_leave_cell=random.random() < 0.5,
+    )
 
 
 def request_of(wish: slow.Wish) -> Request:
@@ -139,15 +158,22 @@ def request_of(wish: slow.Wish) -> Request:
         destination = Destination(host=wish.destination, cell=wish.cell, allow_cross_cell_move=wish.may_leave_cell)
     return Request(
         flavor=Flavor(
-            name="f", vcpus=main.resources["VCPU"], memory_mb=main.resources["MEMORY_MB"],
-            root_gb=main.resources.get("DISK_GB", 0), extra_specs=extra_specs,
+            name="f",
+            vcpus=main.resources["VCPU"],
+            memory_mb=main.resources["MEMORY_MB"],
+            root_gb=main.resources.get("DISK_GB", 0),
+            extra_specs=extra_specs,
         ),
         groups=query_of(slow.Query(groups=tuple(others))).groups if others else (),
-        group=None if wish.group is None else str(uuid_of(wish.group)), hints={"fault_domain": wish.domain},
-        count=wish.count, availability_zone=",".join(wish.zones) or None, ignore_hosts=wish.ignored,
-        force_hosts=wish.forced, destination=destination,
+        group=None if wish.group is None else str(uuid_of(wish.group)),
+        hints={"fault_domain": wish.domain},
+        count=wish.count,
+        availability_zone=",".join(wish.zones) or None,
+        ignore_hosts=wish.ignored,
+        force_hosts=wish.forced,
+        destination=destination,
         image=Image(properties={"os_distro": wish.distro}) if wish.distro else None,
-    )  # fmt: skip
+    )
 
 
 def random_options(random: Random) -> dict[str, float]:

@@ -35,9 +35,15 @@ class PlainTree:
 
     def hang(self, level, uuid, name, generation):
         level[uuid] = {
-            "uuid": uuid, "name": name, "generation": generation, "inventory": {}, "traits": set(),
-            "aggregates": set(), "resources": {}, "children": {},
-        }  # fmt: skip
+            "uuid": uuid,
+            "name": name,
+            "generation": generation,
+            "inventory": {},
+            "traits": set(),
+            "aggregates": set(),
+            "resources": {},
+            "children": {},
+        }
         return uuid
 
     def has_uuid(self, uuid):
@@ -67,9 +73,10 @@ class PlainTree:
                 result.remove(uuid)
         while waiting:
             ready = [
-                record for record in waiting.values()
+                record
+                for record in waiting.values()
                 if record["parent_provider_uuid"] is None or result.has_uuid(record["parent_provider_uuid"])
-            ]  # fmt: skip
+            ]
             if not ready:
                 raise ValueError(waiting)
             for record in ready:

@@ -200,10 +200,19 @@ def raw_weights(world: World, wish: Wish, host: Host) -> dict[str, float]:
 
 FROM_ZERO = ("cpu", "disk", "io_ops", "ram")
 MULTIPLIERS = {
-    "build_failure": 1000000.0, "cpu": 1.0, "cross_cell": 1000000.0, "disk": 1.0, "hypervisor_version": 1.0,
-    "image_properties": 0.0, "io_ops": -1.0, "num_instances": 0.0, "pci": 1.0, "ram": 1.0, "soft_affinity": 1.0,
+    "build_failure": 1000000.0,
+    "cpu": 1.0,
+    "cross_cell": 1000000.0,
+    "disk": 1.0,
+    "hypervisor_version": 1.0,
+    "image_properties": 0.0,
+    "io_ops": -1.0,
+    "num_instances": 0.0,
+    "pci": 1.0,
+    "ram": 1.0,
+    "soft_affinity": 1.0,
     "soft_anti_affinity": 1.0,
-}  # fmt: skip
+}
 
 
 def option_of(weigher: str) -> str:

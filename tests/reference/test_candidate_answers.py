@@ -149,9 +149,10 @@ def test_only_trees_that_were_written_to_are_searched_again(monkeypatch):
         _, answer = columns.get(f"/allocation_candidates?{groups}")
         return len(answer["allocation_requests"]), list(searched)
 
-    free, bound = "resources=VCPU:4&resources1=CUSTOM_DEVICE:1", "&".join(
-        [f"resources{at}=CUSTOM_DEVICE:1" for at in (1, 2)] + ["group_policy=isolate"]
-    )  # fmt: skip
+    free, bound = (
+        "resources=VCPU:4&resources1=CUSTOM_DEVICE:1",
+        "&".join([f"resources{at}=CUSTOM_DEVICE:1" for at in (1, 2)] + ["group_policy=isolate"]),
+    )
     for groups in (free, bound):
         assert ask(groups) == (6, ["one", "two", "three"])
         assert ask(groups) == (6, [])

@@ -23,9 +23,13 @@ def inventories(draw):
         total = draw(st.integers(1, 24))
         step = draw(st.sampled_from([1, 1, 2, 3]))
         found[name] = Inventory(
-            total=total, step_size=step, min_unit=draw(st.integers(1, 2)), max_unit=draw(st.integers(2, total + 2)),
-            allocation_ratio=draw(st.sampled_from([1.0, 1.5])), reserved=draw(st.integers(0, 1)),
-        )  # fmt: skip
+            total=total,
+            step_size=step,
+            min_unit=draw(st.integers(1, 2)),
+            max_unit=draw(st.integers(2, total + 2)),
+            allocation_ratio=draw(st.sampled_from([1.0, 1.5])),
+            reserved=draw(st.integers(0, 1)),
+        )
     return found
 
 
@@ -43,10 +47,12 @@ def fleets(draw):
             child = f"{name}-{number}"
             own.append(
                 ProviderSpec(
-                    uuid=uuid_named(child), name=child, parent_uuid=uuid_named(draw(st.sampled_from(names))),
+                    uuid=uuid_named(child),
+                    name=child,
+                    parent_uuid=uuid_named(draw(st.sampled_from(names))),
                     inventories=draw(inventories()),
                 )
-            )  # fmt: skip
+            )
             names.append(child)
         hosts.append(msgspec.structs.replace(root, providers=own))
     return joined(*hosts)

@@ -31,10 +31,14 @@ def random_host(random: Random, number: int) -> slow.Host:
 def random_wish(random: Random) -> slow.Wish:
     nodes = random.choice((1, 1, 2))
     return slow.Wish(
-        count=random.choice((2, 3, 5)), vcpus=nodes * random.choice((1, 1, 2)), memory_mb=nodes * random.choice((1, 3)),
-        nodes=nodes, devices=random.choice((0, 1, 1, 2)), policy=random.choice(("legacy", "required", "preferred")),
+        count=random.choice((2, 3, 5)),
+        vcpus=nodes * random.choice((1, 1, 2)),
+        memory_mb=nodes * random.choice((1, 3)),
+        nodes=nodes,
+        devices=random.choice((0, 1, 1, 2)),
+        policy=random.choice(("legacy", "required", "preferred")),
         isolates_emulator=random.random() < 0.3,
-    )  # fmt: skip
+    )
 
 
 def facts_of(told: slow.Host) -> HostFacts:
@@ -52,9 +56,10 @@ def request_of(wish: slow.Wish) -> Request:
         specs["hw:emulator_threads_policy"] = "isolate"
     device = PciRequest(count=wish.devices or 1, alternatives=({"vendor_id": "8086"},), numa_policy=wish.policy)
     return Request(
-        flavor=Flavor(name="f", vcpus=wish.vcpus, memory_mb=wish.memory_mb, extra_specs=specs), count=wish.count,
+        flavor=Flavor(name="f", vcpus=wish.vcpus, memory_mb=wish.memory_mb, extra_specs=specs),
+        count=wish.count,
         pci_requests=(device,) if wish.devices else (),
-    )  # fmt: skip
+    )
 
 
 def compare(seed: int) -> None:

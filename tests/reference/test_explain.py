@@ -22,10 +22,14 @@ from tests.worlds import digest, roost_on, settings_of
 
 FILTERS = ["compute", "image_properties", "server_group_anti_affinity", "server_group_affinity"]
 EDITS = (
-    relaxations.without_traits, relaxations.other_zones, relaxations.without_aggregates,
+    relaxations.without_traits,
+    relaxations.other_zones,
+    relaxations.without_aggregates,
     relaxations.without_server_group,
-    relaxations.without_named_hosts, relaxations.other_images, relaxations.without_capabilities,
-)  # fmt: skip
+    relaxations.without_named_hosts,
+    relaxations.other_images,
+    relaxations.without_capabilities,
+)
 
 
 def fits(roost: Roost, request: Request) -> bool:

@@ -21,9 +21,7 @@ def test_every_instance_takes_what_its_host_has_left(totals):
     expected = sum(amount // 2 for free in left.values() for amount in free.values())
     assert roost.capacity(REQUEST).count == expected
     while True:
-        able = {
-            name: next((one for one in WANTED if free[one] >= WANTED[one]), None) for name, free in left.items()
-        }  # fmt: skip
+        able = {name: next((one for one in WANTED if free[one] >= WANTED[one]), None) for name, free in left.items()}
         passing = {name for name, one in able.items() if one}
         assert {roost.state.hosts.names[row] for row in roost.scheduler.shape(REQUEST).rank_all().rows} == passing
         decision = roost.decide(REQUEST)

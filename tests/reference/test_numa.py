@@ -24,9 +24,7 @@ def test_hosts_are_kept_on_whose_cells_some_arrangement_fits(topologies, request
     state = fleet(*[HostFacts(numa=each, cpu_allocation_ratio=ratio) for each in topologies])
     spec, rule = Spec(request, now_s=0.0), Filter(NoOptions())
     wanted, needs = topology_of(request), networks_of(request)
-    expected = [
-        numa.numa_topology(state, row, wanted=wanted, needs=needs) for row in range(len(state.hosts))
-    ]  # fmt: skip
+    expected = [numa.numa_topology(state, row, wanted=wanted, needs=needs) for row in range(len(state.hosts))]
     found = rule.keep(hosts_of(state), spec) if rule.concerns(spec) else np.ones(len(topologies), dtype=np.bool_)
     assert found.tolist() == expected
     # The second time verdicts are known.

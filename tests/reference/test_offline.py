@@ -145,19 +145,27 @@ def random_hosts(random: Random) -> list[dict[str, object]]:
     found = []
     for name in random.sample(NAMES, random.randint(1, len(NAMES))):
         said = {
-            "vcpus_total": random.choice((4, 8)), "vcpus_used": random.choice((0, 3, 9)),
-            "total_usable_ram_mb": 4096, "free_ram_mb": random.choice((-512, 1024, 2048, 4096)),
-            "total_usable_disk_gb": 100, "free_disk_mb": random.choice((-1024, 0, 51200)),
-            "disk_mb_used": random.choice((0, 1024)), "cpu_allocation_ratio": random.choice((1.0, 2.5, 16.0)),
-            "ram_allocation_ratio": random.choice((0.5, 1.5)), "num_instances": random.choice((0, 2)),
-            "num_io_ops": random.choice((0, 3)), "failed_builds": random.choice((0, 0, 1)),
-            "hypervisor_type": "QEMU", "hypervisor_version": random.choice((1002003, 2000000)),
-            "supported_instances": [["x86_64", "kvm", "hvm"]], "stats": {"tier": random.choice(("gold", "tin"))},
+            "vcpus_total": random.choice((4, 8)),
+            "vcpus_used": random.choice((0, 3, 9)),
+            "total_usable_ram_mb": 4096,
+            "free_ram_mb": random.choice((-512, 1024, 2048, 4096)),
+            "total_usable_disk_gb": 100,
+            "free_disk_mb": random.choice((-1024, 0, 51200)),
+            "disk_mb_used": random.choice((0, 1024)),
+            "cpu_allocation_ratio": random.choice((1.0, 2.5, 16.0)),
+            "ram_allocation_ratio": random.choice((0.5, 1.5)),
+            "num_instances": random.choice((0, 2)),
+            "num_io_ops": random.choice((0, 3)),
+            "failed_builds": random.choice((0, 0, 1)),
+            "hypervisor_type": "QEMU",
+            "hypervisor_version": random.choice((1002003, 2000000)),
+            "supported_instances": [["x86_64", "kvm", "hvm"]],
+            "stats": {"tier": random.choice(("gold", "tin"))},
             "metrics": {"load": random.choice((0.5, 1.0))},
             "pci_pools": [{"vendor_id": "8086", "product_id": "154c", "count": random.choice((1, 50, 150))}],
             "cpu_info": {"model": random.choice(("Nehalem", "EPYC"))},
             "service": {"disabled": random.random() < 0.2},
-        }  # fmt: skip
+        }
         found.append({"host": name} | {key: value for key, value in said.items() if random.random() < 0.8})
     return found
 
@@ -187,23 +195,26 @@ def test_hosts_without_providers_are_judged_as_novas_handlers_judge_host_states(
     policy = random.choice(("affinity", "anti-affinity", "soft-affinity", "soft-anti-affinity"))
     members = {name: [f"00000000-0000-4000-8000-{at:012d}"] for at, name in enumerate(names) if random.random() < 0.4}
     fleet = {
-        "now": 1000.0, "hosts": hosts,
+        "now": 1000.0,
+        "hosts": hosts,
         "aggregates": [
             {"name": each.name, "metadata": each.metadata, "hosts": inside[each.name]} for each in aggregates
         ],
         "server_groups": [{"uuid": GROUP, "policy": policy, "members": members}],
-    }  # fmt: skip
+    }
     extra_specs = random.choice(({}, {"capabilities:free_ram_mb": ">= 2000"}, {"capabilities:stats:tier": "gold"}))
     request = {
         "flavor": {"vcpus": 1, "memory_mb": 512, "extra_specs": extra_specs},
         "image": random.choice((None, {"properties": {"hw_architecture": "x86_64"}})),
-        "ignore_hosts": random.choice(([], [names[0].upper()])), "group": random.choice((None, GROUP)),
-    }  # fmt: skip
+        "ignore_hosts": random.choice(([], [names[0].upper()])),
+        "group": random.choice((None, GROUP)),
+    }
     settings = settings_of()
     answer = decide(
         parse_document(msgspec.json.encode(fleet), FleetDocument, name="fleet"),
-        parse_document(msgspec.json.encode(request), RequestDocument, name="request"), settings,
-    )  # fmt: skip
+        parse_document(msgspec.json.encode(request), RequestDocument, name="request"),
+        settings,
+    )
     check_evidence(answer)
     states = [
         host_state(each, [one for one in aggregates if each["host"] in inside[one.name]], members.get(each["host"], []))

@@ -70,22 +70,34 @@ def plain(tree):
     """Give every provider of the plain tree as the fast one tells it, parents first."""
     return [
         (
-            each["uuid"], each["name"], each["generation"], parent and parent["uuid"], each["inventory"],
-            each["traits"], each["aggregates"], each["resources"],
+            each["uuid"],
+            each["name"],
+            each["generation"],
+            parent and parent["uuid"],
+            each["inventory"],
+            each["traits"],
+            each["aggregates"],
+            each["resources"],
         )
         for each, parent, _ in tree.walk()
-    ]  # fmt: skip
+    ]
 
 
 def told(tree):
     """Give every provider of a tree with all that is known of it, parents first."""
     return [
         (
-            each.uuid, each.name, each.generation, each.parent_uuid, each.inventory, each.traits, each.aggregates,
+            each.uuid,
+            each.name,
+            each.generation,
+            each.parent_uuid,
+            each.inventory,
+            each.traits,
+            each.aggregates,
             each.resources,
         )
         for each in map(tree.data, tree.get_provider_uuids())
-    ]  # fmt: skip
+    ]
 
 
 def questions(tree):

@@ -24,18 +24,31 @@ def some(**values):
 
 amounts = ["0", "1", "7", "many"]
 specs = some(
-    resources__VCPU=amounts, resources__PCPU=amounts, resources__MEMORY_MB=amounts, resources__CUSTOM_GOLD=amounts,
-    resources1__VCPU=amounts, resources_x__CUSTOM_GOLD=amounts, trait__CUSTOM_A=["required", "forbidden", "maybe"],
-    trait1__CUSTOM_A=["required", "forbidden"], hw__cpu_policy=["shared", "dedicated", "mixed"],
-    hw__cpu_dedicated_mask=["0", "1,3", "^0", "^0,1", "0,1,2,3"], hw__cpu_thread_policy=["require", "isolate"],
-    hw__emulator_threads_policy=["share", "isolate"], hw__mem_encryption=["true", "false"], hw__pmem=["a", "a,b,a", ""],
-    hw__tpm_version=["1.2", "2.0"], os__secure_boot=["required", "optional"],
+    resources__VCPU=amounts,
+    resources__PCPU=amounts,
+    resources__MEMORY_MB=amounts,
+    resources__CUSTOM_GOLD=amounts,
+    resources1__VCPU=amounts,
+    resources_x__CUSTOM_GOLD=amounts,
+    trait__CUSTOM_A=["required", "forbidden", "maybe"],
+    trait1__CUSTOM_A=["required", "forbidden"],
+    hw__cpu_policy=["shared", "dedicated", "mixed"],
+    hw__cpu_dedicated_mask=["0", "1,3", "^0", "^0,1", "0,1,2,3"],
+    hw__cpu_thread_policy=["require", "isolate"],
+    hw__emulator_threads_policy=["share", "isolate"],
+    hw__mem_encryption=["true", "false"],
+    hw__pmem=["a", "a,b,a", ""],
+    hw__tpm_version=["1.2", "2.0"],
+    os__secure_boot=["required", "optional"],
     hw__pci_numa_affinity_policy=["socket", "legacy"],
-)  # fmt: skip
+)
 properties = some(
-    traits_required=["CUSTOM_B", "CUSTOM_B,CUSTOM_C"], hw_cpu_policy=["shared", "dedicated"], hw_firmware_type=["uefi"],
-    hw_tpm_version=["2.0"], hw_firmware_stateless=["true", "false"],
-)  # fmt: skip
+    traits_required=["CUSTOM_B", "CUSTOM_B,CUSTOM_C"],
+    hw_cpu_policy=["shared", "dedicated"],
+    hw_firmware_type=["uefi"],
+    hw_tpm_version=["2.0"],
+    hw_firmware_stateless=["true", "false"],
+)
 flavors = st.fixed_dictionaries(
     {
         "vcpus": st.integers(0, 4),

@@ -315,15 +315,22 @@ def test_limits(state, limit):
         has = [float(each) for each in state.hosts.column(column)]
         agree(plain(options), state, spec(), lambda _, row, __, has=has: has[row] < limit)
         agree(
-            of_aggregates(options), state, spec(),
+            of_aggregates(options),
+            state,
+            spec(),
             lambda state, row, _, has=has, key=key: has[row] < rules.least(state, row, key, limit, int),
-        )  # fmt: skip
+        )
 
 
 sizes = st.builds(
-    Flavor, name=st.just("f"), vcpus=st.integers(0, 12), memory_mb=st.integers(0, 12), root_gb=st.integers(0, 6),
-    ephemeral_gb=st.integers(0, 6), swap=st.integers(0, 1024),
-)  # fmt: skip
+    Flavor,
+    name=st.just("f"),
+    vcpus=st.integers(0, 12),
+    memory_mb=st.integers(0, 12),
+    root_gb=st.integers(0, 6),
+    ephemeral_gb=st.integers(0, 6),
+    swap=st.integers(0, 1024),
+)
 
 
 @given(joined_fleets(), sizes, st.sampled_from([0.0, 0.5, 1.0, 1.5, 16.0]))
@@ -337,9 +344,11 @@ def test_amounts(state, flavor, ratio):
         key = options.__struct_fields__[0]
         agree(plain(options), state, wanted, lambda *case, twin=twin: twin(*case, ratio))
         agree(
-            of_aggregates(options), state, wanted,
+            of_aggregates(options),
+            state,
+            wanted,
             lambda *case, twin=twin, key=key: twin(*case, rules.least(*case[:2], key, ratio, float)),
-        )  # fmt: skip
+        )
 
 
 @given(joined_fleets(), st.lists(st.integers(1, 6).map(uuid_text), max_size=3))
@@ -373,9 +382,10 @@ def test_simple_cidr_affinity(state, address, length):
 )
 def test_isolated_hosts(state, images, hosts, is_restricted, image):
     options = IsolatedHostsOptions(
-        isolated_images=tuple(images), isolated_hosts=tuple(hosts),
+        isolated_images=tuple(images),
+        isolated_hosts=tuple(hosts),
         restrict_isolated_hosts_to_isolated_images=is_restricted,
-    )  # fmt: skip
+    )
     wanted = Spec(Request(flavor=Flavor(name="f"), image=None if image is None else Image(id=image)), now_s=0.0)
     agree(IsolatedHosts(options), state, wanted, lambda *case: rules.isolated_hosts(*case, options))
 
@@ -404,11 +414,14 @@ KINDS = {
 }
 devices_of_hosts = st.lists(
     st.builds(
-        PciPool, vendor_id=st.just("8086"), count=st.integers(0, 3), **KINDS,
+        PciPool,
+        vendor_id=st.just("8086"),
+        count=st.integers(0, 3),
+        **KINDS,
         tags=st.fixed_dictionaries({}, optional=TAGS),
     ),
     max_size=4,
-)  # fmt: skip
+)
 wanted_devices = st.builds(
     PciRequest,
     count=st.integers(1, 3),

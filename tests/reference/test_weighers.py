@@ -109,9 +109,10 @@ def test_what_weighers_say_becomes_one_sum(world, data):
     rows = data.draw(st.sets(st.sampled_from(range(len(booted))), min_size=2).map(sorted))
     members = group(data.draw(st.sampled_from(["soft-affinity", "soft-anti-affinity"])), {0: 1, 1: 2})
     wanted = spec(
-        image=data.draw(st.none() | images), group=data.draw(st.sampled_from([None, members])),
+        image=data.draw(st.none() | images),
+        group=data.draw(st.sampled_from([None, members])),
         destination=data.draw(st.sampled_from([None, Destination(cell="a", allow_cross_cell_move=True)])),
-    )  # fmt: skip
+    )
     options = {name: data.draw(options_of(weigher)) for name, weigher in WEIGHERS.items()}
     made = [weigher(options[name]) for name, weigher in WEIGHERS.items()]
     totals = dict.fromkeys(rows, 0.0)
@@ -119,11 +120,16 @@ def test_what_weighers_say_becomes_one_sum(world, data):
     for weigher in made:
         raws = {
             row: raw_of(
-                weigher.name, state, row, wanted, options=options[weigher.name], metadata=metadata[row],
+                weigher.name,
+                state,
+                row,
+                wanted,
+                options=options[weigher.name],
+                metadata=metadata[row],
                 images=booted[row],
             )
             for row in rows
-        }  # fmt: skip
+        }
         missing += [row for row, raw in raws.items() if raw is None]
         if not missing:
             low = 0 if weigher.name in FROM_ZERO else None

@@ -129,17 +129,19 @@ def unfinished_cancel(monkeypatch):
     """Let a build that a deletion has ended go on at its host."""
     cancelled = spawn.cancelled
     monkeypatch.setattr(
-        spawn, "cancelled",
+        spawn,
+        "cancelled",
         lambda view, desk, body: without_orders(cancelled(view, desk, body)),
-    )  # fmt: skip
+    )
 
 
 def image_of_the_living(monkeypatch):
     """Let an instance that is on no host count as deleted, where agents look at images."""
     monkeypatch.setattr(
-        saved_images, "deleted",
+        saved_images,
+        "deleted",
         lambda uuids, standings: [each for each in uuids if each in standings and not standings[each].host],
-    )  # fmt: skip
+    )
 
 
 def image_for_ever(monkeypatch):
@@ -156,10 +158,21 @@ _FEW = ("build", "delete", "start", "stop")
 
 # Each with the operations that are asked for, so that it is found soon; none: all of them.
 _PLANTS: Mapping[Plant, Sequence[str]] = {
-    skipped_release: _FEW, skipped_release_of_refused: _FEW, doubled_build: _FEW, lost_undo: _FEW,
-    answer_to_a_withdrawn_order: (), destroyed_too_late: _FEW, unclean_return: _FEW, lost_return: _FEW,
-    two_at_once: _FEW, answer_counted_twice: (), stale_run_accepted: (), unfinished_cancel: _FEW,
-    image_of_the_living: (), image_for_ever: (), **PLANTS_OF_MOVES,
-}  # fmt: skip
+    skipped_release: _FEW,
+    skipped_release_of_refused: _FEW,
+    doubled_build: _FEW,
+    lost_undo: _FEW,
+    answer_to_a_withdrawn_order: (),
+    destroyed_too_late: _FEW,
+    unclean_return: _FEW,
+    lost_return: _FEW,
+    two_at_once: _FEW,
+    answer_counted_twice: (),
+    stale_run_accepted: (),
+    unfinished_cancel: _FEW,
+    image_of_the_living: (),
+    image_for_ever: (),
+    **PLANTS_OF_MOVES,
+}
 PLANTS: Mapping[str, Plant] = {plant.__name__: plant for plant in _PLANTS}
 KINDS_OF: Mapping[str, Sequence[str]] = {plant.__name__: kinds for plant, kinds in _PLANTS.items()}

@@ -141,18 +141,28 @@ def discarded_once(monkeypatch):
     """Let a host that could not discard what it prepared keep that."""
     may_be_left = queues.may_be_left
     monkeypatch.setattr(
-        queues, "may_be_left",
+        queues,
+        "may_be_left",
         lambda order, answer: not isinstance(order.act, Discard) and may_be_left(order, answer),
-    )  # fmt: skip
+    )
 
 
 _RESIZED = ("build", "resize", "confirm", "revert")
 
 # Each with the operations that are asked for, so that it is found soon; none: all of them.
 PLANTS_OF_MOVES = {
-    settled_on_arrival: _RESIZED, unclaimed_alternate: (), claimed_beside: (), forgotten_place: (),
-    unfenced_return: ("build", "evacuate"), forgotten_move: ("build", "evacuate"), drained_too_fast: ("build", "drain"),
-    confirmed_unseen: _RESIZED, undone_unseen: ("build", "live_migrate"), unspared: (),
-    reverted_unseen: _RESIZED, offloaded_unheard: ("build", "shelve", "offload", "unshelve"),
-    kept_by_a_cancelled_move: (), discarded_once: ("build", "resize"),
-}  # fmt: skip
+    settled_on_arrival: _RESIZED,
+    unclaimed_alternate: (),
+    claimed_beside: (),
+    forgotten_place: (),
+    unfenced_return: ("build", "evacuate"),
+    forgotten_move: ("build", "evacuate"),
+    drained_too_fast: ("build", "drain"),
+    confirmed_unseen: _RESIZED,
+    undone_unseen: ("build", "live_migrate"),
+    unspared: (),
+    reverted_unseen: _RESIZED,
+    offloaded_unheard: ("build", "shelve", "offload", "unshelve"),
+    kept_by_a_cancelled_move: (),
+    discarded_once: ("build", "resize"),
+}

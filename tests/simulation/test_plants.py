@@ -11,12 +11,22 @@ _SEEDS = range(150)
 _FAILED = "nothing fails that nobody meant"  # which tells of no rule that was broken
 # Tried first, since with these it is found as it is now.
 _SOONER = {
-    "lost_undo": [6], "two_at_once": [6], "unclaimed_alternate": [4],
-    "undone_unseen": [18], "reverted_unseen": [74], "offloaded_unheard": [130], "confirmed_unseen": [10],
-    "answer_to_a_withdrawn_order": [3], "kept_by_a_cancelled_move": [2], "unfenced_return": [4],
-    "answer_counted_twice": [3], "unclean_return": [1], "discarded_once": [298], "unspared": [20124],
+    "lost_undo": [6],
+    "two_at_once": [6],
+    "unclaimed_alternate": [4],
+    "undone_unseen": [18],
+    "reverted_unseen": [74],
+    "offloaded_unheard": [130],
+    "confirmed_unseen": [10],
+    "answer_to_a_withdrawn_order": [3],
+    "kept_by_a_cancelled_move": [2],
+    "unfenced_return": [4],
+    "answer_counted_twice": [3],
+    "unclean_return": [1],
+    "discarded_once": [298],
+    "unspared": [20124],
     "claimed_beside": [25],  # Here things go on for ever, so it takes as long as a seed may.
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", PLANTS)

@@ -81,11 +81,14 @@ def test_the_same_seed_is_the_same_course_also_in_another_process():
     script = "from roost.simulator.cluster.seed_runs import course_of; print(course_of(3).digest)"
     told = [
         subprocess.run(
-            [sys.executable, "-c", script], env={**os.environ, "PYTHONHASHSEED": number}, check=True, text=True,
+            [sys.executable, "-c", script],
+            env={**os.environ, "PYTHONHASHSEED": number},
+            check=True,
+            text=True,
             capture_output=True,
         ).stdout.strip()
         for number in ("1", "2")
-    ]  # fmt: skip
+    ]
     assert told == [course_of(3).digest] * 2
     assert course_of(4).digest != course_of(3).digest
 

@@ -10,13 +10,23 @@ from tests.tidy import repository
 FORBIDDEN = {"time", "datetime", "random", "logging", "os", "socket", "sqlite3", "asyncio", "threading"}
 
 PURE = (
-    "model/**/*.py", "engine/**/*.py", "scheduler/filters/*.py", "scheduler/weighers/*.py",
+    "model/**/*.py",
+    "engine/**/*.py",
+    "scheduler/filters/*.py",
+    "scheduler/weighers/*.py",
     "scheduler/pipeline/shape.py",
-    "compute/agent/admission.py", "compute/agent/state_machine.py", "compute/agent/queues.py",
-    "compute/agent/tasks.py", "compute/inventory/host_use.py",
-    "compute/drivers/libvirt/domain_xml.py", "compute/drivers/libvirt/host.py", "compute/drivers/libvirt/devices.py",
-    "conductor/steps/*.py", "conductor/operation/step.py", "conductor/operation/reconcile.py",
-)  # fmt: skip
+    "compute/agent/admission.py",
+    "compute/agent/state_machine.py",
+    "compute/agent/queues.py",
+    "compute/agent/tasks.py",
+    "compute/inventory/host_use.py",
+    "compute/drivers/libvirt/domain_xml.py",
+    "compute/drivers/libvirt/host.py",
+    "compute/drivers/libvirt/devices.py",
+    "conductor/steps/*.py",
+    "conductor/operation/step.py",
+    "conductor/operation/reconcile.py",
+)
 
 
 def pure_files() -> list[Path]:

@@ -12,7 +12,7 @@ from roost.errors import (
     ReshapeFailed,
     ReshapeNeeded,
     StoreBusy,
-)  # fmt: skip
+)
 
 
 @pytest.mark.parametrize(

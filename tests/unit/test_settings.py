@@ -41,9 +41,12 @@ def test_without_a_file_everything_is_default():
     settings = load_settings(None)
     assert settings.filter_scheduler.host_subset_size == 1
     assert settings.tables["DEFAULT"] == {
-        "service_down_time": 60, "default_availability_zone": "nova", "cpu_allocation_ratio": 16.0,
-        "ram_allocation_ratio": 1.5, "disk_allocation_ratio": 1.0,
-    }  # fmt: skip
+        "service_down_time": 60,
+        "default_availability_zone": "nova",
+        "cpu_allocation_ratio": 16.0,
+        "ram_allocation_ratio": 1.5,
+        "disk_allocation_ratio": 1.0,
+    }
     assert settings.default.default_availability_zone == "nova"
 
 

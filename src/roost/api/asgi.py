@@ -147,10 +147,16 @@ class AsgiApplication:
     """
 
     def __init__(
-        self, application: Api, serving: Serving, *, settings: Settings | None = None,
-        authenticate: Authenticate | None = None, bodies: Bodies | None = None, outages: Outages | None = None,
+        self,
+        application: Api,
+        serving: Serving,
+        *,
+        settings: Settings | None = None,
+        authenticate: Authenticate | None = None,
+        bodies: Bodies | None = None,
+        outages: Outages | None = None,
         ask_reader: AskReader | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._application = application
         self._serving = serving
         self._settings = settings or Settings()
@@ -218,11 +224,16 @@ class AsgiApplication:
         if self._settings.log_requests:
             who = request.identity
             log.request(
-                request_id=request.request_id, method=request.method, path=request.prefix + request.path,
-                status=response.status, elapsed_s=elapsed_s, user=None if who is None else who.user_id,
-                project=None if who is None else who.project_id, version=str(request.version),
+                request_id=request.request_id,
+                method=request.method,
+                path=request.prefix + request.path,
+                status=response.status,
+                elapsed_s=elapsed_s,
+                user=None if who is None else who.user_id,
+                project=None if who is None else who.project_id,
+                version=str(request.version),
                 size=len(response.body),
-            )  # fmt: skip
+            )
 
     async def _answer(self, request: Request, receive: Receive) -> Response:
         if self._under_way > self._settings.requests_max:

@@ -220,9 +220,13 @@ def _text(raw: str) -> str:
 
 
 def answer(
-    request: Request, value: object = None, *, status: int = 200, changed_s: float | None = None,
+    request: Request,
+    value: object = None,
+    *,
+    status: int = 200,
+    changed_s: float | None = None,
     headers: Mapping[str, str] | None = None,
-) -> Response:  # fmt: skip
+) -> Response:
     """Return an answer, as JSON if there is a value, with the headers that caches want.
 
     Args:

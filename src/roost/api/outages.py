@@ -51,9 +51,7 @@ class Outages:
             self._write_failed_s = now_s
         self._requests += 1
         if self._begun_s is None or now_s - self._logged_s >= _LOG_EVERY_S:
-            log.event(
-                "database_unusable", request_id=request.request_id, problem=str(error), requests=self._requests
-            )  # fmt: skip
+            log.event("database_unusable", request_id=request.request_id, problem=str(error), requests=self._requests)
             self._logged_s, self._requests = now_s, 0
         if self._begun_s is None:
             self._begun_s = now_s

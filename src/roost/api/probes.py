@@ -72,9 +72,13 @@ class Observing:
     """
 
     def __init__(
-        self, health: Health, serving: Serving | None = None, *, others: Sequence[str] = (),
+        self,
+        health: Health,
+        serving: Serving | None = None,
+        *,
+        others: Sequence[str] = (),
         note: Callable[[], str] = lambda: "",
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._health, self._serving, self._note = health, serving, note
         *first, last = *others, "/healthz", "/metrics"
         self._nothing = f"here are {', '.join(first)} and {last}\n".encode()

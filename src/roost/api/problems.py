@@ -59,10 +59,16 @@ class Problem(errors.RoostError):
     """
 
     def __init__(
-        self, status: int, text: str = "", *, code: str = "", before: str | None = None,
-        headers: Mapping[str, str] | None = None, more: Mapping[str, str] | None = None,
+        self,
+        status: int,
+        text: str = "",
+        *,
+        code: str = "",
+        before: str | None = None,
+        headers: Mapping[str, str] | None = None,
+        more: Mapping[str, str] | None = None,
         version_headers: VersionHeaders = "all",
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.status, self.text, self.code, self.before = status, text, code, before
         self.headers: Mapping[str, str] = headers or {}
         self.more: Mapping[str, str] = more or {}
@@ -112,8 +118,10 @@ def as_json(problem: Problem, *, request_id: str, has_code: bool) -> bytes:
     if status == HTTPStatus.UNAUTHORIZED:
         message = _marked(problem, is_escaped=True)
         told: dict[str, object] = {
-            "message": message, "code": f"{int(status)} {title_of(status)}", "title": title_of(status),
-        }  # fmt: skip
+            "message": message,
+            "code": f"{int(status)} {title_of(status)}",
+            "title": title_of(status),
+        }
         return json.dumps(told).encode()
     told = {"status": status, "title": title_of(status), "detail": detail_of(problem)}
     if has_code:

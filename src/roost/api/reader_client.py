@@ -175,14 +175,25 @@ class Reader:
             budget_s = self._settings().placement.question_budget_s
             self._number += 1
             ask = Ask(
-                number=self._number, is_own_api=is_own_api, budget_s=budget_s, method=request.method,
-                path=request.path, query_string=request.query_string, headers=dict(request.headers),
-                body=request.body, prefix=request.prefix, host_url=request.host_url, request_id=request.request_id,
+                number=self._number,
+                is_own_api=is_own_api,
+                budget_s=budget_s,
+                method=request.method,
+                path=request.path,
+                query_string=request.query_string,
+                headers=dict(request.headers),
+                body=request.body,
+                prefix=request.prefix,
+                host_url=request.host_url,
+                request_id=request.request_id,
                 asker=Asker(
-                    user_id=who.user_id, project_id=who.project_id, roles=who.roles,
-                    is_system_scoped=who.is_system_scoped, hosts=who.hosts,
+                    user_id=who.user_id,
+                    project_id=who.project_id,
+                    roles=who.roles,
+                    is_system_scoped=who.is_system_scoped,
+                    hosts=who.hosts,
                 ),
-            )  # fmt: skip
+            )
             metrics.QUESTIONS_READ.inc()
             try:
                 answer = await self._answer(await self._linked(), ask)

@@ -83,7 +83,7 @@ def run_agents(options: AgentOptions, *, on_ready: Callable[[], None] = lambda: 
     with _stopped_by_signals(stop), ExitStack() as stack:
         server = HttpServer(
             options.server, token=options.token, draw=random.random, pause=lambda seconds: not stop.wait(seconds)
-        )  # fmt: skip
+        )
         stack.callback(server.close)
         placement = SharedHttp(
             lambda: ReportHttp(
@@ -135,14 +135,18 @@ class SharedHttp:
 
 def _pace(settings: AgentSettings) -> Pace:
     return Pace(
-        work_threads=settings.work_threads, driver_timeout_s=settings.driver_timeout_s, update_s=settings.update_s,
-        retry_s=settings.update_retry_s, images_s=settings.sync_power_state_interval, stop_s=settings.stop_s,
-    )  # fmt: skip
+        work_threads=settings.work_threads,
+        driver_timeout_s=settings.driver_timeout_s,
+        update_s=settings.update_s,
+        retry_s=settings.update_retry_s,
+        images_s=settings.sync_power_state_interval,
+        stop_s=settings.stop_s,
+    )
 
 
 def _resident(
     options: AgentOptions, host: str, *, server: HttpServer, placement: SharedHttp, stack: ExitStack
-) -> Resident:  # fmt: skip
+) -> Resident:
     path = None if options.state is None else journal_path(options.state, host)
     journal = Journal(path)
     stack.callback(journal.close)
@@ -155,27 +159,42 @@ def _resident(
     )
     devices = DeviceProviders(report, is_on=settings.pci_in_placement, specs=settings.device_specs)
     bringing = Bringing(
-        driver, report, configs=configs, terms=settings.reshape, sleep=time.sleep, uniform=random.uniform,
+        driver,
+        report,
+        configs=configs,
+        terms=settings.reshape,
+        sleep=time.sleep,
+        uniform=random.uniform,
         devices=devices,
-    )  # fmt: skip
+    )
     # Without a journal only a uuid that follows from the name is the same after a restart.
     numbers = count()
     new_uuid = (lambda: str(uuid.uuid5(_FLEET, f"{host}/{next(numbers)}"))) if path is None else _fresh_uuid
     instances = KnownInstances(server, host)
     tracker = Tracker(
-        host, driver=driver, report=report, bringing=bringing, book=journal,
-        monitors=Monitors(settings.compute_monitors), periodic_reshape=settings.reshape.periodic_reshape,
-        instances=instances, devices=devices, is_packing=options.is_packing,
-        host_ip=settings.my_ip or find_address(), rack=settings.rack, new_uuid=new_uuid,
-    )  # fmt: skip
+        host,
+        driver=driver,
+        report=report,
+        bringing=bringing,
+        book=journal,
+        monitors=Monitors(settings.compute_monitors),
+        periodic_reshape=settings.reshape.periodic_reshape,
+        instances=instances,
+        devices=devices,
+        is_packing=options.is_packing,
+        host_ip=settings.my_ip or find_address(),
+        rack=settings.rack,
+        new_uuid=new_uuid,
+    )
     run = _fresh_uuid()
-    identity = Identity(
-        host=host, run=run, driver=options.driver, software=f"roost {__version__}", cell=options.cell
-    )  # fmt: skip
+    identity = Identity(host=host, run=run, driver=options.driver, software=f"roost {__version__}", cell=options.cell)
     agent = Agent(
-        identity, journal, driver_timeout_s=settings.driver_timeout_s, sync_s=settings.sync_power_state_interval,
+        identity,
+        journal,
+        driver_timeout_s=settings.driver_timeout_s,
+        sync_s=settings.sync_power_state_interval,
         spread=random.uniform(*_SPREAD),
-    )  # fmt: skip
+    )
     acting = Acting(host, run=run, driver=driver, journal=journal, use_of=tracker.use)
     images = SavedImages(host, driver=driver, instances=instances)
     return Resident(agent, driver, acting, tracker, images)
@@ -184,10 +203,13 @@ def _resident(
 def report_client(placement: Http, settings: AgentSettings, *, clock: Clock) -> ReportClient:
     """Return what an agent asks a Placement with, as its settings say."""
     return ReportClient(
-        placement, clock=clock, sleep=time.sleep, uniform=random.uniform,
+        placement,
+        clock=clock,
+        sleep=time.sleep,
+        uniform=random.uniform,
         refresh_s=settings.resource_provider_association_refresh,
         sharing_max=settings.sharing_providers_max_uuids_per_request,
-    )  # fmt: skip
+    )
 
 
 def journal_path(folder: str, host: str) -> Path:

@@ -52,7 +52,7 @@ def check_server(served: Served) -> None:
 
 def run_conductor(
     served: Served, listener: socket, *, cells: Sequence[str] | None, on_ready: Callable[[], None] = lambda: None
-) -> None:  # fmt: skip
+) -> None:
     """Work on the operations of some cells until a signal says stop, and do the periodic jobs that nobody else does.
 
     Which agents are silent servers tell, since these are asked by them.
@@ -80,8 +80,13 @@ def run_conductor(
             operating.start(roost, serving)
             log.event("conductor_begins", cells=names, process=os.getpid())
             answer(
-                serving, sites, settings=served.settings.placement, parent=None, on_ready=on_ready, look=look,
+                serving,
+                sites,
+                settings=served.settings.placement,
+                parent=None,
+                on_ready=on_ready,
+                look=look,
                 on_stop=operating.stop,
-            )  # fmt: skip
+            )
         finally:
             operating.join()

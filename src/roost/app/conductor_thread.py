@@ -32,9 +32,7 @@ class Operating:
         look_s: how often it looks for what nobody told it of.
     """
 
-    def __init__(
-        self, *, cells: Sequence[str] | None = None, is_hearing: bool = True, look_s: float = _LOOK_S
-    ) -> None:  # fmt: skip
+    def __init__(self, *, cells: Sequence[str] | None = None, is_hearing: bool = True, look_s: float = _LOOK_S) -> None:
         self._cells = cells
         self._is_hearing = is_hearing
         self._look_s = look_s
@@ -57,18 +55,26 @@ class Operating:
         reader: WorkReader = serving.run(lambda current: current.store.work_reader(clock))
         name = f"{gethostname()}:{os.getpid()}:{os.urandom(4).hex()}"
         product = Product(
-            decision=roost.decision, devices=lambda request: PciAliases(roost.settings.pci).requests(request),
+            decision=roost.decision,
+            devices=lambda request: PciAliases(roost.settings.pci).requests(request),
             terms=lambda: terms_of(roost.settings),
-        )  # fmt: skip
+        )
         conductor = Conductor(name, cells=self._cells, serving=serving, reader=reader, product=product)
         jobs = Jobs(
-            name, serving=serving, reader=reader, down_time_s=lambda: down_time_of(roost.settings),
-            offload_s=lambda: roost.settings.conductor.shelved_offload_time_s, is_hearing=self._is_hearing,
-        )  # fmt: skip
+            name,
+            serving=serving,
+            reader=reader,
+            down_time_s=lambda: down_time_of(roost.settings),
+            offload_s=lambda: roost.settings.conductor.shelved_offload_time_s,
+            is_hearing=self._is_hearing,
+        )
         self._thread = Thread(
-            target=self._work, args=(conductor, jobs, reader), kwargs={"is_alone": not serving.is_shared},
-            name="conductor", daemon=True,
-        )  # fmt: skip
+            target=self._work,
+            args=(conductor, jobs, reader),
+            kwargs={"is_alone": not serving.is_shared},
+            name="conductor",
+            daemon=True,
+        )
         self._thread.start()
 
     def stop(self) -> None:
@@ -107,7 +113,10 @@ def terms_of(settings: Settings) -> Terms:
     """Return what settings say about operations."""
     told = settings.conductor
     return Terms(
-        attempts_max=settings.scheduler.max_attempts, build_timeout_s=told.build_timeout_s,
-        act_timeout_s=told.act_timeout_s, owner_s=told.owner_s, shelved_offload_time_s=told.shelved_offload_time_s,
+        attempts_max=settings.scheduler.max_attempts,
+        build_timeout_s=told.build_timeout_s,
+        act_timeout_s=told.act_timeout_s,
+        owner_s=told.owner_s,
+        shelved_offload_time_s=told.shelved_offload_time_s,
         failed_builds_max=told.consecutive_build_service_disable_threshold,
-    )  # fmt: skip
+    )

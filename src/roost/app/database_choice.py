@@ -26,9 +26,7 @@ def settings_of(config: Path | None, environ: Mapping[str, str]) -> Settings:
     return sourced_settings(config, environ).settings
 
 
-def sourced_settings(
-    config: Path | None, environ: Mapping[str, str], *, is_gathering: bool = False
-) -> Sourced:  # fmt: skip
+def sourced_settings(config: Path | None, environ: Mapping[str, str], *, is_gathering: bool = False) -> Sourced:
     """Read the same with where each comes from.
 
     Args:
@@ -44,8 +42,10 @@ def sourced_settings(
     # Unlike ``Path.exists`` it also answers about names that no file can have.
     return load_sourced(
         find_settings(None if config is None else str(config), environ, os.path.exists),
-        nova_conf=find_nova_conf(environ, os.path.exists), adapt=adapt, is_gathering=is_gathering,
-    )  # fmt: skip
+        nova_conf=find_nova_conf(environ, os.path.exists),
+        adapt=adapt,
+        is_gathering=is_gathering,
+    )
 
 
 def check_settings(config: Path | None, environ: Mapping[str, str]) -> Sourced:

@@ -18,9 +18,12 @@ from roost.store.memory_store import MemoryStore
 
 
 def open_roost(
-    config: Path | None = None, data: Path | None = None, *, environ: Mapping[str, str] | None = None,
+    config: Path | None = None,
+    data: Path | None = None,
+    *,
+    environ: Mapping[str, str] | None = None,
     is_scratch: bool = False,
-) -> Roost:  # fmt: skip
+) -> Roost:
     """Open Roost with its settings and its database, created if it is absent.
 
     Args:

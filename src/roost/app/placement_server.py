@@ -51,9 +51,14 @@ class Served(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def placement_served(
-    config: Path | None, data: Path | None, environ: Mapping[str, str], *, conf: Path | None = None,
-    database: str | None = None, given: Mapping[str, object] | None = None,
-) -> Served:  # fmt: skip
+    config: Path | None,
+    data: Path | None,
+    environ: Mapping[str, str],
+    *,
+    conf: Path | None = None,
+    database: str | None = None,
+    given: Mapping[str, object] | None = None,
+) -> Served:
     """Return what is to be served, of the settings, an existing ``placement.conf``, and what the command line says.
 
     Each goes before those that are named before it here.
@@ -87,15 +92,21 @@ def placement_served(
     if placement.workers > 1 and not is_postgresql(url):
         raise BadSettings("placement.workers", "must be 1 on SQLite, which serves one process; name a PostgreSQL URL")
     return Served(
-        url=url, settings=msgspec.structs.replace(settings, placement=placement), config=config, as_read=settings,
+        url=url,
+        settings=msgspec.structs.replace(settings, placement=placement),
+        config=config,
+        as_read=settings,
         notes=tuple(notes),
-    )  # fmt: skip
+    )
 
 
 def placement_settings(
-    config: Path | None, environ: Mapping[str, str], *, conf: Path | None = None,
+    config: Path | None,
+    environ: Mapping[str, str],
+    *,
+    conf: Path | None = None,
     given: Mapping[str, object] | None = None,
-) -> PlacementSettings:  # fmt: skip
+) -> PlacementSettings:
     """Return section ``placement`` of what ``placement_served`` returns."""
     found = None if conf is None else read_placement_conf(conf)
     return _joined(settings_of(config, environ), found, given)
@@ -117,9 +128,13 @@ def placement_policy(settings: PlacementSettings) -> Policy:
 
 
 def serve_placement(
-    served: Served, listener: socket, *, observer: socket | None = None, parent: "Parent | None" = None,
+    served: Served,
+    listener: socket,
+    *,
+    observer: socket | None = None,
+    parent: "Parent | None" = None,
     on_ready: Callable[[], None] = lambda: None,
-) -> None:  # fmt: skip
+) -> None:
     """Serve the Placement API until a signal says stop.
 
     Args:
@@ -150,7 +165,7 @@ def serve_placement(
         outages = Outages()
         edge = AsgiApplication(
             application, serving, settings=settings, authenticate=authenticate, outages=outages, ask_reader=ask_reader
-        )  # fmt: skip
+        )
         found = [Site(edge, listener, tls)]
         return found if observer is None else [*found, Site(Observing(health, serving, note=outages.note), observer)]
 
@@ -191,7 +206,7 @@ def open_in_process(url: str, settings: Settings) -> InProcess:
 
 def import_placement(
     source: str, database: str, *, headers: Mapping[str, str], is_dry_run: bool, progress: Progress
-) -> "import_run.Imported":  # fmt: skip
+) -> "import_run.Imported":
     """Copy everything that another Placement holds into a database, made if it is absent, and compare.
 
     Args:

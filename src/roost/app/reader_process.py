@@ -278,10 +278,16 @@ def _bound(memory: int, *, seconds: float) -> None:
 def _answer(columns: _Columns, ask: Ask) -> Answer:
     api = columns.apis[ask.is_own_api]
     request = Request(
-        method=ask.method, path=ask.path, query_string=ask.query_string, headers=ask.headers, body=ask.body,
-        prefix=ask.prefix, host_url=ask.host_url, request_id=ask.request_id,
+        method=ask.method,
+        path=ask.path,
+        query_string=ask.query_string,
+        headers=ask.headers,
+        body=ask.body,
+        prefix=ask.prefix,
+        host_url=ask.host_url,
+        request_id=ask.request_id,
         identity=Identity(**msgspec.structs.asdict(ask.asker)),
-    )  # fmt: skip
+    )
     response = _response(columns, api, request, budget_s=ask.budget_s)
     return Answer(number=ask.number, status=response.status, headers=dict(response.headers), body=response.body)
 

@@ -32,7 +32,7 @@ class Reloader:
 
     def __init__(
         self, roost: Roost, *, config: Path | None, environ: Mapping[str, str], as_read: Settings | None = None
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._roost = roost
         self._as_read = as_read or roost.settings
         self._config = config

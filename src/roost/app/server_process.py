@@ -81,21 +81,30 @@ def store_served(url: str, settings: Settings) -> Iterator[Store]:
 
 def serving_on(
     current: Current, settings: Settings, *, decide: Decide | None = None, heed: Heed | None = None
-) -> Serving:  # fmt: skip
+) -> Serving:
     """Return the thread that owns columns from now on, with the limits of the settings."""
     return Serving(
-        current, queue_max=settings.placement.queue_max, group_max=settings.store.group_max,
+        current,
+        queue_max=settings.placement.queue_max,
+        group_max=settings.store.group_max,
         retries=settings.placement.allocation_conflict_retry_count,
-        tidy=Tidier(current.store, settings.store, clock=SystemClock()), decide=decide, heed=heed,
+        tidy=Tidier(current.store, settings.store, clock=SystemClock()),
+        decide=decide,
+        heed=heed,
         slices_max=max(1, round(settings.scheduler.search_budget_s / SLICE_S)),
-    )  # fmt: skip
+    )
 
 
 def answer(
-    serving: Serving, sites: "Callable[[Serving, Health], Sequence[Site]]", *, settings: PlacementSettings,
-    parent: "Parent | None", on_ready: Callable[[], None], look: Callable[[], None] = lambda: None,
+    serving: Serving,
+    sites: "Callable[[Serving, Health], Sequence[Site]]",
+    *,
+    settings: PlacementSettings,
+    parent: "Parent | None",
+    on_ready: Callable[[], None],
+    look: Callable[[], None] = lambda: None,
     on_stop: Callable[[], None] = lambda: None,
-) -> None:  # fmt: skip
+) -> None:
     """Answer until a signal says stop, and end the thread.
 
     Where the thread has ended by itself, so does this, and whoever started the process may start it again.

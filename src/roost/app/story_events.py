@@ -82,9 +82,11 @@ class Telling:
     def _tell(self, row: EventRow, reader: WorkReader) -> None:
         instance = None if row.instance_uuid is None else uuid_text(row.instance_uuid)
         payload = Happening(
-            number=row.id, instance_uuid=instance, operation_uuid=self._operation(row.operation_id, reader),
+            number=row.id,
+            instance_uuid=instance,
+            operation_uuid=self._operation(row.operation_id, reader),
             told=msgspec.json.decode(row.body, type=dict[str, str]) if row.body else {},
-        )  # fmt: skip
+        )
         # Each process tells it; the webhook would hear it from all of them.
         self._events.publish(event_type_of(row), payload, time_s=row.at_s, is_sent=False)
 

@@ -45,7 +45,7 @@ PLACEMENT = "/placement"
 
 def serve_product(
     served: Served, listener: socket, *, parent: "Parent | None" = None, on_ready: Callable[[], None] = lambda: None
-) -> None:  # fmt: skip
+) -> None:
     """Serve Roost's own API, the Placement API, /healthz and /metrics until a signal says stop.
 
     Args:
@@ -76,7 +76,7 @@ def events_of(settings: Notifications) -> Iterator[Events]:
 
 def _serve(
     served: Served, listener: socket, events: Events, *, parent: "Parent | None", on_ready: Callable[[], None]
-) -> None:  # fmt: skip
+) -> None:
     from roost.api.access.authenticator import access_of
     from roost.api.outages import Outages
     from roost.api.placement.answer_options import options_of
@@ -108,9 +108,7 @@ def _serve(
         if remote is None:
             apis.insert(0, (PLACEMENT, placement))
         outages = Outages()
-        below = _edges(
-            apis, serving, settings=settings, authenticate=authenticate, reader=reader, outages=outages
-        )  # fmt: skip
+        below = _edges(apis, serving, settings=settings, authenticate=authenticate, reader=reader, outages=outages)
         watched = Observing(health, serving, others=tuple(below), note=outages.note)
         return [Site(Front(below, otherwise=watched), listener, tls)]
 
@@ -135,9 +133,14 @@ def _serve(
 
 
 def _edges(
-    apis: "Sequence[tuple[str, Api]]", serving: Serving, *, settings: PlacementSettings,
-    authenticate: "Authenticate | None", outages: "Outages", reader: "Reader | None",
-) -> "dict[str, AsgiApplication]":  # fmt: skip
+    apis: "Sequence[tuple[str, Api]]",
+    serving: Serving,
+    *,
+    settings: PlacementSettings,
+    authenticate: "Authenticate | None",
+    outages: "Outages",
+    reader: "Reader | None",
+) -> "dict[str, AsgiApplication]":
     """Return what answers each API over HTTP, by its prefix; all of them share one bound of bodies."""
     from roost.api.asgi import AsgiApplication
     from roost.api.body_limits import Bodies
@@ -199,9 +202,13 @@ def reloading(roost: Roost, serving: Serving, *, served: Served, tls: ssl.SSLCon
 
 
 def open_product(
-    url: str, settings: Settings, *, events: Events | None = None, remote: Following | None = None,
+    url: str,
+    settings: Settings,
+    *,
+    events: Events | None = None,
+    remote: Following | None = None,
     heed: Heed | None = None,
-) -> tuple[Roost, Serving]:  # fmt: skip
+) -> tuple[Roost, Serving]:
     """Open a database for the whole product, and the thread that serves it.
 
     Args:

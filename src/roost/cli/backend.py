@@ -45,9 +45,12 @@ class Api:
         self._way = way
 
     def ask(
-        self, method: str, *steps: str, body: Mapping[str, object] | None = None,
+        self,
+        method: str,
+        *steps: str,
+        body: Mapping[str, object] | None = None,
         query: Mapping[str, str | bool] | None = None,
-    ) -> Any:  # fmt: skip
+    ) -> Any:
         """Ask for one thing; return what is answered, decoded.
 
         Args:

@@ -123,9 +123,12 @@ def _heal(arguments: argparse.Namespace, url: str) -> int:
     if arguments.instance and most is not None:
         raise BadRequest("--instance and --max-count cannot be given together")
     asked = heal_allocations.Asked(
-        instance=arguments.instance, cell=arguments.cell, most=most, is_forced=arguments.force,
+        instance=arguments.instance,
+        cell=arguments.cell,
+        most=most,
+        is_forced=arguments.force,
         is_dry_run=arguments.dry_run,
-    )  # fmt: skip
+    )
     tell = _say if arguments.verbose or arguments.dry_run else _nothing
     found = heal_allocations.heal(url, settings_of(arguments.config, os.environ), asked, tell=tell)
     _complain(found.problem)
@@ -165,10 +168,14 @@ def _migrate(arguments: argparse.Namespace, url: str) -> int:
     from roost.direct import migrate_inventory
 
     asked = migrate_inventory.migrating(
-        settings_of(arguments.config, os.environ).agent, host=arguments.host, driver=arguments.driver,
-        options=arguments.option, terms=arguments.term, provider_config=arguments.provider_config,
+        settings_of(arguments.config, os.environ).agent,
+        host=arguments.host,
+        driver=arguments.driver,
+        options=arguments.option,
+        terms=arguments.term,
+        provider_config=arguments.provider_config,
         nodes=arguments.node,
-    )  # fmt: skip
+    )
     try:
         for each in migrate_inventory.migrate_inventory(url, asked, warn=_complain):
             if each.is_reshaped or arguments.verbose:

@@ -20,9 +20,13 @@ _NOVA_CONF = "ROOST_NOVA_CONF"
 def nova_conf(command: Command) -> Command:
     """Add ``--nova-conf``, which means what ``$ROOST_NOVA_CONF`` means; what has no effect is told once."""
     return click.option(
-        "--nova-conf", type=PATH, envvar=_NOVA_CONF, expose_value=False, callback=_read_nova_conf,
+        "--nova-conf",
+        type=PATH,
+        envvar=_NOVA_CONF,
+        expose_value=False,
+        callback=_read_nova_conf,
         help="An existing nova.conf, which goes before the settings.",
-    )(command)  # fmt: skip
+    )(command)
 
 
 def config(command: Command) -> Command:

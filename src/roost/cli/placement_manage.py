@@ -97,9 +97,8 @@ def _table(rows: list[tuple[str, ...]]) -> list[str]:
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     rule = "+" + "+".join("-" * (width + 2) for width in widths) + "+"
     lines = [
-        "|" + "|".join(_centred(cell, width + 2) for cell, width in zip(row, widths, strict=True)) + "|"
-        for row in rows
-    ]  # fmt: skip
+        "|" + "|".join(_centred(cell, width + 2) for cell, width in zip(row, widths, strict=True)) + "|" for row in rows
+    ]
     return [rule, lines[0], rule, *lines[1:], rule]
 
 

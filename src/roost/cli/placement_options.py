@@ -12,13 +12,22 @@ from roost.errors import BadSettings, RoostError
 
 # Scripts give them; there is no log here.
 _WITHOUT_EFFECT = (
-    "--debug", "--nodebug", "--use-journal", "--nouse-journal", "--use-json", "--nouse-json", "--use-syslog",
+    "--debug",
+    "--nodebug",
+    "--use-journal",
+    "--nouse-journal",
+    "--use-json",
+    "--nouse-json",
+    "--use-syslog",
     "--nouse-syslog",
-)  # fmt: skip
+)
 _WITH_VALUE_WITHOUT_EFFECT = (
-    ("--log-config-append", "--log-config"), ("--log-date-format",), ("--log-dir", "--logdir"),
-    ("--log-file", "--logfile"), ("--syslog-log-facility",),
-)  # fmt: skip
+    ("--log-config-append", "--log-config"),
+    ("--log-date-format",),
+    ("--log-dir", "--logdir"),
+    ("--log-file", "--logfile"),
+    ("--syslog-log-facility",),
+)
 _CONNECTION = "OS_PLACEMENT_DATABASE__CONNECTION"
 
 

@@ -53,14 +53,16 @@ def _tables(url: str) -> list[_Checked]:
     orphans = [finding for finding in findings if finding.check == "ownerless allocation"]
     return [
         _Checked(
-            "Missing Root Provider IDs", _FAILURE if roots else _SUCCESS,
+            "Missing Root Provider IDs",
+            _FAILURE if roots else _SUCCESS,
             f"{roots[0].subject} {roots[0].problem}. Run `roost audit`." if roots else None,
         ),
         _Checked(
-            "Incomplete Consumers", _WARNING if orphans else _SUCCESS,
+            "Incomplete Consumers",
+            _WARNING if orphans else _SUCCESS,
             f"There are {len(orphans)} allocations without consumers. Run `roost audit`." if orphans else None,
         ),
-    ]  # fmt: skip
+    ]
 
 
 def _policy(files: Sequence[Path]) -> _Checked:
@@ -72,9 +74,10 @@ def _policy(files: Sequence[Path]) -> _Checked:
     if path is None or not _is_json(path):
         return _Checked(name, _SUCCESS)
     return _Checked(
-        name, _FAILURE,
+        name,
+        _FAILURE,
         "Your policy file is JSON-formatted which is deprecated. You need to switch to YAML-formatted file.",
-    )  # fmt: skip
+    )
 
 
 def _is_json(path: Path) -> bool:

@@ -22,9 +22,13 @@ class Serve(Protocol):
     """What serves, as one process or as one of several; a function that other processes can import, too."""
 
     def __call__(
-        self, served: "Served", listener: "socket", *, parent: "Parent | None" = None,
+        self,
+        served: "Served",
+        listener: "socket",
+        *,
+        parent: "Parent | None" = None,
         on_ready: Callable[[], None] = ...,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Serve until a signal says stop."""
 
 
@@ -42,7 +46,8 @@ def serving_options(*, listen: str) -> Callable[[Command], Command]:
                     "--listen", metavar="HOST:PORT", help=f"Where to listen; port 0 takes a free one.  [{listen}]"
                 ),
                 click.option(
-                    "--database", metavar="URL",
+                    "--database",
+                    metavar="URL",
                     help="PostgreSQL URL, or path of a SQLite file.  [roost.db in the data]",
                 ),
                 options.config,
@@ -52,18 +57,22 @@ def serving_options(*, listen: str) -> Callable[[Command], Command]:
                     "--workers", type=int, metavar="N", help="Processes that answer; several only on PostgreSQL.  [1]"
                 ),
                 click.option(
-                    "--allow-insecure-listen", is_flag=True, default=None,
+                    "--allow-insecure-listen",
+                    is_flag=True,
+                    default=None,
                     help="Believe everybody (noauth2) on addresses that other machines reach, too.",
                 ),
                 click.option(
-                    "--allow-plain-http", is_flag=True, default=None,
+                    "--allow-plain-http",
+                    is_flag=True,
+                    default=None,
                     help="Let tokens come over plain HTTP from other machines.",
                 ),
                 click.option("--tls-cert", metavar="FILE", help="Certificate, PEM; connections are made by TLS then."),
                 click.option("--tls-key", metavar="FILE", help="Its private key, PEM.  [in the same file]"),
                 click.option("--ca", metavar="FILE", help="CAs, PEM, one of which must vouch for every client."),
             ]
-        ):  # fmt: skip
+        ):
             command = option(command)
         return command
 
@@ -95,9 +104,13 @@ def served_by(
 
 
 def supervise(
-    serve: Serve, served: "Served", listener: "socket", *, observer: "socket | None" = None,
+    serve: Serve,
+    served: "Served",
+    listener: "socket",
+    *,
+    observer: "socket | None" = None,
     on_ready: Callable[[], None],
-) -> None:  # fmt: skip
+) -> None:
     """Let workers share the listening socket, and answer for all of them where they are watched."""
     import tempfile
 
@@ -111,9 +124,12 @@ def supervise(
     with tempfile.TemporaryDirectory(prefix="roost-metrics-") as folder:
         os.environ[metrics.FOLDER_VARIABLE] = folder
         supervisor = Supervisor(
-            serve, (served, listener), count=settings.workers, stop_timeout_s=settings.stop_timeout_s,
+            serve,
+            (served, listener),
+            count=settings.workers,
+            stop_timeout_s=settings.stop_timeout_s,
             on_ready=on_ready,
-        )  # fmt: skip
+        )
         servers = []
         if observer is not None:
             connections = Connections(connections_within(settings.connections_max))

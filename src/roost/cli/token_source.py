@@ -20,7 +20,7 @@ _FILE = "ROOST_TOKEN_FILE"
 
 def token(
     *, variable: str = "ROOST_TOKEN", default: str | None = "admin", about: str = "Sent as x-auth-token."
-) -> Callable[[Command], Command]:  # fmt: skip
+) -> Callable[[Command], Command]:
     """Add ``--token`` and ``--token-file``, as one argument ``token``.
 
     Args:

@@ -48,7 +48,7 @@ class HttpServer:
 
     def __init__(
         self, url: str, *, token: str | None, draw: Callable[[], float], pause: Callable[[float], bool]
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._url, self._draw, self._pause = url, draw, pause
         self._headers = {"x-auth-token": token} if token else {}
         self._lock = Lock()
@@ -116,7 +116,7 @@ class HttpServer:
 
     def _ask(
         self, method: str, path: str, body: msgspec.Struct | None = None, *, told: Callable[[bytes], Told]
-    ) -> Told:  # fmt: skip
+    ) -> Told:
         """Ask until there is an answer, and return what is told.
 
         Raises:

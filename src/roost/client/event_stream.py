@@ -41,7 +41,7 @@ class Following:
 
     def __init__(
         self, url: str, *, token: str, last_id: str = "", pause: Callable[[], None], warn: Callable[[str], None]
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._host, self._port, self._prefix, is_tls = given_address(url, token=token)
         check_can_be_sent("--after", last_id)
         self._url = url

@@ -31,10 +31,8 @@ class Connection:
 
     def __init__(
         self, url: str, *, token: str | None, timeout_s: float, pause: Callable[[float], None] = time.sleep
-    ) -> None:  # fmt: skip
-        self._wire = Wire(
-            url, headers={"x-auth-token": token} if token else {}, timeout_s=timeout_s, setting=SETTING
-        )  # fmt: skip
+    ) -> None:
+        self._wire = Wire(url, headers={"x-auth-token": token} if token else {}, timeout_s=timeout_s, setting=SETTING)
         self._pause = pause
         self._version: str | None = None  # There is none for the question which there are.
         try:

@@ -85,7 +85,7 @@ class RemotePlacement:
 
     def _put(
         self, consumer_uuid: str, allocations: Amounts, *, project_id: str, user_id: str, generation: int | None
-    ) -> bool:  # fmt: skip
+    ) -> bool:
         body: dict[str, Any] = {
             "allocations": {uuid: {"resources": dict(amounts)} for uuid, amounts in allocations.items()},
             "project_id": project_id or NOBODY,

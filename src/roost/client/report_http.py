@@ -23,7 +23,7 @@ class ReportHttp:
 
     def __init__(
         self, url: str, *, headers: Mapping[str, str], timeout_s: float = 60.0, setting: str = SETTING
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._wire = Wire(url, headers=headers, timeout_s=timeout_s, setting=setting)
 
     def ask(self, method: str, path: str, body: object = None, *, version: str) -> Answer:

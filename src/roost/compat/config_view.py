@@ -21,12 +21,21 @@ from roost.scheduler.framework import registry
 _MODULES = ("oslo_config.cfg", "roost.compat.oslo_config.cfg")
 # Sections of our own, and their names in Nova.
 _PARTS = {
-    "DEFAULT": "default", "scheduler": "scheduler", "filter_scheduler": "filter_scheduler",
-    "workarounds": "workarounds", "compute": "compute", "pci": "pci",
-}  # fmt: skip
+    "DEFAULT": "default",
+    "scheduler": "scheduler",
+    "filter_scheduler": "filter_scheduler",
+    "workarounds": "workarounds",
+    "compute": "compute",
+    "pci": "pci",
+}
 _KINDS: Mapping[str, type] = {
-    "Integer": int, "Port": int, "Float": float, "Boolean": bool, "List": list, "Dict": dict,
-}  # fmt: skip
+    "Integer": int,
+    "Port": int,
+    "Float": float,
+    "Boolean": bool,
+    "List": list,
+    "Dict": dict,
+}
 # Sections that mean something else here, where plug-ins have only their defaults.
 _RESERVED = ("store", "placement", "conductor", "notifications", "agent")
 # Sections of Nova in which plug-ins have options of their own.

@@ -86,11 +86,15 @@ def _instances(hosts: HostView, _spec: Spec) -> list[dict[str, Any]]:
     for host, node, guests in zip(hosts.names(), hosts.nodes(), hosts.guests(), strict=True):
         instances = [
             Instance(
-                uuid=uuid_text(holder.uuid), host=host, node=node, project_id=holder.project_id,
-                user_id=holder.user_id, image_meta=show_image(image),
+                uuid=uuid_text(holder.uuid),
+                host=host,
+                node=node,
+                project_id=holder.project_id,
+                user_id=holder.user_id,
+                image_meta=show_image(image),
             )
             for holder, image in guests
-        ]  # fmt: skip
+        ]
         show = installed_nova.instance_of if installed_nova.objects() is not None else None
         found.append({each.uuid: each if show is None else show(each) for each in instances})
     return found

@@ -63,15 +63,21 @@ def topology_of(facts: HostFacts) -> Any:
 
 def _cell(nova: Any, cell: NumaCell) -> Any:
     return nova.NUMACell(
-        id=cell.id, socket=cell.socket, cpuset=set(cell.cpus), pcpuset=set(cell.pcpus), memory=cell.memory_mb,
-        cpu_usage=cell.cpu_usage, memory_usage=cell.memory_usage, pinned_cpus=set(cell.pinned_cpus),
+        id=cell.id,
+        socket=cell.socket,
+        cpuset=set(cell.cpus),
+        pcpuset=set(cell.pcpus),
+        memory=cell.memory_mb,
+        cpu_usage=cell.cpu_usage,
+        memory_usage=cell.memory_usage,
+        pinned_cpus=set(cell.pinned_cpus),
         siblings=[set(core) for core in cell.siblings],
         mempages=[
             nova.NUMAPagesTopology(size_kb=pages.size_kb, total=pages.total, used=pages.used, reserved=pages.reserved)
             for pages in cell.mempages
         ],
         network_metadata=nova.NetworkMetadata(physnets=set(cell.physnets), tunneled=cell.is_tunneled),
-    )  # fmt: skip
+    )
 
 
 def pci_stats_of(facts: HostFacts) -> Any:
@@ -117,10 +123,15 @@ def numa_topology_of(spec: Any) -> Any:
 
     nova = objects()
     flavor = nova.Flavor(
-        flavorid=spec.flavor.name, name=spec.flavor.name, vcpus=spec.flavor.vcpus, memory_mb=spec.flavor.memory_mb,
-        root_gb=spec.flavor.root_gb, ephemeral_gb=spec.flavor.ephemeral_gb, swap=spec.flavor.swap,
+        flavorid=spec.flavor.name,
+        name=spec.flavor.name,
+        vcpus=spec.flavor.vcpus,
+        memory_mb=spec.flavor.memory_mb,
+        root_gb=spec.flavor.root_gb,
+        ephemeral_gb=spec.flavor.ephemeral_gb,
+        swap=spec.flavor.swap,
         extra_specs=dict(spec.flavor.extra_specs),
-    )  # fmt: skip
+    )
     properties = {name: str(value) for name, value in spec.image.properties.items()}
     return hardware.numa_get_constraints(flavor, nova.ImageMeta.from_dict({"properties": properties}))
 
@@ -133,12 +144,15 @@ def devices_of(wanted: Sequence[Any]) -> Any:
     return nova.InstancePCIRequests(
         requests=[
             nova.InstancePCIRequest(
-                count=each.count, spec=each.spec, alias_name=each.alias_name, request_id=each.request_id,
+                count=each.count,
+                spec=each.spec,
+                alias_name=each.alias_name,
+                request_id=each.request_id,
                 numa_policy=each.numa_policy,
             )
             for each in wanted
         ]
-    )  # fmt: skip
+    )
 
 
 def networks_of(metadata: Any) -> Any:

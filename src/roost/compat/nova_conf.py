@@ -21,12 +21,13 @@ _RENAMED: Mapping[tuple[str, str], tuple[str, str]] = {
     ("metrics", "weight_setting"): ("metrics", "metrics_weight_setting"),  # as Nova's documents once called it
     ("conductor", "shelved_offload_time_s"): ("DEFAULT", "shelved_offload_time"),
     ("conductor", "consecutive_build_service_disable_threshold"): (
-        "compute", "consecutive_build_service_disable_threshold",
+        "compute",
+        "consecutive_build_service_disable_threshold",
     ),
     ("agent", "update_s"): ("DEFAULT", "update_resources_interval"),
     ("agent", "pci_in_placement"): ("pci", "report_in_placement"),
     ("agent", "device_spec"): ("pci", "device_spec"),
-}  # fmt: skip
+}
 # What Nova takes for settings that a file does not say, where that is another place than ours.
 _DEFAULTS: Mapping[tuple[str, str], Any] = {
     ("agent", "provider_config_location"): "/etc/nova/provider_config/",

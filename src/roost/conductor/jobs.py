@@ -48,9 +48,15 @@ class Jobs:
     """
 
     def __init__(
-        self, name: str, *, serving: Serving, reader: WorkReader, down_time_s: Callable[[], float],
-        offload_s: Callable[[], float], is_hearing: bool = True,
-    ) -> None:  # fmt: skip
+        self,
+        name: str,
+        *,
+        serving: Serving,
+        reader: WorkReader,
+        down_time_s: Callable[[], float],
+        offload_s: Callable[[], float],
+        is_hearing: bool = True,
+    ) -> None:
         self.serving = serving
         self.reader = reader
         self.down_time_s = down_time_s

@@ -61,7 +61,7 @@ class Conductor:
 
     def __init__(
         self, name: str, *, cells: Sequence[str] | None, serving: Serving, reader: WorkReader, product: Product
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._name = name
         self._cells = cells
         self._serving = serving
@@ -166,9 +166,11 @@ class Conductor:
 
     def _desk(self, current: Current) -> Desk:
         return Desk(
-            current=current, decision=self._product.decision, devices=self._product.devices,
+            current=current,
+            decision=self._product.decision,
+            devices=self._product.devices,
             document=current.store.document,
-        )  # fmt: skip
+        )
 
     def _step_of(self, view: View, outcome: Future[Step]) -> tuple[Step, None] | tuple[None, BaseException]:
         """Return the step that was committed, or why none was; what nobody can mend is set aside."""
@@ -211,7 +213,7 @@ class Conductor:
         outcomes = [
             self._asked(_counting(pick, has_failed=has_failed, most=terms.failed_builds_max, now_s=now_s))
             for pick, has_failed in builds
-        ]  # fmt: skip
+        ]
         for (pick, _), (reason, _) in zip(builds, map(_outcome, outcomes), strict=True):
             if reason:
                 log.event("service_disabled", host=pick.host, reason=reason)

@@ -51,18 +51,18 @@ def _known(rows: Sequence[OperationRow], reader: WorkReader) -> _Known:
     own = {row.instance_uuid for row in rows if row.instance_uuid is not None}
     holders = {status.operation_id for status in statuses.values() if status.operation_id}
     return _Known(
-        subjects=subjects, statuses=statuses, agents=reader.agents_in_charge(),
+        subjects=subjects,
+        statuses=statuses,
+        agents=reader.agents_in_charge(),
         parts={row.id: reader.parts_of(row.id) for row in rows if steps_of(row).has_parts},
         migrations=_grouped(_read(reader.migrations_of_all, moved), lambda each: each.instance_uuid),
         orders=_grouped(_read(reader.orders_of_all, {row.id for row in rows}), lambda order: order.operation_id),
         others=_grouped(_read(reader.open_operations_on, own), lambda each: each.instance_uuid or b""),
         holders={row.id: row for row in _read(reader.operations_by, holders)},
-    )  # fmt: skip
+    )
 
 
-def _moved(
-    row: OperationRow, subjects: Iterable[bytes], statuses: Mapping[bytes, StatusRow]
-) -> list[bytes]:  # fmt: skip
+def _moved(row: OperationRow, subjects: Iterable[bytes], statuses: Mapping[bytes, StatusRow]) -> list[bytes]:
     """Return the instances of an operation whose migrations it looks at."""
     found = [statuses[uuid] for uuid in subjects if uuid in statuses]
     return [status.uuid for status in found if status.migration_uuid is not None or row.kind == "clean"]
@@ -79,10 +79,17 @@ def _view(row: OperationRow, known: _Known, *, now_s: float, terms: Terms) -> Vi
         found = None if status is None else known.holders.get(status.operation_id)
         holder = None if found is None or found.outcome or found.id == row.id else found
     return View(
-        operation=row, orders=known.orders.get(row.id, ()), statuses=statuses, agents=known.agents, waiting=waiting,
+        operation=row,
+        orders=known.orders.get(row.id, ()),
+        statuses=statuses,
+        agents=known.agents,
+        waiting=waiting,
         migrations=[each for uuid in _moved(row, subjects, statuses) for each in known.migrations.get(uuid, ())],
-        holder=holder, parts=known.parts.get(row.id, ()), now_s=now_s, terms=terms,
-    )  # fmt: skip
+        holder=holder,
+        parts=known.parts.get(row.id, ()),
+        now_s=now_s,
+        terms=terms,
+    )
 
 
 def _read(read: Callable[[Sequence[K]], list[R]], keys: Iterable[K]) -> list[R]:

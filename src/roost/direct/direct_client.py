@@ -66,9 +66,16 @@ class Client:
         self._microversion = microversion
 
     def request(
-        self, url: str, method: str, *, microversion: str | None = None, json: object = None, data: bytes | str = b"",
-        headers: Mapping[str, str] | None = None, params: Mapping[str, str] | None = None,
-    ) -> Answer:  # fmt: skip
+        self,
+        url: str,
+        method: str,
+        *,
+        microversion: str | None = None,
+        json: object = None,
+        data: bytes | str = b"",
+        headers: Mapping[str, str] | None = None,
+        params: Mapping[str, str] | None = None,
+    ) -> Answer:
         """Send one request.
 
         Args:

@@ -35,9 +35,14 @@ class _Transport(HTTPAdapter):
 
     # The arguments are those of ``requests``.
     def send(  # noqa: PLR0917
-        self, request: requests.PreparedRequest, stream: bool = False, timeout: Any = None,  # noqa: FBT001, FBT002
-        verify: Any = True, cert: Any = None, proxies: Mapping[str, str] | None = None,  # noqa: FBT002
-    ) -> requests.Response:  # fmt: skip
+        self,
+        request: requests.PreparedRequest,
+        stream: bool = False,  # noqa: FBT001, FBT002
+        timeout: Any = None,
+        verify: Any = True,  # noqa: FBT002
+        cert: Any = None,
+        proxies: Mapping[str, str] | None = None,
+    ) -> requests.Response:
         """Answer a request."""
         body = request.body or b""
         assert isinstance(body, str | bytes), "bodies in parts are not sent by an adapter"
@@ -48,9 +53,12 @@ class _Transport(HTTPAdapter):
             body=body.encode() if isinstance(body, str) else body,
         )
         raw = urllib3.HTTPResponse(
-            body=io.BytesIO(answer.body), headers=answer.headers, status=answer.status,
-            reason=HTTPStatus(answer.status).phrase, preload_content=False,
-        )  # fmt: skip
+            body=io.BytesIO(answer.body),
+            headers=answer.headers,
+            status=answer.status,
+            reason=HTTPStatus(answer.status).phrase,
+            preload_content=False,
+        )
         return self.build_response(request, raw)
 
 

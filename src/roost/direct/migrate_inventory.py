@@ -43,9 +43,15 @@ class Migrated(NamedTuple):
 
 
 def migrating(
-    settings: AgentSettings, *, host: str, driver: str, options: Sequence[str], terms: Sequence[str],
-    provider_config: str, nodes: Sequence[str],
-) -> Migrating:  # fmt: skip
+    settings: AgentSettings,
+    *,
+    host: str,
+    driver: str,
+    options: Sequence[str],
+    terms: Sequence[str],
+    provider_config: str,
+    nodes: Sequence[str],
+) -> Migrating:
     """Return how the agent of a host is started, by its settings and by what is said otherwise.
 
     Args:
@@ -61,10 +67,14 @@ def migrating(
     if provider_config and not Path(provider_config).is_dir():
         raise BadSettings("--provider-config", f"there is no folder {provider_config}")
     return Migrating(
-        host=host, driver=driver, options=_pairs("--option", options),
-        terms=_terms(_pairs("--term", terms), otherwise=settings.terms), reshape=settings.reshape,
-        provider_config=provider_config or settings.provider_config_location, nodes=tuple(nodes),
-    )  # fmt: skip
+        host=host,
+        driver=driver,
+        options=_pairs("--option", options),
+        terms=_terms(_pairs("--term", terms), otherwise=settings.terms),
+        reshape=settings.reshape,
+        provider_config=provider_config or settings.provider_config_location,
+        nodes=tuple(nodes),
+    )
 
 
 def migrate_inventory(url: str, asked: Migrating, *, warn: Callable[[str], None]) -> Iterator[Migrated]:

@@ -112,7 +112,7 @@ class Reclaiming:
 
     def _instance(
         self, shape: Shape, status: StatusRow, row: int, *, number: int
-    ) -> tuple[InstanceRow, list[Place], str]:  # fmt: skip
+    ) -> tuple[InstanceRow, list[Place], str]:
         """Return an instance on its host, its place in its server group, and why it has none there, if so."""
         state = self.state
         holder = state.holders.get(status.uuid)

@@ -55,7 +55,7 @@ def facts_of_node(state: State, provider_row: int, told: HostFacts) -> tuple[Wri
 
 def registration_of_node(
     state: State, provider_row: int, *, host: str, told: HostFacts, initial: HostFacts
-) -> Callable[[int], tuple[Write, ...]]:  # fmt: skip
+) -> Callable[[int], tuple[Write, ...]]:
     """Plan that a root becomes a node of a service; return what writes it of the identity of the new host.
 
     Args:

@@ -81,9 +81,11 @@ def _changed(facts: HostFacts, change: ServiceChange, *, host: str) -> HostFacts
     if len(reason) > _REASON_MAX:
         raise BadRequest(f"host {host}: the reason must be {_REASON_MAX} characters at most")
     return msgspec.structs.replace(
-        facts, is_disabled=is_disabled, disabled_reason=reason if is_disabled else "",
+        facts,
+        is_disabled=is_disabled,
+        disabled_reason=reason if is_disabled else "",
         is_forced_down=facts.is_forced_down if change.is_forced_down is None else change.is_forced_down,
-    )  # fmt: skip
+    )
 
 
 def _put(state: State, row: int, facts: HostFacts) -> PutHost:

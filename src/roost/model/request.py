@@ -31,9 +31,13 @@ class ResourceGroup(msgspec.Struct, frozen=True, kw_only=True):
     def ask(self) -> tuple[object, ...]:
         """All that it asks, as a key: the same of groups that differ in their suffix alone."""
         return (
-            tuple(sorted(self.resources.items())), self.required, self.forbidden, self.member_of,
-            self.forbidden_aggregates, self.in_tree,
-        )  # fmt: skip
+            tuple(sorted(self.resources.items())),
+            self.required,
+            self.forbidden,
+            self.member_of,
+            self.forbidden_aggregates,
+            self.in_tree,
+        )
 
 
 class CandidateQuery(msgspec.Struct, frozen=True, kw_only=True):

@@ -243,10 +243,25 @@ class Release(msgspec.Struct, frozen=True, array_like=True, tag="release"):
 
 
 Write = (
-    PutSymbol | DropSymbol | ReuseSymbol | RenameSymbol | PutProvider | DropProvider | PutInventories | PutGeneration
-    | RaiseGeneration | PutTraits | PutMembership | PutAggregate | PutHost | PutGroup | PutDocument | PutTask
-    | Claim | Release
-)  # fmt: skip
+    PutSymbol
+    | DropSymbol
+    | ReuseSymbol
+    | RenameSymbol
+    | PutProvider
+    | DropProvider
+    | PutInventories
+    | PutGeneration
+    | RaiseGeneration
+    | PutTraits
+    | PutMembership
+    | PutAggregate
+    | PutHost
+    | PutGroup
+    | PutDocument
+    | PutTask
+    | Claim
+    | Release
+)
 
 
 class EvidenceRow(msgspec.Struct, frozen=True, array_like=True):

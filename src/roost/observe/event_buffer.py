@@ -36,7 +36,7 @@ class Events:
 
     def __init__(
         self, limits: Notifications, *, run: str, publisher: str = "", sink: Callable[[bytes], None] | None = None
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.limits = limits
         self._run, self._publisher, self._sink = run, publisher, sink
         self._lock = Lock()
@@ -48,9 +48,7 @@ class Events:
         self._is_woken = False
         self.is_closed = False
 
-    def publish(
-        self, event_type: str, payload: Selecting | Happening, *, time_s: float, is_sent: bool = True
-    ) -> str:  # fmt: skip
+    def publish(self, event_type: str, payload: Selecting | Happening, *, time_s: float, is_sent: bool = True) -> str:
         """Tell an event; return its id.
 
         Args:
@@ -59,9 +57,13 @@ class Events:
         with self._lock:
             number = self._last + 1
             event = Notification(
-                id=f"{self._run}-{number}", event_type=event_type, version=VERSION, publisher=self._publisher,
-                time_s=time_s, payload=payload,
-            )  # fmt: skip
+                id=f"{self._run}-{number}",
+                event_type=event_type,
+                version=VERSION,
+                publisher=self._publisher,
+                time_s=time_s,
+                payload=payload,
+            )
             body = msgspec.json.encode(event)
             frame = f"id: {event.id}\nevent: {event_type}\ndata: ".encode() + body + b"\n\n"
             self._kept.append(frame)

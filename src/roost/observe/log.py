@@ -26,9 +26,17 @@ def told_to(sink: Sink) -> Iterator[None]:
 
 
 def request(
-    *, request_id: str, method: str, path: str, status: int, elapsed_s: float, user: str | None, project: str | None,
-    version: str, size: int,
-) -> None:  # fmt: skip
+    *,
+    request_id: str,
+    method: str,
+    path: str,
+    status: int,
+    elapsed_s: float,
+    user: str | None,
+    project: str | None,
+    version: str,
+    size: int,
+) -> None:
     """Tell of a request that was answered. Of its headers and its query string nothing is told."""
     _write(
         {

@@ -28,7 +28,7 @@ class Notifying:
 
     def __init__(
         self, decide: Callable[[Sequence[Deed]], Sequence[Result]], events: Events, *, now_s: Callable[[], float]
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._decide, self._events, self._now_s = decide, events, now_s
         self._names = _NAMES + (_OLDER_NAMES if events.limits.run_instance else ())
 
@@ -51,9 +51,12 @@ class Notifying:
             return []
         request = deed.request if isinstance(deed, NamedRequest) else deed
         payload = Selecting(
-            project_id=request.project_id, user_id=request.user_id, flavor=request.flavor.name, count=request.count,
+            project_id=request.project_id,
+            user_id=request.user_id,
+            flavor=request.flavor.name,
+            count=request.count,
             instance_uuids=list(request.instance_uuids),
-        )  # fmt: skip
+        )
         begun = []
         for name in self._names:
             start_id = self._tell(f"{name}.start", payload)
@@ -81,4 +84,4 @@ def _ended(payload: Selecting, result: Result) -> Selecting:
     ]
     return msgspec.structs.replace(
         payload, outcome=result.outcome, decision_uuid=result.uuid, reason=result.reason, placed=placed
-    )  # fmt: skip
+    )

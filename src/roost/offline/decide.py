@@ -37,9 +37,15 @@ def moment_of(fleet: FleetDocument) -> float:
 
 
 def decide(
-    fleet: FleetDocument, request: RequestDocument, settings: Settings, *, seed: int = 0, now_s: float | None = None,
-    fleet_name: str = "fleet", request_name: str = "request",
-) -> Answer:  # fmt: skip
+    fleet: FleetDocument,
+    request: RequestDocument,
+    settings: Settings,
+    *,
+    seed: int = 0,
+    now_s: float | None = None,
+    fleet_name: str = "fleet",
+    request_name: str = "request",
+) -> Answer:
     """Decide about a request on a fleet; nothing is stored.
 
     Args:

@@ -113,7 +113,7 @@ class _Export:
             num_instances=int(has["num_instances"]),
             num_io_ops=int(has["num_io_ops"]),
             failed_builds=facts.failed_builds,
-        )  # fmt: skip
+        )
 
     def _aggregate(self, label: int) -> AggregateEntry:
         state = self._state
@@ -148,9 +148,11 @@ class _Export:
         image = read_image(self._state.images, number)
         assert image is not None, number
         return ImageEntry(
-            id=image.id, disk_format=image.disk_format, properties=image.properties,
+            id=image.id,
+            disk_format=image.disk_format,
+            properties=image.properties,
             instances=tuple(self._booted[number]),
-        )  # fmt: skip
+        )
 
     def _provider(self, row: int) -> ProviderEntry:
         state = self._state
@@ -179,9 +181,11 @@ def _custom(symbols: Symbols, standard: Container[str]) -> tuple[str, ...]:
 
 def _service(facts: HostFacts) -> ServiceEntry:
     service = ServiceEntry(
-        disabled=facts.is_disabled, disabled_reason=facts.disabled_reason, forced_down=facts.is_forced_down,
+        disabled=facts.is_disabled,
+        disabled_reason=facts.disabled_reason,
+        forced_down=facts.is_forced_down,
         last_seen_up=facts.reported_at_s,
-    )  # fmt: skip
+    )
     return UP if service == UP else service
 
 

@@ -207,15 +207,23 @@ class World:
         own = [self.aggregates.find(name, at=f"{at}.aggregates[{n}]") for n, name in enumerate(entry.aggregates)]
         offers = {
             name: Inventory(
-                total=each.total, reserved=each.reserved, min_unit=each.min_unit, max_unit=each.max_unit,
-                step_size=each.step_size, allocation_ratio=each.allocation_ratio,
+                total=each.total,
+                reserved=each.reserved,
+                min_unit=each.min_unit,
+                max_unit=each.max_unit,
+                step_size=each.step_size,
+                allocation_ratio=each.allocation_ratio,
             )
             for name, each in entry.inventories.items()
-        }  # fmt: skip
+        }
         return ProviderSpec(
-            uuid=uuid, name=entry.name, parent_uuid=parent_uuid, inventories=offers, traits=frozenset(entry.traits),
+            uuid=uuid,
+            name=entry.name,
+            parent_uuid=parent_uuid,
+            inventories=offers,
+            traits=frozenset(entry.traits),
             aggregates=frozenset(own) | joined.get(uuid, set()),
-        )  # fmt: skip
+        )
 
     def _check_names(self, resource_classes: Iterable[str], traits: Iterable[str], *, at: str) -> None:
         where = f"{at}.inventories" if at != "$" else "$.resource_classes"
@@ -285,9 +293,13 @@ class World:
         return found
 
     def _put_members(
-        self, entry: ServerGroupEntry, at: str, *, homes: dict[bytes, tuple[int, str]],
+        self,
+        entry: ServerGroupEntry,
+        at: str,
+        *,
+        homes: dict[bytes, tuple[int, str]],
         grouped: dict[bytes, tuple[int, Group | None]],
-    ) -> None:  # fmt: skip
+    ) -> None:
         state = self.roost.state
         group = state.groups_by_uuid[str(entry.uuid or uuid_for("group", entry.name))]
         if entry.fault_domains and entry.policy != "fault-domain":
@@ -344,11 +356,14 @@ def _told_columns(entry: HostEntry, has: Mapping[str, float]) -> dict[str, float
     """Return the columns of a host: what it says, else what they hold; what is free follows where it is not said."""
     columns = dict(has)
     said = {
-        "vcpus_total": entry.vcpus_total, "vcpus_used": entry.vcpus_used, "num_instances": entry.num_instances,
-        "cpu_allocation_ratio": entry.cpu_allocation_ratio, "total_usable_ram_mb": entry.total_usable_ram_mb,
+        "vcpus_total": entry.vcpus_total,
+        "vcpus_used": entry.vcpus_used,
+        "num_instances": entry.num_instances,
+        "cpu_allocation_ratio": entry.cpu_allocation_ratio,
+        "total_usable_ram_mb": entry.total_usable_ram_mb,
         "total_usable_disk_gb": entry.total_usable_disk_gb,
         "used_disk_gb": None if entry.disk_mb_used is None else entry.disk_mb_used / 1024,
-    }  # fmt: skip
+    }
     columns.update({name: float(value) for name, value in said.items() if value is not None})
     if entry.free_ram_mb is not None:
         columns["used_ram_mb"] = columns["total_usable_ram_mb"] - entry.free_ram_mb

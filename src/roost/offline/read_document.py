@@ -19,9 +19,15 @@ _UNKNOWN = re.compile(r"Object contains unknown field `(.*)`", re.DOTALL)
 _MISSING = re.compile(r"Object missing required field `(.*)`")
 _WRONG = re.compile(r"Expected `([^`]*)`(.*)", re.DOTALL)
 _KINDS = {
-    "int": "a whole number", "float": "a number", "str": "text", "bool": "true or false", "array": "a list",
-    "object": "an object", "null": "null", "uuid": "a uuid",
-}  # fmt: skip
+    "int": "a whole number",
+    "float": "a number",
+    "str": "text",
+    "bool": "true or false",
+    "array": "a list",
+    "object": "an object",
+    "null": "null",
+    "uuid": "a uuid",
+}
 
 
 def read_document(path: str, kind: type[_Document], *, bytes_max: int = BYTES_MAX) -> _Document:

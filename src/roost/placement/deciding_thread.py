@@ -80,10 +80,18 @@ class Serving:
     """
 
     def __init__(
-        self, current: Current, *, queue_max: int = 1024, group_max: int = 64, retries: int = 10,
-        tidy: Callable[[int], None] | None = None, decide: Decide | None = None, heed: Heed | None = None,
-        has_thread: bool = True, slices_max: int = 1,
-    ) -> None:  # fmt: skip
+        self,
+        current: Current,
+        *,
+        queue_max: int = 1024,
+        group_max: int = 64,
+        retries: int = 10,
+        tidy: Callable[[int], None] | None = None,
+        decide: Decide | None = None,
+        heed: Heed | None = None,
+        has_thread: bool = True,
+        slices_max: int = 1,
+    ) -> None:
         self._current = current
         self._queue_max = queue_max
         self._retries = retries

@@ -32,7 +32,7 @@ from roost.scheduler.pipeline.consumption import Consumption
 from roost.scheduler.pipeline.host_picks import claim_on, pick_on, takes_on
 from roost.scheduler.pipeline.shape import Shape
 from roost.scheduler.pipeline.shape_result import Ranked
-from roost.scheduler.pipeline.stage import Wish, wish_of
+from roost.scheduler.pipeline.stage import Wish, uuids_of, wish_of
 from roost.scheduler.select import Scheduler
 
 
@@ -153,7 +153,7 @@ class RemoteScheduler(Scheduler):
             raise BadRequest("an instance cannot be moved where a remote Placement keeps the amounts")
         if wish.work:
             raise BadRequest("no operation can be decided where a remote Placement keeps the amounts")
-        number, uuids = self._uuids(wish, self._placement.state)
+        number, uuids = uuids_of(wish, self._placement.state, self._random)
         seed, choice = self._random.seed(), Choice()
         consumption = self._consumption(self.shape(request)) if request.count > 1 else None
         try:
@@ -170,9 +170,15 @@ class RemoteScheduler(Scheduler):
             if consumption is not None:
                 consumption.give_back()
         decision = self._decision(
-            wish, shape, choice, uuid=uuid_text(number), now_s=self._clock.now_s(), seed=seed, search_s=0.0,
+            wish,
+            shape,
+            choice,
+            uuid=uuid_text(number),
+            now_s=self._clock.now_s(),
+            seed=seed,
+            search_s=0.0,
             rank_s=self._clock.elapsed_s() - started_s,
-        )  # fmt: skip
+        )
         if choice.is_refused:
             self._give_back(choice)
         evidence = self._evidence_row(decision, number, request.project_id, checks_id=shape.checks_id)
@@ -182,7 +188,7 @@ class RemoteScheduler(Scheduler):
 
     def _place(
         self, wish: Wish, choice: Choice, body: bytes, *, seed: int, consumption: Consumption | None
-    ) -> tuple[Shape, Ranked]:  # fmt: skip
+    ) -> tuple[Shape, Ranked]:
         """Let one instance have the best host that it can get, or refuse the request.
 
         Args:

@@ -20,7 +20,6 @@ from functools import partial
 
 import msgspec
 
-from roost.engine.columns.state import State
 from roost.engine.columns.types import Mask
 from roost.errors import BadRequest, Conflict, NotFound, OverBudget, RoostError
 from roost.model.allocation import Mappings
@@ -28,7 +27,7 @@ from roost.model.evidence.decision import Decision, Pick
 from roost.model.evidence.replay_result import HostStanding
 from roost.model.evidence.stored_decision import REMOTE, pack, pack_checks
 from roost.model.fleet import Departure, NamedRequest
-from roost.model.names import uuid_bytes, uuid_text
+from roost.model.names import uuid_text
 from roost.model.request import Move, Request
 from roost.model.settings.roost_settings import FilterScheduler
 from roost.model.settings.roost_settings import Scheduler as SchedulerSettings
@@ -54,7 +53,7 @@ from roost.scheduler.pipeline.host_picks import (
 from roost.scheduler.pipeline.shape import TABLE, Shape
 from roost.scheduler.pipeline.shape_result import Ranked
 from roost.scheduler.pipeline.shapes import Ask, Shapes
-from roost.scheduler.pipeline.stage import Wish, item_of, wish_of
+from roost.scheduler.pipeline.stage import Wish, item_of, uuids_of, wish_of
 from roost.scheduler.query.pci_requests import PciAliases
 
 _CHECKED_EACH = 64  # instances between two checks of the budget
@@ -82,11 +81,23 @@ class Scheduler:
     """
 
     def __init__(
-        self, *, placement: Placement, documents: Documents, rules: Rules, settings: SchedulerSettings,
-        filter_settings: FilterScheduler, default_zone: str, settings_body: bytes, group_max: int,
-        clock: Clock, random: Random, has_fallback: bool = True, aliases: PciAliases | None = None,
-        is_packing: bool = False, ask: Ask | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        *,
+        placement: Placement,
+        documents: Documents,
+        rules: Rules,
+        settings: SchedulerSettings,
+        filter_settings: FilterScheduler,
+        default_zone: str,
+        settings_body: bytes,
+        group_max: int,
+        clock: Clock,
+        random: Random,
+        has_fallback: bool = True,
+        aliases: PciAliases | None = None,
+        is_packing: bool = False,
+        ask: Ask | None = None,
+    ) -> None:
         self._placement = placement
         self._is_packing = is_packing
         self._ask = ask
@@ -99,9 +110,14 @@ class Scheduler:
         self._clock = clock
         self._random = random
         self._shapes = Shapes(
-            rules, default_zone=default_zone, settings=settings, has_fallback=has_fallback, aliases=aliases,
-            is_pci_placed=filter_settings.pci_in_placement, ask=ask,
-        )  # fmt: skip
+            rules,
+            default_zone=default_zone,
+            settings=settings,
+            has_fallback=has_fallback,
+            aliases=aliases,
+            is_pci_placed=filter_settings.pci_in_placement,
+            ask=ask,
+        )
         self._depth = max(TABLE, settings.max_attempts, filter_settings.host_subset_size)
         self._is_fresh = False  # nothing was claimed or given back here since the last refresh
         self._slice_end_s = math.inf  # of the search, by ``clock.elapsed_s``
@@ -267,9 +283,12 @@ class Scheduler:
             OverBudget: the search took too long; nothing is staged.
         """
         budget = search_budget(
-            self._placement.state, self._clock, seconds=self._settings.search_budget_s, count=wish.request.count,
+            self._placement.state,
+            self._clock,
+            seconds=self._settings.search_budget_s,
+            count=wish.request.count,
             slice_end_s=self._slice_end_s,
-        )  # fmt: skip
+        )
         with budget, one_request(self._once) if self._once else nullcontext():
             self._choose_within(wish)
 
@@ -280,7 +299,7 @@ class Scheduler:
             raise Conflict(f"the request lost {wish.races} races against other processes; try again")
         if request.move is not None:
             request = wish.request = move_claims.completed(request, state)
-        number, uuids = self._uuids(wish, state)
+        number, uuids = uuids_of(wish, state, self._random)
         now_s = self._clock.now_s()
         shape = self._shapes.of(request, state=state, now_s=now_s)
         if not shape.flavor_id:
@@ -290,9 +309,15 @@ class Scheduler:
         choice = self._pick_all(shape, request, uuids, seed=seed)
         ranked_s = self._clock.elapsed_s()
         decision = wish.decision = self._decision(
-            wish, shape, choice, uuid=uuid_text(number), now_s=now_s, seed=seed,
-            search_s=compiled_s - started_s, rank_s=ranked_s - compiled_s,
-        )  # fmt: skip
+            wish,
+            shape,
+            choice,
+            uuid=uuid_text(number),
+            now_s=now_s,
+            seed=seed,
+            search_s=compiled_s - started_s,
+            rank_s=ranked_s - compiled_s,
+        )
         wish.evidence = self._evidence_row(decision, number, request.project_id, checks_id=shape.checks_id)
         if choice.claims:
             self._is_fresh = False
@@ -312,22 +337,6 @@ class Scheduler:
         shape.request_id = store("request", shape.request_body)
         shape.checks_id = store("checks", pack_checks(shape.checks))
         shape.settings_id = store("settings", self._settings_body)
-
-    def _uuids(self, wish: Wish, state: State) -> tuple[bytes, list[bytes]]:
-        """Return the uuid of the decision, and those of the instances, as named or made up."""
-        request = wish.request
-        if not request.instance_uuids:
-            number, *made = self._random.uuids(1 + request.count)
-            return wish.uuid or number, made
-        found: dict[bytes, None] = {}
-        for text in request.instance_uuids:
-            body = uuid_bytes(text)
-            if body is None:
-                raise BadRequest(f"the instance {text!r} is no uuid")
-            if (body in state.holders and request.move is None) or body in found:
-                raise Conflict(f"the instance {text} exists already")
-            found[body] = None
-        return wish.uuid or self._random.uuids(1)[0], list(found)
 
     def _consumption(self, shape: Shape) -> Consumption:
         return Consumption(self._placement.state, shape, is_packing=self._is_packing)
@@ -351,9 +360,15 @@ class Scheduler:
         return choice
 
     def _pick_each(
-        self, shape: Shape, request: Request, choice: Choice, *, uuids: list[bytes], seed: int,
+        self,
+        shape: Shape,
+        request: Request,
+        choice: Choice,
+        *,
+        uuids: list[bytes],
+        seed: int,
         consumption: Consumption | None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Let each instance occupy a host, as long as there is one, and keep the evidence."""
         ranked = shape.rank(self._depth, is_series=request.count >= _SERIES_MIN)
         choice.see(shape, ranked)
@@ -386,7 +401,7 @@ class Scheduler:
 
     def _take(
         self, shape: Shape, request: Request, choice: Choice, *, rows: list[int], uuids: list[bytes]
-    ) -> list[Mappings]:  # fmt: skip
+    ) -> list[Mappings]:
         """Let the next instances occupy hosts, one a row; return the providers that serve each, where rules care."""
         state, new_id = self._placement.state, self._placement.new_id
         held: dict[int, Held] = {}
@@ -415,7 +430,7 @@ class Scheduler:
 
     def _moved(
         self, shape: Shape, move: Move, row: int, *, consumer: ConsumerRow, takes: Takes, choice: Choice
-    ) -> list[Claim]:  # fmt: skip
+    ) -> list[Claim]:
         """Let an instance leave its host; return what its migration keeps there, and its claim on the new one."""
         state = self._placement.state
         choice.left = left = self._placement.leave(consumer.uuid)
@@ -428,9 +443,17 @@ class Scheduler:
         return alternates_of(state, shape, ranked, rows=rows, drawing=self._drawing, seed=seed, per_cell=per_cell)
 
     def _decision(
-        self, wish: Wish, shape: Shape, choice: Choice, *, uuid: str, now_s: float, seed: int, search_s: float,
+        self,
+        wish: Wish,
+        shape: Shape,
+        choice: Choice,
+        *,
+        uuid: str,
+        now_s: float,
+        seed: int,
+        search_s: float,
         rank_s: float,
-    ) -> Decision:  # fmt: skip
+    ) -> Decision:
         is_granted = not choice.is_refused
         return Decision(
             uuid=uuid,
@@ -460,10 +483,16 @@ class Scheduler:
         picks = decision.picks
         hosts = picks[0].host if len(picks) == 1 else " ".join(dict.fromkeys(pick.host for pick in picks))
         return EvidenceRow(
-            self._placement.new_id("decision"), uuid, decision.decided_at_s, decision.outcome, project_id,
-            decision.settings_id, hosts[:255], decision.reason,
+            self._placement.new_id("decision"),
+            uuid,
+            decision.decided_at_s,
+            decision.outcome,
+            project_id,
+            decision.settings_id,
+            hosts[:255],
+            decision.reason,
             pack(decision, checks_id=checks_id, ahead=self._placement.ahead, seen=self._seen()),
-        )  # fmt: skip
+        )
 
     def _seen(self) -> str:
         return self._placement.seen if self._ask is None else REMOTE

@@ -101,8 +101,9 @@ def compare(
         place = None if data is None else str(data)
         runs = [
             Run(source=source, policy=policy, seed=seed, results=folder, data=place)
-            for policy in policies for seed in seeds
-        ]  # fmt: skip
+            for policy in policies
+            for seed in seeds
+        ]
         found = [result_of(run) for run in runs]
         # Policies that differ in their names alone share their runs.
         missing = {run.fingerprint(): run for run, report in zip(runs, found, strict=True) if report is None}
@@ -171,9 +172,13 @@ def policy_names(paths: Sequence[Path]) -> list[str]:
 
 
 def _comparison(
-    policies: Sequence[Policy], results: Sequence[ReplayReport | None], *, seeds: Sequence[int | None], jobs: int,
+    policies: Sequence[Policy],
+    results: Sequence[ReplayReport | None],
+    *,
+    seeds: Sequence[int | None],
+    jobs: int,
     found: int,
-) -> Comparison:  # fmt: skip
+) -> Comparison:
     reports = [report for report in results if report is not None]
     assert len(reports) == len(results), "a run without a result"
     kept = [
@@ -213,9 +218,13 @@ def _of_class(name: str, share: Callable[[ClassUse], float | None]) -> Callable[
 
 
 def _figure(
-    name: str, unit: Unit, better: Better, *, policies: Sequence[PolicyRuns],
+    name: str,
+    unit: Unit,
+    better: Better,
+    *,
+    policies: Sequence[PolicyRuns],
     of: Callable[[ReplayReport], float | None],
-) -> Figure | None:  # fmt: skip
+) -> Figure | None:
     """Return a figure; None where a run lacks it."""
     spreads: list[Spread] = []
     for policy in policies:

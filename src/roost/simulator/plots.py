@@ -96,9 +96,12 @@ def _utilisation(reports: Reports, title: str) -> "Figure | None":
     names = list(next(iter(reports.values()))[0].classes)
     asked = [use.resource_class for use in names if use.typical is not None and use.capacity][:_PANELS_MAX]
     return _panels(
-        reports, f"{title}: in use of each class, whole fleet", {name: used(name) for name in asked},
-        unit="% of capacity", top=100.0,
-    )  # fmt: skip
+        reports,
+        f"{title}: in use of each class, whole fleet",
+        {name: used(name) for name in asked},
+        unit="% of capacity",
+        top=100.0,
+    )
 
 
 def _fragmentation(reports: Reports, title: str) -> "Figure | None":
@@ -129,9 +132,14 @@ def _latency(reports: Reports, title: str) -> "Figure | None":
 
 
 def _panels(
-    reports: Reports, title: str, panels: Mapping[str, _Value], *, unit: str, top: float | None = None,
+    reports: Reports,
+    title: str,
+    panels: Mapping[str, _Value],
+    *,
+    unit: str,
+    top: float | None = None,
     is_log: bool = False,
-) -> "Figure | None":  # fmt: skip
+) -> "Figure | None":
     """Draw curves of all policies in one panel a figure; None where there is nothing to draw."""
     curves = {
         heading: {name: curve for name, each in reports.items() if (curve := _curve(each, value)) is not None}
@@ -224,17 +232,25 @@ def _legend(figure: "Figure", reports: Reports) -> None:
 
     handles = [
         Line2D(
-            [], [], color=_COLOURS[number % len(_COLOURS)], linewidth=3,
+            [],
+            [],
+            color=_COLOURS[number % len(_COLOURS)],
+            linewidth=3,
             linestyle=_DASHES[number // len(_COLOURS) % len(_DASHES)],
         )
         for number in range(len(reports))
-    ]  # fmt: skip
+    ]
     runs = max(len(each) for each in reports.values())
     note = f"line: mean of {runs} seeds, band: least to most" if runs > 1 else None
     figure.legend(
-        handles, list(reports), loc="outside lower center", ncols=min(len(reports), 6), frameon=False, fontsize=12,
+        handles,
+        list(reports),
+        loc="outside lower center",
+        ncols=min(len(reports), 6),
+        frameon=False,
+        fontsize=12,
         title=note,
-    )  # fmt: skip
+    )
 
 
 def _hosts(reports: Reports, title: str) -> "Figure | None":

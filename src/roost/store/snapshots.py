@@ -55,8 +55,10 @@ class Writer:
         try:
             self._process = subprocess.Popen(  # noqa: S603  # our own module
                 [sys.executable, "-P", "-m", __name__],
-                stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-            )  # fmt: skip
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+            )
             assert self._process.stdin is not None
             with self._process.stdin as pipe:
                 pipe.write(self._url.encode())

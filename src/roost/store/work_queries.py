@@ -140,9 +140,14 @@ class WorkReading:
         return self._find(StatusRow, [Has("uuid", "in", uuids)])
 
     def statuses(
-        self, *, after_id: int = 0, most: int, project_id: str | None = None, host: str | None = None,
+        self,
+        *,
+        after_id: int = 0,
+        most: int,
+        project_id: str | None = None,
+        host: str | None = None,
         status: str | None = None,
-    ) -> list[StatusRow]:  # fmt: skip
+    ) -> list[StatusRow]:
         """See ``WorkReader.statuses``."""
         given = _given(project_id=project_id, host=host, status=status)
         return self._find(StatusRow, [Has("id", ">", after_id), *given], most=most)
@@ -181,9 +186,14 @@ class WorkReading:
         return self._find(MigrationRow, [Has("instance_uuid", "in", instance_uuids)])
 
     def migrations(
-        self, *, after_id: int = 0, most: int, status: str | None = None, source_host: str | None = None,
+        self,
+        *,
+        after_id: int = 0,
+        most: int,
+        status: str | None = None,
+        source_host: str | None = None,
         target_host: str | None = None,
-    ) -> list[MigrationRow]:  # fmt: skip
+    ) -> list[MigrationRow]:
         """See ``WorkReader.migrations``."""
         given = _given(status=status, source_host=source_host, target_host=target_host)
         return self._find(MigrationRow, [Has("id", ">", after_id), *given], most=most)
@@ -232,9 +242,15 @@ class WorkReading:
         return found[0] if found else None
 
     def _find(
-        self, kind: type[R], has: Sequence[Has], *, order: tuple[str, ...] = ("id",), is_newest: bool = False,
-        most: int | None = None, part: Part | None = None,
-    ) -> list[R]:  # fmt: skip
+        self,
+        kind: type[R],
+        has: Sequence[Has],
+        *,
+        order: tuple[str, ...] = ("id",),
+        is_newest: bool = False,
+        most: int | None = None,
+        part: Part | None = None,
+    ) -> list[R]:
         question = Question(WORK[kind], tuple(has), order, is_newest, most, part)
         found = self._rows.find(question)
         with understood(f"a row of {question.table.name}"):

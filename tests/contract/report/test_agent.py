@@ -62,8 +62,13 @@ def test_what_a_host_has_and_what_its_instances_hold_arrives_and_moves_with_a_re
             server.put(first)  # Answered once Placement knows the host, though there is no such guest.
             server.answer_to(first.id)
             assert world.totals(HOST) == {
-                "VCPU": 8, "MEMORY_MB": 8192, "DISK_GB": 500, "VGPU": 4, "SRIOV_NET_VF": 2, "CUSTOM_FPGA": 4,
-            }  # fmt: skip
+                "VCPU": 8,
+                "MEMORY_MB": 8192,
+                "DISK_GB": 500,
+                "VGPU": 4,
+                "SRIOV_NET_VF": 2,
+                "CUSTOM_FPGA": 4,
+            }
             assert {"COMPUTE_NODE", "OWNER_NOVA", "COMPUTE_IMAGE_TYPE_QCOW2"} <= set(world.of(HOST, "traits"))
             world.ask("PUT", f"/allocations/{uuid_named('guest')}", world.payload(**{HOST: HELD}))
             spec = spec_of("guest", machine.host, allocations={world.u(HOST): HELD})

@@ -57,9 +57,12 @@ def test_a_candidate_is_claimed_as_it_was_answered(world, hosts):
     assert (found.version, len(found.allocation_requests)) == ("1.36", 1)
     assert found.provider_summaries[world.u("b")]["resources"]["VCPU"] == {"capacity": 8, "used": 0}
     assert hosts.claim_resources(
-        world.u("i"), found.allocation_requests[0], project_id=PROJECT, user_id=USER,
+        world.u("i"),
+        found.allocation_requests[0],
+        project_id=PROJECT,
+        user_id=USER,
         allocation_request_version=found.version,
-    )  # fmt: skip
+    )
     assert world.held("i") == world.amounts(b={"VCPU": 3})
     assert world.network.asked[-1].body["mappings"] == {"": [world.u("b")]}
 

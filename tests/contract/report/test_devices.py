@@ -31,9 +31,13 @@ def gpu(address, **more):
 
 def function(number, **more):
     return PciDevice(
-        address=f"{NIC[:-4]}10.{number}", vendor_id="8086", product_id="154c", dev_type="type-VF", parent_address=NIC,
+        address=f"{NIC[:-4]}10.{number}",
+        vendor_id="8086",
+        product_id="154c",
+        dev_type="type-VF",
+        parent_address=NIC,
         **more,
-    )  # fmt: skip
+    )
 
 
 PORT = PciDevice(address=NIC, vendor_id="8086", product_id="1572", dev_type="type-PF")
@@ -117,17 +121,19 @@ def test_settings_say_which_devices_are_offered_and_as_what(machine):
             for both in permutations([PORT, function(1)])
         ],
         (
-            DEVICES, ('{"address": "*:81:10.1", "traits": "a"}', "{}"),
+            DEVICES,
+            ('{"address": "*:81:10.1", "traits": "a"}', "{}"),
             f"gives functions 0000:81:10.1 and 0000:81:10.2 of device {NIC} different traits",
         ),
         (
-            DEVICES, ('{"address": "*:81:10.1", "resource_class": "a"}', "{}"),
+            DEVICES,
+            ('{"address": "*:81:10.1", "resource_class": "a"}', "{}"),
             f"gives functions 0000:81:10.1 and 0000:81:10.2 of device {NIC} different resource classes",
         ),
         (DEVICES, (f'{{"traits": "{"a" * 300}"}}',), "which is no trait"),
         (DEVICES, (f'{{"resource_class": "{"a" * 300}"}}',), "which is no resource class"),
     ],
-)  # fmt: skip
+)
 def test_what_one_provider_cannot_stand_for_ends_the_start(machine, world, devices, specs, problem):
     machine.script, machine.device_specs = script(*devices), specs
     machine.start()
@@ -169,9 +175,14 @@ def test_what_is_marked_as_a_device_below_another_provider_is_left_alone(machine
 def test_a_device_that_is_gone_goes_once_nothing_is_held_of_it(machine, world, capfd):
     machine.start()
     machine.update()
-    world.ask("PUT", f"/allocations/{world.u('one')}", world.payload(None) | {
-        "allocations": {uuid_of(machine, CARD): {"resources": {GPU: 1}}},
-    })  # fmt: skip
+    world.ask(
+        "PUT",
+        f"/allocations/{world.u('one')}",
+        world.payload(None)
+        | {
+            "allocations": {uuid_of(machine, CARD): {"resources": {GPU: 1}}},
+        },
+    )
     machine.script = script(*DEVICES[2:])
     machine.start()
     machine.update()
@@ -188,9 +199,11 @@ def test_a_device_that_is_gone_goes_once_nothing_is_held_of_it(machine, world, c
 
 def test_what_operators_add_to_a_device_stays(machine):
     config = ProviderConfig(
-        provider=f"{machine.host}_{CARD.upper()}", path="site.yaml", traits=frozenset({"CUSTOM_NEAR"}),
+        provider=f"{machine.host}_{CARD.upper()}",
+        path="site.yaml",
+        traits=frozenset({"CUSTOM_NEAR"}),
         inventories={"CUSTOM_SEAT": Inventory(total=2)},
-    )  # fmt: skip
+    )
     machine.configs = [config]
     for is_startup in (True, False):
         machine.start()
@@ -253,8 +266,9 @@ def test_what_guests_have_is_held_from_then_on(machine, world, capfd):
         assert machine.book.of_instances[world.u(name)].addresses == (address,)
     assert not found.is_reshaped
     assert {name: told[0] for name, told in offers(machine).items() if name != NIC} == {
-        CARD.upper(): {GPU: (1, 0)}, OTHER.upper(): {GPU: (1, 0)}
-    }  # fmt: skip
+        CARD.upper(): {GPU: (1, 0)},
+        OTHER.upper(): {GPU: (1, 0)},
+    }
     assert [pool.count for pool in found.facts.pci_pools if pool.vendor_id == "10de"] == [0, 0]
     world.network.asked.clear()
     machine.update(is_startup=False)
@@ -269,9 +283,14 @@ def test_who_holds_another_device_than_it_has_holds_that_one_instead(machine, wo
     wrong = {uuid_of(machine, OTHER if address == CARD else CARD): {"resources": {GPU: 1}}}
     held = world.ask("GET", f"/allocations/{world.u('one')}")
     root = {world.u(HOST): {"resources": {"VCPU": 1}}}
-    world.ask("PUT", f"/allocations/{world.u('one')}", world.payload(held["consumer_generation"]) | {
-        "allocations": root | wrong,
-    })  # fmt: skip
+    world.ask(
+        "PUT",
+        f"/allocations/{world.u('one')}",
+        world.payload(held["consumer_generation"])
+        | {
+            "allocations": root | wrong,
+        },
+    )
     machine.update(is_startup=False)
     assert world.held("one") == {world.u(HOST): {"VCPU": 1}, uuid_of(machine, address): {GPU: 1}}
 
@@ -284,9 +303,14 @@ def test_who_holds_more_devices_than_it_has_gives_back_as_many_as_it_is_given(ma
     world.hold("one", **{HOST: {"VCPU": 1}})
     held = world.ask("GET", f"/allocations/{world.u('one')}")
     cards = {uuid_of(machine, address): {"resources": {GPU: 1}} for address in (CARD, OTHER)}
-    world.ask("PUT", f"/allocations/{world.u('one')}", world.payload(held["consumer_generation"]) | {
-        "allocations": cards,
-    })  # fmt: skip
+    world.ask(
+        "PUT",
+        f"/allocations/{world.u('one')}",
+        world.payload(held["consumer_generation"])
+        | {
+            "allocations": cards,
+        },
+    )
     machine.book.of_instances[world.u("one")] = GuestUse(addresses=(third,))
     machine.update(is_startup=False)
     assert sum(amounts[GPU] for amounts in world.held("one").values()) == 2
@@ -340,8 +364,9 @@ def test_what_somebody_has_who_holds_nothing_here_is_kept_back(machine, world, h
         allocations = {"allocations": {uuid_of(machine, CARD): {"resources": {GPU: 1}}}}
         world.ask("PUT", f"/allocations/{world.u(holder)}", world.payload(None) | allocations)
     one = world.u("one")
-    machine.book.of_instances[one] = GuestUse(devices=(PciPool(vendor_id="10de", product_id="1db4", count=1),),
-                                              addresses=(CARD,))  # fmt: skip
+    machine.book.of_instances[one] = GuestUse(
+        devices=(PciPool(vendor_id="10de", product_id="1db4", count=1),), addresses=(CARD,)
+    )
     machine.start()
     found = machine.update()
     assert world.held("one") == {}

@@ -34,9 +34,10 @@ class Lossy:
 
 
 OFFER = st.tuples(
-    st.dictionaries(st.sampled_from(CLASSES), st.integers(1, 3)), st.sets(st.sampled_from(LABELS)),
+    st.dictionaries(st.sampled_from(CLASSES), st.integers(1, 3)),
+    st.sets(st.sampled_from(LABELS)),
     st.sets(st.sampled_from(["agg", "zone"])),
-)  # fmt: skip
+)
 # What is there beside the host; nothing is below what is not there.
 SHAPE = st.dictionaries(st.sampled_from([*PARENTS]), OFFER).map(
     lambda shape: {name: offer for name, offer in shape.items() if PARENTS[name] in {"host", *shape}}

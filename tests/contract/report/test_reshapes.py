@@ -33,7 +33,8 @@ def test_who_holds_something_of_a_tree_is_told_with_all_it_holds(world, gpus):
         world.u(consumer): {
             "allocations": {
                 world.u("host"): {
-                    "generation": world.generation("host"), "resources": {"VCPU": count, "VGPU": count},
+                    "generation": world.generation("host"),
+                    "resources": {"VCPU": count, "VGPU": count},
                 }
             },
             "project_id": PROJECT,
@@ -41,7 +42,7 @@ def test_who_holds_something_of_a_tree_is_told_with_all_it_holds(world, gpus):
             "consumer_generation": 1,
         }
         for consumer, count in (("one", 1), ("two", 2))
-    }  # fmt: skip
+    }
 
 
 @pytest.mark.shows("S113")

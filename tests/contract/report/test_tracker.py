@@ -28,8 +28,13 @@ def test_the_first_start_brings_inventory_and_traits_and_the_next_one_writes_not
     found = machine.update()
     assert (found.node, found.uuid, found.is_reshaped) == (machine.host, world.u(HOST), False)
     assert world.totals(HOST) == {
-        "VCPU": 8, "MEMORY_MB": 8192, "DISK_GB": 500, "VGPU": 4, "SRIOV_NET_VF": 2, "CUSTOM_FPGA": 4,
-    }  # fmt: skip
+        "VCPU": 8,
+        "MEMORY_MB": 8192,
+        "DISK_GB": 500,
+        "VGPU": 4,
+        "SRIOV_NET_VF": 2,
+        "CUSTOM_FPGA": 4,
+    }
     ratios = {name: each["allocation_ratio"] for name, each in world.of(HOST, "inventories").items()}
     assert (ratios["VCPU"], ratios["MEMORY_MB"]) == (4.0, 1.0)
     traits = world.of(HOST, "traits")
@@ -108,10 +113,12 @@ def test_what_changes_on_the_host_arrives_and_traits_of_others_stay(machine, wor
 def test_what_operators_add_is_there_too(machine, world):
     machine.configs = [
         ProviderConfig(
-            provider="$COMPUTE_NODE", inventories={"CUSTOM_LICENCE": Inventory(total=3)},
-            traits=frozenset({"CUSTOM_RACKED"}), path="site.yaml",
+            provider="$COMPUTE_NODE",
+            inventories={"CUSTOM_LICENCE": Inventory(total=3)},
+            traits=frozenset({"CUSTOM_RACKED"}),
+            path="site.yaml",
         )
-    ]  # fmt: skip
+    ]
     machine.start()
     assert machine.update() is not None
     assert world.totals(HOST)["CUSTOM_LICENCE"] == 3
@@ -123,9 +130,7 @@ def test_what_operators_add_is_there_too(machine, world):
 
 def test_what_operators_add_in_vain_is_told_and_nothing_is_written(machine, world, capfd):
     machine.configs = [ProviderConfig(provider="$COMPUTE_NODE", traits=frozenset({"CUSTOM_A"}), path="a.yaml")]
-    machine.configs += [
-        ProviderConfig(provider=machine.host, inventories={"VCPU": Inventory(total=3)}, path="b.yaml")
-    ]  # fmt: skip
+    machine.configs += [ProviderConfig(provider=machine.host, inventories={"VCPU": Inventory(total=3)}, path="b.yaml")]
     machine.start()
     assert machine.update() is None
     assert "has inventory of VCPU already" in capfd.readouterr().err
@@ -193,11 +198,14 @@ def test_what_deleted_instances_hold_is_given_back_and_nothing_else(machine, wor
     for name in names:
         world.hold(name, **{HOST: {"VCPU": 1}})
     standings = {
-        "gone": Standing(is_deleted=True, host=machine.host), "here": Standing(is_deleted=True),
-        "building": Standing(), "untracked": Standing(host=machine.host),
-        "busy": Standing(host=machine.host, is_busy=True), "elsewhere": Standing(host="another"),
+        "gone": Standing(is_deleted=True, host=machine.host),
+        "here": Standing(is_deleted=True),
+        "building": Standing(),
+        "untracked": Standing(host=machine.host),
+        "busy": Standing(host=machine.host, is_busy=True),
+        "elsewhere": Standing(host="another"),
         "migration": Standing(is_deleted=True),
-    }  # fmt: skip
+    }
     machine.instances = Known({world.u(name): each for name, each in standings.items()})
     machine.book.of_instances = {world.u("here"): GuestUse()}
     machine.book.of_migrations = {world.u("migration"): GuestUse()}
@@ -206,8 +214,9 @@ def test_what_deleted_instances_hold_is_given_back_and_nothing_else(machine, wor
     assert found.released == (world.u("gone"),)
     assert [name for name in names if not world.held(name)] == ["gone"]
     assert machine.instances.asked == [
-        sorted(world.u(name) for name in names if name not in {"here", "migration"}), [world.u("elsewhere")],
-    ]  # fmt: skip
+        sorted(world.u(name) for name in names if name not in {"here", "migration"}),
+        [world.u("elsewhere")],
+    ]
     said = capfd.readouterr().err
     assert said.count("allocation_doubtful") == 2
     assert said.count('"event":"allocation_released"') == 1
@@ -223,10 +232,13 @@ def test_an_instance_that_is_elsewhere_gives_back_what_it_holds_here_and_keeps_t
     world.provider("other", VCPU=8)
     for name in ("moved", "moving", "guest"):
         world.hold(name, **{HOST: {"VCPU": 1}, "other": {"VCPU": 2}})
-    machine.instances = Known({
-        world.u("moved"): Standing(host="other"), world.u("moving"): Standing(host="other", is_busy=True),
-        world.u("guest"): Standing(host="other"),
-    })  # fmt: skip
+    machine.instances = Known(
+        {
+            world.u("moved"): Standing(host="other"),
+            world.u("moving"): Standing(host="other", is_busy=True),
+            world.u("guest"): Standing(host="other"),
+        }
+    )
     machine.start()
     spec = spec_of("guest", machine.host)
     machine.driver.spawn(msgspec.structs.replace(spec, uuid=world.u("guest")), "operation")

@@ -52,26 +52,44 @@ def odd(scene: Scene) -> Act:
     """Ask something that is refused, or nearly."""
     world, draw, minor = scene.world, scene.draw, scene.minor(10)
     one = amounts(scene)
-    query = draw.choice((
-        [], [("resources", "")], [("resources", "VCPU")], [("resources", "VCPU:0")], [("resources", "VCPU:-1")],
-        [("resources", "VCPU:1.5")], [("resources", f"{one},")], [("resources", f"{one},VCPU:1")],
-        [("resources", "NOT_A_CLASS:1"), ("required", "NOT_A_TRAIT")], [("resources", one), ("limit", "0")],
-        [("resources", one), ("limit", "many")], [("resources", one), ("limit", "1"), ("limit", "2")],
-        [("resources", one), ("resources", "MEMORY_MB:1")], [("resources", one), ("bogus", "1")],
-        [("required", world.any_trait())], [("resources1", one), ("resources2", one)],
-        [("resources1", one), ("resources2", one), ("group_policy", "some")],
-        [("resources1", one), ("required2", "COMPUTE_NODE")],
-        [("resources_A", one), ("same_subtree", "_A,_B")], [("resources_A", one), ("same_subtree", "")],
-        [("resources", one), ("in_tree", "no-uuid")], [("resources", one), ("in_tree", world.new_uuid())],
-        [("resources", one), ("root_required", "COMPUTE_NODE"), ("root_required", "COMPUTE_NODE")],
-        [("resources", one), ("root_required", "COMPUTE_NODE,!COMPUTE_NODE")],
-        [("resources", one), ("required", "COMPUTE_NODE,!COMPUTE_NODE")],
-        [("resources", one), ("required", "in:COMPUTE_NODE,!HW_CPU_X86_AVX")],
-        [("resources", one), ("required", "COMPUTE_NODE"), ("required", world.any_trait())],
-        [("resources", one), ("member_of", world.aggregates[0]), ("member_of", world.aggregates[1])],
-        [("resources0", one)], [("resources01", one)], [("resources" + "x" * 65, one)], [("resources.", one)],
-        [("resources_A", one), ("required_B", "COMPUTE_NODE")], [("resources", one), ("group_policy", "isolate")],
-    ))  # fmt: skip
+    query = draw.choice(
+        (
+            [],
+            [("resources", "")],
+            [("resources", "VCPU")],
+            [("resources", "VCPU:0")],
+            [("resources", "VCPU:-1")],
+            [("resources", "VCPU:1.5")],
+            [("resources", f"{one},")],
+            [("resources", f"{one},VCPU:1")],
+            [("resources", "NOT_A_CLASS:1"), ("required", "NOT_A_TRAIT")],
+            [("resources", one), ("limit", "0")],
+            [("resources", one), ("limit", "many")],
+            [("resources", one), ("limit", "1"), ("limit", "2")],
+            [("resources", one), ("resources", "MEMORY_MB:1")],
+            [("resources", one), ("bogus", "1")],
+            [("required", world.any_trait())],
+            [("resources1", one), ("resources2", one)],
+            [("resources1", one), ("resources2", one), ("group_policy", "some")],
+            [("resources1", one), ("required2", "COMPUTE_NODE")],
+            [("resources_A", one), ("same_subtree", "_A,_B")],
+            [("resources_A", one), ("same_subtree", "")],
+            [("resources", one), ("in_tree", "no-uuid")],
+            [("resources", one), ("in_tree", world.new_uuid())],
+            [("resources", one), ("root_required", "COMPUTE_NODE"), ("root_required", "COMPUTE_NODE")],
+            [("resources", one), ("root_required", "COMPUTE_NODE,!COMPUTE_NODE")],
+            [("resources", one), ("required", "COMPUTE_NODE,!COMPUTE_NODE")],
+            [("resources", one), ("required", "in:COMPUTE_NODE,!HW_CPU_X86_AVX")],
+            [("resources", one), ("required", "COMPUTE_NODE"), ("required", world.any_trait())],
+            [("resources", one), ("member_of", world.aggregates[0]), ("member_of", world.aggregates[1])],
+            [("resources0", one)],
+            [("resources01", one)],
+            [("resources" + "x" * 65, one)],
+            [("resources.", one)],
+            [("resources_A", one), ("required_B", "COMPUTE_NODE")],
+            [("resources", one), ("group_policy", "isolate")],
+        )
+    )
     yield scene.request("GET", PATH, minor, query=list(query))
 
 

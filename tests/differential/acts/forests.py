@@ -56,6 +56,9 @@ def _record(scene: Scene, total: int) -> Record:
     if scene.chance(0.8):
         return Record(total)
     return Record(
-        total, reserved=draw.choice((0, 1)), max_unit=draw.choice((total, 2)), step_size=draw.choice((1, 2)),
+        total,
+        reserved=draw.choice((0, 1)),
+        max_unit=draw.choice((total, 2)),
+        step_size=draw.choice((1, 2)),
         allocation_ratio=draw.choice((1.0, 1.5, 0.5)),
-    )  # fmt: skip
+    )

@@ -6,9 +6,16 @@ from tests.differential.scene import Act, Scene
 from tests.differential.worlds import AMOUNT_MAX, Provider, Record
 
 ODD: tuple[dict[str, object], ...] = (
-    {"reserved": 10**9}, {"total": 0}, {"total": AMOUNT_MAX + 1}, {"allocation_ratio": 0.0}, {"min_unit": 0},
-    {"allocation_ratio": 3.5e38}, {"step_size": 10**12}, {"allocation_ratio": 0.01}, {"total": 10**30},
-)  # fmt: skip
+    {"reserved": 10**9},
+    {"total": 0},
+    {"total": AMOUNT_MAX + 1},
+    {"allocation_ratio": 0.0},
+    {"min_unit": 0},
+    {"allocation_ratio": 3.5e38},
+    {"step_size": 10**12},
+    {"allocation_ratio": 0.01},
+    {"total": 10**30},
+)
 
 
 def record(scene: Scene) -> Record:
@@ -18,10 +25,13 @@ def record(scene: Scene) -> Record:
     if scene.chance(0.5):
         return Record(total)
     return Record(
-        total, reserved=draw.choice((0, 0, 1, total // 4, total)), min_unit=draw.choice((1, 1, 1, 2)),
-        max_unit=draw.choice((AMOUNT_MAX, total, max(1, total // 2))), step_size=draw.choice((1, 1, 2, 5)),
+        total,
+        reserved=draw.choice((0, 0, 1, total // 4, total)),
+        min_unit=draw.choice((1, 1, 1, 2)),
+        max_unit=draw.choice((AMOUNT_MAX, total, max(1, total // 2))),
+        step_size=draw.choice((1, 1, 2, 5)),
         allocation_ratio=draw.choice((1.0, 1.0, 2.0, 16.0, 0.5, 1.5, 9.9)),
-    )  # fmt: skip
+    )
 
 
 def body_of(scene: Scene, held: Record) -> dict[str, object]:

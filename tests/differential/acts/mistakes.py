@@ -8,28 +8,88 @@ from tests.differential.exchange import Request
 from tests.differential.scene import JSON, VERSION, Act, ActOf, Scene
 
 MALFORMED = (
-    b"{", b"", b" ", b"}", b"[", b"{'a': 1}", b'{"a": }', b'{"a" 1}', b'{"a": 1,}', b'{"a": 1} x', b"{a: 1}",
+    b"{",
+    b"",
+    b" ",
+    b"}",
+    b"[",
+    b"{'a': 1}",
+    b'{"a": }',
+    b'{"a" 1}',
+    b'{"a": 1,}',
+    b'{"a": 1} x',
+    b"{a: 1}",
     b"\xff\xfe",
-    b'{"a": "\xff"}', b'\xef\xbb\xbf{"a": 1}', b'{"a": "b\nc"}', b'{"a": "\\q"}', b'{"a": NaN}', b"nul", b"01", b"-",
-    b'"abc', b"null", b"[]", b'"x"', b"1", b"true", b'{"a":1,"a":2}', b"// c\n{}", b"\x00", b"[1,", b'{"a": [}',
-)  # fmt: skip
+    b'{"a": "\xff"}',
+    b'\xef\xbb\xbf{"a": 1}',
+    b'{"a": "b\nc"}',
+    b'{"a": "\\q"}',
+    b'{"a": NaN}',
+    b"nul",
+    b"01",
+    b"-",
+    b'"abc',
+    b"null",
+    b"[]",
+    b'"x"',
+    b"1",
+    b"true",
+    b'{"a":1,"a":2}',
+    b"// c\n{}",
+    b"\x00",
+    b"[1,",
+    b'{"a": [}',
+)
 VERSIONS = (
-    "placement 1.40", "placement 2.0", "placement 0.9", "placement 1", "placement 1.2.3", "placement pony.horse",
+    "placement 1.40",
+    "placement 2.0",
+    "placement 0.9",
+    "placement 1",
+    "placement 1.2.3",
+    "placement pony.horse",
     "placement",
-    "compute 2.1", "compute 2.1, placement 1.4", "placement 1.4, placement 1.5", "placement 1.x", "1.10", "latest", ",",
-)  # fmt: skip
+    "compute 2.1",
+    "compute 2.1, placement 1.4",
+    "placement 1.4, placement 1.5",
+    "placement 1.x",
+    "1.10",
+    "latest",
+    ",",
+)
 ACCEPTS = (
-    "text/html", "text/plain", "application/xml", "*/*", "application/json", "application/*",
+    "text/html",
+    "text/plain",
+    "application/xml",
+    "*/*",
+    "application/json",
+    "application/*",
     "text/html, application/json",
-    "application/json;q=0", "text/plain;q=0.5, */*;q=0.1", "text/*",
-)  # fmt: skip
+    "application/json;q=0",
+    "text/plain;q=0.5, */*;q=0.1",
+    "text/*",
+)
 TYPES = ("text/plain", "application/json; charset=utf-8", "APPLICATION/JSON", "application/xml", "json", "")
 TOKENS = ("admin", "admin:p1", "bob", "bob:p1", ":", "a:b:c", "ADMIN")
 ROLES = ("admin", "service", "reader", "member,admin", "Admin", "")
 VALUES: tuple[Any, ...] = (
-    None, "", "x", -1, 0, 1.5, 2.0, True, [], {}, [1], {"a": 1}, 10**30, "x" * 300, "\u00e9\U0001f600", 2_147_483_648,
+    None,
+    "",
+    "x",
+    -1,
+    0,
+    1.5,
+    2.0,
+    True,
+    [],
+    {},
+    [1],
+    {"a": 1},
+    10**30,
+    "x" * 300,
+    "\u00e9\U0001f600",
+    2_147_483_648,
     "no uuid",
-)  # fmt: skip
+)
 
 
 def spoil(scene: Scene, act: ActOf) -> Act:
@@ -93,10 +153,22 @@ def _key(scene: Scene, request: Request) -> Request:
 def _path(scene: Scene, request: Request) -> Request:
     path, mark, query = request.path.partition("?")
     end = "%0A" if request.method == "GET" else "%20"
-    changed = scene.draw.choice((
-        f"{path}/", f"/{path}", f"{path}//", f"{path}/bogus", path.upper(), path.replace("_", "%5F"), path[:-1],
-        path + end, path.replace("e", "%65", 1), f"{path}%2F", "/nonexistent", f"{path}.json",
-    ))  # fmt: skip
+    changed = scene.draw.choice(
+        (
+            f"{path}/",
+            f"/{path}",
+            f"{path}//",
+            f"{path}/bogus",
+            path.upper(),
+            path.replace("_", "%5F"),
+            path[:-1],
+            path + end,
+            path.replace("e", "%65", 1),
+            f"{path}%2F",
+            "/nonexistent",
+            f"{path}.json",
+        )
+    )
     return replace(request, path=changed + mark + query)
 
 
@@ -163,6 +235,18 @@ def _places(document: Any) -> Any:
 
 
 WAYS = (
-    _malformed, _value, _value, _value, _value, _key, _path, _method, _version, _accept, _content_type, _token, _length,
+    _malformed,
+    _value,
+    _value,
+    _value,
+    _value,
+    _key,
+    _path,
+    _method,
+    _version,
+    _accept,
+    _content_type,
+    _token,
+    _length,
     _two,
-)  # fmt: skip
+)

@@ -102,8 +102,7 @@ def _reshape(
             scene.learn_allocations(consumer, each)
 
 
-def _consumer(scene: Scene, minor: int, consumer: str,
-              held: allocations.Allocations) -> Asking[dict[str, Any]]:  # fmt: skip
+def _consumer(scene: Scene, minor: int, consumer: str, held: allocations.Allocations) -> Asking[dict[str, Any]]:
     generation = yield from scene.consumer_generation(consumer)
     return allocations.body_of(scene, minor, held, generation)
 

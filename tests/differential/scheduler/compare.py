@@ -50,8 +50,11 @@ class Tally:
         self.pairs += other.pairs
         self.refused += other.refused
         for mine, theirs in (
-            (self.kept, other.kept), (self.dropped, other.dropped), (self.apart, other.apart), (self.meant, other.meant)
-        ):  # fmt: skip
+            (self.kept, other.kept),
+            (self.dropped, other.dropped),
+            (self.apart, other.apart),
+            (self.meant, other.meant),
+        ):
             for name, count in theirs.items():
                 mine[name] = mine.get(name, 0) + count
 

@@ -18,22 +18,52 @@ ALIASES: tuple[Json, ...] = (
 )
 # Wishes that cannot be meant, or can only with others.
 ODD: tuple[dict[str, str], ...] = (
-    {"hw:numa_nodes": "0"}, {"hw:numa_nodes": "3"}, {"hw:numa_nodes": "x"}, {"hw:mem_page_size": "2M"},
-    {"hw:cpu_policy": "x"}, {"hw:cpu_thread_policy": "x"}, {"hw:emulator_threads_policy": "x"},
-    {"hw:cpu_realtime": "yes"}, {"hw:cpu_realtime": "yes", "hw:cpu_realtime_mask": "^0"},
-    {"hw:cpu_dedicated_mask": "0"}, {"hw:locked_memory": "yes"}, {"resources:PCPU": "2"}, {"resources:VCPU": "2"},
-    {"resources:PCPU": "1", "resources:VCPU": "1"}, {"hw:numa_cpus.0": "0"}, {"hw:pmem": "fast"},
+    {"hw:numa_nodes": "0"},
+    {"hw:numa_nodes": "3"},
+    {"hw:numa_nodes": "x"},
+    {"hw:mem_page_size": "2M"},
+    {"hw:cpu_policy": "x"},
+    {"hw:cpu_thread_policy": "x"},
+    {"hw:emulator_threads_policy": "x"},
+    {"hw:cpu_realtime": "yes"},
+    {"hw:cpu_realtime": "yes", "hw:cpu_realtime_mask": "^0"},
+    {"hw:cpu_dedicated_mask": "0"},
+    {"hw:locked_memory": "yes"},
+    {"resources:PCPU": "2"},
+    {"resources:VCPU": "2"},
+    {"resources:PCPU": "1", "resources:VCPU": "1"},
+    {"hw:numa_cpus.0": "0"},
+    {"hw:pmem": "fast"},
     {"hw:numa_nodes": "1", "hw:numa_cpus.0": "0", "hw:numa_mem.0": "512"},
-    {"hw:numa_nodes": "2", "hw:numa_cpus.0": "0", "hw:numa_cpus.1": "1", "hw:numa_mem.0": "256",
-     "hw:numa_mem.1": "256"},
-    {"hw:numa_nodes": "2", "hw:numa_cpus.0": "0", "hw:numa_cpus.1": "0", "hw:numa_mem.0": "256",
-     "hw:numa_mem.1": "256"},
-)  # fmt: skip
+    {
+        "hw:numa_nodes": "2",
+        "hw:numa_cpus.0": "0",
+        "hw:numa_cpus.1": "1",
+        "hw:numa_mem.0": "256",
+        "hw:numa_mem.1": "256",
+    },
+    {
+        "hw:numa_nodes": "2",
+        "hw:numa_cpus.0": "0",
+        "hw:numa_cpus.1": "0",
+        "hw:numa_mem.0": "256",
+        "hw:numa_mem.1": "256",
+    },
+)
 # What a cell is, and pages are, where a pair does not say.
 CELL: Json = {
-    "socket": None, "cpuset": [], "pcpuset": [], "memory": 0, "cpu_usage": 0, "memory_usage": 0,
-    "siblings": [], "pinned_cpus": [], "mempages": [], "physnets": [], "tunneled": False,
-}  # fmt: skip
+    "socket": None,
+    "cpuset": [],
+    "pcpuset": [],
+    "memory": 0,
+    "cpu_usage": 0,
+    "memory_usage": 0,
+    "siblings": [],
+    "pinned_cpus": [],
+    "mempages": [],
+    "physnets": [],
+    "tunneled": False,
+}
 PAGES: Json = {"size_kb": 4, "total": 0, "used": 0, "reserved": 0}
 
 
@@ -73,14 +103,20 @@ def cells(chance: random.Random) -> list[Json]:
         memory = chance.choice([1024, 2048, 4096])
         made.append(
             {
-                "id": number, "socket": chance.choice([number // 2, number // 2, None]), "cpuset": cpuset,
-                "pcpuset": pcpuset, "memory": memory, "cpu_usage": chance.choice([0, 0, 1, 4, 16]),
-                "memory_usage": chance.choice([0, 0, 512, 1024]), "siblings": siblings,
+                "id": number,
+                "socket": chance.choice([number // 2, number // 2, None]),
+                "cpuset": cpuset,
+                "pcpuset": pcpuset,
+                "memory": memory,
+                "cpu_usage": chance.choice([0, 0, 1, 4, 16]),
+                "memory_usage": chance.choice([0, 0, 512, 1024]),
+                "siblings": siblings,
                 "pinned_cpus": chance.sample(pcpuset, chance.choice([0, 0, 1, len(pcpuset) // 2])),
                 "mempages": mempages(chance, memory)[int(pages == 2 and chance.random() < 0.3) : pages],
-                "physnets": chance.choice([[], [], ["a"], ["b"], ["a", "b"]]), "tunneled": chance.random() < 0.2,
+                "physnets": chance.choice([[], [], ["a"], ["b"], ["a", "b"]]),
+                "tunneled": chance.random() < 0.2,
             }
-        )  # fmt: skip
+        )
     return made
 
 
@@ -112,9 +148,12 @@ def pool(chance: random.Random) -> Json:
         kind = "vdpa"
     tags = {name: chance.choice(values) for name, values in TAGS.items() if chance.random() < 0.3}
     return {
-        "vendor_id": vendor, "product_id": product, "numa_node": chance.choice([0, 1, None]),
-        "count": chance.choice([1, 2, 4]), "tags": {"dev_type": kind, **tags},
-    }  # fmt: skip
+        "vendor_id": vendor,
+        "product_id": product,
+        "numa_node": chance.choice([0, 1, None]),
+        "count": chance.choice([1, 2, 4]),
+        "tags": {"dev_type": kind, **tags},
+    }
 
 
 def wish_devices(chance: random.Random, request: Json, options: Json) -> None:
@@ -160,9 +199,12 @@ def ask(chance: random.Random, number: int) -> Json:
         tags = {name: chance.choice(TAGS[name]) for name in TAGS if chance.random() < 0.2}
         alternatives.append({name: wanted[name] for name in names} | tags)
     return {
-        "count": chance.choice([1, 1, 2]), "spec": alternatives, "request_id": uuid_of("request", number),
-        "alias_name": chance.choice(["given", None]), "numa_policy": chance.choice([None, "legacy", "preferred"]),
-    }  # fmt: skip
+        "count": chance.choice([1, 1, 2]),
+        "spec": alternatives,
+        "request_id": uuid_of("request", number),
+        "alias_name": chance.choice(["given", None]),
+        "numa_policy": chance.choice([None, "legacy", "preferred"]),
+    }
 
 
 def map_devices(chance: random.Random, hosts: list[Json], request: Json) -> None:

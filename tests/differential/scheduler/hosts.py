@@ -14,29 +14,72 @@ def uuid_of(kind: str, number: int) -> str:
 
 # What a host is where a pair does not say; amounts in MiB where no GiB is in the name.
 HOST: Json = {
-    "cell_uuid": uuid_of("cell", 1), "host_ip": "192.168.1.9", "hypervisor_type": None, "hypervisor_version": None,
-    "cpu_info": {}, "supported_instances": [], "stats": {}, "metrics": {}, "vcpus_total": 8, "vcpus_used": 0,
-    "total_usable_ram_mb": 4096, "free_ram_mb": 4096, "total_usable_disk_gb": 100, "free_disk_mb": 102400,
-    "disk_mb_used": 0, "num_instances": 0, "num_io_ops": 0, "failed_builds": 0, "cpu_allocation_ratio": 1.0,
-    "ram_allocation_ratio": 1.0, "disk_allocation_ratio": 1.0, "is_disabled": False, "is_forced_down": False,
-    "age_s": 10, "instances": [], "aggregates": [], "numa_cells": [], "pci_pools": [],
+    "cell_uuid": uuid_of("cell", 1),
+    "host_ip": "192.168.1.9",
+    "hypervisor_type": None,
+    "hypervisor_version": None,
+    "cpu_info": {},
+    "supported_instances": [],
+    "stats": {},
+    "metrics": {},
+    "vcpus_total": 8,
+    "vcpus_used": 0,
+    "total_usable_ram_mb": 4096,
+    "free_ram_mb": 4096,
+    "total_usable_disk_gb": 100,
+    "free_disk_mb": 102400,
+    "disk_mb_used": 0,
+    "num_instances": 0,
+    "num_io_ops": 0,
+    "failed_builds": 0,
+    "cpu_allocation_ratio": 1.0,
+    "ram_allocation_ratio": 1.0,
+    "disk_allocation_ratio": 1.0,
+    "is_disabled": False,
+    "is_forced_down": False,
+    "age_s": 10,
+    "instances": [],
+    "aggregates": [],
+    "numa_cells": [],
+    "pci_pools": [],
     "candidates": [],  # mappings, one for each
     "images": [],  # properties of the images of its instances, in their order; of those that are missing none
-}  # fmt: skip
+}
 # Of these, those that are attributes of a host state as they are.
 ATTRIBUTES = (
-    "host", "nodename", "uuid", "hypervisor_hostname", "cell_uuid", "host_ip", "hypervisor_type", "hypervisor_version",
-    "supported_instances", "vcpus_total", "vcpus_used", "total_usable_ram_mb", "free_ram_mb", "total_usable_disk_gb",
-    "free_disk_mb", "disk_mb_used", "num_instances", "num_io_ops", "failed_builds", "cpu_allocation_ratio",
-    "ram_allocation_ratio", "disk_allocation_ratio",
-)  # fmt: skip
+    "host",
+    "nodename",
+    "uuid",
+    "hypervisor_hostname",
+    "cell_uuid",
+    "host_ip",
+    "hypervisor_type",
+    "hypervisor_version",
+    "supported_instances",
+    "vcpus_total",
+    "vcpus_used",
+    "total_usable_ram_mb",
+    "free_ram_mb",
+    "total_usable_disk_gb",
+    "free_disk_mb",
+    "disk_mb_used",
+    "num_instances",
+    "num_io_ops",
+    "failed_builds",
+    "cpu_allocation_ratio",
+    "ram_allocation_ratio",
+    "disk_allocation_ratio",
+)
 
 PROJECTS = ("alpha", "beta", "größe")
 FLAVORS = ("m1.small", "m1.large", "m1.größe")
 SUPPORTED = (
-    ["x86_64", "kvm", "hvm"], ["i686", "kvm", "hvm"], ["x86_64", "xen", "xen"], ["aarch64", "qemu", "hvm"],
+    ["x86_64", "kvm", "hvm"],
+    ["i686", "kvm", "hvm"],
+    ["x86_64", "xen", "xen"],
+    ["aarch64", "qemu", "hvm"],
     ["x86_64", "baremetal", "hvm"],
-)  # fmt: skip
+)
 CPU_INFO: tuple[Json, ...] = (
     {},
     {"arch": "x86_64", "vendor": "Intel", "topology": {"cores": 4, "threads": 2}, "features": ["aes", "mmx", "avx2"]},
@@ -54,9 +97,20 @@ TEXTS = ("", " ", ",", "a", "a,b", " a , b ", "3", "x", "größe", "1,2", "nan",
 NUMBERS = ("3", "1", " 7 ", "0", "-1", "2.5", "x", "", "3,4", "inf", "1e3", "1_0", "٣")
 MULTIPLIERS = ("2.0", "-1", "0", "x", "1,2", " 3 ", "", "0.5")
 WEIGHTS = (
-    "ram", "cpu", "disk", "io_ops", "num_instances", "hypervisor_version", "build_failure", "soft_affinity",
-    "soft_anti_affinity", "cross_cell_move", "metrics", "pci", "image_props",
-)  # fmt: skip
+    "ram",
+    "cpu",
+    "disk",
+    "io_ops",
+    "num_instances",
+    "hypervisor_version",
+    "build_failure",
+    "soft_affinity",
+    "soft_anti_affinity",
+    "cross_cell_move",
+    "metrics",
+    "pci",
+    "image_props",
+)
 # Keys that one rule reads, or a few like rules, with values for them.
 METADATA: tuple[dict[str, tuple[str, ...]], ...] = (
     {

@@ -18,31 +18,76 @@ HOW_TO_INSTALL = f"nova is not installed: run `make reference-nova`, or let {VAR
 
 # What it has.
 FILTERS = (
-    "AggregateImagePropertiesIsolation", "AggregateInstanceExtraSpecsFilter", "AggregateIoOpsFilter",
-    "AggregateMultiTenancyIsolation", "AggregateNumInstancesFilter", "AggregateTypeAffinityFilter", "AllHostsFilter",
-    "ComputeCapabilitiesFilter", "ComputeFilter", "DifferentHostFilter", "ImagePropertiesFilter", "IoOpsFilter",
-    "IsolatedHostsFilter", "JsonFilter", "MetricsFilter", "NUMATopologyFilter", "NumInstancesFilter",
-    "PciPassthroughFilter", "SameHostFilter", "ServerGroupAffinityFilter", "ServerGroupAntiAffinityFilter",
+    "AggregateImagePropertiesIsolation",
+    "AggregateInstanceExtraSpecsFilter",
+    "AggregateIoOpsFilter",
+    "AggregateMultiTenancyIsolation",
+    "AggregateNumInstancesFilter",
+    "AggregateTypeAffinityFilter",
+    "AllHostsFilter",
+    "ComputeCapabilitiesFilter",
+    "ComputeFilter",
+    "DifferentHostFilter",
+    "ImagePropertiesFilter",
+    "IoOpsFilter",
+    "IsolatedHostsFilter",
+    "JsonFilter",
+    "MetricsFilter",
+    "NUMATopologyFilter",
+    "NumInstancesFilter",
+    "PciPassthroughFilter",
+    "SameHostFilter",
+    "ServerGroupAffinityFilter",
+    "ServerGroupAntiAffinityFilter",
     "SimpleCIDRAffinityFilter",
-)  # fmt: skip
+)
 # Those which instances of one request change for each other, beside amounts and operations in flight.
 EXACT = ("NUMATopologyFilter", "PciPassthroughFilter")
 WEIGHERS = (
-    "BuildFailureWeigher", "CPUWeigher", "CrossCellWeigher", "DiskWeigher", "HypervisorVersionWeigher",
-    "ImagePropertiesWeigher", "IoOpsWeigher", "MetricsWeigher", "NumInstancesWeigher", "PCIWeigher", "RAMWeigher",
-    "ServerGroupSoftAffinityWeigher", "ServerGroupSoftAntiAffinityWeigher",
-)  # fmt: skip
+    "BuildFailureWeigher",
+    "CPUWeigher",
+    "CrossCellWeigher",
+    "DiskWeigher",
+    "HypervisorVersionWeigher",
+    "ImagePropertiesWeigher",
+    "IoOpsWeigher",
+    "MetricsWeigher",
+    "NumInstancesWeigher",
+    "PCIWeigher",
+    "RAMWeigher",
+    "ServerGroupSoftAffinityWeigher",
+    "ServerGroupSoftAntiAffinityWeigher",
+)
 # By which it refuses a flavor and an image of which it can make no memory nodes.
-TOPOLOGY_ERRORS = frozenset({
-    "BadRequirementEmulatorThreadsPolicy", "CPUThreadPolicyConfigurationInvalid", "FlavorImageLockedMemoryConflict",
-    "ImageCPUPinningForbidden", "ImageCPUThreadPolicyForbidden", "ImageNUMATopologyAsymmetric",
-    "ImageNUMATopologyCPUDuplicates", "ImageNUMATopologyCPUOutOfRange", "ImageNUMATopologyCPUsUnassigned",
-    "ImageNUMATopologyForbidden", "ImageNUMATopologyIncomplete", "ImageNUMATopologyMemoryOutOfRange",
-    "InvalidCPUAllocationPolicy", "InvalidCPUThreadAllocationPolicy", "InvalidEmulatorThreadsPolicy",
-    "InvalidMixedInstanceDedicatedMask", "InvalidNUMANodesNumber", "InvalidRequest", "LockMemoryForbidden",
-    "MemoryPageSizeForbidden", "MemoryPageSizeInvalid", "RealtimeConfigurationInvalid",
-    "RealtimeMaskNotFoundOrInvalid", "RequiredMixedInstancePolicy", "RequiredMixedOrRealtimeCPUMask",
-})  # fmt: skip
+TOPOLOGY_ERRORS = frozenset(
+    {
+        "BadRequirementEmulatorThreadsPolicy",
+        "CPUThreadPolicyConfigurationInvalid",
+        "FlavorImageLockedMemoryConflict",
+        "ImageCPUPinningForbidden",
+        "ImageCPUThreadPolicyForbidden",
+        "ImageNUMATopologyAsymmetric",
+        "ImageNUMATopologyCPUDuplicates",
+        "ImageNUMATopologyCPUOutOfRange",
+        "ImageNUMATopologyCPUsUnassigned",
+        "ImageNUMATopologyForbidden",
+        "ImageNUMATopologyIncomplete",
+        "ImageNUMATopologyMemoryOutOfRange",
+        "InvalidCPUAllocationPolicy",
+        "InvalidCPUThreadAllocationPolicy",
+        "InvalidEmulatorThreadsPolicy",
+        "InvalidMixedInstanceDedicatedMask",
+        "InvalidNUMANodesNumber",
+        "InvalidRequest",
+        "LockMemoryForbidden",
+        "MemoryPageSizeForbidden",
+        "MemoryPageSizeInvalid",
+        "RealtimeConfigurationInvalid",
+        "RealtimeMaskNotFoundOrInvalid",
+        "RequiredMixedInstancePolicy",
+        "RequiredMixedOrRealtimeCPUMask",
+    }
+)
 
 Json = dict[str, Any]
 
@@ -61,8 +106,11 @@ class Nova:
         self._process = subprocess.Popen(
             # Isolated, so that the modules beside the script do not stand in for libraries of the same name.
             [program, "-I", Path(__file__).with_name("serving_nova.py")],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
-        )  # fmt: skip
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
         has = self._read()
         # By name: whether it is asked once a request, and whether about rebuilds.
         self.filters: dict[str, list[bool]] = has["filters"]

@@ -17,10 +17,16 @@ Json = dict[str, Any]
 # Every option that filters and weighers of the reference read, and what generated pairs set it to.
 LIMITS = {"max_io_ops_per_host": (0, 1, 4, 8), "max_instances_per_host": (1, 2, 5, 50)}
 MULTIPLIERS = (
-    "ram_weight_multiplier", "cpu_weight_multiplier", "disk_weight_multiplier", "io_ops_weight_multiplier",
-    "build_failure_weight_multiplier", "cross_cell_move_weight_multiplier", "hypervisor_version_weight_multiplier",
-    "num_instances_weight_multiplier", "image_props_weight_multiplier",
-)  # fmt: skip
+    "ram_weight_multiplier",
+    "cpu_weight_multiplier",
+    "disk_weight_multiplier",
+    "io_ops_weight_multiplier",
+    "build_failure_weight_multiplier",
+    "cross_cell_move_weight_multiplier",
+    "hypervisor_version_weight_multiplier",
+    "num_instances_weight_multiplier",
+    "image_props_weight_multiplier",
+)
 POSITIVE_MULTIPLIERS = (
     "pci_weight_multiplier",
     "soft_affinity_weight_multiplier",
@@ -97,8 +103,9 @@ def options(chance: random.Random) -> Json:
     if chance.random() < 0.6:
         ratios = ("1.0", "-2", "0", "0.5", "x", "")
         names = chance.sample(METRICS, chance.choice([1, 1, 2]))
-        metrics["weight_setting"] = [f"{name}={chance.choice(ratios[:3] if chance.random() < 0.8 else ratios)}"
-                                     for name in names]  # fmt: skip
+        metrics["weight_setting"] = [
+            f"{name}={chance.choice(ratios[:3] if chance.random() < 0.8 else ratios)}" for name in names
+        ]
     if chance.random() < 0.4:
         metrics["weight_multiplier"] = chance.choice([0.0, 2.0, -1.0])
     if chance.random() < 0.3:

@@ -21,9 +21,13 @@ class NovaPlugins:
         assert program is not None, nova.HOW_TO_INSTALL
         self._process = subprocess.Popen(
             [program, "-m", "tests.differential.scheduler.serving_plugins"],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, cwd=ROOT,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            cwd=ROOT,
             env=os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT)])},
-        )  # fmt: skip
+        )
         has = self._read()
         self.kinds: list[str] = has["kinds"]  # names of classes
         self.modules: list[str] = has["modules"]  # that they are in

@@ -48,10 +48,11 @@ def host_state(told: Json, aggregates: Json) -> SimpleNamespace:
     """Build a host with the attributes that filters and weighers read."""
     topology = numa_topology(told["numa_cells"])
     pools = [
-        objects.PciDevicePool(**{name: pool[name] for name in ("product_id", "vendor_id", "numa_node", "count")},
-                              tags=pool["tags"])
+        objects.PciDevicePool(
+            **{name: pool[name] for name in ("product_id", "vendor_id", "numa_node", "count")}, tags=pool["tags"]
+        )
         for pool in told["pci_pools"]
-    ]  # fmt: skip
+    ]
     plain = {name: told[name] for name in told["attributes"]}
     return SimpleNamespace(
         **plain,
@@ -64,8 +65,14 @@ def host_state(told: Json, aggregates: Json) -> SimpleNamespace:
             ]
         ),
         service={
-            "host": told["host"], "binary": "nova-compute", "topic": "compute", "disabled": told["is_disabled"],
-            "disabled_reason": None, "forced_down": told["is_forced_down"], "created_at": NOW, "updated_at": None,
+            "host": told["host"],
+            "binary": "nova-compute",
+            "topic": "compute",
+            "disabled": told["is_disabled"],
+            "disabled_reason": None,
+            "forced_down": told["is_forced_down"],
+            "created_at": NOW,
+            "updated_at": None,
             "last_seen_up": NOW - dt.timedelta(seconds=told["age_s"]),
         },
         aggregates=[
@@ -84,7 +91,7 @@ def host_state(told: Json, aggregates: Json) -> SimpleNamespace:
         allocation_candidates=[{"mappings": mappings} for mappings in told["candidates"] or [{}]],
         limits={},
         updated=None,
-    )  # fmt: skip
+    )
 
 
 def numa_topology(cells: list[Json]) -> Any:
@@ -94,15 +101,21 @@ def numa_topology(cells: list[Json]) -> Any:
     return objects.NUMATopology(
         cells=[
             objects.NUMACell(
-                id=cell["id"], socket=cell["socket"], cpuset=set(cell["cpuset"]), pcpuset=set(cell["pcpuset"]),
-                memory=cell["memory"], cpu_usage=cell["cpu_usage"], memory_usage=cell["memory_usage"],
-                pinned_cpus=set(cell["pinned_cpus"]), siblings=[set(each) for each in cell["siblings"]],
+                id=cell["id"],
+                socket=cell["socket"],
+                cpuset=set(cell["cpuset"]),
+                pcpuset=set(cell["pcpuset"]),
+                memory=cell["memory"],
+                cpu_usage=cell["cpu_usage"],
+                memory_usage=cell["memory_usage"],
+                pinned_cpus=set(cell["pinned_cpus"]),
+                siblings=[set(each) for each in cell["siblings"]],
                 mempages=[objects.NUMAPagesTopology(**pages) for pages in cell["mempages"]],
                 network_metadata=objects.NetworkMetadata(physnets=set(cell["physnets"]), tunneled=cell["tunneled"]),
             )
             for cell in cells
         ]
-    )  # fmt: skip
+    )
 
 
 def pci_requests(told: Json, flavor: Any, meta: Any) -> Any:
@@ -137,18 +150,33 @@ def request_spec(told: Json) -> Any:
         instance_uuid=told["instance_uuid"],
         project_id=told["project_id"],
         scheduler_hints={name: each if isinstance(each, list) else [each] for name, each in told["hints"].items()},
-        instance_group=None if group is None else objects.InstanceGroup(
-            uuid=group["uuid"], policy=group["policy"], policies=[group["policy"]], rules=group["rules"],
-            members=group["members"], hosts=group["hosts"],
+        instance_group=None
+        if group is None
+        else objects.InstanceGroup(
+            uuid=group["uuid"],
+            policy=group["policy"],
+            policies=[group["policy"]],
+            rules=group["rules"],
+            members=group["members"],
+            hosts=group["hosts"],
         ),
-        requested_destination=None if going is None else objects.Destination(
+        requested_destination=None
+        if going is None
+        else objects.Destination(
             cell=objects.CellMapping(uuid=going["cell"]), allow_cross_cell_move=going["allow_cross_cell_move"]
         ),
         numa_topology=hardware.numa_get_constraints(flavor, meta),
         pci_requests=pci_requests(told, flavor, meta),
-        ignore_hosts=None, force_hosts=None, force_nodes=None, retry=None, limits=objects.SchedulerLimits(),
-        availability_zone=None, requested_resources=[], is_bfv=image is None, **more,
-    )  # fmt: skip
+        ignore_hosts=None,
+        force_hosts=None,
+        force_nodes=None,
+        retry=None,
+        limits=objects.SchedulerLimits(),
+        availability_zone=None,
+        requested_resources=[],
+        is_bfv=image is None,
+        **more,
+    )
 
 
 def filtered(kind: type, hosts: list[Any], spec: Any) -> list[bool | str]:
@@ -248,14 +276,19 @@ def in_use(state: Any) -> Json:
         "num_io_ops": state.num_io_ops,
         "num_instances": state.num_instances,
         "cells": [
-            [cell.id, cell.cpu_usage, cell.memory_usage, sorted(cell.pinned_cpus),
-             [pages.used for pages in cell.mempages]]
+            [
+                cell.id,
+                cell.cpu_usage,
+                cell.memory_usage,
+                sorted(cell.pinned_cpus),
+                [pages.used for pages in cell.mempages],
+            ]
             for cell in cells
         ],
         "devices": sorted(
             ([str(pool.get(name)) for name in DEVICE_KEYS], pool["count"]) for pool in pools if pool["count"]
         ),
-    }  # fmt: skip
+    }
 
 
 @contextlib.contextmanager

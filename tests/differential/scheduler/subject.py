@@ -45,9 +45,17 @@ WEIGHERS: dict[str, RuleClass] = {rule.nova_name: rule for rule in builtin_weigh
 
 # Attributes of a host state that are columns here.
 _COLUMNS = (
-    "vcpus_total", "vcpus_used", "cpu_allocation_ratio", "total_usable_ram_mb", "free_ram_mb", "total_usable_disk_gb",
-    "free_disk_mb", "num_instances", "num_io_ops", "failed_builds",
-)  # fmt: skip
+    "vcpus_total",
+    "vcpus_used",
+    "cpu_allocation_ratio",
+    "total_usable_ram_mb",
+    "free_ram_mb",
+    "total_usable_disk_gb",
+    "free_disk_mb",
+    "num_instances",
+    "num_io_ops",
+    "failed_builds",
+)
 
 
 class Columns:
@@ -61,9 +69,12 @@ class Columns:
         told = pair["request"]
         request = _request(told)
         self.spec = Spec(
-            request, now_s=NOW_S, group=_group(told["group"], pair["hosts"]), moved_uuid=told["instance_uuid"],
+            request,
+            now_s=NOW_S,
+            group=_group(told["group"], pair["hosts"]),
+            moved_uuid=told["instance_uuid"],
             pci_requests=_devices(request, pair),
-        )  # fmt: skip
+        )
 
     def passing(self, name: str) -> list[bool]:
         """Say of each host whether it passes a filter."""
@@ -198,12 +209,17 @@ def _in_use(facts: HostFacts, *, operations: int, instances: int) -> Json:
         "num_io_ops": operations,
         "num_instances": instances,
         "cells": [
-            [cell.id, cell.cpu_usage, cell.memory_usage, list(cell.pinned_cpus),
-             [pages.used for pages in cell.mempages]]
+            [
+                cell.id,
+                cell.cpu_usage,
+                cell.memory_usage,
+                list(cell.pinned_cpus),
+                [pages.used for pages in cell.mempages],
+            ]
             for cell in cells
         ],
         "devices": sorted([_device_of(pool), pool.count] for pool in facts.pci_pools if pool.count),
-    }  # fmt: skip
+    }
 
 
 def _device_of(pool: PciPool) -> list[str]:
@@ -272,9 +288,11 @@ def _pool(told: Json) -> Json:
     fields = {name: each for name, each in told.items() if name != "tags"}
     provider = tags.pop("rp_uuid", None)
     return {
-        **fields, "dev_type": tags.pop("dev_type", "type-PCI"), "tags": tags,
+        **fields,
+        "dev_type": tags.pop("dev_type", "type-PCI"),
+        "tags": tags,
         "rp_uuids": [] if provider is None else [provider],
-    }  # fmt: skip
+    }
 
 
 def _pools(told: Json) -> list[Json]:
@@ -311,8 +329,10 @@ def _host_state(told: Json, labels: dict[str, HostAggregate]) -> HostState:
     # Time goes on until it is judged; a host that is as late as it may be is not to be later.
     last_seen_up = time.time() - told["age_s"] + (0.5 if told["age_s"] > 0 else 0.0)
     state.service = {
-        "disabled": told["is_disabled"], "forced_down": told["is_forced_down"], "last_seen_up": last_seen_up
-    }  # fmt: skip
+        "disabled": told["is_disabled"],
+        "forced_down": told["is_forced_down"],
+        "last_seen_up": last_seen_up,
+    }
     return state
 
 
@@ -354,9 +374,12 @@ def _request_spec(pair: Json) -> RequestSpec:
     group = told["group"]
     if group is not None:
         wanted.instance_group = InstanceGroup(
-            uuid=group["uuid"], policy=group["policy"], members=group["members"], hosts=group["hosts"],
+            uuid=group["uuid"],
+            policy=group["policy"],
+            members=group["members"],
+            hosts=group["hosts"],
             rules=group["rules"],
-        )  # fmt: skip
+        )
     return wanted
 
 

@@ -25,11 +25,14 @@ FLEET = {
     "hosts": [{"host": "a"}, {"host": "b"}, {"host": "c"}],
     "aggregates": [
         {"name": "pool", "hosts": ["a"]},
-        {"name": "lease", "hosts": ["b"],
-         "metadata": {"availability_zone": "blazar_lease", "blazar:owner": "alice", "bob": "blazar:tenant"}},
+        {
+            "name": "lease",
+            "hosts": ["b"],
+            "metadata": {"availability_zone": "blazar_lease", "blazar:owner": "alice", "bob": "blazar:tenant"},
+        },
         {"name": "racks", "hosts": ["a", "b", "c"], "metadata": {"rack": "1"}},
     ],
-}  # fmt: skip
+}
 FLAVOR = {"name": "f", "vcpus": 1, "memory_mb": 1}
 CASES = {
     "no reservation": ({}, {}, ["c"]),
@@ -58,10 +61,14 @@ def package():
 def granted(folder, case, *, python, hidden):
     """Return the hosts that may take a request, by name."""
     request, extra_specs, _ = CASES[case]
-    write(folder, {
-        "nova.conf": SETTINGS, "fleet.json": json.dumps(FLEET),
-        "request.json": json.dumps({**request, "flavor": {**FLAVOR, "extra_specs": extra_specs}}),
-    })  # fmt: skip
+    write(
+        folder,
+        {
+            "nova.conf": SETTINGS,
+            "fleet.json": json.dumps(FLEET),
+            "request.json": json.dumps({**request, "flavor": {**FLAVOR, "extra_specs": extra_specs}}),
+        },
+    )
     words = ("--fleet", "fleet.json", "--request", "request.json", "--nova-conf", "nova.conf", "--format", "json")
     done = run_roost(folder, "decide", *words, hidden=hidden, python=python)
     assert done.returncode in (0, 6), done.stderr

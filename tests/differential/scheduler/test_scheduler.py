@@ -104,12 +104,15 @@ def test_copies_of_the_reference_s_modules_are_plug_ins_without_it(tmp_path, hid
     lines = [f"available_filters = site_rules.rules.{name}" for name in nova.FILTERS]
     weighers = ", ".join(f"site_rules.rules.{name}" for name in nova.WEIGHERS)
     settings = [*lines, f"enabled_filters = {', '.join(nova.FILTERS)}", f"weight_classes = {weighers}"]
-    write(tmp_path, {
-        "site_rules/rules.py": GATHER,
-        "nova.conf": "[filter_scheduler]\n" + "\n".join(settings) + "\n",
-        "fleet.json": '{"hosts": [{"host": "a"}, {"host": "b", "service": {"disabled": true}}, {"host": "c"}]}',
-        "request.json": '{"flavor": {"name": "f", "vcpus": 1, "memory_mb": 1}}',
-    })  # fmt: skip
+    write(
+        tmp_path,
+        {
+            "site_rules/rules.py": GATHER,
+            "nova.conf": "[filter_scheduler]\n" + "\n".join(settings) + "\n",
+            "fleet.json": '{"hosts": [{"host": "a"}, {"host": "b", "service": {"disabled": true}}, {"host": "c"}]}',
+            "request.json": '{"flavor": {"name": "f", "vcpus": 1, "memory_mb": 1}}',
+        },
+    )
     words = ("--fleet", "fleet.json", "--request", "request.json", "--nova-conf", "nova.conf")
     done = run_roost(tmp_path, "decide", *words, hidden=hidden)
     assert "ComputeFilter                          3 ->       2" in done.stdout, done.stderr

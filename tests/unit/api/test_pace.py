@@ -84,8 +84,13 @@ def test_what_shows_any_number_of_things_can_be_given_up(url):
     path, _, query = url.partition("?")
     methods, parameters = find(path)
     asked = Request(
-        method="GET", path=path, query_string=query, headers={}, parameters=parameters, version=Version(1, 37),
+        method="GET",
+        path=path,
+        query_string=query,
+        headers={},
+        parameters=parameters,
+        version=Version(1, 37),
         until_s=0.0,
-    )  # fmt: skip
+    )
     with pytest.raises(TooSlow):
         methods["GET"].handler(asked, columns.current)

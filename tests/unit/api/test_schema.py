@@ -95,15 +95,19 @@ def objects(pairs):
             {**closed, "properties": {"a": one[0], "b": other[0]}, "required": required},
             {name: value for name, value in (("a", one[1]), ("b", other[1])) if name != missing},
         ),
-        pairs, pairs, st.sampled_from([[], ["a"], ["a", "b"]]), st.sampled_from(["", "", "a", "b"]),
-    )  # fmt: skip
+        pairs,
+        pairs,
+        st.sampled_from([[], ["a"], ["a", "b"]]),
+        st.sampled_from(["", "", "a", "b"]),
+    )
     shared = st.builds(
         lambda pair, names: (
             {**closed, "minProperties": 1, "patternProperties": {"^[A-Z]+$": pair[0]}},
             dict.fromkeys(names, pair[1]),
         ),
-        pairs, st.lists(st.sampled_from(["A", "AZ", "A\n", "a"]), max_size=2),
-    )  # fmt: skip
+        pairs,
+        st.lists(st.sampled_from(["A", "AZ", "A\n", "a"]), max_size=2),
+    )
     return named | shared
 
 

@@ -51,12 +51,17 @@ def test_a_token_that_cannot_be_sent_is_refused_and_not_shown(run, command, toke
 @pytest.mark.parametrize(
     "words",
     [
-        ("instance", "delete", ""), ("instance", "show", ""), ("instance", "evacuate", "--host", ""),
-        ("instance", "list", "--name", ""), ("migration", "list", "--instance", ""), ("migration", "show", ""),
-        ("agent", "show", ""), ("host", "drain", ""),
+        ("instance", "delete", ""),
+        ("instance", "show", ""),
+        ("instance", "evacuate", "--host", ""),
+        ("instance", "list", "--name", ""),
+        ("migration", "list", "--instance", ""),
+        ("migration", "show", ""),
+        ("agent", "show", ""),
+        ("host", "drain", ""),
     ],
     ids=" ".join,
-)  # fmt: skip
+)
 def test_an_empty_name_is_refused_before_anything_is_asked(run, words):
     with scripted() as (address, asked):
         assert "must not be empty" in refused(run, *words, "--url", address)
@@ -106,12 +111,14 @@ def test_who_is_interrupted_while_waiting_is_told_which_operation_goes_on(capsys
 @pytest.mark.parametrize(
     "words",
     [
-        ("instance", "create", "gr\udcf6n", "--flavor", "vcpus=1"), ("instance", "show", "gr\udcf6n"),
-        ("instance", "list", "--name", "gr\udcf6n"), ("agent", "show", "gr\udcf6n"),
+        ("instance", "create", "gr\udcf6n", "--flavor", "vcpus=1"),
+        ("instance", "show", "gr\udcf6n"),
+        ("instance", "list", "--name", "gr\udcf6n"),
+        ("agent", "show", "gr\udcf6n"),
         ("events", "--instance", "gr\udcf6n"),
     ],
     ids=lambda words: " ".join(words[:2]),
-)  # fmt: skip
+)
 def test_a_name_in_another_encoding_is_refused_before_anything_is_asked(run, words):
     with scripted() as (address, asked):
         assert "gr\\udcf6n" in refused(run, *words, "--url", address)

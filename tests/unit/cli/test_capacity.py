@@ -85,8 +85,9 @@ def test_parts_that_share_are_said_not_to_add_up(run, tmp_path):
 def test_an_empty_fleet_holds_nothing(run, tmp_path):
     open_roost(data=tmp_path).close()
     assert run("--data", tmp_path, "--flavor", "vcpus=1")[:2] == (
-        0, "vcpus=1: 0 more fit; 0 of 0 hosts take one now\n",
-    )  # fmt: skip
+        0,
+        "vcpus=1: 0 more fit; 0 of 0 hosts take one now\n",
+    )
     code, output, _ = run("--data", tmp_path, "--flavor", "vcpus=1", "--flavor", "vcpus=2")
     assert code == 0
     assert output.count("there is no host") == 2

@@ -112,9 +112,14 @@ def test_seeds_are_a_list_or_a_number_of_them():
 def test_an_end_in_the_middle_stops_the_workers_and_keeps_what_is_finished(folder, whom):
     words = (*of_both("replay", "--generate", "--host-count", 20, "--requests", 400, "--results", "kept"), "--seeds", 2)
     with subprocess.Popen(
-        command(*words, "--jobs", 2), cwd=folder, env=environ(), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
-        text=True, start_new_session=True,
-    ) as process:  # fmt: skip
+        command(*words, "--jobs", 2),
+        cwd=folder,
+        env=environ(),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    ) as process:
         wait_until(lambda: list(folder.glob("kept/*.json")))
         (os.kill if whom == "the program" else os.killpg)(process.pid, signal.SIGINT)
         errors = process.communicate(timeout=60)[1]

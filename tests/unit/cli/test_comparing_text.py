@@ -10,10 +10,15 @@ def test_the_text_has_a_column_a_policy_and_says_how_to_read_it():
     kept = [with_figures(8_000, 8_001), with_figures(7_000, 7_001, name="b")]
     text = to_text(
         msgspec.structs.replace(
-            compared, workload="pods", notes=("a note",), jobs=2, runs_found=3, policies=kept,
+            compared,
+            workload="pods",
+            notes=("a note",),
+            jobs=2,
+            runs_found=3,
+            policies=kept,
             figures=figures_of(kept, is_alone=False)[:3],
         )
-    )  # fmt: skip
+    )
     assert text == (
         "comparison of pods\n"
         "  (a note)\n"

@@ -65,8 +65,10 @@ def test_check_prints_all_that_is_wrong(run, tmp_path):
 
 
 def test_check_makes_the_rules(run, tmp_path):
-    (tmp_path / "bad.py").write_text("class Bad:\n    def __init__(self):\n        raise ValueError('no licence')\n"
-                                     "    def host_passes(self, host_state, spec):\n        return True\n")  # fmt: skip
+    (tmp_path / "bad.py").write_text(
+        "class Bad:\n    def __init__(self):\n        raise ValueError('no licence')\n"
+        "    def host_passes(self, host_state, spec):\n        return True\n"
+    )
     (tmp_path / "roost.toml").write_text(
         '[filter_scheduler]\navailable_filters = ["bad.Bad"]\nenabled_filters = ["Bad"]'
     )

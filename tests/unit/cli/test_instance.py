@@ -16,11 +16,14 @@ def test_an_instance_is_created_shown_stopped_started_and_deleted(server, instan
         head, line = said.splitlines()
         uuid = line.split()[3]
         assert (code, head.split(), line.split()) == (
-            0, ["name", "status", "host", "uuid", "fault"], ["web", "ACTIVE", "host-0", uuid, "-"],
-        )  # fmt: skip
+            0,
+            ["name", "status", "host", "uuid", "fault"],
+            ["web", "ACTIVE", "host-0", uuid, "-"],
+        )
         assert [each.split() for each in instance("list")[1].splitlines()] == [
-            ["name", "status", "task", "host", "uuid"], ["web", "ACTIVE", "-", "host-0", uuid],
-        ]  # fmt: skip
+            ["name", "status", "task", "host", "uuid"],
+            ["web", "ACTIVE", "-", "host-0", uuid],
+        ]
         shown = instance("show", "web")[1]
         assert re.search(r"^status +ACTIVE$", shown, re.MULTILINE)
         assert re.search(r"^task +-$", shown, re.MULTILINE)
@@ -43,9 +46,9 @@ def test_an_instance_is_created_shown_stopped_started_and_deleted(server, instan
 
 def test_events_of_an_instance_are_followed_by_its_name(server, asked):
     with at_play(server):
-        (uuid,) = json.loads(
-            asked("instance", "create", "web", "--flavor", "vcpus=2,memory_mb=16", "--json")[1]
-        )["instances"]  # fmt: skip
+        (uuid,) = json.loads(asked("instance", "create", "web", "--flavor", "vcpus=2,memory_mb=16", "--json")[1])[
+            "instances"
+        ]
         code, said, _ = asked("events", "--instance", "web", "--after", "the-start", "--count", "1", "--json")
         assert (code, uuid in said) == (0, True)
         assert asked("events", "--instance", "nobody") == (4, "", "roost: no such instance: nobody\n")
@@ -68,8 +71,9 @@ def test_several_are_asked_for_by_a_document_and_a_name_of_two_is_none(server, i
             found = json.loads(instance("create", "twin", "--request", tmp_path / "two.json", "--json")[1])
             assert len(found["instances"]) == 1
         assert instance("show", "twin")[::2] == (
-            2, "roost: 2 instances are called 'twin'; say which by its uuid\n",
-        )  # fmt: skip
+            2,
+            "roost: 2 instances are called 'twin'; say which by its uuid\n",
+        )
         for each in json.loads(instance("list", "--name", "twin", "--json")[1]):
             assert instance("delete", each["uuid"], "--wait")[0] == 0
         code, said, _ = instance("create", "row", "--request", tmp_path / "two.json", "--count", "2", "--wait")
@@ -111,10 +115,15 @@ def test_a_database_that_is_not_served_takes_requests_and_nobody_waits_for_them(
 
 def test_a_refusal_is_told_with_what_the_hosts_lack():
     found = {
-        "uuid": uuid_of("i"), "status": "ERROR", "created_at_s": 0.0, "changed_at_s": None, "attempts": [],
+        "uuid": uuid_of("i"),
+        "status": "ERROR",
+        "created_at_s": 0.0,
+        "changed_at_s": None,
+        "attempts": [],
         "migrations": [],
-        "operations": [], "story": [],
-    }  # fmt: skip
+        "operations": [],
+        "story": [],
+    }
     decision = {"decided_at_s": 0.0, "outcome": "refused", "reason": "0 of 3 hosts: 3 lack 99 VCPU or more"}
     lines = instance_text(found, decision)
     assert lines[-1] == "decided 1970-01-01 00:00:00Z: refused, 0 of 3 hosts: 3 lack 99 VCPU or more"

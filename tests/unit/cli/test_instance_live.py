@@ -44,10 +44,14 @@ def test_all_of_a_host_are_evacuated_and_it_is_told_which_were_not(server, asked
             )
         assert players.ask("DELETE", "/agents/host-0")[0] == 204
         code, said, problem = asked("instance", "evacuate", "--host", "host-0", "--wait")
-        assert (code, problem.splitlines()) == (1, [
-            "evacuations over: 1 of 2", "evacuations over: 2 of 2",
-            "roost: 1 of 2 instances of host-0 were not evacuated",
-        ])  # fmt: skip
+        assert (code, problem.splitlines()) == (
+            1,
+            [
+                "evacuations over: 1 of 2",
+                "evacuations over: 2 of 2",
+                "roost: 1 of 2 instances of host-0 were not evacuated",
+            ],
+        )
         found = {line[0]: line[2:4] for line in table(said)[1:3]}
         assert found["db"] == ["failed", "host-0"]
         assert found["web"][0] == "done"

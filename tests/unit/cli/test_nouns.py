@@ -44,8 +44,9 @@ def test_an_aggregate_is_made_filled_changed_and_ended(asked):
     assert (made["name"], made["metadata"]) == ("rack", {"ssd": "true", "availability_zone": "east"})
     asked("aggregate", "set", "rack", "--join", "host-1", "--join", "host-2", "--unset", "ssd", "--name", "row")
     assert asked("aggregate", "list").splitlines() == [
-        "name  zone  hosts  metadata  uuid", f"row   east      2         -  {made['uuid']}",
-    ]  # fmt: skip
+        "name  zone  hosts  metadata  uuid",
+        f"row   east      2         -  {made['uuid']}",
+    ]
     assert "host-1, host-2" in asked("aggregate", "show", made["uuid"])
     assert "has 2 members" in asked("aggregate", "delete", "row", code=5)
     asked("aggregate", "set", "row", "--leave", "host-1", "--leave", "host-2")
@@ -87,8 +88,9 @@ def test_groups_are_made_and_shown(asked):
         asked("group", "create", "web", "--policy", "anti-affinity", "--max-server-per-host", "2", "--json")
     )
     assert asked("group", "list", "--policy", "anti-affinity").splitlines() == [
-        "name  policy         per host  members  uuid", f"web   anti-affinity         2        0  {made['uuid']}",
-    ]  # fmt: skip
+        "name  policy         per host  members  uuid",
+        f"web   anti-affinity         2        0  {made['uuid']}",
+    ]
     assert "member_count         0" in asked("group", "show", "web")
     refused = asked("group", "create", "x", "--policy", "affinity", "--max-server-per-host", "2", code=2)
     assert refused == "roost: $.max_server_per_host: is for the policy anti-affinity, and this is affinity\n"

@@ -128,9 +128,13 @@ def heeded_signals():
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_in_the_middle_leaves_no_temporary_folder(tmp_path, number):
     with subprocess.Popen(
-        command("demo", "--host-count", "100", "--requests", "8000"), cwd=tmp_path, stderr=subprocess.PIPE,
-        stdout=subprocess.DEVNULL, env=environ(TMPDIR=str(tmp_path)), text=True,
-    ) as process:  # fmt: skip
+        command("demo", "--host-count", "100", "--requests", "8000"),
+        cwd=tmp_path,
+        stderr=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        env=environ(TMPDIR=str(tmp_path)),
+        text=True,
+    ) as process:
         assert process.stderr is not None
         try:
             assert process.stderr.readline().startswith("replay: ")

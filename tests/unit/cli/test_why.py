@@ -73,9 +73,10 @@ def test_other_settings_are_compared_host_by_host(run, served, tmp_path):
     code, output, _ = run("why", "last", "--replay", "--config", policy, "--data", served, "--format", "json")
     assert code == 0
     assert json.loads(output)["fields"] == ["alternates"]
-    assert "made again it differs in: alternates" in run(
-        "why", "last", "--replay", "--config", policy, "--data", served
-    )[1]  # fmt: skip
+    assert (
+        "made again it differs in: alternates"
+        in run("why", "last", "--replay", "--config", policy, "--data", served)[1]
+    )
 
 
 def test_refusals_are_summed_up(run, served):

@@ -71,10 +71,13 @@ def test_questions_and_answers_are_those_of_the_api():
         assert KnownInstances(server, "a b").standings([RUN]) == known.instances
         agents = "/below/v1/agents/a%20b"
         assert [(method, path) for method, path, _ in asked] == [
-            ("PUT", agents), ("PUT", f"{agents}/nodes/n%2F1?run={RUN}"), ("POST", "/below/v1/orders/poll"),
-            ("POST", "/below/v1/orders/7/answer"), ("DELETE", f"{agents}?run={RUN}"),
+            ("PUT", agents),
+            ("PUT", f"{agents}/nodes/n%2F1?run={RUN}"),
+            ("POST", "/below/v1/orders/poll"),
+            ("POST", "/below/v1/orders/7/answer"),
+            ("DELETE", f"{agents}?run={RUN}"),
             ("POST", f"{agents}/standings"),
-        ]  # fmt: skip
+        ]
         assert [body for *_, body in asked[:2]] == [json.loads(msgspec.json.encode(REGISTRATION)), {"num_io_ops": 1}]
 
 

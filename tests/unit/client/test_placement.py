@@ -32,8 +32,10 @@ def test_a_tree_holds_a_request_in_the_first_way_that_is_told():
         {"allocations": {"other": {"resources": {"VCPU": 1}}, "root": {"resources": {"MEMORY_MB": 2}}}},
     ]
     summaries = {
-        "root": summary("root", MEMORY_MB=5), "child": summary("root", VCPU=3), "other": summary("root", VCPU=4),
-    }  # fmt: skip
+        "root": summary("root", MEMORY_MB=5),
+        "child": summary("root", VCPU=3),
+        "other": summary("root", VCPU=4),
+    }
     told = Told({"allocation_requests": requests, "provider_summaries": summaries})
     (host,) = RemotePlacement(told).candidates(ONE).hosts.values()
     assert host.allocations == {"child": {"VCPU": 1}, "root": {"MEMORY_MB": 2}}

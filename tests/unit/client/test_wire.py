@@ -51,9 +51,11 @@ def slowly(part, *, times, pause_s=0.1):
 def test_answers_of_all_forms_come_whole_on_one_connection():
     sized, chunked = b"content-length: 4\r\n\r\n", b"transfer-encoding: chunked\r\n\r\n"
     with speaking(
-        [HEAD, sized + b"ab", b"cd"], [HEAD + chunked + b"2\r\nab\r\n", b"1\r\nc\r\n0\r\n\r\n"],
-        [b"HTTP/1.1 204 No Content\r\n\r\n"], [HEAD + b"connection: close\r\n\r\n" + b"to the ", b"end"],
-    ) as way:  # fmt: skip
+        [HEAD, sized + b"ab", b"cd"],
+        [HEAD + chunked + b"2\r\nab\r\n", b"1\r\nc\r\n0\r\n\r\n"],
+        [b"HTTP/1.1 204 No Content\r\n\r\n"],
+        [HEAD + b"connection: close\r\n\r\n" + b"to the ", b"end"],
+    ) as way:
         assert way.send("GET", "/", version=None) == (200, b"abcd")
         assert way.send("GET", "/", version=None) == (200, b"abc")
         assert way.send("GET", "/", version=None) == (204, b"")

@@ -85,9 +85,14 @@ def site(tmp_path_factory):
     source = tmp_path_factory.mktemp("acme")
     (source / "acmefilter").mkdir()
     files = {
-        "setup.py": SETUP, "acmefilter/__init__.py": FILTER, "acmefilter/validators.py": VALIDATORS,
-        "test_acme.py": TESTS, "roost.toml": SETTINGS, "fleet.json": FLEET, "request.json": REQUEST,
-    }  # fmt: skip
+        "setup.py": SETUP,
+        "acmefilter/__init__.py": FILTER,
+        "acmefilter/validators.py": VALIDATORS,
+        "test_acme.py": TESTS,
+        "roost.toml": SETTINGS,
+        "fleet.json": FLEET,
+        "request.json": REQUEST,
+    }
     for name, text in files.items():
         (source / name).write_text(text, encoding="utf-8")
     site = source / "site"
@@ -117,8 +122,11 @@ def test_a_filter_of_an_installed_package_is_made_available_beside_all_others_an
 def test_the_validators_of_an_installed_package_are_found_and_what_fails_to_load_is_logged_and_left(site):
     done = run(site, "-c", VALIDATE)
     assert done.stdout.splitlines() == [
-        "accepted", "the extra spec acme:foo='kvm' is none of QEMU, xen", "there is no extra spec acme:bar", "accepted",
-    ]  # fmt: skip
+        "accepted",
+        "the extra spec acme:foo='kvm' is none of QEMU, xen",
+        "there is no extra spec acme:bar",
+        "accepted",
+    ]
     assert done.stderr.startswith("the extra spec validators of broken cannot be loaded: ")
 
 

@@ -54,11 +54,16 @@ ENABLED = "[filter_scheduler]\navailable_filters = plug.{name}\nenabled_filters 
 
 def decide(folder, name, source, settings="", *, hidden=OSLO, words=("decide",)):
     """Run a command with one plug-in; ``settings`` is what nova.conf says beside it."""
-    files = {"plug.py": source, "nova.conf": ENABLED.format(name=name) + settings, "fleet.json": FLEET,
-             "request.json": REQUEST}  # fmt: skip
+    files = {
+        "plug.py": source,
+        "nova.conf": ENABLED.format(name=name) + settings,
+        "fleet.json": FLEET,
+        "request.json": REQUEST,
+    }
     write(folder, files)
-    return run_roost(folder, *words, "--fleet", "fleet.json", "--request", "request.json", "--nova-conf", "nova.conf",
-                     hidden=hidden)  # fmt: skip
+    return run_roost(
+        folder, *words, "--fleet", "fleet.json", "--request", "request.json", "--nova-conf", "nova.conf", hidden=hidden
+    )
 
 
 @pytest.mark.parametrize("hidden", [OSLO, ("nova",)], ids=["alone", "with oslo.config"])
@@ -118,8 +123,9 @@ def test_options_that_no_plug_in_registered_are_no_settings(tmp_path):
     )
     path = os.pathsep.join([str(tmp_path), *sys.path])
     environ = os.environ | {"PYTHONPATH": path}
-    done = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, env=environ, capture_output=True, text=True,
-                          check=False)  # fmt: skip
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=tmp_path, env=environ, capture_output=True, text=True, check=False
+    )
     assert done.stdout == "['DEFAULT', 'filter_scheduler', 'metrics'] False\n", done.stderr
 
 

@@ -76,13 +76,17 @@ def test_a_validator_says_name_description_and_type_with_bounds_pattern_or_choic
     choice = ExtraSpecValidator(name="acme:c", description="A choice.", value={"type": str, "enum": ["x", "y"]})
     switch = ExtraSpecValidator(name="acme:b", description="A switch.", value={"type": bool}, deprecated=True)
     family = ExtraSpecValidator(
-        name="acme:{number}.{rest}", description="Several.", value={"type": str},
+        name="acme:{number}.{rest}",
+        description="Several.",
+        value={"type": str},
         parameters=[{"name": "number", "pattern": r"\d+"}, {"name": "rest", "pattern": "[a-z]"}],
-    )  # fmt: skip
+    )
     for each, good, bad in (
-        (number, ["1", "3"], ["0", "4", "x", "1.0"]), (text, ["abc"], ["abcd", ""]), (choice, ["x"], ["X", "z"]),
+        (number, ["1", "3"], ["0", "4", "x", "1.0"]),
+        (text, ["abc"], ["abcd", ""]),
+        (choice, ["x"], ["X", "z"]),
         (switch, ["on", "F"], ["2"]),
-    ):  # fmt: skip
+    ):
         for value in good:
             each.validate(each.name, value)
         for value in bad:

@@ -154,9 +154,14 @@ def asked(**flavor: object) -> str:
 def acme(tmp_path_factory):
     """Install the sample package as users do, and give the folder; the missing comma is still missing."""
     folder = tmp_path_factory.mktemp("acme")
-    write(folder, {
-        "setup.py": ACME_SETUP, "acmefilter/__init__.py": ACME_INIT, "acmefilter/validators.py": ACME_VALIDATORS,
-    })  # fmt: skip
+    write(
+        folder,
+        {
+            "setup.py": ACME_SETUP,
+            "acmefilter/__init__.py": ACME_INIT,
+            "acmefilter/validators.py": ACME_VALIDATORS,
+        },
+    )
     site = folder / "site"
     command = [
         sys.executable,
@@ -205,10 +210,17 @@ def test_with_the_comma_the_validator_looks_at_the_extra_spec(acme, tmp_path):
     mended = ACME_VALIDATORS.replace("extra spec.'", "extra spec.',")
     egg = next((acme / "site").glob("*.egg-info"))
     files = {f"site/{egg.name}/{each.name}": each.read_text(encoding="utf-8") for each in egg.iterdir()}
-    write(tmp_path, files | {
-        "site/acmefilter/__init__.py": ACME_INIT, "site/acmefilter/validators.py": mended, "nova.conf": ACME_CONF,
-        "fleet.json": '{"hosts": [{"host": "a"}]}', "request.json": asked(**{"acme:foo": "qux"}),
-    })  # fmt: skip
+    write(
+        tmp_path,
+        files
+        | {
+            "site/acmefilter/__init__.py": ACME_INIT,
+            "site/acmefilter/validators.py": mended,
+            "nova.conf": ACME_CONF,
+            "fleet.json": '{"hosts": [{"host": "a"}]}',
+            "request.json": asked(**{"acme:foo": "qux"}),
+        },
+    )
     done = run_roost(tmp_path, *DECIDE)
     assert "the extra spec acme:foo='qux' is none of bar, baz" in done.stdout + done.stderr
 
@@ -219,9 +231,15 @@ def test_the_filter_of_instances_reads_its_limit_from_conf(tmp_path, hidden):
     conf = "[filter_scheduler]\navailable_filters = site_rules.NumInstancesFilter\n"
     conf += "enabled_filters = NumInstancesFilter\nmax_instances_per_host = 2\n"
     fleet = '{"hosts": [{"host": "a", "num_instances": 2}, {"host": "b", "num_instances": 1}]}'
-    write(tmp_path, {
-        "site_rules.py": IMPORTS + NUM_INSTANCES, "nova.conf": conf, "fleet.json": fleet, "request.json": asked(),
-    })  # fmt: skip
+    write(
+        tmp_path,
+        {
+            "site_rules.py": IMPORTS + NUM_INSTANCES,
+            "nova.conf": conf,
+            "fleet.json": fleet,
+            "request.json": asked(),
+        },
+    )
     done = run_roost(tmp_path, *DECIDE, hidden=hidden)
     assert done.stdout.startswith("granted: b\n"), done.stderr
     assert re.search(r"^  NumInstancesFilter +2 -> +1 ", done.stdout, re.MULTILINE)
@@ -232,28 +250,42 @@ def test_the_filter_of_instances_reads_its_limit_from_conf(tmp_path, hidden):
 def test_a_weigher_of_icehouse_reads_its_multiplier_where_icehouse_had_it(tmp_path, hidden):
     conf = "[DEFAULT]\nram_weight_multiplier = -1.0\n[filter_scheduler]\nenabled_filters = AllHostsFilter\n"
     fleet = '{"hosts": [{"host": "a", "free_ram_mb": 9000}, {"host": "b", "free_ram_mb": 8000}]}'
-    write(tmp_path, {
-        "site_rules.py": IMPORTS + RAM_WEIGHER, "fleet.json": fleet, "request.json": asked(),
-        "nova.conf": conf + "weight_classes = site_rules.RAMWeigher\n",
-    })  # fmt: skip
+    write(
+        tmp_path,
+        {
+            "site_rules.py": IMPORTS + RAM_WEIGHER,
+            "fleet.json": fleet,
+            "request.json": asked(),
+            "nova.conf": conf + "weight_classes = site_rules.RAMWeigher\n",
+        },
+    )
     assert run_roost(tmp_path, *DECIDE, hidden=hidden).stdout.startswith("granted: b\n")
 
 
 @pytest.mark.shows("S188")
 def test_a_filter_that_runs_once_per_request_judges_each_host_once(tmp_path):
-    source = "import sys\n" + IMPORTS + (
-        "class Once(filters.BaseHostFilter):\n"
-        "    run_filter_once_per_request = True\n\n"
-        "    def host_passes(self, host_state, spec_obj):\n"
-        "        sys.stderr.write(f'judged {host_state.host}\\n')\n"
-        "        host_state.limits['memory_mb'] = 7\n"
-        "        return True\n"
-    )  # fmt: skip
+    source = (
+        "import sys\n"
+        + IMPORTS
+        + (
+            "class Once(filters.BaseHostFilter):\n"
+            "    run_filter_once_per_request = True\n\n"
+            "    def host_passes(self, host_state, spec_obj):\n"
+            "        sys.stderr.write(f'judged {host_state.host}\\n')\n"
+            "        host_state.limits['memory_mb'] = 7\n"
+            "        return True\n"
+        )
+    )
     conf = "[filter_scheduler]\navailable_filters = site_rules.Once\nenabled_filters = Once\n"
-    write(tmp_path, {
-        "site_rules.py": source, "nova.conf": conf, "fleet.json": '{"hosts": [{"host": "a"}, {"host": "b"}]}',
-        "request.json": '{"count": 3, "flavor": {"name": "f", "vcpus": 1, "memory_mb": 1}}',
-    })  # fmt: skip
+    write(
+        tmp_path,
+        {
+            "site_rules.py": source,
+            "nova.conf": conf,
+            "fleet.json": '{"hosts": [{"host": "a"}, {"host": "b"}]}',
+            "request.json": '{"count": 3, "flavor": {"name": "f", "vcpus": 1, "memory_mb": 1}}',
+        },
+    )
     done = run_roost(tmp_path, *DECIDE)
     assert sorted(done.stderr.splitlines()) == ["judged a", "judged b"]
     assert done.stdout.startswith("granted: ")
@@ -291,9 +323,14 @@ def test_the_query_of_the_document_is_refused_with_its_right_form_which_works(tm
     conf = "[filter_scheduler]\nenabled_filters = JsonFilter\n"
     hosts = '{"hosts": [{"host": "a", "free_ram_mb": 2048, "free_disk_mb": 300000}, {"host": "b", "free_ram_mb": 512}]}'
     request = json.loads(asked())
-    write(tmp_path, {
-        "nova.conf": conf, "fleet.json": hosts, "request.json": json.dumps({**request, "hints": {"query": QUERY}}),
-    })  # fmt: skip
+    write(
+        tmp_path,
+        {
+            "nova.conf": conf,
+            "fleet.json": hosts,
+            "request.json": json.dumps({**request, "hints": {"query": QUERY}}),
+        },
+    )
     done = run_roost(tmp_path, *DECIDE)
     assert done.returncode != 0
     right = re.search(r"is no JSON, such as (.*)$", done.stderr)
@@ -316,9 +353,14 @@ def test_the_resource_tracker_of_the_document_runs_with_nova_s_names(startup):
 
     report = SchedulerReportClient(SimpleNamespace(get_allocations_for_provider_tree=lambda: {"c": {}}))
     names = {
-        "self": SimpleNamespace(driver=Driver()), "prov_tree": ProviderTree(), "nodename": "n", "startup": startup,
-        "exception": exception, "LOG": logging.getLogger("tracker"), "reportclient": report,
-    }  # fmt: skip
+        "self": SimpleNamespace(driver=Driver()),
+        "prov_tree": ProviderTree(),
+        "nodename": "n",
+        "startup": startup,
+        "exception": exception,
+        "LOG": logging.getLogger("tracker"),
+        "reportclient": report,
+    }
     if startup:
         exec(RESHAPE, names)  # The document's own text.
         assert seen == [None, {"c": {}}]

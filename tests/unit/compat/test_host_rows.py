@@ -28,8 +28,9 @@ def test_an_aggregate_has_the_zone_that_its_metadata_names():
 
 
 def test_a_service_says_when_it_was_last_seen_and_one_that_never_reports_is_seen_now():
-    seen, silent = rows(HostFacts(reported_at_s=100.0, is_disabled=True, disabled_reason="new disk"), HostFacts(),
-                        now_s=200.0)  # fmt: skip
+    seen, silent = rows(
+        HostFacts(reported_at_s=100.0, is_disabled=True, disabled_reason="new disk"), HostFacts(), now_s=200.0
+    )
     assert seen.service["last_seen_up"] == dt.datetime(1970, 1, 1, 0, 1, 40)  # noqa: DTZ001  # Nova's have no zone.
     assert (seen.service["disabled"], seen.service["disabled_reason"]) == (True, "new disk")
     assert (silent.service["host"], silent.service["last_seen_up"].minute) == ("host-2", 3)
@@ -44,8 +45,21 @@ def test_metrics_are_a_list_and_facts_of_the_processor_are_text_and_table():
 def test_devices_answer_whether_they_serve_requests():
     pool = PciPool(vendor_id="8086", product_id="1520", count=1)
     rich, poor = rows(HostFacts(pci_pools=(pool,)), HostFacts())
-    wanted = [type("Wanted", (), {"count": count, "spec": [{"vendor_id": "8086"}], "source": 1, "numa_policy": None,
-                                  "request_id": None, "alias_name": None}) for count in (1, 2)]  # fmt: skip
+    wanted = [
+        type(
+            "Wanted",
+            (),
+            {
+                "count": count,
+                "spec": [{"vendor_id": "8086"}],
+                "source": 1,
+                "numa_policy": None,
+                "request_id": None,
+                "alias_name": None,
+            },
+        )
+        for count in (1, 2)
+    ]
     assert [rich.pci_stats.support_requests([each], provider_mapping={}) for each in wanted] == [True, False]
     assert rich.pci_stats.pools[0]["count"] == 1
     assert poor.pci_stats is None
@@ -101,9 +115,9 @@ def test_a_moved_instance_is_among_those_of_its_host():
 def test_a_plug_in_in_a_host_manager_sees_the_host_states_themselves():
     from roost.compat.scheduler.host_manager import HostManager, HostState
 
-    settings = Settings(filter_scheduler=FilterScheduler(
-        available_filters=(f"{__name__}.Marking",), enabled_filters=("Marking",)
-    ))  # fmt: skip
+    settings = Settings(
+        filter_scheduler=FilterScheduler(available_filters=(f"{__name__}.Marking",), enabled_filters=("Marking",))
+    )
     hosts = [HostState("a", "a")]
     manager = HostManager(lambda: hosts, settings=settings, adapt=adapt)
     assert manager.get_filtered_hosts(hosts, {"instance_type": {"name": "f"}}) == hosts

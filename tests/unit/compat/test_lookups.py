@@ -27,9 +27,10 @@ def judged(look, *, now_s=0.0):
             return True
 
     state = fleet(
-        HostFacts(vcpus_total=8, reported_at_s=100.0), HostFacts(is_forced_down=True),
+        HostFacts(vcpus_total=8, reported_at_s=100.0),
+        HostFacts(is_forced_down=True),
         aggregates=[({"failure_domain": "a"}, [0]), ({"failure_domain": "b", "ssd": "yes"}, [0, 1])],
-    )  # fmt: skip
+    )
     members = group("anti-affinity", {1: 1})
     state.groups[1] = members
     apply(state, Claim([ConsumerRow(1, uuid_of(7), "p", "")], [], [InstanceRow(1, 102, 0, group_id=1)]))

@@ -16,9 +16,14 @@ from tests.deployments import TYPE, World, events, filtering
 
 def resize(driver, instance=None, **properties):
     SchedulerManager(driver).prep_resize(
-        "context", {"id": "image"}, {"instance_uuids": ["i0"], "instance_properties": {}},
-        properties, instance or {"uuid": "i0", "vm_state": "stopped"}, TYPE, ["reserved"],
-    )  # fmt: skip
+        "context",
+        {"id": "image"},
+        {"instance_uuids": ["i0"], "instance_properties": {}},
+        properties,
+        instance or {"uuid": "i0", "vm_state": "stopped"},
+        TYPE,
+        ["reserved"],
+    )
 
 
 @pytest.mark.shows("S182")

@@ -57,8 +57,9 @@ attempts = 5
     assert (rules["ram_weight_multiplier"], rules["isolated_hosts"]) == (-2.0, ("a", "b"))
     assert (found.default.default_availability_zone, found.tables["DEFAULT"]["service_down_time"]) == ("home", 90)
     assert (found.tables["metrics"]["weight_setting"], found.tables["metrics"]["required"]) == (
-        ("cpu.percent=-1.0", "x=2"), False,
-    )  # fmt: skip
+        ("cpu.percent=-1.0", "x=2"),
+        False,
+    )
     assert (found.scheduler.max_attempts, found.workarounds.disable_fallback_pcpu_query) == (5, True)
 
 
@@ -82,8 +83,9 @@ max_io_ops_per_host = 2
     assert (settings.scheduler.driver, settings.scheduler.periodic_task_interval) == ("chance", 30.0)
     assert (settings.scheduler.max_attempts, settings.filter_scheduler.host_subset_size) == (7, 4)
     assert settings.filter_scheduler.available_filters == (
-        "nova.scheduler.filters.all_filters", "nova.scheduler.filters.ram_filter.RamFilter",
-    )  # fmt: skip
+        "nova.scheduler.filters.all_filters",
+        "nova.scheduler.filters.ram_filter.RamFilter",
+    )
     assert settings.filter_scheduler.enabled_filters[1:3] == ("AvailabilityZoneFilter", "RamFilter")
     assert (settings.tables["DEFAULT"]["ram_allocation_ratio"], rules["ram_weight_multiplier"]) == (1.25, 3.0)
     assert rules["max_io_ops_per_host"] == 2
@@ -141,8 +143,10 @@ sharing_providers_max_uuids_per_request = 50
 """)
     told, conf = found.settings.agent, f"{tmp_path}/nova.conf"
     assert (told.reserved_host_memory_mb, told.terms.cpu_allocation_ratio, told.compute_monitors) == (
-        1024, 8.0, ("cpu.virt_driver",),
-    )  # fmt: skip
+        1024,
+        8.0,
+        ("cpu.virt_driver",),
+    )
     assert told.terms.initial_cpu_allocation_ratio == 2.0
     assert told.provider_config_location == "/etc/nova/config"
     assert (told.resource_provider_association_refresh, told.sharing_providers_max_uuids_per_request) == (0.0, 50)
@@ -165,8 +169,9 @@ def test_provider_config_files_are_where_nova_has_them_unless_a_file_says_otherw
     toml = '[agent]\nprovider_config_location = "/etc/own"\n'
     found = read("[DEFAULT]\n", toml)
     assert (found.settings.agent.provider_config_location, found.sources) == (
-        "/etc/own", {place: f"{tmp_path}/roost.toml:2"},
-    )  # fmt: skip
+        "/etc/own",
+        {place: f"{tmp_path}/roost.toml:2"},
+    )
     found = read("[compute]\nprovider_config_location = /etc/mine\n", toml)
     assert found.settings.agent.provider_config_location == "/etc/mine"
 

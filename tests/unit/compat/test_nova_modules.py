@@ -143,8 +143,9 @@ def test_the_report_client_of_nova_s_name_takes_a_context_first():
 
 
 def test_memory_nodes_of_an_instance_fit_onto_a_host_or_not():
-    wanted = RequestSpec.from_request(Request(flavor=Flavor(name="f", vcpus=2, memory_mb=512,
-                                                            extra_specs={"hw:numa_nodes": "1"})))  # fmt: skip
+    wanted = RequestSpec.from_request(
+        Request(flavor=Flavor(name="f", vcpus=2, memory_mb=512, extra_specs={"hw:numa_nodes": "1"}))
+    )
     asked = hardware.numa_get_constraints(wanted.flavor, wanted.image)
     assert [(sorted(cell.cpuset), cell.memory) for cell in asked.cells] == [([0, 1], 512)]
     from roost.compat.numa import topology_for

@@ -90,10 +90,12 @@ def test_a_message_goes_from_the_manager_by_driver_and_host_manager_to_the_recor
     states = [HostState("a", "a", free_ram_mb=900)]
     run(Traced(Tracing(lambda: states), deployment=around(world)), count=2)
     assert steps == [
-        "schedule_run_instance", "_schedule", "get_all_host_states",
+        "schedule_run_instance",
+        "_schedule",
+        "get_all_host_states",
         *["get_filtered_hosts", "get_weighed_hosts"] * 2,
         *["_provision_resource", "record", "message"] * 2,
-    ]  # fmt: skip
+    ]
 
 
 @pytest.mark.shows("S182", "S193")
@@ -107,8 +109,10 @@ def test_the_message_to_run_instances_reaches_the_host_chosen_for_each():
     for message in messages:
         handed_on = {name: message[name] for name in ("admin_password", "injected_files", "requested_networks")}
         assert handed_on == {
-            "admin_password": "password", "injected_files": ["file"], "requested_networks": ["network"],
-        }  # fmt: skip
+            "admin_password": "password",
+            "injected_files": ["file"],
+            "requested_networks": ["network"],
+        }
         assert (message["is_first_time"], message["legacy_bdm_in_spec"]) == (True, True)
     assert world.states == {}
 
@@ -182,9 +186,12 @@ def test_the_error_of_one_instance_does_not_stop_the_others_and_is_told():
     _, payload = world.told[1]
     request_spec = payload.pop("request_spec")
     assert payload == {
-        "instance_properties": {"project_id": "p", "launch_index": 0}, "instance_id": "i0", "state": "error",
-        "method": "run_instance", "reason": "b does not answer",
-    }  # fmt: skip
+        "instance_properties": {"project_id": "p", "launch_index": 0},
+        "instance_id": "i0",
+        "state": "error",
+        "method": "run_instance",
+        "reason": "b does not answer",
+    }
     assert request_spec["instance_type"] == TYPE
 
 

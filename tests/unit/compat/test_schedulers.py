@@ -173,9 +173,14 @@ def test_hosts_of_ours_become_host_states():
 
 def test_devices_and_images_of_ours_are_those_of_host_states_too():
     pool = PciPool(
-        vendor_id="8086", product_id="154c", dev_type="type-VF", numa_node=1, count=3, rp_uuids=("p",),
+        vendor_id="8086",
+        product_id="154c",
+        dev_type="type-VF",
+        numa_node=1,
+        count=3,
+        rp_uuids=("p",),
         tags={"physical_network": None, "own": ("x", "y")},
-    )  # fmt: skip
+    )
     state = fleet(HostFacts(pci_pools=(pool,), metrics={"cpu.percent": 1.0}), HostFacts())
     boot(state, 0, {"os_distro": "debian"})
     states = HostList(host_states_of(state))
@@ -188,10 +193,17 @@ def test_devices_and_images_of_ours_are_those_of_host_states_too():
 def test_a_host_state_takes_over_what_its_node_reports():
     host = HostState("a", "a")
     report = {
-        "free_disk_gb": 20, "disk_available_least": 10, "local_gb": 100, "local_gb_used": 80, "free_ram_mb": -5,
-        "memory_mb": 1024, "vcpus": 8, "vcpus_used": 3, "updated_at": 5,
+        "free_disk_gb": 20,
+        "disk_available_least": 10,
+        "local_gb": 100,
+        "local_gb_used": 80,
+        "free_ram_mb": -5,
+        "memory_mb": 1024,
+        "vcpus": 8,
+        "vcpus_used": 3,
+        "updated_at": 5,
         "stats": {"num_instances": "2", "io_workload": "1", "failed_builds": "4"},
-    }  # fmt: skip
+    }
     host.update(report, {"disabled": False}, [], {"i": None})
     assert (host.free_disk_mb, host.disk_mb_used, host.free_ram_mb) == (10240, 81920, -5)
     assert (host.num_instances, host.num_io_ops, host.failed_builds) == (2, 1, 4)
@@ -241,8 +253,11 @@ def test_a_schedule_prepares_the_request_looks_at_the_hosts_once_and_at_each_ins
     assert [each.obj.host for each in selected] == ["b", "a", "b"]
     told = {name: properties[name] for name in ("context", "request_spec", "config_options", "instance_type")}
     assert told == {
-        "context": "context", "request_spec": request_spec, "config_options": {"option": 1}, "instance_type": TYPE,
-    }  # fmt: skip
+        "context": "context",
+        "request_spec": request_spec,
+        "config_options": {"option": 1},
+        "instance_type": TYPE,
+    }
     assert properties["retry"] == {"num_attempts": 1, "hosts": []}
     assert len(lists) == 1
     assert seen == [(f"i{number}", host, 1) for number in range(3) for host in "ab"]
@@ -272,9 +287,15 @@ def test_a_driver_of_one_s_own_is_given_all_that_a_build_needs():
             seen.update(context=context, request_spec=request_spec, **kwargs)
 
     asked = {
-        "context": "c", "request_spec": {}, "admin_password": "p", "injected_files": [], "requested_networks": [],
-        "is_first_time": True, "filter_properties": {}, "legacy_bdm_in_spec": False,
-    }  # fmt: skip
+        "context": "c",
+        "request_spec": {},
+        "admin_password": "p",
+        "injected_files": [],
+        "requested_networks": [],
+        "is_first_time": True,
+        "filter_properties": {},
+        "legacy_bdm_in_spec": False,
+    }
     Own(keeper([])).schedule_run_instance(**asked)
     assert seen == asked
     assert [*inspect.signature(Scheduler(keeper([])).schedule_run_instance).parameters] == [*asked]

@@ -118,10 +118,20 @@ def test_an_aggregate_sets_the_multiplier_of_its_hosts():
 @pytest.mark.shows("S052")
 def test_all_weighers_are_there_under_their_names():
     assert sorted(each.__name__ for each in weights.all_weighers()) == [
-        "BuildFailureWeigher", "CPUWeigher", "CrossCellWeigher", "DiskWeigher", "HypervisorVersionWeigher",
-        "ImagePropertiesWeigher", "IoOpsWeigher", "MetricsWeigher", "NumInstancesWeigher", "PCIWeigher", "RAMWeigher",
-        "ServerGroupSoftAffinityWeigher", "ServerGroupSoftAntiAffinityWeigher",
-    ]  # fmt: skip
+        "BuildFailureWeigher",
+        "CPUWeigher",
+        "CrossCellWeigher",
+        "DiskWeigher",
+        "HypervisorVersionWeigher",
+        "ImagePropertiesWeigher",
+        "IoOpsWeigher",
+        "MetricsWeigher",
+        "NumInstancesWeigher",
+        "PCIWeigher",
+        "RAMWeigher",
+        "ServerGroupSoftAffinityWeigher",
+        "ServerGroupSoftAntiAffinityWeigher",
+    ]
     assert all(issubclass(each, weights.BaseHostWeigher) for each in weights.all_weighers())
 
 

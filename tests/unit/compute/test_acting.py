@@ -140,20 +140,23 @@ def test_a_driver_is_not_asked_for_what_it_says_it_cannot(monkeypatch, act, name
         ({"save": ""}, Save(), "TypeError: save of the driver returned no id of an image"),
         ({"inspect": "here"}, Inspect(), "TypeError: inspect of the driver returned str, no Found"),
         (
-            {"prepare": Prepared(uuid=uuid_named("other"), node=HOST, address="a")}, Prepare(spec()),
+            {"prepare": Prepared(uuid=uuid_named("other"), node=HOST, address="a")},
+            Prepare(spec()),
             f"TypeError: prepare of the driver returned room for {uuid_named('other')} on {HOST}",
         ),
         (
-            {"prepare": Prepared(uuid=GUEST, node=HOST, address=7)}, Prepare(spec()),
+            {"prepare": Prepared(uuid=GUEST, node=HOST, address=7)},
+            Prepare(spec()),
             "TypeError: prepare of the driver returned no Prepared: Expected `str`, got `int` - at `$.address`",
         ),
         (
-            {"inspect": Found(uuid=GUEST, node=HOST, operation="", state="merry")}, Inspect(),
+            {"inspect": Found(uuid=GUEST, node=HOST, operation="", state="merry")},
+            Inspect(),
             "TypeError: inspect of the driver returned no Found: Invalid enum value 'merry' - at `$.state`",
         ),
         ({"save": "\0"}, Save(), "TypeError: save of the driver returned no id of an image"),
     ],
-)  # fmt: skip
+)
 def test_what_a_driver_must_not_return_aborts_the_order(told, act, problem, capsys):
     answer = Host(Odd(**told)).do(act)
     assert (answer.outcome, answer.problem) == ("aborted", problem)
@@ -332,8 +335,9 @@ def test_what_may_be_left_of_a_build_that_could_not_be_undone_is_told():
     wanted = order(Spawn(spec()))
     answer = host.acting.carry_out(Work(wanted))
     assert (answer.outcome, answer.found) == (
-        "aborted", Found(uuid=GUEST, node=HOST, operation=wanted.operation, state="building"),
-    )  # fmt: skip
+        "aborted",
+        Found(uuid=GUEST, node=HOST, operation=wanted.operation, state="building"),
+    )
     assert host.driver.inspect(GUEST) is not None
     assert host.acting.carry_out(Undo(wanted)).outcome == "ok"
     assert host.driver.inspect(GUEST) is None

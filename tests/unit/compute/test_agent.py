@@ -38,9 +38,16 @@ def test_guests_come_first_and_then_it_registers_again():
     journal = Journal(None)
     one = agent(journal)
     arrived(
-        one, found("gone"), found("open"), found("off", "stopped"), found(), is_ready=False,
-        destroy=(uuid_named("gone"),), hold=(uuid_named("open"), uuid_named("off")), keep=(GUEST,),
-    )  # fmt: skip
+        one,
+        found("gone"),
+        found("open"),
+        found("off", "stopped"),
+        found(),
+        is_ready=False,
+        destroy=(uuid_named("gone"),),
+        hold=(uuid_named("open"), uuid_named("off")),
+        keep=(GUEST,),
+    )
     cleans = one.due(0.0)
     assert cleans == [Clean(uuid_named("gone"), "destroy"), Clean(uuid_named("open"), "pause")]
     assert one.polling() is None

@@ -56,8 +56,10 @@ def test_a_look_that_fails_leaves_an_agent_at_work():
 def test_a_node_that_is_not_what_it_was_ends_an_agent_that_begins_and_none_at_work():
     begins, works, lost = agent(), ready(sync_s=100.0), ready(sync_s=100.0)
     for one, now_s, error in (
-        (begins, 0.0, OTHER), (works, 100.0, OTHER), (lost, 100.0, JournalLost("the disk is full")),
-    ):  # fmt: skip
+        (begins, 0.0, OTHER),
+        (works, 100.0, OTHER),
+        (lost, 100.0, JournalLost("the disk is full")),
+    ):
         assert one.due(now_s) == [Look()]
         one.refused(error, now_s)
     assert (begins.end, works.end, str(lost.end)) == (OTHER, None, "the disk is full")

@@ -27,9 +27,18 @@ FAILING = Script(
     fault=(Fault(action="spawn", kind="failed", share=0.2), Fault(action="power", kind="crash", share=0.1))
 )
 EVENTS = {
-    "do": 40, "order": 15, "poll": 15, "tick": 5, "withdraw": 6, "lose": 8, "repeat": 8, "unheard": 3, "crash": 1,
-    "restart": 1, "break": 3,
-}  # fmt: skip
+    "do": 40,
+    "order": 15,
+    "poll": 15,
+    "tick": 5,
+    "withdraw": 6,
+    "lose": 8,
+    "repeat": 8,
+    "unheard": 3,
+    "crash": 1,
+    "restart": 1,
+    "break": 3,
+}
 
 
 class Seen(NamedTuple):
@@ -93,9 +102,11 @@ class World:
         tracker.update(HOST, is_startup=True)
         self.acting = Acting(HOST, run=run, driver=self.driver, journal=journal, use_of=tracker.use)
         self.agent = Agent(
-            Identity(host=HOST, run=run, driver="fake"), journal, driver_timeout_s=1e9,
+            Identity(host=HOST, run=run, driver="fake"),
+            journal,
+            driver_timeout_s=1e9,
             sync_s=self.chance.choice((0.0, 30.0)),
-        )  # fmt: skip
+        )
         self.agent.tracked()
         self.tasks = []
 
@@ -165,9 +176,13 @@ class World:
             return
         _, asking, polled = said
         self.agent.heard(
-            asking.fence, polled.orders, now_s=self.now_s, withdrawn=polled.withdrawn,
-            is_unknown=bool(polled.unknown), is_superseded=bool(polled.superseded),
-        )  # fmt: skip
+            asking.fence,
+            polled.orders,
+            now_s=self.now_s,
+            withdrawn=polled.withdrawn,
+            is_unknown=bool(polled.unknown),
+            is_superseded=bool(polled.superseded),
+        )
 
     # --- the conductor ---
 

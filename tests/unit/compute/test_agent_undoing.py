@@ -160,7 +160,7 @@ def test_what_is_undone_before_the_server_heard_that_it_went_wrong_is_not_undone
         (Spawn(spec()), order(Prepare(spec()), turn=2)),
     ],
     ids=["prepare", "discard", "spawn, by a later move"],
-)  # fmt: skip
+)
 def test_nothing_is_built_on_what_is_to_be_undone(before, again):
     one = ready()
     hear(one, first := order(before, 1))

@@ -183,9 +183,15 @@ def test_an_option_that_cannot_be_meant_is_named(options, problem):
 
 
 TOLD = {
-    "vcpus": 1, "memory_mb": 2, "local_gb": 3, "vcpus_used": 0, "memory_mb_used": 0, "local_gb_used": 0,
-    "cpu_info": None, "numa_topology": None,
-}  # fmt: skip
+    "vcpus": 1,
+    "memory_mb": 2,
+    "local_gb": 3,
+    "vcpus_used": 0,
+    "memory_mb_used": 0,
+    "local_gb_used": 0,
+    "cpu_info": None,
+    "numa_topology": None,
+}
 
 
 def test_resources_may_be_a_table_and_no_words_of_the_processor_are_empty_ones():

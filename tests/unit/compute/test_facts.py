@@ -5,8 +5,13 @@ from roost.model.host import HostFacts, PciPool
 from roost.model.work.agent_terms import NodeResources, PciDevice
 
 AMOUNTS = {
-    "vcpus": 8, "memory_mb": 1024, "local_gb": 10, "vcpus_used": 1, "memory_mb_used": 2, "local_gb_used": 3,
-}  # fmt: skip
+    "vcpus": 8,
+    "memory_mb": 1024,
+    "local_gb": 10,
+    "vcpus_used": 1,
+    "memory_mb_used": 2,
+    "local_gb_used": 3,
+}
 
 
 def device(address, product="1", **more):
@@ -16,24 +21,38 @@ def device(address, product="1", **more):
 
 def test_amounts_are_as_the_driver_tells_them_and_overcommit_is_left_to_the_inventories():
     resources = NodeResources(
-        **AMOUNTS, cpu_info={"arch": "x86_64"}, numa_topology=None, hypervisor_type="QEMU", hypervisor_version=7,
-        supported_instances=(("x86_64", "kvm", "hvm"),), stats={"a": "b"},
-    )  # fmt: skip
+        **AMOUNTS,
+        cpu_info={"arch": "x86_64"},
+        numa_topology=None,
+        hypervisor_type="QEMU",
+        hypervisor_version=7,
+        supported_instances=(("x86_64", "kvm", "hvm"),),
+        stats={"a": "b"},
+    )
     assert facts_of(resources, metrics={"cpu.percent": 0.5}, host_ip="10.0.0.1") == HostFacts(
-        vcpus_total=8, memory_mb=1024, local_gb=10, cpu_info={"arch": "x86_64"}, hypervisor_type="QEMU",
-        hypervisor_version=7, supported_instances=(("x86_64", "kvm", "hvm"),), stats={"a": "b"},
-        metrics={"cpu.percent": 0.5}, host_ip="10.0.0.1",
-    )  # fmt: skip
+        vcpus_total=8,
+        memory_mb=1024,
+        local_gb=10,
+        cpu_info={"arch": "x86_64"},
+        hypervisor_type="QEMU",
+        hypervisor_version=7,
+        supported_instances=(("x86_64", "kvm", "hvm"),),
+        stats={"a": "b"},
+        metrics={"cpu.percent": 0.5},
+        host_ip="10.0.0.1",
+    )
 
 
 def test_devices_that_are_alike_are_one_pool():
-    found = pools_of([
-        device("a", dev_type="type-VF", numa_node=0, parent_address="p", tags={"physical_network": "n"}),
-        device("b", dev_type="type-VF", numa_node=0, parent_address="q", tags={"physical_network": "n"}),
-        device("c", dev_type="type-VF", numa_node=1, tags={"physical_network": "n"}),
-        device("d", dev_type="type-VF", numa_node=0),
-        device("e", "2"),
-    ])  # fmt: skip
+    found = pools_of(
+        [
+            device("a", dev_type="type-VF", numa_node=0, parent_address="p", tags={"physical_network": "n"}),
+            device("b", dev_type="type-VF", numa_node=0, parent_address="q", tags={"physical_network": "n"}),
+            device("c", dev_type="type-VF", numa_node=1, tags={"physical_network": "n"}),
+            device("d", dev_type="type-VF", numa_node=0),
+            device("e", "2"),
+        ]
+    )
     virtual = {"vendor_id": "8086", "product_id": "1", "dev_type": "type-VF"}
     assert found == (
         PciPool(**virtual, numa_node=0, tags={"physical_network": "n"}, count=2),

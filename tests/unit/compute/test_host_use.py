@@ -14,16 +14,15 @@ from tests.devices import ask, pool
 from tests.drivers import spec_of
 
 BARE = HostFacts(
-    host_ip="10.0.0.1", pci_pools=(pool(count=2),),
+    host_ip="10.0.0.1",
+    pci_pools=(pool(count=2),),
     numa=NumaTopology(cells=(NumaCell(id=0, pcpus=(0, 1, 2, 3), cpus=(0, 1, 2, 3), memory_mb=1024),)),
-)  # fmt: skip
+)
 
 
 def pinned(count, *, devices=0, threads=None):
     """Give what a guest needs: so many processors of its own, and devices."""
-    wanted = InstanceCell(
-        id=0, pcpus=frozenset(range(count)), memory_mb=64, policy="dedicated", threads=threads
-    )  # fmt: skip
+    wanted = InstanceCell(id=0, pcpus=frozenset(range(count)), memory_mb=64, policy="dedicated", threads=threads)
     pci = (ask(count=devices),) if devices else ()
     return GuestNeeds(topology=InstanceTopology(cells=(wanted,)), pci=pci)
 
@@ -233,8 +232,13 @@ def test_devices_are_counted_by_address_however_they_are_told_anew():
     had = GuestUse(devices=(pool("a", address="card 0"),), addresses=("card 0",))
     host = apart(a=had)
     assert counts(host) == {"one": 0, "two": 1, "nic": 3}
-    told = pooled(tuple(PciDevice(address=each.address, vendor_id="8086", product_id="a", numa_node=0,
-                                  tags={"own": "tag"}) for each in CARDS), providers=PROVIDERS)  # fmt: skip
+    told = pooled(
+        tuple(
+            PciDevice(address=each.address, vendor_id="8086", product_id="a", numa_node=0, tags={"own": "tag"})
+            for each in CARDS
+        ),
+        providers=PROVIDERS,
+    )
     host.tell(HostFacts(pci_pools=told.pools), devices=told)
     assert counts(host) == {"one": 0, "two": 1}
 

@@ -57,10 +57,13 @@ def holding(guest, node, holder=None):
 def all_of(journal):
     """Give all that a journal knows."""
     return (
-        journal.entries(), [journal.mark(order(Destroy(), of=guest).instance) for guest in GUESTS],
-        [journal.holdings(guest) for guest in GUESTS], [dict(journal.instances(node)) for node in NODES],
-        journal.paused(), journal.node_uuids(),
-    )  # fmt: skip
+        journal.entries(),
+        [journal.mark(order(Destroy(), of=guest).instance) for guest in GUESTS],
+        [journal.holdings(guest) for guest in GUESTS],
+        [dict(journal.instances(node)) for node in NODES],
+        journal.paused(),
+        journal.node_uuids(),
+    )
 
 
 @settings(max_examples=30)
@@ -172,12 +175,17 @@ def test_a_journal_of_another_version_is_refused(tmp_path):
 @pytest.mark.parametrize(
     "damage",
     [
-        "UPDATE entry SET body = x'81'", "UPDATE entry SET body = 5", "UPDATE entry SET changed = 'late'",
-        "UPDATE entry SET body = CAST(replace(body, 'spawn', x'f0f0f0f0f0') AS BLOB)", "UPDATE mark SET turn = 'first'",
-        "UPDATE holding SET body = 'text'", "UPDATE paused SET instance = x'ff'", "UPDATE node SET uuid = x'ff'",
+        "UPDATE entry SET body = x'81'",
+        "UPDATE entry SET body = 5",
+        "UPDATE entry SET changed = 'late'",
+        "UPDATE entry SET body = CAST(replace(body, 'spawn', x'f0f0f0f0f0') AS BLOB)",
+        "UPDATE mark SET turn = 'first'",
+        "UPDATE holding SET body = 'text'",
+        "UPDATE paused SET instance = x'ff'",
+        "UPDATE node SET uuid = x'ff'",
         "UPDATE node SET uuid = CAST(x'ff' AS TEXT)",
     ],
-)  # fmt: skip
+)
 def test_a_line_that_makes_no_sense_is_refused(damage, tmp_path):
     journal = Journal(tmp_path / "journal")
     journal.begin([order(Spawn(spec()))])

@@ -22,9 +22,7 @@ def lacking(**changes):
 
 def test_a_guest_may_be_up_to_the_limits_and_not_beyond_them():
     assert lacking() == []
-    assert lacking(vcpu=7.5) == [
-        "the host lacks room for 2 virtual CPUs: 6 of 7.5 that it may give out are in use"
-    ]  # fmt: skip
+    assert lacking(vcpu=7.5) == ["the host lacks room for 2 virtual CPUs: 6 of 7.5 that it may give out are in use"]
     assert lacking(memory_mb=2047) == [
         "the host lacks room for 512 MiB memory: 1,536 of 2,047 that it may give out are in use"
     ]
@@ -47,8 +45,10 @@ def test_a_limit_that_is_no_number_is_refused(told):
 
 def test_what_is_in_use_is_what_is_held_of_the_hosts_own_providers():
     held = {
-        OWN: {"PCPU": 2, "DISK_GB": 3, "VGPU": 1}, CHILD: {"VCPU": 1, "MEMORY_MB": 64}, SHARED: {"DISK_GB": 40},
-    }  # fmt: skip
+        OWN: {"PCPU": 2, "DISK_GB": 3, "VGPU": 1},
+        CHILD: {"VCPU": 1, "MEMORY_MB": 64},
+        SHARED: {"DISK_GB": 40},
+    }
     assert held_of(held, {OWN, CHILD}) == GuestAmounts(vcpu=3, memory_mb=64, disk_gb=3)
     assert held_of(held, ()) == GuestAmounts()
 

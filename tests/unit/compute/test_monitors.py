@@ -12,8 +12,11 @@ NODE = "host-a"
 
 def times(user, kernel, idle, iowait):
     return {
-        "cpu.user.time": user, "cpu.kernel.time": kernel, "cpu.idle.time": idle, "cpu.iowait.time": iowait,
-    }  # fmt: skip
+        "cpu.user.time": user,
+        "cpu.kernel.time": kernel,
+        "cpu.idle.time": idle,
+        "cpu.iowait.time": iowait,
+    }
 
 
 def measuring(*faults, **metrics):
@@ -24,9 +27,12 @@ def test_all_names_come_of_frequency_and_times():
     monitors = Monitors(["cpu.virt_driver"])
     told = times(10.0, 20.0, 60.0, 10.0) | {"cpu.frequency": 2400.0}
     assert monitors.metrics(measuring(**told), NODE) == told | {
-        "cpu.user.percent": 0.1, "cpu.kernel.percent": 0.2, "cpu.idle.percent": 0.6, "cpu.iowait.percent": 0.1,
+        "cpu.user.percent": 0.1,
+        "cpu.kernel.percent": 0.2,
+        "cpu.idle.percent": 0.6,
+        "cpu.iowait.percent": 0.1,
         "cpu.percent": 0.4,
-    }  # fmt: skip
+    }
 
 
 def test_shares_are_those_of_the_time_since_it_was_asked_before():
@@ -34,8 +40,12 @@ def test_shares_are_those_of_the_time_since_it_was_asked_before():
     monitors.metrics(measuring(**times(10.0, 20.0, 60.0, 10.0)), NODE)
     later = monitors.metrics(measuring(**times(20.0, 20.0, 60.0, 40.0)), NODE)
     assert [later[f"cpu.{kind}percent"] for kind in ("user.", "kernel.", "idle.", "iowait.", "")] == [
-        0.25, 0.0, 0.0, 0.75, 1.0,
-    ]  # fmt: skip
+        0.25,
+        0.0,
+        0.0,
+        0.75,
+        1.0,
+    ]
 
 
 def test_a_host_that_was_started_anew_counts_from_the_start():
@@ -55,9 +65,13 @@ def test_nodes_have_readings_of_their_own():
 
 def test_what_the_driver_tells_itself_is_taken_and_what_is_no_number_or_not_of_the_processor_is_not():
     told = {
-        "cpu.percent": 0.75, "cpu.frequency": float("nan"), "disk.io": 7.0, "cpu.large": 1e39, "cpu.endless": -math.inf,
+        "cpu.percent": 0.75,
+        "cpu.frequency": float("nan"),
+        "disk.io": 7.0,
+        "cpu.large": 1e39,
+        "cpu.endless": -math.inf,
         "cpu.\0": 1.0,
-    }  # fmt: skip
+    }
     assert Monitors(["cpu.virt_driver"]).metrics(measuring(**told), NODE) == {"cpu.percent": 0.75}
     whole = Monitors(["virt_driver"]).metrics(measuring(**told, **times(1.0, 1.0, 1.0, 1.0)), NODE)
     assert (whole["cpu.percent"], whole["cpu.idle.percent"]) == (0.75, 0.25)

@@ -168,9 +168,11 @@ def test_a_provider_has_one_entry_in_all_files(tmp_path, identification):
 
 def config(provider="host", inventories=None, traits=(), path="site.yaml"):
     return ProviderConfig(
-        provider=provider, traits=frozenset(traits), path=path,
+        provider=provider,
+        traits=frozenset(traits),
+        path=path,
         inventories={name: Inventory(total=total) for name, total in (inventories or {}).items()},
-    )  # fmt: skip
+    )
 
 
 def merged(tree, *configs):
@@ -212,15 +214,22 @@ def test_the_default_is_for_roots_that_are_compute_nodes_and_have_no_entry_of_th
     for name in ("host", "cell0", "other", "third"):
         tree.add_traits(name, "COMPUTE_NODE")
     merged(
-        tree, config("$COMPUTE_NODE", traits=["CUSTOM_PLAIN"]), config("other", traits=["CUSTOM_FAST"]),
+        tree,
+        config("$COMPUTE_NODE", traits=["CUSTOM_PLAIN"]),
+        config("other", traits=["CUSTOM_FAST"]),
         config(uuid_named("third")),
-    )  # fmt: skip
-    having = {name: {"CUSTOM_PLAIN", "CUSTOM_FAST", "OWNER_NOVA"} & tree.data(name).traits for name in
-              ("host", "cell0", "pool", "other", "third")}  # fmt: skip
+    )
+    having = {
+        name: {"CUSTOM_PLAIN", "CUSTOM_FAST", "OWNER_NOVA"} & tree.data(name).traits
+        for name in ("host", "cell0", "pool", "other", "third")
+    }
     assert having == {
-        "host": {"CUSTOM_PLAIN", "OWNER_NOVA"}, "cell0": set(), "pool": set(), "other": {"CUSTOM_FAST", "OWNER_NOVA"},
+        "host": {"CUSTOM_PLAIN", "OWNER_NOVA"},
+        "cell0": set(),
+        "pool": set(),
+        "other": {"CUSTOM_FAST", "OWNER_NOVA"},
         "third": {"OWNER_NOVA"},
-    }  # fmt: skip
+    }
 
 
 def test_a_provider_that_is_not_there_is_warned_of_once():

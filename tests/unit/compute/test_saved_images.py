@@ -13,9 +13,11 @@ from tests.worlds import uuid_named
 
 GONE = Standing(is_deleted=True)
 LIVING = {
-    "shelved": Standing(), "runs": Standing(host="host-a"), "elsewhere": Standing(host="host-b"),
+    "shelved": Standing(),
+    "runs": Standing(host="host-a"),
+    "elsewhere": Standing(host="host-b"),
     "busy": Standing(is_busy=True),
-}  # fmt: skip
+}
 
 
 class Known:

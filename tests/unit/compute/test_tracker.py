@@ -33,9 +33,15 @@ class Failing:
 def tracker(error=None, *, driver=None, periodic_reshape="die", book=None):
     """Give a tracker whose updates fail."""
     return Tracker(
-        "host-a", driver=driver or fake(), report=None, bringing=Failing(error), book=book or MemoryBook(),
-        monitors=Monitors([]), periodic_reshape=periodic_reshape, new_uuid=lambda: "fresh",
-    )  # fmt: skip
+        "host-a",
+        driver=driver or fake(),
+        report=None,
+        bringing=Failing(error),
+        book=book or MemoryBook(),
+        monitors=Monitors([]),
+        periodic_reshape=periodic_reshape,
+        new_uuid=lambda: "fresh",
+    )
 
 
 ENDS, GOES_ON = True, False

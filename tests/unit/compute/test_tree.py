@@ -252,8 +252,11 @@ def test_a_provider_is_removed_with_all_below_it_and_may_come_again():
 def test_a_snapshot_has_all_of_a_provider():
     data = planted().data("device")
     assert (data.uuid, data.name, data.generation, data.parent_uuid) == (
-        uuid_named("device"), "device", 1, uuid_named("cell0"),
-    )  # fmt: skip
+        uuid_named("device"),
+        "device",
+        1,
+        uuid_named("cell0"),
+    )
     assert data.inventory == {"VCPU": VCPU}
     assert data.traits == {"CUSTOM_A", "CUSTOM_B"}
     assert data.aggregates == {*u("agg0", "agg1")}
@@ -350,19 +353,30 @@ def test_traits_and_aggregates_are_judged_and_edited_as_sets():
     tree = planted()
     for has, changed, update, add, remove, held in (
         (
-            tree.has_traits, tree.have_traits_changed, tree.update_traits, tree.add_traits, tree.remove_traits,
+            tree.has_traits,
+            tree.have_traits_changed,
+            tree.update_traits,
+            tree.add_traits,
+            tree.remove_traits,
             lambda: tree.data("host").traits,
         ),
         (
-            tree.in_aggregates, tree.have_aggregates_changed, tree.update_aggregates, tree.add_aggregates,
-            tree.remove_aggregates, lambda: tree.data("host").aggregates,
+            tree.in_aggregates,
+            tree.have_aggregates_changed,
+            tree.update_aggregates,
+            tree.add_aggregates,
+            tree.remove_aggregates,
+            lambda: tree.data("host").aggregates,
         ),
-    ):  # fmt: skip
+    ):
         assert update("host", ["a", "b"]) is True
         assert [has("host", wanted) for wanted in ((), ["a"], {"b", "a"}, ["a", "c"])] == [True, True, True, False]
         assert [changed("host", new) for new in (["b", "a", "a"], ["a"], [], ["a", "b", "c"])] == [
-            False, True, True, True,
-        ]  # fmt: skip
+            False,
+            True,
+            True,
+            True,
+        ]
         add("host", "c", "a")
         assert held() == {"a", "b", "c"}
         remove("host", "b", "nothing")

@@ -104,10 +104,14 @@ def test_an_order_is_delivered_until_the_agent_knows_it_and_again_to_its_next_ru
 def test_orders_of_an_instance_come_by_turn_and_number_and_those_of_others_do_not_come(here):
     one = hand(here, "h0")
     put(
-        here, operation(1), operation(2), ordered(5, operation_id=1, number=2, host="h0", turn=3),
+        here,
+        operation(1),
+        operation(2),
+        ordered(5, operation_id=1, number=2, host="h0", turn=3),
         ordered(6, operation_id=1, number=1, host="h0", turn=3),
-        ordered(7, operation_id=2, number=1, host="h0", turn=2), ordered(8, operation_id=2, number=2, host="h1"),
-    )  # fmt: skip
+        ordered(7, operation_id=2, number=1, host="h0", turn=2),
+        ordered(8, operation_id=2, number=2, host="h1"),
+    )
     assert [each.id for each in one.poll().orders] == [7, 6, 5]
 
 
@@ -180,9 +184,12 @@ def test_an_answer_to_an_operation_that_is_over_is_kept_and_nothing_else(here):
 def test_a_host_that_comes_back_with_what_is_not_its_own_gets_orders_to_destroy_alone(here):
     one = Hand(here, "h0")
     put(
-        here, status(1, uuid=uuid_bytes(ONE), host="h1", status="ACTIVE"), operation(1),
-        ordered(1, host="h0", instance_uuid=uuid_bytes(TWO)), ordered(2, host="h0", action="destroy"),
-    )  # fmt: skip
+        here,
+        status(1, uuid=uuid_bytes(ONE), host="h1", status="ACTIVE"),
+        operation(1),
+        ordered(1, host="h0", instance_uuid=uuid_bytes(TWO)),
+        ordered(2, host="h0", action="destroy"),
+    )
     one.guests = {ONE: "running", TWO: "running"}
     told = one.register()
     assert (told.is_ready, told.keep, told.hold, told.destroy) == (False, (TWO,), (), (ONE,))

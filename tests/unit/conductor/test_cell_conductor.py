@@ -86,8 +86,10 @@ def test_an_alternate_lost_at_the_moment_of_its_claim_is_passed_over():
     _, outcome = built(roost, {"h0": [BuildFailed("no")]})
     assert [refusal.kind for refusal in store.refusals] == ["capacity"]
     assert [(each.host, each.claim) for each in outcome.attempts] == [
-        ("h0", "claimed"), ("h1", "refused"), ("h2", "claimed"),
-    ]  # fmt: skip
+        ("h0", "claimed"),
+        ("h1", "refused"),
+        ("h2", "claimed"),
+    ]
 
 
 def test_an_alternate_that_others_are_faster_on_again_and_again_is_passed_over():

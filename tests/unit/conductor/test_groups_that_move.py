@@ -140,9 +140,7 @@ def test_whatever_members_do_and_whatever_fails_their_rule_holds(policy, limit, 
                         at_rest(here, hands)
                         assert told(here, name)[0] in {"ACTIVE", "SHUTOFF"}
             acts = ["prepare", "power_off", "send_disk", "finish", "spawn"]
-            script = {
-                (name, act): [failed()] for name in hands for act in acts if chance.random() < 0.15
-            }  # fmt: skip
+            script = {(name, act): [failed()] for name in hands for act in acts if chance.random() < 0.15}
             for _ in range(chance.choice([1, 2, 40])):
                 done = here.turn() + sum(hand.work(script) for hand in hands.values())
                 rule_holds(here, policy, limit)

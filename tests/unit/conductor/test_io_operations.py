@@ -11,7 +11,7 @@ from tests.worlds import digest, settings_of, wish
 
 LIMITED = settings_of(
     enabled_filters=("ComputeFilter", "IoOpsFilter"), max_attempts=1, options={"max_io_ops_per_host": 2}
-)  # fmt: skip
+)
 
 
 def io_ops(on):

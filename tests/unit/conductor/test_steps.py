@@ -14,10 +14,17 @@ from tests.worlds import roost_with, wish
 PAGE = Path(__file__).parents[3] / "docs" / "conductor.md"
 EVENTS = {"is called": "call", "returns": "return"}
 STEPS = [
-    ("build-spec", "conductor"), ("send-spec", "conductor"), ("send-reqs", "scheduler"), ("query", "placement"),
-    ("return-rps", "placement"), ("create", "scheduler"), ("filter", "scheduler"), ("claim", "placement"),
-    ("return-hosts", "scheduler"), ("send-hosts", "conductor"),
-]  # fmt: skip
+    ("build-spec", "conductor"),
+    ("send-spec", "conductor"),
+    ("send-reqs", "scheduler"),
+    ("query", "placement"),
+    ("return-rps", "placement"),
+    ("create", "scheduler"),
+    ("filter", "scheduler"),
+    ("claim", "placement"),
+    ("return-hosts", "scheduler"),
+    ("send-hosts", "conductor"),
+]
 
 
 class Step(NamedTuple):

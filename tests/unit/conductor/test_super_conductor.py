@@ -113,8 +113,11 @@ def test_a_host_in_a_cell_without_a_conductor_is_given_back():
     roost, builder = roost_with(cells("east", "west")), ScriptedBuilder()
     outcomes = conductor(roost, builder, cells=["west"]).build(wish(count=4))
     assert [(each.status, each.host) for each in outcomes] == [
-        ("ERROR", ""), ("ERROR", ""), ("ACTIVE", "west0"), ("ACTIVE", "west1"),
-    ]  # fmt: skip
+        ("ERROR", ""),
+        ("ERROR", ""),
+        ("ACTIVE", "west0"),
+        ("ACTIVE", "west1"),
+    ]
     assert outcomes[0].fault == "east0 is in cell east, and no conductor builds there"
     assert roost.utilisation()["VCPU"] == (2, 4)
 

@@ -114,8 +114,16 @@ class Moves(World):
 
     def acts(self):
         """Give what may happen, as often as it is likely to."""
-        return [self.build, self.delete, *[self.move] * 4, *[self.turn] * 3, self.pass_time, self.agent_comes,
-                self.agent_goes, *[self.agent_works] * 8]  # fmt: skip
+        return [
+            self.build,
+            self.delete,
+            *[self.move] * 4,
+            *[self.turn] * 3,
+            self.pass_time,
+            self.agent_comes,
+            self.agent_goes,
+            *[self.agent_works] * 8,
+        ]
 
     def build(self):
         """Ask for an instance, at times one of a group."""
@@ -135,9 +143,13 @@ class Moves(World):
             self.asked += 1
             kind = self.chance.choice(KINDS)
             ask(
-                self.server(), kind, self.chance.choice(self.names), key=f"{kind} {self.asked}",
-                vcpus=self.chance.choice([1, 2]) if kind == "resize" else 0, is_verified=self.chance.random() < 0.5,
-            )  # fmt: skip
+                self.server(),
+                kind,
+                self.chance.choice(self.names),
+                key=f"{kind} {self.asked}",
+                vcpus=self.chance.choice([1, 2]) if kind == "resize" else 0,
+                is_verified=self.chance.random() < 0.5,
+            )
 
     def agent_goes(self):
         """Let an agent end, rarely."""
@@ -162,8 +174,15 @@ class Lost(Moves):
 
     def acts(self):
         """Give what may happen, as often as it is likely to."""
-        return [self.delete, *[self.revert] * 3, *[self.turn] * 4, self.pass_time, self.agent_comes,
-                self.agent_goes, *[self.agent_works] * 6]  # fmt: skip
+        return [
+            self.delete,
+            *[self.revert] * 3,
+            *[self.turn] * 4,
+            self.pass_time,
+            self.agent_comes,
+            self.agent_goes,
+            *[self.agent_works] * 6,
+        ]
 
     def revert(self):
         """Let a host be gone, and ask that an instance goes back from there."""

@@ -124,9 +124,14 @@ def configurations(folder):
     (folder / "placement.conf").write_text(f"[placement_database]\nconnection = sqlite:///{path}\n[api]\n")
     loaded = types.SimpleNamespace(placement_database=types.SimpleNamespace(connection=f"sqlite:///{path}"))
     return [
-        path, str(path), f"sqlite:///{path}", str(folder / "roost.toml"), folder / "placement.conf",
-        msgspec.structs.replace(Settings(), store=Store(url=f"sqlite:///{path}")), loaded,
-    ]  # fmt: skip
+        path,
+        str(path),
+        f"sqlite:///{path}",
+        str(folder / "roost.toml"),
+        folder / "placement.conf",
+        msgspec.structs.replace(Settings(), store=Store(url=f"sqlite:///{path}")),
+        loaded,
+    ]
 
 
 def test_every_kind_of_configuration_names_the_same_database(tmp_path):

@@ -259,11 +259,14 @@ def nested(*, wide=2, traits=("", "CUSTOM_FAST")):
     """Give h0, with a child a trait that offers cards."""
     providers = [
         ProviderSpec(
-            uuid=uuid_named(f"card{number}"), name=f"card{number}", parent_uuid=uuid_named("h0"),
-            inventories={"CUSTOM_CARD": Inventory(total=wide)}, traits=frozenset(filter(None, [trait])),
+            uuid=uuid_named(f"card{number}"),
+            name=f"card{number}",
+            parent_uuid=uuid_named("h0"),
+            inventories={"CUSTOM_CARD": Inventory(total=wide)},
+            traits=frozenset(filter(None, [trait])),
         )
         for number, trait in enumerate(traits)
-    ]  # fmt: skip
+    ]
     return joined(host("h0"), Fleet(providers=providers))
 
 
@@ -287,10 +290,12 @@ BOTH = {"resources1:CUSTOM_CARD": "1", "resources2:CUSTOM_CARD": "1", "group_pol
     [
         (FAST, {"card1": {"CUSTOM_CARD": 1}}),
         (BOTH, {"card0": {"CUSTOM_CARD": 1}, "card1": {"CUSTOM_CARD": 1}}),
-        ({**BOTH, "group_policy": "none", "trait1:CUSTOM_FAST": "required", "trait2:CUSTOM_FAST": "required"},
-         {"card1": {"CUSTOM_CARD": 2}}),
+        (
+            {**BOTH, "group_policy": "none", "trait1:CUSTOM_FAST": "required", "trait2:CUSTOM_FAST": "required"},
+            {"card1": {"CUSTOM_CARD": 2}},
+        ),
     ],
-)  # fmt: skip
+)
 def test_each_group_of_its_flavor_is_served_by_a_provider_that_may(url, extra_specs, cards):
     before = lost(url, nested(), extra_specs=extra_specs)
     assert healed(url)[0] == Healed("healed", 1)

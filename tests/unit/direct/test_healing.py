@@ -25,9 +25,13 @@ from tests.working import status
 from tests.worlds import roost_on
 
 FLAVOR = Flavor(
-    name="mixed", vcpus=2, memory_mb=512, root_gb=2, swap=1,
+    name="mixed",
+    vcpus=2,
+    memory_mb=512,
+    root_gb=2,
+    swap=1,
     extra_specs={"hw:cpu_policy": "dedicated", "resources:CUSTOM_CARD": "1", "resources1:CUSTOM_CARD": "1"},
-)  # fmt: skip
+)
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -51,9 +55,15 @@ def populate(url, *, flavor=b"", is_bfv=False):
     documents = [document_of("flavor", body, body), document_of("request", request, request)]
     uuid = World(None).u("lost")
     row = status(
-        1, uuid=uuid_bytes(uuid), status="ACTIVE", task="", node=World(None).n("host"), host="host",
-        flavor_id=documents[0].id, request_id=documents[1].id,
-    )  # fmt: skip
+        1,
+        uuid=uuid_bytes(uuid),
+        status="ACTIVE",
+        task="",
+        node=World(None).n("host"),
+        host="host",
+        flavor_id=documents[0].id,
+        request_id=documents[1].id,
+    )
     with closing(open_store(url, settings=StoreSettings())) as store:
         assert commit(store, item(*documents, work=[Put(row)])) == [""]
     return uuid

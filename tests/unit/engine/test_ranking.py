@@ -11,9 +11,11 @@ def scores(values):
 
 
 @given(
-    st.integers(0, 2**32), st.sampled_from([1, 5, 511, 513, 1500]), st.sampled_from([1, 2, 4, 5, 40, 700]),
+    st.integers(0, 2**32),
+    st.sampled_from([1, 5, 511, 513, 1500]),
+    st.sampled_from([1, 2, 4, 5, 40, 700]),
     st.booleans(),
-)  # fmt: skip
+)
 def test_the_best_are_the_first_of_a_stable_sort(seed, hosts, wanted, are_some_endless):
     random = np.random.default_rng(seed)
     drawn = random.integers(0, random.choice([1, 3, 50, 10**6]) + 1, hosts) / 7

@@ -12,6 +12,8 @@ def test_devices_are_called_as_they_are_told_else_by_vendor_and_product():
 
 def test_traits_are_standard_ones_or_custom_ones():
     assert traits_of_device("hw_gpu_api_vulkan, big one,,CUSTOM_A") == [
-        "CUSTOM_A", "CUSTOM_BIG_ONE", "HW_GPU_API_VULKAN"
-    ]  # fmt: skip
+        "CUSTOM_A",
+        "CUSTOM_BIG_ONE",
+        "HW_GPU_API_VULKAN",
+    ]
     assert traits_of_device("") == []

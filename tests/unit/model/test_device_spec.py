@@ -51,11 +51,13 @@ def test_all_else_is_said_of_the_devices():
     )
     assert read_device_specs(told) == (
         DeviceSpec(
-            vendor_id="10de", resource_class="gpu", traits="big,fast",
+            vendor_id="10de",
+            resource_class="gpu",
+            traits="big,fast",
             tags={"live_migratable": "true", "trusted": "true", "remote_managed": "maybe", "own": "Y"},
         ),
         DeviceSpec(tags={"one_time_use": "false"}),
-    )  # fmt: skip
+    )
 
 
 @pytest.mark.parametrize(

@@ -22,9 +22,15 @@ mappings = st.dictionaries(
 
 def picks(instance_uuid):
     return st.builds(
-        Pick, st.sampled_from(("a", "b")), st.sampled_from(("a", "c")), st.just("cell"), instance_uuid, allocations,
-        st.just({}), mappings,
-    )  # fmt: skip
+        Pick,
+        st.sampled_from(("a", "b")),
+        st.sampled_from(("a", "c")),
+        st.just("cell"),
+        instance_uuid,
+        allocations,
+        st.just({}),
+        mappings,
+    )
 
 
 @st.composite
@@ -68,9 +74,16 @@ def test_a_packed_decision_comes_back_as_it_was(decision):
         [(stage.rule, stage.reason) for stage in decision.stages], [scale.weigher for scale in decision.scales]
     )
     row = EvidenceRow(
-        1, uuid_bytes(UUID), decision.decided_at_s, decision.outcome, "", decision.settings_id, "", decision.reason,
+        1,
+        uuid_bytes(UUID),
+        decision.decided_at_s,
+        decision.outcome,
+        "",
+        decision.settings_id,
+        "",
+        decision.reason,
         pack(decision, checks_id=5),
-    )  # fmt: skip
+    )
     again = unpack(row, pack_checks(checks))
     assert again == decision
     assert checks_of(row) == 5

@@ -27,9 +27,13 @@ def request(**said: object) -> RequestDocument:
 def answer(fleet: FleetDocument, settings: Settings | None = None, *, seed: int = 0, **said: object) -> Answer:
     """Decide about a request."""
     return decide(
-        fleet, request(**said), settings or settings_of(), seed=seed, fleet_name="fleet.json",
+        fleet,
+        request(**said),
+        settings or settings_of(),
+        seed=seed,
+        fleet_name="fleet.json",
         request_name="request.json",
-    )  # fmt: skip
+    )
 
 
 def refused(answer: Answer) -> dict[str, tuple[str, str]]:

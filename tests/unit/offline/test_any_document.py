@@ -18,41 +18,112 @@ from tests.worlds import settings_of
 
 ONE, TWO = (f"00000000-0000-4000-8000-00000000000{n}" for n in (1, 2))
 FLEET = {
-    "version": 1, "now": 1000.0,
+    "version": 1,
+    "now": 1000.0,
     "hosts": [
-        {"host": "a", "nodename": "n-a", "cell_uuid": "c", "rack": "r", "instances": [ONE], "stats": {"x": "1"},
-         "service": {"disabled": False, "last_seen_up": 990.0}, "free_ram_mb": 7, "cpu_info": "{}",
-         "supported_instances": [["x86_64", "kvm", "hvm"]], "vcpus_total": 3, "cpu_allocation_ratio": 1.5,
-         "metrics": {"cpu.percent": 1.5},
-         "pci_pools": [{"vendor_id": "8086", "product_id": "154c", "dev_type": "type-VF", "numa_node": 0, "count": 2,
-                        "tags": {"physical_network": None, "own": ["x", "y"]}, "rp_uuids": [ONE]}]},
+        {
+            "host": "a",
+            "nodename": "n-a",
+            "cell_uuid": "c",
+            "rack": "r",
+            "instances": [ONE],
+            "stats": {"x": "1"},
+            "service": {"disabled": False, "last_seen_up": 990.0},
+            "free_ram_mb": 7,
+            "cpu_info": "{}",
+            "supported_instances": [["x86_64", "kvm", "hvm"]],
+            "vcpus_total": 3,
+            "cpu_allocation_ratio": 1.5,
+            "metrics": {"cpu.percent": 1.5},
+            "pci_pools": [
+                {
+                    "vendor_id": "8086",
+                    "product_id": "154c",
+                    "dev_type": "type-VF",
+                    "numa_node": 0,
+                    "count": 2,
+                    "tags": {"physical_network": None, "own": ["x", "y"]},
+                    "rp_uuids": [ONE],
+                }
+            ],
+        },
         {"host": "b", "rack": "r2", "supported_instances": [["x86_64", "kvm", "hvm"]]},
     ],
     "aggregates": [{"name": "fast", "metadata": {"ram_weight_multiplier": "2"}, "hosts": ["a", "b"]}],
-    "zones": {"east": ["b"]}, "images": [{"id": "i", "properties": {"os_type": "linux"}, "instances": [ONE]}],
+    "zones": {"east": ["b"]},
+    "images": [{"id": "i", "properties": {"os_type": "linux"}, "instances": [ONE]}],
     "server_groups": [
-        {"name": "g", "policy": "fault-domain", "members": {"a": [ONE], "b": 2}, "rules": {"max_server_per_host": 2},
-         "fault_domains": [{"rack": "r", "domain": "d", "members": 1}, {"rack": "r2", "domain": "d"}]},
+        {
+            "name": "g",
+            "policy": "fault-domain",
+            "members": {"a": [ONE], "b": 2},
+            "rules": {"max_server_per_host": 2},
+            "fault_domains": [{"rack": "r", "domain": "d", "members": 1}, {"rack": "r2", "domain": "d"}],
+        },
     ],
     "providers": [
-        provider("n-a", traits=["HW_CPU_X86_AVX2"]), provider("b", aggregates=["fast"]),
-        provider("b-gpu", parent="b", traits=["HW_CPU_X86_AVX2"],
-                 inventories={"PGPU": {"total": 4, "used": 1, "max_unit": 1}}),
+        provider("n-a", traits=["HW_CPU_X86_AVX2"]),
+        provider("b", aggregates=["fast"]),
+        provider(
+            "b-gpu",
+            parent="b",
+            traits=["HW_CPU_X86_AVX2"],
+            inventories={"PGPU": {"total": 4, "used": 1, "max_unit": 1}},
+        ),
     ],
-    "resource_classes": ["CUSTOM_X"], "traits": ["CUSTOM_T"],
-}  # fmt: skip
+    "resource_classes": ["CUSTOM_X"],
+    "traits": ["CUSTOM_T"],
+}
 REQUEST = {
     "flavor": {"name": "f", "vcpus": 1, "memory_mb": 1, "root_gb": 0, "extra_specs": {"trait:CUSTOM_T": "forbidden"}},
-    "image": {"id": "i", "properties": {"hw_architecture": "x86_64"}}, "hints": {"fault_domain": ["d"]}, "group": "g",
-    "count": 2, "availability_zone": "east,nova", "project_id": "p", "ignore_hosts": ["a"], "force_nodes": [],
+    "image": {"id": "i", "properties": {"hw_architecture": "x86_64"}},
+    "hints": {"fault_domain": ["d"]},
+    "group": "g",
+    "count": 2,
+    "availability_zone": "east,nova",
+    "project_id": "p",
+    "ignore_hosts": ["a"],
+    "force_nodes": [],
     "destination": {"host": "b", "cell": "", "aggregates": [["fast"]], "allow_cross_cell_move": True},
     "resource_groups": [{"suffix": "_1", "resources": {"PGPU": 1}, "required": [["CUSTOM_T", "HW_CPU_X86_AVX2"]]}],
-}  # fmt: skip
+}
 ODD = (
-    None, True, 0, -1, 1, 2**31, 2**53, -(2**53), 2**70, 0.5, -0.0, 1e308, "", "a", "b", "n-a", "g", "east", ONE, TWO,
-    "ä\n\0", "nova", ",", "<in>", ">= x", "required", [], {}, ["a"], [[]], [["a"]], {"a": 1}, {"": ""}, [ONE, ONE],
+    None,
+    True,
+    0,
+    -1,
+    1,
+    2**31,
+    2**53,
+    -(2**53),
+    2**70,
+    0.5,
+    -0.0,
+    1e308,
+    "",
+    "a",
+    "b",
+    "n-a",
+    "g",
+    "east",
+    ONE,
+    TWO,
+    "ä\n\0",
+    "nova",
+    ",",
+    "<in>",
+    ">= x",
+    "required",
+    [],
+    {},
+    ["a"],
+    [[]],
+    [["a"]],
+    {"a": 1},
+    {"": ""},
+    [ONE, ONE],
     "x" * 300,
-)  # fmt: skip
+)
 
 
 def places(document, path=()):
@@ -91,8 +162,10 @@ def decided(fleet: dict, request: dict) -> Answer | BadFile:
         return decide(
             parse_document(json.dumps(fleet).encode(), FleetDocument, name="fleet.json"),
             parse_document(json.dumps(request).encode(), RequestDocument, name="request.json"),
-            settings_of(), fleet_name="fleet.json", request_name="request.json",
-        )  # fmt: skip
+            settings_of(),
+            fleet_name="fleet.json",
+            request_name="request.json",
+        )
     except BadFile as error:
         return error
 

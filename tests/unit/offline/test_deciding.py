@@ -100,8 +100,9 @@ def test_with_providers_the_reason_of_a_host_is_what_it_has():
     assert found.reason.startswith("0 of 3 hosts: 2 lack 1,024 MiB memory or more, 1 lack 2 VCPU or more")
     assert refused(answer(told, flavor={"vcpus": 2}))["b"] == ("search", "offers no VCPU")
     assert refused(answer(told, flavor={"vcpus": 2}))["c"] == (
-        "search", "has 8 of 2 VCPU, but its unit bounds do not allow that amount",
-    )  # fmt: skip
+        "search",
+        "has 8 of 2 VCPU, but its unit bounds do not allow that amount",
+    )
 
 
 def test_groups_on_children_say_how_many_of_them_fit():
@@ -151,9 +152,11 @@ def test_members_of_a_server_group_are_where_it_says():
 def test_fault_domains_are_those_of_the_racks():
     hosts = [{"host": name, "rack": f"r{name}"} for name in "abc"]
     group = {
-        "name": "g", "policy": "fault-domain", "members": {"a": 1, "b": 1},
+        "name": "g",
+        "policy": "fault-domain",
+        "members": {"a": 1, "b": 1},
         "fault_domains": [{"rack": "ra", "domain": "one"}],
-    }  # fmt: skip
+    }
     told = fleet(hosts=hosts, server_groups=[group])
     assert set(refused(answer(told, group="g", hints={"fault_domain": "one"}))) == {"b"}
     assert set(refused(answer(told, group="g", hints={"fault_domain": "two"}))) == {"a", "b"}

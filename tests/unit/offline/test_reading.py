@@ -149,7 +149,7 @@ def test_a_host_that_cannot_be_meant_is_told_with_its_place(host, error):
         ),
         ({"resource_classes": ["x"]}, "$.resource_classes: 'x' is neither a standard resource class"),
     ],
-)  # fmt: skip
+)
 def test_a_fleet_that_cannot_be_meant_is_told_with_its_place(wrong, error):
     with pytest.raises(BadFile) as found:
         answer(fleet(**wrong))

@@ -293,18 +293,30 @@ def test_a_provider_tells_when_it_changed_as_far_as_this_process_knows():
     touched_s, names_touched_s = current.state.providers.touched_s, current.state.names_touched_s
     assert (touched_s.view.tolist(), names_touched_s) == ([10.0, 10.0], 10.0)
     held, told = claim(10, (inventory(1), 1)), []
-    for at, write in enumerate((
-        held, PutTraits(2, 1, [7]), PutMembership(2, 2, [], raises=False), offer(2, expected=2), release(held),
-        provider(1, version=2, name="new"), PutSymbol("trait", 70_000, "CUSTOM_A"),
-    )):  # fmt: skip
+    for at, write in enumerate(
+        (
+            held,
+            PutTraits(2, 1, [7]),
+            PutMembership(2, 2, [], raises=False),
+            offer(2, expected=2),
+            release(held),
+            provider(1, version=2, name="new"),
+            PutSymbol("trait", 70_000, "CUSTOM_A"),
+        )
+    ):
         clock.time_s = 20.0 + at
         assert (current if at % 2 else other).commit([item(write)]) == [None]
         assert not current.refresh() or at % 2 == 0
         told.append((*touched_s.view.tolist(), current.state.names_touched_s))
     assert told == [
-        (20.0, 10.0, 10.0), (20.0, 21.0, 10.0), (20.0, 22.0, 10.0), (20.0, 23.0, 10.0), (20.0, 23.0, 10.0),
-        (25.0, 23.0, 10.0), (25.0, 23.0, 26.0),
-    ]  # fmt: skip
+        (20.0, 10.0, 10.0),
+        (20.0, 21.0, 10.0),
+        (20.0, 22.0, 10.0),
+        (20.0, 23.0, 10.0),
+        (20.0, 23.0, 10.0),
+        (25.0, 23.0, 10.0),
+        (25.0, 23.0, 26.0),
+    ]
     assert other.state.providers.touched_s.view.tolist() == [0.0, 0.0]
 
 

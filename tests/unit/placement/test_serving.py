@@ -54,8 +54,9 @@ def test_the_log_hears_once_that_the_database_fails_and_once_that_it_is_well_aga
     serving.stop()
     told = [json.loads(line) for line in capfd.readouterr().err.splitlines()]
     assert [(line["event"], line.get("problem")) for line in told] == [
-        ("database_fails", "no space left"), ("database_is_well", None),
-    ]  # fmt: skip
+        ("database_fails", "no space left"),
+        ("database_is_well", None),
+    ]
 
 
 def test_providers_that_come_and_go_leave_nothing_in_a_server(monkeypatch):
@@ -109,9 +110,12 @@ def test_acts_of_a_group_are_done_together_in_their_order_and_after_its_plans():
     serving = Serving(current, decide=decide)
     plan = Plan(answer="written", writes=(PutDocument(id=1, kind="flavor", fingerprint=b"1", body=b"{}"),))
     outcomes = together(
-        serving, lambda _current: leaving("a", told), lambda _current: plan, lambda _current: leaving("b", told),
+        serving,
+        lambda _current: leaving("a", told),
+        lambda _current: plan,
+        lambda _current: leaving("b", told),
         lambda _current: "read",
-    )  # fmt: skip
+    )
     assert [outcome.result(30) for outcome in outcomes] == ["a", "written", "b", "read"]
     assert (done, told) == ([["a", "b"]], [("a", None), ("b", None)])
     serving.stop()

@@ -42,9 +42,11 @@ def test_a_commit_stays_done_and_answered_where_its_listeners_fail(capfd):
     serving = Serving(current, heed=heed)
     before = metrics.LISTENERS_FAILED._value.get()
     outcomes = together(
-        serving, lambda _current: document(1, told=fail), lambda _current: document(2),
+        serving,
+        lambda _current: document(1, told=fail),
+        lambda _current: document(2),
         lambda _current: Plan(answer="event", work=(Put(event(1)),), told=fail),
-    )  # fmt: skip
+    )
     assert [outcome.result(30) for outcome in outcomes] == ["written", "written", "event"]
     assert set(current.state.documents) == {("flavor", b"1"), ("flavor", b"2")}
     assert serving.run(lambda _current: "read") == "read"

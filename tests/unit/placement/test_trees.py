@@ -89,10 +89,14 @@ class Gardener:
             parent = above if each == row else providers.parent.each[each]
             writes.append(
                 PutProvider(
-                    providers.ids[each], uuid_bytes(providers.uuids[each]), providers.names[each],
-                    None if parent < 0 else providers.ids[parent], providers.ids[root], providers.versions[each] + 1,
+                    providers.ids[each],
+                    uuid_bytes(providers.uuids[each]),
+                    providers.names[each],
+                    None if parent < 0 else providers.ids[parent],
+                    providers.ids[root],
+                    providers.versions[each] + 1,
                 )
-            )  # fmt: skip
+            )
         return Item(tuple(writes))
 
     def _stock(self, current: Current, row: int, rows: list[int]) -> Item:
@@ -150,25 +154,31 @@ def picture(state: State) -> dict[str, object]:
     for query in QUERIES:
         compiled = compile_query(state, query)
         assert isinstance(compiled, Compiled)
-        found.append([
-            [(ids[row], class_id, amount) for row, class_id, amount in each.takes]
-            for each in islice(search(state, compiled), 200)
-        ])  # fmt: skip
+        found.append(
+            [
+                [(ids[row], class_id, amount) for row, class_id, amount in each.takes]
+                for each in islice(search(state, compiled), 200)
+            ]
+        )
     living = {state.hosts.nodes[row] for row in range(len(state.hosts)) if state.hosts.alive.view[row]}
     whole = digest(state)
     for part in ("columns", "best"):
         whole[part] = {key: value for key, value in whole[part].items() if living.intersection(key)}
     return {
         "providers": [
-            (ids[row], providers.names[row], providers.parent.each[row] >= 0 and ids[providers.parent.each[row]],
-             ids[providers.root.each[row]])
+            (
+                ids[row],
+                providers.names[row],
+                providers.parent.each[row] >= 0 and ids[providers.parent.each[row]],
+                ids[providers.root.each[row]],
+            )
             for row in alive
         ],
         "children": {ids[row]: [ids[each] for each in below] for row, below in providers.children.items()},
         "trees": {ids[row]: [ids[each] for each in tree] for row, tree in providers.tree.items()},
         "candidates": found,
         "digest": whole,
-    }  # fmt: skip
+    }
 
 
 def test_a_host_that_moved_into_the_tree_of_another_one_offers_there_what_it_has():

@@ -200,9 +200,16 @@ def test_many_instances_spread_over_the_hosts_of_a_large_fleet():
 
 def test_host_states_are_consumed_alike():
     told = SimpleNamespace(
-        id=0, cpuset={0, 1, 2}, pcpuset={0, 1, 2}, memory=1024, cpu_usage=0, memory_usage=0, pinned_cpus=set(),
-        siblings=[], mempages=[],
-    )  # fmt: skip
+        id=0,
+        cpuset={0, 1, 2},
+        pcpuset={0, 1, 2},
+        memory=1024,
+        cpu_usage=0,
+        memory_usage=0,
+        pinned_cpus=set(),
+        siblings=[],
+        mempages=[],
+    )
     state = HostState("a", "a", numa_topology=SimpleNamespace(cells=[told]))
     state.pci_stats = [{"vendor_id": "8086", "product_id": "154c", "numa_node": 0, "count": 2}]
     spec = RequestSpec.from_request(pinned(devices=(NIC,)))

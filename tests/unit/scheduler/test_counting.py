@@ -61,10 +61,14 @@ def test_isolated_groups_are_served_as_first_fit_serves_them():
     # Three devices of three: the first two are used up together, though turns would have served four pairs.
     root = host("a", VCPU=99, MEMORY_MB=99)
     devices = [
-        ProviderSpec(uuid=uuid_named(f"d{number}"), name=f"d{number}", parent_uuid=uuid_named("a"),
-                     inventories={"CUSTOM_DEVICE": Inventory(total=3)})
+        ProviderSpec(
+            uuid=uuid_named(f"d{number}"),
+            name=f"d{number}",
+            parent_uuid=uuid_named("a"),
+            inventories={"CUSTOM_DEVICE": Inventory(total=3)},
+        )
         for number in range(3)
-    ]  # fmt: skip
+    ]
     roost = roost_with(msgspec.structs.replace(root, providers=[*root.providers, *devices]))
     pair = tuple(ResourceGroup(suffix=f"_{number}", resources={"CUSTOM_DEVICE": 1}) for number in range(2))
     request = wish(groups=pair)

@@ -19,9 +19,7 @@ TPM = "COMPUTE_SECURITY_TPM_"
 
 def asked(extra_specs, image=None):
     flavor = Flavor(name="f", vcpus=4, extra_specs=extra_specs)
-    return translate(
-        Request(flavor=flavor, image=Image(properties=image or {})), STATE, settings=SchedulerSettings()
-    )  # fmt: skip
+    return translate(Request(flavor=flavor, image=Image(properties=image or {})), STATE, settings=SchedulerSettings())
 
 
 @pytest.mark.parametrize(
@@ -93,5 +91,7 @@ def test_labels_of_persistent_memory_are_counted():
     resources = asked({"hw:pmem": "a, B,a,x.y,"}).query.groups[0].resources
     prefix = "CUSTOM_PMEM_NAMESPACE_"
     assert {name: amount for name, amount in resources.items() if name != "VCPU"} == {
-        f"{prefix}A": 2, f"{prefix}B": 1, f"{prefix}X_Y": 1,
-    }  # fmt: skip
+        f"{prefix}A": 2,
+        f"{prefix}B": 1,
+        f"{prefix}X_Y": 1,
+    }

@@ -30,16 +30,21 @@ def settings(*enabled):
 def host(name, *kinds, traits=()):
     """Give a host with a provider for each device; the kind says what its pool has it for."""
     root = ProviderSpec(
-        uuid=uuid_named(name), name=name, traits=frozenset(traits),
+        uuid=uuid_named(name),
+        name=name,
+        traits=frozenset(traits),
         inventories={"VCPU": Inventory(total=8), "MEMORY_MB": Inventory(total=64)},
-    )  # fmt: skip
+    )
     devices = [
         ProviderSpec(
-            uuid=uuid_named(f"{name} {at}"), name=f"{name} {at}", parent_uuid=root.uuid,
-            inventories={NIC: Inventory(total=1)}, traits=frozenset(traits if kind == "type-VF" else ()),
+            uuid=uuid_named(f"{name} {at}"),
+            name=f"{name} {at}",
+            parent_uuid=root.uuid,
+            inventories={NIC: Inventory(total=1)},
+            traits=frozenset(traits if kind == "type-VF" else ()),
         )
         for at, kind in enumerate(kinds)
-    ]  # fmt: skip
+    ]
     pools = tuple(
         PciPool(vendor_id="8086", product_id="154c", dev_type=kind, count=1, rp_uuids=(each.uuid,))
         for kind, each in zip(kinds, devices, strict=True)
@@ -56,9 +61,7 @@ def wish(told="nic:1", **more):
 
 def held(decision: Decision):
     """Give the providers that devices are taken from, per instance."""
-    return [
-        sorted(uuid for uuid, amounts in pick.allocations.items() if amounts.get(NIC)) for pick in decision.picks
-    ]  # fmt: skip
+    return [sorted(uuid for uuid, amounts in pick.allocations.items() if amounts.get(NIC)) for pick in decision.picks]
 
 
 def test_the_first_way_whose_devices_will_do_is_claimed():
@@ -128,8 +131,9 @@ def test_a_decision_says_by_which_providers_each_device_is_served_alternates_too
         for each in (pick, alternate):
             mine = (uuid_named(f"{each.node} 0"), uuid_named(f"{each.node} 1"))
             assert {suffix: each.mappings[suffix] for suffix in ("pci0-0", "pci0-1")} == {
-                "pci0-0": (mine[0],), "pci0-1": (mine[1],)
-            }  # fmt: skip
+                "pci0-0": (mine[0],),
+                "pci0-1": (mine[1],),
+            }
         stored = roost.decision(decision.uuid)
         assert (stored.picks, stored.alternates) == (decision.picks, decision.alternates)
 

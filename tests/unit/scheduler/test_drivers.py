@@ -35,9 +35,7 @@ def drawn(decision):
 def test_chance_takes_any_host_that_is_up_and_has_room():
     down = host("down", facts=HostFacts(is_disabled=True), VCPU=64, MEMORY_MB=64)
     small = host("small", VCPU=1, MEMORY_MB=8)
-    found = Counter(
-        drawn(by_chance(seed, hosts(4), down, small).decide(request(2)))[0] for seed in range(200)
-    )  # fmt: skip
+    found = Counter(drawn(by_chance(seed, hosts(4), down, small).decide(request(2)))[0] for seed in range(200))
     assert set(found) == {"h0", "h1", "h2", "h3"}
     assert min(found.values()) > 20
 
@@ -64,7 +62,7 @@ def test_alternates_come_by_chance_too():
 def test_chance_repeats_itself_by_its_seed():
     assert [drawn(by_chance(7, hosts(9)).decide(request(count=5))) for _ in range(2)].count(
         drawn(by_chance(7, hosts(9)).decide(request(count=5)))
-    ) == 2  # fmt: skip
+    ) == 2
 
 
 def test_chance_says_why_nobody_is_left():

@@ -36,10 +36,13 @@ SMALL = Flavor(name="small", vcpus=1, memory_mb=1, root_gb=1)
 def offering(name: str, parent: str | None = None, *, traits: tuple[str, ...] = (), **totals: int) -> Fleet:
     """Give a provider on which no service runs, in the aggregate of those that share the disk."""
     provider = ProviderSpec(
-        uuid=uuid_named(name), name=name, parent_uuid=None if parent is None else uuid_named(parent),
-        inventories={kind: Inventory(total=total) for kind, total in totals.items()}, traits=frozenset(traits),
+        uuid=uuid_named(name),
+        name=name,
+        parent_uuid=None if parent is None else uuid_named(parent),
+        inventories={kind: Inventory(total=total) for kind, total in totals.items()},
+        traits=frozenset(traits),
         aggregates=frozenset({uuid_named("shared")}),
-    )  # fmt: skip
+    )
     return Fleet(providers=[provider])
 
 
@@ -50,9 +53,10 @@ def roost():
         aggregate("shared"),
         host("small", MEMORY_MB=16, aggregates=["shared"]),
         host("large", MEMORY_MB=32, aggregates=["shared"]),
-        offering("numa-of-small", "small", VCPU=4), offering("numa-of-large", "large", VCPU=4),
+        offering("numa-of-small", "small", VCPU=4),
+        offering("numa-of-large", "large", VCPU=4),
         offering("disk", DISK_GB=100, traits=("MISC_SHARES_VIA_AGGREGATE",)),
-    )  # fmt: skip
+    )
 
 
 def asked_of_placement(roost, request):
@@ -105,17 +109,27 @@ def test_filters_see_what_those_before_them_left_and_the_most_selective_one_is_b
 @pytest.mark.shows("S164")
 def test_a_request_says_all_that_its_decision_depends_on():
     fleet = joined(
-        aggregate("zone", availability_zone="east"), group("g", "anti-affinity"),
+        aggregate("zone", availability_zone="east"),
+        group("g", "anti-affinity"),
         *(host(f"h{number}", VCPU=8, MEMORY_MB=32, DISK_GB=9, aggregates=["zone"]) for number in range(6)),
-    )  # fmt: skip
+    )
     request = Request(
         flavor=msgspec.structs.replace(SMALL, extra_specs={"capabilities:hypervisor_version": ">= 0"}),
-        image=Image(id="i", disk_format="raw", properties={"os_distro": "debian"}), hints={"different_host": ["u"]},
-        group=uuid_named("g"), count=2, instance_uuids=(uuid_named("one"), uuid_named("two")), project_id="p",
-        user_id="u", availability_zone="east", ignore_hosts=("h0",), destination=Destination(cell=""),
-        groups=(ResourceGroup(suffix="_x", resources={"VCPU": 1}),), retry=Retry(attempts=1, hosts=(("h1", "h1"),)),
-        networks=(Network(name="n"),), root_forbidden=frozenset({"CUSTOM_OLD"}),
-    )  # fmt: skip
+        image=Image(id="i", disk_format="raw", properties={"os_distro": "debian"}),
+        hints={"different_host": ["u"]},
+        group=uuid_named("g"),
+        count=2,
+        instance_uuids=(uuid_named("one"), uuid_named("two")),
+        project_id="p",
+        user_id="u",
+        availability_zone="east",
+        ignore_hosts=("h0",),
+        destination=Destination(cell=""),
+        groups=(ResourceGroup(suffix="_x", resources={"VCPU": 1}),),
+        retry=Retry(attempts=1, hosts=(("h1", "h1"),)),
+        networks=(Network(name="n"),),
+        root_forbidden=frozenset({"CUSTOM_OLD"}),
+    )
     written = msgspec.json.encode(request)
     settings = settings_of(enabled_filters=["ComputeFilter", "RetryFilter", "ServerGroupAntiAffinityFilter"])
     read = msgspec.json.decode(written, type=Request)
@@ -182,12 +196,13 @@ def test_the_first_allocation_request_of_the_best_host_is_claimed_and_alternates
 def decided():
     """Two instances on hosts of a zone and one cell, with one alternate."""
     fleet = joined(
-        aggregate("zone", availability_zone="east"), hosts(0),
+        aggregate("zone", availability_zone="east"),
+        hosts(0),
         *(
             host(f"h{number}", VCPU=8, MEMORY_MB=32 - number, aggregates=["zone"], facts=HostFacts(cell="c"))
             for number in range(3)
         ),
-    )  # fmt: skip
+    )
     roost = roost_with(fleet, settings=settings_of(enabled_filters=["RamFilter"]))
     return roost, roost.decide(wish(count=2))
 
@@ -229,8 +244,9 @@ def test_hosts_and_allocation_requests_are_two_lists_of_lists_in_the_older_form(
     names, requests = as_two_lists(selections_of(decision, roost.state))
     assert names == [[("h0", "h0"), ("h2", "h2")], [("h1", "h1"), ("h2", "h2")]]
     assert [[list(each["allocations"]) for each in instance] for instance in requests] == [
-        [[uuid_named("h0")], [uuid_named("h2")]], [[uuid_named("h1")], [uuid_named("h2")]],
-    ]  # fmt: skip
+        [[uuid_named("h0")], [uuid_named("h2")]],
+        [[uuid_named("h1")], [uuid_named("h2")]],
+    ]
 
 
 def test_a_refusal_selects_nothing():

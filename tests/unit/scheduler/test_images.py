@@ -8,10 +8,17 @@ from roost.scheduler.framework.image_text import image_text
 @pytest.mark.parametrize(
     ("wanted", "is_met"),
     [
-        (">=1.5,<2.0", True), ("==1.7.3", True), ("!=1.7.3", False), ("<=1.7", False), (">1.7.2", True),
-        ("<1.10", True), ("1.7.3", False), ("", False), (">=1.5,", False),
+        (">=1.5,<2.0", True),
+        ("==1.7.3", True),
+        ("!=1.7.3", False),
+        ("<=1.7", False),
+        (">1.7.2", True),
+        ("<1.10", True),
+        ("1.7.3", False),
+        ("", False),
+        (">=1.5,", False),
     ],
-)  # fmt: skip
+)
 def test_a_version_meets_every_predicate_or_not(wanted, is_met):
     assert is_version_wanted((1, 7, 3), wanted) is is_met
 

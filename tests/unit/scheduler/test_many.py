@@ -217,10 +217,17 @@ class ForkLedger:
 def dry_run(roost, settings, requests, *, seed):
     ledger = ForkLedger(roost.state, 10**6)
     scheduler = Scheduler(
-        placement=ledger, documents=ledger, rules=registry.build(settings), settings=settings.scheduler,
-        filter_settings=settings.filter_scheduler, default_zone="nova", settings_body=settings.body(),
-        group_max=10**6, clock=FixedClock(), random=SeededRandom(seed),
-    )  # fmt: skip
+        placement=ledger,
+        documents=ledger,
+        rules=registry.build(settings),
+        settings=settings.scheduler,
+        filter_settings=settings.filter_scheduler,
+        default_zone="nova",
+        settings_body=settings.body(),
+        group_max=10**6,
+        clock=FixedClock(),
+        random=SeededRandom(seed),
+    )
     return scheduler.work(requests), ledger.state
 
 
@@ -245,8 +252,13 @@ def test_a_dry_run_equals_reality_bit_for_bit(drawn):
     roost = roost_with(*fleets, settings=settings, seed=3)
     roost.work([wish(count=20), wish(vcpus=3, in_group="g"), wish()])
     requests = [
-        wish(), wish(count=9), wish(in_group="g", count=4), wish(in_group="s", count=3), wish(count=900), wish(vcpus=8),
-    ] * 2  # fmt: skip
+        wish(),
+        wish(count=9),
+        wish(in_group="g", count=4),
+        wish(in_group="s", count=3),
+        wish(count=900),
+        wish(vcpus=8),
+    ] * 2
     before = digest(roost.state)
     dry, fork = dry_run(roost, settings, requests, seed=11)
     assert digest(roost.state) == before

@@ -22,11 +22,15 @@ WEIGHERS = {
     "build_failure": ("build_failure_weight_multiplier", 1e6, 1.0, HostFacts(failed_builds=1), HostFacts()),
     "cross_cell": ("cross_cell_move_weight_multiplier", 1e6, 1.0, HostFacts(cell="x"), HostFacts(cell="y")),
     "metrics": (
-        "weight_multiplier", 1.0, 1.0, HostFacts(metrics={"cpu.percent": 9.0}), HostFacts(metrics={"cpu.percent": 1.0}),
+        "weight_multiplier",
+        1.0,
+        1.0,
+        HostFacts(metrics={"cpu.percent": 9.0}),
+        HostFacts(metrics={"cpu.percent": 1.0}),
     ),
     "soft_affinity": ("soft_affinity_weight_multiplier", 1.0, 1.0, {}, {}),
     "soft_anti_affinity": ("soft_anti_affinity_weight_multiplier", 1.0, 1.0, {}, {}),
-}  # fmt: skip
+}
 NEVER_NEGATIVE = ("pci", "soft_affinity", "soft_anti_affinity")
 
 
@@ -76,9 +80,23 @@ def preferred(weigher: str, value: float | None = None, told: tuple[str, ...] = 
 
 
 @pytest.mark.shows(
-    "S089", "S090", "S091", "S092", "S093", "S094", "S095", "S149", "S150", "S151", "S152", "S153", "S154", "S155",
-    "S157", "S158",
-)  # fmt: skip
+    "S089",
+    "S090",
+    "S091",
+    "S092",
+    "S093",
+    "S094",
+    "S095",
+    "S149",
+    "S150",
+    "S151",
+    "S152",
+    "S153",
+    "S154",
+    "S155",
+    "S157",
+    "S158",
+)
 @pytest.mark.parametrize("weigher", WEIGHERS)
 def test_the_sign_of_a_multiplier_says_which_end_is_better_and_nothing_is_neither(weigher):
     option, default, sense, *_ = WEIGHERS[weigher]

@@ -46,18 +46,23 @@ STEPS = (pick_best,) * 8 + (pick_near_best,) * 3 + (touch_any,) * 3 + (fill,) * 
 
 def random_kind(random: Random) -> Kind:
     facts = HostFacts(
-        num_io_ops=random.choice((0, 0, 3)), failed_builds=random.choice((0, 0, 0, 2)),
-        hypervisor_version=random.choice((0, 4_001_000)), is_disabled=random.random() < 0.1,
+        num_io_ops=random.choice((0, 0, 3)),
+        failed_builds=random.choice((0, 0, 0, 2)),
+        hypervisor_version=random.choice((0, 4_001_000)),
+        is_disabled=random.random() < 0.1,
         metrics={"load": random.choice((0.25, 0.5))} if random.random() < 0.8 else {},
         pci_pools=(PciPool(vendor_id="8086", product_id="154c", count=random.choice((1, 7, 99))),)
         if random.random() < 0.3
         else (),
-    )  # fmt: skip
+    )
     memory = random.choice((8, 16, 16, 33))
     return Kind(
-        vcpus=random.choice((2, 8, 8, 64)), memory_mb=memory, disk_gb=random.choice((0, 10)),
-        memory_reserved=random.choice((0, 0, memory // 4, memory)), facts=facts,
-    )  # fmt: skip
+        vcpus=random.choice((2, 8, 8, 64)),
+        memory_mb=memory,
+        disk_gb=random.choice((0, 10)),
+        memory_reserved=random.choice((0, 0, memory // 4, memory)),
+        facts=facts,
+    )
 
 
 def random_crowd(random: Random, hosts: int) -> list[Kind]:
@@ -261,11 +266,7 @@ def test_a_look_at_all_hosts_adds_up_what_the_weighers_say(seed, hosts):
     for _ in range(hosts):
         tenancy.arrive(random.randrange(hosts), VCPU=1, MEMORY_MB=random.choice((1, 2)))
     shape = Watched(state, Flavor(name="f", memory_mb=2), random_rules(random))
-    fit = [
-        row
-        for row in range(hosts)
-        if state.best_free(2)[row] >= 2 and not state.hosts.facts[row].is_disabled
-    ]  # fmt: skip
+    fit = [row for row in range(hosts) if state.best_free(2)[row] >= 2 and not state.hosts.facts[row].is_disabled]
     totals = dict.fromkeys(fit, 0.0)
     if len(fit) > 1:
         for weigher in shape.rules.weighers:

@@ -15,17 +15,19 @@ from tests.worlds import aggregate, chosen, host, roost_with, settings_of, wish
 QCOW2 = "COMPUTE_IMAGE_TYPE_QCOW2"
 
 
-def effect(
-    name, extra_specs=None, *, image=None, aggregates=None, required=(), owned=False, options=None, **request
-):  # fmt: skip
+def effect(name, extra_specs=None, *, image=None, aggregates=None, required=(), owned=False, options=None, **request):
     """Give what a pre-filter does; ``options`` are settings of [scheduler]."""
     asked = Request(flavor=Flavor(name="f", vcpus=1, extra_specs=extra_specs or {}), image=image, **request)
     return PREFILTERS[name](
         Asked(
-            request=asked, required=frozenset(required), aggregates=aggregates or {}, are_hosts_owned=owned,
-            default_zone="nova", settings=SchedulerSettings(**(options or {})),
+            request=asked,
+            required=frozenset(required),
+            aggregates=aggregates or {},
+            are_hosts_owned=owned,
+            default_zone="nova",
+            settings=SchedulerSettings(**(options or {})),
         )
-    )  # fmt: skip
+    )
 
 
 def pictured(disk_format=None, **properties):
@@ -38,11 +40,21 @@ def roots(*traits):
 
 def test_they_run_in_nova_s_order():
     assert list(PREFILTERS) == [
-        "require_tenant_aggregate", "map_az_to_placement_aggregate", "require_image_type_support",
-        "compute_status_filter", "isolate_aggregates", "transform_image_metadata", "accelerators_filter",
-        "packed_virtqueue_filter", "routed_networks_filter", "remote_managed_ports_filter",
-        "ephemeral_encryption_filter", "virtio_sound_filter", "tpm_secret_security_filter", "owner_nova_filter",
-    ]  # fmt: skip
+        "require_tenant_aggregate",
+        "map_az_to_placement_aggregate",
+        "require_image_type_support",
+        "compute_status_filter",
+        "isolate_aggregates",
+        "transform_image_metadata",
+        "accelerators_filter",
+        "packed_virtqueue_filter",
+        "routed_networks_filter",
+        "remote_managed_ports_filter",
+        "ephemeral_encryption_filter",
+        "virtio_sound_filter",
+        "tpm_secret_security_filter",
+        "owner_nova_filter",
+    ]
 
 
 TENANTS = {"a": {"filter_tenant_id": "p"}, "b": {"filter_tenant_id_2": "p"}, "c": {"filter_tenant_id": "q,p"}}
@@ -172,7 +184,8 @@ ENCRYPTION, SECRET = "COMPUTE_EPHEMERAL_ENCRYPTION", "COMPUTE_SECURITY_TPM_SECRE
         ("ephemeral_encryption_filter", {"hw:ephemeral_encryption": "true"}, {}, {ENCRYPTION}),
         ("ephemeral_encryption_filter", {"hw:ephemeral_encryption_format": "luks"}, {}, ()),
         (
-            "ephemeral_encryption_filter", {},
+            "ephemeral_encryption_filter",
+            {},
             {"hw_ephemeral_encryption": "1", "hw_ephemeral_encryption_format": "luks"},
             {ENCRYPTION, f"{ENCRYPTION}_LUKS"},
         ),
@@ -182,11 +195,13 @@ ENCRYPTION, SECRET = "COMPUTE_EPHEMERAL_ENCRYPTION", "COMPUTE_SECURITY_TPM_SECRE
         ("tpm_secret_security_filter", {"hw:tpm_version": "2.0"}, {}, {f"{SECRET}USER"}),
         ("tpm_secret_security_filter", {"hw:tpm_secret_security": "host"}, {}, ()),
         (
-            "tpm_secret_security_filter", {"hw:tpm_secret_security": "host"}, {"hw_tpm_version": "2.0"},
+            "tpm_secret_security_filter",
+            {"hw:tpm_secret_security": "host"},
+            {"hw_tpm_version": "2.0"},
             {f"{SECRET}HOST"},
         ),
     ],
-)  # fmt: skip
+)
 def test_devices_are_traits_of_the_root(name, extra_specs, properties, traits):
     assert effect(name, extra_specs, image=pictured(**properties)) == roots(*traits)
 
@@ -238,9 +253,7 @@ def opened(*fleets, **options):
 
 
 def test_a_stage_is_named_by_the_prefilter_that_asked_for_it():
-    roost = opened(
-        aggregate("gold", filter_tenant_id="p"), host("a", aggregates=["gold"]), host("b"), **LIMITED
-    )  # fmt: skip
+    roost = opened(aggregate("gold", filter_tenant_id="p"), host("a", aggregates=["gold"]), host("b"), **LIMITED)
     decision = roost.decide(wish(project_id="p"))
     assert chosen(decision) == ["a"]
     stage = decision.stages[0]
@@ -258,9 +271,11 @@ def test_a_refusal_by_a_prefilter_is_the_reason_of_the_decision():
 
 def test_aggregates_that_destination_and_prefilter_avoid_are_told_apart():
     roost = opened(
-        aggregate("gold", **{"trait:CUSTOM_GOLD": "required"}), host("a", aggregates=["gold"]), host("b"),
+        aggregate("gold", **{"trait:CUSTOM_GOLD": "required"}),
+        host("a", aggregates=["gold"]),
+        host("b"),
         enable_isolated_aggregate_filtering=True,
-    )  # fmt: skip
+    )
     decision = roost.decide(wish())
     assert [stage.rule for stage in decision.stages if stage.before > stage.after] == ["isolate_aggregates"]
     assert uuid_named("gold") not in str(decision.picks)
@@ -271,18 +286,18 @@ def test_a_host_named_that_is_not_there_is_a_refusal():
     assert (decision.outcome, decision.reason) == ("refused", "No such host - host: b node: None")
 
 
-PINNED = Request(
-    flavor=Flavor(name="f", vcpus=2, memory_mb=1, extra_specs={"hw:cpu_policy": "dedicated"}), count=4
-)  # fmt: skip
+PINNED = Request(flavor=Flavor(name="f", vcpus=2, memory_mb=1, extra_specs={"hw:cpu_policy": "dedicated"}), count=4)
 
 
 def test_dedicated_processors_go_first_and_shared_ones_take_their_place():
     roost = opened(host("a", VCPU=4, PCPU=4, MEMORY_MB=32))
     decision = roost.decide(PINNED)
     assert [next(iter(pick.allocations.values())) for pick in decision.picks] == [
-        {"PCPU": 2, "MEMORY_MB": 1}, {"PCPU": 2, "MEMORY_MB": 1}, {"VCPU": 2, "MEMORY_MB": 1},
+        {"PCPU": 2, "MEMORY_MB": 1},
+        {"PCPU": 2, "MEMORY_MB": 1},
         {"VCPU": 2, "MEMORY_MB": 1},
-    ]  # fmt: skip
+        {"VCPU": 2, "MEMORY_MB": 1},
+    ]
     refused = roost.decide(PINNED)
     assert refused.reason.startswith("0 of 1 hosts: 1 lack 2 PCPU or more, and 2 VCPU or more in its place")
 

@@ -220,8 +220,13 @@ def test_a_bad_act_leaves_those_beside_it_alone():
     bad = [wish(instance_uuids=("garbage",)), wish(in_group="nobody"), wish(destination=Destination(host="nobody"))]
     results = roost.outcomes([wish(), *bad, Departure(instance_uuids=("garbage",)), wish()])
     assert [type(each).__name__ for each in results] == [
-        "Decision", "BadRequest", "NotFound", "Decision", "BadRequest", "Decision",
-    ]  # fmt: skip
+        "Decision",
+        "BadRequest",
+        "NotFound",
+        "Decision",
+        "BadRequest",
+        "Decision",
+    ]
     assert len(roost.state.holders) == 2
 
 

@@ -237,10 +237,14 @@ def test_a_check_of_a_rebuild_meets_no_prefilter():
 @pytest.mark.shows("S165")
 def test_the_query_string_is_sorted_and_of_version_1_36():
     port = ResourceGroup(
-        suffix="p1", resources={"NET_BW_EGR_KILOBIT_PER_SEC": 10}, required=(frozenset({"CUSTOM_X"}),),
-        forbidden=frozenset({"CUSTOM_Y"}), member_of=(frozenset({"b", "a"}), frozenset({"c"})),
-        forbidden_aggregates=frozenset({"e", "d"}), in_tree="u",
-    )  # fmt: skip
+        suffix="p1",
+        resources={"NET_BW_EGR_KILOBIT_PER_SEC": 10},
+        required=(frozenset({"CUSTOM_X"}),),
+        forbidden=frozenset({"CUSTOM_Y"}),
+        member_of=(frozenset({"b", "a"}), frozenset({"c"})),
+        forbidden_aggregates=frozenset({"e", "d"}),
+        in_tree="u",
+    )
     found = translated(
         {"resources1:VGPU": "1"}, groups=(port,), root_required=frozenset({"B", "A"}), same_subtree=(frozenset({"p1"}),)
     )

@@ -72,8 +72,10 @@ def test_a_figure_that_a_run_lacks_is_left_out():
 
 def test_policies_are_called_by_their_files():
     assert policy_names([Path("a/pack.toml"), Path("b/pack.toml"), Path("b/spread.toml")]) == [
-        "a/pack", "b/pack", "spread",
-    ]  # fmt: skip
+        "a/pack",
+        "b/pack",
+        "spread",
+    ]
     with pytest.raises(BadRequest, match="both be called a/pack"):
         policy_names([Path("x/a/pack.toml"), Path("y/a/pack.toml")])
 
@@ -84,8 +86,9 @@ def test_side_by_side_and_one_after_the_other_give_the_same():
     assert first == second
     assert [len(policy.reports) for policy in compared[0].policies] == [2, 2]
     assert {report.workload for policy in compared[0].policies for report in policy.reports} == {
-        "generated-few-5x40-seed1", "generated-few-5x40-seed2",
-    }  # fmt: skip
+        "generated-few-5x40-seed1",
+        "generated-few-5x40-seed2",
+    }
 
 
 def test_a_comparison_goes_on_where_it_ended(tmp_path, carried):
@@ -157,8 +160,12 @@ def test_a_worker_that_dies_ends_the_comparison_and_leaves_what_is_finished(tmp_
 def test_what_cannot_be_compared_is_refused():
     spread, pack = policies()
     for wrong, seeds, jobs in (
-        ([spread, spread], (1,), 1), ([spread], (1, 1), 1), ([], (1,), 1), ([spread], (), 1), ([spread, pack], (1,), 0),
-    ):  # fmt: skip
+        ([spread, spread], (1,), 1),
+        ([spread], (1, 1), 1),
+        ([], (1,), 1),
+        ([spread], (), 1),
+        ([spread, pack], (1,), 0),
+    ):
         with pytest.raises(BadRequest):
             compare(generated(), wrong, seeds=seeds, jobs=jobs)
 
@@ -166,8 +173,11 @@ def test_what_cannot_be_compared_is_refused():
 def test_databases_are_kept_where_a_folder_is_named(tmp_path):
     compare(generated(), policies(), seeds=(1, 2), data=tmp_path)
     assert sorted(str(path.relative_to(tmp_path)) for path in tmp_path.glob("*/roost.db")) == [
-        "pack-seed1/roost.db", "pack-seed2/roost.db", "spread-seed1/roost.db", "spread-seed2/roost.db",
-    ]  # fmt: skip
+        "pack-seed1/roost.db",
+        "pack-seed2/roost.db",
+        "spread-seed1/roost.db",
+        "spread-seed2/roost.db",
+    ]
 
 
 def test_progress_ends_with_all_acts():

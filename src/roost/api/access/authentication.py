@@ -139,7 +139,7 @@ def read_tokens(path: Path) -> tuple[Token, ...]:
 
 def new_token(
     name: str, *, project: str = "", roles: Sequence[str] = (), hosts: Sequence[str] = ()
-) -> tuple[str, Token]:  # fmt: skip
+) -> tuple[str, Token]:
     """Make a token that nobody guesses; return its text, which is kept nowhere, and what a file holds of it.
 
     Args:

@@ -80,9 +80,13 @@ class Policy:
     """
 
     def __init__(
-        self, overrides: Mapping[str, str] | None = None, *, origin: str = "", is_legacy: bool = False,
+        self,
+        overrides: Mapping[str, str] | None = None,
+        *,
+        origin: str = "",
+        is_legacy: bool = False,
         others: Mapping[str, str] = _NONE,
-    ) -> None:  # fmt: skip
+    ) -> None:
         overrides = overrides or {}
         defaults = {**_BASE, **{name: _SPECIAL.get(name, "rule:admin_or_service_api") for name in _NAMES}, **others}
         self.table = tuple(_effective(overrides, origin, defaults=defaults, is_legacy=is_legacy))
@@ -146,7 +150,7 @@ def read_policy(path: Path | None, *, is_legacy: bool = False, others: Mapping[s
 
 def _effective(
     overrides: Mapping[str, str], origin: str, *, defaults: Mapping[str, str], is_legacy: bool
-) -> Iterable[Effective]:  # fmt: skip
+) -> Iterable[Effective]:
     for name, text in defaults.items():
         if name in overrides:
             yield Effective(name=name, rule=overrides[name], source=origin)
@@ -191,7 +195,7 @@ def _check_references(parsed: Mapping[str, Rule], sources: Mapping[str, str]) ->
 
 def _warnings(
     overrides: Mapping[str, str], origin: str, *, defaults: Mapping[str, str], parsed: Mapping[str, Rule]
-) -> Iterable[str]:  # fmt: skip
+) -> Iterable[str]:
     used = frozenset[str]().union(*(rule.refers for rule in parsed.values()))
     for name in overrides:
         if name in _DEPRECATED:

@@ -103,9 +103,12 @@ _ONE: dict[Version, Schema] = {
 _MANY: dict[Version, Schema] = {
     since: Schema(consumers(since))
     for since in (
-        versions.ALLOCATIONS_OF_MANY, versions.CONSUMER_GENERATIONS, versions.MAPPINGS, versions.CONSUMER_TYPES,
+        versions.ALLOCATIONS_OF_MANY,
+        versions.CONSUMER_GENERATIONS,
+        versions.MAPPINGS,
+        versions.CONSUMER_TYPES,
     )
-}  # fmt: skip
+}
 
 
 def of_one(version: Version) -> Schema:

@@ -119,9 +119,7 @@ class Application:
         """Return an answer to somebody who is not known."""
         return self.finish(request, response, version_headers="none")
 
-    def finish(
-        self, request: Request, response: Response, *, version_headers: VersionHeaders = "all"
-    ) -> Response:  # fmt: skip
+    def finish(self, request: Request, response: Response, *, version_headers: VersionHeaders = "all") -> Response:
         """Return an answer with the headers that every answer has."""
         headers = dict(response.headers)
         if version_headers != "none":

@@ -77,9 +77,12 @@ class Connection(HttpToolsProtocol):
         return type("Connection", (cls,), {"limits": limits, "all": connections})
 
     def __init__(
-        self, config: Config, server_state: ServerState, app_state: dict[str, Any],
+        self,
+        config: Config,
+        server_state: ServerState,
+        app_state: dict[str, Any],
         _loop: asyncio.AbstractEventLoop | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__(config, server_state, app_state, _loop)
         self.url = b""  # of the last request of which one is known
         self._head_bytes = 0  # of the request whose head is not complete yet
@@ -276,16 +279,21 @@ def _answer(problem: Problem, url: bytes) -> bytes:
     else:
         kind, body = "application/json", _of_placement(problem, request_id)
     headers = {
-        "content-type": kind, "content-length": str(len(body)), "connection": "close",
-        "x-openstack-request-id": request_id, **problem.headers,
-    }  # fmt: skip
+        "content-type": kind,
+        "content-length": str(len(body)),
+        "connection": "close",
+        "x-openstack-request-id": request_id,
+        **problem.headers,
+    }
     lines = [f"HTTP/1.1 {problem.status} {title}", *(f"{name}: {value}" for name, value in headers.items()), "", ""]
     return "\r\n".join(lines).encode() + body
 
 
 def _of_placement(problem: Problem, request_id: str) -> bytes:
     told = {
-        "status": problem.status, "title": problems.title_of(problem.status), "detail": problems.detail_of(problem),
+        "status": problem.status,
+        "title": problems.title_of(problem.status),
+        "detail": problems.detail_of(problem),
         "request_id": request_id,
-    }  # fmt: skip
+    }
     return json.dumps({"errors": [told]}).encode()

@@ -106,17 +106,29 @@ class Server(uvicorn.Server):
     """
 
     def __init__(
-        self, application: Any, listener: socket.socket, settings: Settings, *,
-        connections: Connections | None = None, tls: ssl.SSLContext | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        application: Any,
+        listener: socket.socket,
+        settings: Settings,
+        *,
+        connections: Connections | None = None,
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
         self._listener, self._hello_timeout_s = listener, settings.header_timeout_s
         kept = connections or Connections(settings.connections_max)
         config = uvicorn.Config(
-            application, http=Connection.within(settings, kept), lifespan="off", ws="none", access_log=False,
-            log_config=None, log_level="critical", server_header=False, proxy_headers=False,
+            application,
+            http=Connection.within(settings, kept),
+            lifespan="off",
+            ws="none",
+            access_log=False,
+            log_config=None,
+            log_level="critical",
+            server_header=False,
+            proxy_headers=False,
             timeout_keep_alive=math.ceil(settings.keep_alive_s),
             timeout_graceful_shutdown=math.ceil(settings.stop_timeout_s),
-        )  # fmt: skip
+        )
         config.load()
         config.ssl = tls  # A context of our own, made where its errors can be told.
         super().__init__(config)
@@ -155,9 +167,11 @@ class Server(uvicorn.Server):
 
 
 def run(
-    *servers: Server, each_second: Callable[[], Awaitable[None]], parent: int | None = None,
+    *servers: Server,
+    each_second: Callable[[], Awaitable[None]],
+    parent: int | None = None,
     on_stop: Callable[[], None] = lambda: None,
-) -> None:  # fmt: skip
+) -> None:
     """Answer until a signal says stop; a second one ends the process at once.
 
     Args:
@@ -172,9 +186,12 @@ def run(
 
 
 async def _run(
-    servers: Sequence[Server], each_second: Callable[[], Awaitable[None]], parent: int | None, *,
+    servers: Sequence[Server],
+    each_second: Callable[[], Awaitable[None]],
+    parent: int | None,
+    *,
     on_stop: Callable[[], None],
-) -> None:  # fmt: skip
+) -> None:
     loop = asyncio.get_running_loop()
     asked: list[int] = []
 

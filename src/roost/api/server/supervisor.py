@@ -77,9 +77,14 @@ class Supervisor:
     """
 
     def __init__(
-        self, work: Callable[..., None], arguments: Sequence[Any], *, count: int, stop_timeout_s: float,
+        self,
+        work: Callable[..., None],
+        arguments: Sequence[Any],
+        *,
+        count: int,
+        stop_timeout_s: float,
         on_ready: Callable[[], None],
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._work, self._arguments = work, tuple(arguments)
         self._workers = [_Worker() for _ in range(count)]
         self._stop_timeout_s = stop_timeout_s

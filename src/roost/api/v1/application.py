@@ -49,9 +49,14 @@ class Application:
     path_encoding: ClassVar = "utf-8"
 
     def __init__(
-        self, product: Product, *, agents: Agents, identify: Identify, allows: Allows | None = None,
+        self,
+        product: Product,
+        *,
+        agents: Agents,
+        identify: Identify,
+        allows: Allows | None = None,
         events: Events | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._product, self._agents = product, agents
         self._identify = identify
         self._allows = allows or Policy(others=policies.DEFAULTS).allows
@@ -86,9 +91,16 @@ class Application:
         # Quoted, or it would be worked out anew for each request, in the time of the rest of this method.
         def task(current: Current) -> "Response | Plan[Response] | Act[Response] | Again":
             call = Call(
-                request=request, product=self._product, current=current, keys=self._keys, events=self._events,
-                agents=self._agents, body=body, query=query, allows=self._allows,
-            )  # fmt: skip
+                request=request,
+                product=self._product,
+                current=current,
+                keys=self._keys,
+                events=self._events,
+                agents=self._agents,
+                body=body,
+                query=query,
+                allows=self._allows,
+            )
             return handler(call) if call.key is None else _keyed(call, call.key, route)
 
         return task
@@ -174,9 +186,7 @@ def _keyed(call: Call, key: str, route: Route) -> Response | Plan[Response] | Ac
         result = route.handler(call)
     if isinstance(result, Plan):
         answer = result.answer
-        return replace(
-            result, told=lambda: call.keys.remember(owner, key, fingerprint=fingerprint, response=answer)
-        )  # fmt: skip
+        return replace(result, told=lambda: call.keys.remember(owner, key, fingerprint=fingerprint, response=answer))
     if not isinstance(result, Act):
         return result
     call.keys.begin(owner, key)

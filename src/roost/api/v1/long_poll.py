@@ -22,7 +22,7 @@ class Late:
 
     def __init__(
         self, waking: Waking, keys: Sequence[str], *, mark: int, told: Callable[[Waiter], Awaitable[msgspec.Struct]]
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._waking, self._keys, self._mark, self._told = waking, keys, mark, told
         self._waiter: Waiter | None = None
 

@@ -73,52 +73,78 @@ _AGENTS: Mapping[str, Mapping[str, Route]] = {
     "/agents/{host}": {
         "GET": Route(handler=agents.show, about="Show the agent of a host.", answer=ShownAgent),
         "PUT": Route(
-            handler=agents.register, about="Say that an agent lives on a host, and which guests it found.",
-            body=Registration, answer=Registered, body_max_bytes=None,
+            handler=agents.register,
+            about="Say that an agent lives on a host, and which guests it found.",
+            body=Registration,
+            answer=Registered,
+            body_max_bytes=None,
         ),
         "DELETE": Route(
-            handler=agents.leave, about="Say that no agent lives on a host any more: it is down at once.",
-            query=LeaveQuery, answer=None, status=204,
+            handler=agents.leave,
+            about="Say that no agent lives on a host any more: it is down at once.",
+            query=LeaveQuery,
+            answer=None,
+            status=204,
         ),
     },
     "/agents/{host}/nodes/{node}": {
         "PUT": Route(
-            handler=agents.report, about="Say what is known of a node, whose root provider is in Placement.",
-            body=HostFacts, query=ReportQuery, answer=None, status=204,
+            handler=agents.report,
+            about="Say what is known of a node, whose root provider is in Placement.",
+            body=HostFacts,
+            query=ReportQuery,
+            answer=None,
+            status=204,
             body_max_bytes=None,
         ),
     },
     "/agents/{host}/standings": {
         "POST": Route(
-            handler=standings.tell, about="Say what became of instances of which there is something on a host.",
-            body=Holders, answer=Standings, body_max_bytes=None,
+            handler=standings.tell,
+            about="Say what became of instances of which there is something on a host.",
+            body=Holders,
+            answer=Standings,
+            body_max_bytes=None,
         ),
     },
     "/orders/poll": {
         "POST": Route(
-            handler=orders.poll, about="Say that agents are alive, and wait for what they are to do.", body=Poll,
-            answer=Polled, body_max_bytes=None,
+            handler=orders.poll,
+            about="Say that agents are alive, and wait for what they are to do.",
+            body=Poll,
+            answer=Polled,
+            body_max_bytes=None,
         ),
     },
     "/orders/{id}/answer": {
         "POST": Route(
-            handler=orders.answer, about="Say what became of an order; said again, the first answer stays.",
-            body=OrderAnswer, answer=Kept, body_max_bytes=None,
+            handler=orders.answer,
+            about="Say what became of an order; said again, the first answer stays.",
+            body=OrderAnswer,
+            answer=Kept,
+            body_max_bytes=None,
         ),
     },
-}  # fmt: skip
+}
 
 
 # Methods are in the order in which the header ``allow`` lists them.
 _DECIDING: Mapping[str, Mapping[str, Route]] = {
     "/decisions": {
         "GET": Route(
-            handler=decisions.list_decisions, about="List stored decisions, newest first.", query=DecisionsQuery,
+            handler=decisions.list_decisions,
+            about="List stored decisions, newest first.",
+            query=DecisionsQuery,
             answer=DecisionsPage,
         ),
         "POST": Route(
-            handler=decisions.create, about="Choose hosts for a request and claim them; a refusal is a decision too.",
-            body=DecisionBody, answer=ShownDecision, status=201, is_keyed=True, work="copy",
+            handler=decisions.create,
+            about="Choose hosts for a request and claim them; a refusal is a decision too.",
+            body=DecisionBody,
+            answer=ShownDecision,
+            status=201,
+            is_keyed=True,
+            work="copy",
         ),
     },
     "/decisions/{id}": {
@@ -126,14 +152,20 @@ _DECIDING: Mapping[str, Mapping[str, Route]] = {
     },
     "/decisions/{id}/next": {
         "POST": Route(
-            handler=decisions.advance, about="Release what an instance holds and claim its next alternate, at once.",
-            body=NextBody, answer=NextStep, is_keyed=True,
+            handler=decisions.advance,
+            about="Release what an instance holds and claim its next alternate, at once.",
+            body=NextBody,
+            answer=NextStep,
+            is_keyed=True,
         ),
     },
     "/decisions/{id}/replay": {
         "POST": Route(
-            handler=decisions.replay, about="Make a stored decision again from what it saw, and compare.",
-            body=ReplayBody, answer=ShownReplay, work="past",
+            handler=decisions.replay,
+            about="Make a stored decision again from what it saw, and compare.",
+            body=ReplayBody,
+            answer=ShownReplay,
+            work="past",
         ),
     },
     "/decisions/{id}/why": {
@@ -141,21 +173,29 @@ _DECIDING: Mapping[str, Mapping[str, Route]] = {
     },
     "/events": {
         "GET": Route(
-            handler=events.follow, about="Follow what happens: server-sent events, whose data is of this form.",
-            answer=Notification, media_type=EVENT_STREAM,
+            handler=events.follow,
+            about="Follow what happens: server-sent events, whose data is of this form.",
+            answer=Notification,
+            media_type=EVENT_STREAM,
         ),
     },
     "/capacity": {
         "GET": Route(
-            handler=capacity.of_flavor, about="Say how many more of a flavor fit.", query=CapacityQuery,
-            answer=Capacity, work="copy",
+            handler=capacity.of_flavor,
+            about="Say how many more of a flavor fit.",
+            query=CapacityQuery,
+            answer=Capacity,
+            work="copy",
         ),
         "POST": Route(
-            handler=capacity.of_request, about="Say how many more of a request fit.", body=CapacityBody,
-            answer=Capacity, work="copy",
+            handler=capacity.of_request,
+            about="Say how many more of a request fit.",
+            body=CapacityBody,
+            answer=Capacity,
+            work="copy",
         ),
     },
-}  # fmt: skip
+}
 
 _FLEET: Mapping[str, Mapping[str, Route]] = {
     "/aggregates": {
@@ -163,27 +203,32 @@ _FLEET: Mapping[str, Mapping[str, Route]] = {
             handler=aggregates.list_aggregates, about="List aggregates.", query=AggregatesQuery, answer=AggregatesPage
         ),
         "POST": Route(
-            handler=aggregates.create, about="Make an aggregate.", body=AggregateBody, answer=ShownAggregate,
-            status=201, is_keyed=True,
+            handler=aggregates.create,
+            about="Make an aggregate.",
+            body=AggregateBody,
+            answer=ShownAggregate,
+            status=201,
+            is_keyed=True,
         ),
     },
     "/aggregates/{uuid}": {
         "GET": Route(handler=aggregates.show, about="Show an aggregate.", answer=ShownAggregate),
         "PATCH": Route(
-            handler=aggregates.change, about="Change name or metadata of an aggregate.", body=AggregatePatch,
+            handler=aggregates.change,
+            about="Change name or metadata of an aggregate.",
+            body=AggregatePatch,
             answer=ShownAggregate,
         ),
         "DELETE": Route(
-            handler=aggregates.delete, about="End an aggregate that nobody is in.", answer=None, status=204,
+            handler=aggregates.delete,
+            about="End an aggregate that nobody is in.",
+            answer=None,
+            status=204,
         ),
     },
     "/aggregates/{uuid}/hosts/{host}": {
-        "PUT": Route(
-            handler=aggregates.join, about="Let a host join an aggregate.", answer=None, status=204
-        ),
-        "DELETE": Route(
-            handler=aggregates.leave, about="Let a host leave an aggregate.", answer=None, status=204
-        ),
+        "PUT": Route(handler=aggregates.join, about="Let a host join an aggregate.", answer=None, status=204),
+        "DELETE": Route(handler=aggregates.leave, about="Let a host leave an aggregate.", answer=None, status=204),
     },
     "/zones": {
         "GET": Route(
@@ -200,8 +245,13 @@ _FLEET: Mapping[str, Mapping[str, Route]] = {
     },
     "/hosts/{host}/drain": {
         "POST": Route(
-            handler=drain.drain, about="Let all instances of a host go elsewhere, or say where they would go.",
-            body=DrainBody, answer=DrainPlan, later=Accepted, is_keyed=True, work="copy",
+            handler=drain.drain,
+            about="Let all instances of a host go elsewhere, or say where they would go.",
+            body=DrainBody,
+            answer=DrainPlan,
+            later=Accepted,
+            is_keyed=True,
+            work="copy",
         ),
     },
     "/services": {
@@ -209,7 +259,9 @@ _FLEET: Mapping[str, Mapping[str, Route]] = {
     },
     "/services/{host}": {
         "PATCH": Route(
-            handler=hosts.change_service, about="Disable, enable or force down a service.", body=ServicePatch,
+            handler=hosts.change_service,
+            about="Disable, enable or force down a service.",
+            body=ServicePatch,
             answer=ShownService,
         ),
     },
@@ -219,12 +271,12 @@ _FLEET: Mapping[str, Mapping[str, Route]] = {
     "/flavors/{name}": {
         "GET": Route(handler=stored_names.show_flavor, about="Show a stored flavor.", answer=Flavor),
         "PUT": Route(
-            handler=stored_names.store_flavor, about="Store a flavor; one of that name is replaced.", body=FlavorEntry,
+            handler=stored_names.store_flavor,
+            about="Store a flavor; one of that name is replaced.",
+            body=FlavorEntry,
             answer=Flavor,
         ),
-        "DELETE": Route(
-            handler=stored_names.delete_flavor, about="Delete a stored flavor.", answer=None, status=204
-        ),
+        "DELETE": Route(handler=stored_names.delete_flavor, about="Delete a stored flavor.", answer=None, status=204),
     },
     "/images": {
         "GET": Route(handler=stored_names.list_images, about="List stored images.", answer=ImagesList),
@@ -232,24 +284,28 @@ _FLEET: Mapping[str, Mapping[str, Route]] = {
     "/images/{name}": {
         "GET": Route(handler=stored_names.show_image, about="Show a stored image.", answer=ShownImage),
         "PUT": Route(
-            handler=stored_names.store_image, about="Store an image; one of that name is replaced.", body=ImageEntry,
+            handler=stored_names.store_image,
+            about="Store an image; one of that name is replaced.",
+            body=ImageEntry,
             answer=ShownImage,
         ),
-        "DELETE": Route(
-            handler=stored_names.delete_image, about="Delete a stored image.", answer=None, status=204
-        ),
+        "DELETE": Route(handler=stored_names.delete_image, about="Delete a stored image.", answer=None, status=204),
     },
     "/groups": {
         "GET": Route(handler=groups.list_groups, about="List server groups.", query=GroupsQuery, answer=GroupsPage),
         "POST": Route(
-            handler=groups.create, about="Make a server group.", body=GroupBody, answer=ShownGroup, status=201,
+            handler=groups.create,
+            about="Make a server group.",
+            body=GroupBody,
+            answer=ShownGroup,
+            status=201,
             is_keyed=True,
         ),
     },
     "/groups/{uuid}": {
         "GET": Route(handler=groups.show, about="Show a server group and its members.", answer=DetailedGroup),
     },
-}  # fmt: skip
+}
 
 
 def _ruled(table: Mapping[str, Mapping[str, Route]]) -> Mapping[str, Mapping[str, Route]]:

@@ -43,9 +43,10 @@ def key_of(operation_id: int) -> str:
 
 # By host in lower case.
 ORDERS = Awaited(
-    keys=_hosts, crowded="{waited:,} agents wait for orders (limit placement.agents_max)",
+    keys=_hosts,
+    crowded="{waited:,} agents wait for orders (limit placement.agents_max)",
     count=metrics.AGENTS_WAITING.set,
-)  # fmt: skip
+)
 ENDS = Awaited(keys=_ended, crowded="{waited:,} clients wait for operations")
 # So many may wait for operations.
 ENDS_MAX = 1_000

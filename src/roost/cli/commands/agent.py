@@ -27,15 +27,28 @@ from roost.errors import Conflict
 @click.option("--fleet", type=click.IntRange(1, 10_000), metavar="N", help="Run N agents, of hosts NAME-1 to NAME-N.")
 @token_option()
 @click.option(
-    "--provider-config", "provider_config", type=FOLDER, metavar="DIR",
+    "--provider-config",
+    "provider_config",
+    type=FOLDER,
+    metavar="DIR",
     help="Folder of provider config files.  [by the settings]",
-)  # fmt: skip
+)
 @config
 @click.pass_context
 def agent(
-    context: click.Context, *, server: str | None, driver: str | None, options: tuple[str, ...], host: str | None,
-    cell: str, state_dir: Path | None, fleet: int | None, token: str, provider_config: Path | None, config: Path | None,
-) -> None:  # fmt: skip
+    context: click.Context,
+    *,
+    server: str | None,
+    driver: str | None,
+    options: tuple[str, ...],
+    host: str | None,
+    cell: str,
+    state_dir: Path | None,
+    fleet: int | None,
+    token: str,
+    provider_config: Path | None,
+    config: Path | None,
+) -> None:
     """Run the agent of a host: report what the host has, and do there what the server orders.
 
     SIGTERM and SIGINT stop it once what is begun is done; guests go on.
@@ -53,10 +66,16 @@ def agent(
     name = gethostname() if host is None else host
     hosts = (name,) if fleet is None else tuple(f"{name}-{number}" for number in range(1, fleet + 1))
     told = AgentOptions(
-        server=server, token=token, driver=driver, options=dict(map(_option, options)), hosts=hosts, cell=cell,
+        server=server,
+        token=token,
+        driver=driver,
+        options=dict(map(_option, options)),
+        hosts=hosts,
+        cell=cell,
         state=_state(state_dir, is_fleet=fleet is not None),
-        settings=settings.agent, is_packing=settings.compute.packing_host_numa_cells_allocation_strategy,
-    )  # fmt: skip
+        settings=settings.agent,
+        is_packing=settings.compute.packing_host_numa_cells_allocation_strategy,
+    )
     if provider_config is not None:
         told = replace(told, settings=replace(told.settings, provider_config_location=str(provider_config)))
     who = f"agent of {name}" if fleet is None else f"{fleet} agents of {hosts[0]} to {hosts[-1]}"

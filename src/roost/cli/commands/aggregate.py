@@ -69,9 +69,17 @@ def create(
 @as_json
 @where
 def set_(
-    *, name: str, new_name: str | None, zone: str | None, metadata: tuple[str, ...], unset: tuple[str, ...],
-    join: tuple[str, ...], leave: tuple[str, ...], is_json: bool, place: Where,
-) -> None:  # fmt: skip
+    *,
+    name: str,
+    new_name: str | None,
+    zone: str | None,
+    metadata: tuple[str, ...],
+    unset: tuple[str, ...],
+    join: tuple[str, ...],
+    leave: tuple[str, ...],
+    is_json: bool,
+    place: Where,
+) -> None:
     """Change name, zone or metadata of an aggregate, or who is in it.
 
     What is said is done in turn: an error leaves what was done before it.

@@ -22,20 +22,36 @@ _ZONES_SHOWN = 6  # columns of a table, so that it fits a screen
 
 @click.command("capacity", short_help="Say how many more of a flavor fit, and what runs out first.")
 @click.option(
-    "--flavor", "flavors", multiple=True, metavar="NAME|FILE|AMOUNTS",
+    "--flavor",
+    "flavors",
+    multiple=True,
+    metavar="NAME|FILE|AMOUNTS",
     help="A flavor that decisions were made for; a JSON file of one or several; or vcpus=4,memory_mb=8192,root_gb=20.",
-)  # fmt: skip
+)
 @click.option("--known-flavors", "is_for_known", is_flag=True, help="Every flavor that decisions were made for.")
 @click.option("--request", "requests", multiple=True, metavar="FILE", help="A request with image, hints, group: JSON.")
-@click.option("--by", type=click.Choice(["zone", "aggregate", "host"]), default="zone", show_default=True,
-              help="Parts of the fleet to count too.")  # fmt: skip
+@click.option(
+    "--by",
+    type=click.Choice(["zone", "aggregate", "host"]),
+    default="zone",
+    show_default=True,
+    help="Parts of the fleet to count too.",
+)
 @click.option("--top", type=click.IntRange(min=1), default=20, show_default=True, help="Most parts shown as text.")
 @click.option(
-    "--limit", type=int, show_default=f"{LIMIT:,}; {PLACED_LIMIT:,} where instances are placed one by one",
+    "--limit",
+    type=int,
+    show_default=f"{LIMIT:,}; {PLACED_LIMIT:,} where instances are placed one by one",
     help="Where counting stops.",
-)  # fmt: skip
-@click.option("--format", "style", type=click.Choice(["text", "json"]), default="text", show_default=True,
-              help="For people, or for programs.")  # fmt: skip
+)
+@click.option(
+    "--format",
+    "style",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="For people, or for programs.",
+)
 @options.config
 @options.data
 def capacity(
@@ -71,9 +87,11 @@ def capacity(
         with progress_bar("capacity") as show:
             found: list[Capacity] = []
             counted = roost.capacities(
-                asked, by=(by,), limit=limit,
+                asked,
+                by=(by,),
+                limit=limit,
                 progress=lambda done, total: show(100 * len(found) + 100 * done // total, 100 * len(asked)),
-            )  # fmt: skip
+            )
             found.extend(counted)
     if style == "json":
         click.echo(json_text(msgspec.json.encode(found)))

@@ -12,16 +12,19 @@ _LISTEN = "127.0.0.1:0"
 
 @click.command("conductor", short_help="Work on what is asked of instances, beside servers.")
 @click.option(
-    "--cell", "cells", multiple=True, metavar="NAME",
+    "--cell",
+    "cells",
+    multiple=True,
+    metavar="NAME",
     help="Whose operations; '' is those without a host; may be repeated.  [all]",
-)  # fmt: skip
+)
 @click.option("--listen", metavar="HOST:PORT", help=f"Of /healthz and /metrics; port 0 takes a free one.  [{_LISTEN}]")
 @click.option("--database", metavar="URL", help="Of PostgreSQL.  [that of the settings]")
 @options.config
 @options.data
 def conductor(
     *, cells: tuple[str, ...], listen: str | None, database: str | None, config: Path | None, data: Path | None
-) -> None:  # fmt: skip
+) -> None:
     """Work on operations on instances, and on the periodic jobs, beside servers on the same PostgreSQL database.
 
     The first line printed says where /healthz and /metrics are. SIGTERM and SIGINT stop it when the step that is

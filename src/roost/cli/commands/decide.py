@@ -32,9 +32,15 @@ FILE may be - for standard input. Exit code 6 if no host is found.
     "--schema", type=click.Choice(["fleet", "request", "answer"]), help="Print the JSON Schema of a document instead."
 )
 def decide(
-    *, fleet: str | None, request: str | None, config: Path | None, form: str, seed: int, now_s: float | None,
+    *,
+    fleet: str | None,
+    request: str | None,
+    config: Path | None,
+    form: str,
+    seed: int,
+    now_s: float | None,
     schema: str | None,
-) -> None:  # fmt: skip
+) -> None:
     """Run ``roost decide``."""
     if schema is not None:
         from roost.offline.document_schemas import schema_of
@@ -58,9 +64,14 @@ def decide(
     for told in found.dropped:
         click.echo(f"roost: {shown_as_text(told)}", err=True)
     answer = decide_on(
-        read_document(fleet, FleetDocument), read_document(request, RequestDocument), found.settings, seed=seed,
-        now_s=now_s, fleet_name=shown(fleet), request_name=shown(request),
-    )  # fmt: skip
+        read_document(fleet, FleetDocument),
+        read_document(request, RequestDocument),
+        found.settings,
+        seed=seed,
+        now_s=now_s,
+        fleet_name=shown(fleet),
+        request_name=shown(request),
+    )
     click.echo(_indented(msgspec.json.encode(answer)) if form == "json" else to_text(answer).rstrip("\n"))
     if answer.outcome == "refused":
         raise NoValidHost(answer.reason)

@@ -28,16 +28,19 @@ _LOST = "events_lost"
 @token_option()
 def events(
     *, types: tuple[str, ...], instance: str | None, after: str, count: int | None, is_json: bool, url: str, token: str
-) -> None:  # fmt: skip
+) -> None:
     """Follow what is decided and what happens to instances, operations and agents.
 
     Where the connection ends it goes on with another one, and says so on standard error.
     """
     uuid = None if instance is None else _uuid(instance, url=url, token=token)
     following = Following(
-        url, token=token, last_id=after, pause=lambda: time.sleep(_PAUSE_S),
+        url,
+        token=token,
+        last_id=after,
+        pause=lambda: time.sleep(_PAUSE_S),
         warn=lambda problem: click.echo(f"roost: {shown(problem)}; it is asked again", err=True),
-    )  # fmt: skip
+    )
     wanted = (told for told in following.events() if _is_wanted(told, types=types, instance=uuid))
     for told in islice(wanted, count):
         click.echo(json_text(msgspec.json.encode(told.body)) if is_json else _line(told))
@@ -75,6 +78,9 @@ def _line(told: Told) -> str:
 def _of_decision(payload: dict[str, Any]) -> dict[str, Any]:
     hosts = ",".join(dict.fromkeys(each["host"] for each in payload["placed"]))
     return {
-        "count": payload["count"], "flavor": payload["flavor"], "outcome": payload["outcome"], "hosts": hosts,
+        "count": payload["count"],
+        "flavor": payload["flavor"],
+        "outcome": payload["outcome"],
+        "hosts": hosts,
         "reason": payload["reason"],
-    }  # fmt: skip
+    }

@@ -88,9 +88,17 @@ def set_(
 @options.data
 @as_json
 def migrate_inventory(
-    *, driver: str, pairs: tuple[str, ...], terms: tuple[str, ...], name: str, nodes: tuple[str, ...],
-    provider_config: Path | None, config: Path | None, data: Path | None, is_json: bool,
-) -> None:  # fmt: skip
+    *,
+    driver: str,
+    pairs: tuple[str, ...],
+    terms: tuple[str, ...],
+    name: str,
+    nodes: tuple[str, ...],
+    provider_config: Path | None,
+    config: Path | None,
+    data: Path | None,
+    is_json: bool,
+) -> None:
     """Move inventories, and all that is held of them, to where the driver of a host wants them.
 
     It writes to the database, and is refused while a server runs on it. It is what the agent does when it starts,
@@ -101,9 +109,14 @@ def migrate_inventory(
 
     settings = settings_of(config, os.environ)
     asked = direct_migrate_inventory.migrating(
-        settings.agent, host=name, driver=driver, options=pairs, terms=terms,
-        provider_config=str(provider_config or ""), nodes=nodes,
-    )  # fmt: skip
+        settings.agent,
+        host=name,
+        driver=driver,
+        options=pairs,
+        terms=terms,
+        provider_config=str(provider_config or ""),
+        nodes=nodes,
+    )
     url = database_with(settings, data, os.environ)
     moved = []
     for each in direct_migrate_inventory.migrate_inventory(

@@ -30,9 +30,11 @@ def drain(*, name: str, is_dry: bool, at_once: int, is_disabling: bool, is_json:
         found = api.ask("POST", "hosts", name, "drain", body=body)
         if not is_dry:
             found = watched(
-                api, shown(api, found["operation"]), title="instances gone",
+                api,
+                shown(api, found["operation"]),
+                title="instances gone",
                 done=lambda now: len(now["instances"]) - len(_there(now)),
-            )  # fmt: skip
+            )
     if is_dry:
         told(found, is_json=is_json, lines=lambda: _plan_lines(found))
         return
@@ -80,5 +82,7 @@ def _plan_lines(found: dict[str, Any]) -> list[str]:
         table.append((each["name"], each["status"], how, each["host"] or "-", each["uuid"], each["problem"] or "-"))
     staying = sum(not each["how"] for each in found["moves"])
     return [
-        *aligned(table, indent=0, right=()), "", f"{len(found['moves']) - staying:,} would go, {staying:,} would stay"
-    ]  # fmt: skip
+        *aligned(table, indent=0, right=()),
+        "",
+        f"{len(found['moves']) - staying:,} would go, {staying:,} would stay",
+    ]

@@ -42,9 +42,14 @@ def show(*, name: str, is_json: bool, place: Where) -> None:
 @as_json
 @where
 def set_(
-    *, name: str, image_id: str | None, disk_format: str | None, properties: tuple[str, ...], is_json: bool,
+    *,
+    name: str,
+    image_id: str | None,
+    disk_format: str | None,
+    properties: tuple[str, ...],
+    is_json: bool,
     place: Where,
-) -> None:  # fmt: skip
+) -> None:
     """Store an image; one of that name is replaced, whole."""
     with asking(place, is_read=False) as api:
         body = {"id": image_id, "disk_format": disk_format, "properties": pairs_of(properties)}

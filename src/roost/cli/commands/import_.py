@@ -27,9 +27,12 @@ def import_() -> None:
 
 @import_.command("placement", short_help="Copy all that a running OpenStack Placement holds.")
 @click.option(
-    "--from", "source", required=True, metavar="URL",
+    "--from",
+    "source",
+    required=True,
+    metavar="URL",
     help="URL of its database or of its API, or the path of its placement.conf.",
-)  # fmt: skip
+)
 @click.option("--database", metavar="URL", help="Where to: PostgreSQL URL, or path of a SQLite file.")
 @options.config
 @options.data
@@ -38,9 +41,16 @@ def import_() -> None:
 @click.option("--dry-run", "is_dry_run", is_flag=True, help="Say what would be done, and write nothing.")
 @click.option("--json", "is_json", is_flag=True, help="Print the result as JSON.")
 def placement(
-    *, source: str, database: str | None, config: Path | None, data: Path | None, token: str | None,
-    headers: tuple[str, ...], is_dry_run: bool, is_json: bool,
-) -> None:  # fmt: skip
+    *,
+    source: str,
+    database: str | None,
+    config: Path | None,
+    data: Path | None,
+    token: str | None,
+    headers: tuple[str, ...],
+    is_dry_run: bool,
+    is_json: bool,
+) -> None:
     """Copy a running OpenStack Placement: uuids, generations, names, trees, inventories, traits, aggregates, consumers.
 
     It is only read. All of it is written in one commit, or nothing; then everything is compared. It may be repeated:
@@ -103,11 +113,16 @@ def _compared(verified: "Verified") -> Iterable[str]:
     yield ""
     rows = [
         (
-            each.resource_class, f"{each.providers:,}", f"{each.total_there:,}", f"{each.total_here:,}",
-            f"{each.used_there:,}", f"{each.used_here:,}", _word(each.is_equal),
+            each.resource_class,
+            f"{each.providers:,}",
+            f"{each.total_there:,}",
+            f"{each.total_here:,}",
+            f"{each.used_there:,}",
+            f"{each.used_here:,}",
+            _word(each.is_equal),
         )
         for each in verified.classes
-    ]  # fmt: skip
+    ]
     head = ("class", "providers", "total there", "total here", "used there", "used here", "")
     yield from aligned([head, *rows], indent=0)
     yield ""

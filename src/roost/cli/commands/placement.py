@@ -12,10 +12,21 @@ from roost.cli.serve_options import served_by, serving_options, supervise
 @click.option("--prefix", metavar="PATH", help="Path below which the API is found, such as /placement.")
 @click.option("--metrics-listen", metavar="HOST:PORT", help="Where /healthz and /metrics are asked.  [nowhere]")
 def placement(
-    *, listen: str | None, database: str | None, config: Path | None, data: Path | None, conf: Path | None,
-    workers: int | None, prefix: str | None, metrics_listen: str | None, allow_insecure_listen: bool | None,
-    allow_plain_http: bool | None, tls_cert: str | None, tls_key: str | None, ca: str | None,
-) -> None:  # fmt: skip
+    *,
+    listen: str | None,
+    database: str | None,
+    config: Path | None,
+    data: Path | None,
+    conf: Path | None,
+    workers: int | None,
+    prefix: str | None,
+    metrics_listen: str | None,
+    allow_insecure_listen: bool | None,
+    allow_plain_http: bool | None,
+    tls_cert: str | None,
+    tls_key: str | None,
+    ca: str | None,
+) -> None:
     """Serve the Placement API, 1.0 to 1.39.
 
     The first line printed says where. SIGTERM and SIGINT stop it once all that was asked is answered.
@@ -24,10 +35,20 @@ def placement(
     from roost.app import serve_placement
 
     served = served_by(
-        config=config, data=data, conf=conf, database=database, listen=listen, workers=workers, prefix=prefix,
-        metrics_listen=metrics_listen, allow_insecure_listen=allow_insecure_listen,
-        allow_plain_http=allow_plain_http, tls_cert=tls_cert, tls_key=tls_key, tls_ca=ca,
-    )  # fmt: skip
+        config=config,
+        data=data,
+        conf=conf,
+        database=database,
+        listen=listen,
+        workers=workers,
+        prefix=prefix,
+        metrics_listen=metrics_listen,
+        allow_insecure_listen=allow_insecure_listen,
+        allow_plain_http=allow_plain_http,
+        tls_cert=tls_cert,
+        tls_key=tls_key,
+        tls_ca=ca,
+    )
     settings = served.settings.placement
     listener = listen_on("listen", settings.listen)
     observer = listen_on("metrics_listen", settings.metrics_listen) if settings.metrics_listen else None

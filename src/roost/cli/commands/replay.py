@@ -95,9 +95,14 @@ def replay(
         whole = Source(recipe=recipe, options=options, chunk=chunk)
         comparing = Comparing(
             source=whole if is_generated else trace_source(trace, options=options, chunk=chunk),
-            configs=configs, seeds=seeds_of(seeds) if seeds is not None else (seed if is_generated else None,),
-            jobs=jobs, results=results, data=data, json_path=json_path, plot=plot,
-        )  # fmt: skip
+            configs=configs,
+            seeds=seeds_of(seeds) if seeds is not None else (seed if is_generated else None,),
+            jobs=jobs,
+            results=results,
+            data=data,
+            json_path=json_path,
+            plot=plot,
+        )
         run_comparison(comparing)
         return
     if jobs is not None:

@@ -28,9 +28,14 @@ def token() -> None:
 @click.option("--file", "path", type=options.PATH, help="File to add it to, made if it is absent.")
 @click.option("--token-file", type=options.PATH, help="New file to write the token into, in place of printing it.")
 def create(
-    *, name: str | None, roles: tuple[str, ...], hosts: tuple[str, ...], project: str, path: Path | None,
+    *,
+    name: str | None,
+    roles: tuple[str, ...],
+    hosts: tuple[str, ...],
+    project: str,
+    path: Path | None,
     token_file: Path | None,
-) -> None:  # fmt: skip
+) -> None:
     """Make a token and print it, this once; what a file keeps of it is added to the file, or printed below.
 
     With --token-file the token is written there, and not printed. NAME is the user that requests with this token are
@@ -78,11 +83,14 @@ def list_tokens(*, path: Path | None, config: Path | None, is_json: bool) -> Non
     if is_json:
         told = [
             {
-                "id": each.id, "name": each.name, "project": each.identity.project_id, "roles": each.roles,
+                "id": each.id,
+                "name": each.name,
+                "project": each.identity.project_id,
+                "roles": each.roles,
                 "hosts": each.hosts,
             }
             for each in found
-        ]  # fmt: skip
+        ]
         click.echo(json_text(msgspec.json.encode(told)))
         return
     rows = [

@@ -14,10 +14,21 @@ _LISTEN = "127.0.0.1:8780"
 @click.option("--placement", "remote_url", metavar="URL", help="Claim at this Placement API in place of our own.")
 @click.option("--no-conductor", is_flag=True, help="Leave operations on instances to `roost conductor`.")
 def up(
-    *, listen: str | None, database: str | None, config: Path | None, data: Path | None, conf: Path | None,
-    workers: int | None, allow_insecure_listen: bool | None, allow_plain_http: bool | None, tls_cert: str | None,
-    tls_key: str | None, ca: str | None, remote_url: str | None, no_conductor: bool,
-) -> None:  # fmt: skip
+    *,
+    listen: str | None,
+    database: str | None,
+    config: Path | None,
+    data: Path | None,
+    conf: Path | None,
+    workers: int | None,
+    allow_insecure_listen: bool | None,
+    allow_plain_http: bool | None,
+    tls_cert: str | None,
+    tls_key: str | None,
+    ca: str | None,
+    remote_url: str | None,
+    no_conductor: bool,
+) -> None:
     """Serve Roost's own API below /v1, the Placement API below /placement, and /healthz and /metrics.
 
     With --placement the amounts are those of another server's Placement API, and it is not served here.
@@ -30,10 +41,19 @@ def up(
     from roost.errors import BadSettings
 
     served = served_by(
-        config=config, data=data, conf=conf, database=database, listen=listen or _LISTEN, workers=workers,
-        allow_insecure_listen=allow_insecure_listen, allow_plain_http=allow_plain_http, tls_cert=tls_cert,
-        tls_key=tls_key, tls_ca=ca, remote_url=remote_url,
-    )  # fmt: skip
+        config=config,
+        data=data,
+        conf=conf,
+        database=database,
+        listen=listen or _LISTEN,
+        workers=workers,
+        allow_insecure_listen=allow_insecure_listen,
+        allow_plain_http=allow_plain_http,
+        tls_cert=tls_cert,
+        tls_key=tls_key,
+        tls_ca=ca,
+        remote_url=remote_url,
+    )
     served = without_conductor(served) if no_conductor else served
     check_server(served)
     if served.settings.placement.remote_url and served.settings.placement.workers > 1:

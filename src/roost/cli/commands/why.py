@@ -36,15 +36,28 @@ read, beside the processes that serve it.
 @click.option("--summary", "is_summary", is_flag=True, help="Sum up refusals by reason and request instead.")
 @click.option("--since", metavar="TIME", help="With --summary: only so far back, 90m, 12h, 7d, or from 2026-01-31 on.")
 @click.option("--top", type=click.IntRange(min=1), default=20, show_default=True, help="Most rows shown as text.")
-@click.option("--format", "style", type=click.Choice(["text", "json"]), default="text", show_default=True,
-              help="For people, or for programs.")  # fmt: skip
+@click.option(
+    "--format",
+    "style",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="For people, or for programs.",
+)
 @click.option("--config", type=options.PATH, help="Settings, a TOML file; with --replay those to decide under.")
 @options.nova_conf
 @options.data
 def why(
-    *, decision: str | None, is_replayed: bool, is_summary: bool, since: str | None, top: int, style: str,
-    config: Path | None, data: Path | None,
-) -> None:  # fmt: skip
+    *,
+    decision: str | None,
+    is_replayed: bool,
+    is_summary: bool,
+    since: str | None,
+    top: int,
+    style: str,
+    config: Path | None,
+    data: Path | None,
+) -> None:
     """Run ``roost why``."""
     from roost.app import open_reader, settings_of
     from roost.cli.text import why_text

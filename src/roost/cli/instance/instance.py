@@ -140,11 +140,15 @@ def _body(said: dict[str, Any]) -> dict[str, Any]:
     """Return what options say, as the body of a request has it."""
     flavor = said["flavor"]
     body = {
-        "flavor": None if flavor is None else flavor_said(flavor), "image": said["image"], "count": said["count"],
+        "flavor": None if flavor is None else flavor_said(flavor),
+        "image": said["image"],
+        "count": said["count"],
         "group": said["group"],
-        "availability_zone": said["zone"], "force_hosts": None if said["host"] is None else [said["host"]],
-        "project_id": said["project"], "user_id": said["user"],
-    }  # fmt: skip
+        "availability_zone": said["zone"],
+        "force_hosts": None if said["host"] is None else [said["host"]],
+        "project_id": said["project"],
+        "user_id": said["user"],
+    }
     return {name: value for name, value in body.items() if value is not None}
 
 

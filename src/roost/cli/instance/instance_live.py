@@ -31,7 +31,7 @@ def live_migrate(*, name: str, host: str | None, is_waited: bool, is_json: bool,
 @where
 def evacuate(
     *, name: str | None, host: str | None, target: str | None, is_waited: bool, is_json: bool, place: Where
-) -> None:  # fmt: skip
+) -> None:
     """Build an instance anew on another host, since its own is gone; or with --host all instances of a host.
 
     What its host still has of it is destroyed when that is back. With --host, exit code 1 if one was not taken, or with

@@ -27,9 +27,7 @@ def resize(*, name: str, flavor: str, is_waited: bool, is_json: bool, place: Whe
 @wait
 @as_json
 @where
-def migrate(
-    *, name: str, host: str | None, is_verified: bool, is_waited: bool, is_json: bool, place: Where
-) -> None:  # fmt: skip
+def migrate(*, name: str, host: str | None, is_verified: bool, is_waited: bool, is_json: bool, place: Where) -> None:
     """Let an instance go to another host; it stops on the way, and runs there if it ran."""
     body = {"verify": is_verified, **({} if host is None else {"host": host})}
     ask("migrate", name, is_waited=is_waited, is_json=is_json, place=place, body=body)

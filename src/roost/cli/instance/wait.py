@@ -29,7 +29,7 @@ def check_served(place: Where, *, is_waited: bool) -> None:
 
 def ask(
     act: str, name: str, *, is_waited: bool, is_json: bool, place: Where, body: Mapping[str, object] | None = None
-) -> None:  # fmt: skip
+) -> None:
     """Ask that something is done to an instance, and tell what was accepted, or with ``--wait`` what became of it.
 
     Args:
@@ -86,17 +86,17 @@ def waited(api: Api, operation: str) -> dict[str, Any]:
     found = shown(api, operation)
     if len(found["instances"]) > 1:
         return watched(
-            api, found, title="instances built",
+            api,
+            found,
+            title="instances built",
             done=lambda now: sum(each["status"] != "BUILD" for each in now["instances"]),
-        )  # fmt: skip
+        )
     while found["outcome"] == "open":
         found = shown(api, operation, wait_s=_WAIT_S)
     return found
 
 
-def watched(
-    api: Api, found: dict[str, Any], *, title: str, done: Callable[[dict[str, Any]], int]
-) -> dict[str, Any]:  # fmt: skip
+def watched(api: Api, found: dict[str, Any], *, title: str, done: Callable[[dict[str, Any]], int]) -> dict[str, Any]:
     """Return an operation on several instances when it is over, and show meanwhile how far it is.
 
     Args:

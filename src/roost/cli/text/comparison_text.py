@@ -9,8 +9,10 @@ def to_text(comparison: Comparison) -> str:
     names = [policy.name for policy in comparison.policies]
     rows: Table = [("", *names)]
     for figure in comparison.figures:
-        cells = [_cell(spread, figure.unit) + (" *" if figure.best == name else "")
-                 for name, spread in zip(names, figure.spreads, strict=True)]  # fmt: skip
+        cells = [
+            _cell(spread, figure.unit) + (" *" if figure.best == name else "")
+            for name, spread in zip(names, figure.spreads, strict=True)
+        ]
         rows.append((figure.name, *cells))
     if any(figure.best for figure in comparison.figures):
         # The marks stand beside the numbers, not in their column.

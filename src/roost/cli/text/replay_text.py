@@ -48,16 +48,18 @@ def _classes(classes: list[ClassUse]) -> list[str]:
     rows: Table = [("class", "capacity", "used at the end", "", "peak", "", "free, stranded", "below")]
     for use in classes:
         stranded = "-" if use.stranded_share is None else f"{use.stranded_share:.1%}"
-        rows.append((
-            use.resource_class,
-            f"{use.capacity:,}",
-            f"{use.used:,}",
-            _percent(use.used, use.capacity),
-            f"{use.peak:,}",
-            _percent(use.peak, use.capacity),
-            stranded,
-            "-" if use.typical is None else f"{use.typical:,}",
-        ))  # fmt: skip
+        rows.append(
+            (
+                use.resource_class,
+                f"{use.capacity:,}",
+                f"{use.used:,}",
+                _percent(use.used, use.capacity),
+                f"{use.peak:,}",
+                _percent(use.peak, use.capacity),
+                stranded,
+                "-" if use.typical is None else f"{use.typical:,}",
+            )
+        )
     return aligned(rows, right=range(1, 8))
 
 

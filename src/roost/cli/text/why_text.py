@@ -176,11 +176,15 @@ def summary_text(summary: Summary, *, top: int) -> str:
         table: Table = [("refused", "instances", "projects", "last", "hosts", "most often asked for")]
         table += [
             (
-                f"{each.refusals:,}", f"{each.instances:,}", f"{each.projects:,}", moment(each.last_at_s), each.reason,
+                f"{each.refusals:,}",
+                f"{each.instances:,}",
+                f"{each.projects:,}",
+                moment(each.last_at_s),
+                each.reason,
                 _wanted(each.requests),
             )
             for each in summary.reasons[:top]
-        ]  # fmt: skip
+        ]
         lines += ["", *aligned(table)]
         if len(summary.reasons) > top:
             lines.append(f"  … and {len(summary.reasons) - top:,} more reasons: --top")

@@ -33,9 +33,12 @@ def show_device(wanted: PciRequest) -> InstancePCIRequest:
     """Return one of our requests for devices under Nova's names."""
     alternatives = [{name: _shown_value(value) for name, value in each.items()} for each in wanted.alternatives]
     return InstancePCIRequest(
-        count=wanted.count, spec=alternatives, alias_name=wanted.name if wanted.source == "flavor" else None,
-        request_id=wanted.request_id or None, numa_policy=wanted.numa_policy,
-    )  # fmt: skip
+        count=wanted.count,
+        spec=alternatives,
+        alias_name=wanted.name if wanted.source == "flavor" else None,
+        request_id=wanted.request_id or None,
+        numa_policy=wanted.numa_policy,
+    )
 
 
 def _shown_value(value: str | tuple[str, ...] | None) -> str | list[str] | None:

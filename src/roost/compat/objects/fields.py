@@ -41,8 +41,14 @@ class Architecture(_Names):
     """Processor architectures."""
 
     AARCH64, ARMV7, I686, PPC64, PPC64LE, S390X, X86_64 = (
-        "aarch64", "armv7l", "i686", "ppc64", "ppc64le", "s390x", "x86_64",
-    )  # fmt: skip
+        "aarch64",
+        "armv7l",
+        "i686",
+        "ppc64",
+        "ppc64le",
+        "s390x",
+        "x86_64",
+    )
     ALL = (AARCH64, ARMV7, I686, PPC64, PPC64LE, S390X, X86_64)
 
     @classmethod
@@ -58,16 +64,55 @@ class HVType(_Names):
     """Hypervisors."""
 
     BAREMETAL, BHYVE, DOCKER, FAKE, HYPERV, IRONIC, KQEMU, KVM, LXC, LXD, OPENVZ, PARALLELS, PHYP = (
-        "baremetal", "bhyve", "docker", "fake", "hyperv", "ironic", "kqemu", "kvm", "lxc", "lxd", "openvz",
-        "parallels", "phyp",
-    )  # fmt: skip
+        "baremetal",
+        "bhyve",
+        "docker",
+        "fake",
+        "hyperv",
+        "ironic",
+        "kqemu",
+        "kvm",
+        "lxc",
+        "lxd",
+        "openvz",
+        "parallels",
+        "phyp",
+    )
     QEMU, TEST, UML, VBOX, VIRTUOZZO, VMWARE, XEN, ZVM, PRSM = (
-        "qemu", "test", "uml", "vbox", "vz", "vmware", "xen", "zvm", "prsm",
-    )  # fmt: skip
+        "qemu",
+        "test",
+        "uml",
+        "vbox",
+        "vz",
+        "vmware",
+        "xen",
+        "zvm",
+        "prsm",
+    )
     ALL = (
-        BAREMETAL, BHYVE, DOCKER, FAKE, HYPERV, IRONIC, KQEMU, KVM, LXC, LXD, OPENVZ, PARALLELS, PHYP, QEMU, TEST, UML,
-        VBOX, VIRTUOZZO, VMWARE, XEN, ZVM, PRSM,
-    )  # fmt: skip
+        BAREMETAL,
+        BHYVE,
+        DOCKER,
+        FAKE,
+        HYPERV,
+        IRONIC,
+        KQEMU,
+        KVM,
+        LXC,
+        LXD,
+        OPENVZ,
+        PARALLELS,
+        PHYP,
+        QEMU,
+        TEST,
+        UML,
+        VBOX,
+        VIRTUOZZO,
+        VMWARE,
+        XEN,
+        ZVM,
+        PRSM,
+    )
 
     @classmethod
     def _spell(cls, name: str | None) -> str | None:

@@ -33,10 +33,15 @@ def filter_property(spec: "RequestSpec", key: str) -> Any:
 def _request_spec(spec: "RequestSpec") -> dict[str, Any]:
     image = spec.image
     properties = {
-        "uuid": spec.instance_uuid, "project_id": spec.project_id, "user_id": spec.user_id,
-        "availability_zone": spec.availability_zone, "vcpus": spec.vcpus, "memory_mb": spec.memory_mb,
-        "root_gb": spec.root_gb, "ephemeral_gb": spec.ephemeral_gb,
-    }  # fmt: skip
+        "uuid": spec.instance_uuid,
+        "project_id": spec.project_id,
+        "user_id": spec.user_id,
+        "availability_zone": spec.availability_zone,
+        "vcpus": spec.vcpus,
+        "memory_mb": spec.memory_mb,
+        "root_gb": spec.root_gb,
+        "ephemeral_gb": spec.ephemeral_gb,
+    }
     return {
         "instance_type": spec.flavor,
         "image": {} if image is None else {"id": image.id, "properties": all_properties(image)},

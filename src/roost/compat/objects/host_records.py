@@ -107,10 +107,17 @@ def service_of(host: str, facts: HostFacts, *, now_s: float) -> dict[str, Any]:
     """
     seen = _moment(now_s if facts.reported_at_s is None else facts.reported_at_s)
     return {
-        "host": host, "binary": "nova-compute", "topic": "compute", "report_count": 0,
-        "disabled": facts.is_disabled, "disabled_reason": facts.disabled_reason or None,
-        "forced_down": facts.is_forced_down, "last_seen_up": seen, "created_at": seen, "updated_at": seen,
-    }  # fmt: skip
+        "host": host,
+        "binary": "nova-compute",
+        "topic": "compute",
+        "report_count": 0,
+        "disabled": facts.is_disabled,
+        "disabled_reason": facts.disabled_reason or None,
+        "forced_down": facts.is_forced_down,
+        "last_seen_up": seen,
+        "created_at": seen,
+        "updated_at": seen,
+    }
 
 
 def read_moment(told: Any) -> float | None:

@@ -40,9 +40,10 @@ class ImageMeta(Image, frozen=True, kw_only=True):
         """Return an image from the table that an image service gives."""
         properties = {name: str(value) for name, value in (image_meta.get("properties") or {}).items()}
         return cls(
-            id=image_meta.get("id"), disk_format=image_meta.get("disk_format"),
+            id=image_meta.get("id"),
+            disk_format=image_meta.get("disk_format"),
             properties=_properties(properties),
-        )  # fmt: skip
+        )
 
     def __contains__(self, name: object) -> bool:
         """Say whether a field is set."""

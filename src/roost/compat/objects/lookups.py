@@ -65,9 +65,13 @@ class Fleet:
 
     def _group(self, group: Group) -> InstanceGroup:
         return InstanceGroup(
-            uuid=group.uuid, name=group.name, policy=group.policy, members=self._hosts.instances_of(group),
-            hosts=self._hosts.hosts_of(group), rules={"max_server_per_host": group.limit},
-        )  # fmt: skip
+            uuid=group.uuid,
+            name=group.name,
+            policy=group.policy,
+            members=self._hosts.instances_of(group),
+            hosts=self._hosts.hosts_of(group),
+            rules={"max_server_per_host": group.limit},
+        )
 
 
 _current: list[Fleet | None] = [None]

@@ -37,10 +37,13 @@ def show_destination(told: ModelDestination | None) -> Destination | None:
     if told is None:
         return None
     return Destination(
-        host=told.host, node=told.node, cell=None if told.cell is None else CellMapping(uuid=told.cell),
+        host=told.host,
+        node=told.node,
+        cell=None if told.cell is None else CellMapping(uuid=told.cell),
         aggregates=[",".join(sorted(each)) for each in told.aggregates] or None,
-        forbidden_aggregates=sorted(told.forbidden_aggregates), allow_cross_cell_move=told.allow_cross_cell_move,
-    )  # fmt: skip
+        forbidden_aggregates=sorted(told.forbidden_aggregates),
+        allow_cross_cell_move=told.allow_cross_cell_move,
+    )
 
 
 def read_destination(shown: Any) -> ModelDestination | None:
@@ -49,8 +52,10 @@ def read_destination(shown: Any) -> ModelDestination | None:
         return shown
     cell = getattr(shown, "cell", None)
     return ModelDestination(
-        host=shown.host, node=shown.node, cell=getattr(cell, "uuid", cell),
+        host=shown.host,
+        node=shown.node,
+        cell=getattr(cell, "uuid", cell),
         aggregates=tuple(frozenset(each.split(",")) for each in shown.aggregates or ()),
         forbidden_aggregates=frozenset(shown.forbidden_aggregates or ()),
         allow_cross_cell_move=bool(shown.allow_cross_cell_move),
-    )  # fmt: skip
+    )

@@ -40,9 +40,17 @@ class Opt:
     multi: ClassVar[bool] = False
 
     def __init__(
-        self, name: str, type: object = None, dest: str | None = None, default: Any = None, help: str | None = None,  # noqa: A002  # Names of oslo.config.
-        choices: Iterable[Any] | None = None, min: float | None = None, max: float | None = None, **more: object,  # noqa: A002
-    ) -> None:  # fmt: skip
+        self,
+        name: str,
+        type: object = None,  # noqa: A002  # Names of oslo.config.
+        dest: str | None = None,
+        default: Any = None,
+        help: str | None = None,  # noqa: A002
+        choices: Iterable[Any] | None = None,
+        min: float | None = None,  # noqa: A002
+        max: float | None = None,  # noqa: A002
+        **more: object,
+    ) -> None:
         self.name = name
         self.dest = dest or name.replace("-", "_")
         self.default = default

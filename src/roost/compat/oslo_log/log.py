@@ -5,8 +5,13 @@ from collections.abc import MutableMapping
 from typing import Any
 
 CRITICAL, ERROR, WARNING, WARN, INFO, DEBUG = (
-    logging.CRITICAL, logging.ERROR, logging.WARNING, logging.WARNING, logging.INFO, logging.DEBUG,
-)  # fmt: skip
+    logging.CRITICAL,
+    logging.ERROR,
+    logging.WARNING,
+    logging.WARNING,
+    logging.INFO,
+    logging.DEBUG,
+)
 TRACE = 5  # below DEBUG, as oslo.log has it
 
 

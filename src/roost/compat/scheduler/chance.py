@@ -14,9 +14,13 @@ class ChanceScheduler(Scheduler):
     """Takes a random host whose service is up and that is not to be ignored."""
 
     def __init__(
-        self, host_manager: HostManager, servicegroup_api: ServiceGroup | None = None, *,
-        chance: random.Random | None = None, deployment: Deployment | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        host_manager: HostManager,
+        servicegroup_api: ServiceGroup | None = None,
+        *,
+        chance: random.Random | None = None,
+        deployment: Deployment | None = None,
+    ) -> None:
         super().__init__(host_manager, servicegroup_api, deployment=deployment)
         self._chance = chance or random.Random()
 
@@ -43,10 +47,16 @@ class ChanceScheduler(Scheduler):
         ]
 
     def schedule_run_instance(
-        self, context: object, request_spec: dict[str, Any], admin_password: object, injected_files: object,
-        requested_networks: object, is_first_time: object, filter_properties: dict[str, Any],
+        self,
+        context: object,
+        request_spec: dict[str, Any],
+        admin_password: object,
+        injected_files: object,
+        requested_networks: object,
+        is_first_time: object,
+        filter_properties: dict[str, Any],
         legacy_bdm_in_spec: object = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Have each instance built on a random host; an instance that finds none is in error.
 
         Raises:
@@ -58,11 +68,18 @@ class ChanceScheduler(Scheduler):
         def run(instance_uuid: str, told: dict[str, Any]) -> None:
             host = self._schedule(context, "compute", filter_properties)
             self._send_run_instance(
-                context, instance_uuid, host=host, node=None, request_spec=told,
+                context,
+                instance_uuid,
+                host=host,
+                node=None,
+                request_spec=told,
                 filter_properties={**filter_properties, "request_spec": told},
-                requested_networks=requested_networks, injected_files=injected_files, admin_password=admin_password,
-                is_first_time=is_first_time, legacy_bdm_in_spec=legacy_bdm_in_spec,
-            )  # fmt: skip
+                requested_networks=requested_networks,
+                injected_files=injected_files,
+                admin_password=admin_password,
+                is_first_time=is_first_time,
+                legacy_bdm_in_spec=legacy_bdm_in_spec,
+            )
 
         self._run_each(context, request_spec, run)
         self.deployment.tell(context, "scheduler.run_instance.end", payload)

@@ -14,23 +14,45 @@ class Computes(Protocol):
     """Takes messages to the compute services of hosts; each call returns once its message is on the way."""
 
     def run_instance(
-        self, context: object, instance: Mapping[str, Any], host: str, *, request_spec: Mapping[str, Any],
-        filter_properties: Mapping[str, Any], requested_networks: object, injected_files: object,
-        admin_password: object, is_first_time: object, node: str | None, legacy_bdm_in_spec: object,
-    ) -> None:  # fmt: skip
+        self,
+        context: object,
+        instance: Mapping[str, Any],
+        host: str,
+        *,
+        request_spec: Mapping[str, Any],
+        filter_properties: Mapping[str, Any],
+        requested_networks: object,
+        injected_files: object,
+        admin_password: object,
+        is_first_time: object,
+        node: str | None,
+        legacy_bdm_in_spec: object,
+    ) -> None:
         """Have an instance built on a host."""
 
     def prep_resize(
-        self, context: object, image: object, instance: Mapping[str, Any], instance_type: Mapping[str, Any], host: str,
-        reservations: object, *, request_spec: Mapping[str, Any], filter_properties: Mapping[str, Any],
+        self,
+        context: object,
+        image: object,
+        instance: Mapping[str, Any],
+        instance_type: Mapping[str, Any],
+        host: str,
+        reservations: object,
+        *,
+        request_spec: Mapping[str, Any],
+        filter_properties: Mapping[str, Any],
         node: str | None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Have a host get ready for an instance that is to have another size."""
 
     def check_can_live_migrate_destination(
-        self, context: object, instance: Mapping[str, Any], destination: str, block_migration: object,
+        self,
+        context: object,
+        instance: Mapping[str, Any],
+        destination: str,
+        block_migration: object,
         disk_over_commit: object,
-    ) -> object:  # fmt: skip
+    ) -> object:
         """Ask a host whether it can take a running instance; return what its present host has to know of that.
 
         Raises:
@@ -39,9 +61,15 @@ class Computes(Protocol):
         """
 
     def live_migration(
-        self, context: object, instance: Mapping[str, Any], dest: str, block_migration: object, host: str, *,
+        self,
+        context: object,
+        instance: Mapping[str, Any],
+        dest: str,
+        block_migration: object,
+        host: str,
+        *,
         migrate_data: object,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Have the host of a running instance hand it over to another."""
 
 
@@ -86,9 +114,13 @@ class Deployment:
     """
 
     def __init__(
-        self, compute_rpcapi: Computes, instances: Instances, *, notifier: Notifier | None = None,
+        self,
+        compute_rpcapi: Computes,
+        instances: Instances,
+        *,
+        notifier: Notifier | None = None,
         quotas: Quotas | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.compute_rpcapi = compute_rpcapi
         self.instances = instances
         self._notifier, self._quotas = notifier, quotas
@@ -100,9 +132,15 @@ class Deployment:
                 self._notifier.info(context, event_type, payload)
 
     def fail(
-        self, context: object, error: Exception, instance_uuid: str, *, request_spec: Mapping[str, Any], method: str,
+        self,
+        context: object,
+        error: Exception,
+        instance_uuid: str,
+        *,
+        request_spec: Mapping[str, Any],
+        method: str,
         vm_state: str,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Note that something failed for an instance: its state, a fault, and a notification of the error.
 
         Args:

@@ -30,9 +30,12 @@ class Scheduler:
     """
 
     def __init__(
-        self, host_manager: HostManager, servicegroup_api: ServiceGroup | None = None, *,
+        self,
+        host_manager: HostManager,
+        servicegroup_api: ServiceGroup | None = None,
+        *,
         deployment: Deployment | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.host_manager = host_manager
         self.servicegroup_api = servicegroup_api
         self._deployment = deployment
@@ -53,10 +56,16 @@ class Scheduler:
         return [each["host"] for each in services.get_all_by_topic(context, topic) if services.service_is_up(each)]
 
     def schedule_run_instance(
-        self, context: object, request_spec: dict[str, Any], admin_password: object, injected_files: object,
-        requested_networks: object, is_first_time: object, filter_properties: dict[str, Any],
+        self,
+        context: object,
+        request_spec: dict[str, Any],
+        admin_password: object,
+        injected_files: object,
+        requested_networks: object,
+        is_first_time: object,
+        filter_properties: dict[str, Any],
         legacy_bdm_in_spec: object = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Choose a host for each instance and have it built there; override this."""
         raise NotImplementedError("Driver must implement schedule_run_instance")
 
@@ -85,10 +94,20 @@ class Scheduler:
                 handle_schedule_error(context, error, instance_uuid, told, deployment=self.deployment)
 
     def _send_run_instance(
-        self, context: object, instance_uuid: str, *, host: str, node: str | None, request_spec: Mapping[str, Any],
-        filter_properties: Mapping[str, Any], requested_networks: object, injected_files: object,
-        admin_password: object, is_first_time: object, legacy_bdm_in_spec: object,
-    ) -> None:  # fmt: skip
+        self,
+        context: object,
+        instance_uuid: str,
+        *,
+        host: str,
+        node: str | None,
+        request_spec: Mapping[str, Any],
+        filter_properties: Mapping[str, Any],
+        requested_networks: object,
+        injected_files: object,
+        admin_password: object,
+        is_first_time: object,
+        legacy_bdm_in_spec: object,
+    ) -> None:
         """Have an instance built on a host, unless the instance is gone meanwhile."""
         try:
             instance = self.deployment.instances.set_scheduled(context, instance_uuid)
@@ -96,10 +115,18 @@ class Scheduler:
             _log.warning("Instance %s disappeared while it was scheduled.", instance_uuid)
             return
         self.deployment.compute_rpcapi.run_instance(
-            context, instance, host, node=node, request_spec=request_spec, filter_properties=filter_properties,
-            requested_networks=requested_networks, injected_files=injected_files, admin_password=admin_password,
-            is_first_time=is_first_time, legacy_bdm_in_spec=legacy_bdm_in_spec,
-        )  # fmt: skip
+            context,
+            instance,
+            host,
+            node=node,
+            request_spec=request_spec,
+            filter_properties=filter_properties,
+            requested_networks=requested_networks,
+            injected_files=injected_files,
+            admin_password=admin_password,
+            is_first_time=is_first_time,
+            legacy_bdm_in_spec=legacy_bdm_in_spec,
+        )
 
 
 def handle_schedule_error(

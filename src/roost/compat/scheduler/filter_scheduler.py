@@ -35,10 +35,15 @@ class FilterScheduler(Scheduler):
     """
 
     def __init__(
-        self, host_manager: HostManager, servicegroup_api: ServiceGroup | None = None, *,
-        host_subset_size: int = 1, max_attempts: int = 3, chance: random.Random | None = None,
+        self,
+        host_manager: HostManager,
+        servicegroup_api: ServiceGroup | None = None,
+        *,
+        host_subset_size: int = 1,
+        max_attempts: int = 3,
+        chance: random.Random | None = None,
         deployment: Deployment | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__(host_manager, servicegroup_api, deployment=deployment)
         self.host_subset_size = host_subset_size
         self.max_attempts = max_attempts
@@ -61,10 +66,16 @@ class FilterScheduler(Scheduler):
         ]
 
     def schedule_run_instance(
-        self, context: object, request_spec: dict[str, Any], admin_password: object, injected_files: object,
-        requested_networks: object, is_first_time: object, filter_properties: dict[str, Any],
+        self,
+        context: object,
+        request_spec: dict[str, Any],
+        admin_password: object,
+        injected_files: object,
+        requested_networks: object,
+        is_first_time: object,
+        filter_properties: dict[str, Any],
         legacy_bdm_in_spec: object = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Choose all hosts, then have each instance built on its own; an instance without a host is in error.
 
         ``request_spec`` loses its ``instance_uuids``, and ``filter_properties`` the hosts tried so far.
@@ -84,10 +95,17 @@ class FilterScheduler(Scheduler):
                 if not weighed_hosts:
                     raise NoValidHost("")
                 self._provision_resource(
-                    context, weighed_hosts.pop(0), told, {**filter_properties, "request_spec": told},
-                    requested_networks, injected_files, admin_password, is_first_time, instance_uuid,
+                    context,
+                    weighed_hosts.pop(0),
+                    told,
+                    {**filter_properties, "request_spec": told},
+                    requested_networks,
+                    injected_files,
+                    admin_password,
+                    is_first_time,
+                    instance_uuid,
                     legacy_bdm_in_spec,
-                )  # fmt: skip
+                )
             finally:
                 # What was tried before concerns the first instance alone.
                 if filter_properties.get("retry"):
@@ -97,18 +115,34 @@ class FilterScheduler(Scheduler):
         self.deployment.tell(context, "scheduler.run_instance.end", payload)
 
     def _provision_resource(
-        self, context: object, weighed_host: WeighedHost, request_spec: dict[str, Any],
-        filter_properties: dict[str, Any], requested_networks: object, injected_files: object, admin_password: object,
-        is_first_time: object, instance_uuid: str, legacy_bdm_in_spec: object = None,
-    ) -> None:  # fmt: skip
+        self,
+        context: object,
+        weighed_host: WeighedHost,
+        request_spec: dict[str, Any],
+        filter_properties: dict[str, Any],
+        requested_networks: object,
+        injected_files: object,
+        admin_password: object,
+        is_first_time: object,
+        instance_uuid: str,
+        legacy_bdm_in_spec: object = None,
+    ) -> None:
         """Have an instance built on its host, whose use counts it since the host was chosen."""
         host = weighed_host.obj
         populate_filter_properties(filter_properties, host=host.host, node=host.nodename, limits=host.limits)
         self._send_run_instance(
-            context, instance_uuid, host=host.host, node=host.nodename, request_spec=request_spec,
-            filter_properties=filter_properties, requested_networks=requested_networks, injected_files=injected_files,
-            admin_password=admin_password, is_first_time=is_first_time, legacy_bdm_in_spec=legacy_bdm_in_spec,
-        )  # fmt: skip
+            context,
+            instance_uuid,
+            host=host.host,
+            node=host.nodename,
+            request_spec=request_spec,
+            filter_properties=filter_properties,
+            requested_networks=requested_networks,
+            injected_files=injected_files,
+            admin_password=admin_password,
+            is_first_time=is_first_time,
+            legacy_bdm_in_spec=legacy_bdm_in_spec,
+        )
 
     def _get_all_host_states(self, context: object) -> Iterable[HostState]:
         return self.host_manager.get_all_host_states(context)

@@ -183,7 +183,7 @@ def spec_for(spec_obj: RequestSpec, states: Sequence[HostState]) -> Spec:
     request = spec_obj.to_request()
     return Spec(
         request, now_s=time.time(), group=group, moved_uuid=spec_obj.instance_uuid, pci_requests=request.pci_requests
-    )  # fmt: skip
+    )
 
 
 def _group_over(told: InstanceGroup, states: Sequence[HostState]) -> Group:

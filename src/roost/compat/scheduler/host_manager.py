@@ -31,9 +31,14 @@ class HostManager:
     host_state_cls = HostState
 
     def __init__(
-        self, hosts: Callable[[], Iterable[HostState]], *, settings: Settings | None = None,
-        filters: Iterable[Any] | None = None, weighers: Iterable[Any] | None = None, adapt: Adapt | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        hosts: Callable[[], Iterable[HostState]],
+        *,
+        settings: Settings | None = None,
+        filters: Iterable[Any] | None = None,
+        weighers: Iterable[Any] | None = None,
+        adapt: Adapt | None = None,
+    ) -> None:
         settings = settings or Settings()
         found = registry.catalogue(settings.filter_scheduler, adapt=adapt)
         enabled = registry.enabled_filters(found, settings.filter_scheduler)

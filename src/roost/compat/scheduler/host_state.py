@@ -60,9 +60,12 @@ class HostState:
     updated: Any = None
 
     def update(
-        self, compute: Mapping[str, Any] | None = None, service: Mapping[str, Any] | None = None,
-        aggregates: Iterable[HostAggregate] | None = None, inst_dict: Mapping[str, Any] | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        compute: Mapping[str, Any] | None = None,
+        service: Mapping[str, Any] | None = None,
+        aggregates: Iterable[HostAggregate] | None = None,
+        inst_dict: Mapping[str, Any] | None = None,
+    ) -> None:
         """Take over what a compute node reported, and what is known around it.
 
         Source:
@@ -93,10 +96,20 @@ class HostState:
         self.vcpus_used = compute["vcpus_used"]
         self.updated = reported_at
         plain = (
-            "uuid", "hypervisor_hostname", "hypervisor_type", "hypervisor_version", "host_ip", "cpu_info",
-            "cpu_allocation_ratio", "ram_allocation_ratio", "disk_allocation_ratio", "supported_instances", "metrics",
-            "pci_stats", "numa_topology",
-        )  # fmt: skip
+            "uuid",
+            "hypervisor_hostname",
+            "hypervisor_type",
+            "hypervisor_version",
+            "host_ip",
+            "cpu_info",
+            "cpu_allocation_ratio",
+            "ram_allocation_ratio",
+            "disk_allocation_ratio",
+            "supported_instances",
+            "metrics",
+            "pci_stats",
+            "numa_topology",
+        )
         for name in plain:
             if compute.get(name) is not None:
                 setattr(self, name, compute[name])

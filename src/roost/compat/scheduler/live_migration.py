@@ -14,9 +14,14 @@ from roost.errors import BadRequest
 
 
 def live_migrate(
-    context: object, driver: Scheduler, instance: Mapping[str, Any], dest: str | None, *, block_migration: object,
+    context: object,
+    driver: Scheduler,
+    instance: Mapping[str, Any],
+    dest: str | None,
+    *,
+    block_migration: object,
     disk_over_commit: object,
-) -> None:  # fmt: skip
+) -> None:
     """Tell the host of an instance to hand it over, to a host that is named or to one that the driver chooses.
 
     Args:
@@ -66,9 +71,13 @@ def _check_destination(context: object, driver: Scheduler, instance: Mapping[str
 
 
 def _find_destination(
-    context: object, driver: Scheduler, instance: Mapping[str, Any], *, block_migration: object,
+    context: object,
+    driver: Scheduler,
+    instance: Mapping[str, Any],
+    *,
+    block_migration: object,
     disk_over_commit: object,
-) -> tuple[str, object]:  # fmt: skip
+) -> tuple[str, object]:
     """Return the first host chosen that can take an instance, and what it says for the present one."""
     request_spec = {
         "instance_properties": instance,

@@ -8,7 +8,10 @@ from typing import Any
 
 FILTER_MODULES: Mapping[str, tuple[str, ...]] = {
     "affinity_filter": (
-        "DifferentHostFilter", "SameHostFilter", "SimpleCIDRAffinityFilter", "ServerGroupAntiAffinityFilter",
+        "DifferentHostFilter",
+        "SameHostFilter",
+        "SimpleCIDRAffinityFilter",
+        "ServerGroupAntiAffinityFilter",
         "ServerGroupAffinityFilter",
     ),
     "aggregate_image_properties_isolation": ("AggregateImagePropertiesIsolation",),
@@ -27,7 +30,7 @@ FILTER_MODULES: Mapping[str, tuple[str, ...]] = {
     "pci_passthrough_filter": ("PciPassthroughFilter",),
     "retry_filter": ("RetryFilter",),
     "type_filter": ("AggregateTypeAffinityFilter",),
-}  # fmt: skip
+}
 WEIGHER_MODULES: Mapping[str, tuple[str, ...]] = {
     "affinity": ("ServerGroupSoftAffinityWeigher", "ServerGroupSoftAntiAffinityWeigher"),
     "compute": ("BuildFailureWeigher",),

@@ -28,10 +28,16 @@ class SchedulerManager:
         return [each["host"] for each in self.select_destinations(context, request_spec, filter_properties)]
 
     def run_instance(
-        self, context: object, request_spec: dict[str, Any], admin_password: object, injected_files: object,
-        requested_networks: object, is_first_time: object, filter_properties: dict[str, Any],
+        self,
+        context: object,
+        request_spec: dict[str, Any],
+        admin_password: object,
+        injected_files: object,
+        requested_networks: object,
+        is_first_time: object,
+        filter_properties: dict[str, Any],
         legacy_bdm_in_spec: object = True,  # noqa: FBT002  # Nova's
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Have the scheduler choose a host for each instance, and have it built there.
 
         What keeps all of them from a host puts all of them in error. It is raised too, unless it is NoValidHost.
@@ -39,18 +45,30 @@ class SchedulerManager:
         instance_uuids = list(request_spec.get("instance_uuids") or ())
         try:
             self.driver.schedule_run_instance(
-                context, request_spec, admin_password, injected_files, requested_networks, is_first_time,
-                filter_properties, legacy_bdm_in_spec,
-            )  # fmt: skip
+                context,
+                request_spec,
+                admin_password,
+                injected_files,
+                requested_networks,
+                is_first_time,
+                filter_properties,
+                legacy_bdm_in_spec,
+            )
         except Exception as error:
             self._fail(context, error, instance_uuids, request_spec, method="run_instance", vm_state="error")
             if not isinstance(error, NoValidHost):
                 raise
 
     def prep_resize(
-        self, context: object, image: object, request_spec: Mapping[str, Any], filter_properties: Mapping[str, Any],
-        instance: Mapping[str, Any], instance_type: Mapping[str, Any], reservations: object,
-    ) -> None:  # fmt: skip
+        self,
+        context: object,
+        image: object,
+        request_spec: Mapping[str, Any],
+        filter_properties: Mapping[str, Any],
+        instance: Mapping[str, Any],
+        instance_type: Mapping[str, Any],
+        reservations: object,
+    ) -> None:
         """Choose a host for an instance that is to have another size, and have that host get ready for it.
 
         Without a valid host the instance stays in the state it is in; any other failure puts it in error and is
@@ -68,9 +86,16 @@ class SchedulerManager:
                 properties, host=chosen["host"], node=chosen["nodename"], limits=chosen["limits"]
             )
             deployment.compute_rpcapi.prep_resize(
-                context, image, instance, instance_type, chosen["host"], reservations, request_spec=request_spec,
-                filter_properties=properties, node=chosen["nodename"],
-            )  # fmt: skip
+                context,
+                image,
+                instance,
+                instance_type,
+                chosen["host"],
+                reservations,
+                request_spec=request_spec,
+                filter_properties=properties,
+                node=chosen["nodename"],
+            )
         except Exception as error:
             is_refused = isinstance(error, NoValidHost)
             vm_state = instance.get("vm_state", "active") if is_refused else "error"
@@ -80,9 +105,13 @@ class SchedulerManager:
                 raise
 
     def live_migration(
-        self, context: object, instance: Mapping[str, Any], dest: str | None, block_migration: object,
+        self,
+        context: object,
+        instance: Mapping[str, Any],
+        dest: str | None,
+        block_migration: object,
         disk_over_commit: object,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Have the host of a running instance hand it over to another one, a chosen one if none is named.
 
         Raises:
@@ -91,9 +120,13 @@ class SchedulerManager:
         """
         try:
             live_migrate(
-                context, self.driver, instance, dest, block_migration=block_migration,
+                context,
+                self.driver,
+                instance,
+                dest,
+                block_migration=block_migration,
                 disk_over_commit=disk_over_commit,
-            )  # fmt: skip
+            )
         except Exception as error:
             vm_state = instance.get("vm_state", "active") if isinstance(error, RoostError) else "error"
             request_spec = {"instance_properties": {"uuid": instance["uuid"]}}
@@ -101,9 +134,15 @@ class SchedulerManager:
             raise
 
     def _fail(
-        self, context: object, error: Exception, instance_uuids: Iterable[str], request_spec: Mapping[str, Any], *,
-        method: str, vm_state: str,
-    ) -> None:  # fmt: skip
+        self,
+        context: object,
+        error: Exception,
+        instance_uuids: Iterable[str],
+        request_spec: Mapping[str, Any],
+        *,
+        method: str,
+        vm_state: str,
+    ) -> None:
         for instance_uuid in instance_uuids:
             self.driver.deployment.fail(
                 context, error, instance_uuid, request_spec=request_spec, method=method, vm_state=vm_state

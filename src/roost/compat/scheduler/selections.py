@@ -61,8 +61,12 @@ class _Tables:
         allocations = {uuid: {"resources": amounts} for uuid, amounts in pick.allocations.items()}
         claim = {"allocations": allocations} | ({"mappings": pick.mappings} if pick.mappings else {})
         return Selection(
-            compute_node_uuid=state.providers.uuids[int(state.hosts.provider_row.view[row])], service_host=pick.host,
-            nodename=pick.node, cell_uuid=pick.cell, limits=dict(pick.limits),
-            allocation_request=json.dumps(claim), allocation_request_version=MICROVERSION,
+            compute_node_uuid=state.providers.uuids[int(state.hosts.provider_row.view[row])],
+            service_host=pick.host,
+            nodename=pick.node,
+            cell_uuid=pick.cell,
+            limits=dict(pick.limits),
+            allocation_request=json.dumps(claim),
+            allocation_request_version=MICROVERSION,
             availability_zone=next((scope.name for scope in self._zones if scope.mask[row]), None),
-        )  # fmt: skip
+        )

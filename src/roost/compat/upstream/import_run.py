@@ -96,9 +96,12 @@ def _commit(current: Current, merged: Merged, there: World, *, source: str, firs
 def _told(merged: Merged, source: str, verified: Verified | None, *, is_dry_run: bool) -> Imported:
     done = [
         Done(
-            created=len(work.create), changed=len(work.change), removed=len(work.remove), same=work.same,
+            created=len(work.create),
+            changed=len(work.change),
+            removed=len(work.remove),
+            same=work.same,
             ahead=len(work.ahead),
         )
         for work in (merged.providers, merged.consumers)
-    ]  # fmt: skip
+    ]
     return Imported(source=source, is_dry_run=is_dry_run, providers=done[0], consumers=done[1], verified=verified)

@@ -37,7 +37,7 @@ _TEXT_MAX = 255
 
 def writes_of(
     current: Current, merged: Merged, there: World, *, source: str, first_id: int, new_id: Callable[[IdKind], int]
-) -> tuple[Write, ...]:  # fmt: skip
+) -> tuple[Write, ...]:
     """Return everything that an import writes, in order; nothing where nothing changed.
 
     Args:
@@ -70,8 +70,10 @@ class _Writing:
                 for name, amount in amounts.items():
                     self._taken.setdefault(uuid, {}).setdefault(name, []).append(amount)
         self._symbols: dict[str, dict[str, PutSymbol | ReuseSymbol]] = {
-            "resource_class": {}, "trait": {}, "consumer_type": {},
-        }  # fmt: skip
+            "resource_class": {},
+            "trait": {},
+            "consumer_type": {},
+        }
         self._aggregates: dict[str, int] = {}
 
     def writes(self, source: str, first_id: int) -> tuple[Write, ...]:
@@ -199,11 +201,16 @@ class _Writing:
     def _inventories(self, uuid: str, offers: Mapping[str, Offer]) -> PutInventories:
         rows = [
             InventoryRow(
-                self._number("resource_class", name), offer.total, offer.reserved, offer.min_unit, offer.max_unit,
-                offer.step_size, offer.allocation_ratio,
+                self._number("resource_class", name),
+                offer.total,
+                offer.reserved,
+                offer.min_unit,
+                offer.max_unit,
+                offer.step_size,
+                offer.allocation_ratio,
             )
             for name, offer in sorted(offers.items())
-        ]  # fmt: skip
+        ]
         self._generations[uuid] += 1
         return PutInventories(self._ids[uuid], self._generations[uuid] - 1, rows)
 

@@ -50,9 +50,12 @@ def _named_consumer(consumer: Consumer) -> str:
 
 
 def _merged(
-    there: Mapping[str, Thing], here: Mapping[str, Thing], copied: Things, named: Callable[[Thing], str],
+    there: Mapping[str, Thing],
+    here: Mapping[str, Thing],
+    copied: Things,
+    named: Callable[[Thing], str],
     conflicts: list[str],
-) -> Work[Thing]:  # fmt: skip
+) -> Work[Thing]:
     work: Work[Thing] = Work()
     for uuid, theirs in there.items():
         problem = _bring(work, theirs, here.get(uuid), copied.get(uuid))

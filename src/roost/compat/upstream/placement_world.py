@@ -120,15 +120,19 @@ def provider_at(state: State, row: int) -> Provider:
         providers.generation.each[row],
         {
             name_of(class_id): Offer(
-                columns.total.each[row], columns.reserved.each[row], columns.min_unit.each[row],
-                columns.max_unit.each[row], columns.step_size.each[row], columns.ratio.each[row],
+                columns.total.each[row],
+                columns.reserved.each[row],
+                columns.min_unit.each[row],
+                columns.max_unit.each[row],
+                columns.step_size.each[row],
+                columns.ratio.each[row],
             )
             for class_id, columns in state.classes.items()
             if row in columns.holders
         },
         sorted(map(state.trait_ids.name_of, state.traits.labels_of(row))),
         sorted(map(state.aggregates.name_of, state.membership.labels_of(row))),
-    )  # fmt: skip
+    )
 
 
 def consumer_of(state: State, holder: Holder) -> Consumer:

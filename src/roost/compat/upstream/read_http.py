@@ -133,7 +133,7 @@ class _Changed(Exception):  # never leaves this file
 
 def _read(
     asking: _Asking, pool: ThreadPoolExecutor, listed: Sequence[Mapping[str, Any]], progress: Progress
-) -> World | None:  # fmt: skip
+) -> World | None:
     done, total = 0, len(listed)
 
     def each(act: Callable[[T], R], of: Iterable[T]) -> Iterable[R]:
@@ -170,10 +170,14 @@ def _provider(asking: _Asking, told: Mapping[str, Any]) -> tuple[Provider, list[
     offers = {name: offer_of([fields[field] for field in _FIELDS]) for name, fields in part("inventories").items()}
     parent = told["parent_provider_uuid"]
     provider = Provider(
-        same_uuid(told["uuid"], "provider"), told["name"], None if parent is None else same_uuid(parent, "provider"),
-        told["generation"], offers, sorted(part("traits")),
+        same_uuid(told["uuid"], "provider"),
+        told["name"],
+        None if parent is None else same_uuid(parent, "provider"),
+        told["generation"],
+        offers,
+        sorted(part("traits")),
         sorted(same_uuid(each, "aggregate") for each in part("aggregates")),
-    )  # fmt: skip
+    )
     return provider, list(part("allocations"))
 
 
@@ -184,6 +188,10 @@ def _consumer(asking: _Asking, uuid: str) -> Consumer:
     kind = found["consumer_type"] if asking.minor >= _TYPES else UNKNOWN_TYPE
     amounts = {same_uuid(each, "provider"): held["resources"] for each, held in found["allocations"].items()}
     return Consumer(
-        same_uuid(uuid, "consumer"), found["project_id"], found["user_id"], None if kind == UNKNOWN_TYPE else kind,
-        found["consumer_generation"], amounts,
-    )  # fmt: skip
+        same_uuid(uuid, "consumer"),
+        found["project_id"],
+        found["user_id"],
+        None if kind == UNKNOWN_TYPE else kind,
+        found["consumer_generation"],
+        amounts,
+    )

@@ -19,8 +19,12 @@ from roost.model.settings.placement_settings import NOBODY
 
 _ROWS_AT_ONCE = 5000
 # The drivers that are used, whatever driver an address names: those that the extras bring.
-_DRIVERS = {"postgresql": "postgresql+psycopg", "postgres": "postgresql+psycopg", "mysql": "mysql+pymysql",
-            "mariadb": "mysql+pymysql"}  # fmt: skip
+_DRIVERS = {
+    "postgresql": "postgresql+psycopg",
+    "postgres": "postgresql+psycopg",
+    "mysql": "mysql+pymysql",
+    "mariadb": "mysql+pymysql",
+}
 _EXTRAS = {"psycopg": "postgresql", "pymysql": "mysql"}
 _FIRST = itemgetter(0)
 
@@ -172,11 +176,16 @@ class _Reader:
         joined = self._labels(_JOINED, aggregates)
         found = (
             Provider(
-                uuids[number], name or "", None if parent is None else uuids[parent], int(generation or 0),
-                offers.get(number, {}), worn.get(number, []), joined.get(number, []),
+                uuids[number],
+                name or "",
+                None if parent is None else uuids[parent],
+                int(generation or 0),
+                offers.get(number, {}),
+                worn.get(number, []),
+                joined.get(number, []),
             )
             for number, _, name, generation, parent in self._rows(select(*_PROVIDERS.c))
-        )  # fmt: skip
+        )
         return {each.uuid: each for each in found}
 
     def _labels(self, of: TableClause, names: dict[int, str]) -> dict[int, list[str]]:
@@ -196,6 +205,10 @@ class _Reader:
                 held[classes[resource_class]] = held.get(classes[resource_class], 0) + int(used)
             project, user, generation, *kind = owners.get(text, (None, None, 0))
             yield Consumer(
-                same_uuid(text, "consumer"), projects.get(project, NOBODY), users.get(user, NOBODY),
-                types.get(kind[0]) if kind else None, int(generation), amounts,
-            )  # fmt: skip
+                same_uuid(text, "consumer"),
+                projects.get(project, NOBODY),
+                users.get(user, NOBODY),
+                types.get(kind[0]) if kind else None,
+                int(generation),
+                amounts,
+            )

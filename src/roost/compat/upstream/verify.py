@@ -103,11 +103,15 @@ def _classes(there: World, here: World, passed: set[str]) -> list[ClassCheck]:
                 rows[name][column] += amount
     return [
         ClassCheck(
-            resource_class=name, providers=row[0], total_there=row[1], total_here=row[2], used_there=row[3],
+            resource_class=name,
+            providers=row[0],
+            total_there=row[1],
+            total_here=row[2],
+            used_there=row[3],
             used_here=row[4],
         )
         for name, row in sorted(rows.items())
-    ]  # fmt: skip
+    ]
 
 
 def _differing(there: World, here: World, passed: set[str]) -> Iterable[str]:

@@ -49,30 +49,39 @@ def show_topology(wanted: InstanceTopology | None) -> InstanceNUMATopology | Non
         return None
     cells = [
         SimpleNamespace(
-            id=cell.id, cpuset=set(cell.cpus), pcpuset=set(cell.pcpus), memory=cell.memory_mb,
-            pagesize=cell.page_size, cpu_policy=cell.policy, cpu_thread_policy=cell.threads,
+            id=cell.id,
+            cpuset=set(cell.cpus),
+            pcpuset=set(cell.pcpus),
+            memory=cell.memory_mb,
+            pagesize=cell.page_size,
+            cpu_policy=cell.policy,
+            cpu_thread_policy=cell.threads,
         )
         for cell in wanted.cells
-    ]  # fmt: skip
+    ]
     return InstanceNUMATopology(wanted=wanted, cells=cells)
 
 
 def numa_fit_instance_to_host(
-    host_topology: Any, instance_topology: InstanceNUMATopology, limits: NUMATopologyLimits | None = None,
-    pci_requests: Any = None, pci_stats: Any = None, provider_mapping: Mappings | None = None,
-) -> InstanceNUMATopology | None:  # fmt: skip
+    host_topology: Any,
+    instance_topology: InstanceNUMATopology,
+    limits: NUMATopologyLimits | None = None,
+    pci_requests: Any = None,
+    pci_stats: Any = None,
+    provider_mapping: Mappings | None = None,
+) -> InstanceNUMATopology | None:
     """Return the topology if its memory nodes fit onto a host's, near to networks and devices; None: they do not."""
     networks = None if limits is None else limits.network_metadata
     placed = place(
-        HostFacts(
-            numa=topology_from(host_topology), pci_pools=() if pci_stats is None else pci_stats.facts.pci_pools
-        ),
+        HostFacts(numa=topology_from(host_topology), pci_pools=() if pci_stats is None else pci_stats.facts.pci_pools),
         instance_topology.wanted,
-        overcommit=None if limits is None
+        overcommit=None
+        if limits is None
         else Overcommit(cpu=limits.cpu_allocation_ratio, memory=limits.ram_allocation_ratio),
-        needs=None if networks is None
+        needs=None
+        if networks is None
         else NetworkNeeds(physnets=frozenset(networks.physnets), is_tunneled=networks.tunneled),
         requests=read_devices(pci_requests),
         mappings=UNMAPPED if provider_mapping is None else provider_mapping,
-    )  # fmt: skip
+    )
     return None if placed is None else instance_topology

@@ -18,9 +18,7 @@ class Admission(NamedTuple):
     reason: str = ""  # why not: one sentence a thing that is missing, divided by semicolons
 
 
-def admit(
-    facts: HostFacts, needs: GuestNeeds, *, lacks: Iterable[str] = (), is_packing: bool = False
-) -> Admission:  # fmt: skip
+def admit(facts: HostFacts, needs: GuestNeeds, *, lacks: Iterable[str] = (), is_packing: bool = False) -> Admission:
     """Choose the cells and devices of a host that a guest gets, or say all that keeps it away.
 
     Amounts are not looked at: the allocations of the guest hold them. A host that tells no cells at all has them
@@ -60,9 +58,14 @@ def _placed(facts: HostFacts, needs: GuestNeeds, *, is_packing: bool) -> tuple[P
     if needs.topology is None or facts.numa is None:
         return ()
     return place(
-        facts, needs.topology, overcommit=overcommit, needs=networks, requests=needs.pci, mappings=needs.mappings,
+        facts,
+        needs.topology,
+        overcommit=overcommit,
+        needs=networks,
+        requests=needs.pci,
+        mappings=needs.mappings,
         is_packing=is_packing,
-    )  # fmt: skip
+    )
 
 
 def _lack_of_cells(facts: HostFacts, needs: GuestNeeds) -> str:

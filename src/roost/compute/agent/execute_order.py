@@ -54,7 +54,7 @@ class Acting:
 
     def __init__(
         self, host: str, *, run: str, driver: Driver, journal: Journal, use_of: Callable[[str], HostUse]
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._host, self._run, self._driver, self._journal = host, run, driver, journal
         self._use_of = use_of
         self._lock = threading.Lock()  # of all that guests have: each claim is judged beside all others
@@ -235,7 +235,7 @@ class Acting:
 
     def _admitted(
         self, guest: GuestSpec, operation: str, *, is_move: bool = False, is_rebuild: bool = False
-    ) -> GuestSpec:  # fmt: skip
+    ) -> GuestSpec:
         """Let a guest have what it needs of its node, and return it with what it got there.
 
         Args:
@@ -254,16 +254,14 @@ class Acting:
             is_first = not any((each.holder, each.operation) == (guest.uuid, operation) for each in known)
             rebuilding = operation if is_rebuild else ""
             if is_move and is_first:
-                admission = use.claim_move(
-                    guest.uuid, needs, migration=operation, size=size, rebuilding=rebuilding
-                )  # fmt: skip
+                admission = use.claim_move(guest.uuid, needs, migration=operation, size=size, rebuilding=rebuilding)
             else:
                 admission = use.claim(guest.uuid, needs, size=size, rebuilding=rebuilding)
             if admission.use is None:
                 raise BuildFailed(admission.reason)
             own = Holding(
                 node=guest.node, holder=guest.uuid, instance=guest.uuid, operation=operation, use=admission.use
-            )  # fmt: skip
+            )
             others = [each for each in known if each.holder != guest.uuid]
             if is_move and is_first and not any(each.holder == operation for each in known):
                 others += [

@@ -29,10 +29,12 @@ def held_of(allocations: Mapping[str, Mapping[str, int]], providers: Collection[
         providers: uuids of those of the host; what others share with it is not its own.
     """
     own = [amounts for uuid, amounts in allocations.items() if uuid in providers]
-    return GuestAmounts(**{
-        name: sum(amounts.get(each, 0) for amounts in own for each in classes)
-        for name, (classes, _) in _COUNTED.items()
-    })  # fmt: skip
+    return GuestAmounts(
+        **{
+            name: sum(amounts.get(each, 0) for amounts in own for each in classes)
+            for name, (classes, _) in _COUNTED.items()
+        }
+    )
 
 
 def sum_of(parts: Iterable[GuestAmounts]) -> GuestAmounts:

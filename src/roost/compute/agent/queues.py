@@ -84,9 +84,11 @@ def coming_of(order: Order) -> Found | None:
         return None
     guest = order.act.guest
     return Found(
-        uuid=guest.uuid, node=guest.node, operation=order.operation,
+        uuid=guest.uuid,
+        node=guest.node,
+        operation=order.operation,
         state="building" if isinstance(order.act, Spawn) else "prepared",
-    )  # fmt: skip
+    )
 
 
 def _is_to_undo(earlier: Order, order: Order) -> bool:

@@ -134,7 +134,7 @@ class Running:
 
     def __init__(
         self, residents: Iterable[Resident], server: Server, *, clock: Clock, pace: Pace | None = None
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._residents = {each.agent.host: each for each in residents}
         self._server, self._clock, self._pace = server, clock, pace or Pace()
         self._changed = threading.Condition(threading.RLock())  # of all agents
@@ -200,7 +200,7 @@ class Running:
         return all(
             agent.is_idle or agent.end is not None or not agent.is_registered
             for agent in (each.agent for each in self._residents.values())
-        )  # fmt: skip
+        )
 
     def _go_on(self, resident: Resident) -> None:
         """Let an agent do what is due."""
@@ -421,10 +421,16 @@ class Running:
             if not has_news and resident.agent.has_heard(is_disabled=is_disabled):
                 continue
             hear = partial(
-                resident.agent.heard, each.fence, orders.get(each.host, ()), now_s=self._clock.elapsed_s(),
-                withdrawn=polled.withdrawn, settled=polled.settled, is_unknown=each.host in polled.unknown,
-                is_superseded=each.host in polled.superseded, is_disabled=is_disabled,
-            )  # fmt: skip
+                resident.agent.heard,
+                each.fence,
+                orders.get(each.host, ()),
+                now_s=self._clock.elapsed_s(),
+                withdrawn=polled.withdrawn,
+                settled=polled.settled,
+                is_unknown=each.host in polled.unknown,
+                is_superseded=each.host in polled.superseded,
+                is_disabled=is_disabled,
+            )
             self._tell(resident, hear)
 
 

@@ -1,7 +1,6 @@
-"""The agent of a host, as a machine that is told what happened and says what is to be done next.
+"""The host agent as a pure state machine: events in, tasks out.
 
-It has no thread, socket, clock or chance. Whoever runs it asks ``due`` for tasks, carries them out in any order and at
-the same time, and says what came of each. Times are seconds of a clock that never goes back.
+It has no thread, socket, clock or chance. The runtime runs the tasks that are ``due`` and reports their results.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -35,10 +34,8 @@ from roost.model.work.orders import (
     Registration,
 )
 
-# Before the server is asked again: doubling, from the first to the last.
-_AGAIN_S, _AGAIN_MAX_S = 0.5, 15.0
-# Before what could not be undone is tried to be undone again.
-_UNDO_AGAIN_S = 5.0
+_AGAIN_S, _AGAIN_MAX_S = 0.5, 15.0  # between two questions to the server: doubling, from the first to the last
+_UNDO_AGAIN_S = 5.0  # between two tries to undo
 
 
 class Agent:
@@ -54,7 +51,7 @@ class Agent:
 
     def __init__(
         self, identity: Identity, memory: Memory, *, driver_timeout_s: float, sync_s: float = 0.0, spread: float = 1.0
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._identity, self._memory = identity, memory
         self._timeout_s, self._spread = driver_timeout_s, spread
         self._phase: Literal["away", "looking", "seen", "registering", "cleaning", "ready"] = "away"
@@ -137,7 +134,7 @@ class Agent:
         held = sorted(each.order.id for each in self._orders.values() if not (each.is_unwanted or each.is_settled))
         return PollingAgent(
             host=self.host, run=self._identity.run, fence=self._registered.fence, held=tuple(held[:HELD_MAX])
-        )  # fmt: skip
+        )
 
     def stop(self) -> None:
         """Begin nothing more; what is worked on ends, and its answers are told."""
@@ -151,10 +148,14 @@ class Agent:
         if self._phase not in ("looking", "ready"):
             return  # It has to come again, and to look again then.
         self._seen = Registration(
-            run=self._identity.run, driver=self._identity.driver, software=self._identity.software,
-            cell=self._identity.cell, nodes=tuple(nodes), guests=self._looking.with_coming(guests),
+            run=self._identity.run,
+            driver=self._identity.driver,
+            software=self._identity.software,
+            cell=self._identity.cell,
+            nodes=tuple(nodes),
+            guests=self._looking.with_coming(guests),
             paused=tuple(sorted(self._memory.paused())),
-        )  # fmt: skip
+        )
         self._phase = "seen"
 
     def registered(self, registered: Registered, now_s: float) -> None:
@@ -191,9 +192,17 @@ class Agent:
             self._come_again(now_s)
 
     def heard(
-        self, fence: int, orders: Iterable[Order], *, now_s: float, withdrawn: Collection[int] = (),
-        settled: Collection[int] = (), is_unknown: bool = False, is_superseded: bool = False, is_disabled: bool = False,
-    ) -> None:  # fmt: skip
+        self,
+        fence: int,
+        orders: Iterable[Order],
+        *,
+        now_s: float,
+        withdrawn: Collection[int] = (),
+        settled: Collection[int] = (),
+        is_unknown: bool = False,
+        is_superseded: bool = False,
+        is_disabled: bool = False,
+    ) -> None:
         """Hear the answer to a poll.
 
         Args:

@@ -29,9 +29,16 @@ class Crew:
     """
 
     def __init__(
-        self, name: str, *, count: int, patience_s: float, most: int, now_s: Callable[[], float],
-        broken: Callable[[BaseException], None], hangs: Callable[[str], None],
-    ) -> None:  # fmt: skip
+        self,
+        name: str,
+        *,
+        count: int,
+        patience_s: float,
+        most: int,
+        now_s: Callable[[], float],
+        broken: Callable[[BaseException], None],
+        hangs: Callable[[str], None],
+    ) -> None:
         self._name, self._count, self._patience_s, self._most = name, count, patience_s, most
         self._now_s, self._broken, self._hangs = now_s, broken, hangs
         self._jobs: deque[_Job] = deque()

@@ -29,9 +29,13 @@ def check_given(devices: Iterable[str], known: Iterable[PciDevice], *, used: Col
 
 
 def choose_pci(
-    requests: Sequence[PciRequest], devices: Iterable[PciDevice], *, used: Iterable[str], cells: Sequence[int] | None,
+    requests: Sequence[PciRequest],
+    devices: Iterable[PciDevice],
+    *,
+    used: Iterable[str],
+    cells: Sequence[int] | None,
     sockets: Mapping[int, int | None],
-) -> tuple[str, ...]:  # fmt: skip
+) -> tuple[str, ...]:
     """Return the addresses of the devices that a guest gets.
 
     Args:
@@ -51,11 +55,16 @@ def choose_pci(
     free = [each for each in known if each.address not in busy | divided and each.parent_address not in busy]
     pools = [
         PciPool(
-            vendor_id=each.vendor_id, product_id=each.product_id, dev_type=each.dev_type, numa_node=each.numa_node,
-            address=each.address, tags={**each.tags}, count=1,
+            vendor_id=each.vendor_id,
+            product_id=each.product_id,
+            dev_type=each.dev_type,
+            numa_node=each.numa_node,
+            address=each.address,
+            tags={**each.tags},
+            count=1,
         )
         for each in free
-    ]  # fmt: skip
+    ]
     chosen = taken(pools, requests, cells=cells, sockets=sockets, mappings={})
     if chosen is None:
         raise BuildFailed(f"the host lacks free PCI devices: {', '.join(each.told() for each in requests)}")

@@ -16,9 +16,7 @@ class Processors(NamedTuple):
     own: int
 
 
-def is_due(
-    root: Collection[str], guests: Mapping[str, Processors], *, was_offered: bool, is_offered: bool
-) -> bool:  # fmt: skip
+def is_due(root: Collection[str], guests: Mapping[str, Processors], *, was_offered: bool, is_offered: bool) -> bool:
     """Say whether processors of guests' own are offered as such, and were not before.
 
     Args:

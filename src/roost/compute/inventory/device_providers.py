@@ -81,8 +81,9 @@ class DeviceProviders:
         if any(missing.values()):
             known = held or self._report.get_allocations_for_provider_tree(tree.data(node).uuid)
             below = {uuids[name]: slot for name, slot in slots.items()}
-            left = {name: _healed(known, uuids[name], below, holders=told.holders, missing=missing[name])
-                    for name in slots}  # fmt: skip
+            left = {
+                name: _healed(known, uuids[name], below, holders=told.holders, missing=missing[name]) for name in slots
+            }
             held, missing = held if left == missing else known, left
         for name, slot in slots.items():
             record = _record(len(slot.devices), reserved=missing[name])
@@ -150,9 +151,7 @@ def _count(slot: Slot, addresses: Iterable[str]) -> int:
     return sum(each in slot.devices for each in addresses)
 
 
-def _healed(
-    held: Allocations, uuid: str, below: Mapping[str, Slot], *, holders: Holders, missing: int
-) -> int:  # fmt: skip
+def _healed(held: Allocations, uuid: str, below: Mapping[str, Slot], *, holders: Holders, missing: int) -> int:
     """Let those who have devices of a slot hold them, as far as they hold something else; return what is left then.
 
     What they hold in place of these, of devices of the same class that they do not have, they give back.
@@ -197,6 +196,10 @@ def _add(allocations: dict[str, Holding], uuid: str, slot: Slot, *, amount: int)
 
 def _record(total: int, *, reserved: int) -> dict[str, float]:
     return {
-        "total": total, "reserved": reserved, "min_unit": 1, "max_unit": total, "step_size": 1,
+        "total": total,
+        "reserved": reserved,
+        "min_unit": 1,
+        "max_unit": total,
+        "step_size": 1,
         "allocation_ratio": 1.0,
-    }  # fmt: skip
+    }

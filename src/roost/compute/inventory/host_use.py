@@ -51,10 +51,15 @@ class HostUse:
     """
 
     def __init__(
-        self, facts: HostFacts, *, instances: Mapping[str, GuestUse] = _NOBODY,
-        migrations: Mapping[str, GuestUse] = _NOBODY, is_packing: bool = False, providers: Providers = _NONE,
+        self,
+        facts: HostFacts,
+        *,
+        instances: Mapping[str, GuestUse] = _NOBODY,
+        migrations: Mapping[str, GuestUse] = _NOBODY,
+        is_packing: bool = False,
+        providers: Providers = _NONE,
         devices: Pooled = _ALIKE,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._bare, self._providers, self._devices = facts, providers, devices
         self._uses = {**instances, **migrations}
         self._is_packing = is_packing
@@ -103,7 +108,7 @@ class HostUse:
 
     def claim_move(
         self, holder: str, needs: GuestNeeds, *, migration: str, size: Size = _NO_SIZE, rebuilding: str = ""
-    ) -> Admission:  # fmt: skip
+    ) -> Admission:
         """Let an instance that moves have what it needs here, and its migration keep what it has here already.
 
         Only a resize on one host finds anything to keep, and then both are held until it is confirmed or reverted.
@@ -142,7 +147,7 @@ class HostUse:
 
     def _claim(
         self, uses: Mapping[str, GuestUse], holder: str, needs: GuestNeeds, *, size: Size, rebuilding: str
-    ) -> Admission:  # fmt: skip
+    ) -> Admission:
         """Let a guest have what it needs beside others; where it may not, nothing changes.
 
         Args:
@@ -190,7 +195,7 @@ def _addresses(uses: Mapping[str, GuestUse]) -> frozenset[str]:
 
 def _given(
     use: GuestUse, devices: Pooled, others: Mapping[str, GuestUse], *, before: GuestUse | None
-) -> tuple[str, ...]:  # fmt: skip
+) -> tuple[str, ...]:
     """Return the addresses of the devices that a guest gets, where they are given out by these.
 
     Args:

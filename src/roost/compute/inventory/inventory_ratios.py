@@ -45,9 +45,13 @@ def reserved_amount(terms: HostTerms, resource_class: str) -> int:
 
 
 def offered(
-    terms: HostTerms, resource_class: str, total: int, *, present: Iterable[Mapping[str, Mapping[str, float]]],
+    terms: HostTerms,
+    resource_class: str,
+    total: int,
+    *,
+    present: Iterable[Mapping[str, Mapping[str, float]]],
     kept: int = 0,
-) -> dict[str, float]:  # fmt: skip
+) -> dict[str, float]:
     """Return the inventory of a resource class as a host offers it.
 
     Args:
@@ -56,6 +60,10 @@ def offered(
         kept: how much the host keeps for itself on other providers already, in the same unit.
     """
     return {
-        "total": total, "reserved": min(max(reserved_amount(terms, resource_class) - kept, 0), total), "min_unit": 1,
-        "max_unit": total, "step_size": 1, "allocation_ratio": allocation_ratio(terms, resource_class, present),
-    }  # fmt: skip
+        "total": total,
+        "reserved": min(max(reserved_amount(terms, resource_class) - kept, 0), total),
+        "min_unit": 1,
+        "max_unit": total,
+        "step_size": 1,
+        "allocation_ratio": allocation_ratio(terms, resource_class, present),
+    }

@@ -20,9 +20,13 @@ class Pooled(NamedTuple):
 
 
 def facts_of(
-    resources: NodeResources, *, metrics: Mapping[str, float], host_ip: str = "", rack: str = "",
+    resources: NodeResources,
+    *,
+    metrics: Mapping[str, float],
+    host_ip: str = "",
+    rack: str = "",
     pools: tuple[PciPool, ...] | None = None,
-) -> HostFacts:  # fmt: skip
+) -> HostFacts:
     """Return the facts of a node without any guest on it.
 
     Overcommit is left out: it is that of the inventories.
@@ -35,12 +39,20 @@ def facts_of(
         pools: its devices; None: as the driver tells them.
     """
     return HostFacts(
-        vcpus_total=resources.vcpus, memory_mb=resources.memory_mb, local_gb=resources.local_gb,
-        hypervisor_type=resources.hypervisor_type, hypervisor_version=resources.hypervisor_version,
-        supported_instances=resources.supported_instances, cpu_info=resources.cpu_info, stats=resources.stats,
-        metrics={**metrics}, pci_pools=pools_of(resources.pci_devices) if pools is None else pools,
-        numa=resources.numa_topology, host_ip=host_ip, rack=rack,
-    )  # fmt: skip
+        vcpus_total=resources.vcpus,
+        memory_mb=resources.memory_mb,
+        local_gb=resources.local_gb,
+        hypervisor_type=resources.hypervisor_type,
+        hypervisor_version=resources.hypervisor_version,
+        supported_instances=resources.supported_instances,
+        cpu_info=resources.cpu_info,
+        stats=resources.stats,
+        metrics={**metrics},
+        pci_pools=pools_of(resources.pci_devices) if pools is None else pools,
+        numa=resources.numa_topology,
+        host_ip=host_ip,
+        rack=rack,
+    )
 
 
 def pools_of(devices: Sequence[PciDevice]) -> tuple[PciPool, ...]:
@@ -70,7 +82,12 @@ def pooled(devices: Sequence[PciDevice], *, providers: Mapping[str, str] = _NOWH
 def _pool(devices: Sequence[PciDevice], provider: str) -> PciPool:
     one = devices[0]
     return PciPool(
-        vendor_id=one.vendor_id, product_id=one.product_id, dev_type=one.dev_type, numa_node=one.numa_node,
-        address=one.address if len(devices) == 1 else "", tags={**one.tags}, count=len(devices),
+        vendor_id=one.vendor_id,
+        product_id=one.product_id,
+        dev_type=one.dev_type,
+        numa_node=one.numa_node,
+        address=one.address if len(devices) == 1 else "",
+        tags={**one.tags},
+        count=len(devices),
         rp_uuids=(provider,) if provider else (),
-    )  # fmt: skip
+    )

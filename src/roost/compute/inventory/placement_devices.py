@@ -77,7 +77,7 @@ def _slot(device: PciDevice, spec: DeviceSpec) -> Slot:
     parent = device.parent_address if device.dev_type in _FUNCTIONS else ""
     return Slot(
         address=parent or device.address, resource_class=name, traits=frozenset(traits), devices=(device.address,)
-    )  # fmt: skip
+    )
 
 
 def _joined(one: Slot, other: Slot) -> Slot:

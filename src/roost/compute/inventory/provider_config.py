@@ -183,7 +183,7 @@ def _configs(path: str) -> Iterator[ProviderConfig]:
             _check_custom(path, f"{place}.traits.additional", name)
         yield ProviderConfig(
             provider=provider, inventories=inventories, traits=frozenset(entry.traits.additional), path=path
-        )  # fmt: skip
+        )
 
 
 def _loaded(path: str) -> object:

@@ -138,9 +138,11 @@ def read(records: Iterable[ProviderRecord]) -> dict[str, ProviderData]:
         if missing:
             raise ValueError(f"the record of a provider lacks {', '.join(missing)}: {quoted(record)}")
         found[record["uuid"]] = ProviderData(
-            uuid=record["uuid"], name=record["name"], generation=record["generation"],
+            uuid=record["uuid"],
+            name=record["name"],
+            generation=record["generation"],
             parent_uuid=record["parent_provider_uuid"],
-        )  # fmt: skip
+        )
     return found
 
 

@@ -59,20 +59,29 @@ class Bringing:
     """
 
     def __init__(
-        self, driver: Driver, report: ReportClient, *, configs: ProviderConfigs, terms: ReshapeTerms,
-        sleep: Callable[[float], None], uniform: Callable[[float, float], float],
+        self,
+        driver: Driver,
+        report: ReportClient,
+        *,
+        configs: ProviderConfigs,
+        terms: ReshapeTerms,
+        sleep: Callable[[float], None],
+        uniform: Callable[[float, float], float],
         devices: DeviceProviders | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._driver, self._report, self._configs, self._devices = driver, report, configs, devices
         self._tries = terms.reshape_tries
-        self._patience = Patience(
-            sleep=sleep, uniform=uniform, tries=terms.reshape_tries, step_s=terms.reshape_pause_s
-        )  # fmt: skip
+        self._patience = Patience(sleep=sleep, uniform=uniform, tries=terms.reshape_tries, step_s=terms.reshape_pause_s)
 
     def bring(
-        self, node: str, uuid: str, *, is_startup: bool, is_disabled: bool | None = None,
+        self,
+        node: str,
+        uuid: str,
+        *,
+        is_startup: bool,
+        is_disabled: bool | None = None,
         devices: CountedDevices = _NO_DEVICES,
-    ) -> Brought:  # fmt: skip
+    ) -> Brought:
         """Bring all that the driver says of a node; nothing is written where nothing differs.
 
         Whoever writes meanwhile makes it a new try, with a new tree and new allocations.
@@ -215,8 +224,12 @@ class Bringing:
             tree = self._report.get_provider_tree_and_ensure_root(node.uuid, node.name)
             # What a reshape that was carried out all the same has filled stays.
             empty = [each for each in tree.get_provider_uuids(node.uuid) if not tree.has_inventory(each)]
-            left = [name for each in reversed(empty) if each in node.made
-                    for name in self._report.delete_resource_provider(each)]  # fmt: skip
+            left = [
+                name
+                for each in reversed(empty)
+                if each in node.made
+                for name in self._report.delete_resource_provider(each)
+            ]
         except RoostError as error:
             problem += f"; new providers may be left, since {error}"
         else:

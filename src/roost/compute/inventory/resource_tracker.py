@@ -89,12 +89,22 @@ class Tracker:
     """
 
     def __init__(
-        self, host: str, *, driver: Driver, report: ReportClient, bringing: Bringing, book: Book,
-        monitors: Monitors, instances: Instances | None = None, devices: DeviceProviders | None = None,
+        self,
+        host: str,
+        *,
+        driver: Driver,
+        report: ReportClient,
+        bringing: Bringing,
+        book: Book,
+        monitors: Monitors,
+        instances: Instances | None = None,
+        devices: DeviceProviders | None = None,
         periodic_reshape: Literal["die", "log"] = "die",
-        is_packing: bool = False, host_ip: str = "", rack: str = "",
+        is_packing: bool = False,
+        host_ip: str = "",
+        rack: str = "",
         new_uuid: Callable[[], str] = lambda: str(uuids.uuid4()),
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._host, self._driver, self._report, self._bringing = host, driver, report, bringing
         self._book, self._monitors, self._instances = book, monitors, instances
         self._periodic_reshape, self._is_packing = periodic_reshape, is_packing
@@ -207,24 +217,28 @@ class Tracker:
         self._log_view(node, resources)
         uuid = self.node_uuid(node, resources.uuid)
         counted = self._counted(node, resources)
-        brought = self._bringing.bring(
-            node, uuid, is_startup=is_startup, is_disabled=is_disabled, devices=counted
-        )  # fmt: skip
+        brought = self._bringing.bring(node, uuid, is_startup=is_startup, is_disabled=is_disabled, devices=counted)
         devices = Pooled()
         if self._devices is not None:
             providers_of = self._devices.providers(brought.tree, node, counted.offered)
             devices = pooled(counted.offered.devices, providers=providers_of)
         bare = facts_of(
-            resources, metrics=self._monitors.metrics(self._driver, node), host_ip=self._host_ip,
+            resources,
+            metrics=self._monitors.metrics(self._driver, node),
+            host_ip=self._host_ip,
             rack=self._rack,
             pools=None if self._devices is None else devices.pools,
-        )  # fmt: skip
+        )
         providers, use = pieces_in(brought.tree, uuid), self._uses.get(node)
         if use is None:
             use = self._uses[node] = HostUse(
-                bare, instances=self._book.instances(node), migrations=self._book.migrations(node),
-                is_packing=self._is_packing, providers=providers, devices=devices,
-            )  # fmt: skip
+                bare,
+                instances=self._book.instances(node),
+                migrations=self._book.migrations(node),
+                is_packing=self._is_packing,
+                providers=providers,
+                devices=devices,
+            )
         else:
             use.tell(bare, providers=providers, devices=devices)
         if is_startup:
@@ -272,14 +286,13 @@ class Tracker:
         for consumer, problem in judged.doubtful.items():
             self._log_once(consumer, problem, "allocation_doubtful", node=node, consumer=consumer, problem=problem)
         deleted = [
-            each for each in judged.released
+            each
+            for each in judged.released
             if self._gives_back(node, each, partial(self._report.delete_allocation_for_instance, each))
-        ]  # fmt: skip
+        ]
         return (*deleted, *self._left(instances, node, judged.moved, below=below))
 
-    def _left(
-        self, instances: Instances, node: str, moved: Sequence[str], *, below: Sequence[str]
-    ) -> list[str]:  # fmt: skip
+    def _left(self, instances: Instances, node: str, moved: Sequence[str], *, below: Sequence[str]) -> list[str]:
         """Give back what instances that are elsewhere hold on a node; name those."""
         known = {each: self._report.get_allocs_for_consumer(each) for each in moved}
         # Asked again: one that was on its way back before it was read is busy now, one that begins later has changed.
@@ -292,7 +305,7 @@ class Tracker:
                 self._log_once(each, problem, "allocation_doubtful", node=node, consumer=each, problem=problem)
             elif held and self._gives_back(
                 node, each, partial(self._report.remove_providers_from_allocation, each, known[each], below)
-            ):  # fmt: skip
+            ):
                 left.append(each)
         return left
 
@@ -308,10 +321,18 @@ class Tracker:
 
     def _log_view(self, node: str, resources: NodeResources) -> None:
         self._log_once(
-            node, resources, "node_resources", node=node, vcpus=resources.vcpus, vcpus_used=resources.vcpus_used,
-            memory_mb=resources.memory_mb, memory_mb_used=resources.memory_mb_used, local_gb=resources.local_gb,
-            local_gb_used=resources.local_gb_used, pci_devices=len(resources.pci_devices),
-        )  # fmt: skip
+            node,
+            resources,
+            "node_resources",
+            node=node,
+            vcpus=resources.vcpus,
+            vcpus_used=resources.vcpus_used,
+            memory_mb=resources.memory_mb,
+            memory_mb_used=resources.memory_mb_used,
+            local_gb=resources.local_gb,
+            local_gb_used=resources.local_gb_used,
+            pci_devices=len(resources.pci_devices),
+        )
 
     def _log_once(self, subject: str, told: object, event: str, **fields: str | float) -> None:
         """Tell of something unless the last time was the same."""

@@ -41,7 +41,7 @@ def pieces_in(tree: ProviderTree, root: str) -> dict[str, dict[str, frozenset[st
 
 def choose(
     allocations: Mapping[str, Mapping[str, int]], providers: Providers, *, taken: Collection[str], own: Collection[str]
-) -> Chosen:  # fmt: skip
+) -> Chosen:
     """Choose as many pieces for a guest as it holds of each class that has any, those first that it has already.
 
     Args:

@@ -27,7 +27,7 @@ class Judged(NamedTuple):
 
 def judge(
     consumers: Iterable[str], *, tracked: Collection[str], standings: Mapping[str, Standing], host: str
-) -> Judged:  # fmt: skip
+) -> Judged:
     """Say which consumers give back what they hold on a node of a host.
 
     Args:

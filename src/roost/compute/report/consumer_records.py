@@ -49,9 +49,15 @@ class Consumers:
     # --- changed ---
 
     def claim(
-        self, consumer_uuid: str, request: Mapping[str, Any], *, project_id: str, user_id: str,
-        generation: int | None, version: str,
-    ) -> bool:  # fmt: skip
+        self,
+        consumer_uuid: str,
+        request: Mapping[str, Any],
+        *,
+        project_id: str,
+        user_id: str,
+        generation: int | None,
+        version: str,
+    ) -> bool:
         """Let a consumer take what a request says, beside what it holds."""
         for _ in self._asking.patience.turns():
             found = self.told(consumer_uuid)
@@ -111,9 +117,11 @@ class Consumers:
             body = {
                 source_uuid: {**ours, "allocations": {}, "consumer_generation": record["consumer_generation"]},
                 target_uuid: {
-                    **ours, "allocations": holdings_of(held), "consumer_generation": target.get("consumer_generation"),
+                    **ours,
+                    "allocations": holdings_of(held),
+                    "consumer_generation": target.get("consumer_generation"),
                 },
-            }  # fmt: skip
+            }
             answer = self._asking.ask("POST", "/allocations", body, version=VERSION)
             if answer.status == 204 or (answer.is_repeated and self._holds(target_uuid, held)):
                 return True
@@ -191,6 +199,8 @@ def _is_race(answer: Answer) -> bool:
 
 def _record(found: Mapping[str, Any]) -> ConsumerRecord:
     return ConsumerRecord(
-        allocations=part(found, "allocations"), project_id=part(found, "project_id"), user_id=part(found, "user_id"),
+        allocations=part(found, "allocations"),
+        project_id=part(found, "project_id"),
+        user_id=part(found, "user_id"),
         consumer_generation=part(found, "consumer_generation"),
-    )  # fmt: skip
+    )

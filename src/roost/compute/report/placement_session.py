@@ -36,9 +36,13 @@ class Patience:
     """
 
     def __init__(
-        self, *, sleep: Callable[[float], None], uniform: Callable[[float, float], float], tries: int = 4,
+        self,
+        *,
+        sleep: Callable[[float], None],
+        uniform: Callable[[float, float], float],
+        tries: int = 4,
         step_s: float = _STEP_S,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._sleep = sleep
         self._uniform = uniform
         self._tries = tries

@@ -100,7 +100,7 @@ class Offers:
 
     def _put(
         self, uuid: str, name: str, body: dict[str, Any], *, generation: int | None, version: str
-    ) -> dict[str, Any]:  # fmt: skip
+    ) -> dict[str, Any]:
         path = f"/resource_providers/{uuid}/{name}"
         if generation is None:
             generation = self._cache.tree.data(uuid).generation

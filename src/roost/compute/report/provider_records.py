@@ -157,6 +157,8 @@ def chunks(names: Sequence[str], most: int) -> Iterator[Sequence[str]]:
 
 def _record(found: Any) -> ProviderRecord:
     return ProviderRecord(
-        uuid=part(found, "uuid"), name=part(found, "name"), generation=part(found, "generation"),
+        uuid=part(found, "uuid"),
+        name=part(found, "name"),
+        generation=part(found, "generation"),
         parent_provider_uuid=part(found, "parent_provider_uuid"),
-    )  # fmt: skip
+    )

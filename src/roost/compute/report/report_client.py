@@ -51,9 +51,16 @@ class ReportClient:
     """
 
     def __init__(
-        self, http: Http, *, clock: Clock, sleep: Callable[[float], None], uniform: Callable[[float, float], float],
-        tries: int = 4, refresh_s: float = 300.0, sharing_max: int = 200,
-    ) -> None:  # fmt: skip
+        self,
+        http: Http,
+        *,
+        clock: Clock,
+        sleep: Callable[[float], None],
+        uniform: Callable[[float, float], float],
+        tries: int = 4,
+        refresh_s: float = 300.0,
+        sharing_max: int = 200,
+    ) -> None:
         self._asking = Asking(http, Patience(sleep=sleep, uniform=uniform, tries=tries))
         self._cache = Cache(elapsed_s=clock.elapsed_s, refresh_s=refresh_s)
         self._providers = Providers(self._asking, self._cache, most_uuids=sharing_max)
@@ -200,9 +207,15 @@ class ReportClient:
         return None if found is None else part(found, "allocations")
 
     def claim_resources(
-        self, consumer_uuid: str, allocation_request: Mapping[str, Any], *, project_id: str, user_id: str,
-        allocation_request_version: str = CANDIDATES_VERSION, consumer_generation: int | None = None,
-    ) -> bool:  # fmt: skip
+        self,
+        consumer_uuid: str,
+        allocation_request: Mapping[str, Any],
+        *,
+        project_id: str,
+        user_id: str,
+        allocation_request_version: str = CANDIDATES_VERSION,
+        consumer_generation: int | None = None,
+    ) -> bool:
         """Let a consumer take what a request says; say whether it did.
 
         One that holds something is moved: it keeps that, and takes what the request says of other providers.
@@ -214,9 +227,13 @@ class ReportClient:
             Conflict: the consumer changed meanwhile.
         """
         return self._consumers.claim(
-            consumer_uuid, allocation_request, project_id=project_id, user_id=user_id,
-            generation=consumer_generation, version=allocation_request_version,
-        )  # fmt: skip
+            consumer_uuid,
+            allocation_request,
+            project_id=project_id,
+            user_id=user_id,
+            generation=consumer_generation,
+            version=allocation_request_version,
+        )
 
     def put_allocations(self, consumer_uuid: str, payload: Mapping[str, Any]) -> bool:
         """Replace all that a consumer holds; say whether that was done.
@@ -265,7 +282,7 @@ class ReportClient:
 
     def remove_providers_from_allocation(
         self, consumer_uuid: str, known: Mapping[str, Any], uuids: Collection[str]
-    ) -> bool:  # fmt: skip
+    ) -> bool:
         """Let a consumer give back what it holds of some providers; say whether that was anything.
 
         Args:

@@ -40,7 +40,7 @@ from roost.ports import WorkReader
 
 def register(
     current: Current, reader: WorkReader, asked: Registration, *, host: str, now_s: float, down_time_s: float
-) -> Plan[Registered] | Registered:  # fmt: skip
+) -> Plan[Registered] | Registered:
     """Let an agent begin, or come back; a new run takes over from an old one of the same host.
 
     The host counts as up from the moment on at which nothing is there that is not its own: at once, or when the orders
@@ -67,17 +67,23 @@ def register(
     moved = _moves_of(reader, name, statuses.values())
     found = reconcile(name, here, statuses=statuses, migrations=moved)
     given_back, over = forgotten(
-        current.state, [each for each in moves if is_left_by(each, name) and each.instance_uuid not in guests],
+        current.state,
+        [each for each in moves if is_left_by(each, name) and each.instance_uuid not in guests],
         now_s=now_s,
-    )  # fmt: skip
+    )
     row = _row_of(asked, before, run=run, host=host, now_s=now_s, is_clean=found.is_clean)
     kept = [statuses[uuid] for uuid in found.keep if uuid in statuses] if found.is_clean else []
     odd = differing(name, asked.guests, statuses=kept, paused=asked.paused)
     keep, hold, destroy = (tuple(map(uuid_text, each)) for each in found)
     answer = Registered(
-        fence=row.fence, is_ready=found.is_clean, keep=keep, hold=hold, destroy=destroy,
-        is_disabled=is_disabled(current.state, name), down_after_s=down_time_s,
-    )  # fmt: skip
+        fence=row.fence,
+        is_ready=found.is_clean,
+        keep=keep,
+        hold=hold,
+        destroy=destroy,
+        is_disabled=is_disabled(current.state, name),
+        down_after_s=down_time_s,
+    )
     if before is not None and _is_as_before(row, before) and not (given_back or over or odd):
         return answer
     work = [*map(unchanged, statuses.values()), Put(row, None if before is None else before.version)]
@@ -88,9 +94,7 @@ def register(
     return Plan(answer=answer, writes=writes, work=tuple(work), reads_work=True)
 
 
-def poll(
-    current: Current, reader: WorkReader, polls: Sequence[PollingAgent], *, most: int
-) -> Plan[Polled] | Polled:  # fmt: skip
+def poll(current: Current, reader: WorkReader, polls: Sequence[PollingAgent], *, most: int) -> Plan[Polled] | Polled:
     """Deliver the orders that agents do not know yet, and take them for these.
 
     Args:
@@ -109,10 +113,13 @@ def poll(
     waiting = waiting[:most]
     withdrawn, settled = _over(reader, sorted(known - {order.id for order in found}))
     answer = Polled(
-        orders=tuple(map(delivered, waiting)), withdrawn=withdrawn, settled=settled, unknown=unknown,
+        orders=tuple(map(delivered, waiting)),
+        withdrawn=withdrawn,
+        settled=settled,
+        unknown=unknown,
         superseded=superseded,
         disabled=tuple(each.host for each in polls if is_disabled(current.state, each.host)),
-    )  # fmt: skip
+    )
     taken = [
         instead(later(order, state="taken", run=runs[order.host].run))
         for order in waiting
@@ -156,7 +163,7 @@ def beat(current: Current, hosts: Iterable[str], *, now_s: float) -> None:
 
 def leave(
     current: Current, reader: WorkReader, host: str, *, run: bytes, now_s: float, down_time_s: float
-) -> Plan[None] | None:  # fmt: skip
+) -> Plan[None] | None:
     """Let an agent end on purpose: its host is down at once, and its instances stay.
 
     Raises:
@@ -176,7 +183,7 @@ def leave(
 
 def _row_of(
     asked: Registration, before: AgentRow | None, *, run: bytes, host: str, now_s: float, is_clean: bool
-) -> AgentRow:  # fmt: skip
+) -> AgentRow:
     """Return what is known of an agent that registers.
 
     Args:
@@ -185,12 +192,18 @@ def _row_of(
     """
     is_same = before is not None and before.run == run
     return AgentRow(
-        host=host.lower(), name=host, run=run, cell=asked.cell, driver=asked.driver, software=asked.software,
-        state="ready" if is_clean else "arriving", heard_at_s=now_s,
+        host=host.lower(),
+        name=host,
+        run=run,
+        cell=asked.cell,
+        driver=asked.driver,
+        software=asked.software,
+        state="ready" if is_clean else "arriving",
+        heard_at_s=now_s,
         registered_at_s=before.registered_at_s if is_same and before is not None else now_s,
         fence=1 if before is None else before.fence + (not is_same or before.state == "gone"),
         version=1 if before is None else before.version + 1,
-    )  # fmt: skip
+    )
 
 
 def _moves_of(reader: WorkReader, host: str, statuses: Iterable[StatusRow]) -> list[MigrationRow]:
@@ -227,7 +240,7 @@ def _uuid(text: str) -> bytes:
 
 def _check_owner(
     state: State, asked: Registration, before: AgentRow | None, *, host: str, now_s: float, down_time_s: float
-) -> None:  # fmt: skip
+) -> None:
     """Refuse a second agent under the name of one that is alive: it reports other nodes."""
     if before is None or before.run == uuid_bytes(asked.run) or is_silent(before, now_s=now_s, down_time_s=down_time_s):
         return
@@ -241,9 +254,14 @@ def _check_owner(
 
 
 def _cleaning(
-    current: Current, reader: WorkReader, agent: AgentRow, *, found: Reconciled, before: AgentRow | None,
+    current: Current,
+    reader: WorkReader,
+    agent: AgentRow,
+    *,
+    found: Reconciled,
+    before: AgentRow | None,
     now_s: float,
-) -> list[Put]:  # fmt: skip
+) -> list[Put]:
     """Return the operation that makes a host clean, which is named after the run, and the end of an earlier one.
 
     What an earlier one ordered to be destroyed may be wanted there from now on.
@@ -257,10 +275,16 @@ def _cleaning(
     guests = tuple(map(uuid_text, found.hold + found.destroy))
     body = Cleaning(host=agent.host, fence=agent.fence, guests=guests, after=max(numbers, default=0))
     row = OperationRow(
-        id=current.new_id("operation") if known is None else known.id, uuid=agent.run, kind="clean", step="clean",
-        due_at_s=now_s, body=msgspec.msgpack.encode(body), created_at_s=now_s, changed_at_s=now_s,
+        id=current.new_id("operation") if known is None else known.id,
+        uuid=agent.run,
+        kind="clean",
+        step="clean",
+        due_at_s=now_s,
+        body=msgspec.msgpack.encode(body),
+        created_at_s=now_s,
+        changed_at_s=now_s,
         version=1 if known is None else known.version + 1,
-    )  # fmt: skip
+    )
     return [*work, Put(row, None if known is None else known.version)]
 
 

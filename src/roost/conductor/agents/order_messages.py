@@ -27,23 +27,36 @@ from roost.model.work.orders import (
 from roost.model.work.work_rows import OrderRow
 
 _MADE_OF_GUESTS: Mapping[str, type[Spawn | Rebuild | Prepare | Finish]] = {
-    "spawn": Spawn, "rebuild": Rebuild, "prepare": Prepare, "finish": Finish,
-}  # fmt: skip
+    "spawn": Spawn,
+    "rebuild": Rebuild,
+    "prepare": Prepare,
+    "finish": Finish,
+}
 _SENT: Mapping[str, type[SendDisk | LiveMigrate]] = {"send_disk": SendDisk, "live_migrate": LiveMigrate}
 _ALONE: Mapping[str, Act] = {
-    "destroy": Destroy(), "inspect": Inspect(), "save": Save(), "reboot": Reboot(),
-    "abort_migration": AbortMigration(), "power_on": Power(is_on=True), "power_off": Power(is_on=False),
-}  # fmt: skip
+    "destroy": Destroy(),
+    "inspect": Inspect(),
+    "save": Save(),
+    "reboot": Reboot(),
+    "abort_migration": AbortMigration(),
+    "power_on": Power(is_on=True),
+    "power_off": Power(is_on=False),
+}
 
 
 def delivered(order: OrderRow) -> Order:
     """Return an order as it is delivered."""
     body = msgspec.json.decode(order.body, type=OrderBody)
     return Order(
-        id=order.id, host=order.host, operation=body.operation, number=order.number, turn=order.turn,
+        id=order.id,
+        host=order.host,
+        operation=body.operation,
+        number=order.number,
+        turn=order.turn,
         instance=None if order.instance_uuid is None else uuid_text(order.instance_uuid),
-        act=_act(order.action, body), limit_s=body.limit_s,
-    )  # fmt: skip
+        act=_act(order.action, body),
+        limit_s=body.limit_s,
+    )
 
 
 def _act(action: str, body: OrderBody) -> Act:

@@ -22,7 +22,7 @@ _STATUSES: Mapping[str, Status] = {"running": "ACTIVE", "stopped": "SHUTOFF"}
 
 def differing(
     host: str, guests: Iterable[Found], *, statuses: Iterable[StatusRow], paused: Collection[str]
-) -> list[StatusRow]:  # fmt: skip
+) -> list[StatusRow]:
     """Return the instances of a host that nobody works on, and that run where their status says no, or the other way.
 
     Args:
@@ -58,7 +58,11 @@ def status_said(status: StatusRow, state: str) -> str:
 
 def _begun(current: Commits, status: StatusRow, *, now_s: float) -> tuple[Put, ...]:
     operation = operation_on(
-        current, status, kind="sync", body=Powering(), now_s=now_s,
+        current,
+        status,
+        kind="sync",
+        body=Powering(),
+        now_s=now_s,
         operation_uuid=uuid_made_of("sync", status.uuid, str(status.version).encode()),
-    )  # fmt: skip
+    )
     return taken_by(current, operation, status)

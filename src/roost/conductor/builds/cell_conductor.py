@@ -48,14 +48,21 @@ class CellConductor:
             pick = self._built(order, attempts)
         except Exception as error:  # noqa: BLE001  # whatever goes wrong, the instance has an end that says so
             return buried(
-                order.instance_uuid, order.decision_uuid, fault=reported(error, decision_uuid=order.decision_uuid),
+                order.instance_uuid,
+                order.decision_uuid,
+                fault=reported(error, decision_uuid=order.decision_uuid),
                 attempts=attempts,
                 unreleased=give_back(self._product, (order.instance_uuid,), decision_uuid=order.decision_uuid),
-            )  # fmt: skip
+            )
         return Outcome(
-            instance_uuid=order.instance_uuid, status="ACTIVE", decision_uuid=order.decision_uuid,
-            host=pick.host, node=pick.node, cell=pick.cell, attempts=attempts,
-        )  # fmt: skip
+            instance_uuid=order.instance_uuid,
+            status="ACTIVE",
+            decision_uuid=order.decision_uuid,
+            host=pick.host,
+            node=pick.node,
+            cell=pick.cell,
+            attempts=attempts,
+        )
 
     def _built(self, order: BuildOrder, attempts: list[Attempt]) -> Pick:
         """Return where the instance runs, and tell each attempt.
@@ -64,9 +71,7 @@ class CellConductor:
             Exception: whatever ends it in ERROR.
         """
         settings, request = self._product.settings.scheduler, order.request
-        check = partial(
-            check_attempt, request, instance_uuid=order.instance_uuid, attempts_max=settings.max_attempts
-        )  # fmt: skip
+        check = partial(check_attempt, request, instance_uuid=order.instance_uuid, attempts_max=settings.max_attempts)
         pick, *alternates = order.picks
         left, attempt = deque(alternates), first_attempt(request)
         check(attempt=attempt, error=None)

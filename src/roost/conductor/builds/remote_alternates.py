@@ -12,9 +12,13 @@ from roost.ports import Commits, RemotePlacement
 
 
 def go_on(
-    current: Commits, remote: RemotePlacement, decision: Decision, *, instance_uuid: str | None,
+    current: Commits,
+    remote: RemotePlacement,
+    decision: Decision,
+    *,
+    instance_uuid: str | None,
     from_host: str | None = None,
-) -> tuple[Pick, int]:  # fmt: skip
+) -> tuple[Pick, int]:
     """Let an instance go on to the next alternate that takes it, here and at the remote Placement.
 
     Args:

@@ -28,9 +28,12 @@ INSTANCES_MAX = 1000
 # Of several instances the names have a number at their end, and at most 255 characters.
 NAME_MAX = 255 - len(f"-{INSTANCES_MAX}")
 MoveKind = Literal["resize", "migrate", "live_migrate", "evacuate"]
-_MIGRATIONS: Mapping[MoveKind, str] = {
-    "resize": "resize", "migrate": "migrate", "live_migrate": "live", "evacuate": "evacuate"
-}  # fmt: skip
+_MIGRATIONS: Mapping[str, str] = {
+    "resize": "resize",
+    "migrate": "migrate",
+    "live_migrate": "live",
+    "evacuate": "evacuate",
+}
 
 
 class Known(Protocol):
@@ -47,9 +50,15 @@ class Known(Protocol):
 
 
 def build(
-    current: Commits, reader: WorkReader, asked: Request, *, operation_uuid: bytes, decision_uuid: str, name: str,
+    current: Commits,
+    reader: WorkReader,
+    asked: Request,
+    *,
+    operation_uuid: bytes,
+    decision_uuid: str,
+    name: str,
     now_s: float,
-) -> Plan[OperationRow] | OperationRow:  # fmt: skip
+) -> Plan[OperationRow] | OperationRow:
     """Accept a request for instances: each has a status from now on.
 
     Args:
@@ -71,21 +80,17 @@ def build(
     request = msgspec.structs.replace(asked, instance_uuids=tuple(map(uuid_form, asked.instance_uuids)))
     documents, (flavor_id, image_id, request_id) = _documents(current.state, asked)
     operation = OperationRow(
-        id=current.new_id("operation"), uuid=operation_uuid, kind="build", step=CHOOSE, due_at_s=now_s,
-        body=msgspec.msgpack.encode(Build(request=request, decision_uuid=decision_uuid)), created_at_s=now_s,
+        id=current.new_id("operation"),
+        uuid=operation_uuid,
+        kind="build",
+        step=CHOOSE,
+        due_at_s=now_s,
+        body=msgspec.msgpack.encode(Build(request=request, decision_uuid=decision_uuid)),
+        created_at_s=now_s,
         changed_at_s=now_s,
-    )  # fmt: skip
-    common = StatusRow(
-        uuid=b"", id=0, name=name, project_id=asked.project_id, user_id=asked.user_id, status="BUILD",
-        task="scheduling", operation_id=operation.id, flavor_id=flavor_id, image_id=image_id, request_id=request_id,
-        created_at_s=now_s, changed_at_s=now_s,
-    )  # fmt: skip
-    statuses = [
-        msgspec.structs.replace(
-            common, uuid=uuid, id=current.new_id("status"), name=name if number == 1 else f"{name}-{number}"
-        )
-        for number, uuid in enumerate(uuids, 1)
-    ]
+    )
+    ids = (flavor_id, image_id, request_id)
+    statuses = _statuses(current, asked, operation, name=name, uuids=uuids, ids=ids)
     work = (Put(operation), *map(Put, statuses), line(current, "build.asked", now_s=now_s, operation_id=operation.id))
     return Plan(answer=operation, writes=documents, work=work, reads_work=True)
 
@@ -102,9 +107,14 @@ def check_unused(reader: WorkReader, instance_uuids: Sequence[bytes]) -> None:
 
 
 def delete(
-    current: Commits, reader: WorkReader, instance_uuid: str, *, operation_uuid: bytes, now_s: float,
+    current: Commits,
+    reader: WorkReader,
+    instance_uuid: str,
+    *,
+    operation_uuid: bytes,
+    now_s: float,
     is_forced: bool = False,
-) -> Plan[OperationRow] | OperationRow:  # fmt: skip
+) -> Plan[OperationRow] | OperationRow:
     """Accept that an instance ends; whatever is being done to it is asked to end first.
 
     Args:
@@ -130,9 +140,17 @@ def delete(
 
 
 def act(
-    current: Commits, reader: Known, instance_uuid: str, *, kind: Asked, body: Body, operation_uuid: bytes,
-    now_s: float, step: str = "send", parent_id: int = 0,
-) -> Plan[OperationRow] | OperationRow:  # fmt: skip
+    current: Commits,
+    reader: Known,
+    instance_uuid: str,
+    *,
+    kind: Asked,
+    body: Body,
+    operation_uuid: bytes,
+    now_s: float,
+    step: str = "send",
+    parent_id: int = 0,
+) -> Plan[OperationRow] | OperationRow:
     """Accept that something is done to an instance that is there.
 
     Args:
@@ -148,16 +166,31 @@ def act(
     if isinstance(status, OperationRow):
         return status
     operation = operation_on(
-        current, status, kind=kind, body=body, operation_uuid=operation_uuid, now_s=now_s, step=step,
+        current,
+        status,
+        kind=kind,
+        body=body,
+        operation_uuid=operation_uuid,
+        now_s=now_s,
+        step=step,
         parent_id=parent_id,
-    )  # fmt: skip
+    )
     return Plan(answer=operation, work=taken_by(current, operation, status), reads_work=True)
 
 
 def move(
-    current: Commits, reader: Known, instance_uuid: str, *, kind: MoveKind, asked: Request, operation_uuid: bytes,
-    decision_uuid: str, now_s: float, is_verified: bool = False, parent_id: int = 0,
-) -> Plan[OperationRow] | OperationRow:  # fmt: skip
+    current: Commits,
+    reader: Known,
+    instance_uuid: str,
+    *,
+    kind: MoveKind,
+    asked: Request,
+    operation_uuid: bytes,
+    decision_uuid: str,
+    now_s: float,
+    is_verified: bool = False,
+    parent_id: int = 0,
+) -> Plan[OperationRow] | OperationRow:
     """Accept that an instance goes to another host; what it holds stays its migration's until that is settled.
 
     Args:
@@ -174,27 +207,56 @@ def move(
     if isinstance(status, OperationRow):
         return status
     assert asked.move is not None, "whoever moves has a migration"
-    uuid = asked.move.migration_uuid
-    migration_uuid = None if uuid is None else uuid_bytes(uuid)
+    migration_uuid = uuid_bytes(asked.move.migration_uuid or "")
     assert migration_uuid is not None, "whoever moves has a migration"
     asked = msgspec.structs.replace(asked, move=msgspec.structs.replace(asked.move, may_return=True))
     body = Moving(
-        request=asked, decision_uuid=decision_uuid, migration_uuid=uuid_text(migration_uuid), name=status.name,
-        is_on=status.status == "ACTIVE", is_verified=is_verified,
-    )  # fmt: skip
+        request=asked,
+        decision_uuid=decision_uuid,
+        migration_uuid=uuid_text(migration_uuid),
+        name=status.name,
+        is_on=status.status == "ACTIVE",
+        is_verified=is_verified,
+    )
     documents, (flavor_id, _, _) = _documents(current.state, asked)
     operation = operation_on(
-        current, status, kind=kind, body=body, operation_uuid=operation_uuid, now_s=now_s, step=CHOOSE,
+        current,
+        status,
+        kind=kind,
+        body=body,
+        operation_uuid=operation_uuid,
+        now_s=now_s,
+        step=CHOOSE,
         parent_id=parent_id,
-    )  # fmt: skip
-    migration = MigrationRow(
-        uuid=migration_uuid, id=current.new_id("migration"), instance_uuid=status.uuid, kind=_MIGRATIONS[kind],
-        status="moving", source_host=status.host, source_node=status.node, old_flavor_id=status.flavor_id,
-        new_flavor_id=flavor_id, operation_id=operation.id, created_at_s=now_s, changed_at_s=now_s,
-    )  # fmt: skip
+    )
+    migration = _migration(current, status, operation, uuid=migration_uuid, flavor_id=flavor_id)
     moving = msgspec.structs.replace(status, migration_uuid=migration_uuid)
     work = (*taken_by(current, operation, moving), Put(migration))
     return Plan(answer=operation, writes=documents, work=work, reads_work=True)
+
+
+def _migration(
+    current: Commits, status: StatusRow, operation: OperationRow, *, uuid: bytes, flavor_id: int
+) -> MigrationRow:
+    """Return the row of a migration that begins with an operation.
+
+    Args:
+        flavor_id: number of the document of the new flavor.
+    """
+    return MigrationRow(
+        uuid=uuid,
+        id=current.new_id("migration"),
+        instance_uuid=status.uuid,
+        kind=_MIGRATIONS[operation.kind],
+        status="moving",
+        source_host=status.host,
+        source_node=status.node,
+        old_flavor_id=status.flavor_id,
+        new_flavor_id=flavor_id,
+        operation_id=operation.id,
+        created_at_s=operation.created_at_s,
+        changed_at_s=operation.created_at_s,
+    )
 
 
 def _new_uuids(current: Commits, reader: WorkReader, asked: Request, *, name: str) -> list[bytes]:
@@ -216,6 +278,41 @@ def _new_uuids(current: Commits, reader: WorkReader, asked: Request, *, name: st
         raise BadRequest(f"{asked.count} instances are asked for, but {len(found)} uuids are given")
     check_unused(reader, found)
     return found
+
+
+def _statuses(
+    current: Commits,
+    asked: Request,
+    operation: OperationRow,
+    *,
+    name: str,
+    uuids: Sequence[bytes],
+    ids: tuple[int, int, int],
+) -> list[StatusRow]:
+    """Return the statuses of new instances.
+
+    Args:
+        ids: numbers of the documents of flavor, image and request.
+    """
+    flavor_id, image_id, request_id = ids
+    return [
+        StatusRow(
+            uuid=uuid,
+            id=current.new_id("status"),
+            name=name if number == 1 else f"{name}-{number}",
+            project_id=asked.project_id,
+            user_id=asked.user_id,
+            status="BUILD",
+            task="scheduling",
+            operation_id=operation.id,
+            flavor_id=flavor_id,
+            image_id=image_id,
+            request_id=request_id,
+            created_at_s=operation.created_at_s,
+            changed_at_s=operation.created_at_s,
+        )
+        for number, uuid in enumerate(uuids, 1)
+    ]
 
 
 def _documents(state: State, asked: Request) -> tuple[tuple[PutDocument, ...], tuple[int, int, int]]:

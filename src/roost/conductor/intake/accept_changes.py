@@ -29,9 +29,15 @@ Accepted = Plan[OperationRow] | OperationRow
 
 
 def rebuild(
-    current: Current, reader: WorkReader, instance_uuid: str, *, image: Image | None, filters: Sequence[Filter],
-    operation_uuid: bytes, now_s: float,
-) -> Accepted:  # fmt: skip
+    current: Current,
+    reader: WorkReader,
+    instance_uuid: str,
+    *,
+    image: Image | None,
+    filters: Sequence[Filter],
+    operation_uuid: bytes,
+    now_s: float,
+) -> Accepted:
     """Accept that an instance gets the disk of an image anew.
 
     Args:
@@ -56,9 +62,7 @@ def rebuild(
     image_id, images = stored_image(current.state, asked.image)
     request_id, requests = stored(current.state, "request", asked.body())
     body = Rebuilding(request=asked, image_id=image_id, request_id=request_id, is_on=status.status != "SHUTOFF")
-    plan = act(
-        current, reader, instance_uuid, kind="rebuild", body=body, operation_uuid=operation_uuid, now_s=now_s
-    )  # fmt: skip
+    plan = act(current, reader, instance_uuid, kind="rebuild", body=body, operation_uuid=operation_uuid, now_s=now_s)
     if isinstance(plan, Plan):
         check_settled(reader, status, act="be rebuilt")
     return replace(plan, writes=(*images, *requests)) if isinstance(plan, Plan) else plan
@@ -66,7 +70,7 @@ def rebuild(
 
 def shelve(
     current: Current, reader: WorkReader, instance_uuid: str, *, operation_uuid: bytes, now_s: float
-) -> Accepted:  # fmt: skip
+) -> Accepted:
     """Accept that the disk of an instance is saved and that it runs no more; by the settings it leaves its host, too.
 
     Raises:
@@ -75,16 +79,22 @@ def shelve(
     """
     status = status_named(reader, instance_uuid)
     body = Shelve(
-        image=image_of(current.store.document, status), is_on=status.status == "ACTIVE",
+        image=image_of(current.store.document, status),
+        is_on=status.status == "ACTIVE",
         is_saved=not request_of(current.store.document, status).is_bfv,
-    )  # fmt: skip
+    )
     return act(current, reader, instance_uuid, kind="shelve", body=body, operation_uuid=operation_uuid, now_s=now_s)
 
 
 def offload(
-    current: Commits, reader: Known, instance_uuid: str, *, operation_uuid: bytes, now_s: float,
+    current: Commits,
+    reader: Known,
+    instance_uuid: str,
+    *,
+    operation_uuid: bytes,
+    now_s: float,
     parent_id: int = 0,
-) -> Accepted:  # fmt: skip
+) -> Accepted:
     """Accept that an instance that is shelved leaves its host.
 
     Args:
@@ -96,14 +106,20 @@ def offload(
     """
     body = Shelve(image=Image(), is_on=False)  # It is saved already.
     return act(
-        current, reader, instance_uuid, kind="offload", body=body, operation_uuid=operation_uuid, now_s=now_s,
+        current,
+        reader,
+        instance_uuid,
+        kind="offload",
+        body=body,
+        operation_uuid=operation_uuid,
+        now_s=now_s,
         parent_id=parent_id,
-    )  # fmt: skip
+    )
 
 
 def unshelve(
     current: Current, reader: WorkReader, instance_uuid: str, *, operation_uuid: bytes, decision_uuid: str, now_s: float
-) -> Accepted:  # fmt: skip
+) -> Accepted:
     """Accept that an instance that is shelved runs again.
 
     Args:
@@ -117,13 +133,21 @@ def unshelve(
     request = request_of(current.store.document, status)
     image_id, images = stored_image(current.state, request.image)
     body = Unshelve(
-        request=_asked_in_its_cell(request, status), image=image_of(current.store.document, status), image_id=image_id,
+        request=_asked_in_its_cell(request, status),
+        image=image_of(current.store.document, status),
+        image_id=image_id,
         decision_uuid=decision_uuid,
-    )  # fmt: skip
+    )
     plan = act(
-        current, reader, instance_uuid, kind="unshelve", body=body, operation_uuid=operation_uuid, now_s=now_s,
+        current,
+        reader,
+        instance_uuid,
+        kind="unshelve",
+        body=body,
+        operation_uuid=operation_uuid,
+        now_s=now_s,
         step="send" if status.host else CHOOSE,
-    )  # fmt: skip
+    )
     return replace(plan, writes=images) if isinstance(plan, Plan) else plan
 
 

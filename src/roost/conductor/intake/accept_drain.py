@@ -101,9 +101,15 @@ def service_of(current: Commits, reader: WorkReader, name: str) -> str:
 
 
 def drain(
-    current: Commits, reader: WorkReader, name: str, *, at_once: int, is_disabling: bool, operation_uuid: bytes,
+    current: Commits,
+    reader: WorkReader,
+    name: str,
+    *,
+    at_once: int,
+    is_disabling: bool,
+    operation_uuid: bytes,
     now_s: float,
-) -> Plan[OperationRow] | OperationRow:  # fmt: skip
+) -> Plan[OperationRow] | OperationRow:
     """Accept that all instances of a host go elsewhere.
 
     Args:
@@ -124,11 +130,17 @@ def drain(
         raise Conflict(f"the host {host} is drained already, by the operation {uuid_text(other.uuid)}")
     body = Drain(
         host=host, at_once=at_once, instances=tuple(uuid_text(each.uuid) for each in instances_of(reader, host))
-    )  # fmt: skip
+    )
     operation = OperationRow(
-        id=current.new_id("operation"), uuid=operation_uuid, kind="drain", step="move", due_at_s=now_s,
-        body=msgspec.msgpack.encode(body), created_at_s=now_s, changed_at_s=now_s,
-    )  # fmt: skip
+        id=current.new_id("operation"),
+        uuid=operation_uuid,
+        kind="drain",
+        step="move",
+        due_at_s=now_s,
+        body=msgspec.msgpack.encode(body),
+        created_at_s=now_s,
+        changed_at_s=now_s,
+    )
     event = line(
         current, "drain.asked", now_s=now_s, operation_id=operation.id, host=host, instances=f"{len(body.instances):,}"
     )

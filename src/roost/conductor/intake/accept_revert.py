@@ -17,9 +17,14 @@ _MOVES = frozenset({"resize", "migrate"})
 
 
 def revert(
-    current: Commits, reader: WorkReader, instance_uuid: str, *, operation_uuid: bytes, now_s: float,
+    current: Commits,
+    reader: WorkReader,
+    instance_uuid: str,
+    *,
+    operation_uuid: bytes,
+    now_s: float,
     is_lost: bool = False,
-) -> Plan[OperationRow] | OperationRow:  # fmt: skip
+) -> Plan[OperationRow] | OperationRow:
     """Accept that an instance goes back; one that is on its way, and waits for a host that is lost, waits no more.
 
     Args:

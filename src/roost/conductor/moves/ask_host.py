@@ -12,7 +12,7 @@ from roost.model.work.work_rows import Put
 
 def asked(
     view: View, desk: Desk, body: Awaiting, *, host: str, action: Action, step: str, said: OrderBody | None = None
-) -> Commit:  # fmt: skip
+) -> Commit:
     """Return the step that orders one thing of a host, which may take its time for it.
 
     Args:
@@ -24,13 +24,19 @@ def asked(
     order = ordered(view, desk, host, action=action, body=told)
     return Commit(
         operation=waiting(view, after.limit_at_s, step=step, body=after), work=(*withdrawn(view.orders), Put(order))
-    )  # fmt: skip
+    )
 
 
 def insisted(
-    view: View, desk: Desk, body: Awaiting, *, host: str, actions: Sequence[Action], step: str,
+    view: View,
+    desk: Desk,
+    body: Awaiting,
+    *,
+    host: str,
+    actions: Sequence[Action],
+    step: str,
     said: OrderBody | None = None,
-) -> Commit:  # fmt: skip
+) -> Commit:
     """Return the step that orders of a host what it is asked again, after a pause, until it did; see ``asked``."""
     told = said or plain(view, limit_s=view.terms.act_timeout_s)
     after = msgspec.structs.replace(body, limit_at_s=view.now_s + PAUSE_S)

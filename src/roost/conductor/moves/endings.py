@@ -29,13 +29,18 @@ def gone_elsewhere(view: View, desk: Desk, body: Moving, *, status: str, is_clea
             moved_on(view, "confirmed" if is_clean else "finished", target_host=pick.host, target_node=pick.node),
             *(witnessed(view.agent(source)) if is_open else ()),
             *let_go(
-                view, status=status, fault="", cell=pick.cell, host=pick.host, node=pick.node,
+                view,
+                status=status,
+                fault="",
+                cell=pick.cell,
+                host=pick.host,
+                node=pick.node,
                 decision_uuid=uuid_bytes(body.decision_uuid),
                 migration_uuid=other_migration(view) if is_clean else move.uuid,
             ),
             told(view, desk, f"{kind}.done", host=pick.host, source=source),
         ),
-    )  # fmt: skip
+    )
 
 
 def stayed(view: View, desk: Desk, body: Moving, *, problem: str, status: str = "") -> Commit:
@@ -55,19 +60,22 @@ def stayed(view: View, desk: Desk, body: Moving, *, problem: str, status: str = 
         return Commit(
             operation=ended(view, body=body, problem=problem),
             work=(
-                *withdrawn(view.orders), moved_on(view, "finished"), *let_go(view, status="ERROR", fault=problem),
+                *withdrawn(view.orders),
+                moved_on(view, "finished"),
+                *let_go(view, status="ERROR", fault=problem),
                 told(view, desk, event, problem=problem),
             ),
-        )  # fmt: skip
+        )
     return Commit(
         operation=ended(view, body=body, problem=problem),
         writes=writes,
         work=(
-            *withdrawn(view.orders), moved_on(view, "failed"),
+            *withdrawn(view.orders),
+            moved_on(view, "failed"),
             *let_go(view, status=after, fault=fault, migration_uuid=other_migration(view)),
             told(view, desk, event, problem=problem),
         ),
-    )  # fmt: skip
+    )
 
 
 def cancelled(view: View, desk: Desk, body: Moving | Settling | Spawning) -> Commit:

@@ -32,10 +32,16 @@ def guest_here(view: View, desk: Desk, request: Request, *, is_on: bool) -> Gues
     """
     status = view.status
     return GuestSpec(
-        uuid=uuid_text(status.uuid), node=status.node, name=status.name, flavor=request.flavor,
-        image=request.image or Image(), allocations=held_by(desk.current.state, status.uuid),
-        topology=topology_of(request), pci=desk.devices(request), is_on=is_on,
-    )  # fmt: skip
+        uuid=uuid_text(status.uuid),
+        node=status.node,
+        name=status.name,
+        flavor=request.flavor,
+        image=request.image or Image(),
+        allocations=held_by(desk.current.state, status.uuid),
+        topology=topology_of(request),
+        pci=desk.devices(request),
+        is_on=is_on,
+    )
 
 
 def guest_of_pick(body: Moving | Spawning, uuid: bytes, *, is_on: bool = True) -> GuestSpec:
@@ -46,7 +52,15 @@ def guest_of_pick(body: Moving | Spawning, uuid: bytes, *, is_on: bool = True) -
     """
     pick, request = body.picks[0], body.request
     return GuestSpec(
-        uuid=uuid_text(uuid), node=pick.node, name=body.name, flavor=request.flavor, image=request.image or Image(),
-        allocations=pick.allocations, mappings=pick.mappings, topology=body.needs.topology, pci=body.needs.pci,
-        limits=pick.limits, is_on=is_on,
-    )  # fmt: skip
+        uuid=uuid_text(uuid),
+        node=pick.node,
+        name=body.name,
+        flavor=request.flavor,
+        image=request.image or Image(),
+        allocations=pick.allocations,
+        mappings=pick.mappings,
+        topology=body.needs.topology,
+        pci=body.needs.pci,
+        limits=pick.limits,
+        is_on=is_on,
+    )

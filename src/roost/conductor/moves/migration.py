@@ -27,9 +27,10 @@ def asked_again(stored: Request, status: StatusRow, *, may_stay: bool = False) -
     """
     aim = stored.destination
     return msgspec.structs.replace(
-        asked_anew(stored, status), move=Move(instance_uuid=uuid_text(status.uuid), may_stay=may_stay),
+        asked_anew(stored, status),
+        move=Move(instance_uuid=uuid_text(status.uuid), may_stay=may_stay),
         destination=None if aim is None else msgspec.structs.replace(aim, host=None, node=None),
-    )  # fmt: skip
+    )
 
 
 def away_from(stored: Request, status: StatusRow) -> Request:
@@ -76,9 +77,11 @@ def gone_on(current: Commits, migration: MigrationRow, pick: Pick) -> tuple[Writ
     group = state.groups.get(instance.group_id)
     was_outside = group is not None and _was_outside(group, holder.instance, kept, source_id=source_id)
     may_come_back = instance.host_id != source_id and not was_outside
-    place = None if group is None else _place(
-        group, instance, rack=state.hosts.facts[row].rack, may_come_back=may_come_back
-    )  # fmt: skip
+    place = (
+        None
+        if group is None
+        else _place(group, instance, rack=state.hosts.facts[row].rack, may_come_back=may_come_back)
+    )
     if group is not None and place is not None:
         if not _is_free(group, place, holder, kept):
             return f"the policy {group.policy} of its server group keeps it away from {pick.node}"
@@ -160,7 +163,7 @@ def _had_before(current: Commits, migration: MigrationRow) -> Claim:
         held_by = host_id
     row = msgspec.structs.replace(
         instance, consumer_id=number, host_id=host_id, flavor_id=migration.old_flavor_id, scope=scope, holder=held_by
-    )  # fmt: skip
+    )
     if group is not None and _was_outside(group, instance, kept, source_id=host_id):
         row = msgspec.structs.replace(row, group_id=0, scope=0, holder=0)
     taken = [(number, inventory_id, amount) for inventory_id, amount in kept.takes]

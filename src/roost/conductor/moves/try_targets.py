@@ -48,9 +48,14 @@ def target_of(body: Moving) -> str:
 
 
 def sent(
-    view: View, desk: Desk, body: Moving, *, onward: LeaveTarget, ask: AskTarget | None = None,
+    view: View,
+    desk: Desk,
+    body: Moving,
+    *,
+    onward: LeaveTarget,
+    ask: AskTarget | None = None,
     is_source_asked: bool = True,
-) -> Commit:  # fmt: skip
+) -> Commit:
     """Return the step that follows the decision.
 
     Args:
@@ -69,7 +74,7 @@ def sent(
 
 def answered(
     view: View, desk: Desk, body: Moving, *, onward: LeaveTarget, clear: ClearTarget, late: str
-) -> Answer | Commit:  # fmt: skip
+) -> Answer | Commit:
     """Return what a target answered that did what it was asked, or the step that follows where it did not.
 
     Args:
@@ -90,7 +95,7 @@ def answered(
 
 def prepared(
     view: View, desk: Desk, body: Moving, *, onward: LeaveTarget, clear: ClearTarget, late: str
-) -> Moving | Commit:  # fmt: skip
+) -> Moving | Commit:
     """Return a move with where it is to arrive, or the step that follows where no room is kept; see ``answered``."""
     answer = answered(view, desk, body, onward=onward, clear=clear, late=late)
     if isinstance(answer, Commit):
@@ -102,7 +107,7 @@ def prepared(
 
 def onward(
     view: View, desk: Desk, body: Moving, *, problem: str, is_final: bool = False, ask: AskTarget | None = None
-) -> Commit:  # fmt: skip
+) -> Commit:
     """Return the step that follows where the first of the picks could not: to the next host that can, or to the end.
 
     Args:
@@ -128,14 +133,12 @@ def prepare(view: View, desk: Desk, body: Moving, *, writes: tuple[Write, ...] =
 
 def ordered_of_target(
     view: View, desk: Desk, body: Moving, *, action: Action, said: OrderBody, writes: tuple[Write, ...]
-) -> Commit:  # fmt: skip
+) -> Commit:
     """Return the step, named as what it orders, by which the first of the picks becomes the target."""
     pick, kind = body.picks[0], view.operation.kind
     step = asked(view, desk, body, host=pick.host, action=action, said=said, step=action)
     to_target = moved_on(view, "moving", target_host=pick.host, target_node=pick.node)
-    return replace(
-        step, writes=writes, work=(*step.work, to_target, told(view, desk, f"{kind}.sent", host=pick.host))
-    )  # fmt: skip
+    return replace(step, writes=writes, work=(*step.work, to_target, told(view, desk, f"{kind}.sent", host=pick.host)))
 
 
 def wanted(view: View, body: Moving, *, limit_s: float, is_on: bool) -> OrderBody:
@@ -185,6 +188,9 @@ def _after_failure(view: View, desk: Desk, body: Moving, *, problem: str, is_fin
 
 def _check(view: View, body: Moving, *, problem: str) -> None:
     check_attempt(
-        body.request, instance_uuid=uuid_text(view.status.uuid), attempt=body.attempt,
-        attempts_max=view.terms.attempts_max, error=BuildFailed(problem),
-    )  # fmt: skip
+        body.request,
+        instance_uuid=uuid_text(view.status.uuid),
+        attempt=body.attempt,
+        attempts_max=view.terms.attempts_max,
+        error=BuildFailed(problem),
+    )

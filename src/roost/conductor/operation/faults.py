@@ -30,6 +30,10 @@ def buried(
 ) -> Outcome:
     """Return the end of an instance that could not be built; see ``Outcome``."""
     return Outcome(
-        instance_uuid=instance_uuid, status="ERROR", decision_uuid=decision_uuid, fault=fault,
-        attempts=list(attempts), unreleased=unreleased,
-    )  # fmt: skip
+        instance_uuid=instance_uuid,
+        status="ERROR",
+        decision_uuid=decision_uuid,
+        fault=fault,
+        attempts=list(attempts),
+        unreleased=unreleased,
+    )

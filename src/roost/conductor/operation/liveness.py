@@ -27,7 +27,7 @@ def is_gone(agent: AgentRow | None) -> bool:
 
 def check_gone(
     reader: WorkReader, status: StatusRow, *, act: str = "evacuate", instead_of_it: str = "migrate it"
-) -> tuple[Put, ...]:  # fmt: skip
+) -> tuple[Put, ...]:
     """Return what makes the commit that rests on it fail where the agent of an instance's host is there by then.
 
     Args:
@@ -83,7 +83,7 @@ def reporting(state: State, host: str, *, reported_at_s: float | None) -> tuple[
 
 def given_up(
     current: Commits, reader: WorkReader, agent: AgentRow, *, reported_at_s: float, now_s: float
-) -> Plan[None]:  # fmt: skip
+) -> Plan[None]:
     """Plan that an agent is gone: its host is down, and whoever waits for it looks again.
 
     It has to register anew, so that its host comes back clean.
@@ -93,6 +93,8 @@ def given_up(
     work = [instead(later(agent, state="gone")), line(current, "agent.gone", now_s=now_s, host=agent.name)]
     work += [instead(due_now(each, now_s=now_s)) for each in waiting]
     return Plan(
-        answer=None, writes=reporting(current.state, agent.host, reported_at_s=reported_at_s), work=tuple(work),
+        answer=None,
+        writes=reporting(current.state, agent.host, reported_at_s=reported_at_s),
+        work=tuple(work),
         reads_work=True,
-    )  # fmt: skip
+    )

@@ -11,9 +11,16 @@ from roost.ports import Commits
 
 
 def operation_on(
-    current: Commits, status: StatusRow, *, kind: Kind, body: Body, operation_uuid: bytes, now_s: float,
-    step: str = "send", parent_id: int = 0,
-) -> OperationRow:  # fmt: skip
+    current: Commits,
+    status: StatusRow,
+    *,
+    kind: Kind,
+    body: Body,
+    operation_uuid: bytes,
+    now_s: float,
+    step: str = "send",
+    parent_id: int = 0,
+) -> OperationRow:
     """Return an operation that has the lock of an instance from now on.
 
     Args:
@@ -22,10 +29,19 @@ def operation_on(
         parent_id: the operation that it is a part of; 0: none.
     """
     return OperationRow(
-        id=current.new_id("operation"), uuid=operation_uuid, kind=kind, instance_uuid=status.uuid,
-        turn=status.version + 1, parent_id=parent_id, cell=status.cell, step=step, due_at_s=now_s,
-        body=msgspec.msgpack.encode(body), created_at_s=now_s, changed_at_s=now_s,
-    )  # fmt: skip
+        id=current.new_id("operation"),
+        uuid=operation_uuid,
+        kind=kind,
+        instance_uuid=status.uuid,
+        turn=status.version + 1,
+        parent_id=parent_id,
+        cell=status.cell,
+        step=step,
+        due_at_s=now_s,
+        body=msgspec.msgpack.encode(body),
+        created_at_s=now_s,
+        changed_at_s=now_s,
+    )
 
 
 def taken_by(current: Commits, operation: OperationRow, status: StatusRow) -> tuple[Put, ...]:
@@ -38,6 +54,9 @@ def taken_by(current: Commits, operation: OperationRow, status: StatusRow) -> tu
 def asked_line(current: Commits, operation: OperationRow) -> Put:
     """Return the line of the story that says that an operation was asked for."""
     return line(
-        current, f"{operation.kind}.asked", now_s=operation.created_at_s, instance_uuid=operation.instance_uuid,
+        current,
+        f"{operation.kind}.asked",
+        now_s=operation.created_at_s,
+        instance_uuid=operation.instance_uuid,
         operation_id=operation.id,
-    )  # fmt: skip
+    )

@@ -37,7 +37,7 @@ class Reconciled(NamedTuple):
 
 def reconcile(
     host: str, guests: Iterable[bytes], *, statuses: Mapping[bytes, StatusRow], migrations: Sequence[MigrationRow]
-) -> Reconciled:  # fmt: skip
+) -> Reconciled:
     """Say what is to become of the instances that a host has.
 
     Only what is known to be elsewhere, or to be no more, goes. An instance that nobody knows of stays, and so does one

@@ -110,7 +110,7 @@ class Choose:
         """What the scheduler is asked."""
         return NamedRequest(
             request=self.request, decision_uuid=self.decision_uuid, work=(instead(self.operation), *self.work)
-        )  # fmt: skip
+        )
 
 
 Step = Commit | Choose
@@ -141,9 +141,14 @@ def waiting(view: View, until_s: float, *, step: str | None = None, body: Body |
 def ended(view: View, *, body: Body, problem: str = "") -> OperationRow:
     """Return the operation at its end, with what went wrong."""
     return _at(
-        view, body=msgspec.structs.replace(body, problem=problem), step="end", due_at_s=NEVER_S, owner="",
-        owned_until_s=0.0, outcome="failed" if problem else "done",
-    )  # fmt: skip
+        view,
+        body=msgspec.structs.replace(body, problem=problem),
+        step="end",
+        due_at_s=NEVER_S,
+        owner="",
+        owned_until_s=0.0,
+        outcome="failed" if problem else "done",
+    )
 
 
 def _at(view: View, *, body: Body | None, **changes: object) -> OperationRow:
@@ -165,9 +170,15 @@ def let_go(view: View, **changes: object) -> tuple[Put, ...]:
 
 
 def ordered(
-    view: View, desk: Desk, host: str, *, action: Action, body: OrderBody, ahead: int = 0,
+    view: View,
+    desk: Desk,
+    host: str,
+    *,
+    action: Action,
+    body: OrderBody,
+    ahead: int = 0,
     operation: OperationRow | None = None,
-) -> OrderRow:  # fmt: skip
+) -> OrderRow:
     """Return a new order to the agent of a host.
 
     Args:
@@ -177,9 +188,15 @@ def ordered(
     of = operation or view.operation
     last = 0 if operation is not None else max((order.number for order in view.orders), default=0)
     return OrderRow(
-        id=desk.current.new_id("order"), operation_id=of.id, number=last + 1 + ahead, host=host.lower(),
-        instance_uuid=of.instance_uuid, turn=of.turn, action=action, body=msgspec.json.encode(body),
-    )  # fmt: skip
+        id=desk.current.new_id("order"),
+        operation_id=of.id,
+        number=last + 1 + ahead,
+        host=host.lower(),
+        instance_uuid=of.instance_uuid,
+        turn=of.turn,
+        action=action,
+        body=msgspec.json.encode(body),
+    )
 
 
 def plain(view: View, *, limit_s: float = 0.0) -> OrderBody:
@@ -212,6 +229,10 @@ def limit_of(order: OrderRow) -> float:
 def told(view: View, desk: Desk, kind: str, *, instance_uuid: bytes | None = None, **words: str) -> Put:
     """Return a line of the story of the operation, and of its instance."""
     return line(
-        desk.current, kind, now_s=view.now_s, instance_uuid=instance_uuid or view.operation.instance_uuid,
-        operation_id=view.operation.id, **words,
-    )  # fmt: skip
+        desk.current,
+        kind,
+        now_s=view.now_s,
+        instance_uuid=instance_uuid or view.operation.instance_uuid,
+        operation_id=view.operation.id,
+        **words,
+    )

@@ -36,9 +36,15 @@ def asked_anew(stored: Request, status: StatusRow) -> Request:
     Where it was forced to go then, and what was tried, is of that time alone.
     """
     return msgspec.structs.replace(
-        stored, count=1, instance_uuids=(uuid_text(status.uuid),), user_id=status.user_id, force_hosts=(),
-        force_nodes=(), ignore_hosts=(), retry=None,
-    )  # fmt: skip
+        stored,
+        count=1,
+        instance_uuids=(uuid_text(status.uuid),),
+        user_id=status.user_id,
+        force_hosts=(),
+        force_nodes=(),
+        ignore_hosts=(),
+        retry=None,
+    )
 
 
 def image_of(documents: Documents, status: StatusRow) -> Image:

@@ -7,9 +7,14 @@ from roost.ports import Commits
 
 
 def line(
-    current: Commits, kind: str, *, now_s: float, instance_uuid: bytes | None = None, operation_id: int = 0,
+    current: Commits,
+    kind: str,
+    *,
+    now_s: float,
+    instance_uuid: bytes | None = None,
+    operation_id: int = 0,
     **told: str,
-) -> Put:  # fmt: skip
+) -> Put:
     """Return a new line of the story.
 
     Args:
@@ -19,7 +24,5 @@ def line(
     body = msgspec.json.encode({name: text for name, text in told.items() if text})
     number = current.new_id("event")
     return Put(
-        EventRow(
-            id=number, at_s=now_s, instance_uuid=instance_uuid, operation_id=operation_id, kind=kind, body=body
-        )
-    )  # fmt: skip
+        EventRow(id=number, at_s=now_s, instance_uuid=instance_uuid, operation_id=operation_id, kind=kind, body=body)
+    )

@@ -89,28 +89,38 @@ def _fault(view: View, request: Request, pick: Pick | None, *, uuid: str) -> str
         return "its decision has no host for it"
     try:
         check_attempt(
-            request, instance_uuid=uuid, attempt=first_attempt(request), attempts_max=view.terms.attempts_max,
+            request,
+            instance_uuid=uuid,
+            attempt=first_attempt(request),
+            attempts_max=view.terms.attempts_max,
             error=None,
-        )  # fmt: skip
+        )
     except MaxRetriesExceeded as error:
         return words_of(error)
     return ""
 
 
-def _sent(
-    view: View, desk: Desk, status: StatusRow, *, body: Build, found: Decided, pick: Pick
-) -> list[Put]:  # fmt: skip
+def _sent(view: View, desk: Desk, status: StatusRow, *, body: Build, found: Decided, pick: Pick) -> list[Put]:
     """Return the operation that builds one instance, with its first order."""
     request = msgspec.structs.replace(body.request, instance_uuids=(), count=1)
     spawn = Spawning(
-        request=request, name=status.name, needs=found.needs, picks=found.with_alternates(pick),
+        request=request,
+        name=status.name,
+        needs=found.needs,
+        picks=found.with_alternates(pick),
         attempt=first_attempt(request),
-    )  # fmt: skip
+    )
     operation, order = begun(view, desk, status, body=spawn)
     held = later(
-        status, task="spawning", operation_id=operation.id, cell=pick.cell, host=pick.host, node=pick.node,
-        decision_uuid=uuid_bytes(body.decision_uuid), changed_at_s=view.now_s,
-    )  # fmt: skip
+        status,
+        task="spawning",
+        operation_id=operation.id,
+        cell=pick.cell,
+        host=pick.host,
+        node=pick.node,
+        decision_uuid=uuid_bytes(body.decision_uuid),
+        changed_at_s=view.now_s,
+    )
     return [
         instead(held),
         Put(operation),
@@ -121,7 +131,12 @@ def _sent(
 
 def _buried(view: View, desk: Desk, status: StatusRow, *, decision_uuid: str, fault: str) -> list[Put]:
     row = later(
-        status, status="ERROR", task="", operation_id=0, fault=fault, decision_uuid=uuid_bytes(decision_uuid),
+        status,
+        status="ERROR",
+        task="",
+        operation_id=0,
+        fault=fault,
+        decision_uuid=uuid_bytes(decision_uuid),
         changed_at_s=view.now_s,
-    )  # fmt: skip
+    )
     return [instead(row), told(view, desk, "build.failed", instance_uuid=status.uuid, problem=fault)]

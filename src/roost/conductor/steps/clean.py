@@ -69,15 +69,14 @@ def next_step(view: View, desk: Desk) -> Commit:
         Put(
             msgspec.structs.replace(
                 ordered(view, desk, body.host, action="destroy", body=plain(view), ahead=at),
-                instance_uuid=uuid, turn=view.statuses[uuid].version,
+                instance_uuid=uuid,
+                turn=view.statuses[uuid].version,
             )
         )
         for at, uuid in enumerate(asked)
-    ]  # fmt: skip
+    ]
     after = msgspec.structs.replace(body, again_at_s=again_at_s)
-    return Commit(
-        operation=waiting(view, view.now_s + PAUSE_S, body=after), writes=writes, work=(*over, *orders)
-    )  # fmt: skip
+    return Commit(operation=waiting(view, view.now_s + PAUSE_S, body=after), writes=writes, work=(*over, *orders))
 
 
 def _is_gone(order: OrderRow | None) -> bool:

@@ -83,9 +83,7 @@ def refused(view: View, desk: Desk, body: Settling, *, problem: str) -> Commit:
     """Return the end of what could not begin: the instance waits to be confirmed or reverted still."""
     gone = let_go(view, fault=problem)
     event = told(view, desk, f"{view.operation.kind}.failed", problem=problem)
-    return Commit(
-        operation=ended(view, body=body, problem=problem), work=(*withdrawn(view.orders), *gone, event)
-    )  # fmt: skip
+    return Commit(operation=ended(view, body=body, problem=problem), work=(*withdrawn(view.orders), *gone, event))
 
 
 def part(view: View, desk: Desk, body: Moving | Settling, *, is_on: bool) -> Commit:
@@ -127,9 +125,11 @@ def _end(view: View, desk: Desk, body: Moving | Settling, *, is_on: bool, is_cle
             moved_on(view, "confirmed" if is_clean else "left"),
             *(() if is_clean else witnessed(view.agent(move.source_host))),
             *let_go(
-                view, status="ACTIVE" if is_on else "SHUTOFF", fault="",
+                view,
+                status="ACTIVE" if is_on else "SHUTOFF",
+                fault="",
                 migration_uuid=other_migration(view) if is_clean else move.uuid,
             ),
             told(view, desk, f"{view.operation.kind}.done", host=view.status.host, source=move.source_host),
         ),
-    )  # fmt: skip
+    )

@@ -86,7 +86,7 @@ def _send(view: View, desk: Desk, body: Delete) -> Commit:
     said = plain(view, limit_s=0.0 if body.is_forced else view.terms.act_timeout_s)
     orders = tuple(
         Put(ordered(view, desk, host, action="destroy", body=said, ahead=at)) for at, host in enumerate(hosts)
-    )  # fmt: skip
+    )
     if all(map(view.is_away, hosts)):
         return _end(view, desk, body, orders=orders)
     if body.is_forced:
@@ -142,16 +142,15 @@ def _end(view: View, desk: Desk, body: Delete, *, orders: Sequence[Put] = ()) ->
     """Return the end: the instance and what its moves kept give back what they hold."""
     state, moves = desk.current.state, _moves(view)
     writes = given_back(state, (view.status.uuid, *(move.uuid for move in moves)))
-    over = tuple(
-        instead(later(move, status=_ENDS[move.status], changed_at_s=view.now_s)) for move in moves
-    )  # fmt: skip
+    over = tuple(instead(later(move, status=_ENDS[move.status], changed_at_s=view.now_s)) for move in moves)
     gone = let_go(view, status="DELETED", fault="", cell="", host="", node="", migration_uuid=None)
     # What an agent finds that comes back from now on is of a deleted instance; one that is back already has its order.
     away = [unchanged(agent) for host in _hosts(view) if view.is_away(host) and (agent := view.agent(host))]
     return Commit(
-        operation=ended(view, body=body), writes=writes,
+        operation=ended(view, body=body),
+        writes=writes,
         work=(*away, *orders, *over, *gone, told(view, desk, "delete.done")),
-    )  # fmt: skip
+    )
 
 
 def _stuck(view: View, desk: Desk, body: Delete, *, order: OrderRow) -> Commit:

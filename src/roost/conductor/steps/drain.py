@@ -158,13 +158,20 @@ def _part(view: View, desk: Desk, status: StatusRow, *, how: How) -> Plan[Operat
     if how == "offload":
         plan = accept_changes.offload(
             desk.current, known, uuid, operation_uuid=part, now_s=view.now_s, parent_id=parent_id
-        )  # fmt: skip
+        )
     else:
         asked = asked_of(desk.document, status, migration_uuid=uuid_text(uuid_made_of("migration", part)))
         plan = accept.move(
-            desk.current, known, uuid, kind=how, asked=asked, operation_uuid=part, now_s=view.now_s,
-            decision_uuid=uuid_text(uuid_made_of("decision", part)), parent_id=parent_id,
-        )  # fmt: skip
+            desk.current,
+            known,
+            uuid,
+            kind=how,
+            asked=asked,
+            operation_uuid=part,
+            now_s=view.now_s,
+            decision_uuid=uuid_text(uuid_made_of("decision", part)),
+            parent_id=parent_id,
+        )
     assert isinstance(plan, Plan), "nobody asked for it before"
     return plan
 

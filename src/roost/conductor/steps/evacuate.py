@@ -100,5 +100,8 @@ def _status(view: View) -> str:
 
 _PAST = partial(try_targets.onward, ask=_spawn)
 _STEPS: Mapping[str, Callable[[View, Desk, Moving], Commit]] = {
-    "send": _send, "spawn": _spawned, "clear": _cleared, "sweep": _swept
-}  # fmt: skip
+    "send": _send,
+    "spawn": _spawned,
+    "clear": _cleared,
+    "sweep": _swept,
+}

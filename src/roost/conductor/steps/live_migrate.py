@@ -184,7 +184,7 @@ def _swept(view: View, desk: Desk, body: Moving) -> Commit:
 
 def _ordered(
     view: View, desk: Desk, body: Moving, *, host: str, actions: tuple[Action, ...], step: str, lost: str
-) -> Commit:  # fmt: skip
+) -> Commit:
     """Return the step that orders something of a host, since a move went wrong."""
     after = msgspec.structs.replace(body, lost=lost)
     return insisted(view, desk, after, host=host, actions=actions, step=step)
@@ -234,6 +234,11 @@ def _is_whole(answer: Answer) -> bool:
 
 
 _STEPS: Mapping[str, Callable[[View, Desk, Moving], Commit]] = {
-    "send": _send, "prepare": _prepared, "clear": _cleared, "migrate": _migrated, "look": _looked, "undo": _undone,
+    "send": _send,
+    "prepare": _prepared,
+    "clear": _cleared,
+    "migrate": _migrated,
+    "look": _looked,
+    "undo": _undone,
     "sweep": _swept,
-}  # fmt: skip
+}

@@ -153,9 +153,13 @@ def _arrived(view: View, desk: Desk, body: Moving) -> Commit:
     pick, kind = body.picks[0], view.operation.kind
     move = migration_of(view)
     after: dict[str, object] = {
-        "cell": pick.cell, "host": pick.host, "node": pick.node, "flavor_id": move.new_flavor_id, "fault": "",
+        "cell": pick.cell,
+        "host": pick.host,
+        "node": pick.node,
+        "flavor_id": move.new_flavor_id,
+        "fault": "",
         "decision_uuid": uuid_bytes(body.decision_uuid),
-    }  # fmt: skip
+    }
     work = (moved_on(view, "finished"), told(view, desk, f"{kind}.arrived", host=pick.host, source=move.source_host))
     if body.is_verified:
         gone = let_go(view, status="VERIFY_RESIZE", **after)
@@ -264,6 +268,13 @@ def _was_told(order: OrderRow) -> bool:
 
 
 _STEPS: Mapping[str, Callable[[View, Desk, Moving], Commit]] = {
-    "send": _send, "prepare": _prepared, "clear": _cleared, "stop": _stopped, "copy": _copied, "finish": _finished,
-    "undo": _undone, "restart": _restarted, "part": _part,
-}  # fmt: skip
+    "send": _send,
+    "prepare": _prepared,
+    "clear": _cleared,
+    "stop": _stopped,
+    "copy": _copied,
+    "finish": _finished,
+    "undo": _undone,
+    "restart": _restarted,
+    "part": _part,
+}

@@ -40,6 +40,4 @@ def _end(view: View, desk: Desk, body: Powering, *, problem: str) -> Commit:
     kind = view.operation.kind
     gone = let_go(view, fault=problem) if problem else let_go(view, status=_ACTS[kind][1], fault="")
     event = told(view, desk, f"{kind}.failed" if problem else f"{kind}.done", problem=problem)
-    return Commit(
-        operation=ended(view, body=body, problem=problem), work=(*withdrawn(view.orders), *gone, event)
-    )  # fmt: skip
+    return Commit(operation=ended(view, body=body, problem=problem), work=(*withdrawn(view.orders), *gone, event))

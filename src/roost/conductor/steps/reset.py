@@ -65,6 +65,7 @@ def _end(view: View, desk: Desk, body: Powering, *, problem: str, status: str = 
         view, desk, f"{kind}.failed" if problem else f"{kind}.done", problem=problem, status="" if problem else status
     )
     return Commit(
-        operation=ended(view, body=body, problem=problem), writes=writes,
+        operation=ended(view, body=body, problem=problem),
+        writes=writes,
         work=(*withdrawn(view.orders), *gone_on, event),
-    )  # fmt: skip
+    )

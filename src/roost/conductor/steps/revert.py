@@ -142,28 +142,48 @@ def _apart(view: View, desk: Desk, body: Settling, *, is_on: bool) -> Commit:
     move, status = migration_of(view), view.status
     left = MigrationRow(
         uuid=uuid_made_of("lost", view.operation.uuid),
-        id=desk.current.new_id("migration"), instance_uuid=status.uuid, kind="evacuate", status="finished",
-        source_host=status.host, source_node=status.node, target_host=move.source_host, target_node=move.source_node,
-        old_flavor_id=move.new_flavor_id, new_flavor_id=move.old_flavor_id, operation_id=view.operation.id,
-        created_at_s=view.now_s, changed_at_s=view.now_s,
-    )  # fmt: skip
+        id=desk.current.new_id("migration"),
+        instance_uuid=status.uuid,
+        kind="evacuate",
+        status="finished",
+        source_host=status.host,
+        source_node=status.node,
+        target_host=move.source_host,
+        target_node=move.source_node,
+        old_flavor_id=move.new_flavor_id,
+        new_flavor_id=move.old_flavor_id,
+        operation_id=view.operation.id,
+        created_at_s=view.now_s,
+        changed_at_s=view.now_s,
+    )
     try:
         writes = exchanged(desk.current, move, heir=left.uuid)
     except Conflict as error:
         return _stuck(view, desk, body, problem=str(error))
     # It is stopped there, and runs on no host that counts.
     home = later(
-        status, status="SHUTOFF", fault="", cell=cell_of(desk.current.state, move), host=move.source_host,
-        node=move.source_node, flavor_id=move.old_flavor_id, migration_uuid=left.uuid, changed_at_s=view.now_s,
-    )  # fmt: skip
+        status,
+        status="SHUTOFF",
+        fault="",
+        cell=cell_of(desk.current.state, move),
+        host=move.source_host,
+        node=move.source_node,
+        flavor_id=move.old_flavor_id,
+        migration_uuid=left.uuid,
+        changed_at_s=view.now_s,
+    )
     return Commit(
         operation=going_on(view, "apart", body=msgspec.structs.replace(body, is_on=is_on, is_apart=True)),
         writes=writes,
         work=(
-            *withdrawn(view.orders), moved_on(view, "reverted"), Put(left), *witnessed(view.agent(status.host)),
-            instead(home), told(view, desk, "revert.apart", host=move.source_host, source=status.host),
+            *withdrawn(view.orders),
+            moved_on(view, "reverted"),
+            Put(left),
+            *witnessed(view.agent(status.host)),
+            instead(home),
+            told(view, desk, "revert.apart", host=move.source_host, source=status.host),
         ),
-    )  # fmt: skip
+    )
 
 
 def _restart(view: View, desk: Desk, body: Settling) -> Commit:
@@ -207,14 +227,21 @@ def _back(view: View, desk: Desk, body: Settling, *, problem: str = "") -> Commi
         operation=ended(view, body=body, problem=fault),
         writes=writes,
         work=(
-            *withdrawn(view.orders), moved_on(view, "reverted"),
+            *withdrawn(view.orders),
+            moved_on(view, "reverted"),
             *let_go(
-                view, status=status, fault=fault, cell=cell_of(desk.current.state, move), host=move.source_host,
-                node=move.source_node, flavor_id=move.old_flavor_id, migration_uuid=other_migration(view),
+                view,
+                status=status,
+                fault=fault,
+                cell=cell_of(desk.current.state, move),
+                host=move.source_host,
+                node=move.source_node,
+                flavor_id=move.old_flavor_id,
+                migration_uuid=other_migration(view),
             ),
             event,
         ),
-    )  # fmt: skip
+    )
 
 
 def _stuck(view: View, desk: Desk, body: Settling, *, problem: str) -> Commit:

@@ -104,9 +104,14 @@ def _saved(view: View, desk: Desk, body: Shelve, *, saved: str) -> Commit:
 
 
 def _offload(
-    view: View, desk: Desk, body: Shelve, *, image_id: int | None = None, writes: tuple[Write, ...] = (),
+    view: View,
+    desk: Desk,
+    body: Shelve,
+    *,
+    image_id: int | None = None,
+    writes: tuple[Write, ...] = (),
     saved: str = "",
-) -> Commit:  # fmt: skip
+) -> Commit:
     """Return the step that lets its host get rid of it.
 
     Args:
@@ -152,6 +157,4 @@ def _end(view: View, desk: Desk, body: Shelve, *, problem: str, status: str = ""
     """
     gone_on = let_go(view, status=status or view.status.status, fault=problem)
     event = told(view, desk, f"{view.operation.kind}.failed", problem=problem)
-    return Commit(
-        operation=ended(view, body=body, problem=problem), work=(*withdrawn(view.orders), *gone_on, event)
-    )  # fmt: skip
+    return Commit(operation=ended(view, body=body, problem=problem), work=(*withdrawn(view.orders), *gone_on, event))

@@ -51,12 +51,19 @@ def begun(view: View, desk: Desk, status: StatusRow, *, body: Spawning) -> tuple
     now_s, limit_s = view.now_s, view.terms.build_timeout_s
     is_awaited = view.agent(body.picks[0].host) is not None
     operation = OperationRow(
-        id=desk.current.new_id("operation"), kind="spawn", instance_uuid=status.uuid,
-        uuid=uuid_made_of("spawn", view.operation.uuid, status.uuid), turn=status.version + 1,
-        parent_id=view.operation.id, cell=body.picks[0].cell, step="spawn",
-        due_at_s=now_s + limit_s if is_awaited else now_s, created_at_s=now_s, changed_at_s=now_s,
+        id=desk.current.new_id("operation"),
+        kind="spawn",
+        instance_uuid=status.uuid,
+        uuid=uuid_made_of("spawn", view.operation.uuid, status.uuid),
+        turn=status.version + 1,
+        parent_id=view.operation.id,
+        cell=body.picks[0].cell,
+        step="spawn",
+        due_at_s=now_s + limit_s if is_awaited else now_s,
+        created_at_s=now_s,
+        changed_at_s=now_s,
         body=msgspec.msgpack.encode(msgspec.structs.replace(body, limit_at_s=now_s + limit_s)),
-    )  # fmt: skip
+    )
     wanted = _wanted(operation, body, status.uuid, limit_s=limit_s)
     order = ordered(view, desk, body.picks[0].host, action="spawn", body=wanted, operation=operation)
     return operation, order
@@ -118,18 +125,24 @@ def _lost(view: View, desk: Desk, body: Spawning, *, problem: str, is_final: boo
     pick, name = body.picks[0], uuid_text(view.status.uuid)
     is_attempt = view.agent(pick.host) is not None
     after = msgspec.structs.replace(
-        body, attempts=(*body.attempts, attempt_on(pick, problem=problem)), attempt=body.attempt + is_attempt, lost="",
+        body,
+        attempts=(*body.attempts, attempt_on(pick, problem=problem)),
+        attempt=body.attempt + is_attempt,
+        lost="",
         picks=body.picks[1:],
-    )  # fmt: skip
+    )
     # What was built and then taken away did not fail, nor did what nobody was there to build.
     builds = ((pick, True),) if is_attempt and not (body.lost and is_final) else ()
     if is_final:
         return _buried(view, desk, after, fault=problem, builds=builds)
     try:
         check_attempt(
-            body.request, instance_uuid=name, attempt=after.attempt, attempts_max=view.terms.attempts_max,
+            body.request,
+            instance_uuid=name,
+            attempt=after.attempt,
+            attempts_max=view.terms.attempts_max,
             error=BuildFailed(problem),
-        )  # fmt: skip
+        )
         return _elsewhere(view, desk, after, builds=builds)
     except (BuildFailed, MaxRetriesExceeded, Conflict) as error:
         return _buried(view, desk, after, fault=words_of(error), builds=builds)
@@ -186,11 +199,12 @@ def _buried(view: View, desk: Desk, body: Spawning, *, fault: str, builds: Build
         operation=ended(view, body=body, problem=fault),
         writes=given_back(desk.current.state, [view.status.uuid]),
         work=(
-            *withdrawn(view.orders), *gone,
+            *withdrawn(view.orders),
+            *gone,
             told(view, desk, "spawn.failed", host=view.status.host, problem=_last(body), fault=fault),
         ),
         builds=builds,
-    )  # fmt: skip
+    )
 
 
 def _stuck(view: View, desk: Desk, body: Spawning, *, problem: str) -> Commit:

@@ -83,24 +83,34 @@ def _place(view: View, desk: Desk, body: Unshelve) -> Commit:
     (pick,) = found.decision.picks
     request = msgspec.structs.replace(body.request, instance_uuids=(), image=body.image if body.image.id else None)
     spawn = Spawning(
-        request=request, name=view.status.name, needs=found.needs, picks=found.with_alternates(pick), attempt=1,
-        is_unshelved=True, image_id=body.image_id,
-    )  # fmt: skip
+        request=request,
+        name=view.status.name,
+        needs=found.needs,
+        picks=found.with_alternates(pick),
+        attempt=1,
+        is_unshelved=True,
+        image_id=body.image_id,
+    )
     operation, order = begun(view, desk, view.status, body=spawn)
     held = later(
-        view.status, task="spawning", operation_id=operation.id, cell=pick.cell, host=pick.host, node=pick.node,
-        decision_uuid=uuid_bytes(body.decision_uuid), changed_at_s=view.now_s,
-    )  # fmt: skip
+        view.status,
+        task="spawning",
+        operation_id=operation.id,
+        cell=pick.cell,
+        host=pick.host,
+        node=pick.node,
+        decision_uuid=uuid_bytes(body.decision_uuid),
+        changed_at_s=view.now_s,
+    )
     event = told(view, desk, "unshelve.sent", host=pick.host)
-    return Commit(
-        operation=ended(view, body=body), work=(instead(held), Put(operation), Put(order), event)
-    )  # fmt: skip
+    return Commit(operation=ended(view, body=body), work=(instead(held), Put(operation), Put(order), event))
 
 
 def _end(view: View, desk: Desk, body: Unshelve, *, problem: str, writes: tuple[Write, ...] = ()) -> Commit:
     """Return the end of what was not done: the status stays, and the fault says why."""
     event = told(view, desk, "unshelve.failed", problem=problem)
     return Commit(
-        operation=ended(view, body=body, problem=problem), writes=writes,
+        operation=ended(view, body=body, problem=problem),
+        writes=writes,
         work=(*withdrawn(view.orders), *let_go(view, fault=problem), event),
-    )  # fmt: skip
+    )

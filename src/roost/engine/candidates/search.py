@@ -82,7 +82,7 @@ def search(
 
 def search_together(
     state: State, compiled: Compiled, *, limit: int | None = None, watch: Watch | None = None
-) -> Iterator[RowCandidate | Fan | Tree]:  # fmt: skip
+) -> Iterator[RowCandidate | Fan | Tree]:
     """Find what ``search`` finds depth-first, at least so many; many candidates may come as one value.
 
     Args:

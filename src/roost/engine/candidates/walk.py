@@ -52,10 +52,29 @@ class Walk:
     """
 
     __slots__ = (
-        "_alike", "_anchor", "_chosen", "_contention", "_dead", "_decisive", "_end_at", "_ends", "_firsts",
-        "_forces", "_highest", "_is_ordered", "_isolated_bits", "_layout", "_mapped", "_matched", "_rules_at",
-        "_served", "_spread", "_state", "_takes", "_twin",
-    )  # fmt: skip
+        "_alike",
+        "_anchor",
+        "_chosen",
+        "_contention",
+        "_dead",
+        "_decisive",
+        "_end_at",
+        "_ends",
+        "_firsts",
+        "_forces",
+        "_highest",
+        "_is_ordered",
+        "_isolated_bits",
+        "_layout",
+        "_mapped",
+        "_matched",
+        "_rules_at",
+        "_served",
+        "_spread",
+        "_state",
+        "_takes",
+        "_twin",
+    )
 
     def __init__(
         self, state: State, compiled: Compiled, picks: list[Pick], *, anchor: int, are_mappings_distinct: bool = True

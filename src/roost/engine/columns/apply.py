@@ -60,9 +60,12 @@ def apply(state: State, write: writes.Write) -> None:
             _put_host(state, write)
         case writes.PutGroup():
             group = Group(
-                group_id=write.id, uuid=str(uuid.UUID(bytes=write.uuid)), policy=write.policy,
-                limit=write.max_server_per_host, name=write.name,
-            )  # fmt: skip
+                group_id=write.id,
+                uuid=str(uuid.UUID(bytes=write.uuid)),
+                policy=write.policy,
+                limit=write.max_server_per_host,
+                name=write.name,
+            )
             state.groups[group.id] = group
             state.groups_by_uuid[group.uuid] = group
         case writes.PutTask():
@@ -353,9 +356,13 @@ def _put_named(state: State, named: Named) -> None:
 def _put_host(state: State, write: writes.PutHost) -> None:
     provider_row = state.providers.row_of_id[write.provider_id]
     row = state.hosts.put(
-        write.id, provider_row=provider_row, host=write.host, node=write.node,
-        facts=_facts.decode(write.facts), version=write.version,
-    )  # fmt: skip
+        write.id,
+        provider_row=provider_row,
+        host=write.host,
+        node=write.node,
+        facts=_facts.decode(write.facts),
+        version=write.version,
+    )
     state.stale_hosts.add(row)
     state.forget_best()
     state.changes.touch_all()

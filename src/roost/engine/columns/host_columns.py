@@ -12,9 +12,14 @@ from roost.model.host import HostFacts
 # Columns that change with claims; the others only change with facts and inventories.
 USED = ("vcpus_used", "used_ram_mb", "used_disk_gb", "num_instances")
 FIXED = (
-    "vcpus_total", "cpu_allocation_ratio", "total_usable_ram_mb", "total_usable_disk_gb",
-    "num_io_ops", "failed_builds", "hypervisor_version",
-)  # fmt: skip
+    "vcpus_total",
+    "cpu_allocation_ratio",
+    "total_usable_ram_mb",
+    "total_usable_disk_gb",
+    "num_io_ops",
+    "failed_builds",
+    "hypervisor_version",
+)
 DERIVED = ("free_ram_mb", "free_disk_mb", "free_vcpus")
 
 
@@ -26,10 +31,29 @@ class Hosts:
     """
 
     __slots__ = (
-        "alive", "are_told", "cell", "cells", "columns", "consumed", "derived", "facts", "facts_version", "ids",
-        "kinds", "names", "nodes", "provider_row", "rack", "racks", "row_of_id", "row_of_root", "rows_of_name",
-        "starting", "tasks", "versions",
-    )  # fmt: skip
+        "alive",
+        "are_told",
+        "cell",
+        "cells",
+        "columns",
+        "consumed",
+        "derived",
+        "facts",
+        "facts_version",
+        "ids",
+        "kinds",
+        "names",
+        "nodes",
+        "provider_row",
+        "rack",
+        "racks",
+        "row_of_id",
+        "row_of_root",
+        "rows_of_name",
+        "starting",
+        "tasks",
+        "versions",
+    )
 
     def __init__(self) -> None:
         self.ids: list[int] = []

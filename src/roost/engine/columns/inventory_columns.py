@@ -49,9 +49,19 @@ class ClassColumns:
     """
 
     __slots__ = (
-        "_units", "capacity", "free", "holders", "max_unit", "min_unit", "plain_units",
-        "ratio", "reserved", "step_size", "total", "used",
-    )  # fmt: skip
+        "_units",
+        "capacity",
+        "free",
+        "holders",
+        "max_unit",
+        "min_unit",
+        "plain_units",
+        "ratio",
+        "reserved",
+        "step_size",
+        "total",
+        "used",
+    )
 
     def __init__(self, rows: int) -> None:
         self.total = Column(np.int64, rows=rows)  # 0: no inventory
@@ -75,9 +85,16 @@ class ClassColumns:
 
     def _columns(self) -> tuple[Column, ...]:
         return (
-            self.total, self.reserved, self.min_unit, self.max_unit, self.step_size,
-            self.ratio, self.capacity, self.used, self.free,
-        )  # fmt: skip
+            self.total,
+            self.reserved,
+            self.min_unit,
+            self.max_unit,
+            self.step_size,
+            self.ratio,
+            self.capacity,
+            self.used,
+            self.free,
+        )
 
     def put(self, row: int, inventory: InventoryRow) -> None:
         """Set the inventory of one provider; its use stays."""

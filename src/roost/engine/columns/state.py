@@ -42,7 +42,7 @@ class Holder:
 
     def __init__(
         self, consumer: ConsumerRow, takes: list[tuple[int, int]], instance: InstanceRow | None, *, touched_s: float
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.id = consumer.id
         self.uuid = consumer.uuid
         self.generation = consumer.generation
@@ -95,12 +95,42 @@ class State:
     """All columns of one process. Only ``roost.engine.columns.apply`` changes one."""
 
     __slots__ = (
-        "_best", "_host_trees", "_image_counts", "_ledgers", "aggregate_names", "aggregate_versions", "aggregates",
-        "changes", "check", "class_ids", "classes", "consumer_types", "content_versions", "counted", "directory",
-        "documents", "groups", "groups_by_uuid", "holders", "holders_by_id", "hosts", "images", "inventory_version",
-        "membership", "metadata", "named", "names_touched_s", "now_s", "position", "providers", "shared_version",
-        "stale_hosts", "tasks", "trait_ids", "traits",
-    )  # fmt: skip
+        "_best",
+        "_host_trees",
+        "_image_counts",
+        "_ledgers",
+        "aggregate_names",
+        "aggregate_versions",
+        "aggregates",
+        "changes",
+        "check",
+        "class_ids",
+        "classes",
+        "consumer_types",
+        "content_versions",
+        "counted",
+        "directory",
+        "documents",
+        "groups",
+        "groups_by_uuid",
+        "holders",
+        "holders_by_id",
+        "hosts",
+        "images",
+        "inventory_version",
+        "membership",
+        "metadata",
+        "named",
+        "names_touched_s",
+        "now_s",
+        "position",
+        "providers",
+        "shared_version",
+        "stale_hosts",
+        "tasks",
+        "trait_ids",
+        "traits",
+    )
 
     def __init__(self) -> None:
         self.class_ids = Symbols()
@@ -256,9 +286,16 @@ class State:
         """Return an independent copy, for dry runs, replays and simulations."""
         copy = State()
         for name in (
-            "class_ids", "trait_ids", "consumer_types", "aggregates", "providers", "traits", "membership", "hosts",
+            "class_ids",
+            "trait_ids",
+            "consumer_types",
+            "aggregates",
+            "providers",
+            "traits",
+            "membership",
+            "hosts",
             "changes",
-        ):  # fmt: skip
+        ):
             setattr(copy, name, getattr(self, name).fork())
         for name in (
             "aggregate_names",

@@ -14,9 +14,22 @@ class Providers:
     """
 
     __slots__ = (
-        "alive", "children", "generation", "ids", "names", "parent", "root",
-        "row_of_id", "row_of_name", "row_of_uuid", "shape_version", "touched_s", "tree", "uuids", "versions",
-    )  # fmt: skip
+        "alive",
+        "children",
+        "generation",
+        "ids",
+        "names",
+        "parent",
+        "root",
+        "row_of_id",
+        "row_of_name",
+        "row_of_uuid",
+        "shape_version",
+        "touched_s",
+        "tree",
+        "uuids",
+        "versions",
+    )
 
     def __init__(self) -> None:
         self.ids: list[int] = []

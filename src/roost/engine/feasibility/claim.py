@@ -27,9 +27,12 @@ class NotClaimable:
 
 
 def claimable(
-    state: State, takes: Iterable[Take], *, frees: Iterable[Take] = (),
+    state: State,
+    takes: Iterable[Take],
+    *,
+    frees: Iterable[Take] = (),
     instead: Instead | None = None,
-) -> NotClaimable | None:  # fmt: skip
+) -> NotClaimable | None:
     """Say whether consumers can take amounts, one after the other and all together.
 
     What is freed is given back first. Where use is above capacity already, it may stay or shrink.

@@ -177,14 +177,30 @@ class Feasibility:
     """
 
     __slots__ = (
-        "answered", "checks", "compiled", "flat_amounts", "flat_resources", "is_exact", "is_searched", "lender_hosts",
-        "reasons", "rules", "shares", "undecided", "ways",
-    )  # fmt: skip
+        "answered",
+        "checks",
+        "compiled",
+        "flat_amounts",
+        "flat_resources",
+        "is_exact",
+        "is_searched",
+        "lender_hosts",
+        "reasons",
+        "rules",
+        "shares",
+        "undecided",
+        "ways",
+    )
 
     def __init__(
-        self, state: State, *, checks: Sequence[Check], compiled: Compiled | None = None,
-        undecided: Mask | None = None, shares: bool = False,
-    ) -> None:  # fmt: skip
+        self,
+        state: State,
+        *,
+        checks: Sequence[Check],
+        compiled: Compiled | None = None,
+        undecided: Mask | None = None,
+        shares: bool = False,
+    ) -> None:
         self.checks = list(checks)
         self.compiled = compiled
         self.undecided: Mask = np.zeros(len(state.hosts), dtype=np.bool_) if undecided is None else undecided
@@ -307,9 +323,12 @@ def either(state: State, first: Feasibility, second: Feasibility, *, reason: str
     ]
     checks = [*common, Either(reason=reason, first=rests[0], second=rests[1])] if all(rests) else common
     fit = Feasibility(
-        state, checks=checks, compiled=first.compiled, undecided=first.undecided | second.undecided,
+        state,
+        checks=checks,
+        compiled=first.compiled,
+        undecided=first.undecided | second.undecided,
         shares=first.shares or second.shares,
-    )  # fmt: skip
+    )
     fit.ways = (first, second)
     return fit
 

@@ -35,9 +35,12 @@ def feasibility(state: State, query: CandidateQuery, compiled: Compiled, *, orig
             Label(about="group", reason="cannot serve a resource group that asks no resources", mask=nobody)
         )
     fit = Feasibility(
-        state, checks=builder.checks, compiled=compiled, undecided=builder.undecided & state.hosts.alive.view,
+        state,
+        checks=builder.checks,
+        compiled=compiled,
+        undecided=builder.undecided & state.hosts.alive.view,
         shares=builder.shares,
-    )  # fmt: skip
+    )
     asking = [group for group in query.groups if group.resources or group.suffix]
     if not fit.shares and [group.suffix for group in asking] == [""]:
         fit.flat_amounts = [(check.class_id, check.amount) for check in fit.checks if isinstance(check, Amount)]
@@ -92,11 +95,13 @@ def unsearched(
     roots = state.hosts.provider_row.view
     checks: list[Check] = [
         Label(
-            about="aggregate", reason=_NO_MEMBERS, mask=_members(state, wanted)[roots],
+            about="aggregate",
+            reason=_NO_MEMBERS,
+            mask=_members(state, wanted)[roots],
             rule=origins.get(("member_of", wanted), ""),
         )
         for wanted in group.member_of
-    ]  # fmt: skip
+    ]
     for rule, avoided in _avoided(group, origins):
         mask = ~_members(state, avoided)[roots]
         checks.append(Label(about="aggregate", reason=_FORBIDDEN_MEMBERS, mask=mask, rule=rule))
@@ -318,7 +323,11 @@ class _Builder:
         where = "one provider" if len(members) == 1 else f"{len(members)} providers"
         return Family(
             reason=f"lack {asked} or more on {where}{labels}",
-            suffixes=tuple(member.suffix for member in members), wanted=len(members), is_isolated=is_isolated,
+            suffixes=tuple(member.suffix for member in members),
+            wanted=len(members),
+            is_isolated=is_isolated,
             amounts=tuple(amounts),
-            rows=rows, starts=starts, hosts=hosts,
-        )  # fmt: skip
+            rows=rows,
+            starts=starts,
+            hosts=hosts,
+        )

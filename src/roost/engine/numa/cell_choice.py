@@ -14,9 +14,15 @@ from roost.model.host import HostFacts, PciPool
 
 
 def place(
-    facts: HostFacts, wanted: InstanceTopology, *, overcommit: Overcommit | None, needs: NetworkNeeds | None,
-    requests: Sequence[PciRequest], mappings: Mappings = UNMAPPED, is_packing: bool = False,
-) -> tuple[PlacedCell, ...] | None:  # fmt: skip
+    facts: HostFacts,
+    wanted: InstanceTopology,
+    *,
+    overcommit: Overcommit | None,
+    needs: NetworkNeeds | None,
+    requests: Sequence[PciRequest],
+    mappings: Mappings = UNMAPPED,
+    is_packing: bool = False,
+) -> tuple[PlacedCell, ...] | None:
     """Choose the cells of a host that an instance is on; None where it does not fit.
 
     Args:
@@ -35,15 +41,24 @@ def place(
     for pool in facts.pci_pools:
         devices[pool.numa_node] += pool.count
     return fit(
-        facts.numa, wanted, overcommit=overcommit, needs=needs, supports_pci=near, devices=devices,
+        facts.numa,
+        wanted,
+        overcommit=overcommit,
+        needs=needs,
+        supports_pci=near,
+        devices=devices,
         is_packing=is_packing,
-    )  # fmt: skip
+    )
 
 
 def can_place(
-    facts: HostFacts, wanted: InstanceTopology, *, can: Sequence[Verdicts], needs: NetworkNeeds | None,
+    facts: HostFacts,
+    wanted: InstanceTopology,
+    *,
+    can: Sequence[Verdicts],
+    needs: NetworkNeeds | None,
     requests: Sequence[PciRequest],
-) -> bool:  # fmt: skip
+) -> bool:
     """Say whether ``place`` finds cells, where it is known which of the instance's go onto which of the host's.
 
     Args:
@@ -74,7 +89,11 @@ def _near(facts: HostFacts, requests: Sequence[PciRequest], mappings: Mappings) 
 
 
 def _are_near(
-    pools: Sequence[PciPool], requests: Sequence[PciRequest], cells: Sequence[int], *,
-    sockets: Mapping[int, int | None], mappings: Mappings,
-) -> bool:  # fmt: skip
+    pools: Sequence[PciPool],
+    requests: Sequence[PciRequest],
+    cells: Sequence[int],
+    *,
+    sockets: Mapping[int, int | None],
+    mappings: Mappings,
+) -> bool:
     return supports(pools, requests, cells=cells, sockets=sockets, mappings=mappings)

@@ -50,7 +50,7 @@ def _packed(cores: Sequence[Sequence[int]], count: int, *, threads: int) -> list
 
 def _pins(
     wanted: InstanceCell, chosen: list[int] | None, cores: Sequence[Sequence[int]], *, reserved: int
-) -> Pins | None:  # fmt: skip
+) -> Pins | None:
     """Return the processors chosen, with the first of some cores that are left for the emulator."""
     if chosen is None:
         return None

@@ -64,9 +64,11 @@ def fit(
         return pairs[at, depth]
 
     way = _first_way(
-        len(cells), len(wanted.cells), can=lambda *pair: placed(*pair) is not None,
+        len(cells),
+        len(wanted.cells),
+        can=lambda *pair: placed(*pair) is not None,
         accepted=partial(_is_accepted, cells, needs=needs, supports_pci=supports_pci),
-    )  # fmt: skip
+    )
     if way is None:
         return None
     return tuple(made for depth, at in enumerate(way) if (made := placed(at, depth)) is not None)

@@ -21,9 +21,13 @@ _FIELDS = ("vendor_id", "product_id", "dev_type", "address")
 
 
 def supports(
-    pools: Sequence[PciPool], requests: Iterable[PciRequest], *, cells: Sequence[int] | None = None,
-    sockets: Mapping[int, int | None] = _SOCKETLESS, mappings: Mappings = UNMAPPED,
-) -> bool:  # fmt: skip
+    pools: Sequence[PciPool],
+    requests: Iterable[PciRequest],
+    *,
+    cells: Sequence[int] | None = None,
+    sockets: Mapping[int, int | None] = _SOCKETLESS,
+    mappings: Mappings = UNMAPPED,
+) -> bool:
     """Say whether a host has the devices of all requests, each taking its own away from those behind it.
 
     Args:
@@ -39,9 +43,13 @@ def supports(
 
 
 def left(
-    pools: Sequence[PciPool], requests: Iterable[PciRequest], *, cells: Sequence[int] | None,
-    sockets: Mapping[int, int | None], mappings: Mappings,
-) -> tuple[PciPool, ...] | None:  # fmt: skip
+    pools: Sequence[PciPool],
+    requests: Iterable[PciRequest],
+    *,
+    cells: Sequence[int] | None,
+    sockets: Mapping[int, int | None],
+    mappings: Mappings,
+) -> tuple[PciPool, ...] | None:
     """Return the pools without the devices of all requests; None where they do not have them.
 
     Args:
@@ -50,15 +58,17 @@ def left(
     free = Free(pools, sockets=sockets)
     if not all(free.take(request, cells=cells, mappings=mappings) for request in requests):
         return None
-    return tuple(
-        msgspec.structs.replace(pool, count=count) for pool, count in zip(pools, free.counts, strict=True)
-    )  # fmt: skip
+    return tuple(msgspec.structs.replace(pool, count=count) for pool, count in zip(pools, free.counts, strict=True))
 
 
 def taken(
-    pools: Sequence[PciPool], requests: Iterable[PciRequest], *, cells: Sequence[int] | None,
-    sockets: Mapping[int, int | None], mappings: Mappings,
-) -> tuple[PciPool, ...] | None:  # fmt: skip
+    pools: Sequence[PciPool],
+    requests: Iterable[PciRequest],
+    *,
+    cells: Sequence[int] | None,
+    sockets: Mapping[int, int | None],
+    mappings: Mappings,
+) -> tuple[PciPool, ...] | None:
     """Return the devices that all requests take, of each pool so many; None where the pools do not have them.
 
     Args:
@@ -68,9 +78,7 @@ def taken(
     if behind is None:
         return None
     counts = [pool.count - after.count for pool, after in zip(pools, behind, strict=True)]
-    return tuple(
-        msgspec.structs.replace(pool, count=count) for pool, count in zip(pools, counts, strict=True) if count
-    )  # fmt: skip
+    return tuple(msgspec.structs.replace(pool, count=count) for pool, count in zip(pools, counts, strict=True) if count)
 
 
 class Free:
@@ -108,9 +116,7 @@ class Free:
             missing -= taken
         return True
 
-    def _suitable(
-        self, request: PciRequest, cells: Sequence[int] | None, providers: Counter[str]
-    ) -> list[int] | None:  # fmt: skip
+    def _suitable(self, request: PciRequest, cells: Sequence[int] | None, providers: Counter[str]) -> list[int] | None:
         """Return the pools to take from, in order; None where they have too few devices."""
         pools, wanted = self._pools, request.alternatives
         chosen = [

@@ -44,9 +44,10 @@ def served_by(
 def _is_fit(request: PciRequest, resource_class: str, pools: Sequence[PciPool]) -> bool:
     for wanted in request.alternatives:
         name = class_of_device(
-            str(wanted.get("resource_class") or ""), vendor_id=str(wanted.get("vendor_id")),
+            str(wanted.get("resource_class") or ""),
+            vendor_id=str(wanted.get("vendor_id")),
             product_id=str(wanted.get("product_id")),
-        )  # fmt: skip
+        )
         if name == resource_class and any(is_match(pool, wanted) for pool in pools):
             return True
     return False

@@ -27,14 +27,30 @@ class Outside:
     """
 
     __slots__ = (
-        "_base", "_bound", "_bound_row", "_counts", "_floating", "_limit", "_raws", "_rows", "_scales",
-        "exists", "highs", "lows",
-    )  # fmt: skip
+        "_base",
+        "_bound",
+        "_bound_row",
+        "_counts",
+        "_floating",
+        "_limit",
+        "_raws",
+        "_rows",
+        "_scales",
+        "exists",
+        "highs",
+        "lows",
+    )
 
     def __init__(
-        self, *, rows: Rows, raws: Scores, scores: Scores, chosen: Rows, scales: list[Scale],
+        self,
+        *,
+        rows: Rows,
+        raws: Scores,
+        scores: Scores,
+        chosen: Rows,
+        scales: list[Scale],
         floating: Sequence[tuple[bool, bool]],
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._rows = rows
         self._raws = raws
         self._floating = floating

@@ -31,9 +31,15 @@ class Board:
     """
 
     def __init__(
-        self, *, alive: Mask, columns: Sequence[Scores], scales: Sequence[Scale],
-        bounds: Sequence[tuple[float | None, float | None]], raws_of: Callable[[int], list[float]], log: Log,
-    ) -> None:  # fmt: skip
+        self,
+        *,
+        alive: Mask,
+        columns: Sequence[Scores],
+        scales: Sequence[Scale],
+        bounds: Sequence[tuple[float | None, float | None]],
+        raws_of: Callable[[int], list[float]],
+        log: Log,
+    ) -> None:
         self._rows = None if alive.all() else np.flatnonzero(alive)
         self._columns = columns
         self._bounds = bounds

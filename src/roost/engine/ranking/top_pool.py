@@ -38,14 +38,38 @@ class Pool:
     """
 
     __slots__ = (
-        "_at", "_behind", "_each", "_edge", "_ends", "_floating", "_is_hasty", "_is_loose", "_keys", "_outside",
-        "_passing", "_penalty", "_raw_of", "_raws", "_room", "_rows", "_score_of", "_scores", "_size", "scales",
-    )  # fmt: skip
+        "_at",
+        "_behind",
+        "_each",
+        "_edge",
+        "_ends",
+        "_floating",
+        "_is_hasty",
+        "_is_loose",
+        "_keys",
+        "_outside",
+        "_passing",
+        "_penalty",
+        "_raw_of",
+        "_raws",
+        "_room",
+        "_rows",
+        "_score_of",
+        "_scores",
+        "_size",
+        "scales",
+    )
 
     def __init__(
-        self, *, rows: Rows, raws: Sequence[Scores], scores: Scores, scales: list[Scale],
-        floating: list[tuple[bool, bool]], size: int = SIZE,
-    ) -> None:  # fmt: skip
+        self,
+        *,
+        rows: Rows,
+        raws: Sequence[Scores],
+        scores: Scores,
+        scales: list[Scale],
+        floating: list[tuple[bool, bool]],
+        size: int = SIZE,
+    ) -> None:
         self.scales = scales
         self._floating = floating
         survivors = np.array(raws, dtype=np.float64).reshape(len(raws), len(rows))
@@ -202,9 +226,13 @@ class Pool:
         return [key[1] for key in first], [raw_of[key[2]] for key in first], [-key[0] + 0.0 for key in first]
 
     def draw(
-        self, count: int, *, changes: Sequence[float], room: Callable[[int], int],
+        self,
+        count: int,
+        *,
+        changes: Sequence[float],
+        room: Callable[[int], int],
         check: Callable[[], None],
-    ) -> list[int]:  # fmt: skip
+    ) -> list[int]:
         """Take the best host again and again, each time with one equal instance more on the one before.
 
         Args:

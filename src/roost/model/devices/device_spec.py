@@ -72,11 +72,13 @@ def _read(told: object, text: str) -> DeviceSpec:
         if not (texts.get(name, _ANY) == _ANY or _HEX.fullmatch(str(texts[name]))):
             raise _wrong(text, f"{name} must be four hexadecimal digits or *")
     return DeviceSpec(
-        vendor_id=str(texts.get("vendor_id", _ANY)).lower(), product_id=str(texts.get("product_id", _ANY)).lower(),
-        address=_address(told.get("address"), text), resource_class=str(texts.get("resource_class", "")),
+        vendor_id=str(texts.get("vendor_id", _ANY)).lower(),
+        product_id=str(texts.get("product_id", _ANY)).lower(),
+        address=_address(told.get("address"), text),
+        resource_class=str(texts.get("resource_class", "")),
         traits=str(texts.get("traits", "")),
         tags={name: _tag(name, value) for name, value in texts.items() if name not in _OWN and value is not None},
-    )  # fmt: skip
+    )
 
 
 def _address(told: object, text: str) -> tuple[str, ...]:

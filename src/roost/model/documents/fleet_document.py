@@ -30,9 +30,7 @@ _LEFT_OUT = "null: what the providers say, or 0 without any"
 _RATIO_LEFT_OUT = "null: that of the root provider's inventory, or 1"
 
 
-class ServiceEntry(
-    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True
-):  # fmt: skip
+class ServiceEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """The service on a host."""
 
     disabled: Annotated[bool, Meta(description="Whether an operator disabled it.")] = False

@@ -124,8 +124,11 @@ def cells(scales: Sequence[Scale], score: HostScore) -> list[Contribution]:
         normalised = (raw - scale.low) / width if width else 0.0
         found.append(
             Contribution(
-                weigher=scale.weigher, raw=raw, normalised=normalised, multiplier=multiplier,
+                weigher=scale.weigher,
+                raw=raw,
+                normalised=normalised,
+                multiplier=multiplier,
                 contribution=normalised * multiplier + 0.0,  # no negative zero
             )
-        )  # fmt: skip
+        )
     return found

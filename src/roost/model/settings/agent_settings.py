@@ -14,9 +14,12 @@ _Ratio = Annotated[float, Meta(ge=0, le=RATIO_MAX)]
 _Seconds = Annotated[float, Meta(ge=0)]
 _PERIODIC = ("die", "log")
 _ABOVE_0 = (
-    "initial_cpu_allocation_ratio", "initial_ram_allocation_ratio", "initial_disk_allocation_ratio", "update_retry_s",
+    "initial_cpu_allocation_ratio",
+    "initial_ram_allocation_ratio",
+    "initial_disk_allocation_ratio",
+    "update_retry_s",
     "driver_timeout_s",
-)  # fmt: skip
+)
 _UNSET = "0: as Placement has it, or the initial one."
 
 

@@ -13,14 +13,25 @@ from roost.model.work.guest import Prepared
 from roost.model.work.guest_use import GuestNeeds
 from roost.model.work.work_rows import StatusRow
 
-Status = Literal[
-    "BUILD", "ACTIVE", "SHUTOFF", "VERIFY_RESIZE", "SHELVED", "SHELVED_OFFLOADED", "ERROR", "DELETED"
-]  # fmt: skip
+Status = Literal["BUILD", "ACTIVE", "SHUTOFF", "VERIFY_RESIZE", "SHELVED", "SHELVED_OFFLOADED", "ERROR", "DELETED"]
 # What is asked of one instance that is there.
 Asked = Literal[
-    "delete", "start", "stop", "reboot", "resize", "confirm", "revert", "migrate", "live_migrate", "evacuate",
-    "rebuild", "shelve", "offload", "unshelve", "reset",
-]  # fmt: skip
+    "delete",
+    "start",
+    "stop",
+    "reboot",
+    "resize",
+    "confirm",
+    "revert",
+    "migrate",
+    "live_migrate",
+    "evacuate",
+    "rebuild",
+    "shelve",
+    "offload",
+    "unshelve",
+    "reset",
+]
 # Beside these: a request for instances, one of its instances, a host that is to be left, a host that comes back, and
 # an instance of which its host says something else than its status.
 Kind = Literal[Asked, "build", "spawn", "drain", "clean", "sync"]
@@ -50,15 +61,36 @@ _FROM: Mapping[Asked, frozenset[Status]] = {
 _NEED_HOST = frozenset[Asked]({"evacuate", "rebuild", "reset"})
 # What a status says of an instance while somebody works on it.
 TASKS: Mapping[str, str] = {
-    "delete": "deleting", "start": "powering-on", "stop": "powering-off", "reboot": "rebooting", "resize": "resizing",
-    "confirm": "confirming", "revert": "reverting", "migrate": "migrating", "live_migrate": "live-migrating",
-    "evacuate": "evacuating", "rebuild": "rebuilding", "shelve": "shelving", "offload": "offloading",
-    "unshelve": "unshelving", "reset": "resetting", "sync": "syncing",
-}  # fmt: skip
+    "delete": "deleting",
+    "start": "powering-on",
+    "stop": "powering-off",
+    "reboot": "rebooting",
+    "resize": "resizing",
+    "confirm": "confirming",
+    "revert": "reverting",
+    "migrate": "migrating",
+    "live_migrate": "live-migrating",
+    "evacuate": "evacuating",
+    "rebuild": "rebuilding",
+    "shelve": "shelving",
+    "offload": "offloading",
+    "unshelve": "unshelving",
+    "reset": "resetting",
+    "sync": "syncing",
+}
 # Tasks that read or write whole disks. To live-migrate copies memory.
-IO_TASKS = frozenset({
-    "scheduling", "spawning", "resizing", "migrating", "evacuating", "rebuilding", "shelving", "unshelving",
-})  # fmt: skip
+IO_TASKS = frozenset(
+    {
+        "scheduling",
+        "spawning",
+        "resizing",
+        "migrating",
+        "evacuating",
+        "rebuilding",
+        "shelving",
+        "unshelving",
+    }
+)
 _WORDS: Mapping[Asked, str] = {"live_migrate": "live-migrate"}
 
 

@@ -143,14 +143,39 @@ class AbortMigration(msgspec.Struct, frozen=True, tag_field="action", tag="abort
 
 
 Act = (
-    Spawn | Rebuild | Prepare | Finish | Destroy | Discard | Settle | Inspect | Save | Power | SendDisk | LiveMigrate
-    | Reboot | AbortMigration
-)  # fmt: skip
+    Spawn
+    | Rebuild
+    | Prepare
+    | Finish
+    | Destroy
+    | Discard
+    | Settle
+    | Inspect
+    | Save
+    | Power
+    | SendDisk
+    | LiveMigrate
+    | Reboot
+    | AbortMigration
+)
 # As rows of orders say it.
 Action = Literal[
-    "spawn", "destroy", "power_on", "power_off", "reboot", "rebuild", "prepare", "discard", "settle", "send_disk",
-    "finish", "live_migrate", "abort_migration", "save", "inspect",
-]  # fmt: skip
+    "spawn",
+    "destroy",
+    "power_on",
+    "power_off",
+    "reboot",
+    "rebuild",
+    "prepare",
+    "discard",
+    "settle",
+    "send_disk",
+    "finish",
+    "live_migrate",
+    "abort_migration",
+    "save",
+    "inspect",
+]
 
 
 class OrderBody(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -198,9 +223,9 @@ class Poll(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     wait_s: Annotated[
         Annotated[float, Meta(ge=0, le=WAIT_MAX_S)], Meta(description="So long the answer may wait for an order.")
     ] = WAIT_MAX_S
-    most: Annotated[
-        Annotated[int, Meta(ge=1, le=ORDERS_MAX)], Meta(description="So many orders are told at most.")
-    ] = 100  # fmt: skip
+    most: Annotated[Annotated[int, Meta(ge=1, le=ORDERS_MAX)], Meta(description="So many orders are told at most.")] = (
+        100
+    )
 
 
 class Polled(msgspec.Struct, frozen=True, kw_only=True):

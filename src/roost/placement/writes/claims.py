@@ -95,9 +95,13 @@ def known(state: State, wishes: Sequence[Wish]) -> list[Holder | None]:
 
 
 def move(
-    current: Current, wishes: Sequence[Wish], holders: Sequence[Holder | None], *, unknown_class: str,
+    current: Current,
+    wishes: Sequence[Wish],
+    holders: Sequence[Holder | None],
+    *,
+    unknown_class: str,
     instead: Instead | None = None,
-) -> Replacement:  # fmt: skip
+) -> Replacement:
     """Plan the same of consumers that are known.
 
     Args:
@@ -165,9 +169,7 @@ def claim_of(holder: Holder, places: list[Place]) -> Claim:
     Args:
         places: those of its instance, as its release has them.
     """
-    consumer = ConsumerRow(
-        holder.id, holder.uuid, holder.project_id, holder.user_id, holder.type_id, holder.generation
-    )  # fmt: skip
+    consumer = ConsumerRow(holder.id, holder.uuid, holder.project_id, holder.user_id, holder.type_id, holder.generation)
     takes = [(holder.id, inventory_id, amount) for inventory_id, amount in holder.takes]
     row = holder.instance or holder.kept
     return Claim([consumer], takes, [] if row is None else [row], places)
@@ -211,9 +213,10 @@ def _told(state: State, refusal: NotClaimable, named: Sequence[Take], *, instead
     # In the order of a set of numbers that begin with 0, as clients of this field know it.
     numbers = [number + 1 for number in {class_id - 1 for _, class_id, _ in named}]
     bare = [
-        row for row in dict.fromkeys(row for row, _, _ in named)
+        row
+        for row in dict.fromkeys(row for row, _, _ in named)
         if not any(offers(state, row, number, instead=instead) for number in numbers)
-    ]  # fmt: skip
+    ]
     if bare:
         return _without(", ".join(map(name_of, numbers)), ", ".join(uuids[row] for row in bare))
     name, uuid = name_of(refusal.class_id), uuids[refusal.row]
@@ -241,7 +244,7 @@ def _new_types(current: Current, wishes: Sequence[Wish]) -> list[PutSymbol | Reu
 
 def _claim(
     current: Current, wanted: Iterable[tuple[Wish, Holder | None, list[Take]]], names: Sequence[PutSymbol | ReuseSymbol]
-) -> Claim | None:  # fmt: skip
+) -> Claim | None:
     state = current.state
     ids, new_types = state.providers.ids, {write.name: write.id for write in names}
     consumers: list[ConsumerRow] = []

@@ -15,7 +15,7 @@ _IN_USE = "placement.inventory.inuse"
 
 def inventory_of(
     record: Mapping[str, float], *, resource_class: str, provider_uuid: str, may_reserve_all: bool, act: str
-) -> Inventory:  # fmt: skip
+) -> Inventory:
     """Return an inventory as it is meant, with the defaults of what is left out.
 
     Args:
@@ -43,10 +43,13 @@ def inventory_of(
     if ratio < 0:
         raise BadRequest(f"{problem} The allocation ratio is less than 0.")
     return Inventory(
-        total=total, reserved=reserved, min_unit=int(record.get("min_unit", 1)),
-        max_unit=int(record.get("max_unit", AMOUNT_MAX)), step_size=int(record.get("step_size", 1)),
+        total=total,
+        reserved=reserved,
+        min_unit=int(record.get("min_unit", 1)),
+        max_unit=int(record.get("max_unit", AMOUNT_MAX)),
+        step_size=int(record.get("step_size", 1)),
         allocation_ratio=ratio,
-    )  # fmt: skip
+    )
 
 
 def offered(state: State, row: int) -> dict[str, Inventory]:
@@ -173,9 +176,7 @@ def _writes(state: State, row: int, rows: list[InventoryRow]) -> tuple[Write, ..
 
 def _used(state: State, row: int, class_ids: Iterable[int]) -> str:
     """Say which of some classes are in use on a provider; nothing if none is."""
-    names = [
-        state.class_ids.name_of(class_id) for class_id in class_ids if state.classes[class_id].used.each[row]
-    ]  # fmt: skip
+    names = [state.class_ids.name_of(class_id) for class_id in class_ids if state.classes[class_id].used.each[row]]
     if not names:
         return ""
     return f"Inventory for '{', '.join(names)}' on resource provider '{state.providers.uuids[row]}' in use."
@@ -198,15 +199,23 @@ def rows_of(state: State, row: int) -> list[InventoryRow]:
 def _one(state: State, class_id: int, row: int) -> Inventory:
     columns = state.classes[class_id]
     return Inventory(
-        total=columns.total.each[row], reserved=columns.reserved.each[row], min_unit=columns.min_unit.each[row],
-        max_unit=columns.max_unit.each[row], step_size=columns.step_size.each[row],
+        total=columns.total.each[row],
+        reserved=columns.reserved.each[row],
+        min_unit=columns.min_unit.each[row],
+        max_unit=columns.max_unit.each[row],
+        step_size=columns.step_size.each[row],
         allocation_ratio=columns.ratio.each[row],
-    )  # fmt: skip
+    )
 
 
 def row_of(class_id: int, inventory: Inventory) -> InventoryRow:
     """Return an inventory as it is written."""
     return InventoryRow(
-        class_id, inventory.total, inventory.reserved, inventory.min_unit, inventory.max_unit, inventory.step_size,
+        class_id,
+        inventory.total,
+        inventory.reserved,
+        inventory.min_unit,
+        inventory.max_unit,
+        inventory.step_size,
         inventory.allocation_ratio,
-    )  # fmt: skip
+    )

@@ -34,9 +34,7 @@ def row_of(state: State, uuid: str) -> int:
     return row
 
 
-def matching(
-    state: State, group: ResourceGroup, *, name: str | None = None, uuid: str | None = None
-) -> Rows:  # fmt: skip
+def matching(state: State, group: ResourceGroup, *, name: str | None = None, uuid: str | None = None) -> Rows:
     """Return the providers of a name or uuid that alone have all that a group asks.
 
     An unknown aggregate or tree is nobody's.
@@ -56,9 +54,12 @@ def matching(
         return _NOBODY
     wanted = Wanted(
         resources=tuple((_class_id(state, each), amount) for each, amount in group.resources.items()),
-        required=required, forbidden=forbidden, member_of=member_of,
-        forbidden_aggregates=_known(state.aggregates, group.forbidden_aggregates), in_tree=tree_row,
-    )  # fmt: skip
+        required=required,
+        forbidden=forbidden,
+        member_of=member_of,
+        forbidden_aggregates=_known(state.aggregates, group.forbidden_aggregates),
+        in_tree=tree_row,
+    )
     rows = rows_that_have(state, wanted)
     if name is not None:
         rows = rows[rows == state.providers.row_of_name.get(name, -1)]
@@ -146,7 +147,7 @@ class Revision:
 
 def revision(
     state: State, row: int, *, name: str, parent: tuple[str | None] | None = None, may_move: bool = True
-) -> Revision:  # fmt: skip
+) -> Revision:
     """Plan another name for a provider, or another place in the trees, to which everything below it follows.
 
     Args:
@@ -182,9 +183,13 @@ def _put(state: State, row: int, *, name: str, parent_row: int, root_row: int) -
     body = uuid_bytes(providers.uuids[row])
     assert body is not None
     return PutProvider(
-        providers.ids[row], body, name, None if parent_row < 0 else providers.ids[parent_row],
-        providers.ids[root_row], providers.versions[row] + 1,
-    )  # fmt: skip
+        providers.ids[row],
+        body,
+        name,
+        None if parent_row < 0 else providers.ids[parent_row],
+        providers.ids[root_row],
+        providers.versions[row] + 1,
+    )
 
 
 def _new_parent(state: State, row: int, parent_uuid: str | None, *, may_move: bool) -> int:

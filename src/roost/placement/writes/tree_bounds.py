@@ -6,7 +6,7 @@ from roost.errors import BadRequest
 
 def check_tree(
     providers: Providers, parent_uuid: str | None, *, moved_row: int | None, depth_max: int, providers_max: int
-) -> None:  # fmt: skip
+) -> None:
     """Refuse a provider, with all below it, a place where its tree would become too deep or too large.
 
     Args:

@@ -68,9 +68,15 @@ class Counter:
     """
 
     def __init__(
-        self, *, placement: Placement, scheduler: Scheduler, random: Random, default_zone: str, limit: int | None,
+        self,
+        *,
+        placement: Placement,
+        scheduler: Scheduler,
+        random: Random,
+        default_zone: str,
+        limit: int | None,
         progress: Progress | None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._placement = placement
         self._scheduler = scheduler
         self._random = random
@@ -113,11 +119,14 @@ class Counter:
             )
             return [
                 ScopeCapacity(
-                    name=scope.name, uuid=scope.uuid, hosts=int(scope.mask.sum()), count=placed.total,
+                    name=scope.name,
+                    uuid=scope.uuid,
+                    hosts=int(scope.mask.sum()),
+                    count=placed.total,
                     is_at_least=placed.is_cut,
                 )
                 for scope, placed in counted
-            ]  # fmt: skip
+            ]
 
         return Capacity(
             flavor=one.flavor.name,
@@ -194,7 +203,7 @@ class Counter:
         view = HostView(self._state, np.array([row], dtype=np.intp))
         rooms_left = [
             (int(rule.room(view, shape.spec)[0]), at) for at, rule in shape.asked_later if adds(rule, Counted)
-        ]  # fmt: skip
+        ]
         return min(rooms_left, default=(ROOM_MAX, len(shape.checks.rules)))
 
     def _repeated(self, shape: Shape, row: int, *, most: int) -> tuple[Takes, int]:
@@ -257,12 +266,15 @@ class Counter:
         hosts, checks = self._state.hosts, [*shape.checks.rules, ("", "")]
         return [
             HostCapacity(
-                host=hosts.names[row], node=hosts.nodes[row], count=min(counts.most.item(row), self._limit),
-                is_at_least=counts.cut.item(row), rule=checks[counts.last.item(row)][0],
+                host=hosts.names[row],
+                node=hosts.nodes[row],
+                count=min(counts.most.item(row), self._limit),
+                is_at_least=counts.cut.item(row),
+                rule=checks[counts.last.item(row)][0],
                 reason=checks[counts.last.item(row)][1],
             )
             for row in np.flatnonzero(hosts.alive.view).tolist()
-        ]  # fmt: skip
+        ]
 
     def _expect(self, *, hosts: int, scope_count: int, shape: Shape) -> None:
         """Set what there is to do, at most: hosts to fill one by one, and scopes to fill as a whole."""

@@ -111,9 +111,13 @@ class Explainer:
         """Ask the same of the fleet without anybody on it."""
         spec, group = shape.spec, shape.spec.group
         alone = Spec(
-            spec.request, now_s=spec.now_s, group=None if group is None else memberless(group),
-            moved_uuid=spec.moved_uuid, pci_requests=spec.pci_requests, ways=spec.ways,
-        )  # fmt: skip
+            spec.request,
+            now_s=spec.now_s,
+            group=None if group is None else memberless(group),
+            moved_uuid=spec.moved_uuid,
+            pci_requests=spec.pci_requests,
+            ways=spec.ways,
+        )
         stages = Matrix(shape, self._emptied(), alone).stages()
         if stages[-1].after:
             return Never(could_fit=True)

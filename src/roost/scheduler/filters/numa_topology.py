@@ -145,13 +145,17 @@ class NumaTopology:
 
 def _place(
     hosts: HostView, position: int, wanted: InstanceTopology, *, spec: Spec, mappings: Mappings = UNMAPPED
-) -> tuple[PlacedCell, ...] | None:  # fmt: skip
+) -> tuple[PlacedCell, ...] | None:
     """Return on which cells of a host an instance would be, near to its devices; None where it does not fit."""
     cpu, memory = _overcommit(hosts)[position].item()
     return place(
-        hosts.facts(position), wanted, overcommit=Overcommit(cpu=cpu, memory=memory), needs=networks_of(spec.request),
-        requests=spec.pci_requests, mappings=mappings,
-    )  # fmt: skip
+        hosts.facts(position),
+        wanted,
+        overcommit=Overcommit(cpu=cpu, memory=memory),
+        needs=networks_of(spec.request),
+        requests=spec.pci_requests,
+        mappings=mappings,
+    )
 
 
 def _devices(spec: Spec) -> bytes:

@@ -14,12 +14,44 @@ _ARCHITECTURES = {
     "x86_32p": "i686",
 }
 # All that images and hosts can say, in the one spelling.
-_KNOWN_ARCHITECTURES = frozenset({
-    "aarch64", "alpha", "armv6", "armv7b", "armv7l", "cris", "i686", "ia64", "lm32", "m68k", "microblaze",
-    "microblazeel", "mips", "mips64", "mips64el", "mipsel", "openrisc", "parisc", "parisc64", "ppc", "ppc64", "ppc64le",
-    "ppcemb", "ppcle", "s390", "s390x", "sh4", "sh4eb", "sparc", "sparc64", "unicore32", "x86_64", "xtensa",
-    "xtensaeb",
-})  # fmt: skip
+_KNOWN_ARCHITECTURES = frozenset(
+    {
+        "aarch64",
+        "alpha",
+        "armv6",
+        "armv7b",
+        "armv7l",
+        "cris",
+        "i686",
+        "ia64",
+        "lm32",
+        "m68k",
+        "microblaze",
+        "microblazeel",
+        "mips",
+        "mips64",
+        "mips64el",
+        "mipsel",
+        "openrisc",
+        "parisc",
+        "parisc64",
+        "ppc",
+        "ppc64",
+        "ppc64le",
+        "ppcemb",
+        "ppcle",
+        "s390",
+        "s390x",
+        "sh4",
+        "sh4eb",
+        "sparc",
+        "sparc64",
+        "unicore32",
+        "x86_64",
+        "xtensa",
+        "xtensaeb",
+    }
+)
 _HYPERVISORS = {"xapi": "xen", "powervm": "phyp"}
 _VM_MODES = {"pv": "xen", "hv": "hvm", "baremetal": "hvm"}
 _PREDICATE = re.compile(r"\s*(<=|>=|==|!=|<|>)\s*([0-9]+(?:\.[0-9]+)*)\s*")

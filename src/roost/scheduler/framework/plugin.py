@@ -198,9 +198,18 @@ class Judge:
     """A filter with what it adds to every filter, which is looked up once; None where it does not add that."""
 
     __slots__ = (
-        "checked", "choosing", "consumed", "fallible", "limiting", "name", "rule", "run_on_rebuild", "shared", "timed",
+        "checked",
+        "choosing",
+        "consumed",
+        "fallible",
+        "limiting",
+        "name",
+        "rule",
+        "run_on_rebuild",
+        "shared",
+        "timed",
         "warned",
-    )  # fmt: skip
+    )
 
     def __init__(self, rule: Filter) -> None:
         self.rule = rule

@@ -14,9 +14,13 @@ Struct = TypeVar("Struct", bound=msgspec.Struct)
 _EXPECTED = re.compile(r"Expected `(\w+)[^`]*`((?: [<>]=? \S+)?)")
 _ENTRY = re.compile(r"\[(\d+)\]")
 _WANTED = {
-    "int": "a whole number", "float": "a number", "str": "a text", "bool": "true or false", "array": "a list",
+    "int": "a whole number",
+    "float": "a number",
+    "str": "a text",
+    "bool": "true or false",
+    "array": "a list",
     "object": "a table",
-}  # fmt: skip
+}
 
 
 def converted_section(section: str, kind: type[Struct], table: Mapping[str, Any]) -> Struct:

@@ -20,9 +20,15 @@ class Spec:
     __slots__ = ("group", "is_rebuild", "moved_uuid", "now_s", "pci_requests", "request", "ways")
 
     def __init__(
-        self, request: Request, *, now_s: float, group: Group | None = None, moved_uuid: str | None = None,
-        pci_requests: tuple[PciRequest, ...] = (), ways: tuple[Compiled, ...] = (),
-    ) -> None:  # fmt: skip
+        self,
+        request: Request,
+        *,
+        now_s: float,
+        group: Group | None = None,
+        moved_uuid: str | None = None,
+        pci_requests: tuple[PciRequest, ...] = (),
+        ways: tuple[Compiled, ...] = (),
+    ) -> None:
         self.request = request
         self.now_s = now_s  # seconds since the epoch; no part of the request's shape
         self.moved_uuid = moved_uuid  # of the instance that moves and is on a host already; None: a new one

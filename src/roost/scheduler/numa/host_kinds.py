@@ -58,10 +58,16 @@ class BareCell(NamedTuple):
             behind = self.pcpus + self.cpus
             cores.append(tuple(range(behind, behind + self.width)))
         return NumaCell(
-            id=0, cpus=tuple(shared), pcpus=tuple(own), pinned_cpus=tuple(own[self.free_pcpus :]),
-            siblings=tuple(cores), memory_mb=self.memory_mb, cpu_usage=self.cpu_usage,
-            memory_usage=self.memory_usage, mempages=self.mempages,
-        )  # fmt: skip
+            id=0,
+            cpus=tuple(shared),
+            pcpus=tuple(own),
+            pinned_cpus=tuple(own[self.free_pcpus :]),
+            siblings=tuple(cores),
+            memory_mb=self.memory_mb,
+            cpu_usage=self.cpu_usage,
+            memory_usage=self.memory_usage,
+            mempages=self.mempages,
+        )
 
 
 def bare(cell: NumaCell) -> BareCell:
@@ -70,10 +76,17 @@ def bare(cell: NumaCell) -> BareCell:
     core_of, width = _cores(cell.siblings or tuple((cpu,) for cpu in cell.pcpus))
     counts = Counter(core_of[cpu] for cpu in free if cpu in core_of)
     return BareCell(
-        free=tuple(sorted(counts.values(), reverse=True)), width=width, pcpus=len(own), free_pcpus=len(free),
-        cpus=len(cell.cpus), is_one_set=own == set(cell.cpus), cpu_usage=cell.cpu_usage, memory_mb=cell.memory_mb,
-        memory_usage=cell.memory_usage, mempages=cell.mempages,
-    )  # fmt: skip
+        free=tuple(sorted(counts.values(), reverse=True)),
+        width=width,
+        pcpus=len(own),
+        free_pcpus=len(free),
+        cpus=len(cell.cpus),
+        is_one_set=own == set(cell.cpus),
+        cpu_usage=cell.cpu_usage,
+        memory_mb=cell.memory_mb,
+        memory_usage=cell.memory_usage,
+        mempages=cell.mempages,
+    )
 
 
 @lru_cache(maxsize=256)

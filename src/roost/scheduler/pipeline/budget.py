@@ -18,7 +18,7 @@ _SLICE_MIN_S = 0.001
 @contextmanager
 def search_budget(
     state: State, clock: Clock, *, seconds: float, count: int, slice_end_s: float = math.inf
-) -> Iterator[None]:  # fmt: skip
+) -> Iterator[None]:
     """Bound the search on a state for one decision; where a budget holds already, that one counts.
 
     Args:

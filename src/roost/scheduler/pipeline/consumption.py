@@ -63,9 +63,14 @@ class Appetite:
         numa, cells = facts.numa, None
         if self._wanted is not None and numa is not None:
             placed = place(
-                facts, self._wanted, overcommit=overcommit_in(limits), needs=self._needs, requests=self._pci_requests,
-                mappings=mappings, is_packing=self._is_packing,
-            )  # fmt: skip
+                facts,
+                self._wanted,
+                overcommit=overcommit_in(limits),
+                needs=self._needs,
+                requests=self._pci_requests,
+                mappings=mappings,
+                is_packing=self._is_packing,
+            )
             if placed is not None:
                 numa = with_instance(numa, placed)
                 cells = [each.host_cell for each in placed]

@@ -76,9 +76,14 @@ def pick_on(state: State, shape: Shape, row: int, *, instance_uuid: str, held: H
     hosts = state.hosts
     mappings = {suffix: tuple(uuids) for suffix, uuids in held.mappings.items()}
     return Pick(
-        hosts.names[row], hosts.nodes[row], hosts.facts[row].cell, instance_uuid, held.allocations, shape.limits(row),
+        hosts.names[row],
+        hosts.nodes[row],
+        hosts.facts[row].cell,
+        instance_uuid,
+        held.allocations,
+        shape.limits(row),
         mappings,
-    )  # fmt: skip
+    )
 
 
 def claim_on(state: State, shape: Shape, row: int, *, consumer: ConsumerRow, takes: Takes) -> Claim:

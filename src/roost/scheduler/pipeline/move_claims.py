@@ -51,9 +51,7 @@ def successor(left: Left, number: int) -> ConsumerRow:
     return msgspec.structs.replace(before, id=number, generation=before.generation + 1)
 
 
-def kept_for(
-    move: Move, left: Left, new_id: Callable[[IdKind], int], *, state: State, host_id: int
-) -> list[Claim]:  # fmt: skip
+def kept_for(move: Move, left: Left, new_id: Callable[[IdKind], int], *, state: State, host_id: int) -> list[Claim]:
     """Return the claim of what an instance held for the migration, if there is one.
 
     Args:

@@ -238,14 +238,17 @@ class Weighing:
         ends = [scale.multiplier for scale in self._flat_scales]
         return [
             HostScore(
-                hosts[row], total, raw,
+                hosts[row],
+                total,
+                raw,
                 [
                     multiplier if override is None else override.item(row)
                     for multiplier, override in zip(own, self._overrides, strict=True)
-                ] + ends,
+                ]
+                + ends,
             )
             for row, raw, total in zip(rows, raws, totals, strict=False)
-        ]  # fmt: skip
+        ]
 
 
 def check_weighable(weigher: Weigher, raw: Scores, *, hosts: HostView, spec: Spec) -> None:

@@ -27,14 +27,11 @@ from roost.scheduler.pipeline.score_table import Shares, Weighing
 from roost.scheduler.pipeline.scratch import Scratch
 from roost.scheduler.pipeline.shape_result import Ranked
 
-# Up to so many touched hosts are judged one by one, more of them together; beyond, a pass over all is faster.
-_ONE_BY_ONE_MAX = 6
+_ONE_BY_ONE_MAX = 6  # touched hosts judged one by one; more of them are judged together
 _TOUCHED_MIN, _HOSTS_PER_TOUCH = 24, 400
 _POOL_PER_TOUCH = 12
-# A longer list of touches is not even sorted out: everything is judged again.
-_TOUCHES_MAX = 512
-# Of more hosts than so many, most of which are nobody's concern, the scores are made for them alone.
-_BOARD_MAX = 128
+_TOUCHES_MAX = 512  # touches sorted out; after more of them all hosts are judged again
+_BOARD_MAX = 128  # hosts ranked from the kept scores; to rank more, score the hosts that pass
 TABLE = 5  # hosts in the score table
 
 
@@ -57,10 +54,19 @@ class Shape:
     """
 
     def __init__(
-        self, state: State, spec: Spec, *, query: CandidateQuery | None, warnings: Sequence[str], fit: Feasibility,
-        named: tuple[str, Mask] | None, filters: Sequence[tuple[Judge, Mask | None]], weighing: Weighing,
-        scratch: Scratch, stopped: str = "",
-    ) -> None:  # fmt: skip
+        self,
+        state: State,
+        spec: Spec,
+        *,
+        query: CandidateQuery | None,
+        warnings: Sequence[str],
+        fit: Feasibility,
+        named: tuple[str, Mask] | None,
+        filters: Sequence[tuple[Judge, Mask | None]],
+        weighing: Weighing,
+        scratch: Scratch,
+        stopped: str = "",
+    ) -> None:
         self._state = state
         self._stopped = stopped
         self.faults: list[str] = []  # of rules that failed in the last pass, a sentence each
@@ -455,17 +461,24 @@ class Shape:
             totals = board.totals if left == len(passing) else np.where(passing, board.totals, -np.inf)
             best = ranks.best(totals, min(wanted, left))
             return self._ranked(
-                best, left=left, raws=list(map(self._weighing.raws_of, best.tolist())), totals=totals[best],
+                best,
+                left=left,
+                raws=list(map(self._weighing.raws_of, best.tolist())),
+                totals=totals[best],
                 scales=list(board.scales),
-            )  # fmt: skip
+            )
         rows = None if left == len(passing) else np.flatnonzero(passing)
         weighed = self._weighing.weigh(rows, self.spec)
         best = ranks.best(weighed.totals, wanted)
         if pool_size:
             self._pool = Pool(
-                rows=np.arange(left) if rows is None else rows, raws=weighed.raws, scores=weighed.totals,
-                scales=weighed.scales, floating=self._weighing.floating, size=pool_size,
-            )  # fmt: skip
+                rows=np.arange(left) if rows is None else rows,
+                raws=weighed.raws,
+                scores=weighed.totals,
+                scales=weighed.scales,
+                floating=self._weighing.floating,
+                size=pool_size,
+            )
         return self._ranked(
             best if rows is None else rows[best],
             left=left,

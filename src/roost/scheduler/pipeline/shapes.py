@@ -61,9 +61,16 @@ class Shapes:
     """The pipelines of all shapes seen lately, for one state."""
 
     def __init__(
-        self, rules: Rules, *, default_zone: str, settings: SchedulerSettings, has_fallback: bool = True,
-        aliases: PciAliases | None = None, is_pci_placed: bool = False, ask: Ask | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        rules: Rules,
+        *,
+        default_zone: str,
+        settings: SchedulerSettings,
+        has_fallback: bool = True,
+        aliases: PciAliases | None = None,
+        is_pci_placed: bool = False,
+        ask: Ask | None = None,
+    ) -> None:
         self._rules = rules
         self._judges = [Judge(rule) for rule in rules.filters]
         self._guards = [Judge(guard(NoOptions())) for guard in _GUARDS]
@@ -191,7 +198,7 @@ class Shapes:
         if not state.hosts.are_told:
             made = translate(
                 request, state, settings=settings, default_zone=zone, has_fallback=self._has_fallback, placed=placed
-            )  # fmt: skip
+            )
             if made.refusal is not None:
                 return made.query, self._refused(made.refusal), made.warnings, made.refusal.reason
             if self._ask is not None:
@@ -323,13 +330,28 @@ def _key(request: Request) -> bytes:
     try:
         return msgspec.msgpack.encode(
             (
-                request.flavor, request.image, request.hints, request.group, request.project_id,
-                request.availability_zone, request.ignore_hosts, request.force_hosts, request.force_nodes,
-                request.destination, request.groups, request.retry, request.is_bfv, request.networks,
-                request.root_required, request.root_forbidden, request.same_subtree, request.pci_requests, request.move,
+                request.flavor,
+                request.image,
+                request.hints,
+                request.group,
+                request.project_id,
+                request.availability_zone,
+                request.ignore_hosts,
+                request.force_hosts,
+                request.force_nodes,
+                request.destination,
+                request.groups,
+                request.retry,
+                request.is_bfv,
+                request.networks,
+                request.root_required,
+                request.root_forbidden,
+                request.same_subtree,
+                request.pci_requests,
+                request.move,
             ),
             order="sorted",
-        )  # fmt: skip
+        )
     except (OverflowError, UnicodeEncodeError) as error:
         raise BadRequest(f"the request holds what no database can keep: {error}") from None
 
@@ -337,11 +359,27 @@ def _key(request: Request) -> bytes:
 # What ``_key`` holds, each as a request must have it.
 _KEY = msgspec.msgpack.Decoder(
     tuple[
-        Flavor, Image | None, Hints, str | None, str, str | None, tuple[str, ...], tuple[str, ...], tuple[str, ...],
-        Destination | None, tuple[ResourceGroup, ...], Retry | None, bool, tuple[Network, ...], frozenset[str],
-        frozenset[str], tuple[frozenset[str], ...], tuple[PciRequest, ...], Move | None,
+        Flavor,
+        Image | None,
+        Hints,
+        str | None,
+        str,
+        str | None,
+        tuple[str, ...],
+        tuple[str, ...],
+        tuple[str, ...],
+        Destination | None,
+        tuple[ResourceGroup, ...],
+        Retry | None,
+        bool,
+        tuple[Network, ...],
+        frozenset[str],
+        frozenset[str],
+        tuple[frozenset[str], ...],
+        tuple[PciRequest, ...],
+        Move | None,
     ]
-)  # fmt: skip
+)
 
 
 def _as_kept(request: Request, key: bytes) -> Request:
@@ -360,9 +398,18 @@ def _as_kept(request: Request, key: bytes) -> Request:
     except msgspec.ValidationError as error:
         raise BadRequest(f"the request cannot be kept: {error}") from None
     return msgspec.structs.replace(
-        request, flavor=flavor, image=image, hints=hints, destination=destination, groups=groups, networks=networks,
-        root_required=required, root_forbidden=forbidden, same_subtree=subtrees, pci_requests=devices,
-    )  # fmt: skip
+        request,
+        flavor=flavor,
+        image=image,
+        hints=hints,
+        destination=destination,
+        groups=groups,
+        networks=networks,
+        root_required=required,
+        root_forbidden=forbidden,
+        same_subtree=subtrees,
+        pci_requests=devices,
+    )
 
 
 def _origins(effects: tuple[tuple[str, Effect], ...]) -> Origins:

@@ -2,12 +2,15 @@
 
 from dataclasses import dataclass, field
 
+from roost.engine.columns.state import State
+from roost.errors import BadRequest, Conflict
 from roost.model.evidence.decision import Decision
 from roost.model.fleet import NamedRequest
 from roost.model.names import uuid_bytes
 from roost.model.request import Request
 from roost.model.work.work_rows import Put
 from roost.model.writes import EvidenceRow, Item, Write
+from roost.ports import Random
 
 
 @dataclass(slots=True, kw_only=True)
@@ -32,6 +35,28 @@ def wish_of(at: int, act: Request | NamedRequest) -> Wish:
     uuid = uuid_bytes(act.decision_uuid)
     assert uuid is not None, act.decision_uuid
     return Wish(at=at, request=act.request, uuid=uuid, work=act.work)
+
+
+def uuids_of(wish: Wish, state: State, random: Random) -> tuple[bytes, list[bytes]]:
+    """Return the uuid of the decision and those of the instances: as the request names them, or new ones.
+
+    Raises:
+        BadRequest: one is not a valid UUID.
+        Conflict: an instance exists already.
+    """
+    request = wish.request
+    if not request.instance_uuids:
+        number, *made = random.uuids(1 + request.count)
+        return wish.uuid or number, made
+    found: dict[bytes, None] = {}
+    for text in request.instance_uuids:
+        body = uuid_bytes(text)
+        if body is None:
+            raise BadRequest(f"the instance {text!r} is no uuid")
+        if (body in state.holders and request.move is None) or body in found:
+            raise Conflict(f"the instance {text} exists already")
+        found[body] = None
+    return wish.uuid or random.uuids(1)[0], list(found)
 
 
 def item_of(wish: Wish, writes: tuple[Write, ...]) -> Item:

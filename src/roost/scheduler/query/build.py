@@ -53,9 +53,14 @@ class Told(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def translate(
-    request: Request, state: State, *, settings: SchedulerSettings, default_zone: str = "nova",
-    has_fallback: bool = True, placed: Sequence[PciRequest] = (),
-) -> Translated:  # fmt: skip
+    request: Request,
+    state: State,
+    *,
+    settings: SchedulerSettings,
+    default_zone: str = "nova",
+    has_fallback: bool = True,
+    placed: Sequence[PciRequest] = (),
+) -> Translated:
     """Return what a request asks of Placement.
 
     Amounts come from the flavor, and from extra specs ``resources[S]:CLASS=N``, which replace the

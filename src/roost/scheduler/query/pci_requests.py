@@ -14,8 +14,11 @@ from roost.scheduler.framework.hw_settings import agreed
 
 SPEC = "pci_passthrough:alias"
 _POLICIES: dict[str, PciNumaPolicy] = {
-    "required": "required", "legacy": "legacy", "preferred": "preferred", "socket": "socket"
-}  # fmt: skip
+    "required": "required",
+    "legacy": "legacy",
+    "preferred": "preferred",
+    "socket": "socket",
+}
 # One group a device: more than any host has are not worth asking for.
 _GROUPS_MAX = 1_000
 
@@ -32,7 +35,7 @@ class PciAliases:
             others = () if known is None else known.alternatives
             self._known[name] = PciRequest(
                 alternatives=(*others, alias.wanted), numa_policy=alias.numa_policy, name=name
-            )  # fmt: skip
+            )
 
     def requests(self, request: Request) -> tuple[PciRequest, ...]:
         """Return what devices a request wants: those of its flavor, then those that come with it.
@@ -98,9 +101,10 @@ def groups(requests: Iterable[PciRequest]) -> Iterator[ResourceGroup]:
 
 def _class_of(wanted: PciTraits) -> str:
     name = class_of_device(
-        str(wanted.get("resource_class") or ""), vendor_id=str(wanted.get("vendor_id")),
+        str(wanted.get("resource_class") or ""),
+        vendor_id=str(wanted.get("vendor_id")),
         product_id=str(wanted.get("product_id")),
-    )  # fmt: skip
+    )
     if not is_resource_class(name):
         raise BadRequest(f"{name[:70]!r} is no resource class of devices")
     return name

@@ -132,9 +132,14 @@ class _Asked:
 def flavor_of(entry: FlavorEntry) -> Flavor:
     """Return the flavor of a document."""
     return Flavor(
-        name=entry.name, vcpus=entry.vcpus, memory_mb=entry.memory_mb, root_gb=entry.root_gb,
-        ephemeral_gb=entry.ephemeral_gb, swap=entry.swap, extra_specs=entry.extra_specs,
-    )  # fmt: skip
+        name=entry.name,
+        vcpus=entry.vcpus,
+        memory_mb=entry.memory_mb,
+        root_gb=entry.root_gb,
+        ephemeral_gb=entry.ephemeral_gb,
+        swap=entry.swap,
+        extra_specs=entry.extra_specs,
+    )
 
 
 def _image(entry: ImageEntry) -> Image:

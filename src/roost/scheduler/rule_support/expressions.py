@@ -25,8 +25,12 @@ _FALSE, _TRUE, _BROKEN = 0, 1, 2
 _LEFT_OUT = 2  # in place of what an operand is, where a host does not have it
 
 _COMPARE: dict[str, Callable[[Any, Any], Any]] = {
-    "=": operator.eq, "<": operator.lt, ">": operator.gt, "<=": operator.le, ">=": operator.ge,
-}  # fmt: skip
+    "=": operator.eq,
+    "<": operator.lt,
+    ">": operator.gt,
+    "<=": operator.le,
+    ">=": operator.ge,
+}
 OPERATORS = (*_COMPARE, "in", "not", "or", "and")
 _NUMBERS = USED | WHOLE | RATIOS
 _DEPTH_MAX = 100

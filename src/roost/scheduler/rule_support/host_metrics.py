@@ -12,11 +12,22 @@ from roost.scheduler.framework.host_view import HostView
 from roost.scheduler.rule_support.ratios import parse_ratios
 
 # What the monitors of Nova's compute agent can report; hosts may report more.
-KNOWN_NAMES = frozenset({
-    "cpu.frequency", "cpu.user.time", "cpu.kernel.time", "cpu.idle.time", "cpu.iowait.time", "cpu.user.percent",
-    "cpu.kernel.percent", "cpu.idle.percent", "cpu.iowait.percent", "cpu.percent", "numa.membw.max",
-    "numa.membw.current",
-})  # fmt: skip
+KNOWN_NAMES = frozenset(
+    {
+        "cpu.frequency",
+        "cpu.user.time",
+        "cpu.kernel.time",
+        "cpu.idle.time",
+        "cpu.iowait.time",
+        "cpu.user.percent",
+        "cpu.kernel.percent",
+        "cpu.idle.percent",
+        "cpu.iowait.percent",
+        "cpu.percent",
+        "numa.membw.max",
+        "numa.membw.current",
+    }
+)
 _SETTING = "metrics.weight_setting"
 # The option, for every rule that reads it.
 WeightSetting = Annotated[tuple[str, ...], msgspec.Meta(description="The metrics that count, each name=ratio.")]

@@ -42,7 +42,7 @@ def answer(process: Process, order_id: int, told: OrderAnswer) -> None:
     assert run is not None, "agents know who they are"
     given = Answer(
         outcome=told.outcome, problem=told.problem, found=told.found, prepared=told.prepared, saved=told.saved
-    )  # fmt: skip
+    )
 
     def task(_current: Current) -> Plan[bool] | bool:
         return agent_protocol.answer(process.reader, order_id, run=run, given=given, now_s=process.reader.now_s())

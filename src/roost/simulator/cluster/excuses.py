@@ -24,10 +24,13 @@ WENT = "an instance may have gone to a host that is away for good"
 
 # By kind and step of an operation: the hosts of its migration of which one has to be back before it goes on.
 _WAITING: Mapping[tuple[str, str], Collection[str]] = {
-    ("resize", "undo"): ("target_host",), ("migrate", "undo"): ("target_host",),
-    ("live_migrate", "look"): ("source_host", "target_host"), ("live_migrate", "undo"): ("target_host",),
-    ("confirm", "part"): ("source_host",), ("revert", "discard"): ("target_host",),
-}  # fmt: skip
+    ("resize", "undo"): ("target_host",),
+    ("migrate", "undo"): ("target_host",),
+    ("live_migrate", "look"): ("source_host", "target_host"),
+    ("live_migrate", "undo"): ("target_host",),
+    ("confirm", "part"): ("source_host",),
+    ("revert", "discard"): ("target_host",),
+}
 
 
 def is_waiting(world: "World", operation: OperationRow) -> bool:

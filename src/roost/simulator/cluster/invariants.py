@@ -174,10 +174,13 @@ class Invariants:
         body = uuid_bytes(guest.operation)
         operation = None if body is None else self._shelves.work[OperationRow].find(0, body)
         orders = [
-            row for row in self._shelves.work[OrderRow].rows.values()
-            if operation is not None and row.operation_id == operation.id and row.host == machine.host
+            row
+            for row in self._shelves.work[OrderRow].rows.values()
+            if operation is not None
+            and row.operation_id == operation.id
+            and row.host == machine.host
             and row.action != "destroy"
-        ]  # fmt: skip
+        ]
         return bool(orders) and all(map(is_unwanted, orders))
 
     def _moves(self, uuid: bytes) -> list[MigrationRow]:

@@ -37,12 +37,24 @@ A = TypeVar("A")
 
 # What a driver does wrong, where it does.
 _WRONG: tuple[tuple[Action, Kind, float], ...] = (
-    ("start", "unready", 0.5), ("spawn", "failed", 0.5), ("spawn", "crash", 0.5), ("spawn", "aborted", 0.3),
-    ("destroy", "failed", 0.5), ("destroy", "crash", 0.3), ("power", "failed", 0.5), ("rebuild", "failed", 0.5),
-    ("prepare", "failed", 0.5), ("prepare", "crash", 0.3), ("send_disk", "failed", 0.5), ("finish", "failed", 0.5),
-    ("finish", "crash", 0.3), ("discard", "failed", 0.3), ("live_migrate", "failed", 0.5), ("save", "failed", 0.5),
+    ("start", "unready", 0.5),
+    ("spawn", "failed", 0.5),
+    ("spawn", "crash", 0.5),
+    ("spawn", "aborted", 0.3),
+    ("destroy", "failed", 0.5),
+    ("destroy", "crash", 0.3),
+    ("power", "failed", 0.5),
+    ("rebuild", "failed", 0.5),
+    ("prepare", "failed", 0.5),
+    ("prepare", "crash", 0.3),
+    ("send_disk", "failed", 0.5),
+    ("finish", "failed", 0.5),
+    ("finish", "crash", 0.3),
+    ("discard", "failed", 0.3),
+    ("live_migrate", "failed", 0.5),
+    ("save", "failed", 0.5),
     ("drop_saved_image", "crash", 0.5),
-)  # fmt: skip
+)
 _SCRIPT = Script(fault=tuple(Fault(action=action, kind=kind, share=share) for action, kind, share in _WRONG))
 DRIVER_TIMEOUT_S = 12.0
 _TICK_S, _REPORT_S, _SYNC_S, _IMAGES_S = 0.7, 20.0, 40.0, 30.0
@@ -189,23 +201,30 @@ class Life:
         world, self.machine = machine.world, machine
         self.is_alive, self.host = True, machine.host
         self.driver = Fake(
-            _SCRIPT, terms=HostTerms(), chance=MoodyChance(world.trouble), shelf=world.books,
+            _SCRIPT,
+            terms=HostTerms(),
+            chance=MoodyChance(world.trouble),
+            shelf=world.books,
             wait=lambda _seconds: None,
-        )  # fmt: skip
+        )
         self.run = machine.new_run()
         identity = Identity(host=self.host, run=self.run, driver="fake")
         self.agent = Agent(
-            identity, machine.journal, driver_timeout_s=DRIVER_TIMEOUT_S, sync_s=_SYNC_S,
+            identity,
+            machine.journal,
+            driver_timeout_s=DRIVER_TIMEOUT_S,
+            sync_s=_SYNC_S,
             spread=world.chance.uniform(0.75, 1.25),
-        )  # fmt: skip
+        )
         node = self.host
         self.use = HostUse(
-            HostFacts(rack=machine.rack), instances=machine.journal.instances(node),
+            HostFacts(rack=machine.rack),
+            instances=machine.journal.instances(node),
             migrations=machine.journal.migrations(node),
-        )  # fmt: skip
+        )
         self.acting = Acting(
             self.host, run=self.run, driver=self.driver, journal=machine.journal, use_of={node: self.use}.__getitem__
-        )  # fmt: skip
+        )
         self._world = world
         self._has_started = self._is_polling = self._is_reporting = False
         self._report_at_s = self._images_at_s = 0.0
@@ -307,9 +326,7 @@ class Life:
             self._go_on()
 
         host = self.host
-        self._ask(
-            "register", lambda process: agent_routes.register(process, host, registration), told, failed=failed
-        )  # fmt: skip
+        self._ask("register", lambda process: agent_routes.register(process, host, registration), told, failed=failed)
 
     def _tell(self, order: Order, answer: OrderAnswer) -> None:
         def told(_answer: None) -> None:
@@ -321,18 +338,25 @@ class Life:
             self._go_on()
 
         self._ask(
-            f"answer {answer.outcome}", lambda process: agent_routes.answer(process, order.id, answer), told,
+            f"answer {answer.outcome}",
+            lambda process: agent_routes.answer(process, order.id, answer),
+            told,
             failed=failed,
-        )  # fmt: skip
+        )
 
     def _poll(self, asking: PollingAgent) -> None:
         def told(polled: Polled) -> None:
             self._is_polling = False
             self.agent.heard(
-                asking.fence, polled.orders, now_s=self._now_s, withdrawn=polled.withdrawn, settled=polled.settled,
-                is_unknown=bool(polled.unknown), is_superseded=bool(polled.superseded),
+                asking.fence,
+                polled.orders,
+                now_s=self._now_s,
+                withdrawn=polled.withdrawn,
+                settled=polled.settled,
+                is_unknown=bool(polled.unknown),
+                is_superseded=bool(polled.superseded),
                 is_disabled=bool(polled.disabled),
-            )  # fmt: skip
+            )
             self._go_on()
 
         def failed(error: RoostError) -> None:
@@ -342,9 +366,12 @@ class Life:
 
         chance = self._world.chance
         self._ask(
-            "poll", lambda process: agent_routes.poll(process, asking), told, failed=failed,
+            "poll",
+            lambda process: agent_routes.poll(process, asking),
+            told,
+            failed=failed,
             wait_s=lambda polled: 0.0 if has_news(polled) else chance.uniform(*_WAIT_S),
-        )  # fmt: skip
+        )
 
     def _report(self) -> None:
         def told(_answer: None) -> None:
@@ -374,14 +401,25 @@ class Life:
             self._ask("standings", lambda process: agent_routes.standings(process, kept), told)
 
     def _ask(
-        self, what: str, deed: Callable[[Process], A], told: Callable[[A], None], *,
+        self,
+        what: str,
+        deed: Callable[[Process], A],
+        told: Callable[[A], None],
+        *,
         failed: Callable[[RoostError], None] = lambda _error: None,
-        wait_s: Callable[[A], float] = lambda _answer: 0.0, is_last: bool = False,
-    ) -> None:  # fmt: skip
+        wait_s: Callable[[A], float] = lambda _answer: 0.0,
+        is_last: bool = False,
+    ) -> None:
         Call(
-            self._world, self.host, what, deed=deed, told=told, failed=failed, wait_s=wait_s,
+            self._world,
+            self.host,
+            what,
+            deed=deed,
+            told=told,
+            failed=failed,
+            wait_s=wait_s,
             is_wanted=lambda: self.is_alive or is_last,
-        )  # fmt: skip
+        )
 
     def _after(self, span: tuple[float, float], kind: str, act: Callable[[], None]) -> None:
         def act_if_alive() -> None:

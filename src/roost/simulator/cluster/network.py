@@ -31,10 +31,17 @@ class Call(Generic[A]):
     """
 
     def __init__(
-        self, world: "World", host: str, what: str, *, deed: Callable[[Process], A], told: Callable[[A], None],
-        failed: Callable[[RoostError], None], is_wanted: Callable[[], bool],
+        self,
+        world: "World",
+        host: str,
+        what: str,
+        *,
+        deed: Callable[[Process], A],
+        told: Callable[[A], None],
+        failed: Callable[[RoostError], None],
+        is_wanted: Callable[[], bool],
         wait_s: Callable[[A], float] = lambda _answer: 0.0,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._world, self._host, self._what = world, host, what
         self._deed, self._told, self._failed = deed, told, failed
         self._is_wanted, self._wait_s = is_wanted, wait_s

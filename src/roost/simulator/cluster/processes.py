@@ -82,22 +82,21 @@ class Process:
         store = world.store.peer()
         current = Current(store, clock=world.clock)
         chance = SeededRandom(world.seed * 1_000 + self._number * 100 + self._lives)
-        self.roost = Roost(
-            store, _SETTINGS, current=current, clock=world.clock, random=chance, rules=rules_in_force()
-        )  # fmt: skip
-        self.serving = Serving(
-            current, decide=self.roost.scheduler.work, heed=self._heed, has_thread=False, retries=10
-        )  # fmt: skip
+        self.roost = Roost(store, _SETTINGS, current=current, clock=world.clock, random=chance, rules=rules_in_force())
+        self.serving = Serving(current, decide=self.roost.scheduler.work, heed=self._heed, has_thread=False, retries=10)
         self.reader = store.work_reader(world.clock)
         product = Product(
             decision=self.roost.decision, devices=PciAliases(_SETTINGS.pci).requests, terms=lambda: self._terms
-        )  # fmt: skip
+        )
         name = f"{self.name}.{self._lives}"
         self._conductor = Conductor(name, cells=None, serving=self.serving, reader=self.reader, product=product)
         self._jobs = Jobs(
-            name, serving=self.serving, reader=self.reader, down_time_s=lambda: DOWN_TIME_S,
+            name,
+            serving=self.serving,
+            reader=self.reader,
+            down_time_s=lambda: DOWN_TIME_S,
             offload_s=lambda: self._terms.shelved_offload_time_s,
-        )  # fmt: skip
+        )
         self._is_to_take_over = world.is_single
         store.before, store.after = self._before_commit, self._after_commit
         self._look_in(_SOON_S)

@@ -28,8 +28,11 @@ _STILL = frozenset({"ACTIVE", "SHUTOFF", "VERIFY_RESIZE", "SHELVED", "SHELVED_OF
 _WHOLE = frozenset({"running", "stopped"})
 # By status: in which states the host of an instance has it. In ERROR it may have anything, or nothing.
 _STATES: Mapping[str, Collection[str]] = {
-    "ACTIVE": {"running"}, "SHUTOFF": {"stopped"}, "SHELVED": {"stopped"}, "VERIFY_RESIZE": _WHOLE,
-}  # fmt: skip
+    "ACTIVE": {"running"},
+    "SHUTOFF": {"stopped"},
+    "SHELVED": {"stopped"},
+    "VERIFY_RESIZE": _WHOLE,
+}
 
 
 def unrest(world: "World") -> str:

@@ -7,9 +7,12 @@ from roost.simulator.cluster.simulation import Course
 
 _COLUMNS = 4
 _TITLES = {
-    "asked": "asked for", "ended": "operations that ended", "troubles": "went wrong", "kinds": "events",
+    "asked": "asked for",
+    "ended": "operations that ended",
+    "troubles": "went wrong",
+    "kinds": "events",
     "excused": "not as it should be at rest, and excused",
-}  # fmt: skip
+}
 
 
 def lines_of(total: Total, *, elapsed_s: float) -> Iterator[str]:

@@ -125,9 +125,7 @@ class World:
         """Let somebody ask for something after a while."""
 
         def ask() -> None:
-            Call(
-                self, "", what, deed=deed, told=lambda _answer: None, failed=self._refused, is_wanted=lambda: True
-            )  # fmt: skip
+            Call(self, "", what, deed=deed, told=lambda _answer: None, failed=self._refused, is_wanted=lambda: True)
 
         self.happenings.after(after_s, "ask later", ask, told=what)
 
@@ -188,13 +186,15 @@ class World:
     def _fleet(self) -> Fleet:
         providers = [
             ProviderSpec(
-                uuid=each.uuid, name=each.host,
+                uuid=each.uuid,
+                name=each.host,
                 inventories={
-                    "VCPU": Inventory(total=self.chance.randint(3, 9)), "MEMORY_MB": Inventory(total=100 - number)
+                    "VCPU": Inventory(total=self.chance.randint(3, 9)),
+                    "MEMORY_MB": Inventory(total=100 - number),
                 },
             )
             for number, each in enumerate(self.machines)
-        ]  # fmt: skip
+        ]
         hosts = [
             HostSpec(provider_uuid=each.uuid, host=each.host, node=each.host, facts=HostFacts(rack=each.rack))
             for each in self.machines
@@ -247,9 +247,14 @@ class World:
         deed = ask.make(self, ask.kind)
         if deed is not None:
             Call(
-                self, "", f"ask {ask.kind}", deed=deed, told=lambda _answer: self.asked.update([ask.kind]),
-                failed=self._refused, is_wanted=lambda: True,
-            )  # fmt: skip
+                self,
+                "",
+                f"ask {ask.kind}",
+                deed=deed,
+                told=lambda _answer: self.asked.update([ask.kind]),
+                failed=self._refused,
+                is_wanted=lambda: True,
+            )
         self.happenings.after(self.chance.uniform(*_ASK_S), "ask", self._ask)
 
     def _refused(self, error: RoostError) -> None:
@@ -276,9 +281,14 @@ class World:
             return Plan(answer=None, writes=writes_of_facts(current.state, rows, facts))
 
         Call(
-            self, "", "disable" if is_disabled else "enable", deed=lambda process: process.run(task),
-            told=lambda _answer: None, failed=self._refused, is_wanted=lambda: True,
-        )  # fmt: skip
+            self,
+            "",
+            "disable" if is_disabled else "enable",
+            deed=lambda process: process.run(task),
+            told=lambda _answer: None,
+            failed=self._refused,
+            is_wanted=lambda: True,
+        )
 
     # --- what came of it ---
 
@@ -298,11 +308,19 @@ class World:
     def _course(self, invariant: str = "", problem: str = "") -> Course:
         ended = Counter(f"{row.kind} {_end(row)}" for row in self.invariants.operations() if row.outcome)
         return Course(
-            seed=self.seed, events=self.happenings.number, virtual_s=self.happenings.elapsed_s,
-            digest=self.happenings.digest, kinds=dict(self.happenings.counts), troubles=dict(self.trouble.counts),
-            asked=dict(self.asked), ended=dict(ended), excused=dict(self.excused), invariant=invariant, problem=problem,
+            seed=self.seed,
+            events=self.happenings.number,
+            virtual_s=self.happenings.elapsed_s,
+            digest=self.happenings.digest,
+            kinds=dict(self.happenings.counts),
+            troubles=dict(self.trouble.counts),
+            asked=dict(self.asked),
+            ended=dict(ended),
+            excused=dict(self.excused),
+            invariant=invariant,
+            problem=problem,
             last=self.happenings.last if invariant else (),
-        )  # fmt: skip
+        )
 
 
 def _end(operation: OperationRow) -> str:

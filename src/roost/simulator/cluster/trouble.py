@@ -29,13 +29,37 @@ class Shares(msgspec.Struct, frozen=True, kw_only=True):
 
 
 _RARE = Shares(
-    lost=0.02, doubled=0.02, late=0.02, refused=0.01, unheard=0.01, killed=0.002, overtaken=0.1, crashed=0.003,
-    driver=0.1, slow=0.1, hung=0.01, partitioned=0.005, disabled=0.003, left=0.003,
-)  # fmt: skip
+    lost=0.02,
+    doubled=0.02,
+    late=0.02,
+    refused=0.01,
+    unheard=0.01,
+    killed=0.002,
+    overtaken=0.1,
+    crashed=0.003,
+    driver=0.1,
+    slow=0.1,
+    hung=0.01,
+    partitioned=0.005,
+    disabled=0.003,
+    left=0.003,
+)
 _OFTEN = Shares(
-    lost=0.15, doubled=0.15, late=0.1, refused=0.08, unheard=0.08, killed=0.01, overtaken=0.4, crashed=0.02,
-    driver=0.4, slow=0.3, hung=0.05, partitioned=0.02, disabled=0.01, left=0.015,
-)  # fmt: skip
+    lost=0.15,
+    doubled=0.15,
+    late=0.1,
+    refused=0.08,
+    unheard=0.08,
+    killed=0.01,
+    overtaken=0.4,
+    crashed=0.02,
+    driver=0.4,
+    slow=0.3,
+    hung=0.05,
+    partitioned=0.02,
+    disabled=0.01,
+    left=0.015,
+)
 CALM = Shares()
 
 

@@ -73,16 +73,24 @@ def _build(world: "World", _kind: str) -> Deed:
     flavor = Flavor(name="giant", vcpus=99, memory_mb=1) if chance.random() < _HOPELESS else chance.choice(_FLAVORS)
     group = chance.choice(world.groups) if chance.random() < _IN_GROUP else None
     asked = Request(
-        flavor=flavor, count=count, instance_uuids=tuple(world.new_uuid() for _ in range(count)), group=group,
+        flavor=flavor,
+        count=count,
+        instance_uuids=tuple(world.new_uuid() for _ in range(count)),
+        group=group,
         hints={} if group is None else {"fault_domain": chance.choice(_DOMAINS)},
-    )  # fmt: skip
+    )
     decision = world.new_uuid()
 
     def ask(current: Current, process: Process) -> Accepted:
         return accept.build(
-            current, process.reader, asked, operation_uuid=_bytes(key), decision_uuid=decision, name="one",
+            current,
+            process.reader,
+            asked,
+            operation_uuid=_bytes(key),
+            decision_uuid=decision,
+            name="one",
             now_s=process.reader.now_s(),
-        )  # fmt: skip
+        )
 
     return _deed(ask)
 
@@ -97,9 +105,13 @@ def _delete(world: "World", _kind: str) -> Deed | None:
 
     def ask(current: Current, process: Process) -> Accepted:
         return accept.delete(
-            current, process.reader, uuid, operation_uuid=_bytes(key), now_s=process.reader.now_s(),
+            current,
+            process.reader,
+            uuid,
+            operation_uuid=_bytes(key),
+            now_s=process.reader.now_s(),
             is_forced=is_forced,
-        )  # fmt: skip
+        )
 
     return _deed(ask)
 
@@ -120,9 +132,14 @@ def _act(body: Callable[[], Body]) -> Callable[["World", str], Deed | None]:
 
         def ask(current: Current, process: Process) -> Accepted:
             return accept.act(
-                current, process.reader, uuid, kind=asked, body=body(), operation_uuid=_bytes(key),
+                current,
+                process.reader,
+                uuid,
+                kind=asked,
+                body=body(),
+                operation_uuid=_bytes(key),
                 now_s=process.reader.now_s(),
-            )  # fmt: skip
+            )
 
         return _deed(ask)
 
@@ -143,9 +160,13 @@ def _revert(world: "World", _kind: str) -> Deed | None:
 
     def ask(current: Current, process: Process) -> Accepted:
         return accept_revert.revert(
-            current, process.reader, uuid, operation_uuid=_bytes(key), now_s=process.reader.now_s(),
+            current,
+            process.reader,
+            uuid,
+            operation_uuid=_bytes(key),
+            now_s=process.reader.now_s(),
             is_lost=is_lost,
-        )  # fmt: skip
+        )
 
     return _deed(ask)
 
@@ -166,28 +187,37 @@ def _change(ask: Change) -> Callable[["World", str], Deed | None]:
 
 def _rebuild(current: Current, process: Process, names: Names) -> Accepted:
     return accept_changes.rebuild(
-        current, process.reader, names.instance, image=None, filters=process.roost.rules.filters,
-        operation_uuid=names.operation, now_s=process.reader.now_s(),
-    )  # fmt: skip
+        current,
+        process.reader,
+        names.instance,
+        image=None,
+        filters=process.roost.rules.filters,
+        operation_uuid=names.operation,
+        now_s=process.reader.now_s(),
+    )
 
 
 def _shelve(current: Current, process: Process, names: Names) -> Accepted:
     return accept_changes.shelve(
         current, process.reader, names.instance, operation_uuid=names.operation, now_s=process.reader.now_s()
-    )  # fmt: skip
+    )
 
 
 def _offload(current: Current, process: Process, names: Names) -> Accepted:
     return accept_changes.offload(
         current, process.reader, names.instance, operation_uuid=names.operation, now_s=process.reader.now_s()
-    )  # fmt: skip
+    )
 
 
 def _unshelve(current: Current, process: Process, names: Names) -> Accepted:
     return accept_changes.unshelve(
-        current, process.reader, names.instance, operation_uuid=names.operation, decision_uuid=names.decision,
+        current,
+        process.reader,
+        names.instance,
+        operation_uuid=names.operation,
+        decision_uuid=names.decision,
         now_s=process.reader.now_s(),
-    )  # fmt: skip
+    )
 
 
 def _move(world: "World", kind: str) -> Deed | None:
@@ -205,9 +235,16 @@ def _move(world: "World", kind: str) -> Deed | None:
         assert now is not None, "statuses stay"
         away = msgspec.structs.replace(asked, ignore_hosts=(now.host,)) if asked.ignore_hosts else asked
         plan = accept.move(
-            current, process.reader, names.instance, kind=move_kind, asked=away, is_verified=is_verified,
-            operation_uuid=names.operation, decision_uuid=names.decision, now_s=process.reader.now_s(),
-        )  # fmt: skip
+            current,
+            process.reader,
+            names.instance,
+            kind=move_kind,
+            asked=away,
+            is_verified=is_verified,
+            operation_uuid=names.operation,
+            decision_uuid=names.decision,
+            now_s=process.reader.now_s(),
+        )
         if kind == "evacuate" and isinstance(plan, Plan):
             return evacuating(plan, process.reader, now)
         return plan
@@ -227,9 +264,14 @@ def _drain(world: "World", _kind: str) -> Deed:
 
     def ask(current: Current, process: Process) -> Accepted:
         return accept_drain.drain(
-            current, process.reader, host, at_once=at_once, is_disabling=is_disabling,
-            operation_uuid=_bytes(key), now_s=process.reader.now_s(),
-        )  # fmt: skip
+            current,
+            process.reader,
+            host,
+            at_once=at_once,
+            is_disabling=is_disabling,
+            operation_uuid=_bytes(key),
+            now_s=process.reader.now_s(),
+        )
 
     return _deed(ask)
 

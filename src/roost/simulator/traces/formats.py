@@ -76,10 +76,13 @@ def known_formats() -> str:
 def _recognise(table: Table) -> tuple[Format, str]:
     header = set(table.header)
     share, trace, role = max(
-        ((len(header.intersection(columns)) / len(columns), trace, role)
-         for trace in FORMATS for role, columns in trace.files.items()),
+        (
+            (len(header.intersection(columns)) / len(columns), trace, role)
+            for trace in FORMATS
+            for role, columns in trace.files.items()
+        ),
         key=lambda entry: entry[0],
-    )  # fmt: skip
+    )
     if share <= _RECOGNISED:
         raise BadFile(table.path, f"is of no known format; known are {known_formats()}", line=1)
     return trace, role

@@ -119,16 +119,18 @@ def past(url: str, position: int, text: str, *, deadline_s: float = DEFAULTS.bul
     return Past(_closing(connection, _writes_between(connection, base, seen, position=position)), own)
 
 
-def _writes_between(
-    connection: Connection, base: tuple[int, str], seen: _Seen, *, position: int
-) -> Iterator[Write]:  # fmt: skip
+def _writes_between(connection: Connection, base: tuple[int, str], seen: _Seen, *, position: int) -> Iterator[Write]:
     base_position, snapshot = base
     parts = "SELECT body FROM snapshot WHERE position = %s AND part > 0 ORDER BY part"
     for body in _bodies(connection, parts, (base_position,), at_once=8):
         yield from decode_writes(body)
     values = {
-        "base": snapshot, "seen": seen.snapshot, "first": seen.first, "last": seen.last, "position": position,
-    }  # fmt: skip
+        "base": snapshot,
+        "seen": seen.snapshot,
+        "first": seen.first,
+        "last": seen.last,
+        "position": position,
+    }
     for body in _bodies(connection, _CHANGES, values, at_once=1000):
         yield from decode_writes(body)
 

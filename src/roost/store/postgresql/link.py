@@ -213,7 +213,7 @@ class Link:
 
     def read(
         self, text: str, values: Sequence[object], *, is_any_timeline: bool = False, deadline_s: float | None = None
-    ) -> list[Any]:  # fmt: skip
+    ) -> list[Any]:
         """Return the rows of a statement; it is made a second time if the connection was lost.
 
         Args:
@@ -263,9 +263,11 @@ class Link:
 
     def _connect(self) -> Connection:
         connection = connect(
-            self._url, application_name=self._name, deadline_s=self._settings.deadline_s,
+            self._url,
+            application_name=self._name,
+            deadline_s=self._settings.deadline_s,
             wait_s=self._settings.wait_s,
-        )  # fmt: skip
+        )
         try:
             self._set_up(connection)
         except BaseException:
@@ -319,9 +321,12 @@ def insist(attempt: Callable[[], Result], *, wait_s: float) -> Result:
 
 
 def connect(
-    url: str, *, application_name: str = "roost", deadline_s: float = DEFAULTS.bulk_deadline_s,
+    url: str,
+    *,
+    application_name: str = "roost",
+    deadline_s: float = DEFAULTS.bulk_deadline_s,
     wait_s: float = DEFAULTS.wait_s,
-) -> Connection:  # fmt: skip
+) -> Connection:
     """Connect, in autocommit mode.
 
     Args:
@@ -339,10 +344,11 @@ def connect(
         hosts = str(given.get("host", "")).count(",") + 1
         several = {"target_session_attrs": "read-write"} if hosts > 1 else {}
         connection = Connection.connect(
-            make_conninfo("", **{**_ALIVE, **several, **given}), autocommit=True,
+            make_conninfo("", **{**_ALIVE, **several, **given}),
+            autocommit=True,
             connect_timeout=max(_CONNECT_TIMEOUT_MIN_S, int(min(_CONNECT_TIMEOUT_S, wait_s) / hosts)),
             application_name=application_name,
-        )  # fmt: skip
+        )
     except psycopg.Error as error:
         # The address may hold a password, and a malformed one is repeated.
         raise StoreGone(f"PostgreSQL: {first_line(error).replace(url, 'store.url')}") from None

@@ -106,9 +106,10 @@ class PostgresStore:
         self._link = link.Link(url, settings=settings)
         if may_create and (count := self._link.count_unused_standbys()):
             log.event(
-                "commits_not_synchronous", standbys=count,
+                "commits_not_synchronous",
+                standbys=count,
                 problem="synchronous_standby_names is empty: a failover loses acknowledged commits",
-            )  # fmt: skip
+            )
         self._snapshots = Writer(url)
         self._snapshot: str | None = None
         self._own: list[int] = []  # positions of own changes that the snapshot does not show
@@ -327,9 +328,13 @@ class PostgresStore:
         values = (_PRUNED_PER_CALL, float(_FEED_KEPT_S), _PRUNED_PER_CALL)
         oldest = connection.execute(_OLDEST, values, prepare=True, binary=True).fetchall()
         return choose_doomed(
-            [Row(*row) for row in oldest], postgresql_history.snapshots(connection), kept,
-            older_than_s=older_than_s, max_bytes=max_bytes, limit=_PRUNED_PER_CALL,
-        )  # fmt: skip
+            [Row(*row) for row in oldest],
+            postgresql_history.snapshots(connection),
+            kept,
+            older_than_s=older_than_s,
+            max_bytes=max_bytes,
+            limit=_PRUNED_PER_CALL,
+        )
 
     def prune_work(self, *, older_than_s: float) -> int:
         """See ``Store.prune_work``."""

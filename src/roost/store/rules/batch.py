@@ -25,9 +25,18 @@ class Batch:
     """The net effect of a batch."""
 
     __slots__ = (
-        "allocations", "consumers", "decisions", "documents", "frees", "instances",
-        "places", "released", "stocks", "turns", "writes",
-    )  # fmt: skip
+        "allocations",
+        "consumers",
+        "decisions",
+        "documents",
+        "frees",
+        "instances",
+        "places",
+        "released",
+        "stocks",
+        "turns",
+        "writes",
+    )
 
     def __init__(self) -> None:
         # Inventory id, or the slot of a generation -> what is added to ``used``, the most that was added at
@@ -89,8 +98,12 @@ def _claim(batch: Batch, claim: Claim) -> bool:
             added, peak, least, most, divisor = stock
             added += amount
             stocks[inventory_id] = [
-                added, max(peak, added), min(least, amount), max(most, amount), gcd(divisor, amount),
-            ]  # fmt: skip
+                added,
+                max(peak, added),
+                min(least, amount),
+                max(most, amount),
+                gcd(divisor, amount),
+            ]
         providers.add(inventory_id >> CLASS_BITS)
     for provider_id in providers:
         _raise(stocks, provider_id)

@@ -162,7 +162,7 @@ def _takes(shelves: Shelves, takes: list[tuple[int, int, int]]) -> Refusal | Non
 
 def _refusal_of(
     shelves: Shelves, stock: Stock | None, take: tuple[int, int], *, held: Mapping[int, Mapping[int, int]]
-) -> Refusal | None:  # fmt: skip
+) -> Refusal | None:
     """Say why an amount may not be taken of an inventory, whatever of that is in use; None: it may."""
     inventory_id, amount = take
     if stock is None or inventory_id & CLASS_MASK == GENERATION_SLOT:

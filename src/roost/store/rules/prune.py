@@ -50,9 +50,14 @@ class _Candidate(NamedTuple):
 
 
 def choose_doomed(
-    oldest: Sequence[Row], snapshots: Sequence[Snapshot], kept_bytes: int, *, older_than_s: float, max_bytes: int,
+    oldest: Sequence[Row],
+    snapshots: Sequence[Snapshot],
+    kept_bytes: int,
+    *,
+    older_than_s: float,
+    max_bytes: int,
     limit: int,
-) -> Doomed:  # fmt: skip
+) -> Doomed:
     """Choose what to delete, such that what is left can still be rebuilt from the snapshots that are left.
 
     A state is rebuilt from the newest snapshot before it and the changes after that one. So a snapshot and the

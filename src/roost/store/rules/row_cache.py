@@ -39,9 +39,15 @@ class Stock(msgspec.Struct, frozen=True, array_like=True):
     def with_used(self, used: int) -> "Stock":
         """Return the same inventory with another amount in use."""
         return Stock(
-            self.id, self.total, self.reserved, self.min_unit, self.max_unit,
-            self.step_size, self.allocation_ratio, used,
-        )  # fmt: skip
+            self.id,
+            self.total,
+            self.reserved,
+            self.min_unit,
+            self.max_unit,
+            self.step_size,
+            self.allocation_ratio,
+            used,
+        )
 
 
 class Seat(msgspec.Struct, frozen=True, array_like=True):

@@ -327,9 +327,11 @@ class SqliteStore:
             changes = self._position - before
             (mean,) = self._connection.execute(_MEAN_CHANGE).fetchone()
         is_wanted = is_due(
-            changes, int(changes * (mean or 0.0)), age_s=None if made_at_s is None else self._now_s() - made_at_s,
+            changes,
+            int(changes * (mean or 0.0)),
+            age_s=None if made_at_s is None else self._now_s() - made_at_s,
             every_bytes=every_bytes,
-        )  # fmt: skip
+        )
         return is_wanted and self._snapshots.start()
 
     def close(self) -> None:

@@ -43,9 +43,11 @@ def world(*things):
     classes = {name for each in providers.values() for name in each.inventories} | {"CUSTOM_UNUSED"}
     traits = {name for each in providers.values() for name in each.traits} | {"CUSTOM_UNWORN"}
     return World(
-        providers=providers, consumers={each.uuid: each for each in things if isinstance(each, Consumer)},
-        classes=sorted(classes), traits=sorted(traits),
-    )  # fmt: skip
+        providers=providers,
+        consumers={each.uuid: each for each in things if isinstance(each, Consumer)},
+        classes=sorted(classes),
+        traits=sorted(traits),
+    )
 
 
 def changed(one, **fields):
@@ -111,10 +113,11 @@ def test_what_changed_there_is_brought(current):
     copy(current, START)
     there = world(
         changed(HOST, name="renamed", generation=11, traits=["CUSTOM_BLUE"], aggregates=[]),
-        provider("new", generation=9), changed(GPU, parent_uuid=named("new")),
+        provider("new", generation=9),
+        changed(GPU, parent_uuid=named("new")),
         changed(TWO, generation=2, amounts={named("host"): {"VCPU": 3}}, project_id="q"),
         consumer("three", {"host": {"VCPU": 1}}),
-    )  # fmt: skip
+    )
     done = copy(current, there)
     assert counts(done) == [(1, 2, 0, 0, 0), (1, 1, 1, 0, 0)]
     assert done.verified.is_equal
@@ -249,20 +252,27 @@ def random_world(draw):
             for name in draw.sample(("VCPU", "MEMORY_MB", "CUSTOM_GPU"), draw.randrange(4))
         }
         providers.append(
-            provider(f"h{number} ü🐦", generation=5 + draw.randrange(99), parent=parent, inventories=offers,
-                     traits=draw.sample(("CUSTOM_A", "CUSTOM_B", "HW_CPU_X86_AVX"), draw.randrange(4)),
-                     aggregates=draw.sample((named("a"), named("b")), draw.randrange(3)))
-        )  # fmt: skip
+            provider(
+                f"h{number} ü🐦",
+                generation=5 + draw.randrange(99),
+                parent=parent,
+                inventories=offers,
+                traits=draw.sample(("CUSTOM_A", "CUSTOM_B", "HW_CPU_X86_AVX"), draw.randrange(4)),
+                aggregates=draw.sample((named("a"), named("b")), draw.randrange(3)),
+            )
+        )
     offering = [each for each in providers if each.inventories]
     consumers = [
         consumer(
             f"c{number}",
             {on.name: dict.fromkeys(on.inventories, draw.randrange(1, 3)) for on in draw.sample(offering, 2)},
-            generation=draw.randrange(1, 9), kind=draw.choice((None, "INSTANCE", "MIGRATION")),
-            project=f"p{draw.randrange(3)}", user=f"u{draw.randrange(3)}",
+            generation=draw.randrange(1, 9),
+            kind=draw.choice((None, "INSTANCE", "MIGRATION")),
+            project=f"p{draw.randrange(3)}",
+            user=f"u{draw.randrange(3)}",
         )
         for number in range(200)
-    ]  # fmt: skip
+    ]
     return world(*providers, *consumers)
 
 
@@ -287,10 +297,16 @@ def test_a_copy_is_made_in_postgresql(postgres_url, tmp_path):
     assert done.verified.is_equal
 
 
-@pytest.mark.parametrize(("source", "error"), [
-    ("ftp://x/y", BadRequest), ("sqlite:////nowhere/placement.sqlite", BadRequest),
-    ("postgresql://nobody@127.0.0.1:1/placement", Unavailable), ("http://127.0.0.1:1", Unavailable), ("x", BadRequest),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("source", "error"),
+    [
+        ("ftp://x/y", BadRequest),
+        ("sqlite:////nowhere/placement.sqlite", BadRequest),
+        ("postgresql://nobody@127.0.0.1:1/placement", Unavailable),
+        ("http://127.0.0.1:1", Unavailable),
+        ("x", BadRequest),
+    ],
+)
 def test_a_source_that_cannot_be_read_is_told(source, error, tmp_path):
     with pytest.raises(error):
         import_placement(source, str(tmp_path / "roost.db"), headers={}, is_dry_run=True, progress=lambda *_: None)

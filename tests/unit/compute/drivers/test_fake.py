@@ -38,8 +38,13 @@ def test_guests_outlive_the_process_in_a_folder_and_move_to_whoever_names_the_sa
     image = started(tmp_path, "host-b").save(GUEST)
     source.spawn(spec_of("second", image=image), "op-3")
     assert source.console(uuid_named("second")).splitlines() == [
-        "image cirros", "built on host-a", "left host-a", "arrived on host-b", "stopped on host-b", "built on host-a",
-    ]  # fmt: skip
+        "image cirros",
+        "built on host-a",
+        "left host-a",
+        "arrived on host-b",
+        "stopped on host-b",
+        "built on host-a",
+    ]
 
 
 def test_books_have_a_guest_that_left_while_it_ran_on_one_host_before_and_after_that_one_looks(tmp_path):

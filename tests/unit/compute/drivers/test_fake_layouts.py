@@ -36,7 +36,7 @@ FULL = FakeNode(
         for cell in (0, 1)
         for number in range(4)
     ),
-)  # fmt: skip
+)
 SCRIPT = Script(node=(FULL,), renames={"CUSTOM_FPGA": "FPGA"})
 LAYOUTS = ("flat", "gpus", "numa", "renamed", "shared")
 
@@ -63,8 +63,11 @@ class Host:
     def claim(self, name, **held):
         """Let a consumer hold something of the root."""
         self.held[uuid_named(name)] = {
-            "allocations": {ROOT: {"resources": held}}, "project_id": "p", "user_id": "u", "consumer_generation": 1,
-        }  # fmt: skip
+            "allocations": {ROOT: {"resources": held}},
+            "project_id": "p",
+            "user_id": "u",
+            "consumer_generation": 1,
+        }
 
     def spawn(self, name, **held):
         """Let a guest run that holds something of the root."""
@@ -87,12 +90,20 @@ class Host:
 
 
 FLAT = {
-    "VCPU": 8, "MEMORY_MB": 6144, "DISK_GB": 100, "PCPU": 4, "SRIOV_NET_VF": 8, "VGPU": 4, "CUSTOM_FPGA": 6,
-}  # fmt: skip
+    "VCPU": 8,
+    "MEMORY_MB": 6144,
+    "DISK_GB": 100,
+    "PCPU": 4,
+    "SRIOV_NET_VF": 8,
+    "VGPU": 4,
+    "CUSTOM_FPGA": 6,
+}
 SHAPES = {
     "flat": {NODE: FLAT},
     "gpus": {
-        NODE: {name: total for name, total in FLAT.items() if name != "VGPU"}, GPU0: {"VGPU": 2}, GPU1: {"VGPU": 2},
+        NODE: {name: total for name, total in FLAT.items() if name != "VGPU"},
+        GPU0: {"VGPU": 2},
+        GPU1: {"VGPU": 2},
     },
     "numa": {
         NODE: {"DISK_GB": 100, "VGPU": 4, "CUSTOM_FPGA": 6},
@@ -101,7 +112,7 @@ SHAPES = {
     },
     "renamed": {NODE: {"FPGA" if name == "CUSTOM_FPGA" else name: total for name, total in FLAT.items()}},
     "shared": {NODE: {name: total for name, total in FLAT.items() if name != "PCPU"} | {"VCPU": 12}},
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
@@ -134,8 +145,13 @@ def test_virtual_gpus_move_from_the_root_to_the_gpus_that_guests_use():
     assert host.totals() == SHAPES["gpus"]
     record = host.tree.data(GPU0).inventory["VGPU"]
     assert record == {
-        "total": 2, "reserved": 0, "min_unit": 1, "max_unit": 2, "step_size": 1, "allocation_ratio": 1.0,
-    }  # fmt: skip
+        "total": 2,
+        "reserved": 0,
+        "min_unit": 1,
+        "max_unit": 2,
+        "step_size": 1,
+        "allocation_ratio": 1.0,
+    }
     assert (host.tree.has_traits(GPU0, ["CUSTOM_A"]), host.tree.has_traits(GPU1, ["CUSTOM_A"])) == (True, False)
     before = host.everything()
     assert not host.start("gpus")
@@ -197,9 +213,11 @@ def test_processors_of_guests_own_become_pcpu_where_they_are_offered_so():
     assert host.everything() == before
     assert host.start("flat")
     assert [host.holds(name) for name in ("pinned", "plain", "beside", "ordered")] == [
-        {NODE: {"PCPU": 2, "MEMORY_MB": 64}}, {NODE: {"VCPU": 2, "MEMORY_MB": 64}},
-        {NODE: {"PCPU": 2, "MEMORY_MB": 64}}, {NODE: {"VCPU": 2}},
-    ]  # fmt: skip
+        {NODE: {"PCPU": 2, "MEMORY_MB": 64}},
+        {NODE: {"VCPU": 2, "MEMORY_MB": 64}},
+        {NODE: {"PCPU": 2, "MEMORY_MB": 64}},
+        {NODE: {"VCPU": 2}},
+    ]
     assert host.totals() == SHAPES["flat"]
     assert not host.start("flat")
     assert host.start("shared")
@@ -344,8 +362,10 @@ def test_the_consumer_of_a_move_gets_the_parts_of_the_guest_that_leaves():
     host.claim("migration", VGPU=1)
     assert host.start("gpus")
     assert [host.holds(name) for name in ("first", "migration", "third")] == [
-        {GPU0: {"VGPU": 2}}, {GPU1: {"VGPU": 1}}, {GPU1: {"VGPU": 1}},
-    ]  # fmt: skip
+        {GPU0: {"VGPU": 2}},
+        {GPU1: {"VGPU": 1}},
+        {GPU1: {"VGPU": 1}},
+    ]
 
 
 def test_what_is_held_of_other_hosts_stays_as_it_is():
@@ -434,9 +454,12 @@ def summed(allocations):
 small = st.fixed_dictionaries(
     {"VCPU": st.integers(1, 2), "MEMORY_MB": st.integers(1, 700)},
     optional={
-        "VGPU": st.just(1), "PCPU": st.just(1), "SRIOV_NET_VF": st.just(1), "CUSTOM_FPGA": st.just(1),
+        "VGPU": st.just(1),
+        "PCPU": st.just(1),
+        "SRIOV_NET_VF": st.just(1),
+        "CUSTOM_FPGA": st.just(1),
     },
-)  # fmt: skip
+)
 
 
 @given(

@@ -24,8 +24,9 @@ def test_what_is_left_is_what_nobody_uses_of_what_a_part_has():
 
 def test_what_belongs_together_goes_onto_one_part_where_it_fits():
     assert place({"VCPU": 2, "PCPU": 1, "VGPU": 2}, room_of(PARTS, [])) == {
-        "numa0": {"VCPU": 2, "PCPU": 1}, "gpu0": {"VGPU": 2},
-    }  # fmt: skip
+        "numa0": {"VCPU": 2, "PCPU": 1},
+        "gpu0": {"VGPU": 2},
+    }
     assert place({"VGPU": 3}, room_of(PARTS, [])) == {"gpu0": {"VGPU": 2}, "gpu1": {"VGPU": 1}}
     assert place({"VGPU": 5}, room_of(PARTS, [])) is None
     assert place({"VCPU": 20}, room_of(PARTS, [])) is not None

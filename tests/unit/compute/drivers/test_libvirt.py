@@ -51,8 +51,9 @@ def test_libvirts_own_example_of_a_host_is_told_whole(tmp_path):
     told = driver.resources("example")
     assert (told.vcpus, told.memory_mb, told.hypervisor_type) == (16, 6144, "TEST")
     assert [(cell.id, len(cell.cpus), cell.memory_mb) for cell in told.numa_topology.cells] == [
-        (0, 8, 2048), (1, 8, 4096),
-    ]  # fmt: skip
+        (0, 8, 2048),
+        (1, 8, 4096),
+    ]
     assert (told.vcpus_used, driver.guests()) == (0, []), "the guest that it comes with is nobody's"
     driver.spawn(spec_of(node="example", image=Image()), "op-1")
     driver.destroy(GUEST, "op-2")
@@ -61,15 +62,22 @@ def test_libvirts_own_example_of_a_host_is_told_whole(tmp_path):
 
 def test_processors_of_ones_own_are_another_class(tmp_path):
     binding()
-    driver = load("libvirt", {
-        "uri": "test:///default", "state": str(tmp_path), "cpu_shared_set": "0-3",
-        "cpu_dedicated_set": "8-15,^9",
-    })  # fmt: skip
+    driver = load(
+        "libvirt",
+        {
+            "uri": "test:///default",
+            "state": str(tmp_path),
+            "cpu_shared_set": "0-3",
+            "cpu_dedicated_set": "8-15,^9",
+        },
+    )
     driver.start(NODE)
     inventory = tree_with_gpus(driver).data(NODE).inventory
     assert {name: record["total"] for name, record in inventory.items() if name != "DISK_GB"} == {
-        "VCPU": 4, "PCPU": 7, "MEMORY_MB": 6144,
-    }  # fmt: skip
+        "VCPU": 4,
+        "PCPU": 7,
+        "MEMORY_MB": 6144,
+    }
     assert inventory["VCPU"]["allocation_ratio"] == 4.0
     assert inventory["MEMORY_MB"]["reserved"] == 512
 
@@ -257,9 +265,7 @@ def test_a_guest_that_moves_on_its_own_host_has_parts_twice_until_it_is_decided(
 
 
 def rig_with_functions():
-    functions = [
-        libvirt_xml.pci(f"0000:81:10.{n}", "8086", "154c", numa=n, parent="0000:81:00.0") for n in range(2)
-    ]  # fmt: skip
+    functions = [libvirt_xml.pci(f"0000:81:10.{n}", "8086", "154c", numa=n, parent="0000:81:00.0") for n in range(2)]
     return LibvirtRig(cards=Cards({}, *functions), pci_devices="8086:154C")
 
 
@@ -275,8 +281,9 @@ def test_pci_devices_that_may_be_given_away_are_told_and_given():
     driver.destroy(uuid_named("one"), "op-2")
     driver.spawn(rig.spec("three", pci=wanted), "op-1")
     assert driver.resources(NODE).pci_in_use == {
-        uuid_named("three"): ("0000:81:10.0",), uuid_named("two"): ("0000:81:10.1",)
-    }  # fmt: skip
+        uuid_named("three"): ("0000:81:10.0",),
+        uuid_named("two"): ("0000:81:10.1",),
+    }
 
 
 def test_pci_devices_are_near_to_the_memory_nodes_of_the_guest():
@@ -309,11 +316,13 @@ def on_the_root(held):
     tree.update_inventory(NODE, {"VGPU": {"total": 6}})
     allocations = {
         uuid: {
-            "allocations": {uuid_named(NODE): {"resources": {"VGPU": amount, **more}}}, "project_id": "p",
-            "user_id": "u", "consumer_generation": 1,
+            "allocations": {uuid_named(NODE): {"resources": {"VGPU": amount, **more}}},
+            "project_id": "p",
+            "user_id": "u",
+            "consumer_generation": 1,
         }
         for uuid, (amount, more) in held.items()
-    }  # fmt: skip
+    }
     return tree, allocations
 
 
@@ -328,9 +337,10 @@ def test_parts_that_the_root_had_move_to_the_gpus_that_guests_use():
     driver.update_provider_tree(tree, NODE, allocations)
     held = allocations[GUEST]["allocations"]
     assert {uuid: each["resources"] for uuid, each in held.items()} == {
-        uuid_named(NODE): {"VCPU": 1}, tree.data(CHILDREN[0]).uuid: {"VGPU": 2},
+        uuid_named(NODE): {"VCPU": 1},
+        tree.data(CHILDREN[0]).uuid: {"VGPU": 2},
         tree.data(CHILDREN[1]).uuid: {"VGPU": 1},
-    }  # fmt: skip
+    }
     driver.update_provider_tree(tree, NODE)
     assert "VGPU" not in tree.data(NODE).inventory
 

@@ -31,10 +31,14 @@ def devices(*more):
 
 def test_pci_devices_have_what_they_are_and_where():
     computer = "<device><name>computer</name><capability type='system'/></device>"
-    found = read_devices((
-        libvirt_xml.pci(FUNCTION, "8086", "154c", numa=1, parent=CARD), computer,
-        libvirt_xml.pci(CARD, "8086", "1572", numa=1, functions=64), libvirt_xml.pci("0000:ff:1f.7", "8086", "0a0b"),
-    ))  # fmt: skip
+    found = read_devices(
+        (
+            libvirt_xml.pci(FUNCTION, "8086", "154c", numa=1, parent=CARD),
+            computer,
+            libvirt_xml.pci(CARD, "8086", "1572", numa=1, functions=64),
+            libvirt_xml.pci("0000:ff:1f.7", "8086", "0a0b"),
+        )
+    )
     assert found.pci == (
         PciDevice(address=CARD, vendor_id="8086", product_id="1572", dev_type="type-PF", numa_node=1),
         PciDevice(

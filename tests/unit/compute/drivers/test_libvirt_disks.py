@@ -71,9 +71,15 @@ def test_what_guests_were_is_told_of_those_that_are_there(disks):
 def test_of_saved_images_those_of_operators_and_what_is_no_file_stay(disks, tmp_path):
     images, other = tmp_path / "images", uuid_named("other")
     strange = [
-        f"saved-{GUEST}.qcow2", f"saved-{GUEST}-copy", f"my-saved-{GUEST}", f"saved-{GUEST}.mine.new", "saved-debian",
-        f"saved-{GUEST.upper()}", f"{GUEST}", f"saved-{GUEST}.1.new.old",
-    ]  # fmt: skip
+        f"saved-{GUEST}.qcow2",
+        f"saved-{GUEST}-copy",
+        f"my-saved-{GUEST}",
+        f"saved-{GUEST}.mine.new",
+        "saved-debian",
+        f"saved-{GUEST.upper()}",
+        f"{GUEST}",
+        f"saved-{GUEST}.1.new.old",
+    ]
     for name in strange:
         (images / name).write_bytes(b"of an operator")
     (images / f"saved-{uuid_named('link')}").symlink_to(images / "large")

@@ -28,14 +28,22 @@ def told(*cells, **more):
 def test_memory_nodes_have_processors_threads_memory_and_pages():
     assert told(*TWO).cells == (
         NumaCell(
-            id=0, cpus=(0, 1, 4, 5), memory_mb=65_536, siblings=((0, 4), (1, 5)), socket=0,
+            id=0,
+            cpus=(0, 1, 4, 5),
+            memory_mb=65_536,
+            siblings=((0, 4), (1, 5)),
+            socket=0,
             mempages=(MemoryPages(size_kb=4, total=65_536 * 256), MemoryPages(size_kb=2048, total=512)),
         ),
         NumaCell(
-            id=1, cpus=(2, 6), memory_mb=1024, siblings=((2, 6),), socket=1,
+            id=1,
+            cpus=(2, 6),
+            memory_mb=1024,
+            siblings=((2, 6),),
+            socket=1,
             mempages=(MemoryPages(size_kb=4, total=1024 * 256),),
         ),
-    )  # fmt: skip
+    )
 
 
 def test_a_host_without_threads_tells_no_siblings():
@@ -96,8 +104,11 @@ def test_features_are_traits(feature, traits):
 def test_traits_name_the_vendor_and_threads():
     amd = told(*TWO, vendor="AMD", features=("svm", "amd-ssbd"))
     assert cpu_traits(amd) == {
-        "HW_CPU_X86_SVM", "HW_CPU_X86_AMD_SVM", "HW_CPU_X86_AMD_SSBD", "HW_CPU_HYPERTHREADING",
-    }  # fmt: skip
+        "HW_CPU_X86_SVM",
+        "HW_CPU_X86_AMD_SVM",
+        "HW_CPU_X86_AMD_SSBD",
+        "HW_CPU_HYPERTHREADING",
+    }
 
 
 def test_processors_are_shared_unless_said_otherwise():

@@ -20,9 +20,11 @@ def using(gpus=None, *processors):
 def held(**amounts):
     """Give what a guest holds of providers, parts of GPUs by their uuid."""
     return {
-        "allocations": {uuid: {"resources": {"VGPU": amount}} for uuid, amount in amounts.items()}, "project_id": "p",
-        "user_id": "u", "consumer_generation": 1,
-    }  # fmt: skip
+        "allocations": {uuid: {"resources": {"VGPU": amount}} for uuid, amount in amounts.items()},
+        "project_id": "p",
+        "user_id": "u",
+        "consumer_generation": 1,
+    }
 
 
 def brought(tree, allocations, *, gpus=GPUS, guests=None, own=0):
@@ -68,8 +70,9 @@ def test_what_is_held_of_other_hosts_stays_as_it_is():
     tree, elsewhere = on_the_root(), uuid_named("host-b")
     found = brought(tree, {GUEST: held(**{ROOT: 1, elsewhere: 1})}, guests=using({FIRST: 1}))
     assert found == {
-        elsewhere: {"resources": {"VGPU": 1}}, tree.data(f"{NODE}_{FIRST}").uuid: {"resources": {"VGPU": 1}},
-    }  # fmt: skip
+        elsewhere: {"resources": {"VGPU": 1}},
+        tree.data(f"{NODE}_{FIRST}").uuid: {"resources": {"VGPU": 1}},
+    }
 
 
 def test_the_third_start_finds_nothing_to_do():
@@ -114,9 +117,7 @@ def test_processors_and_parts_of_gpus_move_in_one_reshape():
     assert found == {ROOT: {"resources": {"PCPU": 2}}, tree.data(f"{NODE}_{FIRST}").uuid: {"resources": {"VGPU": 1}}}
 
 
-@pytest.mark.parametrize(
-    ("processors", "own"), [((2, 0), 4), ((0, 2), 0)], ids=["nobody has any", "none are offered"]
-)  # fmt: skip
+@pytest.mark.parametrize(("processors", "own"), [((2, 0), 4), ((0, 2), 0)], ids=["nobody has any", "none are offered"])
 def test_without_processors_of_ones_own_nothing_has_to_move(processors, own):
     tree, allocations = on_shared_processors(VCPU=2)
     brought(tree, None, gpus={}, guests=using(None, *processors), own=own)

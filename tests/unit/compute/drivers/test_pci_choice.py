@@ -12,12 +12,16 @@ FOUND = (
     PciDevice(address=CARD, vendor_id="8086", product_id="1572", dev_type="type-PF", numa_node=0),
     *(
         PciDevice(
-            address=f"0000:81:10.{n}", vendor_id="8086", product_id="154c", dev_type="type-VF", numa_node=n,
+            address=f"0000:81:10.{n}",
+            vendor_id="8086",
+            product_id="154c",
+            dev_type="type-VF",
+            numa_node=n,
             parent_address=CARD,
         )
         for n in (0, 1)
     ),
-)  # fmt: skip
+)
 
 
 def chosen(*requests, used=(), cells=None):

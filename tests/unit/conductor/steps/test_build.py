@@ -175,8 +175,10 @@ def test_a_chosen_host_without_agent_is_left_for_the_next_and_is_no_attempt(here
     served(here, *served_by, script={"h1": [failed("no h1")]})
     assert (here.status("one").status, here.status("one").host, here.held("one")[0]) == ("ACTIVE", "h2", "h2")
     assert attempts(here, "one") == [
-        ("h0", "claimed", "no agent runs on h0"), ("h1", "claimed", "no h1"), ("h2", "claimed", ""),
-    ]  # fmt: skip
+        ("h0", "claimed", "no agent runs on h0"),
+        ("h1", "claimed", "no h1"),
+        ("h2", "claimed", ""),
+    ]
     assert failed_builds(here.roost.state) == {"h0": 0, "h1": 1, "h2": 0, "h3": 0}
     assert spawn_of(here, "one")[1].attempt == 2
     assert here.used()["VCPU"] == 1

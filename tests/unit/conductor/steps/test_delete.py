@@ -328,8 +328,10 @@ def test_it_stops_and_starts_and_says_why_where_it_cannot(here):
     here.hands[0].answer(order, failed("no memory"))
     here.turn()
     assert (here.status("one").status, here.status("one").fault, here.status("one").task) == (
-        "SHUTOFF", "no memory", "",
-    )  # fmt: skip
+        "SHUTOFF",
+        "no memory",
+        "",
+    )
     here.clock.time_s += 1
     here.power("one", "start")
     served(here, *here.hands)

@@ -27,9 +27,11 @@ BROKEN = failed("it hangs")
 WAYS = ("live_migrate", "send_disk")
 NAMES = ("h0", "h1", "h2")
 FLEET = joined(
-    host("h0", VCPU=6, MEMORY_MB=100), host("h1", VCPU=4, MEMORY_MB=50), host("h2", VCPU=4, MEMORY_MB=40),
+    host("h0", VCPU=6, MEMORY_MB=100),
+    host("h1", VCPU=4, MEMORY_MB=50),
+    host("h2", VCPU=4, MEMORY_MB=40),
     group("apart", "anti-affinity"),
-)  # fmt: skip
+)
 
 
 @pytest.fixture
@@ -49,9 +51,14 @@ def running(here, *names, **request):
 def accepted(current, here, host="H0", *, at_once=2, is_disabling=True, key="drain"):
     """Give what is to be committed for it."""
     return accept_drain.drain(
-        current, here.reader, host, at_once=at_once, is_disabling=is_disabling,
-        operation_uuid=uuid_bytes(uuid_named(key)), now_s=here.clock.now_s(),
-    )  # fmt: skip
+        current,
+        here.reader,
+        host,
+        at_once=at_once,
+        is_disabling=is_disabling,
+        operation_uuid=uuid_bytes(uuid_named(key)),
+        now_s=here.clock.now_s(),
+    )
 
 
 def drain(here, *host, **told):
@@ -133,8 +140,11 @@ def test_all_leave_as_they_are_and_so_many_at_once(here):
     assert [part.kind for part in parts] == ["live_migrate", "migrate", "live_migrate", "live_migrate"]
     assert {part.outcome for part in parts} == {"done"}
     assert [here.status(name).status for name in ("one", "two", "three", "four")] == [
-        "ACTIVE", "SHUTOFF", "ACTIVE", "ACTIVE"
-    ]  # fmt: skip
+        "ACTIVE",
+        "SHUTOFF",
+        "ACTIVE",
+        "ACTIVE",
+    ]
     assert "h0" not in places(here, "one", "two", "three", "four")
     assert here.hands["h0"].guests == {}
     assert (here.used()["VCPU"], here.open_operations(), len(holders(here))) == (4, [], 4)
@@ -164,8 +174,9 @@ def test_when_the_last_are_on_their_way_it_looks_at_them_from_time_to_time(here,
     here.turn()
     looking = here.reader.operation(asked.id)
     assert (body_of(looking, Drain).going, looking.due_at_s) == (
-        (uuid_named("one"),), here.clock.now_s() + here.terms.look_s
-    )  # fmt: skip
+        (uuid_named("one"),),
+        here.clock.now_s() + here.terms.look_s,
+    )
 
 
 def test_nothing_new_comes_meanwhile(here):
@@ -238,8 +249,9 @@ def test_one_that_cannot_go_as_it_runs_is_stopped_for_it(here):
     found = over(here, asked, {("h0", "live_migrate"): [broken] * 9})
     assert (found.outcome, here.status("one").status, here.status("one").host) == ("done", "ACTIVE", "h1")
     assert [(part.kind, part.outcome) for part in here.reader.parts_of(asked.id)] == [
-        ("live_migrate", "failed"), ("migrate", "done"),
-    ]  # fmt: skip
+        ("live_migrate", "failed"),
+        ("migrate", "done"),
+    ]
 
 
 def test_which_part_of_it_came_first_is_not_told_by_its_number(here):

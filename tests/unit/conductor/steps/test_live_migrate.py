@@ -55,8 +55,10 @@ def test_it_runs_on_the_target_and_its_old_host_holds_nothing(here):
     assert here.reader.operation(asked.id).outcome == "done"
     assert uuid_text(here.status("one").decision_uuid) == uuid_named("decision the move")
     assert [kind for kind, _ in here.story("one")][-3:] == [
-        "live_migrate.asked", "live_migrate.sent", "live_migrate.done",
-    ]  # fmt: skip
+        "live_migrate.asked",
+        "live_migrate.sent",
+        "live_migrate.done",
+    ]
 
 
 def test_to_a_named_host_and_back(here):

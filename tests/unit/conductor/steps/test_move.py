@@ -14,9 +14,7 @@ BROKEN = Answer(outcome="aborted", problem="it is broken")
 
 
 def fleet(*amounts):
-    return joined(
-        *(host(f"h{number}", VCPU=vcpus, MEMORY_MB=100 - number) for number, vcpus in enumerate(amounts))
-    )  # fmt: skip
+    return joined(*(host(f"h{number}", VCPU=vcpus, MEMORY_MB=100 - number) for number, vcpus in enumerate(amounts)))
 
 
 def built(here, *names):
@@ -180,9 +178,7 @@ def test_hosts_that_cannot_take_it_leave_it_where_it_runs():
         assert {each[1] for each in migrations(here, "one")} == {"failed"}
 
 
-@pytest.mark.parametrize(
-    ("at", "act"), [("h0", "power_off"), ("h0", "send_disk"), ("h1", "finish"), ("h1", "prepare")]
-)  # fmt: skip
+@pytest.mark.parametrize(("at", "act"), [("h0", "power_off"), ("h0", "send_disk"), ("h1", "finish"), ("h1", "prepare")])
 @pytest.mark.parametrize("answer", [failed("it is broken"), BROKEN, Answer(outcome="stale")])
 def test_what_goes_wrong_on_the_way_lets_it_be_as_it_was(at, act, answer):
     with server(None, fleet(1, 4)) as here:

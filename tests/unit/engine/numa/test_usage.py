@@ -12,11 +12,18 @@ def used(wanted, **placed):
     """Give two cells of a host with one of an instance on the second."""
     cells = [
         NumaCell(
-            id=number, cpus=tuple(range(8)), pcpus=tuple(range(8)), siblings=CORES, memory_mb=4096, mempages=PAGES,
-            cpu_usage=2, memory_usage=64, pinned_cpus=(7,),
+            id=number,
+            cpus=tuple(range(8)),
+            pcpus=tuple(range(8)),
+            siblings=CORES,
+            memory_mb=4096,
+            mempages=PAGES,
+            cpu_usage=2,
+            memory_usage=64,
+            pinned_cpus=(7,),
         )
         for number in range(2)
-    ]  # fmt: skip
+    ]
     found = with_instance(NumaTopology(cells=tuple(cells)), [PlacedCell(cell=wanted, host_cell=1, **placed)])
     assert found.cells[0] == cells[0]
     return found.cells[1]

@@ -23,8 +23,9 @@ def test_each_device_is_of_a_provider_that_is_held_and_whose_devices_will_do():
     # Who takes any must leave the one that alone will do for the other.
     for first, second in permutations(pools):
         assert served_by([any_kind, function], held("far", "near", "root"), [first, second]) == {
-            "pci0-0": ("near",), "pci1-0": ("far",)
-        }  # fmt: skip
+            "pci0-0": ("near",),
+            "pci1-0": ("far",),
+        }
 
 
 def test_nothing_is_said_where_not_all_devices_are_held():
@@ -45,8 +46,9 @@ def test_devices_may_be_asked_for_by_a_class_of_their_own():
 def test_functions_of_one_provider_serve_several_devices():
     pools = [pool(count=4, rp_uuids=("card",))]
     assert served_by([ask(WIDE, count=2, request_id="pci0")], {"card": {CLASS: 2}}, pools) == {
-        "pci0-0": ("card",), "pci0-1": ("card",)
-    }  # fmt: skip
+        "pci0-0": ("card",),
+        "pci0-1": ("card",),
+    }
 
 
 @given(st.lists(st.sets(st.integers(0, 3)), min_size=1, max_size=4))
@@ -54,8 +56,9 @@ def test_all_are_served_whenever_some_order_serves_all(wishes):
     pools = [pool(rp_uuids=(str(at),), numa_node=at, address=f"{at}") for at in range(4)]
     requests = [
         ask(*({**WIDE, "address": str(at)} for at in sorted(wish)), request_id=f"pci{n}")
-        for n, wish in enumerate(wishes) if wish
-    ]  # fmt: skip
+        for n, wish in enumerate(wishes)
+        if wish
+    ]
     wanted = [sorted(wish) for wish in wishes if wish]
     could = any(
         all(seat in wish for seat, wish in zip(order, wanted, strict=True))

@@ -64,9 +64,11 @@ def test_the_default_zone_of_the_filter_is_that_of_the_settings():
 def test_projects_are_told_apart_by_all_keys_that_begin_alike(project, verdicts):
     rule = AggregateMultiTenancyIsolation(NoOptions())
     aggregates = (
-        ({"filter_tenant_id": "red, green"}, [0]), ({"filter_tenant_id_2": "blue"}, [0, 1]),
-        ({"filter_tenant_id3": "red", "other": "blue"}, [2]), ({"other": "red"}, [3]),
-    )  # fmt: skip
+        ({"filter_tenant_id": "red, green"}, [0]),
+        ({"filter_tenant_id_2": "blue"}, [0, 1]),
+        ({"filter_tenant_id3": "red", "other": "blue"}, [2]),
+        ({"other": "red"}, [3]),
+    )
     assert kept(rule, spec(project_id=project), *aggregates) == verdicts
 
 
@@ -87,16 +89,19 @@ def test_projects_are_told_apart_by_all_keys_that_begin_alike(project, verdicts)
 def test_each_extra_spec_must_match_a_value_of_the_aggregates(extra_specs, verdicts):
     rule = AggregateInstanceExtraSpecs(NoOptions())
     aggregates = (
-        ({"ssd": "true", "speed": "5"}, [0]), ({"ssd": "false, true", "speed": "12"}, [1]), ({"ssd": "false"}, [2]),
-    )  # fmt: skip
+        ({"ssd": "true", "speed": "5"}, [0]),
+        ({"ssd": "false, true", "speed": "12"}, [1]),
+        ({"ssd": "false"}, [2]),
+    )
     assert kept(rule, spec(extra_specs), *aggregates) == verdicts
 
 
 def test_a_wish_for_a_number_passes_over_text():
     rule = AggregateInstanceExtraSpecs(NoOptions())
     assert kept(rule, spec({"speed": ">= 5"}), ({"speed": "fast, 7"}, [0]), ({"speed": "fast"}, [1]), hosts=2) == [
-        True, False,
-    ]  # fmt: skip
+        True,
+        False,
+    ]
 
 
 @pytest.mark.shows("S041")
@@ -115,8 +120,10 @@ def test_a_wish_for_a_number_passes_over_text():
 def test_a_property_of_the_image_must_be_welcome(image, verdicts):
     rule = AggregateImagePropertiesIsolation(AggregateImagePropertiesIsolationOptions())
     aggregates = (
-        ({"os_distro": "fedora, debian"}, [0]), ({"os_distro": "windows"}, [1]), ({"hw_machine_type": "pc"}, [2]),
-    )  # fmt: skip
+        ({"os_distro": "fedora, debian"}, [0]),
+        ({"os_distro": "windows"}, [1]),
+        ({"hw_machine_type": "pc"}, [2]),
+    )
     assert kept(rule, spec(image=image), *aggregates) == verdicts
 
 
@@ -148,9 +155,14 @@ def test_the_least_limit_of_the_aggregates_counts_and_the_default_where_it_canno
     key = f"max_{column.removeprefix('num_')}_per_host"
     state = fleet(
         *[HostFacts()] * 5,
-        aggregates=[({key: "5"}, [0, 1, 2]), ({key: "2"}, [0, 2]), ({key: " 1 "}, [2]), ({key: "many"}, [3]),
-                    ({key: "9"}, [3])],
-    )  # fmt: skip
+        aggregates=[
+            ({key: "5"}, [0, 1, 2]),
+            ({key: "2"}, [0, 2]),
+            ({key: " 1 "}, [2]),
+            ({key: "many"}, [3]),
+            ({key: "9"}, [3]),
+        ],
+    )
     for count in range(6):
         state.hosts.columns[column].data[:5] = count
         limits = [2, 5, 1, 3, 3]

@@ -29,8 +29,9 @@ def test_virtual_cpus_may_be_overcommitted_but_not_by_one_instance():
     assert rule.limits(view, WANTED) == [{"vcpu": 64.0}, {"vcpu": 64.0}, {"vcpu": 48.0}, {}]
     assert rule.warnings(view, WANTED) == ["hosts whose virtual CPUs are not known are not refused for them"]
     assert rule.tell(view, WANTED)[1:3] == [
-        "has 61 of 64 virtual CPUs in use, 4 are wanted", "has 3 virtual CPUs at all, 4 are wanted",
-    ]  # fmt: skip
+        "has 61 of 64 virtual CPUs in use, 4 are wanted",
+        "has 3 virtual CPUs at all, 4 are wanted",
+    ]
     assert rule.reason(WANTED) == "lack 4 virtual CPUs or more"
 
 
@@ -63,15 +64,19 @@ def test_disk_counts_root_ephemeral_and_swap():
     [
         (AggregateCore(CoreOptions()), "cpu_allocation_ratio", {"vcpus_total": 8.0, "vcpus_used": 8.0}, {"vcpu": 16.0}),
         (
-            AggregateRam(RamOptions(ram_allocation_ratio=1)), "ram_allocation_ratio",
-            {"total_usable_ram_mb": 1024.0, "free_ram_mb": 0.0}, {"memory_mb": 2048.0},
+            AggregateRam(RamOptions(ram_allocation_ratio=1)),
+            "ram_allocation_ratio",
+            {"total_usable_ram_mb": 1024.0, "free_ram_mb": 0.0},
+            {"memory_mb": 2048.0},
         ),
         (
-            AggregateDisk(DiskOptions()), "disk_allocation_ratio",
-            {"total_usable_disk_gb": 20.0, "free_disk_mb": 0.0}, {"disk_gb": 40.0},
+            AggregateDisk(DiskOptions()),
+            "disk_allocation_ratio",
+            {"total_usable_disk_gb": 20.0, "free_disk_mb": 0.0},
+            {"disk_gb": 40.0},
         ),
     ],
-)  # fmt: skip
+)
 def test_the_least_overcommit_of_the_aggregates_holds_or_else_the_one_of_the_settings(rule, key, columns, limit):
     state = fleet(
         *[HostFacts()] * 3,

@@ -107,10 +107,13 @@ def test_numbers_of_hosts_are_capabilities_with_scope_and_without(key, wanted, v
     ],
 )
 def test_names_of_hosts_are_capabilities_with_scope_and_without(key, wanted, verdicts):
-    view = HostList([
-        HostState("compute_01", "a", hypervisor_type="QEMU"), HostState("compute_02", "b", hypervisor_type="xen"),
-        HostState("storage_01", "c", hypervisor_type="QEMU"),
-    ])  # fmt: skip
+    view = HostList(
+        [
+            HostState("compute_01", "a", hypervisor_type="QEMU"),
+            HostState("compute_02", "b", hypervisor_type="xen"),
+            HostState("storage_01", "c", hypervisor_type="QEMU"),
+        ]
+    )
     for wish in (key, f"capabilities:{key}"):
         assert RULE.keep(view, spec({wish: wanted})).tolist() == verdicts
 

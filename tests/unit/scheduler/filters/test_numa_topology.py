@@ -56,8 +56,12 @@ def kept(spec, state=FLEET):
 def test_hosts_without_cells_hold_no_instance_that_wants_one():
     assert kept(PINNED) == [False, True, False, True, False]
     assert kept(wanted({"hw:cpu_policy": "dedicated", "hw:cpu_thread_policy": "require"})) == [
-        False, True, False, False, False,
-    ]  # fmt: skip
+        False,
+        True,
+        False,
+        False,
+        False,
+    ]
     assert kept(wanted({"hw:numa_nodes": "2"})) == [False, True, False, False, True]
 
 
@@ -73,9 +77,12 @@ def test_each_refused_host_says_what_it_lacks():
     rule = NumaTopology(NoOptions())
     assert rule.reason(PINNED) == "lack room for a NUMA cell as the flavor wants it"
     assert rule.tell(hosts_of(FLEET), PINNED) == [
-        "tells no NUMA cells", "", "has 3 processors to pin free in a cell at most, 4 are wanted", "",
+        "tells no NUMA cells",
+        "",
+        "has 3 processors to pin free in a cell at most, 4 are wanted",
+        "",
         "has 512 MiB in a cell at most, 1,024 are wanted",
-    ]  # fmt: skip
+    ]
     two = wanted({"hw:numa_nodes": "2", "hw:cpu_policy": "dedicated", "hw:cpu_thread_policy": "require"})
     assert rule.reason(two) == "lack room for 2 NUMA cells as the flavor wants them"
     assert rule.tell(hosts_of(FLEET, [2, 3]), two) == ["has 1 NUMA cells, 2 are wanted"] * 2
@@ -124,18 +131,21 @@ def test_a_decision_tells_the_chosen_host_its_limits():
     request = Request(flavor=Flavor(name="f", vcpus=3, memory_mb=8, extra_specs={"hw:cpu_policy": "dedicated"}))
     decision = roost.decide(request)
     assert chosen(decision) == ["b"]
-    assert decision.picks[0].limits["numa_topology"]["cpu_allocation_ratio"] == HostView(
-        roost.state
-    ).column("cpu_allocation_ratio")[1]  # fmt: skip
+    assert (
+        decision.picks[0].limits["numa_topology"]["cpu_allocation_ratio"]
+        == HostView(roost.state).column("cpu_allocation_ratio")[1]
+    )
 
 
 @pytest.mark.parametrize(
     ("policy", "expected"),
     [
-        ("required", [True, False, False, False]), ("legacy", [True, False, True, False]),
-        ("preferred", [True, True, True, False]), ("socket", [True, True, False, False]),
+        ("required", [True, False, False, False]),
+        ("legacy", [True, False, True, False]),
+        ("preferred", [True, True, True, False]),
+        ("socket", [True, True, False, False]),
     ],
-)  # fmt: skip
+)
 def test_devices_must_be_to_be_had_near_the_chosen_cells(policy, expected):
     def devices(node, count=1):
         return (PciPool(vendor_id="10de", product_id="1db6", numa_node=node, count=count),)
@@ -171,9 +181,16 @@ def test_cells_that_are_alike_are_looked_at_once(monkeypatch):
 
 def test_host_states_are_judged_by_the_same_rule():
     cell = SimpleNamespace(
-        id=0, cpuset={0, 1}, pcpuset={0, 1}, memory=1024, cpu_usage=0, memory_usage=0, pinned_cpus=set(),
-        siblings=[{0}, {1}], mempages=[SimpleNamespace(size_kb=4, total=262144, used=0)],
-    )  # fmt: skip
+        id=0,
+        cpuset={0, 1},
+        pcpuset={0, 1},
+        memory=1024,
+        cpu_usage=0,
+        memory_usage=0,
+        pinned_cpus=set(),
+        siblings=[{0}, {1}],
+        mempages=[SimpleNamespace(size_kb=4, total=262144, used=0)],
+    )
     states = [HostState("a", "a"), HostState("b", "b"), HostState("c", "c")]
     states[1].numa_topology = SimpleNamespace(cells=[cell])
     states[2].numa_topology = SimpleNamespace(cells=[SimpleNamespace(**{**vars(cell), "pinned_cpus": {1}})])

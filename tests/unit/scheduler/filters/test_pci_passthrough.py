@@ -18,9 +18,11 @@ def wants(*requests):
 @pytest.mark.shows("S032")
 def test_hosts_have_the_devices_of_all_requests():
     state = fleet(
-        HostFacts(pci_pools=(pool(count=2),)), HostFacts(pci_pools=(pool(), pool("b"))), HostFacts(),
+        HostFacts(pci_pools=(pool(count=2),)),
+        HostFacts(pci_pools=(pool(), pool("b"))),
+        HostFacts(),
         HostFacts(pci_pools=(pool(), pool(tags={"x": "y"}))),
-    )  # fmt: skip
+    )
     wanted = wants(ask(), ask(name="card"))
     assert RULE.keep(hosts_of(state), wanted).tolist() == [True, False, False, True]
     assert RULE.keep(hosts_of(state, [3, 1]), wanted).tolist() == [True, False]

@@ -60,11 +60,14 @@ def test_most_instances_may_be_anywhere_on_a_host(extra_specs, image):
         (MIXED | TWO | {"hw:cpu_dedicated_mask": "0,2"}, {}, [([1], [0], 512), ([3], [2], 512)]),
         (MIXED | REAL_TIME, {}, [([0], [1, 2, 3], 1024)]),
         (WRITTEN, {}, [([0], [], 256), ([1, 2, 3], [], 768)]),
-        (TWO, {"hw_numa_cpus.0": "0-3", "hw_numa_mem.0": "24", "hw_numa_cpus.1": "", "hw_numa_mem.1": "1000"},
-         [([0, 1, 2, 3], [], 24), ([], [], 1000)]),
+        (
+            TWO,
+            {"hw_numa_cpus.0": "0-3", "hw_numa_mem.0": "24", "hw_numa_cpus.1": "", "hw_numa_mem.1": "1000"},
+            [([0, 1, 2, 3], [], 24), ([], [], 1000)],
+        ),
         (TWO | {"hw:numa_cpus.1": "x"}, {}, [([0, 1], [], 512), ([2, 3], [], 512)]),
     ],
-)  # fmt: skip
+)
 def test_processors_and_memory_are_divided(extra_specs, image, found):
     assert cells(extra_specs, image) == found
 
@@ -72,11 +75,17 @@ def test_processors_and_memory_are_divided(extra_specs, image, found):
 @pytest.mark.parametrize(
     ("flavor", "image", "size"),
     [
-        ("small", None, "small"), ("large", None, "large"), ("2048", None, 2048), ("2MB", None, 2048),
-        ("1GiB", None, 2**20), ("1.5MB", None, 1536), ("1Mb", None, 128), ("any", "2048", 2048),
+        ("small", None, "small"),
+        ("large", None, "large"),
+        ("2048", None, 2048),
+        ("2MB", None, 2048),
+        ("1GiB", None, 2**20),
+        ("1.5MB", None, 1536),
+        ("1Mb", None, 128),
+        ("any", "2048", 2048),
         ("large", "small", "small"),
     ],
-)  # fmt: skip
+)
 def test_sizes_of_pages_are_read(flavor, image, size):
     properties = {} if image is None else {"hw_mem_page_size": image}
     assert asked({"hw:mem_page_size": flavor}, properties).cells[0].page_size == size
@@ -106,7 +115,8 @@ def test_policies_of_threads_go_into_the_topology():
         ({"hw:cpu_thread_policy": "require"}, {}, "hw:cpu_thread_policy needs processors of the instance's own"),
         (DEDICATED | {"hw:cpu_thread_policy": "x"}, {}, "'x' is no value of extra spec hw:cpu_thread_policy"),
         (
-            DEDICATED | {"hw:cpu_thread_policy": "require"}, {"hw_cpu_thread_policy": "isolate"},
+            DEDICATED | {"hw:cpu_thread_policy": "require"},
+            {"hw_cpu_thread_policy": "isolate"},
             "contradicts image property hw_cpu_thread_policy=isolate",
         ),
         ({"hw:emulator_threads_policy": "isolate"}, {}, "hw:emulator_threads_policy=isolate needs"),
@@ -134,7 +144,7 @@ def test_policies_of_threads_go_into_the_topology():
         (WRITTEN | {"hw:numa_mem.1": "512"}, {}, "are given 768 MiB in all, the flavor has 1024"),
         (WRITTEN | {"hw:numa_mem.2": "0"}, {}, "are given to NUMA node 2, but there are 2"),
     ],
-)  # fmt: skip
+)
 def test_what_cannot_be_meant_is_refused_with_the_reason(extra_specs, image, problem):
     with pytest.raises(BadRequest) as raised:
         asked(extra_specs, image)

@@ -94,10 +94,19 @@ def test_where_no_two_hosts_differ_it_is_left_out():
 @pytest.mark.shows("S160")
 def test_the_metrics_of_nova_s_monitors_are_known_by_name():
     known = [
-        "cpu.frequency", "cpu.user.time", "cpu.kernel.time", "cpu.idle.time", "cpu.iowait.time", "cpu.user.percent",
-        "cpu.kernel.percent", "cpu.idle.percent", "cpu.iowait.percent", "cpu.percent", "numa.membw.max",
+        "cpu.frequency",
+        "cpu.user.time",
+        "cpu.kernel.time",
+        "cpu.idle.time",
+        "cpu.iowait.time",
+        "cpu.user.percent",
+        "cpu.kernel.percent",
+        "cpu.idle.percent",
+        "cpu.iowait.percent",
+        "cpu.percent",
+        "numa.membw.max",
         "numa.membw.current",
-    ]  # fmt: skip
+    ]
     made = rule(*(f"{name}={number}" for number, name in enumerate(known, start=1)))
     assert made.warnings(hosts_of(fleet(HostFacts())), spec()) == []
     assert raw(fleet(HostFacts(metrics=dict.fromkeys(known, 1.0))), made) == [78.0]

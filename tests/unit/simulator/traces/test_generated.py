@@ -76,11 +76,16 @@ def test_the_mixed_workload_has_everything_in_it():
     ratios = {p.inventories["VCPU"].allocation_ratio for p in providers if "VCPU" in p.inventories}
     assert ratios == {1.0, 4.0}
     assert {aggregate.metadata["availability_zone"] for aggregate in workload.fleet.aggregates} == {
-        "zone-1", "zone-2", "zone-3",
-    }  # fmt: skip
+        "zone-1",
+        "zone-2",
+        "zone-3",
+    }
     assert {group.policy for group in workload.fleet.groups} == {
-        "affinity", "anti-affinity", "soft-affinity", "soft-anti-affinity",
-    }  # fmt: skip
+        "affinity",
+        "anti-affinity",
+        "soft-affinity",
+        "soft-anti-affinity",
+    }
     assert any(request.count > 1 for request in requests)
     assert any(request.groups for request in requests)
     names = {request.flavor.name for request in requests}

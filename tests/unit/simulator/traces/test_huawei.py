@@ -36,8 +36,12 @@ def test_a_group_is_strategy_and_group_and_a_fault_domain_is_a_hint(tmp_path):
     policies = {group.uuid: group.policy for group in workload.fleet.groups}
     requests = [event.act for event in workload.events]
     assert [policies.get(request.group) for request in requests] == [
-        "fault-domain", "fault-domain", "anti-affinity", None, "affinity",
-    ]  # fmt: skip
+        "fault-domain",
+        "fault-domain",
+        "anti-affinity",
+        None,
+        "affinity",
+    ]
     assert requests[0].group == requests[1].group != requests[2].group
     assert [request.hints for request in requests[:3]] == [{"fault_domain": "1"}, {"fault_domain": "2"}, {}]
     assert load(tmp_path) == workload

@@ -63,9 +63,10 @@ class _Kept:
         )
         # What is generated may be more than what is shown.
         compiled = compile_query(
-            state, msgspec.structs.replace(query, limit=None),
+            state,
+            msgspec.structs.replace(query, limit=None),
             is_one_provider_a_tree=not request.wants(versions.NESTED_CANDIDATES),
-        )  # fmt: skip
+        )
         if isinstance(compiled, UnknownName):
             unknown_names.refuse(state, query)
             return None

@@ -80,9 +80,13 @@ def add(request: Request, current: Current) -> Plan[Response]:
     inventory = _meant(request, state, row, name=name, record=body, act="create")
     path = f"/resource_providers/{state.providers.uuids[row]}/inventories/{name}"
     created = _one(
-        request, inventory, generation=_next(state, row), changed_s=state.now_s, status=201,
+        request,
+        inventory,
+        generation=_next(state, row),
+        changed_s=state.now_s,
+        status=201,
         headers=request.location(path),
-    )  # fmt: skip
+    )
     return Plan(writes=inventories.added(state, row, resource_class=name, inventory=inventory), answer=created)
 
 
@@ -138,14 +142,15 @@ def _row_to_show(request: Request, state: State) -> int:
         raise Problem(404, f"No resource provider with uuid {request.parameters['uuid']} found : {error}") from None
 
 
-def _meant(
-    request: Request, state: State, row: int, *, name: str, record: Mapping[str, Any], act: str
-) -> Inventory:  # fmt: skip
+def _meant(request: Request, state: State, row: int, *, name: str, record: Mapping[str, Any], act: str) -> Inventory:
     """Return the inventory that a body means, of a resource class."""
     return inventories.inventory_of(
-        record, resource_class=name, provider_uuid=state.providers.uuids[row], act=act,
+        record,
+        resource_class=name,
+        provider_uuid=state.providers.uuids[row],
+        act=act,
         may_reserve_all=request.wants(versions.ALL_MAY_BE_RESERVED),
-    )  # fmt: skip
+    )
 
 
 def _next(state: State, row: int) -> int:
@@ -154,16 +159,19 @@ def _next(state: State, row: int) -> int:
 
 
 def _one(
-    request: Request, inventory: Inventory, *, generation: int, changed_s: float, status: int = 200,
+    request: Request,
+    inventory: Inventory,
+    *,
+    generation: int,
+    changed_s: float,
+    status: int = 200,
     headers: Mapping[str, str] | None = None,
-) -> Response:  # fmt: skip
+) -> Response:
     shown = msgspec.structs.asdict(inventory) | {"resource_provider_generation": generation}
     return answer(request, shown, status=status, changed_s=changed_s, headers=headers)
 
 
-def _all(
-    request: Request, state: State, row: int, *, shown: Mapping[str, Inventory], generation: int
-) -> Response:  # fmt: skip
+def _all(request: Request, state: State, row: int, *, shown: Mapping[str, Inventory], generation: int) -> Response:
     value = {"resource_provider_generation": generation, "inventories": shown}
     is_new = generation != state.providers.generation.each[row]
     changed_s = state.now_s if is_new else state.providers.touched_s.each[row]

@@ -70,9 +70,12 @@ def list_providers(request: Request, current: Current) -> Response:
     required, forbidden = query_params.traits(request.values("required"), request.version)
     group = ResourceGroup(
         resources=query_params.amounts(asked["resources"]) if "resources" in asked else {},
-        required=required, forbidden=forbidden, member_of=member_of, forbidden_aggregates=forbidden_aggregates,
+        required=required,
+        forbidden=forbidden,
+        member_of=member_of,
+        forbidden_aggregates=forbidden_aggregates,
         in_tree=asked.get("in_tree"),
-    )  # fmt: skip
+    )
     # No name is every name.
     rows = providers.matching(state, group, name=asked.get("name") or None, uuid=asked.get("uuid"))
     touched_s = state.providers.touched_s.view[rows]
@@ -113,15 +116,20 @@ def update(request: Request, current: Current) -> Plan[Response]:
     row = providers.row_of(state, request.parameters["uuid"])
     body = revision_body(request)
     revision = providers.revision(
-        state, row, name=body["name"],
+        state,
+        row,
+        name=body["name"],
         parent=(body["parent_provider_uuid"],) if "parent_provider_uuid" in body else None,
         may_move=request.wants(versions.RE_PARENTING),
-    )  # fmt: skip
+    )
     _check_tree(request, state, revision.parent_uuid, moved_row=row)
     text = _Form(request).text(
-        state.providers.uuids[row], name=body["name"], generation=state.providers.generation.each[row],
-        parent=revision.parent_uuid, root=revision.root_uuid,
-    )  # fmt: skip
+        state.providers.uuids[row],
+        name=body["name"],
+        generation=state.providers.generation.each[row],
+        parent=revision.parent_uuid,
+        root=revision.root_uuid,
+    )
     return Plan(writes=revision.writes, answer=answer(request, text.encode(), changed_s=state.now_s))
 
 
@@ -147,9 +155,12 @@ def _body(request: Request, schema: Schema) -> dict[str, Any]:
 def _check_tree(request: Request, state: State, parent_uuid: str | None, *, moved_row: int | None = None) -> None:
     options = request.options
     check_tree(
-        state.providers, parent_uuid, moved_row=moved_row, depth_max=options.tree_depth_max,
+        state.providers,
+        parent_uuid,
+        moved_row=moved_row,
+        depth_max=options.tree_depth_max,
         providers_max=options.tree_providers_max,
-    )  # fmt: skip
+    )
 
 
 def delete(request: Request, current: Current) -> Plan[Response]:
@@ -192,9 +203,12 @@ class _Form:
         columns = state.providers
         parent = columns.parent.each[row]
         return self.text(
-            columns.uuids[row], name=columns.names[row], generation=columns.generation.each[row],
-            parent=None if parent < 0 else columns.uuids[parent], root=columns.uuids[columns.root.each[row]],
-        )  # fmt: skip
+            columns.uuids[row],
+            name=columns.names[row],
+            generation=columns.generation.each[row],
+            parent=None if parent < 0 else columns.uuids[parent],
+            root=columns.uuids[columns.root.each[row]],
+        )
 
 
 def row_to_read(request: Request, state: State) -> int:

@@ -17,9 +17,11 @@ from roost.placement.writes.reshapes import Offer, reshape
 
 def _schema(version: Version) -> Schema:
     offered = {
-        "type": "object", "patternProperties": {UUID_KEY: REPLACE.document}, "minProperties": 1,
+        "type": "object",
+        "patternProperties": {UUID_KEY: REPLACE.document},
+        "minProperties": 1,
         "additionalProperties": False,
-    }  # fmt: skip
+    }
     return Schema(
         {
             "type": "object",

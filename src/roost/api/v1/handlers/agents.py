@@ -20,8 +20,14 @@ from roost.placement.write_plan import Plan
 _DONE = Response(status=204)
 # Facts that are never below nothing. They are checked where agents tell them: rows are read far more often.
 _AMOUNTS = (
-    "vcpus_total", "memory_mb", "local_gb", "cpu_allocation_ratio", "hypervisor_version", "num_io_ops", "failed_builds",
-)  # fmt: skip
+    "vcpus_total",
+    "memory_mb",
+    "local_gb",
+    "cpu_allocation_ratio",
+    "hypervisor_version",
+    "num_io_ops",
+    "failed_builds",
+)
 
 
 def register(call: Call) -> Plan[Response] | Response:
@@ -33,9 +39,13 @@ def register(call: Call) -> Plan[Response] | Response:
     for each in body.nodes:
         check_node(state, host=host, node=each.node, uuid=each.uuid)
     plan = agent_protocol.register(
-        call.current, call.agents.reader(call.current), body, host=host, now_s=_now_s(call),
+        call.current,
+        call.agents.reader(call.current),
+        body,
+        host=host,
+        now_s=_now_s(call),
         down_time_s=down_time_of(call.product.settings),
-    )  # fmt: skip
+    )
     return answered(plan, shown(plan.answer)) if isinstance(plan, Plan) else shown(plan)
 
 
@@ -81,9 +91,13 @@ def leave(call: Call) -> Plan[Response] | Response:
     assert isinstance(query, LeaveQuery)
     run = _run(query.run) if query.run else _agent(call, host).run
     plan = agent_protocol.leave(
-        call.current, call.agents.reader(call.current), host, run=run, now_s=_now_s(call),
+        call.current,
+        call.agents.reader(call.current),
+        host,
+        run=run,
+        now_s=_now_s(call),
         down_time_s=down_time_of(call.product.settings),
-    )  # fmt: skip
+    )
     return _DONE if plan is None else answered(plan, _DONE)
 
 
@@ -152,8 +166,16 @@ def _shown(call: Call, agent: AgentRow) -> ShownAgent:
     rows: Sequence[int] = [row for row in hosts.rows_of_name.get(agent.host, ()) if hosts.alive.each[row]]
     down_time_s = down_time_of(call.product.settings)
     return ShownAgent(
-        host=agent.name, state=agent.state, up=not is_silent(agent, now_s=_now_s(call), down_time_s=down_time_s),
-        heard_at_s=agent.heard_at_s, registered_at_s=agent.registered_at_s, run=uuid_text(agent.run),
-        fence=agent.fence, cell=agent.cell, driver=agent.driver, software=agent.software,
-        nodes=[hosts.nodes[row] for row in rows], disabled=agent_protocol.is_disabled(call.current.state, agent.host),
-    )  # fmt: skip
+        host=agent.name,
+        state=agent.state,
+        up=not is_silent(agent, now_s=_now_s(call), down_time_s=down_time_s),
+        heard_at_s=agent.heard_at_s,
+        registered_at_s=agent.registered_at_s,
+        run=uuid_text(agent.run),
+        fence=agent.fence,
+        cell=agent.cell,
+        driver=agent.driver,
+        software=agent.software,
+        nodes=[hosts.nodes[row] for row in rows],
+        disabled=agent_protocol.is_disabled(call.current.state, agent.host),
+    )

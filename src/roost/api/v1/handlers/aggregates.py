@@ -178,6 +178,10 @@ def _of_number(state: State, number: int, aggregate: Aggregate) -> ShownAggregat
         else:
             hosts[state.hosts.names[host_row]] = None
     return ShownAggregate(
-        uuid=aggregate.uuid, name=aggregate.name, availability_zone=aggregate.metadata.get(ZONE),
-        metadata=aggregate.metadata, hosts=list(hosts), other_providers=others,
-    )  # fmt: skip
+        uuid=aggregate.uuid,
+        name=aggregate.name,
+        availability_zone=aggregate.metadata.get(ZONE),
+        metadata=aggregate.metadata,
+        hosts=list(hosts),
+        other_providers=others,
+    )

@@ -71,10 +71,14 @@ def list_decisions(call: Call) -> Response:
         return shown(DecisionsPage(decisions=[], next=None))
     outcome = "" if query.refused is None else "refused" if query.refused else "granted"
     wanted = DecisionQuery(
-        host=query.host, project_id=query.project if project is None else project, outcome=outcome,
-        reason=query.reason, since_s=query.since,
-        before=_ABOVE_ALL if query.cursor is None else query.cursor, newest=query.limit + 1,
-    )  # fmt: skip
+        host=query.host,
+        project_id=query.project if project is None else project,
+        outcome=outcome,
+        reason=query.reason,
+        since_s=query.since,
+        before=_ABOVE_ALL if query.cursor is None else query.cursor,
+        newest=query.limit + 1,
+    )
     found = call.product.found(wanted)
     page = found[: query.limit]
     following = str(page[-1][0]) if len(found) > len(page) else None

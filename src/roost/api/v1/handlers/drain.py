@@ -32,9 +32,14 @@ def drain(call: Call) -> Response | Plan[Response]:
     if known is not None and not _is_same(known, call.parameter("host"), at_once=body.at_once):
         raise idempotency.used_otherwise(call.key or "")
     plan = accept_drain.drain(
-        call.current, reader, call.parameter("host"), at_once=body.at_once, is_disabling=body.disable,
-        operation_uuid=uuid, now_s=reader.now_s(),
-    )  # fmt: skip
+        call.current,
+        reader,
+        call.parameter("host"),
+        at_once=body.at_once,
+        is_disabling=body.disable,
+        operation_uuid=uuid,
+        now_s=reader.now_s(),
+    )
     return accepted(call, plan, uuid_text(uuid))
 
 

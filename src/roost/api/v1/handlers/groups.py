@@ -49,10 +49,14 @@ def show(call: Call) -> Response:
     told = _shown(group, own)
     return shown(
         DetailedGroup(
-            uuid=told.uuid, name=told.name, policy=told.policy, max_server_per_host=told.max_server_per_host,
-            member_count=told.member_count, members=_members(call, state, group),
+            uuid=told.uuid,
+            name=told.name,
+            policy=told.policy,
+            max_server_per_host=told.max_server_per_host,
+            member_count=told.member_count,
+            members=_members(call, state, group),
         )
-    )  # fmt: skip
+    )
 
 
 def create(call: Call) -> Plan[Response] | Response:
@@ -67,9 +71,11 @@ def create(call: Call) -> Plan[Response] | Response:
     if body.max_server_per_host is not None and body.policy != "anti-affinity":
         raise wrong("$.max_server_per_host", f"is for the policy anti-affinity, and this is {body.policy}")
     group = ServerGroup(
-        uuid=uuid_form(body.uuid or _new_uuid(call)), name=body.name, policy=body.policy,
+        uuid=uuid_form(body.uuid or _new_uuid(call)),
+        name=body.name,
+        policy=body.policy,
         max_server_per_host=body.max_server_per_host or 1,
-    )  # fmt: skip
+    )
     known, made = current.state.groups_by_uuid.get(group.uuid), _made(call, group)
     if known is None:
         return Plan(answer=made, writes=(group_creation(current, group),))
@@ -83,9 +89,12 @@ def create(call: Call) -> Plan[Response] | Response:
 def _made(call: Call, group: ServerGroup) -> Response:
     """Return the answer that a server group was made."""
     made = ShownGroup(
-        uuid=group.uuid, name=group.name, policy=group.policy, max_server_per_host=group.max_server_per_host,
+        uuid=group.uuid,
+        name=group.name,
+        policy=group.policy,
+        max_server_per_host=group.max_server_per_host,
         member_count=0,
-    )  # fmt: skip
+    )
     url = call.request.location(f"/groups/{made.uuid}")["location"]
     return shown(made, status=201, location=url)
 
@@ -113,9 +122,12 @@ def _own_members(call: Call) -> dict[int, int] | None:
 def _shown(group: Group, own: Mapping[int, int] | None) -> ShownGroup:
     policy = next(each for each in _POLICIES if each == group.policy)
     return ShownGroup(
-        uuid=group.uuid, name=group.name, policy=policy, max_server_per_host=group.limit,
+        uuid=group.uuid,
+        name=group.name,
+        policy=policy,
+        max_server_per_host=group.limit,
         member_count=sum(group.members.values()) if own is None else own[group.id],
-    )  # fmt: skip
+    )
 
 
 def _members(call: Call, state: State, group: Group) -> list[GroupMember]:

@@ -35,7 +35,7 @@ class Accept(Protocol):
 
     def __call__(
         self, current: Current, reader: WorkReader, instance_uuid: str, /, *, operation_uuid: bytes, now_s: float
-    ) -> Taken:  # fmt: skip
+    ) -> Taken:
         """Return the operation."""
 
 
@@ -54,9 +54,14 @@ def create(call: Call) -> Response | Plan[Response]:
     if known is not None and not _is_same(reader, known, asked, name=body.name):
         raise idempotency.used_otherwise(call.key or "")
     plan = accept.build(
-        call.current, reader, asked, operation_uuid=uuid, decision_uuid=idempotency.uuid_for("decision", name),
-        name=body.name, now_s=reader.now_s(),
-    )  # fmt: skip
+        call.current,
+        reader,
+        asked,
+        operation_uuid=uuid,
+        decision_uuid=idempotency.uuid_for("decision", name),
+        name=body.name,
+        now_s=reader.now_s(),
+    )
     told = AcceptedInstances(operation=name, instances=[uuid_form(each) for each in asked.instance_uuids])
     return accepted(call, plan, name, told=told)
 
@@ -101,9 +106,13 @@ def act(call: Call, kind: Asked, body: Body) -> Response | Plan[Response]:
 
 
 def move(
-    call: Call, kind: accept.MoveKind, asked: Callable[[StatusRow], Request], *,
-    is_same: Callable[[OperationRow], bool], is_verified: bool = False,
-) -> Response | Plan[Response]:  # fmt: skip
+    call: Call,
+    kind: accept.MoveKind,
+    asked: Callable[[StatusRow], Request],
+    *,
+    is_same: Callable[[OperationRow], bool],
+    is_verified: bool = False,
+) -> Response | Plan[Response]:
     """Let an instance go to another host.
 
     Args:
@@ -114,15 +123,21 @@ def move(
 
     def accept_move(
         current: Current, reader: WorkReader, instance_uuid: str, /, *, operation_uuid: bytes, now_s: float
-    ) -> Taken:  # fmt: skip
+    ) -> Taken:
         name, request = uuid_text(operation_uuid), asked(status_of(call, kind))
         known = request.move or Move(instance_uuid=uuid_form(instance_uuid))
         known = msgspec.structs.replace(known, migration_uuid=idempotency.uuid_for("migration", name))
         return accept.move(
-            current, reader, instance_uuid, kind=kind, asked=msgspec.structs.replace(request, move=known),
-            operation_uuid=operation_uuid, decision_uuid=idempotency.uuid_for("decision", name), now_s=now_s,
+            current,
+            reader,
+            instance_uuid,
+            kind=kind,
+            asked=msgspec.structs.replace(request, move=known),
+            operation_uuid=operation_uuid,
+            decision_uuid=idempotency.uuid_for("decision", name),
+            now_s=now_s,
             is_verified=is_verified,
-        )  # fmt: skip
+        )
 
     return begin(call, kind, accept_move, is_same=is_same)
 
@@ -134,7 +149,7 @@ def _as_asked(_known: OperationRow) -> bool:
 
 def begin(
     call: Call, kind: Asked, accept: Accept, *, is_same: Callable[[OperationRow], bool] = _as_asked
-) -> Response | Plan[Response]:  # fmt: skip
+) -> Response | Plan[Response]:
     """Let an operation begin on an instance that somebody was asked to run, unless the same was asked already.
 
     Args:
@@ -153,7 +168,7 @@ def begin(
 
 def repeated(
     call: Call, kind: Asked, is_same: Callable[[OperationRow], bool] = _as_asked
-) -> Response | Plan[Response] | None:  # fmt: skip
+) -> Response | Plan[Response] | None:
     """Return the answer to what was asked under its key before; None: it was not.
 
     Args:

@@ -27,9 +27,7 @@ def resize(call: Call) -> Response | Plan[Response]:
     """Let an instance have another size, on its host or elsewhere, and wait to be confirmed or reverted."""
     body = call.body
     assert isinstance(body, ResizeBody)
-    return move(
-        call, "resize", partial(_resized, call), is_same=lambda known: _is_sized(known, body), is_verified=True
-    )  # fmt: skip
+    return move(call, "resize", partial(_resized, call), is_same=lambda known: _is_sized(known, body), is_verified=True)
 
 
 def migrate(call: Call) -> Response | Plan[Response]:
@@ -63,9 +61,11 @@ def revert(call: Call) -> Response | Plan[Response]:
     if body.lost:
         call.check_allowed(REVERT_LOST)
     return begin(
-        call, "revert", partial(accept_revert.revert, is_lost=body.lost),
+        call,
+        "revert",
+        partial(accept_revert.revert, is_lost=body.lost),
         is_same=lambda known: body_of(known, Settling).is_lost >= body.lost,
-    )  # fmt: skip
+    )
 
 
 def sent_to(call: Call, asked: Request, status: StatusRow, *, host: str | None) -> Request:

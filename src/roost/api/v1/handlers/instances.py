@@ -79,11 +79,13 @@ def show(call: Call) -> Response:
     operations = reader.operations_on(uuid, newest=_OPERATIONS_MAX)
     return shown(
         DetailedInstance(
-            **told, attempts=_attempts(operations), operations=[_operation(each) for each in operations],
+            **told,
+            attempts=_attempts(operations),
+            operations=[_operation(each) for each in operations],
             migrations=[_migration(each) for each in reader.migrations_of(uuid)],
             story=events_shown(reader.events_on(uuid, newest=STORY_MAX)),
         )
-    )  # fmt: skip
+    )
 
 
 def claim_of(call: Call) -> Holder | None:
@@ -127,9 +129,7 @@ def _claims(call: Call, query: InstancesQuery, *, after: bytes) -> _Found:
     """Find the wanted instances without a status, by their uuids: they have neither name nor status."""
     if query.name or query.status is not None:
         return
-    wanted = heapq.nsmallest(
-        _LOOKED_AT_MAX + 1, _wanted(call, query, after=after), key=lambda holder: holder.uuid
-    )  # fmt: skip
+    wanted = heapq.nsmallest(_LOOKED_AT_MAX + 1, _wanted(call, query, after=after), key=lambda holder: holder.uuid)
     reader = call.agents.reader(call.current)
     for at in range(0, len(wanted), _CHUNK):
         chunk = wanted[at : at + _CHUNK]
@@ -158,11 +158,22 @@ def _shown(call: Call, found: StatusRow | Holder) -> ShownInstance:
     assert found.instance is not None, "only instances are shown"
     row = state.hosts.row_of_id[found.instance.host_id]
     return ShownInstance(
-        uuid=uuid_text(found.uuid), name="", status=None, task="", fault="", operation=None,
-        host=state.hosts.names[row], node=state.hosts.nodes[row], project_id=found.project_id, user_id=found.user_id,
-        group=_group(state, found), allocations=allocations_of(state, found), decision=None, created_at_s=None,
+        uuid=uuid_text(found.uuid),
+        name="",
+        status=None,
+        task="",
+        fault="",
+        operation=None,
+        host=state.hosts.names[row],
+        node=state.hosts.nodes[row],
+        project_id=found.project_id,
+        user_id=found.user_id,
+        group=_group(state, found),
+        allocations=allocations_of(state, found),
+        decision=None,
+        created_at_s=None,
         changed_at_s=None,
-    )  # fmt: skip
+    )
 
 
 def _told(state: State, reader: WorkReader, status: StatusRow) -> ShownInstance:
@@ -170,14 +181,22 @@ def _told(state: State, reader: WorkReader, status: StatusRow) -> ShownInstance:
     operation = reader.operation(status.operation_id) if status.operation_id else None
     decision = status.decision_uuid
     return ShownInstance(
-        uuid=uuid_text(status.uuid), name=status.name, status=msgspec.convert(status.status, Status),
-        task=status.task, fault=status.fault, operation=None if operation is None else uuid_text(operation.uuid),
-        host=status.host, node=status.node, project_id=status.project_id, user_id=status.user_id,
+        uuid=uuid_text(status.uuid),
+        name=status.name,
+        status=msgspec.convert(status.status, Status),
+        task=status.task,
+        fault=status.fault,
+        operation=None if operation is None else uuid_text(operation.uuid),
+        host=status.host,
+        node=status.node,
+        project_id=status.project_id,
+        user_id=status.user_id,
         group=None if holder is None else _group(state, holder),
         allocations={} if holder is None else allocations_of(state, holder),
-        decision=None if decision is None else uuid_text(decision), created_at_s=status.created_at_s,
+        decision=None if decision is None else uuid_text(decision),
+        created_at_s=status.created_at_s,
         changed_at_s=status.changed_at_s,
-    )  # fmt: skip
+    )
 
 
 def _group(state: State, holder: Holder) -> str | None:
@@ -197,11 +216,14 @@ def _attempts(operations: list[OperationRow]) -> list[Attempt]:
 def _operation(row: OperationRow) -> InstanceOperation:
     return InstanceOperation(
         uuid=uuid_text(row.uuid), kind=row.kind, outcome=row.outcome or "open", created_at_s=row.created_at_s
-    )  # fmt: skip
+    )
 
 
 def _migration(row: MigrationRow) -> InstanceMigration:
     return InstanceMigration(
-        uuid=uuid_text(row.uuid), kind=row.kind, status=row.status, source_host=row.source_host,
+        uuid=uuid_text(row.uuid),
+        kind=row.kind,
+        status=row.status,
+        source_host=row.source_host,
         target_host=row.target_host,
-    )  # fmt: skip
+    )

@@ -74,10 +74,16 @@ def _shown(call: Call, row: MigrationRow) -> ShownMigration:
     state = call.current.state
     operation, holder = call.agents.reader(call.current).operation(row.operation_id), state.holders.get(row.uuid)
     return ShownMigration(
-        uuid=uuid_text(row.uuid), instance=uuid_text(row.instance_uuid), kind=msgspec.convert(row.kind, MigrationKind),
-        status=msgspec.convert(row.status, MigrationStatus), source_host=row.source_host, source_node=row.source_node,
-        target_host=row.target_host, target_node=row.target_node,
+        uuid=uuid_text(row.uuid),
+        instance=uuid_text(row.instance_uuid),
+        kind=msgspec.convert(row.kind, MigrationKind),
+        status=msgspec.convert(row.status, MigrationStatus),
+        source_host=row.source_host,
+        source_node=row.source_node,
+        target_host=row.target_host,
+        target_node=row.target_node,
         operation=None if operation is None else uuid_text(operation.uuid),
-        allocations={} if holder is None else allocations_of(state, holder), created_at_s=row.created_at_s,
+        allocations={} if holder is None else allocations_of(state, holder),
+        created_at_s=row.created_at_s,
         changed_at_s=row.changed_at_s,
-    )  # fmt: skip
+    )

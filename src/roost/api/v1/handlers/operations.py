@@ -88,7 +88,7 @@ def events_shown(rows: list[EventRow]) -> list[ShownEvent]:
 
 async def _when_over(
     waiter: Waiter, *, agents: Agents, found: ShownOperation, number: int, wait_s: float
-) -> ShownOperation:  # fmt: skip
+) -> ShownOperation:
     """Wait until an operation is over, or for so long; return it as it is then."""
     loop = asyncio.get_running_loop()
     end_s = loop.time() + wait_s
@@ -104,9 +104,7 @@ async def _when_over(
     return found
 
 
-def _again(
-    current: Current, *, agents: Agents, number: int, before: ShownOperation, is_last: bool
-) -> ShownOperation:  # fmt: skip
+def _again(current: Current, *, agents: Agents, number: int, before: ShownOperation, is_last: bool) -> ShownOperation:
     """Look at an operation again; it is shown as it is now when it is over, or nobody waits any longer."""
     reader = agents.reader(current)
     row = reader.operation(number)
@@ -133,17 +131,29 @@ def _shown(reader: WorkReader, row: OperationRow) -> ShownOperation:
     statuses = {status.uuid: status for status in reader.statuses_of(uuids)} if uuids else {}
     subjects = [
         ShownSubject(
-            uuid=uuid_text(uuid), name=status.name, status=status.status, host=status.host, fault=status.fault,
+            uuid=uuid_text(uuid),
+            name=status.name,
+            status=status.status,
+            host=status.host,
+            fault=status.fault,
             operation=uuid_text(part_of[uuid].uuid) if uuid in part_of else None,
         )
-        for uuid in uuids if (status := statuses.get(uuid)) is not None
-    ]  # fmt: skip
+        for uuid in uuids
+        if (status := statuses.get(uuid)) is not None
+    ]
     return ShownOperation(
-        uuid=uuid_text(row.uuid), kind=cast("Kind", row.kind), outcome=_outcome(row, parts, count=len(uuids)),
-        step=row.step, problem=problem, is_cancelled=row.is_cancelled, created_at_s=row.created_at_s,
-        changed_at_s=row.changed_at_s, instances=subjects, orders=[_order(each) for each in reader.orders_of(row.id)],
+        uuid=uuid_text(row.uuid),
+        kind=cast("Kind", row.kind),
+        outcome=_outcome(row, parts, count=len(uuids)),
+        step=row.step,
+        problem=problem,
+        is_cancelled=row.is_cancelled,
+        created_at_s=row.created_at_s,
+        changed_at_s=row.changed_at_s,
+        instances=subjects,
+        orders=[_order(each) for each in reader.orders_of(row.id)],
         story=events_shown(reader.events_of(row.id, newest=STORY_MAX)),
-    )  # fmt: skip
+    )
 
 
 def _outcome(row: OperationRow, parts: list[OperationRow], *, count: int) -> Outcome:
@@ -159,6 +169,10 @@ def _outcome(row: OperationRow, parts: list[OperationRow], *, count: int) -> Out
 def _order(row: OrderRow) -> ShownOrder:
     answer = answer_of(row) if row.state == "answered" else None
     return ShownOrder(
-        number=row.number, host=row.host, action=row.action, state=row.state,
-        outcome="" if answer is None else answer.outcome, problem="" if answer is None else answer.problem,
-    )  # fmt: skip
+        number=row.number,
+        host=row.host,
+        action=row.action,
+        state=row.state,
+        outcome="" if answer is None else answer.outcome,
+        problem="" if answer is None else answer.problem,
+    )

@@ -168,9 +168,14 @@ class ShownWhy(msgspec.Struct, frozen=True, kw_only=True):
 def pick_shown(pick: Pick) -> ShownPick:
     """Return a pick as it is shown."""
     return ShownPick(
-        host=pick.host, node=pick.node, cell=pick.cell, instance_uuid=pick.instance_uuid or None,
-        allocations=pick.allocations, limits=pick.limits, mappings=pick.mappings,
-    )  # fmt: skip
+        host=pick.host,
+        node=pick.node,
+        cell=pick.cell,
+        instance_uuid=pick.instance_uuid or None,
+        allocations=pick.allocations,
+        limits=pick.limits,
+        mappings=pick.mappings,
+    )
 
 
 def decision_shown(decision: Decision, *, dry_run: bool = False) -> ShownDecision:
@@ -201,6 +206,9 @@ def decision_shown(decision: Decision, *, dry_run: bool = False) -> ShownDecisio
 def replay_shown(found: Replayed) -> ShownReplay:
     """Return a replay as it is shown."""
     return ShownReplay(
-        is_same=found.is_same, fields=found.fields, differences=found.differences, stored=decision_shown(found.stored),
+        is_same=found.is_same,
+        fields=found.fields,
+        differences=found.differences,
+        stored=decision_shown(found.stored),
         again=decision_shown(found.again),
-    )  # fmt: skip
+    )

@@ -14,7 +14,7 @@ class DrainBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     dry_run: Annotated[bool, Meta(description="Whether it is only said where they would go.")] = False
     at_once: Annotated[
         Annotated[int, Meta(ge=1, le=AT_ONCE_MAX)], Meta(description="So many are on their way together.")
-    ] = 2  # fmt: skip
+    ] = 2
     disable: Annotated[bool, Meta(description="Whether the service is disabled first, so that nothing new comes.")] = (
         True
     )

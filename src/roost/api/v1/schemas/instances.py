@@ -143,9 +143,10 @@ class InstancesQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     ] = None
     limit: Annotated[Annotated[int, Meta(ge=1, le=1000)], Meta(description="So many at most.")] = 100
     cursor: Annotated[
-        str, Meta(pattern="^([0-9]{1,18}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12})?$(?!\n)"),
+        str,
+        Meta(pattern="^([0-9]{1,18}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12})?$(?!\n)"),
         Meta(description="next of the page before."),
-    ] = ""  # fmt: skip
+    ] = ""
 
 
 class InstancesPage(msgspec.Struct, frozen=True, kw_only=True):

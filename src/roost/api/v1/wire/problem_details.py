@@ -29,7 +29,11 @@ def as_json(problem: Problem, *, request_id: str) -> bytes:
     """Return an error as programs read it."""
     title = title_of(problem.status)
     details = ProblemDetails(
-        type=_NO_TYPE, title=title, status=problem.status, detail=problem.text or title, request_id=request_id,
+        type=_NO_TYPE,
+        title=title,
+        status=problem.status,
+        detail=problem.text or title,
+        request_id=request_id,
         field=problem.more.get("field", ""),
-    )  # fmt: skip
+    )
     return msgspec.json.encode(details)

@@ -21,9 +21,11 @@ def instance_uuids_overlap(host_state: Any, uuids: str | Iterable[str]) -> bool:
 
 
 def validate_num_values(
-    vals: Iterable[str], default: Any = None, cast_to: Callable[[str], Any] = int,
+    vals: Iterable[str],
+    default: Any = None,
+    cast_to: Callable[[str], Any] = int,
     based_on: Callable[[list[Any]], Any] = min,
-) -> Any:  # fmt: skip
+) -> Any:
     """Return the one number that values stand for, the least if nothing else is said; ``default`` for no values.
 
     Raises:

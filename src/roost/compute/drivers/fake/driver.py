@@ -19,9 +19,11 @@ from roost.compute.drivers.fake.guests import (
     MemoryShelf,
     Shelf,
     Uses,
+    pieces_text,
     read_arrival,
     read_disk,
     read_kept,
+    state_of,
 )
 from roost.compute.drivers.fake.layouts import ROOT, Shaping, parts_of
 from roost.compute.drivers.fake.options import FakeOptions
@@ -66,9 +68,14 @@ class Fake:
     """
 
     def __init__(
-        self, script: Script, *, terms: HostTerms, chance: random.Random, shelf: Shelf,
+        self,
+        script: Script,
+        *,
+        terms: HostTerms,
+        chance: random.Random,
+        shelf: Shelf,
         wait: Callable[[float], None] = time.sleep,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._script, self._terms, self._shelf = script, terms, shelf
         self._chance, self._wait = chance, wait
         self._lock = threading.RLock()
@@ -108,14 +115,21 @@ class Fake:
         known = self._node(node)
         flavors = [guest.spec.flavor for guest in self._all() if guest.spec.node == node]
         return NodeResources(
-            vcpus=known.shared_vcpus + sum(len(cell.pcpus) for cell in known.cell), memory_mb=known.all_memory_mb,
-            local_gb=known.local_gb, vcpus_used=sum(each.vcpus for each in flavors),
+            vcpus=known.shared_vcpus + sum(len(cell.pcpus) for cell in known.cell),
+            memory_mb=known.all_memory_mb,
+            local_gb=known.local_gb,
+            vcpus_used=sum(each.vcpus for each in flavors),
             memory_mb_used=sum(each.memory_mb for each in flavors),
-            local_gb_used=sum(each.root_gb + each.ephemeral_gb for each in flavors), cpu_info=known.cpu_info,
-            numa_topology=known.topology, hypervisor_type=known.hypervisor_type,
-            hypervisor_version=known.hypervisor_version, supported_instances=known.supported_instances,
-            stats=known.stats, pci_devices=known.pci, pci_in_use=self._devices_in_use(node),
-        )  # fmt: skip
+            local_gb_used=sum(each.root_gb + each.ephemeral_gb for each in flavors),
+            cpu_info=known.cpu_info,
+            numa_topology=known.topology,
+            hypervisor_type=known.hypervisor_type,
+            hypervisor_version=known.hypervisor_version,
+            supported_instances=known.supported_instances,
+            stats=known.stats,
+            pci_devices=known.pci,
+            pci_in_use=self._devices_in_use(node),
+        )
 
     def update_provider_tree(self, tree: ProviderTree, node: str, allocations: Allocations | None = None) -> None:
         """Bring what a node offers into a tree of providers."""
@@ -147,8 +161,8 @@ class Fake:
         with self._lock:
             disk = self._image(spec)
             spec, uses = self._with_devices(spec), self._choose(spec)
-            disk = (*disk, f"built on {self._host}{_with(spec)}")
-            self._put(replace(begun, spec=spec, state=_state(spec), disk=disk, uses=uses))
+            disk = (*disk, f"built on {self._host}{pieces_text(spec)}")
+            self._put(replace(begun, spec=spec, state=state_of(spec), disk=disk, uses=uses))
 
     def destroy(self, uuid: str, operation: str) -> None:
         """Let nothing be left of a guest."""
@@ -174,10 +188,10 @@ class Fake:
         if guest.operation == operation:
             return
         self._faults.strike("rebuild")
-        disk = (*self._image(spec), f"rebuilt on {self._host}{_with(spec)}")
+        disk = (*self._image(spec), f"rebuilt on {self._host}{pieces_text(spec)}")
         with self._lock:
             spec = self._with_devices(spec, instead_of=guest)
-            self._put(replace(guest, spec=spec, operation=operation, state=_state(spec), disk=disk))
+            self._put(replace(guest, spec=spec, operation=operation, state=state_of(spec), disk=disk))
 
     def save(self, uuid: str) -> str:
         """Save the disk of a stopped guest as an image."""
@@ -286,9 +300,12 @@ class Fake:
                 books.pop(uuid, None)  # Also what was prepared here for a move that nobody goes on with.
             self._kept.left[uuid] = to.address
             self._shelf.part(
-                self._host, msgspec.json.encode(self._kept), address=to.address, uuid=uuid,
+                self._host,
+                msgspec.json.encode(self._kept),
+                address=to.address,
+                uuid=uuid,
                 arrival=msgspec.json.encode(arrival),
-            )  # fmt: skip
+            )
 
     def abort_migration(self, uuid: str) -> None:
         """Let a migration that is under way fail."""
@@ -399,14 +416,14 @@ class Fake:
 
     def _arrive(self, coming: FakeGuest, arrival: Arrival) -> None:
         uuid, kept = coming.spec.uuid, self._kept
-        state = "running" if arrival.is_running else _state(coming.spec)
+        state = "running" if arrival.is_running else state_of(coming.spec)
         with self._lock:
             kept.coming.pop(uuid, None)
             if uuid in kept.guests:
                 kept.replaced[uuid] = kept.guests[uuid]
             kept.left.pop(uuid, None)
             self._put(
-                replace(coming, state=state, disk=(*arrival.disk, f"arrived on {self._host}{_with(coming.spec)}"))
+                replace(coming, state=state, disk=(*arrival.disk, f"arrived on {self._host}{pieces_text(coming.spec)}"))
             )
             self._shelf.forget(self._shelf.address(self._host), uuid)
 
@@ -432,8 +449,12 @@ class Fake:
             return replace(spec, devices=instead_of.spec.devices)
         known = self._nodes[spec.node].pci if spec.node in self._nodes else ()
         guests = [*self._kept.coming.values(), *self._kept.guests.values(), *self._kept.replaced.values()]
-        used = {each for guest in guests if guest is not instead_of and guest.spec.node == spec.node
-                for each in guest.spec.devices}  # fmt: skip
+        used = {
+            each
+            for guest in guests
+            if guest is not instead_of and guest.spec.node == spec.node
+            for each in guest.spec.devices
+        }
         if spec.devices:
             check_given(spec.devices, known, used=used)
             return spec
@@ -466,9 +487,10 @@ class Fake:
         if not any("PCPU" in amounts for amounts in spec.allocations.values()):  # Those of its own are among VCPU.
             loose["VCPU"] = loose.get("VCPU", 0) - sum(used.get("PCPU", 0) for used in uses.values())
         loose = {
-            name: amount for name, amount in loose.items()
+            name: amount
+            for name, amount in loose.items()
             if amount > 0 and not any(name in used for used in uses.values())
-        }  # fmt: skip
+        }
         others = [each.uses for each in (*self._all(), *self._kept.replaced.values()) if each.spec.node == spec.node]
         found = place(loose, room_of(parts, [*others, uses, *promised.values()])) if promised else None
         found = place(loose, room_of(parts, [*others, uses])) if found is None else found
@@ -476,12 +498,3 @@ class Fake:
             wanted = ", ".join(f"{amount} {name}" for name, amount in loose.items())
             raise BuildFailed(f"node {spec.node} has no {wanted} left for guest {spec.uuid}")
         return {part: uses.get(part, {}) | found.get(part, {}) for part in uses | found}
-
-
-def _with(spec: GuestSpec) -> str:
-    """Say which single resources a guest has."""
-    return f" with {', '.join(spec.pieces)}" if spec.pieces else ""
-
-
-def _state(spec: GuestSpec) -> GuestState:
-    return "running" if spec.is_on else "stopped"

@@ -28,9 +28,7 @@ class Faults:
     def __init__(
         self, faults: Sequence[Fault], *, host: str, chance: random.Random, wait: Callable[[float], None]
     ) -> None:
-        self._left = {
-            number: fault.times for number, fault in enumerate(faults) if fnmatchcase(host, fault.host)
-        }  # fmt: skip
+        self._left = {number: fault.times for number, fault in enumerate(faults) if fnmatchcase(host, fault.host)}
         self._faults, self._host = faults, host
         self._chance, self._wait = chance, wait
         self._lock = threading.Lock()

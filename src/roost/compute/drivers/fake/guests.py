@@ -275,3 +275,13 @@ def _understood(subject: str) -> Iterator[None]:
         yield
     except (msgspec.MsgspecError, UnicodeError) as error:
         raise DriverNotReady(f"{subject} cannot be understood: {first_line(error)}") from error
+
+
+def pieces_text(spec: GuestSpec) -> str:
+    """Say which single resources a guest has."""
+    return f" with {', '.join(spec.pieces)}" if spec.pieces else ""
+
+
+def state_of(spec: GuestSpec) -> GuestState:
+    """Return the state that a guest is to have."""
+    return "running" if spec.is_on else "stopped"

@@ -137,8 +137,9 @@ class Shaping:
         root, prefix = tree.data(self.node.name), f"{self.node.name}_"
         further = {each.name for each in self.node.provider}
         # A provider of a device may be there before its trait.
-        further |= {provider_name(root.name, name) for each in self.node.pci
-                    for name in (each.address, each.parent_address)}  # fmt: skip
+        further |= {
+            provider_name(root.name, name) for each in self.node.pci for name in (each.address, each.parent_address)
+        }
         found = {ROOT: root.uuid}
         for uuid in tree.get_provider_uuids(root.uuid)[1:]:
             child = tree.data(uuid)
@@ -241,8 +242,11 @@ class Shaping:
     def _used(self, consumer: str, move: _Move, amount: int) -> Uses:
         """Return where a guest uses a class, which is where it holds it from now on."""
         uses, resource_class = self.guests[consumer], move.resource_class
-        found = {part: {resource_class: uses[part][resource_class]} for part in move.to
-                 if uses.get(part, {}).get(resource_class)}  # fmt: skip
+        found = {
+            part: {resource_class: uses[part][resource_class]}
+            for part in move.to
+            if uses.get(part, {}).get(resource_class)
+        }
         if not found:
             raise self._failed(f"{consumer} holds {amount} {resource_class} and uses none there")
         counted = sum(each[resource_class] for each in found.values())

@@ -17,9 +17,24 @@ from roost.model.work.agent_terms import PciDevice
 
 Layout = Literal["flat", "gpus", "numa", "renamed", "shared"]
 Action = Literal[
-    "start", "resources", "update_provider_tree", "metrics", "spawn", "destroy", "power", "rebuild", "prepare",
-    "send_disk", "finish", "discard", "settle", "live_migrate", "save", "saved_images", "drop_saved_image",
-]  # fmt: skip
+    "start",
+    "resources",
+    "update_provider_tree",
+    "metrics",
+    "spawn",
+    "destroy",
+    "power",
+    "rebuild",
+    "prepare",
+    "send_disk",
+    "finish",
+    "discard",
+    "settle",
+    "live_migrate",
+    "save",
+    "saved_images",
+    "drop_saved_image",
+]
 Kind = Literal["failed", "aborted", "hang", "crash", "slow", "unready"]
 
 _Amount = Annotated[int, Meta(ge=0, le=AMOUNT_MAX)]
@@ -102,8 +117,9 @@ class FakeNode(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         _check_once("two PCI devices have the address", [each.address for each in self.pci])
         own = {"VCPU", "PCPU", "MEMORY_MB", "DISK_GB", "SRIOV_NET_VF", *(each.resource_class for each in self.gpu)}
         for word, named, taken in (
-            ("inventories", self.inventories, own), ("pieces", self.pieces, own | {*self.inventories}),
-        ):  # fmt: skip
+            ("inventories", self.inventories, own),
+            ("pieces", self.pieces, own | {*self.inventories}),
+        ):
             if twice := sorted(taken & {*named}):
                 raise ValueError(f"{word} must not name {twice[0]}, which comes of what the node has")
         _ = self.topology  # Which sees that cells have numbers of their own.
@@ -134,8 +150,10 @@ class FakeNode(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     def on(self, host: str) -> "FakeNode":
         """Return this node of a host, with the names that it has there."""
         name = self.name.replace("{host}", host)
-        children = tuple(replace(each, name=_named(each.name, host, name), parent=_named(each.parent, host, name))
-                         for each in self.provider)  # fmt: skip
+        children = tuple(
+            replace(each, name=_named(each.name, host, name), parent=_named(each.parent, host, name))
+            for each in self.provider
+        )
         return replace(self, name=name, provider=children)
 
 

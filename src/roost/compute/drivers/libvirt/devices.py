@@ -70,9 +70,10 @@ def read_devices(texts: Iterable[str]) -> NodeDevices:
         except ValueError as error:
             raise DriverNotReady(f"libvirt tells of {name} what cannot be understood: {first_line(error)}") from None
     return NodeDevices(
-        pci=tuple(sorted(pci, key=lambda each: each.address)), gpus=tuple(sorted(gpus, key=lambda each: each.name)),
+        pci=tuple(sorted(pci, key=lambda each: each.address)),
+        gpus=tuple(sorted(gpus, key=lambda each: each.name)),
         mdevs=tuple(sorted(mdevs, key=lambda each: each.name)),
-    )  # fmt: skip
+    )
 
 
 # --- PCI devices ---
@@ -156,7 +157,7 @@ def address_of(element: Element) -> str:
 
 def _free_part(
     gpu: Gpu, devices: NodeDevices, *, enabled: Sequence[str], used: Collection[str], chosen: Sequence[Vgpu], made: str
-) -> Vgpu | None:  # fmt: skip
+) -> Vgpu | None:
     """Return a part of a GPU that is idle, else one that can be made, under the uuid ``made``."""
     kind = vgpu_kind(gpu, enabled)
     if kind is None:
@@ -174,17 +175,18 @@ def _pci(capability: Element) -> PciDevice:
     # These parts are decimal here, and hexadecimal as attributes of an address.
     domain, bus, slot, function = (
         int(capability.findtext(part, "0")) for part in ("domain", "bus", "slot", "function")
-    )  # fmt: skip
+    )
     parent = capability.find("capability[@type='phys_function']/address")
     functions = capability.find("capability[@type='virt_functions']")
     numa = capability.find("numa")
     return PciDevice(
         address=f"{domain:04x}:{bus:02x}:{slot:02x}.{function:x}",
-        vendor_id=_hex(capability.find("vendor")), product_id=_hex(capability.find("product")),
+        vendor_id=_hex(capability.find("vendor")),
+        product_id=_hex(capability.find("product")),
         dev_type="type-VF" if parent is not None else "type-PF" if functions is not None else "type-PCI",
         numa_node=None if numa is None else int(numa.get("node", "0")),
         parent_address="" if parent is None else address_of(parent),
-    )  # fmt: skip
+    )
 
 
 def _mdev(device: Element, capability: Element) -> Mdev:

@@ -50,9 +50,16 @@ class Domain(msgspec.Struct, frozen=True, kw_only=True):
 def mark_of(spec: GuestSpec, operation: str, *, disk: str, vgpus: Sequence[Vgpu] = ()) -> Mark:
     """Return the mark of a guest that is begun."""
     return Mark(
-        uuid=spec.uuid, operation=operation, node=spec.node, is_complete=False, vcpus=spec.flavor.vcpus,
-        memory_mb=spec.flavor.memory_mb, disk_gb=spec.flavor.root_gb, disk=disk, vgpus=tuple(vgpus),
-    )  # fmt: skip
+        uuid=spec.uuid,
+        operation=operation,
+        node=spec.node,
+        is_complete=False,
+        vcpus=spec.flavor.vcpus,
+        memory_mb=spec.flavor.memory_mb,
+        disk_gb=spec.flavor.root_gb,
+        disk=disk,
+        vgpus=tuple(vgpus),
+    )
 
 
 def domain_xml(domain: Domain) -> str:
@@ -106,15 +113,24 @@ def read_mark(text: str) -> Mark | None:
     if found is None:
         return None
     vgpus = [
-        Vgpu(uuid=each.get("uuid", ""), gpu=each.get("gpu", ""), kind=each.get("type", ""),
-             is_made=each.get("made") == "yes")
+        Vgpu(
+            uuid=each.get("uuid", ""),
+            gpu=each.get("gpu", ""),
+            kind=each.get("type", ""),
+            is_made=each.get("made") == "yes",
+        )
         for each in found.iterfind(f"{{{NAMESPACE}}}vgpu")
-    ]  # fmt: skip
+    ]
     numbers = {name: int(found.get(name, 0)) for name in ("vcpus", "memory_mb", "disk_gb")}
     return Mark(
-        uuid=found.get("uuid", ""), operation=found.get("operation", ""), node=found.get("node", ""),
-        is_complete=found.get("complete") == "yes", disk=found.get("disk", ""), vgpus=tuple(vgpus), **numbers,
-    )  # fmt: skip
+        uuid=found.get("uuid", ""),
+        operation=found.get("operation", ""),
+        node=found.get("node", ""),
+        is_complete=found.get("complete") == "yes",
+        disk=found.get("disk", ""),
+        vgpus=tuple(vgpus),
+        **numbers,
+    )
 
 
 def used_devices(text: str) -> tuple[set[str], set[str]]:
@@ -150,10 +166,16 @@ def own_processors(text: str, own: frozenset[int]) -> int:
 
 def _mark_element(mark: Mark, *, namespace: str = f"{{{NAMESPACE}}}") -> Element:
     element = Element(
-        f"{namespace}guest", uuid=mark.uuid, operation=mark.operation, node=mark.node,
-        complete="yes" if mark.is_complete else "no", vcpus=str(mark.vcpus), memory_mb=str(mark.memory_mb),
-        disk_gb=str(mark.disk_gb), disk=mark.disk,
-    )  # fmt: skip
+        f"{namespace}guest",
+        uuid=mark.uuid,
+        operation=mark.operation,
+        node=mark.node,
+        complete="yes" if mark.is_complete else "no",
+        vcpus=str(mark.vcpus),
+        memory_mb=str(mark.memory_mb),
+        disk_gb=str(mark.disk_gb),
+        disk=mark.disk,
+    )
     for vgpu in mark.vgpus:
         told = {"uuid": vgpu.uuid, "gpu": vgpu.gpu, "type": vgpu.kind, "made": "yes" if vgpu.is_made else "no"}
         SubElement(element, f"{namespace}vgpu", told)
@@ -240,9 +262,13 @@ def _add_devices(root: Element, domain: Domain, wanted: dict[str, str]) -> None:
         number, bus_number, rest = address.split(":")
         slot, function = rest.split(".")
         SubElement(
-            SubElement(device, "source"), "address", domain=f"0x{number}", bus=f"0x{bus_number}", slot=f"0x{slot}",
+            SubElement(device, "source"),
+            "address",
+            domain=f"0x{number}",
+            bus=f"0x{bus_number}",
+            slot=f"0x{slot}",
             function=f"0x{function}",
-        )  # fmt: skip
+        )
     for vgpu in domain.mark.vgpus:
         device = SubElement(devices, "hostdev", mode="subsystem", type="mdev", model="vfio-pci", managed="no")
         SubElement(SubElement(device, "source"), "address", uuid=vgpu.uuid)

@@ -11,14 +11,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from roost.compute.drivers.libvirt.build_errors import build_errors, undo_on_error
-from roost.compute.drivers.libvirt.devices import (
-    ANY_GPU,
-    VGPU,
-    NodeDevices,
-    choose_vgpus,
-    passed_through,
-    vgpu_totals,
-)
+from roost.compute.drivers.libvirt.devices import ANY_GPU, VGPU, NodeDevices, choose_vgpus, passed_through, vgpu_totals
 from roost.compute.drivers.libvirt.disks import Coming, Disks
 from roost.compute.drivers.libvirt.domain_xml import Domain, domain_xml, mark_of, read_mark, used_devices
 from roost.compute.drivers.libvirt.host import Encryption, HostCapabilities, cpu_traits, divided
@@ -117,13 +110,20 @@ class Libvirt:
             totals = self._totals(told)
             used = self._uses()
             return NodeResources(
-                vcpus=totals["VCPU"] + totals["PCPU"], memory_mb=totals["MEMORY_MB"], local_gb=totals["DISK_GB"],
-                vcpus_used=used["vcpus"], memory_mb_used=used["memory_mb"], local_gb_used=used["disk_gb"],
-                cpu_info=told.cpu_info, numa_topology=self._topology(told), hypervisor_type=self._link.kind(),
-                hypervisor_version=self._link.version(), supported_instances=told.kinds,
+                vcpus=totals["VCPU"] + totals["PCPU"],
+                memory_mb=totals["MEMORY_MB"],
+                local_gb=totals["DISK_GB"],
+                vcpus_used=used["vcpus"],
+                memory_mb_used=used["memory_mb"],
+                local_gb_used=used["disk_gb"],
+                cpu_info=told.cpu_info,
+                numa_topology=self._topology(told),
+                hypervisor_type=self._link.kind(),
+                hypervisor_version=self._link.version(),
+                supported_instances=told.kinds,
                 pci_devices=passed_through(devices.pci, self._options.pci_devices),
                 pci_in_use={each.mark.uuid: tuple(sorted(used_devices(each.xml)[0])) for each in self._link.guests()},
-            )  # fmt: skip
+            )
 
     def update_provider_tree(self, tree: ProviderTree, node: str, allocations: Allocations | None = None) -> None:
         """Bring what the node offers into a tree of providers."""
@@ -321,8 +321,9 @@ class Libvirt:
         return {
             "VCPU": sum(len(cell.cpus) for cell in topology.cells),
             "PCPU": sum(len(cell.pcpus) for cell in topology.cells),
-            "MEMORY_MB": sum(cell.memory_mb for cell in topology.cells), "DISK_GB": disk_gb,
-        }  # fmt: skip
+            "MEMORY_MB": sum(cell.memory_mb for cell in topology.cells),
+            "DISK_GB": disk_gb,
+        }
 
     def _uses(self) -> Counter[str]:
         """Return what guests use, those that are to come with them."""
@@ -352,22 +353,35 @@ class Libvirt:
             for uuid, amounts in spec.allocations.items():
                 wanted[self._gpu_of.get(uuid, ANY_GPU)] += amounts.get(VGPU, 0)
             vgpus = choose_vgpus(
-                wanted, devices, enabled=self._options.mdev_types, used={each for _, mdevs in used for each in mdevs},
+                wanted,
+                devices,
+                enabled=self._options.mdev_types,
+                used={each for _, mdevs in used for each in mdevs},
                 owner=f"{spec.uuid} {operation}",
-            )  # fmt: skip
+            )
             mark = mark_of(spec, operation, disk=str(disk), vgpus=vgpus)
-            domain = self._link.define(domain_xml(Domain(
-                mark=mark, spec=spec, kind=told.domain_type(self._options.virt_type), arch=told.arch, pci=pci,
-                topology=topology, console=str(self._disks.console_path(spec.uuid)), network=self._options.network,
-                encryption=encryption,
-            )))  # fmt: skip
+            domain = self._link.define(
+                domain_xml(
+                    Domain(
+                        mark=mark,
+                        spec=spec,
+                        kind=told.domain_type(self._options.virt_type),
+                        arch=told.arch,
+                        pci=pci,
+                        topology=topology,
+                        console=str(self._disks.console_path(spec.uuid)),
+                        network=self._options.network,
+                        encryption=encryption,
+                    )
+                )
+            )
         if spec.is_on:
             self._link.start(domain, mark)
         self._link.mark(domain, replace(mark, is_complete=True))
 
     def _given(
         self, spec: GuestSpec, devices: NodeDevices, topology: NumaTopology | None, *, used: Collection[str]
-    ) -> tuple[str, ...]:  # fmt: skip
+    ) -> tuple[str, ...]:
         """Return the addresses of the PCI devices that a guest gets.
 
         Raises:
@@ -378,9 +392,12 @@ class Libvirt:
             check_given(spec.devices, known, used=used)
             return spec.devices
         return choose_pci(
-            spec.pci, known, used=used, cells=[each.host_cell for each in spec.cells] or None,
+            spec.pci,
+            known,
+            used=used,
+            cells=[each.host_cell for each in spec.cells] or None,
             sockets={cell.id: cell.socket for cell in (topology.cells if topology else ())},
-        )  # fmt: skip
+        )
 
     def _arrive(self, spec: GuestSpec, operation: str, disk: Path) -> None:
         """Run a guest of a disk that has arrived, and keep the one that it replaces on its own host."""

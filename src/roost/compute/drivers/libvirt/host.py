@@ -13,9 +13,16 @@ from roost.model.names import standard_traits
 _KIB = {"KiB": 1, "MiB": 1024, "GiB": 1024**2, "TiB": 1024**3}
 # Features that traits call otherwise; all others are found by their name.
 _CALLED = {
-    "pni": ("SSE3",), "fma": ("FMA3",), "pclmuldq": ("CLMUL",), "pclmulqdq": ("CLMUL",), "aes": ("AESNI",),
-    "sha-ni": ("SHA",), "hle": ("TSX",), "rtm": ("TSX",), "lzcnt": ("ABM",),
-}  # fmt: skip
+    "pni": ("SSE3",),
+    "fma": ("FMA3",),
+    "pclmuldq": ("CLMUL",),
+    "pclmulqdq": ("CLMUL",),
+    "aes": ("AESNI",),
+    "sha-ni": ("SHA",),
+    "hle": ("TSX",),
+    "rtm": ("TSX",),
+    "lzcnt": ("ABM",),
+}
 _PREFIX = {"x86_64": "HW_CPU_X86_", "i686": "HW_CPU_X86_", "aarch64": "HW_CPU_AARCH64_"}
 _VENDORS = {"Intel": "INTEL_", "AMD": "AMD_"}  # some traits name the vendor, too
 _THREADS = "HW_CPU_HYPERTHREADING"
@@ -53,9 +60,12 @@ class HostCapabilities(msgspec.Struct, frozen=True, kw_only=True):
         """What hosts say of their processors."""
         topology = {"sockets": self.sockets, "cores": self.cores, "threads": self.threads, "cells": len(self.cells)}
         return {
-            "arch": self.arch, "model": self.model, "vendor": self.vendor, "features": sorted(self.features),
+            "arch": self.arch,
+            "model": self.model,
+            "vendor": self.vendor,
+            "features": sorted(self.features),
             "topology": topology,
-        }  # fmt: skip
+        }
 
 
 class Encryption(msgspec.Struct, frozen=True, kw_only=True):
@@ -203,15 +213,22 @@ def _capabilities(root: Element) -> HostCapabilities:
     counts = {} if topology is None else topology.attrib
     kinds = [
         (arch.get("name", ""), domain.get("type", ""), guest.findtext("os_type", ""))
-        for guest in root.iterfind("guest") for arch in guest.iterfind("arch") for domain in arch.iterfind("domain")
-    ]  # fmt: skip
+        for guest in root.iterfind("guest")
+        for arch in guest.iterfind("arch")
+        for domain in arch.iterfind("domain")
+    ]
     return HostCapabilities(
-        arch=cpu.findtext("arch", ""), model=cpu.findtext("model", ""), vendor=cpu.findtext("vendor", ""),
-        features=features_of(cpu), cpu=tostring(cpu, encoding="unicode").strip(),
-        sockets=int(counts.get("sockets", 0)), cores=int(counts.get("cores", 0)),
+        arch=cpu.findtext("arch", ""),
+        model=cpu.findtext("model", ""),
+        vendor=cpu.findtext("vendor", ""),
+        features=features_of(cpu),
+        cpu=tostring(cpu, encoding="unicode").strip(),
+        sockets=int(counts.get("sockets", 0)),
+        cores=int(counts.get("cores", 0)),
         threads=int(counts.get("threads", 0)),
-        cells=tuple(_cell(each) for each in root.iterfind("host/topology/cells/cell")), kinds=tuple(kinds),
-    )  # fmt: skip
+        cells=tuple(_cell(each) for each in root.iterfind("host/topology/cells/cell")),
+        kinds=tuple(kinds),
+    )
 
 
 def _cell(element: Element) -> NumaCell:
@@ -221,14 +238,17 @@ def _cell(element: Element) -> NumaCell:
     socket = sockets.pop() if len(sockets) == 1 else None
     pages = [
         MemoryPages(size_kb=int(each.get("size", 0)) * _KIB[each.get("unit", "KiB")], total=int(each.text or 0))
-        for each in element.iterfind("pages") if int(each.text or 0)
-    ]  # fmt: skip
+        for each in element.iterfind("pages")
+        if int(each.text or 0)
+    ]
     return NumaCell(
-        id=int(element.get("id", 0)), cpus=tuple(sorted(int(each.get("id", 0)) for each in processors)),
+        id=int(element.get("id", 0)),
+        cpus=tuple(sorted(int(each.get("id", 0)) for each in processors)),
         memory_mb=kib_of(element.find("memory")) // 1024,
-        siblings=tuple(sorted(siblings)) if any(len(each) > 1 for each in siblings) else (), mempages=tuple(pages),
+        siblings=tuple(sorted(siblings)) if any(len(each) > 1 for each in siblings) else (),
+        mempages=tuple(pages),
         socket=None if socket is None else int(socket),
-    )  # fmt: skip
+    )
 
 
 def _told(numbers: Iterable[int]) -> str:

@@ -51,13 +51,17 @@ def read_libvirt_options(options: Mapping[str, str]) -> LibvirtOptions:
     told = read_options("libvirt", LibvirtTexts, options)
     state = Path(told.state).absolute()
     return LibvirtOptions(
-        uri=told.uri, state=state, images=Path(told.images).absolute() if told.images else state / "images",
+        uri=told.uri,
+        state=state,
+        images=Path(told.images).absolute() if told.images else state / "images",
         cpu_shared_set=_processors("cpu_shared_set", told.cpu_shared_set),
         cpu_dedicated_set=_processors("cpu_dedicated_set", told.cpu_dedicated_set),
         pci_devices=tuple(_kind_of_device(each) for each in _parts(told.pci_devices)),
-        mdev_types=tuple(_parts(told.mdev_types)), network=told.network, virt_type=told.virt_type,
+        mdev_types=tuple(_parts(told.mdev_types)),
+        network=told.network,
+        virt_type=told.virt_type,
         shutdown_s=told.shutdown_s,
-    )  # fmt: skip
+    )
 
 
 def _parts(text: str) -> list[str]:

@@ -48,9 +48,14 @@ def to_use(spec: GuestSpec) -> Using:
 
 
 def update(
-    tree: ProviderTree, node: str, offer: Offer, *, terms: HostTerms, allocations: Allocations | None,
+    tree: ProviderTree,
+    node: str,
+    offer: Offer,
+    *,
+    terms: HostTerms,
+    allocations: Allocations | None,
     guests: Mapping[str, Using],
-) -> dict[str, str]:  # fmt: skip
+) -> dict[str, str]:
     """Bring what a host offers into its tree, parts of GPUs that the root had to the GPUs, and VCPU to PCPU.
 
     Args:
@@ -72,9 +77,11 @@ def update(
     is_dividing = VGPU in root.inventory and bool(offer.gpus)
     processors = {uuid: each.processors for uuid, each in guests.items()}
     is_pinning = pinned_cpus.is_due(
-        root.inventory, processors, was_offered=pinned_cpus.PCPU in root.inventory,
+        root.inventory,
+        processors,
+        was_offered=pinned_cpus.PCPU in root.inventory,
         is_offered=bool(offer.totals.get(pinned_cpus.PCPU)),
-    )  # fmt: skip
+    )
     if allocations is None and (is_dividing or is_pinning):
         raise ReshapeNeeded(node, ", ".join([VGPU] * is_dividing + [pinned_cpus.VCPU] * is_pinning))
     held = allocations or {}
@@ -110,7 +117,7 @@ def _gpus_in(tree: ProviderTree, node: str) -> dict[str, str]:
 
 def _targets(
     tree: ProviderTree, node: str, offer: Offer, *, allocations: Allocations, guests: Mapping[str, Using]
-) -> dict[str, Mapping[str, int]]:  # fmt: skip
+) -> dict[str, Mapping[str, int]]:
     """Return how many parts of each GPU those use who hold some of the root, by consumer."""
     root, *below = tree.get_provider_uuids(node)
     targets: dict[str, Mapping[str, int]] = {}

@@ -28,9 +28,20 @@ from roost.compat.exception import ValidationError
 
 NAMESPACE = "nova.api.extra_spec_validators"  # the group of entry points by which packages announce theirs
 _OURS: tuple[ModuleType, ...] = (
-    accel, aggregate_instance_extra_specs, capabilities, hw, hw_rng, hw_video, null, os, pci_passthrough, quota,
-    resources, traits, vmware,
-)  # fmt: skip
+    accel,
+    aggregate_instance_extra_specs,
+    capabilities,
+    hw,
+    hw_rng,
+    hw_video,
+    null,
+    os,
+    pci_passthrough,
+    quota,
+    resources,
+    traits,
+    vmware,
+)
 _log = logging.getLogger(__name__)
 
 
@@ -99,9 +110,12 @@ def _ours(validator: Any) -> ExtraSpecValidator:
     if isinstance(validator, ExtraSpecValidator):
         return validator
     return ExtraSpecValidator(
-        name=validator.name, description=validator.description, value=validator.value,
-        deprecated=validator.deprecated, parameters=validator.parameters,
-    )  # fmt: skip
+        name=validator.name,
+        description=validator.description,
+        value=validator.value,
+        deprecated=validator.deprecated,
+        parameters=validator.parameters,
+    )
 
 
 def _namespace(name: str) -> str:

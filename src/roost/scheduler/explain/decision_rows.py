@@ -1,0 +1,36 @@
+"""Stored decisions: found by uuid, and unpacked."""
+
+from roost.errors import NotFound, understood
+from roost.model.evidence.decision import Decision
+from roost.model.evidence.stored_decision import checks_of, unpack
+from roost.model.names import uuid_bytes, uuid_text
+from roost.model.writes import EvidenceRow
+from roost.ports import Store
+
+
+def row_of(uuid: str, store: Store) -> EvidenceRow:
+    """Return the row of a stored decision.
+
+    Raises:
+        NotFound: there is no decision of that uuid, or it is no longer kept.
+    """
+    body = uuid_bytes(uuid)
+    rows = [] if body is None else store.evidence(uuid=body)
+    if not rows:
+        raise NotFound("decision", uuid)
+    # Two processes may have decided one request under one uuid; only one of them can have claimed.
+    return next((row for row in rows if row.outcome == "granted"), rows[0])
+
+
+def unpacked(row: EvidenceRow, store: Store) -> Decision:
+    """Return the decision of a row.
+
+    Raises:
+        NotFound: the document of its checks is not kept.
+    """
+    uuid = uuid_text(row.uuid)
+    with understood(f"decision {uuid}"):
+        checks = store.document(checks_of(row))
+        if checks is None:
+            raise NotFound("document of the checks of decision", uuid)
+        return unpack(row, checks)
