@@ -1,0 +1,42 @@
+"""The language of the source, measured. The limits only fall: lower one as soon as the figure is below it."""
+
+import pytest
+
+from tests.tidy import language
+
+# Functions; words in a hundred of docstrings; modules. The goals are 0, 2.5, 0.2 and 15.
+PARTICIPLES_MAX = 655
+RELATIVE_MAX = 6.1
+SPEECH_MAX = 1.75
+FOLDER_MAX = 16
+
+
+def test_no_module_is_named_by_a_gerund_or_a_participle_alone():
+    assert language.bare_modules() == []
+
+
+def test_a_base_name_is_unique():
+    assert language.repeated_modules() == {}
+
+
+def test_functions_named_by_a_participle():
+    assert len(language.participles()) <= PARTICIPLES_MAX
+
+
+def test_relative_words_in_docstrings():
+    assert language.words_per_hundred(language.RELATIVE) <= RELATIVE_MAX
+
+
+def test_words_of_speech_in_docstrings():
+    assert language.words_per_hundred(language.SPEECH) <= SPEECH_MAX
+
+
+def test_modules_in_one_folder():
+    assert max(language.folder_sizes().values()) <= FOLDER_MAX
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"), [("told", True), ("_kept_for", True), ("feed", False), ("settle", False)]
+)
+def test_a_participle_is_recognised(name, expected):
+    assert language.is_participle(name) is expected
