@@ -31,7 +31,7 @@ providers:
 
 # A driver that finds out only while its agent runs that something must move.
 LATER = """
-from roost.compute.drivers import fake
+from roost.compute.drivers.fake import driver as fake
 from roost.errors import ReshapeNeeded
 
 

@@ -11,16 +11,16 @@ from tests.servers import Served
 
 _PLANTED = """
 import sys
-from roost.placement import serving
+from roost.placement import deciding_thread
 
-phases = serving._phases
+phases = deciding_thread._phases
 
 def fail(jobs):
     if any(job.plan.writes or job.plan.create for job in jobs):
         raise MemoryError("planted")
     return phases(jobs)
 
-serving._phases = fail
+deciding_thread._phases = fail
 from roost.cli import main
 sys.argv = ["roost", {noun!r}, "--listen", "127.0.0.1:0", "--data", {folder!r}]
 main()

@@ -47,7 +47,7 @@ product_id = "1db4"
 """
 # One build fails, and one waits for a writer of the pipe.
 DRIVER = """
-from roost.compute.drivers import fake
+from roost.compute.drivers.fake import driver as fake
 
 
 def make(options, terms):

@@ -68,7 +68,7 @@ def test_to_replace_a_consumer_is_nothing_unusual(durable: World, monkeypatch: p
     one, two = claim(1, (inventory(1), 4), instance=False), claim(2, (inventory(1), 4), instance=False)
     assert commit(store, item(one), item(two)) == ["", ""]
     for module in ("sqlite", "postgresql"):
-        monkeypatch.setattr(f"roost.store.{module}.judge", None)
+        monkeypatch.setattr(f"roost.store.{module}.store.judge", None)
     pairs = [(one, successor(one, 11, (inventory(1), 4))), (two, successor(two, 12, (inventory(1), 3)))]
     fresh = claim(3, (inventory(1), 1))
     assert commit(store, *(item(release(old), new) for old, new in pairs), item(fresh)) == ["", "", ""]

@@ -18,7 +18,7 @@ def test_the_exit_code_tells_how_a_command_ended(monkeypatch, capsys, error, cod
     def fail(**_):
         raise error
 
-    monkeypatch.setattr(cli.interrupt, "watch", lambda: None)  # The signals of the tests stay theirs.
+    monkeypatch.setattr(cli.signals, "watch", lambda: None)  # The signals of the tests stay theirs.
     monkeypatch.setattr(cli.roost, "main", fail)
     with pytest.raises(SystemExit) as ended:
         cli.main()

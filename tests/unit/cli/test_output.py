@@ -16,7 +16,7 @@ SMALL = ("replay", "--generate", "--host-count", "3", "--requests", "5", "--memo
 
 def ended(capsys, monkeypatch, *words):
     """Run the command in this process; return its exit code and what it wrote to standard error."""
-    monkeypatch.setattr(cli.interrupt, "watch", lambda: None)  # The signals of the tests stay theirs.
+    monkeypatch.setattr(cli.signals, "watch", lambda: None)  # The signals of the tests stay theirs.
     monkeypatch.setattr("sys.argv", ["roost", *map(str, words)])
     with pytest.raises(SystemExit) as end:
         cli.main()
