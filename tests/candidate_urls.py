@@ -5,8 +5,8 @@ from dataclasses import replace
 from random import Random
 from urllib.parse import urlencode
 
+from roost.api.answer_options import DEFAULTS
 from roost.api.http import Identity, Request, Response
-from roost.api.placement.answer_options import DEFAULTS
 from roost.api.placement.application import Application, new_request_id
 from roost.errors import RoostError
 from roost.placement.current import Current

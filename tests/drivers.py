@@ -5,7 +5,7 @@ import random
 from roost.compute.drivers.fake.driver import Fake
 from roost.compute.drivers.fake.guests import MemoryShelf
 from roost.compute.drivers.fake.script import Fault, Script
-from roost.compute.inventory.provider_tree import ProviderTree
+from roost.compute.providers.provider_tree import ProviderTree
 from roost.model.flavor import Flavor
 from roost.model.image import Image
 from roost.model.work.agent_terms import HostTerms

@@ -1,6 +1,6 @@
 """Trees of providers: ``host`` with the cells ``cell0`` and ``cell1``, the first with a device; and ``pool``."""
 
-from roost.compute.inventory.provider_tree import ProviderTree
+from roost.compute.providers.provider_tree import ProviderTree
 from tests.worlds import uuid_named
 
 VCPU = {"total": 8, "reserved": 0, "max_unit": 8}

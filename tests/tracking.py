@@ -2,17 +2,17 @@
 
 import msgspec
 
-from roost.compute.agent.monitors import Monitors
 from roost.compute.drivers.fake.guests import MemoryShelf
 from roost.compute.drivers.fake.script import FakeNode, Gpu, Script
 from roost.compute.inventory.device_providers import DeviceProviders
+from roost.compute.inventory.monitors import Monitors
 from roost.compute.inventory.provider_config import ProviderConfigs
 from roost.compute.inventory.reshape import Bringing
 from roost.compute.inventory.resource_tracker import Tracker
-from roost.model.devices.device_spec import read_device_specs
 from roost.model.devices.numa import NumaCell
 from roost.model.provider import Inventory
 from roost.model.work.agent_terms import HostTerms, PciDevice, ReshapeTerms
+from roost.model.work.device_spec import read_device_specs
 from tests.drivers import fake, spec_of
 
 HOST = "host"

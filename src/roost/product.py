@@ -21,24 +21,24 @@ from roost.model.evidence.capacity import LIMIT, Capacity
 from roost.model.evidence.decision import Decision
 from roost.model.evidence.explain import Change, Explanation, Never, Why
 from roost.model.evidence.replay_result import Replayed
-from roost.model.evidence.stored_decision import DecisionQuery, moment_of
 from roost.model.evidence.summary import Summary
 from roost.model.flavor import Flavor
 from roost.model.fleet import Departure, Fleet, NamedRequest
 from roost.model.names import uuid_bytes
 from roost.model.request import Request
 from roost.model.settings.roost_settings import Settings
+from roost.model.stored_decision import DecisionQuery, moment_of
 from roost.placement.current import Current
 from roost.placement.decision_past import rebuilt
 from roost.placement.placement_service import Placement
 from roost.placement.prune_evidence import PRUNE_EVERY, prune
 from roost.ports import Clock, IdKind, Random, RemotePlacement, Store
+from roost.scheduler import registry
 from roost.scheduler.explain import decision_replay, decision_rows
 from roost.scheduler.explain.capacity_count import BY, By, Counter, Progress
 from roost.scheduler.explain.explainer import Explainer
 from roost.scheduler.explain.frozen_clock import FixedClock, FixedRandom
 from roost.scheduler.explain.refusal_summary import summarise
-from roost.scheduler.framework import registry
 from roost.scheduler.framework.plugin import Rules
 from roost.scheduler.query.pci_requests import PciAliases
 from roost.scheduler.remote_select import Asking, RemoteScheduler

@@ -29,10 +29,10 @@ from roost.model.settings.roost_settings import (
     Store,
     Workarounds,
 )
-from roost.scheduler.framework import registry
+from roost.scheduler import registry
 from roost.scheduler.framework.plugin import Dropping, adds
-from roost.scheduler.framework.registry import Adapt, RuleClass
 from roost.scheduler.framework.rule_options import converted_section
+from roost.scheduler.registry import Adapt, RuleClass
 
 Part = TypeVar("Part")
 Struct = TypeVar("Struct", bound=msgspec.Struct)
@@ -152,7 +152,7 @@ def load_sourced(
     Args:
         path: of a settings file; None for the defaults.
         nova_conf: path of an existing ``nova.conf``, which goes before the settings file.
-        adapt: makes rules of classes that are none; see ``roost.scheduler.framework.registry``.
+        adapt: makes rules of classes that are none; see ``roost.scheduler.registry``.
         is_gathering: whether what is wrong is gathered, all of it, in place of raising the first.
 
     Raises:

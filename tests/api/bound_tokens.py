@@ -4,7 +4,7 @@ from contextlib import contextmanager
 
 from roost.api.access.authentication import Tokens, believe, new_token
 from roost.api.access.policy import Policy
-from roost.api.placement.answer_options import DEFAULTS
+from roost.api.answer_options import DEFAULTS
 from roost.api.placement.application import Application
 from roost.model.names import SHARING_TRAIT
 from roost.simulator.stable_uuids import uuid_of

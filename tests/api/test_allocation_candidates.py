@@ -2,7 +2,7 @@ from random import Random
 
 import pytest
 
-from roost.api.placement.answer_options import Options
+from roost.api.answer_options import Options
 from tests.candidate_urls import Columns
 from tests.forests import state_of, uuid_of
 from tests.reference.candidates import Node, Stock

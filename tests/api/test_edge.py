@@ -8,9 +8,9 @@ import pytest
 
 from roost.api.access.authentication import believe
 from roost.api.access.policy import Policy
+from roost.api.answer_options import DEFAULTS, Options
 from roost.api.asgi import AsgiApplication
 from roost.api.outages import Outages
-from roost.api.placement.answer_options import DEFAULTS, Options
 from roost.api.placement.application import Application
 from roost.api.probes import Checkup, Observing
 from roost.errors import StoreBroken, StoreBusy, StoreGone, StoreOutdated, Unavailable

@@ -2,9 +2,9 @@
 
 import pytest
 
-from roost.api.access.name_quota import NewNames
+from roost.api.answer_options import Options
 from roost.api.http import Identity
-from roost.api.placement.answer_options import Options
+from roost.api.placement.name_quota import NewNames
 from roost.api.problems import Problem
 from tests.api.bound_tokens import AGENT, OTHER, OWN_ROOT, bound, generation, offered
 

@@ -11,16 +11,16 @@ from roost.app.agent_process import SharedHttp
 from roost.client.agent_server import HttpServer, KnownInstances
 from roost.client.report_http import ReportHttp
 from roost.compute.agent.agent_journal import Journal
-from roost.compute.agent.monitors import Monitors
 from roost.compute.inventory.device_providers import DeviceProviders
+from roost.compute.inventory.monitors import Monitors
 from roost.compute.inventory.provider_config import ProviderConfigs
 from roost.compute.inventory.reshape import Bringing
 from roost.compute.inventory.resource_tracker import Tracker
 from roost.compute.report.report_client import ReportClient
 from roost.machine import SystemClock
-from roost.model.devices.device_spec import read_device_specs
 from roost.model.settings.roost_settings import FilterScheduler, Pci, Settings
 from roost.model.work.agent_terms import ReshapeTerms
+from roost.model.work.device_spec import read_device_specs
 from tests.contract.agents_over_http import answering, conducting, is_ready, living
 from tests.identities import uuid_named
 from tests.patience import until

@@ -5,7 +5,7 @@ import pytest
 import roost
 from roost.compute.drivers.fake.guests import MemoryShelf
 from roost.compute.drivers.fake.script import FakeNode, Gpu, Script
-from roost.compute.inventory.provider_tree import ProviderTree
+from roost.compute.providers.provider_tree import ProviderTree
 from roost.errors import ReshapeFailed, ReshapeNeeded
 from roost.model.devices.numa import NumaCell
 from roost.model.provider import Inventory

@@ -10,16 +10,16 @@ from roost.app import Roost, open_reader, open_roost
 from roost.engine.columns.apply import apply, settle
 from roost.engine.columns.state import State
 from roost.errors import BadSettings, NotFound, StateLost, Unavailable
-from roost.model.evidence.stored_decision import moment_of
 from roost.model.fleet import Departure
 from roost.model.host import HostFacts
 from roost.model.names import uuid_bytes
+from roost.model.stored_decision import moment_of
 from roost.model.writes import PutProvider
 from roost.placement.current import Current
 from roost.placement.decision_past import rebuilt
 from roost.simulator.traces.generated_workload import Recipe, generate
 from roost.simulator.workload import Options
-from roost.store import snapshots
+from roost.store import snapshot_program
 from roost.store.sqlite.store import SqliteStore
 from tests import postgres
 from tests.contract.races import MeddledStore, in_groups, race
@@ -31,7 +31,7 @@ from tests.worlds import digest, host, hosts, joined, roost_on, roost_with, sett
 def snapshot(world: World) -> None:
     """Write a snapshot now, where the store has any."""
     if not isinstance(world, MemoryWorld):
-        snapshots.write_snapshot(world.url)
+        snapshot_program.write_snapshot(world.url)
 
 
 def live(world: World, recipe: Recipe, *, settings, draw: random.Random, often: float) -> tuple[Roost, list[str]]:

@@ -13,7 +13,7 @@ from roost.app import Roost
 from roost.errors import RoostError, StateLost
 from roost.model.settings.roost_settings import Settings
 from roost.model.settings.roost_settings import Store as StoreSettings
-from roost.store import snapshots
+from roost.store import snapshot_program
 from roost.store import upgrade as migrations
 from roost.store.audit import audit
 from roost.store.backends import upgrade
@@ -46,7 +46,7 @@ def write_slowly(url: str) -> None:
     """Write a snapshot of small parts; say so after each, and wait to be told to go on."""
     for module in (sqlite_history, postgresql_history):
         module.parts_of = lambda writes: (_said(encode_writes([write])) for write in writes)
-    print("done", snapshots.write_snapshot(url), flush=True)
+    print("done", snapshot_program.write_snapshot(url), flush=True)
 
 
 def _said(body: bytes) -> bytes:
@@ -114,9 +114,9 @@ def test_a_snapshot_is_begun_when_so_much_was_written_and_never_two_at_once(worl
 def test_nothing_new_needs_no_snapshot(world):
     with Roost(world.open(), settings_of()) as roost:
         roost.install(hosts(1))
-        assert snapshots.write_snapshot(world.url)
+        assert snapshot_program.write_snapshot(world.url)
         before = rows(world)
-        assert not snapshots.write_snapshot(world.url)
+        assert not snapshot_program.write_snapshot(world.url)
         assert not roost._store.start_snapshot(every_bytes=1)
         assert rows(world) == before
 
@@ -145,7 +145,7 @@ def test_one_that_is_killed_is_none_and_its_parts_are_deleted_later(world):
         before = len(rows(world))
         assert roost.prune() == 0
         assert len(rows(world)) < before
-    assert snapshots.write_snapshot(world.url)
+    assert snapshot_program.write_snapshot(world.url)
     uuids += decide(roost, 5)
     assert all(roost.replayed(uuid).is_same for uuid in uuids)
     roost.close()
@@ -165,7 +165,7 @@ def test_one_whose_server_died_does_a_new_server_no_harm(world):
         uuids += decide(second, 10)
         # The new server takes what it finds for leftovers, where it can, and writes a snapshot of its own.
         second.prune()
-        snapshots.write_snapshot(world.url)
+        snapshot_program.write_snapshot(world.url)
         uuids += decide(second, 10)
         orphan.stdin.write("\n" * 10_000)
         answers = [line for line in orphan.stdout if line != "part\n"]

@@ -12,7 +12,7 @@ from roost.api.http import Request
 from roost.api.placement import candidate_json, candidate_query
 from roost.api.placement.candidate_json import form_of
 from roost.api.placement.handlers.candidates import _body, _Kept, _Known
-from roost.api.placement.versions import Version
+from roost.api.versions import Version
 from roost.engine.candidates import search
 from roost.engine.candidates.picks import picks_at
 from roost.engine.candidates.query import compile_query

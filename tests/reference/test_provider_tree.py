@@ -6,7 +6,7 @@ import itertools
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roost.compute.inventory.provider_tree import ProviderTree
+from roost.compute.providers.provider_tree import ProviderTree
 from tests.reference.provider_tree import PlainTree
 
 # Few of each, so that calls meet; a name may be the uuid of another provider.

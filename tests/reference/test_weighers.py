@@ -9,7 +9,7 @@ from roost.engine.columns.apply import release
 from roost.errors import ComputeHostMetricNotFound
 from roost.model import writes
 from roost.model.request import Destination
-from roost.scheduler.framework import registry
+from roost.scheduler import registry
 from roost.scheduler.pipeline.score_table import Weighing
 from tests.fleets import COLUMNS_OF_COUNTS, boot, fleet, group, hosts_of, spec
 from tests.reference import rules

@@ -15,7 +15,7 @@ PURE = (
     "scheduler/filters/*.py",
     "scheduler/weighers/*.py",
     "scheduler/pipeline/shape.py",
-    "compute/agent/admission.py",
+    "compute/inventory/admission.py",
     "compute/agent/state_machine.py",
     "compute/agent/queues.py",
     "compute/agent/tasks.py",

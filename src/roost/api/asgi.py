@@ -8,14 +8,13 @@ from contextlib import contextmanager
 from typing import Any, ClassVar, Protocol
 from urllib.parse import unquote_to_bytes
 
+from roost.api.allowed_hosts import Hosts
 from roost.api.body_limits import Bodies
+from roost.api.cors import Cors
 from roost.api.fast_reads import Pace
-from roost.api.http import Admitted, Identity, Receive, Request, Response, Send, TooSlow
+from roost.api.http import Admitted, Identity, Receive, Request, Response, Send, TooSlow, new_request_id
 from roost.api.outages import Outages
-from roost.api.placement.application import new_request_id
 from roost.api.problems import Problem, busy
-from roost.api.server.allowed_hosts import Hosts
-from roost.api.server.cors import Cors
 from roost.errors import OverBudget
 from roost.model.settings.placement_settings import Placement as Settings
 from roost.observe import log, metrics

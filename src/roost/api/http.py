@@ -1,6 +1,7 @@
 """A request and an answer of the Placement API, whatever carries them."""
 
 import math
+import random
 import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, MutableMapping
 from dataclasses import dataclass, field
@@ -10,11 +11,11 @@ from urllib.parse import parse_qsl
 
 import msgspec
 
+from roost.api.accept_header import acceptable
+from roost.api.answer_options import DEFAULTS, Options
 from roost.api.json_schema import Schema, decode
-from roost.api.placement.answer_options import DEFAULTS, Options
-from roost.api.placement.versions import CACHE_HEADERS, OLDEST, Version
 from roost.api.problems import Problem, VersionHeaders
-from roost.api.server.accept_header import acceptable
+from roost.api.versions import CACHE_HEADERS, OLDEST, Version
 from roost.engine.columns.state import unbounded
 from roost.errors import BadRequest
 from roost.placement.current import Current
@@ -59,6 +60,9 @@ class Identity:
         """What it may touch, in words."""
         names, more = sorted(self.hosts)[:_HOSTS_SHOWN], len(self.hosts) - _HOSTS_SHOWN
         return f"host{'s' if len(self.hosts) > 1 else ''} {', '.join(names)}{f' and {more:,} more' * (more > 0)}"
+
+
+Identify = Callable[[Mapping[str, str]], Identity | None]  # headers -> identity; None: not authenticated
 
 
 @dataclass(slots=True, kw_only=True)
@@ -279,3 +283,10 @@ def not_acceptable(
     wanted = JSON if accept in {None, "", "*/*"} else accept
     before = f"The resource could not be generated that was acceptable to your browser\n(content of type {wanted}. "
     return Problem(406, text, before=before, more=more, version_headers=version_headers)
+
+
+def new_request_id() -> str:
+    """Return what names a request in logs and answers."""
+    bits = random.getrandbits(128)  # it is to be told from others, not hard to guess
+    text = f"{bits:032x}"
+    return f"req-{text[:8]}-{text[8:12]}-4{text[13:16]}-{'89ab'[bits & 3]}{text[17:20]}-{text[20:]}"

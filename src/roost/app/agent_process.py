@@ -20,12 +20,12 @@ from roost.client.report_http import ReportHttp
 from roost.compute.agent.agent_journal import Journal
 from roost.compute.agent.execute_order import Acting
 from roost.compute.agent.identity import Identity
-from roost.compute.agent.monitors import Monitors
 from roost.compute.agent.runtime import Pace, Resident, Running
 from roost.compute.agent.saved_images import SavedImages
 from roost.compute.agent.state_machine import Agent
 from roost.compute.driver import load
 from roost.compute.inventory.device_providers import DeviceProviders
+from roost.compute.inventory.monitors import Monitors
 from roost.compute.inventory.provider_config import ProviderConfigs, read
 from roost.compute.inventory.reshape import Bringing
 from roost.compute.inventory.resource_tracker import Tracker

@@ -10,7 +10,7 @@ from roost.compat.adapter import adapt
 from roost.compat.aliases import lend_names
 from roost.errors import BadSettings
 from roost.model.settings.roost_settings import Settings
-from roost.scheduler.framework import registry
+from roost.scheduler import registry
 from roost.settings import Sourced, data_folder, find_nova_conf, find_settings, load_sourced
 from roost.store.audit import Finding, audit
 

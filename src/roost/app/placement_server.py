@@ -11,7 +11,7 @@ import msgspec
 
 from roost.api.access.authentication import believe
 from roost.api.access.policy import Policy, read_policy
-from roost.api.placement.answer_options import options_of
+from roost.api.answer_options import options_of
 from roost.api.placement.application import Application
 from roost.api.placement.in_process import InProcess
 from roost.api.v1 import policies
@@ -147,11 +147,11 @@ def serve_placement(
         BadSettings: policies, tokens or the access to Keystone are not as they should be.
         Unavailable: the database cannot be used; the message says why.
     """
-    from roost.api.access.authenticator import access_of
     from roost.api.asgi import AsgiApplication
     from roost.api.outages import Outages
     from roost.api.probes import Observing
     from roost.api.server.tls import tls_of
+    from roost.app.authenticator import access_of
 
     settings = served.settings.placement
     identify, authenticate = access_of(settings)

@@ -25,9 +25,9 @@ from pathlib import Path
 
 import msgspec
 
+from roost.api.answer_options import options_of
 from roost.api.asgi import Api
 from roost.api.http import Identity, Request, Response
-from roost.api.placement.answer_options import options_of
 from roost.api.placement.application import Application as PlacementApplication
 from roost.api.v1.agent_registry import Agents
 from roost.api.v1.application import Application as OwnApplication

@@ -77,9 +77,8 @@ def events_of(settings: Notifications) -> Iterator[Events]:
 def _serve(
     served: Served, listener: socket, events: Events, *, parent: "Parent | None", on_ready: Callable[[], None]
 ) -> None:
-    from roost.api.access.authenticator import access_of
+    from roost.api.answer_options import options_of
     from roost.api.outages import Outages
-    from roost.api.placement.answer_options import options_of
     from roost.api.placement.application import Application as PlacementApplication
     from roost.api.probes import Observing
     from roost.api.server.mount import Front
@@ -87,6 +86,7 @@ def _serve(
     from roost.api.v1 import application as v1
     from roost.api.v1.agent_registry import Agents
     from roost.api.v1.wakeups import ENDS, ENDS_MAX, Waking
+    from roost.app.authenticator import access_of
 
     settings = served.settings.placement
     identify, authenticate = access_of(settings)

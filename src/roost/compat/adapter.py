@@ -20,8 +20,8 @@ from roost.model.evidence.decision import Limits
 from roost.model.settings.roost_settings import Settings
 from roost.scheduler.framework.host_view import HostView
 from roost.scheduler.framework.plugin import NoOptions
-from roost.scheduler.framework.registry import RuleClass
 from roost.scheduler.framework.spec import Spec
+from roost.scheduler.registry import RuleClass
 
 
 def adapt(kind: type) -> RuleClass | None:

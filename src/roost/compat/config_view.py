@@ -15,7 +15,7 @@ import msgspec
 from roost.compat.aliases import is_installed
 from roost.errors import BadSettings
 from roost.model.settings.roost_settings import Settings
-from roost.scheduler.framework import registry
+from roost.scheduler import registry
 
 # The library, or the stand-in for it, which is imported under its own name where a plug-in imports it from its package.
 _MODULES = ("oslo_config.cfg", "roost.compat.oslo_config.cfg")

@@ -9,8 +9,8 @@ from typing import Any, Protocol, TypeVar
 
 import msgspec
 
-from roost.compute.inventory.held_allocations import Allocations
-from roost.compute.inventory.provider_tree import ProviderTree
+from roost.compute.providers.held_allocations import Allocations
+from roost.compute.providers.provider_tree import ProviderTree
 from roost.errors import BadRequest, BadSettings, RoostError, quoted
 from roost.model.work.agent_terms import Capabilities, HostTerms, NodeResources
 from roost.model.work.guest import Found, GuestSpec, Prepared

@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from roost.compute.agent.execute_order import checked_nodes
 from roost.compute.driver import load
+from roost.compute.driver_values import check_nodes
 from roost.compute.inventory import provider_config
 from roost.compute.inventory.provider_config import ProviderConfigs
 from roost.compute.inventory.reshape import Bringing
@@ -98,7 +98,7 @@ def migrate_inventory(url: str, asked: Migrating, *, warn: Callable[[str], None]
     configs = ProviderConfigs(provider_config.read(asked.provider_config), warn=warn)
     with _contained(f"host {asked.host}"):
         driver.start(asked.host)
-        known = checked_nodes(driver.nodes())
+        known = check_nodes(driver.nodes())
     for node in asked.nodes:
         if node not in known:
             raise NotFound("node", node, message=f"host {asked.host} has no node {node}, only {', '.join(known)}")

@@ -25,15 +25,14 @@ from roost.errors import BadRequest, Conflict, NotFound, OverBudget, RoostError
 from roost.model.allocation import Mappings
 from roost.model.evidence.decision import Decision, Pick
 from roost.model.evidence.replay_result import HostStanding
-from roost.model.evidence.stored_decision import REMOTE, pack, pack_checks
 from roost.model.fleet import Departure, NamedRequest
 from roost.model.names import uuid_text
 from roost.model.request import Move, Request
 from roost.model.settings.roost_settings import FilterScheduler
 from roost.model.settings.roost_settings import Scheduler as SchedulerSettings
+from roost.model.stored_decision import REMOTE, pack, pack_checks
 from roost.model.writes import Claim, ConsumerRow, EvidenceRow, Write
 from roost.ports import Clock, Documents, Placement, Random
-from roost.scheduler.explain.decision_replay import standings
 from roost.scheduler.framework.plugin import OncePerRequest, Rules, adds, one_request
 from roost.scheduler.pipeline import move_claims
 from roost.scheduler.pipeline.alternate_hosts import alternates_of
@@ -54,6 +53,7 @@ from roost.scheduler.pipeline.shape import TABLE, Shape
 from roost.scheduler.pipeline.shape_result import Ranked
 from roost.scheduler.pipeline.shapes import Ask, Shapes
 from roost.scheduler.pipeline.stage import Wish, item_of, uuids_of, wish_of
+from roost.scheduler.pipeline.standings import standings
 from roost.scheduler.query.pci_requests import PciAliases
 
 _CHECKED_EACH = 64  # instances between two checks of the budget

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from roost.errors import BadFile, BadRequest, understood
-from roost.model.evidence.stored_decision import blinded
+from roost.model.stored_decision import blinded
 from roost.store import backends
 from roost.store.backup_file import Block, Header, Progress, TableHead, read_blocks, read_header, write_backup
 from roost.store.rules.codec import CODECS

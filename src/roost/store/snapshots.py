@@ -1,20 +1,14 @@
-"""Snapshots are written by a process of its own, so that the one that serves never waits for one.
-
-As a program it reads the address of a database from its standard input, since it may hold a password, and writes
-a snapshot of it.
-"""
+"""When a snapshot is due, and the process that writes it, so that the server never waits for one."""
 
 import math
-import os
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 # A snapshot that fails, or that another process is writing, is not tried again at once.
 _PAUSE_S = 60.0
 _DAY_S = 86_400.0
-_NICENESS = 10
+_PROGRAM = "roost.store.snapshot_program"
 
 
 def is_due(changes: int, feed_bytes: int, *, age_s: float | None, every_bytes: int) -> bool:
@@ -54,7 +48,7 @@ class Writer:
         self._started_s = now_s
         try:
             self._process = subprocess.Popen(  # noqa: S603  # our own module
-                [sys.executable, "-P", "-m", __name__],
+                [sys.executable, "-P", "-m", _PROGRAM],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
@@ -77,25 +71,3 @@ class Writer:
             self._process.kill()
             self._process.wait()
             self._process = None
-
-
-def write_snapshot(url: str) -> bool:
-    """Write a snapshot of a database, in this process; say whether there was anything to write, and nobody at it.
-
-    Raises:
-        Unavailable: the database cannot be used.
-    """
-    from roost.store import backends
-
-    if backends.is_postgresql(url):
-        with backends.needs_extra():
-            from roost.store.postgresql import history as postgresql_history
-        return postgresql_history.write_snapshot(url)
-    from roost.store.sqlite import history as sqlite_history
-
-    return sqlite_history.write_snapshot(Path(backends.sqlite_path(url)))
-
-
-if __name__ == "__main__":
-    os.nice(_NICENESS)
-    write_snapshot(sys.stdin.read())

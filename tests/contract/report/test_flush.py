@@ -2,7 +2,7 @@
 
 import pytest
 
-from roost.compute.inventory.provider_tree import ProviderTree
+from roost.compute.providers.provider_tree import ProviderTree
 from roost.errors import Conflict, InUse, SyncFailed
 from roost.model.names import SHARING_TRAIT
 from tests.reporting import MEMORY, VCPU

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from roost.compute.drivers.fake.script import FakeNode
-from roost.compute.inventory.provider_tree import ProviderTree
+from roost.compute.providers.provider_tree import ProviderTree
 from roost.errors import InUse, ReshapeFailed, ReshapeNeeded
 from roost.model.work.agent_terms import Capabilities, ReshapeTerms
 from tests.drivers import spec_of

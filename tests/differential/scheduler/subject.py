@@ -29,11 +29,11 @@ from roost.model.request import Destination, Network, Request
 from roost.model.settings.roost_settings import Pci
 from roost.scheduler.framework.host_view import HostView
 from roost.scheduler.framework.plugin import Choosing, Limiting, adds
-from roost.scheduler.framework.registry import RuleClass, builtin_filters, builtin_weighers, options_of
 from roost.scheduler.framework.spec import Spec
 from roost.scheduler.pipeline.consumption import Appetite
 from roost.scheduler.pipeline.score_table import Weighing
 from roost.scheduler.query.pci_requests import PciAliases
+from roost.scheduler.registry import RuleClass, builtin_filters, builtin_weighers, options_of
 from tests.differential.scheduler.hosts import ATTRIBUTES
 
 Json = dict[str, Any]

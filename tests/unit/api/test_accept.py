@@ -1,6 +1,6 @@
 import pytest
 
-from roost.api.server.accept_header import acceptable
+from roost.api.accept_header import acceptable
 
 PAGE, DATA = "text/html", "application/json"
 

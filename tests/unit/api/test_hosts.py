@@ -1,8 +1,8 @@
 import pytest
 
+from roost.api.allowed_hosts import Hosts
 from roost.api.http import Request
 from roost.api.problems import Problem
-from roost.api.server.allowed_hosts import Hosts
 from roost.model.settings.placement_settings import Placement as Settings
 
 

@@ -5,7 +5,7 @@ import pytest
 from roost.api.fast_reads import Pace
 from roost.api.http import Request, TooSlow
 from roost.api.placement.routes import find
-from roost.api.placement.versions import Version
+from roost.api.versions import Version
 from roost.observe import metrics
 from roost.placement.current import Current
 from roost.placement.deciding_thread import Serving

@@ -1,6 +1,6 @@
 import pytest
 
-from roost.api.placement.versions import NEWEST, OLDEST, InvalidVersion, UnknownVersion, Version, asked
+from roost.api.versions import NEWEST, OLDEST, InvalidVersion, UnknownVersion, Version, asked
 
 
 @pytest.mark.parametrize(

@@ -139,7 +139,7 @@ import sys
 from roost.compat.adapter import adapt
 from roost.compat.aliases import lend_names
 from roost.settings import read_settings
-from roost.scheduler.framework.registry import build
+from roost.scheduler.registry import build
 lend_names()
 lend_names()
 text = '''[filter_scheduler]

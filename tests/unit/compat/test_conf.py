@@ -8,8 +8,7 @@ import pytest
 
 from roost.compat.oslo_config import cfg
 from roost.errors import BadSettings
-from roost.scheduler import filters
-from roost.scheduler.framework import registry
+from roost.scheduler import filters, registry
 from tests.plugin_site import OSLO, run_roost, write
 
 FLEET = '{"hosts": [{"host": "a", "num_io_ops": 3}, {"host": "b"}]}'

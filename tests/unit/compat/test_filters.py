@@ -7,10 +7,10 @@ from roost.compat.scheduler.filters import core_filter, disk_filter, num_instanc
 from roost.compat.scheduler.host_state import HostAggregate, HostState
 from roost.model.flavor import Flavor
 from roost.model.settings.roost_settings import Settings
+from roost.scheduler import registry
 from roost.scheduler.filters.core import Core
 from roost.scheduler.filters.metrics import Metrics, MetricsOptions
 from roost.scheduler.filters.retry import Retry
-from roost.scheduler.framework import registry
 from roost.scheduler.rule_support.overcommit import RamOptions
 
 FLAVOR = Flavor(name="f", vcpus=4, memory_mb=1024, root_gb=10, ephemeral_gb=5, swap=512)

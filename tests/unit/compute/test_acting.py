@@ -5,8 +5,9 @@ from unittest.mock import Mock
 import pytest
 from msgspec.structs import replace
 
-from roost.compute.agent.execute_order import Acting, checked_guests
+from roost.compute.agent.execute_order import Acting
 from roost.compute.agent.tasks import Clean, Undo, Work
+from roost.compute.driver_values import check_guests
 from roost.compute.drivers.fake.driver import Fake
 from roost.compute.drivers.fake.guests import FakeGuest, MemoryShelf
 from roost.compute.drivers.fake.script import Fault, Script
@@ -474,7 +475,7 @@ def test_a_journal_that_is_lost_is_no_answer():
 
 def test_guests_must_be_a_list_of_what_was_found():
     found = Found(uuid=GUEST, node=HOST, operation="", state="running")
-    assert checked_guests((found,)) == [found]
+    assert check_guests((found,)) == [found]
     for wrong in (None, {GUEST: found}, [GUEST]):
         with pytest.raises(TypeError):
-            checked_guests(wrong)
+            check_guests(wrong)

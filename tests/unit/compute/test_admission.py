@@ -2,7 +2,7 @@
 
 import pytest
 
-from roost.compute.agent.admission import admit, change_of_pages
+from roost.compute.inventory.admission import admit, change_of_pages
 from roost.errors import BadRequest
 from roost.model.devices.numa import MemoryPages, NumaCell, NumaTopology
 from roost.model.devices.topology import InstanceCell, InstanceTopology

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roost.compute.inventory.held_allocations import added, amounts_of, doubled, holdings_of, removed
+from roost.compute.providers.held_allocations import added, amounts_of, doubled, holdings_of, removed
 from roost.errors import BadRequest
 
 AMOUNTS = st.dictionaries(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from roost.compute.agent.guest_limits import asked_by, held_of, lack_of_amounts
+from roost.compute.inventory.guest_limits import asked_by, held_of, lack_of_amounts
 from roost.compute.inventory.host_use import HostUse, Size
 from roost.errors import BadRequest
 from roost.model.flavor import Flavor

@@ -2,8 +2,8 @@ import math
 
 import pytest
 
-from roost.compute.agent.monitors import Monitors
 from roost.compute.drivers.fake.script import FakeNode, Fault, Script
+from roost.compute.inventory.monitors import Monitors
 from roost.errors import BadSettings
 from tests.drivers import fake
 

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from roost.compute.inventory.provider_tree import TREES_LOCK, ProviderTree
+from roost.compute.providers.provider_tree import TREES_LOCK, ProviderTree
 from tests.provider_trees import everything, planted, record
 from tests.worlds import uuid_named
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from roost.compute.agent.monitors import Monitors
+from roost.compute.inventory.monitors import Monitors
 from roost.compute.inventory.resource_tracker import Tracker
 from roost.errors import (
     BadSettings,

@@ -2,7 +2,7 @@ import copy
 
 import pytest
 
-from roost.compute.inventory.provider_tree import ProviderTree
+from roost.compute.providers.provider_tree import ProviderTree
 from tests.provider_trees import NAMES, VCPU, everything, planted, record, u
 from tests.worlds import uuid_named
 

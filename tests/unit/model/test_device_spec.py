@@ -2,8 +2,8 @@
 
 import pytest
 
-from roost.model.devices.device_spec import DeviceSpec, read_device_specs
 from roost.model.work.agent_terms import PciDevice
+from roost.model.work.device_spec import DeviceSpec, read_device_specs
 
 
 def device(address="0000:81:00.0", vendor="8086", product="154c", **more):

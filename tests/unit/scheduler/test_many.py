@@ -10,7 +10,7 @@ from roost.errors import BadRequest, NotFound
 from roost.model.fleet import Departure
 from roost.model.host import HostFacts
 from roost.placement.current import Current
-from roost.scheduler.framework import registry
+from roost.scheduler import registry
 from roost.scheduler.select import Scheduler
 from roost.store.memory_store import MemoryStore
 from tests.worlds import (

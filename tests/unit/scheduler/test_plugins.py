@@ -8,8 +8,8 @@ import pytest
 
 from roost.errors import BadSettings
 from roost.model.settings.roost_settings import FilterScheduler, Settings
+from roost.scheduler import registry
 from roost.scheduler.filters.compute import Compute
-from roost.scheduler.framework import registry
 from roost.scheduler.framework.plugin import NoOptions
 from roost.scheduler.weighers.cpu import Cpu
 from roost.scheduler.weighers.ram import Ram

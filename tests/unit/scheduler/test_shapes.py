@@ -7,7 +7,7 @@ from roost.model.host import HostFacts
 from roost.model.request import Request, ResourceGroup
 from roost.model.settings.roost_settings import Scheduler as SchedulerSettings
 from roost.model.writes import InventoryRow, PutInventories, PutSymbol, PutTraits
-from roost.scheduler.framework import registry
+from roost.scheduler import registry
 from roost.scheduler.pipeline.shapes import Shapes
 from tests.fleets import fleet
 from tests.worlds import settings_of

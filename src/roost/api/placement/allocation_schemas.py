@@ -2,9 +2,9 @@
 
 from typing import Any
 
+from roost.api import versions
 from roost.api.json_schema import Schema
-from roost.api.placement import versions
-from roost.api.placement.versions import Version
+from roost.api.versions import Version
 
 Part = dict[str, Any]
 

@@ -1,16 +1,16 @@
 """From a request to an answer: who asks, in which version, for what, and whether they may."""
 
-import random
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import ClassVar
 
-from roost.api import problems
-from roost.api.access import ownership
-from roost.api.access.name_quota import NewNames
+from roost.api import problems, versions
+from roost.api.accept_header import acceptable
+from roost.api.answer_options import DEFAULTS, Options
 from roost.api.http import (
     JSON,
     Admitted,
+    Identify,
     Identity,
     Request,
     Response,
@@ -18,19 +18,17 @@ from roost.api.http import (
     require_json,
     require_reader,
 )
-from roost.api.placement import routes, versions
-from roost.api.placement.answer_options import DEFAULTS, Options
+from roost.api.placement import ownership, routes
+from roost.api.placement.name_quota import NewNames
 from roost.api.placement.routes import Route
-from roost.api.placement.versions import Version
 from roost.api.problems import Problem, VersionHeaders
-from roost.api.server.accept_header import acceptable
+from roost.api.versions import Version
 from roost.errors import RoostError
 from roost.observe import log
 from roost.placement.current import Current
 from roost.placement.deciding_thread import Task
 from roost.placement.write_plan import Plan
 
-Identify = Callable[[Mapping[str, str]], Identity | None]
 Allows = Callable[[str, Identity, Mapping[str, str]], bool]  # policy, who, what is acted on
 _VERSION_HEADER = "openstack-api-version"
 _HTML = "text/html"
@@ -139,13 +137,6 @@ class Application:
         headers = {**problem.headers, "content-type": content_type}
         response = Response(status=problem.status, body=body, headers=headers)
         return self.finish(request, response, version_headers=problem.version_headers)
-
-
-def new_request_id() -> str:
-    """Return what names a request in logs and answers."""
-    bits = random.getrandbits(128)  # it is to be told from others, not hard to guess
-    text = f"{bits:032x}"
-    return f"req-{text[:8]}-{text[8:12]}-4{text[13:16]}-{'89ab'[bits & 3]}{text[17:20]}-{text[20:]}"
 
 
 def _version(request: Request) -> Version:

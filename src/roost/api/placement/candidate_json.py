@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from roost.api.placement import versions
-from roost.api.placement.versions import Version
+from roost.api import versions
+from roost.api.versions import Version
 from roost.engine.candidates.fans import Fan
 from roost.engine.candidates.flat_index import Alone
 from roost.engine.candidates.search import Compiled, Tree

@@ -6,9 +6,10 @@ from functools import cache
 
 import msgspec
 
-from roost.api.placement import query_params, versions
+from roost.api import versions
+from roost.api.placement import query_params
 from roost.api.placement.candidate_schemas import schema_of, suffix_pattern
-from roost.api.placement.versions import Version
+from roost.api.versions import Version
 from roost.errors import BadRequest
 from roost.model.names import AMOUNT_MAX
 from roost.model.request import CandidateQuery, ResourceGroup

@@ -3,9 +3,9 @@
 from functools import cache
 from typing import Any
 
+from roost.api import versions
 from roost.api.json_schema import Schema
-from roost.api.placement import versions
-from roost.api.placement.versions import Version
+from roost.api.versions import Version
 
 _TEXT = {"type": "string"}
 _LIMIT = {"type": ["integer", "string"], "pattern": "^[1-9][0-9]*$", "minimum": 1, "minLength": 1}

@@ -4,9 +4,8 @@ from collections.abc import Callable, Mapping
 from urllib.parse import unquote, urlsplit
 
 from roost.api.asgi import Api
-from roost.api.http import Request, Response
+from roost.api.http import Request, Response, new_request_id
 from roost.api.outages import Outages
-from roost.api.placement.application import new_request_id
 from roost.errors import RoostError, Unavailable
 from roost.placement.deciding_thread import Serving
 

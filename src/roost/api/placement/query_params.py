@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from roost.api.placement import versions
-from roost.api.placement.versions import Version
+from roost.api import versions
+from roost.api.versions import Version
 from roost.errors import BadRequest
 from roost.model.names import uuid_bytes, uuid_text
 

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from roost.api import versions
 from roost.api.http import Handler, Work
 from roost.api.path_tree import Paths
-from roost.api.placement import versions
 from roost.api.placement.handlers import (
     aggregates,
     allocations,
@@ -18,7 +18,7 @@ from roost.api.placement.handlers import (
     traits,
     usages,
 )
-from roost.api.placement.versions import Version
+from roost.api.versions import Version
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

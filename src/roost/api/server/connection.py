@@ -17,7 +17,7 @@ from uvicorn.server import ServerState
 
 from roost.api import problems
 from roost.api.asgi import ABORT
-from roost.api.placement.application import new_request_id
+from roost.api.http import new_request_id
 from roost.api.problems import Problem
 from roost.api.server.connection_limit import Connections
 from roost.api.v1.wire.problem_details import CONTENT_TYPE, as_json

@@ -1,7 +1,6 @@
 """From a request to an answer: who asks, for what, and whether they may. Read this file first."""
 
 import hashlib
-from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -9,7 +8,7 @@ import msgspec
 
 from roost.api import problems
 from roost.api.access.policy import Policy
-from roost.api.http import Admitted, Identity, Request, Response
+from roost.api.http import Admitted, Identify, Request, Response
 from roost.api.problems import Problem
 from roost.api.v1 import idempotency, openapi, permission, policies
 from roost.api.v1.agent_registry import Agents
@@ -30,7 +29,6 @@ from roost.placement.current import Current
 from roost.placement.deciding_thread import Task
 from roost.placement.write_plan import Act, Again, Plan, Result
 
-Identify = Callable[[Mapping[str, str]], Identity | None]
 PREFIX = "/v1"
 
 

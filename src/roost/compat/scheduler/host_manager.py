@@ -13,8 +13,8 @@ from roost.engine.columns.image_counts import read_image
 from roost.engine.columns.state import State
 from roost.model.names import uuid_text
 from roost.model.settings.roost_settings import Settings
-from roost.scheduler.framework import registry
-from roost.scheduler.framework.registry import Adapt, RuleClass
+from roost.scheduler import registry
+from roost.scheduler.registry import Adapt, RuleClass
 
 __all__ = ["HostAggregate", "HostManager", "HostState", "host_states_of"]
 

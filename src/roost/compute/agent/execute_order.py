@@ -6,18 +6,18 @@ from typing import Literal, TypeVar
 
 import msgspec
 
-from roost.compute.agent.admission import change_of_pages
 from roost.compute.agent.agent_journal import Holding, Journal
 from roost.compute.agent.queues import coming_of
 from roost.compute.agent.tasks import Clean, Undo, Work
 from roost.compute.driver import RAISED, Driver
+from roost.compute.driver_values import check_guest, check_prepared
+from roost.compute.inventory.admission import change_of_pages
 from roost.compute.inventory.host_use import HostUse, Size
-from roost.errors import BadRequest, BuildAborted, BuildFailed, DriverNotReady, JournalLost, first_line, quoted
+from roost.errors import BadRequest, BuildAborted, BuildFailed, DriverNotReady, JournalLost, first_line
 from roost.model.names import is_text, uuid_form
 from roost.model.work.guest import Found, GuestSpec, Prepared
 from roost.model.work.guest_use import GuestNeeds, GuestUse
 from roost.model.work.orders import (
-    AGENTS_MAX,
     PROBLEM_MAX,
     AbortMigration,
     Destroy,
@@ -117,7 +117,7 @@ class Acting:
                 driver.rebuild(self._readmitted(guest, operation), operation)
             case Prepare(guest):
                 coming = self._admitted(guest, operation, is_move=True)
-                told = _arriving(driver.prepare(coming, operation), guest)
+                told = check_prepared(driver.prepare(coming, operation), guest)
                 return msgspec.structs.replace(told, page_sizes=GuestUse(cells=coming.cells).page_sizes), ""
             case Finish(guest):
                 driver.finish(self._had(guest, operation), operation)
@@ -214,7 +214,7 @@ class Acting:
 
     def _inspected(self, instance: str) -> Found | None:
         """Return what the driver tells of a guest, if it is about that one."""
-        found = _checked(self._driver.inspect(instance))
+        found = check_guest(self._driver.inspect(instance))
         if found is not None and uuid_form(found.uuid) != uuid_form(instance):
             raise TypeError(f"inspect of the driver returned guest {found.uuid}, and was asked for {instance}")
         return found
@@ -371,61 +371,6 @@ class Acting:
         return OrderAnswer(run=self._run, outcome=outcome, problem=text)
 
 
-def checked_guests(told: object) -> list[Found]:
-    """Return what a driver told of its guests.
-
-    Raises:
-        TypeError: it is no list of them.
-    """
-    if not isinstance(told, (list, tuple)) or not all(isinstance(each, Found) for each in told):
-        raise TypeError("guests of the driver returned no list of Found")
-    return [_as_told(each, Found, of="guests") for each in told]
-
-
-def checked_nodes(told: object) -> list[str]:
-    """Return what a driver told of its nodes.
-
-    Raises:
-        TypeError: it is no list of names, each of which a path can hold and is there once.
-    """
-    if not isinstance(told, (list, tuple)) or len(told) > AGENTS_MAX:
-        raise TypeError(f"nodes of the driver returned no list of {AGENTS_MAX} names or fewer")
-    for each in told:
-        is_name = isinstance(each, str) and bool(each) and is_text(each, length_max=255)
-        if not is_name or "/" in each or told.count(each) > 1:
-            raise TypeError(
-                f"nodes of the driver returned {quoted(each)}, which is no name, has a slash, or is there twice"
-            )
-    return [*told]
-
-
 def _given(guest: GuestSpec, use: GuestUse) -> GuestSpec:
     """Return a guest with what it got."""
     return msgspec.structs.replace(guest, cells=use.cells, devices=use.addresses, pieces=use.pieces)
-
-
-def _checked(told: object) -> Found | None:
-    """Return what a driver told of a guest."""
-    return None if told is None else _as_told(told, Found, of="inspect")
-
-
-def _arriving(told: object, guest: GuestSpec) -> Prepared:
-    """Return where a guest is to arrive, as a driver told it."""
-    found = _as_told(told, Prepared, of="prepare")
-    if (found.uuid, found.node) != (guest.uuid, guest.node):
-        raise TypeError(f"prepare of the driver returned room for {found.uuid} on {found.node}")
-    return found
-
-
-def _as_told(told: object, kind: type[T], *, of: str) -> T:
-    """Return what a driver returned, if it is what a server can be told.
-
-    Raises:
-        TypeError: it is not.
-    """
-    if not isinstance(told, kind):
-        raise TypeError(f"{of} of the driver returned {type(told).__name__}, no {kind.__name__}")
-    try:
-        return msgspec.json.decode(msgspec.json.encode(told), type=kind)
-    except (msgspec.MsgspecError, TypeError, ValueError) as error:
-        raise TypeError(f"{of} of the driver returned no {kind.__name__}: {first_line(error)}") from None

@@ -8,13 +8,14 @@ from typing import Protocol
 
 import msgspec
 
-from roost.compute.agent.execute_order import Acting, checked_guests, checked_nodes
+from roost.compute.agent.execute_order import Acting
 from roost.compute.agent.queues import told as order_told
 from roost.compute.agent.server_port import Server
 from roost.compute.agent.state_machine import Agent
 from roost.compute.agent.tasks import Clean, Look, Register, Task, Tell, Undo, Work
 from roost.compute.agent.worker_pool import Crew
 from roost.compute.driver import RAISED, Driver, read_resources
+from roost.compute.driver_values import check_guests, check_nodes
 from roost.compute.inventory.host_use import HostUse
 from roost.errors import (
     BadRequest,
@@ -269,9 +270,9 @@ class Running:
             if not resident.has_started:
                 driver.start(agent.host)
                 resident.has_started = True
-            names = checked_nodes(driver.nodes())
+            names = check_nodes(driver.nodes())
             nodes = [_own(resident, name) for name in names]
-            guests = checked_guests(driver.guests())
+            guests = check_guests(driver.guests())
         except (BadSettings, DriverNotReady) as error:
             log.event("driver_not_ready", host=agent.host, problem=str(error))
             self._tell(resident, partial(agent.refused, error, self._clock.elapsed_s()))

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
-from roost.compute.inventory.held_allocations import Allocations
+from roost.compute.providers.held_allocations import Allocations
 from roost.observe import log
 
 VCPU, PCPU = "VCPU", "PCPU"

@@ -4,14 +4,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
-from roost.compute.inventory.held_allocations import Allocations, Holding
 from roost.compute.inventory.placement_devices import DEVICE_TRAIT, OfferedDevices, Slot, offered_devices, provider_name
 from roost.compute.inventory.provider_config import OWNER_TRAIT
-from roost.compute.inventory.provider_tree import ProviderTree
+from roost.compute.providers.held_allocations import Allocations, Holding
+from roost.compute.providers.provider_tree import ProviderTree
 from roost.compute.report.report_client import ReportClient
 from roost.errors import BadSettings
-from roost.model.devices.device_spec import DeviceSpec
 from roost.model.work.agent_terms import PciDevice
+from roost.model.work.device_spec import DeviceSpec
 from roost.observe import log
 
 Holders = Mapping[str, Sequence[str]]  # uuid of an instance or a move -> addresses of the devices that it has

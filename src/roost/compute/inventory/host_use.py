@@ -5,8 +5,8 @@ from types import MappingProxyType
 
 import msgspec
 
-from roost.compute.agent.admission import Admission, admit
-from roost.compute.agent.guest_limits import asked_by, held_of, lack_of_amounts, sum_of
+from roost.compute.inventory.admission import Admission, admit
+from roost.compute.inventory.guest_limits import asked_by, held_of, lack_of_amounts, sum_of
 from roost.compute.inventory.node_facts import Pooled
 from roost.compute.inventory.single_resources import Providers, choose, missing, names_of
 from roost.engine.numa.cell_usage import with_instance

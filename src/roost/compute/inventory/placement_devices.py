@@ -6,9 +6,9 @@ import msgspec
 
 from roost.errors import BadSettings, quoted
 from roost.model.devices.device_names import class_of_device, traits_of_device
-from roost.model.devices.device_spec import DeviceSpec
 from roost.model.names import is_resource_class, is_trait
 from roost.model.work.agent_terms import PciDevice
+from roost.model.work.device_spec import DeviceSpec
 
 SETTING = "agent.device_spec"
 DEVICE_TRAIT = "COMPUTE_MANAGED_PCI_DEVICE"  # by which their providers are known

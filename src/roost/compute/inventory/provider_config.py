@@ -10,8 +10,8 @@ import yaml
 from msgspec import Meta
 from msgspec.structs import asdict
 
-from roost.compute.inventory.provider_forest import has_changed
-from roost.compute.inventory.provider_tree import ProviderTree
+from roost.compute.providers.provider_forest import has_changed
+from roost.compute.providers.provider_tree import ProviderTree
 from roost.errors import BadSettings, first_line, quoted
 from roost.model.names import uuid_bytes, uuid_form
 from roost.model.provider import Inventory

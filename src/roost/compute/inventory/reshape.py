@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 from roost.compute.driver import Driver
 from roost.compute.inventory.device_providers import CountedDevices, DeviceProviders
-from roost.compute.inventory.held_allocations import Allocations
 from roost.compute.inventory.provider_config import COMPUTE_NODE_TRAIT, OWNER_TRAIT, ProviderConfigs
-from roost.compute.inventory.provider_tree import ProviderTree
+from roost.compute.providers.held_allocations import Allocations
+from roost.compute.providers.provider_tree import ProviderTree
 from roost.compute.report.placement_session import Patience
 from roost.compute.report.report_client import ReportClient
 from roost.errors import Conflict, ReshapeFailed, ReshapeNeeded, RoostError, SyncFailed

@@ -7,17 +7,17 @@ from typing import Literal, Protocol
 
 import msgspec
 
-from roost.compute.agent.execute_order import checked_guests, checked_nodes
-from roost.compute.agent.monitors import Monitors
 from roost.compute.driver import Driver, read_resources
+from roost.compute.driver_values import check_guests, check_nodes
 from roost.compute.inventory.device_providers import CountedDevices, DeviceProviders
 from roost.compute.inventory.guest_devices import named_uses
-from roost.compute.inventory.held_allocations import amounts_of
 from roost.compute.inventory.host_use import HostUse
+from roost.compute.inventory.monitors import Monitors
 from roost.compute.inventory.node_facts import Pooled, facts_of, pooled
 from roost.compute.inventory.reshape import Bringing, Brought
 from roost.compute.inventory.single_resources import pieces_in
 from roost.compute.inventory.stale_allocations import Instances, judge
+from roost.compute.providers.held_allocations import amounts_of
 from roost.compute.report.report_client import ReportClient
 from roost.errors import (
     BadSettings,
@@ -181,7 +181,7 @@ class Tracker:
             JournalLost: a node cannot be forgotten.
         """
         try:
-            here = checked_nodes(self._driver.nodes())
+            here = check_nodes(self._driver.nodes())
             gone = [each for each in self._book.node_uuids() if each not in here and self._driver.is_node_gone(each)]
             return [each for each in gone if self._is_dropped(each)]
         except JournalLost:
@@ -278,7 +278,7 @@ class Tracker:
     def _cleaned(self, instances: Instances, node: str, below: Sequence[str]) -> tuple[str, ...]:
         holders = {each for one in below for each in self._report.get_allocations_for_resource_provider(one)}
         # A guest that is not wanted here any more uses what it holds until it is destroyed.
-        guests = (each.uuid for each in checked_guests(self._driver.guests()))
+        guests = (each.uuid for each in check_guests(self._driver.guests()))
         tracked = {*self._book.instances(node), *self._book.migrations(node), *guests}
         others = sorted(holders - tracked)
         standings = instances.standings(others) if others else {}

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
-from roost.compute.inventory.provider_tree import ProviderTree
+from roost.compute.providers.provider_tree import ProviderTree
 from roost.errors import quoted
 from roost.model.work.guest_use import GuestUse
 

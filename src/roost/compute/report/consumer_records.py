@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
-from roost.compute.inventory.held_allocations import (
+from roost.compute.providers.held_allocations import (
     Allocations,
     Amounts,
     ConsumerRecord,

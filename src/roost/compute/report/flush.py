@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NoReturn
 
-from roost.compute.inventory.held_allocations import Allocations, amounts_of, holdings_of
-from roost.compute.inventory.provider_tree import ProviderTree
+from roost.compute.providers.held_allocations import Allocations, amounts_of, holdings_of
+from roost.compute.providers.provider_tree import ProviderTree
 from roost.compute.report.placement_session import Asking
 from roost.compute.report.provider_cache import Cache
 from roost.compute.report.provider_offers import Offers

@@ -4,7 +4,7 @@ import copy
 from collections.abc import Callable, Iterable
 from weakref import WeakKeyDictionary
 
-from roost.compute.inventory.provider_tree import ProviderTree
+from roost.compute.providers.provider_tree import ProviderTree
 from roost.model.names import SHARING_TRAIT
 
 

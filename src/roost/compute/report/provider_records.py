@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 from urllib.parse import quote
 
-from roost.compute.inventory.provider_forest import ProviderRecord
+from roost.compute.providers.provider_forest import ProviderRecord
 from roost.compute.report.placement_session import Asking, part, refusal
 from roost.compute.report.provider_cache import Cache
 from roost.errors import Conflict, InUse, NotFound, SyncFailed

@@ -4,10 +4,10 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, NamedTuple, TypeVar
 from urllib.parse import urlencode
 
-from roost.compute.inventory import held_allocations as amounts
-from roost.compute.inventory.held_allocations import Allocations, Amounts
-from roost.compute.inventory.provider_forest import ProviderRecord
-from roost.compute.inventory.provider_tree import ProviderTree
+from roost.compute.providers import held_allocations as amounts
+from roost.compute.providers.held_allocations import Allocations, Amounts
+from roost.compute.providers.provider_forest import ProviderRecord
+from roost.compute.providers.provider_tree import ProviderTree
 from roost.compute.report.consumer_records import Consumers
 from roost.compute.report.flush import Flushing
 from roost.compute.report.placement_session import Asking, Http, Patience, part

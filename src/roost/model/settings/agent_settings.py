@@ -5,9 +5,9 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from roost.model.devices.device_spec import DeviceSpec, read_device_specs
 from roost.model.names import AMOUNT_MAX, RATIO_MAX
 from roost.model.work.agent_terms import HostTerms, ReshapeTerms
+from roost.model.work.device_spec import DeviceSpec, read_device_specs
 
 _Amount = Annotated[int, Meta(ge=0, le=AMOUNT_MAX)]
 _Ratio = Annotated[float, Meta(ge=0, le=RATIO_MAX)]

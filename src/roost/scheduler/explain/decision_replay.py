@@ -4,16 +4,13 @@ from collections import Counter
 from typing import TypeVar
 
 import msgspec
-import numpy as np
 
-from roost.engine.columns.state import State
 from roost.errors import StateLost
 from roost.model.evidence.decision import Decision
 from roost.model.evidence.replay_result import HostDifference, HostStanding, Replayed
 from roost.model.request import Request
 from roost.model.settings.roost_settings import Settings
 from roost.ports import Store
-from roost.scheduler.pipeline.shape import Shape
 
 # What two makings of a decision may differ in; words too, which another version may choose otherwise.
 _OWN = {"search_s": 0.0, "rank_s": 0.0, "request_id": 0, "settings_id": 0}
@@ -48,21 +45,6 @@ def _read(decision: Decision, body: bytes | None, kind: type[_Document]) -> _Doc
         return msgspec.json.decode(body, type=kind)
     except msgspec.MsgspecError as error:
         raise StateLost(decision.uuid, f"its {kind.__name__.lower()} cannot be read: {error}") from error
-
-
-def standings(shape: Shape, state: State) -> dict[str, HostStanding]:
-    """Say of every living host, by its node, how it stands for one instance of a shape."""
-    rules = [rule for rule, _ in shape.checks.rules]
-    refused = shape.refusals()
-    nodes = state.hosts.nodes
-    found = {
-        nodes[row]: HostStanding(refused_by=rules[refused[row]])
-        for row in np.flatnonzero(state.hosts.alive.view & (refused < len(rules))).tolist()
-    }
-    ranked = shape.rank_all()
-    for row, total in zip(ranked.rows, ranked.totals, strict=True):
-        found[nodes[row]] = HostStanding(total=total)
-    return found
 
 
 def compared(

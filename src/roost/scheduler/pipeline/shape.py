@@ -16,8 +16,8 @@ from roost.engine.feasibility.feasibility import Feasibility, Label
 from roost.engine.ranking import ranks
 from roost.engine.ranking.top_pool import SIZE, SIZE_MAX, Pool
 from roost.model.evidence.decision import HostScore, Limits, Scale, Stage
-from roost.model.evidence.stored_decision import Checks
 from roost.model.request import CandidateQuery
+from roost.model.stored_decision import Checks
 from roost.scheduler.framework.host_view import HostView
 from roost.scheduler.framework.plugin import Fault, Filter, Judge, Telling, adds
 from roost.scheduler.framework.reasons import refusal_text

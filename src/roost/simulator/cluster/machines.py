@@ -9,11 +9,12 @@ from msgspec.structs import replace
 
 from roost.api.v1.agent_registry import has_news
 from roost.compute.agent.agent_journal import Journal
-from roost.compute.agent.execute_order import Acting, checked_guests
+from roost.compute.agent.execute_order import Acting
 from roost.compute.agent.identity import Identity
 from roost.compute.agent.saved_images import SavedImages
 from roost.compute.agent.state_machine import Agent
 from roost.compute.agent.tasks import Clean, Look, Register, Task, Tell, Undo, Work
+from roost.compute.driver_values import check_guests
 from roost.compute.drivers.fake.driver import Fake
 from roost.compute.drivers.fake.guests import Arrival, FakeGuest, Kept, MemoryShelf, read_kept
 from roost.compute.drivers.fake.script import Action, Fault, Kind, Script
@@ -301,7 +302,7 @@ class Life:
             if not self._has_started:
                 self.driver.start(self.host)
                 self._has_started = True
-            guests = checked_guests(self.driver.guests())
+            guests = check_guests(self.driver.guests())
         except DriverNotReady as error:
             self.agent.refused(error, self._now_s)
         else:

@@ -17,7 +17,7 @@ from roost.placement.current import Current
 from roost.placement.deciding_thread import Serving, Task
 from roost.ports import Committed
 from roost.product import Roost
-from roost.scheduler.framework import registry
+from roost.scheduler import registry
 from roost.scheduler.framework.plugin import Rules
 from roost.scheduler.query.pci_requests import PciAliases
 from roost.simulator.seeded_random import SeededRandom

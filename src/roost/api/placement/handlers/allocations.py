@@ -5,10 +5,10 @@ from typing import Any
 
 import msgspec
 
+from roost.api import versions
+from roost.api.answer_options import Options
 from roost.api.http import Request, Response, answer
-from roost.api.placement import versions
 from roost.api.placement.allocation_schemas import of_many, of_one
-from roost.api.placement.answer_options import Options
 from roost.api.problems import Problem
 from roost.errors import BadRequest, NotFound
 from roost.model.names import is_text, uuid_bytes, uuid_text

@@ -6,12 +6,13 @@ from itertools import islice
 
 import msgspec
 
+from roost.api import versions
+from roost.api.answer_options import Options
 from roost.api.http import Request, Response, answer
-from roost.api.placement import candidate_query, versions
-from roost.api.placement.answer_options import Options
+from roost.api.placement import candidate_query
 from roost.api.placement.candidate_json import Form, Requests, Texts, form_of
 from roost.api.placement.candidate_summaries import Summaries
-from roost.api.placement.versions import Version
+from roost.api.versions import Version
 from roost.engine.candidates.search import Compiled, UnknownName, compile_query, search, search_together
 from roost.engine.columns.state import State
 from roost.model.request import CandidateQuery

@@ -6,9 +6,10 @@ from typing import Any
 
 import msgspec
 
+from roost.api import versions
 from roost.api.http import Request, Response, answer
 from roost.api.json_schema import Schema
-from roost.api.placement import query_params, versions
+from roost.api.placement import query_params
 from roost.api.problems import Problem
 from roost.engine.columns.state import State
 from roost.errors import NotFound

@@ -2,13 +2,13 @@
 
 from typing import Any
 
+from roost.api import versions
 from roost.api.http import Request, Response, answer
 from roost.api.json_schema import Schema
-from roost.api.placement import versions
 from roost.api.placement.allocation_schemas import UUID_KEY, consumers, newest
 from roost.api.placement.handlers.allocations import wishes_of
 from roost.api.placement.handlers.inventories import REPLACE
-from roost.api.placement.versions import Version
+from roost.api.versions import Version
 from roost.placement.current import Current
 from roost.placement.write_plan import Plan
 from roost.placement.writes.claims import Wish

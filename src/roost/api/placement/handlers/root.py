@@ -1,7 +1,7 @@
 """``/``: which versions there are."""
 
 from roost.api.http import Request, Response, answer
-from roost.api.placement.versions import NEWEST, OLDEST
+from roost.api.versions import NEWEST, OLDEST
 from roost.placement.current import Current
 
 

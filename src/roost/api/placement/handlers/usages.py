@@ -2,9 +2,9 @@
 
 from typing import Any
 
+from roost.api import versions
 from roost.api.http import Request, Response, answer
 from roost.api.json_schema import Schema
-from roost.api.placement import versions
 from roost.api.placement.handlers.providers import row_to_read
 from roost.placement import usages
 from roost.placement.current import Current

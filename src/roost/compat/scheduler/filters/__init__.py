@@ -18,8 +18,8 @@ from roost.compat.scheduler.module_table import FILTER_MODULES, place_modules
 from roost.engine.columns.types import Mask
 from roost.scheduler.framework.host_view import HostView
 from roost.scheduler.framework.plugin import Checked, Choosing, Limiting, Warned, adds
-from roost.scheduler.framework.registry import RuleClass, builtin_filters
 from roost.scheduler.framework.spec import Spec
+from roost.scheduler.registry import RuleClass, builtin_filters
 from roost.scheduler.rule_support.limits import BelowLimit
 from roost.scheduler.rule_support.overcommit import Overcommitted
 

@@ -18,8 +18,8 @@ from roost.compat.weights import WeighedObject
 from roost.engine.columns.types import Scores
 from roost.engine.ranking import ranks
 from roost.scheduler.framework.plugin import Weigher
-from roost.scheduler.framework.registry import RuleClass, builtin_weighers
 from roost.scheduler.pipeline.score_table import check_weighable
+from roost.scheduler.registry import RuleClass, builtin_weighers
 from roost.scheduler.rule_support.ratios import finite
 
 

@@ -30,8 +30,8 @@ from roost.compute.drivers.fake.options import FakeOptions
 from roost.compute.drivers.fake.parts import place, placed, room_of
 from roost.compute.drivers.fake.script import FakeNode, Script, read_script
 from roost.compute.drivers.pci_choice import check_given, choose_pci
-from roost.compute.inventory.held_allocations import Allocations
-from roost.compute.inventory.provider_tree import ProviderTree
+from roost.compute.providers.held_allocations import Allocations
+from roost.compute.providers.provider_tree import ProviderTree
 from roost.errors import BadSettings, BuildAborted, BuildFailed, Conflict, DriverNotReady, NotFound
 from roost.model.names import is_uuid_form
 from roost.model.work.agent_terms import Capabilities, HostTerms, NodeResources

@@ -14,10 +14,10 @@ from roost.compute.drivers import pinned_cpus
 from roost.compute.drivers.fake.guests import Uses
 from roost.compute.drivers.fake.parts import SOFT, place, room_of
 from roost.compute.drivers.fake.script import FakeNode, Layout, Script
-from roost.compute.inventory.held_allocations import Allocations
 from roost.compute.inventory.inventory_ratios import offered
 from roost.compute.inventory.placement_devices import DEVICE_TRAIT, provider_name
-from roost.compute.inventory.provider_tree import ProviderTree
+from roost.compute.providers.held_allocations import Allocations
+from roost.compute.providers.provider_tree import ProviderTree
 from roost.errors import ReshapeFailed, ReshapeNeeded
 from roost.model.work.agent_terms import HostTerms
 from roost.observe import log

@@ -19,8 +19,8 @@ from roost.compute.drivers.libvirt.link import Guest, Link, run_events
 from roost.compute.drivers.libvirt.options import LibvirtOptions, read_libvirt_options
 from roost.compute.drivers.libvirt.providers import Offer, to_use, update, using
 from roost.compute.drivers.pci_choice import check_given, choose_pci
-from roost.compute.inventory.held_allocations import Allocations
-from roost.compute.inventory.provider_tree import ProviderTree
+from roost.compute.providers.held_allocations import Allocations
+from roost.compute.providers.provider_tree import ProviderTree
 from roost.errors import BadSettings, BuildAborted, BuildFailed, Conflict, NotFound, Unavailable, first_line
 from roost.model.devices.numa import NumaTopology
 from roost.model.work.agent_terms import Capabilities, HostTerms, NodeResources

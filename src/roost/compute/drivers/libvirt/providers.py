@@ -10,9 +10,9 @@ from roost.compute.drivers.libvirt.devices import VGPU
 from roost.compute.drivers.libvirt.domain_xml import own_processors
 from roost.compute.drivers.libvirt.host import known_cpu_traits
 from roost.compute.drivers.libvirt.link import Guest
-from roost.compute.inventory.held_allocations import Allocations, Holding
 from roost.compute.inventory.inventory_ratios import offered
-from roost.compute.inventory.provider_tree import ProviderTree
+from roost.compute.providers.held_allocations import Allocations, Holding
+from roost.compute.providers.provider_tree import ProviderTree
 from roost.errors import ReshapeFailed, ReshapeNeeded
 from roost.model.work.agent_terms import HostTerms
 from roost.model.work.guest import GuestSpec

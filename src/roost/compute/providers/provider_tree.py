@@ -6,8 +6,8 @@ from collections.abc import Callable, Hashable, Iterable, Mapping
 
 from msgspec.structs import replace
 
-from roost.compute.inventory import provider_forest
-from roost.compute.inventory.provider_forest import Forest, Inventories, ProviderData, ProviderRecord
+from roost.compute.providers import provider_forest
+from roost.compute.providers.provider_forest import Forest, Inventories, ProviderData, ProviderRecord
 from roost.errors import quoted
 from roost.model.names import SHARING_TRAIT
 

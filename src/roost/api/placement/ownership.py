@@ -6,9 +6,9 @@ its name, so an agent can make the root of its host before it reports anything.
 
 from collections.abc import Callable, Mapping
 
+from roost.api import versions
+from roost.api.answer_options import Options
 from roost.api.http import Identity, Request
-from roost.api.placement import versions
-from roost.api.placement.answer_options import Options
 from roost.api.placement.handlers import allocations, providers, reshaper
 from roost.api.problems import Problem
 from roost.engine.columns.state import Holder, State

@@ -5,7 +5,7 @@ from pathlib import Path
 from roost.api.access.authentication import believe
 from roost.api.access.token_file import TokensFile
 from roost.api.asgi import Authenticate
-from roost.api.placement.application import Identify
+from roost.api.http import Identify
 from roost.errors import BadSettings
 from roost.model.settings.placement_settings import Placement as Settings
 

@@ -1,0 +1,75 @@
+"""Checks of the values that drivers return: a driver may be anybody's, and what it returns goes to the server."""
+
+from typing import TypeVar
+
+import msgspec
+
+from roost.errors import first_line, quoted
+from roost.model.names import is_text
+from roost.model.work.guest import Found, GuestSpec, Prepared
+from roost.model.work.orders import AGENTS_MAX
+
+T = TypeVar("T")
+
+
+def check_guests(value: object) -> list[Found]:
+    """Return the guests that a driver listed.
+
+    Raises:
+        TypeError: the value is not a list of ``Found``.
+    """
+    if not isinstance(value, (list, tuple)) or not all(isinstance(each, Found) for each in value):
+        raise TypeError("guests of the driver returned no list of Found")
+    return [_check(each, Found, of="guests") for each in value]
+
+
+def check_nodes(value: object) -> list[str]:
+    """Return the names of the nodes that a driver listed.
+
+    Raises:
+        TypeError: the value is not a list of names, a name has a slash, or a name is there twice.
+    """
+    if not isinstance(value, (list, tuple)) or len(value) > AGENTS_MAX:
+        raise TypeError(f"nodes of the driver returned no list of {AGENTS_MAX} names or fewer")
+    for each in value:
+        is_name = isinstance(each, str) and bool(each) and is_text(each, length_max=255)
+        if not is_name or "/" in each or value.count(each) > 1:
+            raise TypeError(
+                f"nodes of the driver returned {quoted(each)}, which is no name, has a slash, or is there twice"
+            )
+    return [*value]
+
+
+def check_guest(value: object) -> Found | None:
+    """Return the guest that a driver inspected; None if there is none.
+
+    Raises:
+        TypeError: the value is neither ``Found`` nor None.
+    """
+    return None if value is None else _check(value, Found, of="inspect")
+
+
+def check_prepared(value: object, guest: GuestSpec) -> Prepared:
+    """Return where a guest will arrive, as a driver prepared it.
+
+    Raises:
+        TypeError: the value is not ``Prepared``, or for another guest or node.
+    """
+    prepared = _check(value, Prepared, of="prepare")
+    if (prepared.uuid, prepared.node) != (guest.uuid, guest.node):
+        raise TypeError(f"prepare of the driver returned room for {prepared.uuid} on {prepared.node}")
+    return prepared
+
+
+def _check(value: object, kind: type[T], *, of: str) -> T:
+    """Return a value of a driver if it can be encoded as its type.
+
+    Raises:
+        TypeError: it cannot.
+    """
+    if not isinstance(value, kind):
+        raise TypeError(f"{of} of the driver returned {type(value).__name__}, no {kind.__name__}")
+    try:
+        return msgspec.json.decode(msgspec.json.encode(value), type=kind)
+    except (msgspec.MsgspecError, TypeError, ValueError) as error:
+        raise TypeError(f"{of} of the driver returned no {kind.__name__}: {first_line(error)}") from None

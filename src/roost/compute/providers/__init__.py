@@ -1,0 +1,1 @@
+"""Provider trees, and what is held of them."""
