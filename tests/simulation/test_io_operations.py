@@ -7,7 +7,7 @@ import pytest
 from roost.model.work.operation import IO_TASKS
 from roost.model.work.work_rows import StatusRow
 from roost.simulator.cluster.invariants import Invariants
-from roost.simulator.cluster.simulation import World
+from roost.simulator.cluster.simulation import Simulation
 
 SEEDS = (12, 44, 47, 82, 118, 127)
 
@@ -50,11 +50,12 @@ class Watched(Invariants):
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_servers_count_the_operations_that_the_rows_have(seed):
-    world = World(seed)
-    world.invariants = Watched(world)
-    course = world.run()
+    run = Simulation(seed)
+    world = run.world
+    run.invariants = Watched(world)
+    course = run.run()
     assert not course.invariant
     for process in world.processes:
         if process.is_up:
             assert counted(process) == expected(world.store.shelves)
-    assert world.invariants.most > 0 or not world.is_single
+    assert run.invariants.most > 0 or not world.is_single

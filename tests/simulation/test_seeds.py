@@ -13,7 +13,7 @@ from roost.simulator.cluster import __main__ as command
 from roost.simulator.cluster.audit_rows import findings_of
 from roost.simulator.cluster.seed_report import story_of
 from roost.simulator.cluster.seed_runs import course_of, courses_of, total_of
-from roost.simulator.cluster.simulation import World
+from roost.simulator.cluster.simulation import Simulation
 from roost.simulator.cluster.trouble import Shares
 from tests.simulation.plants import PLANTS
 
@@ -69,8 +69,8 @@ def held(world):
 
 
 def test_an_audit_of_what_is_left_finds_damage():
-    worlds = map(World, SEEDS)
-    world = next(world for world in worlds if not world.run().invariant and held(world))
+    runs = map(Simulation, SEEDS)
+    world = next(run.world for run in runs if not run.run().invariant and held(run.world))
     shelves, key = world.store.shelves, held(world)[0]
     assert findings_of(shelves) == []
     shelves.stocks.rows[key] = shelves.stocks.rows[key].with_used(shelves.stocks.rows[key].used - 1)

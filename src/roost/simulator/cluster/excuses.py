@@ -4,17 +4,14 @@ Each excuse that was needed is counted, so that one that nobody needs is seen.
 """
 
 from collections.abc import Collection, Mapping
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from roost.model.names import uuid_text
 from roost.model.work.orders import Answer
 from roost.model.work.work_rows import MigrationRow, OperationRow, OrderRow, StatusRow
-
-if TYPE_CHECKING:
-    from roost.simulator.cluster.machines import Machine
-    from roost.simulator.cluster.simulation import World
+from roost.simulator.cluster.machines import Machine
+from roost.simulator.cluster.world import World
 
 WAITS = "a move waits for a host that is away for good"
 PART_WAITS = "a drain waits for such a move"
@@ -33,7 +30,7 @@ _WAITING: Mapping[tuple[str, str], Collection[str]] = {
 }
 
 
-def is_waiting(world: "World", operation: OperationRow) -> bool:
+def is_waiting(world: World, operation: OperationRow) -> bool:
     """Say whether an operation may wait for ever: for a host that is away for good, or for a part that does."""
     rows = world.store.shelves.work[OperationRow].rows.values()
     parts = [row for row in rows if row.parent_id == operation.id and not row.outcome]
@@ -42,18 +39,18 @@ def is_waiting(world: "World", operation: OperationRow) -> bool:
     return _is_waiting_for_lost(world, operation) and world.excuse(WAITS)
 
 
-def is_worked_on(world: "World", status: StatusRow) -> bool:
+def is_worked_on(world: World, status: StatusRow) -> bool:
     """Say whether an instance has an operation that waits for a host that is away for good."""
     operation = world.store.shelves.work[OperationRow].rows.get(status.operation_id)
     return operation is not None and _is_waiting_for_lost(world, operation)
 
 
-def is_away(world: "World", machine: "Machine") -> bool:
+def is_away(world: World, machine: Machine) -> bool:
     """Say whether a host is away for good."""
     return machine.is_lost and world.excuse(AWAY)
 
 
-def is_gone(world: "World", status: StatusRow) -> bool:
+def is_gone(world: World, status: StatusRow) -> bool:
     """Say whether an instance may have no guest although its status names a host."""
     if is_worked_on(world, status) and status.task == "live-migrating":
         return world.excuse(WENT)
@@ -61,7 +58,7 @@ def is_gone(world: "World", status: StatusRow) -> bool:
     return status.status == "SHELVED" and bool(status.fault) and is_left and world.excuse(RID_OF)
 
 
-def is_way_back(world: "World", status: StatusRow, machine: "Machine") -> bool:
+def is_way_back(world: World, status: StatusRow, machine: Machine) -> bool:
     """Say whether a host may keep something of an instance that is elsewhere: a move waits to be confirmed."""
     move = None if status.migration_uuid is None else _moves(world)[status.migration_uuid]
     if move is None or move.kind not in {"resize", "migrate"}:
@@ -70,7 +67,7 @@ def is_way_back(world: "World", status: StatusRow, machine: "Machine") -> bool:
     return move.source_host == machine.host and (is_settled or is_worked_on(world, status))
 
 
-def is_kept(world: "World", move: MigrationRow) -> bool:
+def is_kept(world: World, move: MigrationRow) -> bool:
     """Say whether a move may hold what an instance left: it may come back, or the host that it left is away."""
     status = world.store.shelves.work[StatusRow].rows[move.instance_uuid]
     if is_worked_on(world, status):
@@ -81,7 +78,7 @@ def is_kept(world: "World", move: MigrationRow) -> bool:
     return move.status == "finished" and is_current
 
 
-def is_resized(world: "World", operation: str) -> bool:
+def is_resized(world: World, operation: str) -> bool:
     """Say whether a host may keep what an instance had there before an operation: that waits to be confirmed."""
     shelves = world.store.shelves
     for status in shelves.work[StatusRow].rows.values():
@@ -92,7 +89,7 @@ def is_resized(world: "World", operation: str) -> bool:
     return False
 
 
-def _is_waiting_for_lost(world: "World", operation: OperationRow) -> bool:
+def _is_waiting_for_lost(world: World, operation: OperationRow) -> bool:
     """Say whether an operation is at a step that goes on when a host is back, and that is away for good."""
     names = _WAITING.get((operation.kind, operation.step), ())
     lost = {machine.host for machine in world.machines if machine.is_lost}
@@ -103,11 +100,11 @@ def _is_waiting_for_lost(world: "World", operation: OperationRow) -> bool:
     return any(getattr(move, name) in lost for name in names)
 
 
-def _moves(world: "World") -> Mapping[object, MigrationRow]:
+def _moves(world: World) -> Mapping[object, MigrationRow]:
     return world.store.shelves.work[MigrationRow].rows
 
 
-def _orders(world: "World", status: StatusRow) -> list[OrderRow]:
+def _orders(world: World, status: StatusRow) -> list[OrderRow]:
     """Return what the host of an instance was told of it, in the order in which it does that."""
     rows = world.store.shelves.work[OrderRow].rows.values()
     found = [row for row in rows if row.instance_uuid == status.uuid and row.host == status.host]

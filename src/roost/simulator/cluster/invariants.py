@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Collection, Mapping
 from itertools import islice
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -15,11 +14,9 @@ from roost.model.work.orders import Answer
 from roost.model.work.work_rows import AgentRow, EventRow, MigrationRow, OperationRow, OrderRow, StatusRow
 from roost.model.writes import CLASS_BITS, CLASS_MASK
 from roost.simulator.cluster.event_queue import Broken
+from roost.simulator.cluster.machines import Machine
+from roost.simulator.cluster.world import World
 from roost.store.rules.row_cache import Shelves
-
-if TYPE_CHECKING:
-    from roost.simulator.cluster.machines import Machine
-    from roost.simulator.cluster.simulation import World
 
 CAPACITY = "no inventory is over its capacity"
 COUNTED = "what is in use is what is held"
@@ -47,7 +44,7 @@ class Invariants:
         world: that they hold in.
     """
 
-    def __init__(self, world: "World") -> None:
+    def __init__(self, world: World) -> None:
         self._world = world
         self._seen = (-1, -1)
         self._generations: dict[object, int] = {}
@@ -68,7 +65,7 @@ class Invariants:
         Raises:
             Broken: something is not true.
         """
-        seen = (self._world.commits, self._world.books.changes)
+        seen = (self._world.commits, self._world.shelf.changes)
         if seen == self._seen:
             return
         if seen[0] != self._seen[0]:
@@ -99,7 +96,7 @@ class Invariants:
         self._generations = found
 
     def _check_images(self) -> None:
-        images = {*self._world.books.images()}
+        images = {*self._world.shelf.images()}
         for status in self._shelves.work[StatusRow].rows.values():
             uuid = uuid_text(status.uuid)
             if status.status in _SHELVED and saved_as(uuid) not in images:
@@ -130,8 +127,8 @@ class Invariants:
                 self._check_clean(machine)
         self._up = up
 
-    def _check_clean(self, machine: "Machine") -> None:
-        for uuid in self._world.books.guests(machine.host):
+    def _check_clean(self, machine: Machine) -> None:
+        for uuid in self._world.shelf.guests(machine.host):
             body = uuid_bytes(uuid)
             assert body is not None, "guests are instances"
             status = self._shelves.work[StatusRow].get(body)
@@ -144,7 +141,7 @@ class Invariants:
         for machine in self._world.machines:
             if not is_counted(self._shelves, machine.host):
                 continue
-            for uuid, guest in self._world.books.guests(machine.host).items():
+            for uuid, guest in self._world.shelf.guests(machine.host).items():
                 if guest.state == "running":
                     running.setdefault(uuid, []).append(machine)
         for uuid, machines in running.items():
@@ -153,12 +150,12 @@ class Invariants:
             for machine in machines:
                 self._check_held(uuid, machine)
 
-    def _check_alone(self, uuid: str, machines: list["Machine"]) -> None:
+    def _check_alone(self, uuid: str, machines: list[Machine]) -> None:
         hosts = [machine.host for machine in machines if not self._is_to_go(uuid, machine)]
         if len(hosts) > 1:
             raise Broken(ALONE, f"{uuid} runs on {' and '.join(hosts)}")
 
-    def _check_held(self, uuid: str, machine: "Machine") -> None:
+    def _check_held(self, uuid: str, machine: Machine) -> None:
         body = uuid_bytes(uuid)
         assert body is not None, "guests are instances"
         if is_held_on(self._shelves, body, machine.uuid) or self._is_to_go(uuid, machine):
@@ -168,9 +165,9 @@ class Invariants:
         if not self._is_forced(body):
             raise Broken(HELD, f"{uuid} runs on {machine.host} and holds nothing there")
 
-    def _is_to_go(self, uuid: str, machine: "Machine") -> bool:
+    def _is_to_go(self, uuid: str, machine: Machine) -> bool:
         """Say whether the agent knows, or is about to be told, that nobody wants what it built."""
-        guest: FakeGuest = self._world.books.guests(machine.host)[uuid]
+        guest: FakeGuest = self._world.shelf.guests(machine.host)[uuid]
         body = uuid_bytes(guest.operation)
         operation = None if body is None else self._shelves.work[OperationRow].find(0, body)
         orders = [

@@ -2,10 +2,9 @@
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import msgspec
-from msgspec.structs import replace
 
 from roost.api.v1.agent_registry import has_news
 from roost.compute.agent.agent_journal import Journal
@@ -16,7 +15,6 @@ from roost.compute.agent.state_machine import Agent
 from roost.compute.agent.tasks import Clean, Look, Register, Task, Tell, Undo, Work
 from roost.compute.driver_values import check_guests
 from roost.compute.drivers.fake.driver import Fake
-from roost.compute.drivers.fake.guests import Arrival, FakeGuest, Kept, MemoryShelf, read_kept
 from roost.compute.drivers.fake.script import Action, Fault, Kind, Script
 from roost.compute.inventory.host_use import HostUse
 from roost.errors import BadSettings, DriverNotReady, NotFound, RoostError
@@ -28,11 +26,8 @@ from roost.model.work.orders import Order, OrderAnswer, OwnNode, Polled, Polling
 from roost.model.work.standing import Standing
 from roost.simulator.cluster import agent_routes
 from roost.simulator.cluster.network import Call
-from roost.simulator.cluster.processes import Process
+from roost.simulator.cluster.processes import Process, Servers
 from roost.simulator.cluster.trouble import MoodyChance
-
-if TYPE_CHECKING:
-    from roost.simulator.cluster.simulation import World
 
 A = TypeVar("A")
 
@@ -80,61 +75,6 @@ class _Journal(Journal):
         self._kill()
 
 
-class Books(MemoryShelf):
-    """What drivers keep, whose agents may die before and after they keep it."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.kills: dict[str, Callable[[], None]] = {}  # by host
-        self.changes = 0
-        self._read: dict[str, tuple[bytes, Kept]] = {}
-
-    def keep(self, host: str, kept: bytes) -> None:
-        """Keep what a host has."""
-        self.kills[host]()
-        super().keep(host, kept)
-        self.changes += 1
-        self.kills[host]()
-
-    def part(self, host: str, kept: bytes, *, address: str, uuid: str, arrival: bytes) -> None:
-        """Let a guest that runs be elsewhere: at no moment it is on both hosts, or on none."""
-        self.kills[host]()
-        super().part(host, kept, address=address, uuid=uuid, arrival=arrival)
-        self.changes += 1
-        self.kills[host]()
-
-    def send(self, address: str, uuid: str, arrival: bytes) -> None:
-        """Send what is to arrive of a guest."""
-        super().send(address, uuid, arrival)
-        self.changes += 1
-
-    def drop_image(self, image: str) -> None:
-        """Drop an image."""
-        super().drop_image(image)
-        self.changes += 1
-
-    def guests(self, host: str) -> Mapping[str, FakeGuest]:
-        """Return the guests of a host, whoever lives on it; among them those that have come while they ran."""
-        kept = self._on(host)
-        came = {uuid: guest for uuid, guest in kept.coming.items() if self._has_come(host, uuid)}
-        return {**kept.guests, **{uuid: replace(guest, state="running") for uuid, guest in came.items()}}
-
-    def awaited(self, host: str) -> Collection[str]:
-        """Return the uuids of guests that a host keeps room for."""
-        return [uuid for uuid in self._on(host).coming if not self._has_come(host, uuid)]
-
-    def _has_come(self, host: str, uuid: str) -> bool:
-        arrival = self.arrived(self.address(host), uuid)
-        return arrival is not None and arrival != b"" and msgspec.json.decode(arrival, type=Arrival).is_running
-
-    def _on(self, host: str) -> Kept:
-        body = self.kept(host)
-        known = self._read.get(host)
-        if known is None or known[0] != body:
-            known = self._read[host] = (body or b"", read_kept(body, host))
-        return known[1]
-
-
 class Answered(msgspec.Struct, frozen=True):
     """What a server has answered of instances; of others nothing is known."""
 
@@ -155,15 +95,14 @@ class Machine:
         rack: that it is in; empty: nobody knows.
     """
 
-    def __init__(self, world: "World", host: str, uuid: str, *, rack: str = "") -> None:
+    def __init__(self, world: Servers, host: str, uuid: str, *, rack: str = "") -> None:
         self.host, self.uuid, self.rack = host, uuid, rack
         self.world = world
         self.is_lost = False  # for good
-        self.cut_until_s = 0.0
         self.life: Life | None = None
         self.journal = _Journal(self._kill)
         self._lives = 0
-        world.books.kills[host] = self._kill
+        world.shelf.kills[host] = self._kill
 
     def _kill(self) -> None:
         self.world.trouble.kill("crashed", self.die)
@@ -205,7 +144,7 @@ class Life:
             _SCRIPT,
             terms=HostTerms(),
             chance=MoodyChance(world.trouble),
-            shelf=world.books,
+            shelf=world.shelf,
             wait=lambda _seconds: None,
         )
         self.run = machine.new_run()

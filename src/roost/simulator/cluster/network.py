@@ -1,13 +1,10 @@
 """Messages between agents and servers: they take their time, get lost, come twice and overtake each other."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from roost.errors import RoostError, Unavailable
-from roost.simulator.cluster.processes import Process
-
-if TYPE_CHECKING:
-    from roost.simulator.cluster.simulation import World
+from roost.simulator.cluster.processes import Process, Servers
 
 A = TypeVar("A")
 
@@ -32,7 +29,7 @@ class Call(Generic[A]):
 
     def __init__(
         self,
-        world: "World",
+        world: Servers,
         host: str,
         what: str,
         *,

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from roost.compat.adapter import adapt
 from roost.conductor.jobs import Jobs
@@ -12,19 +12,14 @@ from roost.conductor.operation.step import Terms
 from roost.errors import Unavailable
 from roost.model.settings.roost_settings import Settings
 from roost.model.work.work_rows import OperationRow, Put
-from roost.model.writes import Item
 from roost.placement.current import Current
 from roost.placement.deciding_thread import Serving, Task
-from roost.ports import Committed
 from roost.product import Roost
 from roost.scheduler import registry
 from roost.scheduler.framework.plugin import Rules
 from roost.scheduler.query.pci_requests import PciAliases
+from roost.simulator.cluster.environment import Environment
 from roost.simulator.seeded_random import SeededRandom
-from roost.store.memory_store import MemoryStore
-
-if TYPE_CHECKING:
-    from roost.simulator.cluster.simulation import World
 
 A = TypeVar("A")
 
@@ -44,22 +39,6 @@ def rules_in_force() -> Rules:
     return registry.build(_SETTINGS, adapt=adapt)
 
 
-class TroubledStore(MemoryStore):
-    """A store whose commits fail or are the last thing its process does; where nobody says so it is as any other."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.before: Callable[[], None] = lambda: None
-        self.after: Callable[[], None] = lambda: None
-
-    def commit(self, items: Sequence[Item]) -> Committed:
-        """See ``Store.commit``."""
-        self.before()
-        committed = super().commit(items)
-        self.after()
-        return committed
-
-
 class Process:
     """One server: it answers agents and clients, and its conductor works on operations.
 
@@ -68,7 +47,7 @@ class Process:
         number: which one of its servers.
     """
 
-    def __init__(self, world: "World", number: int) -> None:
+    def __init__(self, world: "Servers", number: int) -> None:
         self.name = f"server-{number}"
         self.is_up = False
         self._world, self._number, self._lives, self._looks = world, number, 0, 0
@@ -167,3 +146,31 @@ class Process:
     def _come(self) -> None:
         if not self.is_up:
             self.start()
+
+
+class Servers(Environment):
+    """An environment with one to three servers on its store."""
+
+    def __init__(self, seed: int) -> None:
+        super().__init__(seed)
+        self._overtaking = 0
+        self.is_single = self.chance.random() < 0.3
+        self.offload_s = self.chance.choice((-1.0, 0.0, 20.0))  # the setting of this name
+        count = 1 if self.is_single else self.chance.choice((2, 3))
+        self.processes = [Process(self, number) for number in range(count)]
+
+    def server(self) -> Process | None:
+        """Return a server that answers; None: none does now."""
+        found = [process for process in self.processes if process.is_up]
+        return self.chance.choice(found) if found else None
+
+    def overtake(self, process: Process) -> None:
+        """Let another server work between the read and the write of this one."""
+        others = [each for each in self.processes if each.is_up and each is not process]
+        if not others or self._overtaking:
+            return
+        self._overtaking += 1
+        try:
+            self.happenings.inside(self.chance.choice(others).work)
+        finally:
+            self._overtaking -= 1

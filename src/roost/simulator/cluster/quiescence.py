@@ -1,7 +1,6 @@
 """What is true when nothing goes wrong any more, and all has come to rest."""
 
 from collections.abc import Collection, Iterator, Mapping
-from typing import TYPE_CHECKING
 
 from roost.compute.drivers.fake.guests import FakeGuest
 from roost.model.names import uuid_text
@@ -11,11 +10,9 @@ from roost.simulator.cluster import excuses
 from roost.simulator.cluster.audit_rows import findings_of
 from roost.simulator.cluster.event_queue import Broken
 from roost.simulator.cluster.invariants import OPEN, saved_as, uuid_of_provider
+from roost.simulator.cluster.machines import Machine
+from roost.simulator.cluster.world import World
 from roost.store.rules.row_cache import Shelves
-
-if TYPE_CHECKING:
-    from roost.simulator.cluster.machines import Machine
-    from roost.simulator.cluster.simulation import World
 
 SETTLED = "every instance settles as one that is or is not there"
 SEEN = "hosts run what statuses say"
@@ -35,7 +32,7 @@ _STATES: Mapping[str, Collection[str]] = {
 }
 
 
-def unrest(world: "World") -> str:
+def unrest(world: World) -> str:
     """Say what is not at rest yet; empty: nothing."""
     work = world.store.shelves.work
     for operation in work[OperationRow].rows.values():
@@ -51,11 +48,11 @@ def unrest(world: "World") -> str:
     return _useless_image(world)
 
 
-def _useless_image(world: "World") -> str:
+def _useless_image(world: World) -> str:
     """Say whose image waits for an agent to drop it."""
     if all(machine.is_lost for machine in world.machines):
         return ""
-    images = world.books.images()
+    images = world.shelf.images()
     for status in world.statuses():
         uuid = uuid_text(status.uuid)
         if status.status == "DELETED" and saved_as(uuid) in images:
@@ -63,12 +60,12 @@ def _useless_image(world: "World") -> str:
     return ""
 
 
-def _unrest_away(world: "World", machine: "Machine") -> str:
+def _unrest_away(world: World, machine: Machine) -> str:
     agent = world.store.shelves.work[AgentRow].get(machine.host)
     return "" if agent is None or agent.state == "gone" else f"{machine.host} is away for good, and not given up"
 
 
-def _unrest_on(world: "World", machine: "Machine") -> str:
+def _unrest_on(world: World, machine: Machine) -> str:
     agent = world.store.shelves.work[AgentRow].get(machine.host)
     if machine.life is None or agent is None:
         return f"the agent of {machine.host} is away"
@@ -82,9 +79,9 @@ def _unrest_on(world: "World", machine: "Machine") -> str:
     return next(_differing(world, machine), "")
 
 
-def _differing(world: "World", machine: "Machine") -> Iterator[str]:
+def _differing(world: World, machine: Machine) -> Iterator[str]:
     """Yield what runs on a host and should not, or the other way: its agent says so when it looks again."""
-    guests = world.books.guests(machine.host)
+    guests = world.shelf.guests(machine.host)
     for status in world.statuses():
         guest, states = guests.get(uuid_text(status.uuid)), _STATES.get(status.status, _WHOLE)
         if status.host != machine.host or guest is None or excuses.is_worked_on(world, status):
@@ -93,7 +90,7 @@ def _differing(world: "World", machine: "Machine") -> Iterator[str]:
             yield f"{uuid_text(status.uuid)} is {guest.state} on {machine.host}: {status}"
 
 
-def at_rest(world: "World") -> None:
+def at_rest(world: World) -> None:
     """Look at what is left.
 
     Raises:
@@ -112,7 +109,7 @@ def at_rest(world: "World") -> None:
         raise Broken(AUDITED, f"{finding.check}: {finding.subject} {finding.problem}")
 
 
-def _problems(world: "World", status: StatusRow) -> Iterator[str]:
+def _problems(world: World, status: StatusRow) -> Iterator[str]:
     """Yield what is wrong with an instance."""
     shelves = world.store.shelves
     consumer = shelves.consumers.find(0, status.uuid)
@@ -135,9 +132,9 @@ def _uuid(shelves: Shelves, provider_id: int) -> str:
     return uuid_text(shelves.providers.rows[provider_id].uuid)
 
 
-def _check_guests(world: "World", machine: "Machine") -> None:
+def _check_guests(world: World, machine: Machine) -> None:
     """See that a host has what is there by the statuses, as these say, and nothing else."""
-    guests = world.books.guests(machine.host)
+    guests = world.shelf.guests(machine.host)
     known = {uuid_text(status.uuid): status for status in world.statuses()}
     for uuid in sorted(guests):
         status = known.get(uuid)
@@ -146,7 +143,7 @@ def _check_guests(world: "World", machine: "Machine") -> None:
         is_running = guests[uuid].state == "running"
         if status is None or is_running or not excuses.is_way_back(world, status, machine):
             raise Broken(SEEN, f"{machine.host} has {uuid}, which is {status}")
-    for uuid in sorted(world.books.awaited(machine.host)):
+    for uuid in sorted(world.shelf.awaited(machine.host)):
         if not excuses.is_worked_on(world, known[uuid]):
             raise Broken(SEEN, f"{machine.host} keeps room for {uuid}, which is {known[uuid]}")
     noted = {*machine.journal.instances(machine.host)}
@@ -160,7 +157,7 @@ def _check_guests(world: "World", machine: "Machine") -> None:
             _check_guest(world, status, guests.get(uuid))
 
 
-def _check_guest(world: "World", status: StatusRow, guest: FakeGuest | None) -> None:
+def _check_guest(world: World, status: StatusRow, guest: FakeGuest | None) -> None:
     """See that the host of an instance has it as its status says."""
     uuid = uuid_text(status.uuid)
     if guest is None:
@@ -171,14 +168,14 @@ def _check_guest(world: "World", status: StatusRow, guest: FakeGuest | None) -> 
         raise Broken(SEEN, f"{uuid} is {guest.state} on {status.host}: {status}")
 
 
-def _check_moves(world: "World") -> None:
+def _check_moves(world: World) -> None:
     """See that no move holds anything any more but for a way back, or for a host that is away."""
     for move in world.store.shelves.work[MigrationRow].rows.values():
         if move.status in OPEN and not excuses.is_kept(world, move):
             raise Broken(OVER, f"the move from {move.source_host} is {move.status}: {move}")
 
 
-def _check_columns(world: "World") -> None:
+def _check_columns(world: World) -> None:
     """See that all servers count the same as in use, and that it is what the rows say."""
     shelves = world.store.shelves
     used = {key: stock.used for key, stock in shelves.stocks.rows.items() if stock.used and key & CLASS_MASK}

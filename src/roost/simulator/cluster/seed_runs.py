@@ -7,7 +7,7 @@ from functools import partial
 
 import msgspec
 
-from roost.simulator.cluster.simulation import Course, World
+from roost.simulator.cluster.simulation import Course, Simulation
 
 # So many seeds a process does before another takes its place: what they leave in memory goes with it.
 _TASKS_MAX = 100
@@ -33,7 +33,7 @@ def course_of(seed: int, *, kinds: Collection[str] = ()) -> Course:
     Args:
         kinds: of operations that are asked for; none: all that there are.
     """
-    return World(seed, kinds=kinds).run()
+    return Simulation(seed, kinds=kinds).run()
 
 
 def courses_of(seeds: Sequence[int], *, jobs: int, kinds: Collection[str] = ()) -> Iterator[Course]:

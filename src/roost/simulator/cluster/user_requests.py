@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
@@ -21,9 +21,7 @@ from roost.model.work.work_rows import AgentRow, OperationRow, StatusRow
 from roost.placement.current import Current
 from roost.placement.write_plan import Plan
 from roost.simulator.cluster.processes import Process
-
-if TYPE_CHECKING:
-    from roost.simulator.cluster.simulation import World
+from roost.simulator.cluster.world import World
 
 Accepted = Plan[OperationRow] | OperationRow
 Deed = Callable[[Process], object]
@@ -55,7 +53,7 @@ class Ask(msgspec.Struct, frozen=True, kw_only=True):
 
     kind: str  # of ``conductor.steps.STEPS``; where it is not there, nobody asks for it
     weight: int  # how often, compared with the others
-    make: Callable[["World", str], Deed | None]  # None: there is nothing to ask it of
+    make: Callable[[World, str], Deed | None]  # None: there is nothing to ask it of
 
 
 def asks_there_are(kinds: Collection[str] = ()) -> Sequence[Ask]:
@@ -67,7 +65,7 @@ def asks_there_are(kinds: Collection[str] = ()) -> Sequence[Ask]:
     return [ask for ask in ASKS if ask.kind in STEPS and (not kinds or ask.kind in kinds)]
 
 
-def _build(world: "World", _kind: str) -> Deed:
+def _build(world: World, _kind: str) -> Deed:
     chance, key = world.chance, world.new_uuid()
     count = chance.choice(_COUNTS)
     flavor = Flavor(name="giant", vcpus=99, memory_mb=1) if chance.random() < _HOPELESS else chance.choice(_FLAVORS)
@@ -95,7 +93,7 @@ def _build(world: "World", _kind: str) -> Deed:
     return _deed(ask)
 
 
-def _delete(world: "World", _kind: str) -> Deed | None:
+def _delete(world: World, _kind: str) -> Deed | None:
     chance = world.chance
     busy = [row for row in world.statuses() if row.operation_id and row.task != "deleting"]
     status = chance.choice(busy) if busy and chance.random() < _OF_BUSY else _any(world)
@@ -116,14 +114,14 @@ def _delete(world: "World", _kind: str) -> Deed | None:
     return _deed(ask)
 
 
-def _act(body: Callable[[], Body]) -> Callable[["World", str], Deed | None]:
+def _act(body: Callable[[], Body]) -> Callable[[World, str], Deed | None]:
     """Return what asks for an act that needs no decision when it is accepted.
 
     Args:
         body: what it is to remember.
     """
 
-    def make(world: "World", kind: str) -> Deed | None:
+    def make(world: World, kind: str) -> Deed | None:
         asked: Asked = kind  # type: ignore[assignment]  # a line of the table names one
         status = _any(world, asked)
         if status is None:
@@ -146,7 +144,7 @@ def _act(body: Callable[[], Body]) -> Callable[["World", str], Deed | None]:
     return make
 
 
-def _revert(world: "World", _kind: str) -> Deed | None:
+def _revert(world: World, _kind: str) -> Deed | None:
     """Return what asks that an instance goes back, at times though its host is lost, or is said to be."""
     is_lost, status = world.chance.random() < _LOST, _any(world, "revert")
     agents = world.store.shelves.work[AgentRow]
@@ -171,10 +169,10 @@ def _revert(world: "World", _kind: str) -> Deed | None:
     return _deed(ask)
 
 
-def _change(ask: Change) -> Callable[["World", str], Deed | None]:
+def _change(ask: Change) -> Callable[[World, str], Deed | None]:
     """Return what asks that an instance is changed where it is, or leaves its host for a while."""
 
-    def make(world: "World", kind: str) -> Deed | None:
+    def make(world: World, kind: str) -> Deed | None:
         asked: Asked = kind  # type: ignore[assignment]  # as above
         status = _any(world, asked)
         if status is None:
@@ -220,7 +218,7 @@ def _unshelve(current: Current, process: Process, names: Names) -> Accepted:
     )
 
 
-def _move(world: "World", kind: str) -> Deed | None:
+def _move(world: World, kind: str) -> Deed | None:
     """Return what asks for a move."""
     move_kind: MoveKind = kind  # type: ignore[assignment]  # as above
     status = _any(world, move_kind)
@@ -252,7 +250,7 @@ def _move(world: "World", kind: str) -> Deed | None:
     return _deed(ask)
 
 
-def _drain(world: "World", _kind: str) -> Deed:
+def _drain(world: World, _kind: str) -> Deed:
     """Return what asks that a host is left; somebody may think better of it later, or enable it again."""
     chance, key = world.chance, world.new_uuid()
     host, at_once = chance.choice(world.machines).host, chance.choice(_AT_ONCE)
@@ -285,7 +283,7 @@ def _deed(ask: Callable[[Current, Process], Accepted]) -> Deed:
     return lambda process: process.run(lambda current: ask(current, process))
 
 
-def _asked(world: "World", kind: str, status: StatusRow) -> Request:
+def _asked(world: World, kind: str, status: StatusRow) -> Request:
     """Return what the scheduler is asked for an instance that is to move."""
     stored = request_of(world.store.document, status)
     asked = away_from(stored, status) if kind in {"live_migrate", "evacuate"} else asked_again(stored, status)
@@ -297,7 +295,7 @@ def _asked(world: "World", kind: str, status: StatusRow) -> Request:
     return msgspec.structs.replace(asked, move=move)
 
 
-def _any(world: "World", kind: Asked | None = None) -> StatusRow | None:
+def _any(world: World, kind: Asked | None = None) -> StatusRow | None:
     """Return an instance that is not over: one of which something may be asked, but at times without regard to it.
 
     Args:

@@ -1,0 +1,64 @@
+"""What all parts of a simulation share: time, chance, trouble, and what lasts when a process dies."""
+
+import random
+from collections import Counter
+from typing import Literal
+
+from roost.model.names import uuid_text
+from roost.model.work.work_rows import AgentRow, StatusRow
+from roost.simulator.cluster.event_queue import Happenings
+from roost.simulator.cluster.guest_shelf import GuestShelf
+from roost.simulator.cluster.trouble import Trouble
+from roost.simulator.cluster.troubled_store import TroubledStore
+from roost.simulator.seeded_random import SeededRandom
+
+
+class Environment:
+    """The shared state of one simulation, without its servers and hosts.
+
+    Args:
+        seed: determines all random choices.
+    """
+
+    def __init__(self, seed: int) -> None:
+        self.seed = seed
+        self.chance = random.Random(seed)
+        self.identities = SeededRandom(seed)
+        self.happenings = Happenings()
+        self.clock = self.happenings.clock
+        self.trouble = Trouble(random.Random(seed + 1))
+        self.shelf = GuestShelf()
+        self.store = TroubledStore()
+        self.asked: Counter[str] = Counter()  # accepted operations, by kind
+        self.excused: Counter[str] = Counter()
+        self.commits = 0  # attempts included
+        self.cut_until_s: dict[str, float] = {}  # by host
+
+    def new_uuid(self) -> str:
+        """Return a fresh uuid."""
+        return uuid_text(self.identities.uuids(1)[0])
+
+    def is_cut(self, host: str) -> bool:
+        """Say whether no message of a host comes through now."""
+        return self.cut_until_s.get(host, 0.0) > self.clock.time_s
+
+    def is_down(self, host: str) -> bool:
+        """Say whether the agent of a host was given up, or has left."""
+        agent = self.store.shelves.work[AgentRow].get(host)
+        return agent is not None and agent.state == "gone"
+
+    def excuse(self, reason: str) -> Literal[True]:
+        """Count a use of an excuse; return True."""
+        self.excused[reason] += 1
+        return True
+
+    def statuses(self) -> list[StatusRow]:
+        """Return the instances, in the order of their requests."""
+        rows = self.store.shelves.work[StatusRow].rows.values()
+        return sorted(rows, key=lambda row: row.id)
+
+    def document(self, number: int) -> bytes:
+        """Return a stored document."""
+        found = self.store.document(number)
+        assert found is not None, "documents stay"
+        return found

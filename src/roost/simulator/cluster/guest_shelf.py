@@ -1,0 +1,63 @@
+"""The shelf of the fake drivers: what each host keeps of its guests, and what is on its way between hosts."""
+
+from collections.abc import Callable, Collection, Mapping
+
+import msgspec
+from msgspec.structs import replace
+
+from roost.compute.drivers.fake.guests import Arrival, FakeGuest, Kept, MemoryShelf, read_kept
+
+
+class GuestShelf(MemoryShelf):
+    """A shelf in memory. An agent may die before and after each write to it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.kills: dict[str, Callable[[], None]] = {}  # by host
+        self.changes = 0
+        self._read: dict[str, tuple[bytes, Kept]] = {}
+
+    def keep(self, host: str, kept: bytes) -> None:
+        """Keep what a host has."""
+        self.kills[host]()
+        super().keep(host, kept)
+        self.changes += 1
+        self.kills[host]()
+
+    def part(self, host: str, kept: bytes, *, address: str, uuid: str, arrival: bytes) -> None:
+        """Let a guest that runs be elsewhere: at no moment it is on both hosts, or on none."""
+        self.kills[host]()
+        super().part(host, kept, address=address, uuid=uuid, arrival=arrival)
+        self.changes += 1
+        self.kills[host]()
+
+    def send(self, address: str, uuid: str, arrival: bytes) -> None:
+        """Send what is to arrive of a guest."""
+        super().send(address, uuid, arrival)
+        self.changes += 1
+
+    def drop_image(self, image: str) -> None:
+        """Drop an image."""
+        super().drop_image(image)
+        self.changes += 1
+
+    def guests(self, host: str) -> Mapping[str, FakeGuest]:
+        """Return the guests of a host, whoever lives on it; among them those that have come while they ran."""
+        kept = self._on(host)
+        came = {uuid: guest for uuid, guest in kept.coming.items() if self._has_come(host, uuid)}
+        return {**kept.guests, **{uuid: replace(guest, state="running") for uuid, guest in came.items()}}
+
+    def awaited(self, host: str) -> Collection[str]:
+        """Return the uuids of guests that a host keeps room for."""
+        return [uuid for uuid in self._on(host).coming if not self._has_come(host, uuid)]
+
+    def _has_come(self, host: str, uuid: str) -> bool:
+        arrival = self.arrived(self.address(host), uuid)
+        return arrival is not None and arrival != b"" and msgspec.json.decode(arrival, type=Arrival).is_running
+
+    def _on(self, host: str) -> Kept:
+        body = self.kept(host)
+        known = self._read.get(host)
+        if known is None or known[0] != body:
+            known = self._read[host] = (body or b"", read_kept(body, host))
+        return known[1]

@@ -1,0 +1,96 @@
+"""The world of one simulation: its servers, hosts and groups, and the operators who change hosts."""
+
+from collections.abc import Callable
+
+from roost.errors import Conflict, NotFound, RoostError
+from roost.fleet.host_writes import ServiceChange, changed_facts, rows_of_service, writes_of_facts
+from roost.model.fleet import Fleet
+from roost.model.group import GROUP_POLICIES, ServerGroup
+from roost.model.host import HostFacts, HostSpec
+from roost.model.provider import Inventory, ProviderSpec
+from roost.placement.current import Current
+from roost.placement.write_plan import Plan
+from roost.simulator.cluster.machines import Machine
+from roost.simulator.cluster.network import Call
+from roost.simulator.cluster.processes import Process, Servers
+
+_POLICIES = sorted(GROUP_POLICIES)
+_RACKS = ("", "left", "left", "right", "right")
+
+
+class World(Servers):
+    """Servers, 3 to 6 hosts, and a server group of each policy."""
+
+    def __init__(self, seed: int) -> None:
+        super().__init__(seed)
+        self.groups = [self.new_uuid() for _ in _POLICIES]
+        self.machines = [
+            Machine(self, f"h{number}", self.new_uuid(), rack=self.chance.choice(_RACKS))
+            for number in range(self.chance.randint(3, 6))
+        ]
+
+    def fleet(self) -> Fleet:
+        """Return the providers, hosts and groups to create at the start."""
+        providers = [
+            ProviderSpec(
+                uuid=each.uuid,
+                name=each.host,
+                inventories={
+                    "VCPU": Inventory(total=self.chance.randint(3, 9)),
+                    "MEMORY_MB": Inventory(total=100 - number),
+                },
+            )
+            for number, each in enumerate(self.machines)
+        ]
+        hosts = [
+            HostSpec(provider_uuid=each.uuid, host=each.host, node=each.host, facts=HostFacts(rack=each.rack))
+            for each in self.machines
+        ]
+        groups = [
+            ServerGroup(uuid=uuid, name=policy, policy=policy, max_server_per_host=self.chance.choice((1, 1, 2)))
+            for uuid, policy in zip(self.groups, _POLICIES, strict=True)
+        ]
+        return Fleet(providers=providers, hosts=hosts, groups=groups)
+
+    def ask(
+        self, what: str, deed: Callable[[Process], object], *, accepted: Callable[[], None] = lambda: None
+    ) -> None:
+        """Send a user's request to a server until it answers; a refusal is noted.
+
+        Args:
+            what: its name in the trace.
+            deed: what the server does; it may do so more than once.
+            accepted: called once it is done.
+        """
+        Call(
+            self,
+            "",
+            what,
+            deed=deed,
+            told=lambda _answer: accepted(),
+            failed=self._note_refusal,
+            is_wanted=lambda: True,
+        )
+
+    def ask_later(self, after_s: float, what: str, deed: Callable[[Process], object]) -> None:
+        """Send a user's request after a while."""
+        self.happenings.after(after_s, "ask later", lambda: self.ask(what, deed), told=what)
+
+    def disable(self, host: str, *, is_disabled: bool) -> None:
+        """Let an operator disable or enable a host."""
+
+        def task(current: Current) -> Plan[None] | None:
+            rows = rows_of_service(current.state, host)
+            facts = changed_facts(current.state, rows, ServiceChange(is_disabled=is_disabled))
+            return Plan(answer=None, writes=writes_of_facts(current.state, rows, facts))
+
+        self.ask("disable" if is_disabled else "enable", lambda process: process.run(task))
+
+    def enable_later(self, host: str, *, after_s: float) -> None:
+        """Let an operator enable a host after a while."""
+        self.happenings.after(after_s, "enable later", lambda: self.disable(host, is_disabled=False), told=host)
+
+    def _note_refusal(self, error: RoostError) -> None:
+        if not isinstance(error, (Conflict, NotFound)):
+            raise error
+        self.happenings.note(f"refused: {error}")
