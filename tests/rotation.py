@@ -9,7 +9,7 @@ from pathlib import Path
 
 import psycopg
 
-from roost.store.upgrade import upgrade_postgresql
+from roost.store.postgresql.upgrade import upgrade_postgresql
 from tests import postgres
 from tests.patience import until
 

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 import psycopg
 
-from roost.store.upgrade import upgrade_postgresql
+from roost.store.postgresql.upgrade import upgrade_postgresql
 from tests.patience import until
 from tests.postgres import Server
 

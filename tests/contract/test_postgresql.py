@@ -11,11 +11,11 @@ import pytest
 from roost.errors import StoreBroken, StoreGone, StoreOutdated, Unavailable
 from roost.model.settings.roost_settings import Store as StoreSettings
 from roost.model.writes import PutDocument, PutInventories
-from roost.store import upgrade as migrations
 from roost.store.audit import audit
 from roost.store.backends import open_store, upgrade
 from roost.store.postgresql import store as postgresql_store
 from roost.store.postgresql.store import PostgresStore
+from roost.store.postgresql.upgrade import upgrade_postgresql
 from roost.store.rules.codec import encode_writes
 from tests import postgres
 from tests.contract.stores import (
@@ -210,7 +210,7 @@ def test_an_empty_database_gets_its_tables_and_an_old_one_is_refused(postgres_se
         with psycopg.connect(url, autocommit=True) as connection:
             connection.execute("DROP SCHEMA public CASCADE")
             connection.execute("CREATE SCHEMA public")
-        migrations.upgrade_postgresql(url, to="0001")
+        upgrade_postgresql(url, to="0001")
         for opened in (PostgresStore, audit):
             with pytest.raises(StoreOutdated, match="roost db upgrade"):
                 opened(url)

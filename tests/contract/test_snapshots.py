@@ -14,13 +14,13 @@ from roost.errors import RoostError, StateLost
 from roost.model.settings.roost_settings import Settings
 from roost.model.settings.roost_settings import Store as StoreSettings
 from roost.store import snapshot_program
-from roost.store import upgrade as migrations
 from roost.store.audit import audit
 from roost.store.backends import upgrade
 from roost.store.postgresql import history as postgresql_history
 from roost.store.rules.codec import encode_writes
 from roost.store.sqlite import history as sqlite_history
 from roost.store.sqlite.store import SqliteStore
+from roost.store.sqlite.upgrade import upgrade_sqlite
 from tests.contract.stores import PostgresWorld, SqliteWorld
 from tests.products import kill, worker
 from tests.worlds import host, hosts, settings_of, wish
@@ -67,7 +67,7 @@ def test_an_empty_database_is_its_own_first_snapshot(world):
 @pytest.mark.parametrize("is_used", [False, True])
 def test_a_database_that_was_used_before_waits_for_its_first_snapshot(tmp_path, is_used):
     path = tmp_path / "roost.db"
-    migrations.upgrade_sqlite(path, to="0003")
+    upgrade_sqlite(path, to="0003")
     if is_used:
         with closing(sqlite3.connect(path)) as connection:
             connection.execute("INSERT INTO symbol (kind, id, name) VALUES ('trait', 70000, 'CUSTOM_A')")

@@ -15,12 +15,13 @@ import pytest
 from roost.errors import BadSettings, StoreBroken, StoreBusy, StoreOutdated
 from roost.model.settings.roost_settings import Store as StoreSettings
 from roost.model.writes import DropProvider, PutAggregate, PutProvider, PutSymbol
-from roost.store import upgrade as migrations
+from roost.store import migrate
 from roost.store.audit import audit
 from roost.store.backends import open_store, upgrade
 from roost.store.rules.schema import SCHEMA_VERSION
 from roost.store.sqlite import history
 from roost.store.sqlite.store import SqliteStore
+from roost.store.sqlite.upgrade import upgrade_sqlite
 from tests.contract.stores import VCPU, claim, commit, evidence, inventory, item, offer, provider, state
 from tests.permissions import somebody
 from tests.products import command, environ
@@ -98,7 +99,7 @@ def test_a_reader_needs_a_database(path):
 
 
 def test_an_old_schema_is_refused_with_the_command_and_can_be_upgraded(path):
-    migrations.upgrade_sqlite(path, to="0001")
+    upgrade_sqlite(path, to="0001")
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("INSERT INTO symbol (kind, id, name) VALUES ('trait', 1, 'KEPT')")
         connection.commit()
@@ -124,7 +125,7 @@ def test_a_newer_schema_is_refused(path):
 
 
 def test_the_schema_of_the_program_is_the_newest_migration():
-    assert migrations.head() == SCHEMA_VERSION
+    assert migrate.head() == SCHEMA_VERSION
 
 
 def test_the_database_of_another_program_is_refused(path):
@@ -206,7 +207,7 @@ def test_a_database_that_cannot_be_created_is_a_clear_error(path):
 
 
 def test_an_upgrade_that_fails_changes_nothing(path):
-    migrations.upgrade_sqlite(path, to="0001")
+    upgrade_sqlite(path, to="0001")
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("CREATE TABLE decision (theirs)")
     before = path.read_bytes()
@@ -216,7 +217,7 @@ def test_an_upgrade_that_fails_changes_nothing(path):
 
 
 def test_an_upgrade_beside_another_writer_is_refused(path, monkeypatch):
-    migrations.upgrade_sqlite(path, to="0001")
+    upgrade_sqlite(path, to="0001")
     connect = sqlite3.connect
     with closing(connect(path, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
@@ -340,7 +341,7 @@ def test_what_is_refused_is_not_counted(tmp_path):
 
 
 def test_a_decision_is_found_by_its_uuid_without_reading_the_others(path):
-    migrations.upgrade_sqlite(path, to="0002")
+    upgrade_sqlite(path, to="0002")
     old = evidence(1)
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("INSERT INTO decision VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", msgspec.structs.astuple(old))

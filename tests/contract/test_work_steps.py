@@ -11,10 +11,12 @@ from roost.model.fleet import NamedRequest
 from roost.model.names import uuid_bytes
 from roost.model.work.work_rows import Put
 from roost.store import backends
-from roost.store import upgrade as migrations
 from roost.store.audit import audit
 from roost.store.postgresql.store import PostgresStore
+from roost.store.postgresql.upgrade import upgrade_postgresql
 from roost.store.rules.codec import encode_writes
+from roost.store.sqlite import upgrade as sqlite_upgrade
+from roost.store.sqlite.upgrade import upgrade_sqlite
 from tests import postgres
 from tests.contract.stores import PostgresWorld, SqliteWorld, claim, commit, evidence, inventory, item, offer, provider
 from tests.postgres import lose_the_commit
@@ -172,12 +174,12 @@ def test_a_sqlite_reader_writes_nothing(tmp_path):
 
 def test_a_database_from_before_there_was_work_gets_its_tables_and_keeps_what_it_holds(request, tmp_path):
     path = tmp_path / "roost.db"
-    migrations.upgrade_sqlite(path, to="0004")
+    upgrade_sqlite(path, to="0004")
     with postgres.fresh_database(request.getfixturevalue("postgres_server")) as url:
         with psycopg.connect(url, autocommit=True) as connection:
             connection.execute("DROP SCHEMA public CASCADE")
             connection.execute("CREATE SCHEMA public")
-        migrations.upgrade_postgresql(url, to="0004")
+        upgrade_postgresql(url, to="0004")
         for world in (SqliteWorld(path), PostgresWorld(url)):
             _grows_up(world, str(path) if isinstance(world, SqliteWorld) else url)
             world.close()
@@ -190,7 +192,7 @@ def _grows_up(world, url):
             connection.execute(insert)
             connection.execute("INSERT INTO feed (token, body) VALUES (0, %s)", (encode_writes([]),))
     else:
-        with migrations._sqlite(world.path) as connection:
+        with sqlite_upgrade._connection(world.path) as connection:
             connection.exec_driver_sql(insert)
     with pytest.raises(StoreOutdated, match="roost db upgrade"):
         world.open()
@@ -206,7 +208,7 @@ def test_a_row_that_cannot_be_understood_is_a_clear_error(tmp_path):
     world = SqliteWorld(tmp_path / "roost.db")
     with closing(world.open()) as store, reading(store) as reader:
         assert commit(store, item(work=[Put(operation(1))])) == [""]
-        with migrations._sqlite(world.path) as connection:
+        with sqlite_upgrade._connection(world.path) as connection:
             connection.exec_driver_sql("UPDATE operation SET outcome = 'perhaps'")
         with pytest.raises(StoreBroken, match="a row of operation"):
             reader.operation(1)

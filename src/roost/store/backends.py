@@ -73,8 +73,8 @@ def upgrade(url_or_path: str | Path, *, settings: model_settings.Store = _DEFAUL
     url = str(url_or_path)
     if is_postgresql(url):
         with needs_extra():
-            from roost.store.postgresql import link as postgresql_link
-        postgresql_link.upgrade(url, settings=settings)
+            from roost.store.postgresql import prepare
+        prepare.upgrade(url, settings=settings)
     else:
         upgrade_file(sqlite_path(url))
 
@@ -105,20 +105,21 @@ def stamp(url_or_path: str | Path, version: str) -> None:
         StoreBusy: a process serves the SQLite file.
         Unavailable: the database cannot be written.
     """
-    from roost.store import upgrade as migrating  # slow to import
-
     url = str(url_or_path)
     if is_postgresql(url):
         with needs_extra():
             from roost.store.postgresql import link as postgresql_link
+            from roost.store.postgresql.upgrade import stamp_postgresql  # slow to import
         with postgresql_link.explained():
-            migrating.stamp_postgresql(url, version)
+            stamp_postgresql(url, version)
         return
+    from roost.store.sqlite.upgrade import stamp_sqlite  # slow to import
+
     path = sqlite_path(url)
     lock = FileLock(path)
     try:
         with file.explained(path):
-            migrating.stamp_sqlite(path, version)
+            stamp_sqlite(path, version)
     finally:
         lock.release()
 
@@ -139,8 +140,8 @@ def version_of(url_or_path: str | Path) -> str | None:
     url = str(url_or_path)
     if is_postgresql(url):
         with needs_extra():
-            from roost.store.postgresql import link as postgresql_link
-        return postgresql_link.version_of(url)
+            from roost.store.postgresql import prepare
+        return prepare.version_of(url)
     return file.version_of(sqlite_path(url))
 
 

@@ -11,7 +11,8 @@ from psycopg import errors
 
 from roost.errors import StoreBusy, Unavailable
 from roost.store.postgresql.connection import Connection
-from roost.store.postgresql.link import DEFAULTS, connect, explained, prepare
+from roost.store.postgresql.link import DEFAULTS, connect, explained
+from roost.store.postgresql.prepare import prepare_database
 from roost.store.rules.codec import encode_writes
 from roost.store.rules.schema import ANYTHING, SEQUENCE_TABLES, ColumnType, Table
 
@@ -59,7 +60,7 @@ def _one(connection: Connection, text: str) -> int:
 @contextmanager
 def reading(url: str) -> Iterator[_Reading]:
     """Give one moment of a database, beside the processes that serve it."""
-    prepare(url, may_create=False)
+    prepare_database(url, may_create=False)
     with explained(), closing(connect(url)) as connection:
         connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
         connection.read_only = True
@@ -126,7 +127,7 @@ def replacing(url: str) -> Iterator[_Replacing]:
     Raises:
         StoreBusy: others hold the tables for too long.
     """
-    prepare(url)
+    prepare_database(url)
     # What waits for the locks ends by itself.
     made = connect(url, application_name="restore", deadline_s=_LOCK_TIMEOUT_S + DEFAULTS.bulk_deadline_s)
     with explained(), closing(made) as connection, connection.transaction():

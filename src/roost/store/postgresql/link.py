@@ -16,7 +16,6 @@ from roost.model.settings.roost_settings import Store as Settings
 from roost.observe import log, metrics
 from roost.store.postgresql.arrays import adapt
 from roost.store.postgresql.connection import READ_ONLY, Connection, DeadlinePassed, is_last, state_of
-from roost.store.rules.schema import SCHEMA_VERSION, check_version
 
 Result = TypeVar("Result")
 DEFAULTS = Settings()
@@ -356,54 +355,6 @@ def connect(
     connection.add_notice_handler(connection.note)
     adapt(connection)
     return connection
-
-
-def prepare(url: str, *, may_create: bool = True) -> None:
-    """Give an empty database its tables, or refuse it too, and refuse one of another schema."""
-    connection = connect(url)
-    try:
-        version = _version(connection)
-        if version is None:
-            if not may_create:
-                raise StoreBroken("the PostgreSQL database is not one of roost")
-            from roost.store.upgrade import upgrade_postgresql  # slow to import
-
-            with explained():
-                upgrade_postgresql(url)  # Of an empty database: each statement is short.
-            version = _version(connection)
-        check_version(version, "the PostgreSQL database")
-    finally:
-        connection.close()
-
-
-def version_of(url: str) -> str | None:
-    """Return the schema of a database; None: it has no tables of ours."""
-    connection = connect(url)
-    try:
-        return _version(connection)
-    finally:
-        connection.close()
-
-
-def upgrade(url: str, *, settings: Settings = DEFAULTS) -> None:
-    """Run the missing migrations."""
-    from roost.store.upgrade import upgrade_postgresql
-
-    version = version_of(url)
-    if version is not None and (not version.isdigit() or version >= SCHEMA_VERSION):
-        check_version(version, "the PostgreSQL database")
-        return
-    with explained():
-        upgrade_postgresql(url, deadline_s=settings.bulk_deadline_s)
-
-
-def _version(connection: Connection) -> str | None:
-    with explained():
-        row = connection.execute("SELECT to_regclass('alembic_version') IS NOT NULL").fetchone()
-        if row is None or not row[0]:
-            return None
-        row = connection.execute("SELECT version_num FROM alembic_version").fetchone()
-    return None if row is None else str(row[0])
 
 
 @contextmanager

@@ -20,6 +20,7 @@ from roost.store.postgresql import link, work
 from roost.store.postgresql.arrays import Array
 from roost.store.postgresql.connection import Connection
 from roost.store.postgresql.link import Lost
+from roost.store.postgresql.prepare import prepare_database
 from roost.store.postgresql.rows import batch_statement, lock_and_read, write_changed
 from roost.store.rules.batch import Batch, gather
 from roost.store.rules.codec import decode_writes, encode_writes
@@ -101,7 +102,7 @@ class PostgresStore:
             StoreOutdated: the schema is older or newer than ours.
         """
         self._url = url
-        link.prepare(url, may_create=may_create)
+        prepare_database(url, may_create=may_create)
         self._settings = settings
         self._link = link.Link(url, settings=settings)
         if may_create and (count := self._link.count_unused_standbys()):

@@ -120,7 +120,7 @@ def make_folder(path: Path) -> None:
 
 def create(path: Path) -> None:
     """Make a new, empty database with all tables, complete or not at all."""
-    from roost.store.upgrade import upgrade_sqlite  # slow to import, and only needed once
+    from roost.store.sqlite.upgrade import upgrade_sqlite  # slow to import, and only needed once
 
     fresh = path.with_name(path.name + ".new")
     try:
@@ -236,7 +236,7 @@ def upgrade_file(path: Path) -> None:
         StoreBusy: somebody serves it.
         StoreBroken: it does not exist, is read-only, or not a database of ours.
     """
-    from roost.store.upgrade import upgrade_sqlite  # slow to import
+    from roost.store.sqlite.upgrade import upgrade_sqlite  # slow to import
 
     if size_of(path) is None:
         raise StoreBroken(f"{path} does not exist")
