@@ -12,7 +12,6 @@ import msgspec
 
 from roost.cli import options
 from roost.cli.text.plain_text import json_text
-from roost.cli.text.tables import Table, aligned
 from roost.cli.token_source import token as token_option
 from roost.errors import BadRequest, Conflict, NotFound, RoostError, Unavailable
 
@@ -164,21 +163,6 @@ def asking(place: Where, *, is_read: bool) -> Iterator[Api]:
 def told(found: object, *, is_json: bool, lines: Callable[[], list[str]]) -> None:
     """Print what was found: as JSON, or as lines for people."""
     click.echo(json_text(msgspec.json.encode(found)) if is_json else "\n".join(lines()))
-
-
-def fields(found: Mapping[str, object]) -> list[str]:
-    """Return the lines of one thing: a name and a value each."""
-    table: Table = [(name, value_text(value)) for name, value in found.items()]
-    return aligned(table, indent=0, right=())
-
-
-def value_text(value: object) -> str:
-    """Return a value as people read it."""
-    if value is None or value in ("", []):
-        return "-"
-    if isinstance(value, list) and all(isinstance(each, str) for each in value):
-        return ", ".join(value)
-    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
 
 
 def pairs_of(texts: tuple[str, ...]) -> dict[str, str]:

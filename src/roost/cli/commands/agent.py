@@ -7,10 +7,10 @@ from typing import Any
 import click
 from msgspec.structs import replace
 
-from roost.cli.backend import Where, as_json, asking, fields, told, where
+from roost.cli.backend import Where, as_json, asking, told, where
 from roost.cli.options import FOLDER, PATH, config
 from roost.cli.text.plain_text import moment
-from roost.cli.text.tables import Table, aligned
+from roost.cli.text.tables import Table, aligned, fields
 from roost.cli.token_source import token as token_option
 from roost.errors import Conflict
 

@@ -4,8 +4,8 @@ from typing import Any
 
 import click
 
-from roost.cli.backend import Api, Where, as_json, asking, fields, pairs_of, told, value_text, where
-from roost.cli.text.tables import Table, aligned
+from roost.cli.backend import Api, Where, as_json, asking, pairs_of, told, where
+from roost.cli.text.tables import Table, aligned, fields, value_text
 from roost.errors import BadRequest, NotFound
 
 _NAME = click.argument("name", metavar="AGGREGATE")

@@ -4,8 +4,8 @@ from typing import Any
 
 import click
 
-from roost.cli.backend import Where, as_json, asking, fields, told, where
-from roost.cli.text.tables import Table, aligned
+from roost.cli.backend import Where, as_json, asking, told, where
+from roost.cli.text.tables import Table, aligned, fields
 from roost.errors import BadRequest
 
 _POLICIES = click.Choice(["affinity", "anti-affinity", "soft-affinity", "soft-anti-affinity", "fault-domain"])

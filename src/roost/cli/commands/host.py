@@ -9,9 +9,9 @@ from typing import Any
 import click
 
 from roost.cli import options
-from roost.cli.backend import Where, as_json, asking, fields, told, where
+from roost.cli.backend import Where, as_json, asking, told, where
 from roost.cli.commands import host_drain
-from roost.cli.text.tables import Table, aligned
+from roost.cli.text.tables import Table, aligned, fields
 
 
 @click.group("host", short_help="Look at hosts; disable, enable, drain and force them down.")

@@ -4,8 +4,8 @@ from typing import Any
 
 import click
 
-from roost.cli.backend import Where, as_json, asking, fields, pairs_of, told, where
-from roost.cli.text.tables import Table, aligned
+from roost.cli.backend import Where, as_json, asking, pairs_of, told, where
+from roost.cli.text.tables import Table, aligned, fields
 
 
 @click.group("image", short_help="Look at stored images, store and delete them.")

@@ -4,10 +4,10 @@ from typing import Any, get_args
 
 import click
 
-from roost.cli.backend import Where, as_json, asking, fields, told, where
+from roost.cli.backend import Where, as_json, asking, told, where
 from roost.cli.instance.wait import uuid_of
 from roost.cli.text.plain_text import moment
-from roost.cli.text.tables import Table, aligned
+from roost.cli.text.tables import Table, aligned, fields
 from roost.model.work.work_rows import MigrationStatus
 
 

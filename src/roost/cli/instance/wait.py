@@ -6,7 +6,8 @@ from typing import Any
 import click
 import msgspec
 
-from roost.cli.backend import Api, Where, asking, fields, told
+from roost.cli.backend import Api, Where, asking, told
+from roost.cli.text.tables import fields
 from roost.errors import BadRequest, NotFound, RoostError, Unavailable
 from roost.model.names import uuid_bytes
 

@@ -2,9 +2,8 @@
 
 from typing import Any
 
-from roost.cli.backend import fields
 from roost.cli.text.plain_text import moment
-from roost.cli.text.tables import Table, aligned
+from roost.cli.text.tables import Table, aligned, fields
 
 _APART = ("attempts", "migrations", "operations", "story")
 

@@ -1,6 +1,8 @@
 """Tables of plain text."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+
+import msgspec
 
 from roost.cli.text.plain_text import shown
 
@@ -36,3 +38,18 @@ def aligned(table: Sequence[tuple[str, ...]], *, indent: int = 2, right: Collect
 def _is_number(cell: str) -> bool:
     bare = cell.removeprefix("at least ").removeprefix("-").removesuffix("%").replace(",", "").replace(".", "", 1)
     return not bare or bare.isdecimal()
+
+
+def fields(found: Mapping[str, object]) -> list[str]:
+    """Return the lines of one thing: a name and a value each."""
+    table: Table = [(name, value_text(value)) for name, value in found.items()]
+    return aligned(table, indent=0, right=())
+
+
+def value_text(value: object) -> str:
+    """Return a value as people read it."""
+    if value is None or value in ("", []):
+        return "-"
+    if isinstance(value, list) and all(isinstance(each, str) for each in value):
+        return ", ".join(value)
+    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
