@@ -3,8 +3,8 @@
 from copy import deepcopy
 
 from roost.compat.exception import MigrationPreCheckError
-from roost.compat.scheduler.deployment import Deployment
-from roost.compat.scheduler.filter_scheduler import FilterScheduler
+from roost.compat.icehouse.deployment import Deployment
+from roost.compat.icehouse.filter_scheduler import FilterScheduler
 from roost.compat.scheduler.host_manager import HostManager, HostState
 from roost.compat.scheduler.weights import RAMWeigher
 from roost.errors import NotFound, Unavailable

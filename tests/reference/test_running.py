@@ -3,10 +3,10 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roost.compat.scheduler.caching_scheduler import CachingScheduler
-from roost.compat.scheduler.filter_scheduler import FilterScheduler
+from roost.compat.icehouse.caching_scheduler import CachingScheduler
+from roost.compat.icehouse.filter_scheduler import FilterScheduler
+from roost.compat.icehouse.scheduler_manager import SchedulerManager
 from roost.compat.scheduler.filters import BaseHostFilter
-from roost.compat.scheduler.scheduler_manager import SchedulerManager
 from tests.deployments import TYPE, World, filtering
 from tests.reference.running import outcomes
 

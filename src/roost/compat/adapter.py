@@ -10,7 +10,8 @@ from roost.compat import installed_nova, weights
 from roost.compat.config_view import use
 from roost.compat.host_rows import HostRow, rows_of
 from roost.compat.objects import InstanceGroup, RequestSpec
-from roost.compat.objects.lookups import looking_at
+from roost.compat.objects.current_fleet import use_fleet
+from roost.compat.objects.lookups import Fleet
 from roost.compat.plugin_log import listen
 from roost.compat.scheduler.host_state import HostState
 from roost.compat.weights import WeighedObject, multiplier_of
@@ -78,7 +79,7 @@ class _Adapted:
     def _at_work(self, hosts: HostView, spec: Spec) -> Iterator[None]:
         """Let CONF and look-ups answer about the decision at hand."""
         use(self._settings)
-        with looking_at(hosts, spec):
+        with use_fleet(Fleet(hosts, spec, rows_of)):
             yield
 
 

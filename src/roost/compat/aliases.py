@@ -13,11 +13,15 @@ _OURS = "roost.compat"
 _LENT = {"nova": _OURS} | {
     name: f"{_OURS}.{name}" for name in ("netaddr", "oslo_config", "oslo_log", "oslo_serialization", "oslo_utils")
 }
-# Names that say nothing here; what Nova has under them is called by what it is.
-_CALLED = {
+# Modules that have another place or name here than in Nova.
+_MOVED = {
     "api.validation.extra_specs.base": "api.validation.extra_specs.extra_spec",
+    "scheduler.caching_scheduler": "icehouse.caching_scheduler",
+    "scheduler.chance": "icehouse.chance",
+    "scheduler.driver": "icehouse.driver",
+    "scheduler.filter_scheduler": "icehouse.filter_scheduler",
     "scheduler.filters.utils": "scheduler.filters.aggregate_values",
-    "scheduler.manager": "scheduler.scheduler_manager",
+    "scheduler.manager": "icehouse.scheduler_manager",
     "scheduler.utils": "scheduler.rule_inputs",
 }
 
@@ -52,7 +56,7 @@ class _Finder(MetaPathFinder):
         top, _, rest = fullname.partition(".")
         if top not in _LENT or is_installed(top):
             return None
-        ours = f"{_LENT[top]}.{_CALLED.get(rest, rest)}" if rest else _LENT[top]
+        ours = f"{_LENT[top]}.{_MOVED.get(rest, rest)}" if rest else _LENT[top]
         try:
             is_ours = importlib.util.find_spec(ours) is not None
         except ModuleNotFoundError:

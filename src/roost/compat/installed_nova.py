@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from roost.compat.aliases import is_installed
-from roost.compat.objects import lookups
+from roost.compat.objects import current_fleet, lookups
 from roost.compat.objects.host_records import Instance
 from roost.compat.scheduler.host_state import pools_of
 from roost.model.devices.numa import NumaCell
@@ -44,10 +44,10 @@ def _answer_look_ups(found: Any, context: Any) -> None:
     ):
         for name in names:
             setattr(getattr(found, kind), name, getattr(getattr(lookups, kind), name))
-    found.InstanceGroup.get_by_uuid = lambda _context, uuid: lookups.get_group(uuid)
-    found.InstanceGroup.get_by_instance_uuid = lambda _context, uuid: lookups.get_group_of(uuid)
-    found.Instance.get_by_uuid = lambda _context, uuid, *_more, **_options: lookups.get_instance(uuid)
-    found.Aggregate.get_by_uuid = lambda _context, uuid: lookups.get_aggregate(uuid)
+    found.InstanceGroup.get_by_uuid = lambda _context, uuid: current_fleet.get_group(uuid)
+    found.InstanceGroup.get_by_instance_uuid = lambda _context, uuid: current_fleet.get_group_of(uuid)
+    found.Instance.get_by_uuid = lambda _context, uuid, *_more, **_options: current_fleet.get_instance(uuid)
+    found.Aggregate.get_by_uuid = lambda _context, uuid: current_fleet.get_aggregate(uuid)
     found.CellMapping.get_by_uuid = lambda _context, uuid: found.CellMapping(uuid=uuid)
     found.InstanceList.fill_metadata = lambda _self: None
     context.target_cell = lambda told, _cell: contextlib.nullcontext(told)

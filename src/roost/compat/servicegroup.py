@@ -4,8 +4,8 @@ import time
 from typing import Any
 
 from roost.compat.config_view import down_time_s
+from roost.compat.objects.current_fleet import decision_time_s
 from roost.compat.objects.host_records import read_moment
-from roost.compat.objects.lookups import moment_s
 
 
 class API:
@@ -17,7 +17,7 @@ class API:
         if get("forced_down"):
             return False
         seen_s = read_moment(get("last_seen_up") or get("created_at"))
-        now_s = moment_s()
+        now_s = decision_time_s()
         return seen_s is None or abs((time.time() if now_s is None else now_s) - seen_s) <= down_time_s()
 
     def get_updated_time(self, member: Any) -> Any:

@@ -11,9 +11,8 @@ import numpy as np
 
 from roost.compat.numa import topology_from
 from roost.compat.objects import InstanceGroup, RequestSpec
-from roost.compat.scheduler.facts import facts_of
 from roost.compat.scheduler.filters import HostFilterHandler, filter_for
-from roost.compat.scheduler.host_state import HostAggregate, HostState
+from roost.compat.scheduler.host_state import HostAggregate, HostState, facts_of
 from roost.compat.scheduler.weights import HostWeightHandler, WeighedHost, weigher_for
 from roost.compat.weights import normalize
 from roost.engine.columns.apply import apply, settle, tell

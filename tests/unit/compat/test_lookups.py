@@ -5,7 +5,7 @@ import pytest
 from roost.compat import exception, objects
 from roost.compat.adapter import adapt
 from roost.compat.context import get_admin_context, target_cell
-from roost.compat.objects import lookups
+from roost.compat.objects import current_fleet
 from roost.compat.scheduler.filters import BaseHostFilter
 from roost.compat.servicegroup import API
 from roost.engine.columns.apply import apply
@@ -118,7 +118,7 @@ def test_what_is_not_there_is_an_error_of_nova_s_name(look, error):
 
 def test_nothing_is_looked_up_where_no_rule_is_at_work():
     judged(lambda *_: None)
-    assert lookups.moment_s() is None
+    assert current_fleet.decision_time_s() is None
     with pytest.raises(exception.NovaException, match="while a filter or a weigher judges"):
         objects.AggregateList.get_all(CONTEXT)
 

@@ -8,8 +8,8 @@ from roost.compat.exception import (
     NoValidHost,
     UnableToMigrateToSelf,
 )
-from roost.compat.scheduler.filter_scheduler import FilterScheduler
-from roost.compat.scheduler.scheduler_manager import SchedulerManager
+from roost.compat.icehouse.filter_scheduler import FilterScheduler
+from roost.compat.icehouse.scheduler_manager import SchedulerManager
 from roost.errors import BadRequest
 from tests.deployments import TYPE, World, events, filtering
 

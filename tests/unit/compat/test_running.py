@@ -6,15 +6,15 @@ import random
 import pytest
 
 from roost.compat.exception import NoValidHost
+from roost.compat.icehouse.caching_scheduler import CachingScheduler
+from roost.compat.icehouse.chance import ChanceScheduler
+from roost.compat.icehouse.deployment import Deployment
+from roost.compat.icehouse.driver import Scheduler, handle_schedule_error
+from roost.compat.icehouse.filter_scheduler import FilterScheduler
+from roost.compat.icehouse.scheduler_manager import SchedulerManager
 from roost.compat.objects import InstanceGroup
-from roost.compat.scheduler.caching_scheduler import CachingScheduler
-from roost.compat.scheduler.chance import ChanceScheduler
-from roost.compat.scheduler.deployment import Deployment
-from roost.compat.scheduler.driver import Scheduler, handle_schedule_error
-from roost.compat.scheduler.filter_scheduler import FilterScheduler
 from roost.compat.scheduler.filters import BaseHostFilter
 from roost.compat.scheduler.host_manager import HostManager, HostState
-from roost.compat.scheduler.scheduler_manager import SchedulerManager
 from roost.errors import BadRequest, Unavailable
 from tests.deployments import TYPE, World, around, events, filtering
 

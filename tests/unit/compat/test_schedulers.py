@@ -4,15 +4,15 @@ import random
 import pytest
 
 from roost.compat.exception import NoValidHost, SchedulerHostFilterNotFound
+from roost.compat.icehouse.caching_scheduler import CachingScheduler
+from roost.compat.icehouse.chance import ChanceScheduler
+from roost.compat.icehouse.driver import Scheduler
+from roost.compat.icehouse.filter_scheduler import FilterScheduler
+from roost.compat.icehouse.scheduler_manager import SchedulerManager
 from roost.compat.objects import InstanceGroup, RequestSpec
-from roost.compat.scheduler.caching_scheduler import CachingScheduler
-from roost.compat.scheduler.chance import ChanceScheduler
-from roost.compat.scheduler.driver import Scheduler
-from roost.compat.scheduler.filter_scheduler import FilterScheduler
 from roost.compat.scheduler.filters import BaseHostFilter, HostFilterHandler
 from roost.compat.scheduler.host_list import HostList
 from roost.compat.scheduler.host_manager import HostManager, HostState, host_states_of
-from roost.compat.scheduler.scheduler_manager import SchedulerManager
 from roost.compat.scheduler.weights import HostWeightHandler, RAMWeigher
 from roost.errors import BadSettings
 from roost.model.flavor import Flavor

@@ -13,11 +13,11 @@ from roost.compat.objects.lookups import (
     Service,
     ServiceList,
 )
+from roost.compat.objects.numa_topology import InstanceNUMATopology, NUMATopologyLimits
 from roost.compat.objects.placement_target import CellMapping, Destination
 from roost.compat.objects.request_spec import RequestSpec, as_request_spec
 from roost.compat.objects.selection import Selection
 from roost.compat.objects.server_group import InstanceGroup
-from roost.compat.virt.hardware import InstanceNUMATopology, NUMATopologyLimits
 
 __all__ = [
     "Aggregate",

@@ -1,14 +1,11 @@
 """The table that filters read before there were request specs, made from one."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from roost.compat.objects.image_meta import all_properties
 
-if TYPE_CHECKING:
-    from roost.compat.objects.request_spec import RequestSpec
 
-
-def filter_property(spec: "RequestSpec", key: str) -> Any:
+def filter_property(spec: Any, key: str) -> Any:
     """Return an entry of the table; None where there is none.
 
     Source:
@@ -30,7 +27,7 @@ def filter_property(spec: "RequestSpec", key: str) -> Any:
             return None
 
 
-def _request_spec(spec: "RequestSpec") -> dict[str, Any]:
+def _request_spec(spec: Any) -> dict[str, Any]:
     image = spec.image
     properties = {
         "uuid": spec.instance_uuid,

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from roost.compat.objects import current_fleet
 from roost.compat.objects.devices import read_devices
 from roost.compat.objects.image_meta import ImageMeta
 from roost.compat.objects.record import Record
@@ -36,9 +37,8 @@ class Aggregate(Record):
         Raises:
             AggregateNotFound: there is none of this uuid with hosts.
         """
-        from roost.compat.objects import lookups
-
-        return lookups.get_aggregate(aggregate_uuid)
+        aggregate: Aggregate = current_fleet.get_aggregate(aggregate_uuid)
+        return aggregate
 
 
 @dataclass(slots=True, kw_only=True)
@@ -64,9 +64,8 @@ class Instance(Record):
         Raises:
             InstanceNotFound: it is on no host.
         """
-        from roost.compat.objects import lookups
-
-        return lookups.get_instance(uuid)
+        instance: Instance = current_fleet.get_instance(uuid)
+        return instance
 
 
 @dataclass(slots=True, frozen=True)

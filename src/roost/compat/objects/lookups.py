@@ -1,39 +1,32 @@
-"""What plug-ins look up under Nova's names: aggregates, instances, groups, hosts and services, read from the columns.
+"""Look-ups under Nova's names: aggregates, instances, groups, hosts and services, read from the columns."""
 
-A plug-in is at work on one fleet at a time, which the adapter names before it calls one.
-"""
-
-import contextlib
 import functools
-from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
 
 from roost.compat import exception
+from roost.compat.objects.current_fleet import current_fleet
 from roost.compat.objects.host_records import Aggregate, Instance
 from roost.compat.objects.server_group import InstanceGroup
 from roost.engine.columns.state import Group
 from roost.scheduler.framework.host_view import HostView
 from roost.scheduler.framework.spec import Spec
 
-if TYPE_CHECKING:
-    from roost.compat.host_rows import HostRow
-
 
 class Fleet:
     """All hosts there are at one moment, and what is on and around them."""
 
-    def __init__(self, hosts: HostView, spec: Spec) -> None:
+    def __init__(self, hosts: HostView, spec: Spec, rows_of: Callable[[HostView, Spec], Sequence[Any]]) -> None:
         self._hosts = hosts.whole()
         self._spec = spec
+        self._rows_of = rows_of
         self.now_s = spec.now_s
 
     @functools.cached_property
     def rows(self) -> list[Any]:
         """Every host."""
-        from roost.compat.host_rows import rows_of  # These rows are made of records that are looked up here.
-
         alive = self._hosts.alive().tolist()
-        return [row for row, is_alive in zip(rows_of(self._hosts, self._spec), alive, strict=True) if is_alive]
+        return [row for row, is_alive in zip(self._rows_of(self._hosts, self._spec), alive, strict=True) if is_alive]
 
     @functools.cached_property
     def by_host(self) -> dict[str, list[Any]]:
@@ -74,32 +67,6 @@ class Fleet:
         )
 
 
-_current: list[Fleet | None] = [None]
-
-
-@contextlib.contextmanager
-def looking_at(hosts: HostView, spec: Spec) -> Iterator[None]:
-    """Let look-ups answer meanwhile about the fleet that these hosts are of."""
-    before = _current[0]
-    _current[0] = Fleet(hosts, spec)
-    try:
-        yield
-    finally:
-        _current[0] = before
-
-
-def moment_s() -> float | None:
-    """Return the moment of the decision at work, in seconds since the epoch; None: there is none."""
-    return None if _current[0] is None else _current[0].now_s
-
-
-def _fleet() -> Fleet:
-    fleet = _current[0]
-    if fleet is None:
-        raise exception.NovaException("objects are looked up while a filter or a weigher judges, and at no other time")
-    return fleet
-
-
 class _List(list[Any]):
     """A list that is made as Nova's lists of objects are."""
 
@@ -118,19 +85,19 @@ class AggregateList(_List):
     @classmethod
     def get_all(cls, context: object) -> "AggregateList":
         """Return all that have hosts."""
-        return cls(context, _fleet().aggregates.values())
+        return cls(context, current_fleet().aggregates.values())
 
     @classmethod
     def get_by_host(cls, context: object, host: str, key: str | None = None) -> "AggregateList":
         """Return those of a host, or only those whose metadata has a key."""
-        found = (each for each in _fleet().aggregates.values() if host in each.hosts)
+        found = (each for each in current_fleet().aggregates.values() if host in each.hosts)
         return cls(context, (each for each in found if key is None or key in each.metadata))
 
     @classmethod
     def get_by_metadata_key(cls, context: object, key: str, hosts: Iterable[str] | None = None) -> "AggregateList":
         """Return those whose metadata has a key, or only those with any of some hosts."""
         wanted = None if hosts is None else set(hosts)
-        found = (each for each in _fleet().aggregates.values() if key in each.metadata)
+        found = (each for each in current_fleet().aggregates.values() if key in each.metadata)
         return cls(context, (each for each in found if wanted is None or wanted & set(each.hosts)))
 
     @classmethod
@@ -140,7 +107,7 @@ class AggregateList(_List):
             context,
             (
                 each
-                for each in _fleet().aggregates.values()
+                for each in current_fleet().aggregates.values()
                 if any(key in (None, name) and value in (None, text) for name, text in each.metadata.items())
             ),
         )
@@ -152,14 +119,14 @@ class InstanceList(_List):
     @classmethod
     def get_by_host(cls, context: object, host: str, *_more: object, **_options: object) -> "InstanceList":
         """Return those on all nodes of a host."""
-        return cls(context, (each for row in _fleet().by_host.get(host, ()) for each in row.instances.values()))
+        return cls(context, (each for row in current_fleet().by_host.get(host, ()) for each in row.instances.values()))
 
     @classmethod
     def get_by_host_and_node(
         cls, context: object, host: str, node: str, *_more: object, **_options: object
     ) -> "InstanceList":
         """Return those on one node of a host."""
-        rows = (row for row in _fleet().by_host.get(host, ()) if row.nodename == node)
+        rows = (row for row in current_fleet().by_host.get(host, ()) if row.nodename == node)
         return cls(context, (each for row in rows for each in row.instances.values()))
 
     @classmethod
@@ -170,7 +137,7 @@ class InstanceList(_List):
     @classmethod
     def get_all(cls, context: object, *_more: object, **_options: object) -> "InstanceList":
         """Return all."""
-        return cls(context, _fleet().instances.values())
+        return cls(context, current_fleet().instances.values())
 
     def fill_metadata(self) -> None:
         """Do nothing: instances have their metadata."""
@@ -182,7 +149,7 @@ class ComputeNodeList(_List):
     @classmethod
     def get_all(cls, context: object) -> "ComputeNodeList":
         """Return all."""
-        return cls(context, map(ComputeNode, _fleet().rows))
+        return cls(context, map(ComputeNode, current_fleet().rows))
 
     @classmethod
     def get_all_by_host(cls, context: object, host: str) -> "ComputeNodeList":
@@ -191,7 +158,7 @@ class ComputeNodeList(_List):
         Raises:
             ComputeHostNotFound: there is no such host.
         """
-        rows = _fleet().by_host.get(host)
+        rows = current_fleet().by_host.get(host)
         if rows is None:
             raise exception.ComputeHostNotFound(host=host)
         return cls(context, map(ComputeNode, rows))
@@ -200,7 +167,7 @@ class ComputeNodeList(_List):
 class ComputeNode:
     """A node under the names of Nova's ComputeNode; all others are those of HostState."""
 
-    def __init__(self, row: "HostRow") -> None:
+    def __init__(self, row: Any) -> None:
         self._row = row
 
     def __getattr__(self, name: str) -> Any:
@@ -232,7 +199,7 @@ class ComputeNode:
         Raises:
             ComputeHostNotFound: there is no such node.
         """
-        rows = [row for row in _fleet().by_host.get(host, ()) if row.nodename == nodename]
+        rows = [row for row in current_fleet().by_host.get(host, ()) if row.nodename == nodename]
         if not rows:
             raise exception.ComputeHostNotFound(host=host)
         return cls(rows[0])
@@ -251,7 +218,7 @@ class ComputeNode:
 class Service:
     """The service of a host."""
 
-    def __init__(self, row: "HostRow") -> None:
+    def __init__(self, row: Any) -> None:
         self._said: dict[str, Any] = row.service
         self.uuid = row.uuid
 
@@ -267,7 +234,7 @@ class Service:
         Raises:
             ServiceNotFound: there is no such host.
         """
-        rows = _fleet().by_host.get(host)
+        rows = current_fleet().by_host.get(host)
         if not rows:
             raise exception.ServiceNotFound(service_id=host)
         return cls(rows[0])
@@ -281,7 +248,7 @@ class ServiceList(_List):
     @classmethod
     def get_all(cls, context: object, *_more: object, **_options: object) -> "ServiceList":
         """Return all."""
-        return cls(context, (Service(rows[0]) for rows in _fleet().by_host.values()))
+        return cls(context, (Service(rows[0]) for rows in current_fleet().by_host.values()))
 
     @classmethod
     def get_by_binary(cls, context: object, binary: str, *_more: object, **_options: object) -> "ServiceList":
@@ -295,58 +262,4 @@ class InstanceGroupList(_List):
     @classmethod
     def get_all(cls, context: object) -> "InstanceGroupList":
         """Return all."""
-        return cls(context, _fleet().groups())
-
-
-def get_group(uuid: str) -> InstanceGroup:
-    """Return a server group.
-
-    Raises:
-        InstanceGroupNotFound: there is no such group.
-    """
-    for each in _fleet().groups():
-        if each.uuid == uuid:
-            return each
-    raise exception.InstanceGroupNotFound(group_uuid=uuid)
-
-
-def get_group_of(instance_uuid: str) -> InstanceGroup:
-    """Return the server group of an instance.
-
-    Raises:
-        InstanceGroupNotFound: it is in none.
-    """
-    for each in _fleet().groups():
-        if instance_uuid in each.members:
-            return each
-    raise exception.InstanceGroupNotFound(group_uuid=f"of instance {instance_uuid}")
-
-
-def hosts_with(instance_uuids: Iterable[str]) -> list[str]:
-    """Return the names of the hosts that any of some instances is on."""
-    known = _fleet().instances
-    return sorted({known[uuid].host for uuid in instance_uuids if uuid in known})
-
-
-def get_instance(uuid: str) -> Instance:
-    """Return an instance.
-
-    Raises:
-        InstanceNotFound: it is on no host.
-    """
-    found = _fleet().instances.get(uuid)
-    if found is None:
-        raise exception.InstanceNotFound(instance_id=uuid)
-    return found
-
-
-def get_aggregate(uuid: str) -> Aggregate:
-    """Return an aggregate.
-
-    Raises:
-        AggregateNotFound: there is none of this uuid with hosts.
-    """
-    found = _fleet().aggregates.get(uuid)
-    if found is None:
-        raise exception.AggregateNotFound(aggregate_id=uuid)
-    return found
+        return cls(context, current_fleet().groups())

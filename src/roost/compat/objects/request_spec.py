@@ -11,10 +11,10 @@ from roost.compat.objects.devices import InstancePCIRequests, read_devices, show
 from roost.compat.objects.filter_properties import filter_property
 from roost.compat.objects.flavor_view import show_flavor
 from roost.compat.objects.image_meta import read_image_meta, show_image
+from roost.compat.objects.numa_topology import show_topology
 from roost.compat.objects.placement_target import read_destination, show_destination
 from roost.compat.objects.record import Record
 from roost.compat.objects.server_group import InstanceGroup
-from roost.compat.virt.hardware import show_topology
 from roost.engine.columns.state import Group
 from roost.model.devices.pci import PciRequest
 from roost.model.flavor import Flavor

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from roost.compat.objects import current_fleet
 from roost.compat.objects.record import Record
 
 
@@ -24,10 +25,8 @@ class InstanceGroup(Record):
 
     def get_hosts(self, exclude: Iterable[str] = ()) -> list[str]:
         """Return the hosts that members are on, without those of some members."""
-        from roost.compat.objects import lookups
-
         members = set(self.members) - set(exclude)
-        return lookups.hosts_with(members) if exclude else list(self.hosts)
+        return current_fleet.hosts_with(members) if exclude else list(self.hosts)
 
     @classmethod
     def get_by_uuid(cls, context: object, uuid: str) -> "InstanceGroup":  # Nova's.
@@ -36,9 +35,8 @@ class InstanceGroup(Record):
         Raises:
             InstanceGroupNotFound: there is no such group.
         """
-        from roost.compat.objects import lookups
-
-        return lookups.get_group(uuid)
+        group: InstanceGroup = current_fleet.get_group(uuid)
+        return group
 
     @classmethod
     def get_by_instance_uuid(cls, context: object, instance_uuid: str) -> "InstanceGroup":  # Nova's.
@@ -47,6 +45,5 @@ class InstanceGroup(Record):
         Raises:
             InstanceGroupNotFound: it is in none.
         """
-        from roost.compat.objects import lookups
-
-        return lookups.get_group_of(instance_uuid)
+        group: InstanceGroup = current_fleet.get_group_of(instance_uuid)
+        return group

@@ -3,12 +3,19 @@
 from importlib import import_module
 from types import ModuleType
 
-# Names of Nova that say nothing here, and what their modules are called.
-_CALLED = {"manager": "scheduler_manager", "utils": "rule_inputs"}
+# Modules that have another place or name here than in Nova.
+_MOVED = {
+    "caching_scheduler": "roost.compat.icehouse.caching_scheduler",
+    "chance": "roost.compat.icehouse.chance",
+    "driver": "roost.compat.icehouse.driver",
+    "filter_scheduler": "roost.compat.icehouse.filter_scheduler",
+    "manager": "roost.compat.icehouse.scheduler_manager",
+    "utils": "roost.compat.scheduler.rule_inputs",
+}
 
 
 def __getattr__(name: str) -> ModuleType:
     """Return a module under its name in Nova, for ``from nova.scheduler import utils``."""
-    if name not in _CALLED:
+    if name not in _MOVED:
         raise AttributeError(f"module {__name__} has no attribute {name}")
-    return import_module(f"{__name__}.{_CALLED[name]}")
+    return import_module(_MOVED[name])

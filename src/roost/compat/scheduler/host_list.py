@@ -7,8 +7,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from roost.compat.objects import InstanceGroup, RequestSpec
-from roost.compat.scheduler.facts import facts_of, mappings_of
-from roost.compat.scheduler.host_state import HostState
+from roost.compat.scheduler.host_state import HostState, facts_of, mappings_of
 from roost.engine.candidates.query import Compiled
 from roost.engine.columns.interning import KindColumn, Kinds
 from roost.engine.columns.state import Group, State

@@ -11,9 +11,8 @@ import numpy as np
 from roost.compat import filters
 from roost.compat.config_view import options_of
 from roost.compat.objects import RequestSpec, as_request_spec
-from roost.compat.scheduler.facts import mappings_of
 from roost.compat.scheduler.host_list import HostList, spec_for
-from roost.compat.scheduler.host_state import HostState
+from roost.compat.scheduler.host_state import HostState, mappings_of
 from roost.compat.scheduler.module_table import FILTER_MODULES, place_modules
 from roost.engine.columns.types import Mask
 from roost.scheduler.framework.host_view import HostView

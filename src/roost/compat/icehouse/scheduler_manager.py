@@ -4,8 +4,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from roost.compat.exception import NoValidHost
-from roost.compat.scheduler.driver import Scheduler, populate_filter_properties
-from roost.compat.scheduler.live_migration import live_migrate
+from roost.compat.icehouse.driver import Scheduler, populate_filter_properties
+from roost.compat.icehouse.live_migration import live_migrate
 from roost.errors import RoostError
 
 

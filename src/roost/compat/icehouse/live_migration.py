@@ -9,7 +9,7 @@ from roost.compat.exception import (
     NoValidHost,
     UnableToMigrateToSelf,
 )
-from roost.compat.scheduler.driver import Scheduler
+from roost.compat.icehouse.driver import Scheduler
 from roost.errors import BadRequest
 
 

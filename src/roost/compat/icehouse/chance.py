@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from roost.compat.exception import NoValidHost
-from roost.compat.scheduler.deployment import Deployment
-from roost.compat.scheduler.driver import Scheduler, ServiceGroup, instance_count, to_run
+from roost.compat.icehouse.deployment import Deployment
+from roost.compat.icehouse.driver import Scheduler, ServiceGroup, instance_count, to_run
 from roost.compat.scheduler.host_manager import HostManager
 
 

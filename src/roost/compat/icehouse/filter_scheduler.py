@@ -5,15 +5,15 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from roost.compat.exception import NoValidHost
-from roost.compat.objects import RequestSpec
-from roost.compat.scheduler.deployment import Deployment
-from roost.compat.scheduler.driver import (
+from roost.compat.icehouse.deployment import Deployment
+from roost.compat.icehouse.driver import (
     Scheduler,
     ServiceGroup,
     instance_count,
     populate_filter_properties,
     to_run,
 )
+from roost.compat.objects import RequestSpec
 from roost.compat.scheduler.host_manager import HostManager
 from roost.compat.scheduler.host_state import HostState
 from roost.compat.scheduler.weights import WeighedHost

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
-from roost.compat.scheduler.filter_scheduler import FilterScheduler
+from roost.compat.icehouse.filter_scheduler import FilterScheduler
 from roost.compat.scheduler.host_state import HostState
 
 

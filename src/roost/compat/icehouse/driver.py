@@ -4,7 +4,7 @@ import logging
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol
 
-from roost.compat.scheduler.deployment import Deployment
+from roost.compat.icehouse.deployment import Deployment
 from roost.compat.scheduler.host_manager import HostManager
 from roost.errors import BadRequest, NotFound
 

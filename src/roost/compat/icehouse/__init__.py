@@ -1,0 +1,1 @@
+"""The schedulers of Nova's first releases, and the service around them."""

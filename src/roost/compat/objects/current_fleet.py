@@ -1,0 +1,91 @@
+"""The fleet that plug-ins look things up in. The adapter names it before it calls one."""
+
+import contextlib
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from roost.compat import exception
+
+_current: list[Any] = [None]
+
+
+@contextlib.contextmanager
+def use_fleet(fleet: Any) -> Iterator[None]:
+    """Answer look-ups from a fleet (``lookups.Fleet``) within the block."""
+    before = _current[0]
+    _current[0] = fleet
+    try:
+        yield
+    finally:
+        _current[0] = before
+
+
+def decision_time_s() -> float | None:
+    """Return the time of the current decision, in seconds since the epoch; None: there is none."""
+    return None if _current[0] is None else _current[0].now_s
+
+
+def current_fleet() -> Any:
+    """Return the fleet of the current decision.
+
+    Raises:
+        NovaException: no decision is under way.
+    """
+    fleet = _current[0]
+    if fleet is None:
+        raise exception.NovaException("objects are looked up while a filter or a weigher judges, and at no other time")
+    return fleet
+
+
+def get_group(uuid: str) -> Any:
+    """Return a server group.
+
+    Raises:
+        InstanceGroupNotFound: there is no such group.
+    """
+    for each in current_fleet().groups():
+        if each.uuid == uuid:
+            return each
+    raise exception.InstanceGroupNotFound(group_uuid=uuid)
+
+
+def get_group_of(instance_uuid: str) -> Any:
+    """Return the server group of an instance.
+
+    Raises:
+        InstanceGroupNotFound: it is in none.
+    """
+    for each in current_fleet().groups():
+        if instance_uuid in each.members:
+            return each
+    raise exception.InstanceGroupNotFound(group_uuid=f"of instance {instance_uuid}")
+
+
+def hosts_with(instance_uuids: Iterable[str]) -> list[str]:
+    """Return the names of the hosts that any of some instances is on."""
+    known = current_fleet().instances
+    return sorted({known[uuid].host for uuid in instance_uuids if uuid in known})
+
+
+def get_instance(uuid: str) -> Any:
+    """Return an instance.
+
+    Raises:
+        InstanceNotFound: it is on no host.
+    """
+    found = current_fleet().instances.get(uuid)
+    if found is None:
+        raise exception.InstanceNotFound(instance_id=uuid)
+    return found
+
+
+def get_aggregate(uuid: str) -> Any:
+    """Return an aggregate.
+
+    Raises:
+        AggregateNotFound: there is none of this uuid with hosts.
+    """
+    found = current_fleet().aggregates.get(uuid)
+    if found is None:
+        raise exception.AggregateNotFound(aggregate_id=uuid)
+    return found
