@@ -52,9 +52,7 @@ class World(Servers):
         ]
         return Fleet(providers=providers, hosts=hosts, groups=groups)
 
-    def ask(
-        self, what: str, deed: Callable[[Process], object], *, accepted: Callable[[], None] = lambda: None
-    ) -> None:
+    def ask(self, what: str, deed: Callable[[Process], object], *, accepted: Callable[[], None] = lambda: None) -> None:
         """Send a user's request to a server until it answers; a refusal is noted.
 
         Args:
