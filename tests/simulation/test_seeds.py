@@ -11,10 +11,10 @@ from roost.conductor.steps import STEPS
 from roost.model.writes import CLASS_MASK
 from roost.simulator.cluster import __main__ as command
 from roost.simulator.cluster.audit_rows import findings_of
+from roost.simulator.cluster.environment.trouble import Shares
 from roost.simulator.cluster.seed_report import story_of
 from roost.simulator.cluster.seed_runs import course_of, courses_of, total_of
 from roost.simulator.cluster.simulation import Simulation
-from roost.simulator.cluster.trouble import Shares
 from tests.simulation.plants import PLANTS
 
 KINDS = ("build", "delete", "start", "stop")

@@ -13,7 +13,7 @@ from roost.model.work.operation import Cleaning, Delete
 from roost.model.work.orders import Answer
 from roost.model.work.work_rows import AgentRow, EventRow, MigrationRow, OperationRow, OrderRow, StatusRow
 from roost.model.writes import CLASS_BITS, CLASS_MASK
-from roost.simulator.cluster.event_queue import Broken
+from roost.simulator.cluster.environment.event_queue import Broken
 from roost.simulator.cluster.machines import Machine
 from roost.simulator.cluster.world import World
 from roost.store.rules.row_cache import Shelves

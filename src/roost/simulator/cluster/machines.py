@@ -25,9 +25,9 @@ from roost.model.work.guest import Found
 from roost.model.work.orders import Order, OrderAnswer, OwnNode, Polled, PollingAgent, Registered, Registration
 from roost.model.work.standing import Standing
 from roost.simulator.cluster import agent_routes
+from roost.simulator.cluster.environment.trouble import MoodyChance
 from roost.simulator.cluster.network import Call
 from roost.simulator.cluster.processes import Process, Servers
-from roost.simulator.cluster.trouble import MoodyChance
 
 A = TypeVar("A")
 

@@ -18,7 +18,7 @@ from roost.product import Roost
 from roost.scheduler import registry
 from roost.scheduler.framework.plugin import Rules
 from roost.scheduler.query.pci_requests import PciAliases
-from roost.simulator.cluster.environment import Environment
+from roost.simulator.cluster.environment.shared_state import Environment
 from roost.simulator.seeded_random import SeededRandom
 
 A = TypeVar("A")

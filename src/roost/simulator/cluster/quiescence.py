@@ -8,7 +8,7 @@ from roost.model.work.work_rows import AgentRow, MigrationRow, OperationRow, Ord
 from roost.model.writes import CLASS_BITS, CLASS_MASK
 from roost.simulator.cluster import excuses
 from roost.simulator.cluster.audit_rows import findings_of
-from roost.simulator.cluster.event_queue import Broken
+from roost.simulator.cluster.environment.event_queue import Broken
 from roost.simulator.cluster.invariants import OPEN, saved_as, uuid_of_provider
 from roost.simulator.cluster.machines import Machine
 from roost.simulator.cluster.world import World

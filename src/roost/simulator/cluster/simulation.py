@@ -9,7 +9,7 @@ from roost.model.group import GROUP_POLICIES
 from roost.model.names import uuid_text
 from roost.model.work.work_rows import OperationRow
 from roost.observe import log
-from roost.simulator.cluster.event_queue import Broken
+from roost.simulator.cluster.environment.event_queue import Broken
 from roost.simulator.cluster.invariants import Invariants
 from roost.simulator.cluster.quiescence import at_rest, unrest
 from roost.simulator.cluster.user_requests import asks_there_are

@@ -6,10 +6,10 @@ from typing import Literal
 
 from roost.model.names import uuid_text
 from roost.model.work.work_rows import AgentRow, StatusRow
-from roost.simulator.cluster.event_queue import Happenings
-from roost.simulator.cluster.guest_shelf import GuestShelf
-from roost.simulator.cluster.trouble import Trouble
-from roost.simulator.cluster.troubled_store import TroubledStore
+from roost.simulator.cluster.environment.event_queue import Happenings
+from roost.simulator.cluster.environment.guest_shelf import GuestShelf
+from roost.simulator.cluster.environment.trouble import Trouble
+from roost.simulator.cluster.environment.troubled_store import TroubledStore
 from roost.simulator.seeded_random import SeededRandom
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from roost.simulator.cluster.event_queue import Killed
+from roost.simulator.cluster.environment.event_queue import Killed
 
 
 class Shares(msgspec.Struct, frozen=True, kw_only=True):
