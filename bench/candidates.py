@@ -12,8 +12,8 @@ import uuid
 from collections.abc import Callable, Iterator
 from itertools import chain
 
-from roost.api.http import Identity, Request, Response
-from roost.api.placement.application import Application, new_request_id
+from roost.api.http import Identity, Request, Response, new_request_id
+from roost.api.placement.application import Application
 from roost.engine.candidates.search import Compiled, compile_query, has_candidate, search, to_candidate
 from roost.engine.columns.apply import apply
 from roost.engine.columns.state import State

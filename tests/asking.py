@@ -6,8 +6,8 @@ from contextlib import contextmanager
 from roost.api.access.authentication import believe
 from roost.api.access.policy import Policy
 from roost.api.asgi import Api
-from roost.api.http import Request, Response
-from roost.api.placement.application import Application, new_request_id
+from roost.api.http import Request, Response, new_request_id
+from roost.api.placement.application import Application
 from roost.api.v1 import application as v1
 from roost.api.v1.agent_registry import Agents
 from roost.api.v1.wakeups import ENDS, Waking

@@ -6,8 +6,8 @@ from random import Random
 from urllib.parse import urlencode
 
 from roost.api.answer_options import DEFAULTS
-from roost.api.http import Identity, Request, Response
-from roost.api.placement.application import Application, new_request_id
+from roost.api.http import Identity, Request, Response, new_request_id
+from roost.api.placement.application import Application
 from roost.errors import RoostError
 from roost.placement.current import Current
 from roost.store.dry_store import DryStore
