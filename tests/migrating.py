@@ -5,8 +5,8 @@ from contextlib import contextmanager
 import msgspec
 
 from roost.conductor.intake import accept
-from roost.conductor.moves.migration import away_from
-from roost.conductor.operation.liveness import evacuating
+from roost.conductor.moves.migration import leave_request
+from roost.conductor.operation.liveness import require_gone_agent
 from roost.model.names import uuid_bytes, uuid_text
 from roost.model.request import Destination, Request
 from roost.model.work.guest import Found, Prepared
@@ -124,7 +124,7 @@ def ask(server, kind, name, *, host="", key=""):
     def task(current):
         status = server.reader.status(uuid_bytes(uuid_named(name)))
         stored = msgspec.json.decode(current.store.document(status.request_id), type=Request)
-        asked = away_from(stored, status)
+        asked = leave_request(stored, status)
         if host:
             asked = msgspec.structs.replace(asked, destination=Destination(host=host))
         move = msgspec.structs.replace(asked.move, migration_uuid=uuid_named(f"migration {key}"))
@@ -139,7 +139,7 @@ def ask(server, kind, name, *, host="", key=""):
             now_s=server.clock.now_s(),
         )
         if kind == "evacuate" and isinstance(plan, Plan):
-            return evacuating(plan, server.reader, status)
+            return require_gone_agent(plan, server.reader, status)
         return plan
 
     return server.run(task)

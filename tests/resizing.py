@@ -6,7 +6,7 @@ import msgspec
 
 from roost.conductor.intake import accept
 from roost.conductor.intake.accept_revert import revert
-from roost.conductor.moves.migration import asked_again
+from roost.conductor.moves.migration import move_request
 from roost.errors import NotFound
 from roost.model.names import uuid_bytes
 from roost.model.request import Destination, Request
@@ -163,7 +163,7 @@ def ask(server, kind, name, *, vcpus=0, host="", is_verified=False, is_lost=Fals
         if status is None:
             raise NotFound("instance", name)
         stored = msgspec.json.decode(current.store.document(status.request_id), type=Request)
-        asked = asked_again(stored, status, may_stay=kind == "resize")
+        asked = move_request(stored, status, may_stay=kind == "resize")
         if vcpus:
             asked = msgspec.structs.replace(asked, flavor=wish(vcpus=vcpus).flavor)
         if host:

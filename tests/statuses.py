@@ -1,6 +1,6 @@
 """Instances that are in any status, without anybody who brought them there."""
 
-from roost.conductor.operation.row_changes import instead, later
+from roost.conductor.operation.row_changes import next_version, replace_row
 from roost.model.names import uuid_bytes
 from roost.model.writes import Item
 
@@ -15,7 +15,7 @@ def be(own, uuid, **changes):
     known = {"status": "ACTIVE", "task": "", "operation_id": 0, "host": "host-0", "node": "host-0"}
 
     def commit(current):
-        row = later(reader(current).status(uuid_bytes(uuid)), **{**known, **changes})
-        return current.commit([Item(writes=(), work=(instead(row),))])
+        row = next_version(reader(current).status(uuid_bytes(uuid)), **{**known, **changes})
+        return current.commit([Item(writes=(), work=(replace_row(row),))])
 
     assert own.serving.run(commit) == [None]

@@ -39,7 +39,7 @@ def skipped_release_of_refused(monkeypatch):
 
 def doubled_build(monkeypatch):
     """Let an instance be built elsewhere while its first host may still build it."""
-    monkeypatch.setattr(spawn, "withdrawn", lambda _orders: ())
+    monkeypatch.setattr(spawn, "withdraw_orders", lambda _orders: ())
 
 
 def lost_undo(monkeypatch):
@@ -127,7 +127,7 @@ def stale_run_accepted(monkeypatch):
 
 def unfinished_cancel(monkeypatch):
     """Let a build that a deletion has ended go on at its host."""
-    cancelled = spawn.cancelled
+    cancelled = spawn.hand_over
     monkeypatch.setattr(
         spawn,
         "cancelled",

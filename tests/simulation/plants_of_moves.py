@@ -8,8 +8,8 @@ from roost.compute.agent import queues
 from roost.compute.agent.execute_order import Acting
 from roost.conductor.agents import agent_protocol
 from roost.conductor.moves import migration, targets, try_targets
-from roost.conductor.moves.endings import cancelled
-from roost.conductor.moves.migration import migration_of, settled
+from roost.conductor.moves.endings import hand_over
+from roost.conductor.moves.migration import migration_of, release_migration
 from roost.conductor.moves.try_targets import target_of
 from roost.conductor.operation import reconcile
 from roost.conductor.operation.step import body_of
@@ -24,7 +24,7 @@ def settled_on_arrival(monkeypatch):
 
     def gone(view, desk, body):
         step = arrived(view, desk, body)
-        return replace(step, writes=(*step.writes, *settled(desk.current, migration_of(view))))
+        return replace(step, writes=(*step.writes, *release_migration(desk.current, migration_of(view))))
 
     monkeypatch.setattr(move, "_arrived", gone)
 
@@ -39,7 +39,7 @@ def unclaimed_alternate(monkeypatch):
 
 def claimed_beside(monkeypatch):
     """Let a build go on to another host without giving back the one that could not."""
-    step_to = spawn.step_to
+    step_to = spawn.plan_alternate
 
     def beside(current, name, pick):
         found = step_to(current, name, pick)
@@ -49,7 +49,7 @@ def claimed_beside(monkeypatch):
             else found._replace(release=msgspec.structs.replace(found.release, frees=[]))
         )
 
-    monkeypatch.setattr(spawn, "step_to", beside)
+    monkeypatch.setattr(spawn, "plan_alternate", beside)
 
 
 def forgotten_place(monkeypatch):
@@ -65,8 +65,8 @@ def unfenced_return(monkeypatch):
 
 def forgotten_move(monkeypatch):
     """Let what was left on a host stay held when that host is back, and has nothing of it."""
-    monkeypatch.setattr(agent_protocol, "forgotten", lambda *_words, **_more: ((), ()))
-    monkeypatch.setattr(clean, "forgotten", lambda *_words, **_more: ((), ()))
+    monkeypatch.setattr(agent_protocol, "end_moves", lambda *_words, **_more: ((), ()))
+    monkeypatch.setattr(clean, "end_moves", lambda *_words, **_more: ((), ()))
 
 
 def drained_too_fast(monkeypatch):
@@ -131,10 +131,10 @@ def kept_by_a_cancelled_move(monkeypatch):
     """Let a deletion that ends a move forget what that has kept."""
 
     def over(view, desk, body):
-        step = cancelled(view, desk, body)
-        return replace(step, work=(*step.work, migration.moved_on(view, "failed")))
+        step = hand_over(view, desk, body)
+        return replace(step, work=(*step.work, migration.update_migration(view, "failed")))
 
-    monkeypatch.setattr(targets, "cancelled", over)
+    monkeypatch.setattr(targets, "hand_over", over)
 
 
 def discarded_once(monkeypatch):

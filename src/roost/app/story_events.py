@@ -5,7 +5,7 @@ from threading import Event, Thread
 
 import msgspec
 
-from roost.conductor.story_feed import Tail
+from roost.conductor.story_feed import StoryFeed
 from roost.errors import Unavailable
 from roost.machine import SystemClock
 from roost.model.names import uuid_text
@@ -45,7 +45,7 @@ class Telling:
         """
         clock = SystemClock()
         reader: WorkReader = serving.run(lambda current: current.store.work_reader(clock))
-        tail = Tail(reader)
+        tail = StoryFeed(reader)
         self._thread = Thread(target=self._work, args=(tail, reader), name="telling", daemon=True)
         self._thread.start()
 
@@ -55,7 +55,7 @@ class Telling:
         if self._thread is not None:
             self._thread.join()
 
-    def _work(self, tail: Tail, reader: WorkReader) -> None:
+    def _work(self, tail: StoryFeed, reader: WorkReader) -> None:
         try:
             while not self._is_stopped.wait(self._look_s):
                 try:

@@ -5,8 +5,8 @@ from contextlib import suppress
 from typing import NamedTuple, get_args
 
 from roost.conductor.intake.accept_changes import offload
-from roost.conductor.operation.liveness import given_up
-from roost.conductor.operation.row_changes import due_now, instead, later, uuid_made_of
+from roost.conductor.operation.liveness import give_up_agent
+from roost.conductor.operation.row_changes import derive_uuid, make_due, next_version, replace_row
 from roost.errors import Conflict, NotFound, StoreBroken
 from roost.model.names import uuid_text
 from roost.model.work.orders import Action
@@ -88,7 +88,7 @@ class Jobs:
         if lease is not None and lease.owner != self._name and lease.until_s > now_s:
             return False
         new = LeaseRow(name=name, owner=self._name, until_s=until_s)
-        put = Put(new) if lease is None else instead(later(lease, owner=self._name, until_s=until_s))
+        put = Put(new) if lease is None else replace_row(next_version(lease, owner=self._name, until_s=until_s))
         taken: Task[bool] = lambda _current: Plan(answer=True, work=(put,))  # noqa: E731  # so that it has a type
         try:
             return self.serving.run(taken)
@@ -122,7 +122,7 @@ def _tell_late(jobs: Jobs) -> None:
         now_s = jobs.reader.now_s()
         if not row.outcome and row.due_at_s > now_s:
             with suppress(Conflict):  # It went on by itself.
-                jobs.serving.run(_planned(Plan(answer=None, work=(instead(due_now(row, now_s=now_s)),))))
+                jobs.serving.run(_planned(Plan(answer=None, work=(replace_row(make_due(row, now_s=now_s)),))))
 
 
 def _planned(plan: Plan[None]) -> Task[None]:
@@ -134,7 +134,7 @@ def _watched(jobs: Jobs, host: str) -> Task[None]:
         agent = jobs.reader.agent(host)
         if agent is None or not _is_silent(jobs, agent):
             return None
-        return given_up(current, jobs.reader, agent, reported_at_s=agent.heard_at_s, now_s=jobs.reader.now_s())
+        return give_up_agent(current, jobs.reader, agent, reported_at_s=agent.heard_at_s, now_s=jobs.reader.now_s())
 
     return task
 
@@ -156,7 +156,7 @@ def offload_shelved(jobs: Jobs) -> None:
 
 
 def _offload(jobs: Jobs, status: StatusRow) -> None:
-    uuid = uuid_made_of("offload", status.uuid, str(status.version).encode())
+    uuid = derive_uuid("offload", status.uuid, str(status.version).encode())
     name = uuid_text(status.uuid)
 
     def task(current: Current) -> Plan[OperationRow] | OperationRow:

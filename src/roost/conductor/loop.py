@@ -11,8 +11,8 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import TypeVar
 
-from roost.conductor.builds.build_failures import counting
-from roost.conductor.operation.row_changes import due_now, instead, later
+from roost.conductor.builds.build_failures import plan_count
+from roost.conductor.operation.row_changes import make_due, next_version, replace_row
 from roost.conductor.operation.step import CHOOSE, Choose, Commit, Desk, Step, Terms, View
 from roost.conductor.operation.story import line
 from roost.conductor.steps import steps_of
@@ -92,8 +92,8 @@ class Conductor:
         last = 0
         while rows := self._reader.operations(after_id=last, most=_TOGETHER_MAX, is_open=True):
             last, now_s = rows[-1].id, self._reader.now_s()
-            due = [due_now(row, now_s=now_s) for row in rows if row.owner]
-            for outcome in [self._asked(_always(Plan(answer=row, work=(instead(row),)))) for row in due]:
+            due = [make_due(row, now_s=now_s) for row in rows if row.owner]
+            for outcome in [self._asked(_always(Plan(answer=row, work=(replace_row(row),)))) for row in due]:
                 _outcome(outcome)
 
     def _due(self, now_s: float) -> list[OperationRow]:
@@ -108,8 +108,8 @@ class Conductor:
 
     def _taken(self, due: Sequence[OperationRow], *, until_s: float) -> list[OperationRow]:
         """Take operations, each for itself; return those that nobody else was faster to take."""
-        rows = [later(row, owner=self._name, owned_until_s=until_s) for row in due]
-        outcomes = [self._asked(_always(Plan(answer=row, work=(instead(row),)))) for row in rows]
+        rows = [next_version(row, owner=self._name, owned_until_s=until_s) for row in due]
+        outcomes = [self._asked(_always(Plan(answer=row, work=(replace_row(row),)))) for row in rows]
         found = [_outcome(outcome)[0] for outcome in outcomes]
         return [row for row in found if row is not None]
 
@@ -204,8 +204,8 @@ class Conductor:
         self._let_wait(operation, until_s=now_s + terms.owner_s)
 
     def _let_wait(self, operation: OperationRow, *, until_s: float) -> None:
-        row = later(operation, due_at_s=until_s, owner="", owned_until_s=0.0)
-        _outcome(self._asked(_always(Plan(answer=row, work=(instead(row),)))))
+        row = next_version(operation, due_at_s=until_s, owner="", owned_until_s=0.0)
+        _outcome(self._asked(_always(Plan(answer=row, work=(replace_row(row),)))))
 
     def _count(self, builds: Sequence[tuple[Pick, bool]], terms: Terms) -> None:
         """Count builds on their hosts, of which those are disabled where too many fail: a hint, which may be lost."""
@@ -239,7 +239,7 @@ def _always(plan: Plan[A]) -> Task[A]:
 
 def _counting(pick: Pick, *, has_failed: bool, most: int, now_s: float) -> Task[str]:
     def task(current: Current) -> Plan[str]:
-        writes, reason = counting(current.state, pick, has_failed=has_failed, failures_max=most)
+        writes, reason = plan_count(current.state, pick, has_failed=has_failed, failures_max=most)
         event = line(current, "service.disabled", now_s=now_s, host=pick.host, reason=reason) if reason else None
         return Plan(answer=reason, writes=writes, work=() if event is None else (event,))
 
@@ -247,7 +247,7 @@ def _counting(pick: Pick, *, has_failed: bool, most: int, now_s: float) -> Task[
 
 
 def _plan(step: Commit) -> Plan[Step]:
-    return Plan(answer=step, writes=step.writes, work=(instead(step.operation), *step.work))
+    return Plan(answer=step, writes=step.writes, work=(replace_row(step.operation), *step.work))
 
 
 def _act(step: Choose) -> Act[Step]:

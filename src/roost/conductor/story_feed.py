@@ -8,7 +8,7 @@ _LATE_S = 10.0
 _PAGE = 1000
 
 
-class Tail:
+class StoryFeed:
     """The end of the story of all instances, operations and agents.
 
     A line that is committed more than ten seconds after its moment is not found here; what is told of an instance or an

@@ -4,9 +4,9 @@ from typing import NamedTuple
 
 import msgspec
 
-from roost.conductor.builds.alternates import succeeding, takes_of
-from roost.conductor.operation.row_changes import unchanged
-from roost.conductor.operation.stored_request import Documents, asked_anew, request_of, stored_image
+from roost.conductor.builds.alternates import next_consumer, takes_of
+from roost.conductor.operation.row_changes import require_unchanged
+from roost.conductor.operation.stored_request import Documents, renew_request, request_of, store_image
 from roost.engine.columns.state import Holder, State
 from roost.model.evidence.decision import Pick
 from roost.model.names import uuid_text
@@ -52,7 +52,7 @@ class Reclaiming:
         Raises:
             StoreBroken: what is stored of it cannot be understood.
         """
-        asked = asked_anew(request_of(self._documents, status), status)
+        asked = renew_request(request_of(self._documents, status), status)
         return staying(msgspec.structs.replace(asked, destination=None, move=None))
 
     def row_of(self, status: StatusRow) -> int | None:
@@ -102,13 +102,13 @@ class Reclaiming:
             return found
         number = self._placement.new_id("consumer")
         instance, places, outside = self._instance(shape, status, row, number=number)
-        image_id, documents = stored_image(state, shape.spec.request.image)
+        image_id, documents = store_image(state, shape.spec.request.image)
         if holder is None or holder.instance is None:
             instance = msgspec.structs.replace(instance, flavor_id=status.flavor_id, image_id=image_id)
         freed: tuple[Release, ...] = () if holder is None else (release_of(state, [holder]),)
         taken = [(number, inventory_id, amount) for inventory_id, amount in found[1]]
         claim = Claim([_consumer(holder, status, number)], taken, [instance], places)
-        return Reclaimed(Item((*documents, *freed, claim), work=(unchanged(status),)), allocations, outside)
+        return Reclaimed(Item((*documents, *freed, claim), work=(require_unchanged(status),)), allocations, outside)
 
     def _instance(
         self, shape: Shape, status: StatusRow, row: int, *, number: int
@@ -150,4 +150,4 @@ def _consumer(holder: Holder | None, status: StatusRow, number: int) -> Consumer
     """Return the consumer that an instance is from then on, under its own project and user."""
     if holder is None:
         return ConsumerRow(number, status.uuid, status.project_id, status.user_id)
-    return msgspec.structs.replace(succeeding(holder, number), project_id=status.project_id, user_id=status.user_id)
+    return msgspec.structs.replace(next_consumer(holder, number), project_id=status.project_id, user_id=status.user_id)

@@ -3,7 +3,7 @@
 import pytest
 
 from roost.app.conductor_thread import Operating, terms_of
-from roost.conductor.operation.row_changes import instead, later
+from roost.conductor.operation.row_changes import next_version, replace_row
 from roost.errors import StoreBroken
 from roost.machine import SystemClock
 from roost.model.settings.conductor_settings import Conductor
@@ -48,8 +48,8 @@ def test_what_is_asked_and_answered_goes_on_at_once(site):
 def test_alone_on_its_database_it_goes_on_with_what_a_process_that_died_had_taken(site):
     h0 = hand(site, "h0")
     asked = site.build("one")
-    taken = later(asked, owner="dead", owned_until_s=site.clock.now_s() + 3600)
-    site.run(lambda current: current.commit([Item(writes=(), work=(instead(taken),))]))
+    taken = next_version(asked, owner="dead", owned_until_s=site.clock.now_s() + 3600)
+    site.run(lambda current: current.commit([Item(writes=(), work=(replace_row(taken),))]))
     site.operating.start(site.roost, site.serving)
     h0.act(orders(h0)[0])
     until(lambda: site.status("one").status == "ACTIVE")

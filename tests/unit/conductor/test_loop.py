@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from roost.conductor.operation.row_changes import instead, later
+from roost.conductor.operation.row_changes import next_version, replace_row
 from roost.model.work.operation import Delete
 from roost.model.work.work_rows import Put
 from roost.model.writes import Item
@@ -36,7 +36,7 @@ def spawning(here):
 def touched(here):
     """Give a new version of the order to whoever reads it next."""
     (order,) = here.peer.reader.orders_of(spawning(here.peer).id)
-    here.peer.run(lambda _current: Plan(answer=None, work=(instead(later(order)),)))
+    here.peer.run(lambda _current: Plan(answer=None, work=(replace_row(next_version(order)),)))
 
 
 def test_a_step_that_lost_a_race_for_another_row_is_looked_for_at_once(here):
@@ -76,8 +76,8 @@ def test_one_that_somebody_else_has_taken_by_then_is_left_to_him(here):
     def taken():
         row = spawning(here.peer)
         if row.owner == "one":
-            later_row = later(row, owner="another", owned_until_s=here.clock.now_s() + 30)
-            here.peer.run(lambda _current: Plan(answer=None, work=(instead(later_row),)))
+            later_row = next_version(row, owner="another", owned_until_s=here.clock.now_s() + 30)
+            here.peer.run(lambda _current: Plan(answer=None, work=(replace_row(later_row),)))
 
     here.store.meanwhile = taken
     here.conductor().turn()

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from roost.conductor.agents.power_sync import differing
+from roost.conductor.agents.power_sync import differing_instances
 from roost.errors import Conflict
 from roost.model.names import uuid_bytes, uuid_text
 from roost.model.work.guest import Found
@@ -112,7 +112,7 @@ def test_one_whose_move_waits_to_be_confirmed_may_run_or_not_on_both_hosts():
 def test_of_what_a_host_has_what_is_on_another_host_does_not_count(host, count):
     row = status(1, status="ACTIVE", host=host)
     guest = Found(uuid=uuid_text(row.uuid), node="h0", operation=ONE, state="stopped")
-    assert differing("h0", [guest], statuses=[row], paused=()) == [row] * count
+    assert differing_instances("h0", [guest], statuses=[row], paused=()) == [row] * count
 
 
 @pytest.mark.parametrize("given", [OK, failed("it hangs")], ids=["nothing there", "failed"])

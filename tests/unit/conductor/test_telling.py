@@ -1,7 +1,7 @@
 """The end of the story: each line is found once, however late it is committed, and however many there are."""
 
 from roost.conductor import story_feed
-from roost.conductor.story_feed import Tail
+from roost.conductor.story_feed import StoryFeed
 from tests.working import event
 
 
@@ -33,7 +33,7 @@ def found(tail):
 def test_a_line_is_found_once_and_what_was_there_before_is_not():
     rows = Rows()
     rows.commit(1, at_s=999.0)
-    tail = Tail(rows)
+    tail = StoryFeed(rows)
     rows.commit(2, 3, at_s=1001.0)
     rows.now = 1001.0
     assert (found(tail), found(tail)) == ([2, 3], [])
@@ -41,7 +41,7 @@ def test_a_line_is_found_once_and_what_was_there_before_is_not():
 
 def test_a_line_that_is_committed_late_is_found_if_it_is_not_too_late():
     rows = Rows()
-    tail = Tail(rows)
+    tail = StoryFeed(rows)
     rows.now = 1020.0
     rows.commit(1, at_s=1019.0)
     assert found(tail) == [1]
@@ -52,7 +52,7 @@ def test_a_line_that_is_committed_late_is_found_if_it_is_not_too_late():
 
 def test_lines_that_were_found_are_forgotten_when_nobody_asks_for_them_again():
     rows = Rows()
-    tail = Tail(rows)
+    tail = StoryFeed(rows)
     for second in range(1, 60):
         rows.now = 1000.0 + second
         rows.commit(second, at_s=rows.now)
@@ -63,7 +63,7 @@ def test_lines_that_were_found_are_forgotten_when_nobody_asks_for_them_again():
 def test_more_lines_than_a_page_come_page_by_page_also_those_of_one_moment(monkeypatch):
     monkeypatch.setattr(story_feed, "_PAGE", 4)
     rows = Rows()
-    tail = Tail(rows)
+    tail = StoryFeed(rows)
     rows.commit(*range(1, 7), at_s=1000.5)
     rows.commit(*range(7, 30), at_s=1001.0)
     rows.now = 1002.0

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from roost import PlacementDirect
-from roost.conductor.operation.row_changes import instead, later
+from roost.conductor.operation.row_changes import next_version, replace_row
 from roost.direct.heal_allocations import Asked, Healed, heal
 from roost.direct.rebuild_claim import Reclaiming
 from roost.model.fleet import Fleet
@@ -393,7 +393,7 @@ def test_an_instance_that_changes_meanwhile_is_left_alone(url):
         one, reclaiming = here.status("one"), Reclaiming(here.roost, store.document)
         shape = here.roost.scheduler.shape(reclaiming.request(one))
         found = reclaiming.reclaim(shape, one, 0, allocations=reclaiming.wanted(shape, one, 0))
-        assert here.roost.placement.commit([Item((), work=(instead(later(one, name="other")),))]) == [None]
+        assert here.roost.placement.commit([Item((), work=(replace_row(next_version(one, name="other")),))]) == [None]
         (refusal,) = here.roost.placement.commit([found.item])
         assert refusal.is_final
         assert uuid not in here.roost.state.holders

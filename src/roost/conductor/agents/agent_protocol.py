@@ -20,12 +20,12 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
-from roost.conductor.agents.order_messages import delivered
-from roost.conductor.agents.power_sync import begun, differing
-from roost.conductor.operation.liveness import given_up, is_silent, reporting
-from roost.conductor.operation.reconcile import Reconciled, forgotten, is_held_by, is_left_by, moves_away, reconcile
-from roost.conductor.operation.row_changes import due_now, instead, later, unchanged
-from roost.conductor.operation.step import withdrawn
+from roost.conductor.agents.order_messages import order_message
+from roost.conductor.agents.power_sync import differing_instances, new_syncs
+from roost.conductor.operation.liveness import give_up_agent, is_silent, write_report_time
+from roost.conductor.operation.reconcile import Reconciled, end_moves, is_held_by, is_left_by, moves_away, reconcile
+from roost.conductor.operation.row_changes import make_due, next_version, replace_row, require_unchanged
+from roost.conductor.operation.step import withdraw_orders
 from roost.conductor.operation.story import line
 from roost.engine.columns.state import State
 from roost.errors import BadRequest, Conflict, NotFound, quoted
@@ -66,14 +66,14 @@ def register(
     statuses = {each.uuid: each for each in reader.statuses_of(here)} if here else {}
     moved = _moves_of(reader, name, statuses.values())
     found = reconcile(name, here, statuses=statuses, migrations=moved)
-    given_back, over = forgotten(
+    given_back, over = end_moves(
         current.state,
         [each for each in moves if is_left_by(each, name) and each.instance_uuid not in guests],
         now_s=now_s,
     )
     row = _row_of(asked, before, run=run, host=host, now_s=now_s, is_clean=found.is_clean)
     kept = [statuses[uuid] for uuid in found.keep if uuid in statuses] if found.is_clean else []
-    odd = differing(name, asked.guests, statuses=kept, paused=asked.paused)
+    odd = differing_instances(name, asked.guests, statuses=kept, paused=asked.paused)
     keep, hold, destroy = (tuple(map(uuid_text, each)) for each in found)
     answer = Registered(
         fence=row.fence,
@@ -86,11 +86,11 @@ def register(
     )
     if before is not None and _is_as_before(row, before) and not (given_back or over or odd):
         return answer
-    work = [*map(unchanged, statuses.values()), Put(row, None if before is None else before.version)]
+    work = [*map(require_unchanged, statuses.values()), Put(row, None if before is None else before.version)]
     work += _cleaning(current, reader, row, found=found, before=before, now_s=now_s)
-    work += [*over, *begun(current, odd, now_s=now_s)]
+    work += [*over, *new_syncs(current, odd, now_s=now_s)]
     work += [line(current, "agent.registered", now_s=now_s, host=host, state=row.state)]
-    writes = (*given_back, *(reporting(current.state, name, reported_at_s=None) if found.is_clean else ()))
+    writes = (*given_back, *(write_report_time(current.state, name, reported_at_s=None) if found.is_clean else ()))
     return Plan(answer=answer, writes=writes, work=tuple(work), reads_work=True)
 
 
@@ -113,7 +113,7 @@ def poll(current: Current, reader: WorkReader, polls: Sequence[PollingAgent], *,
     waiting = waiting[:most]
     withdrawn, settled = _over(reader, sorted(known - {order.id for order in found}))
     answer = Polled(
-        orders=tuple(map(delivered, waiting)),
+        orders=tuple(map(order_message, waiting)),
         withdrawn=withdrawn,
         settled=settled,
         unknown=unknown,
@@ -121,7 +121,7 @@ def poll(current: Current, reader: WorkReader, polls: Sequence[PollingAgent], *,
         disabled=tuple(each.host for each in polls if is_disabled(current.state, each.host)),
     )
     taken = [
-        instead(later(order, state="taken", run=runs[order.host].run))
+        replace_row(next_version(order, state="taken", run=runs[order.host].run))
         for order in waiting
         if order.state != "taken" or order.run != runs[order.host].run
     ]
@@ -149,10 +149,10 @@ def answer(reader: WorkReader, order_id: int, *, run: bytes, given: Answer, now_
         raise Conflict(f"the host {order.host} was registered by another run of its agent")
     if order.state in {"answered", "withdrawn"}:
         return order.state == "answered"
-    work = [instead(later(order, state="answered", run=run, answer=msgspec.json.encode(given)))]
+    work = [replace_row(next_version(order, state="answered", run=run, answer=msgspec.json.encode(given)))]
     operation = reader.operation(order.operation_id)
     if operation is not None and not operation.outcome:
-        work.append(instead(due_now(operation, now_s=now_s)))
+        work.append(replace_row(make_due(operation, now_s=now_s)))
     return Plan(answer=True, work=tuple(work), reads_work=True)
 
 
@@ -178,7 +178,7 @@ def leave(
     if agent.state == "gone":
         return None
     last_s = min(agent.heard_at_s, now_s - down_time_s - 1)
-    return given_up(current, reader, agent, reported_at_s=last_s, now_s=now_s)
+    return give_up_agent(current, reader, agent, reported_at_s=last_s, now_s=now_s)
 
 
 def _row_of(
@@ -292,7 +292,7 @@ def _ended_early(reader: WorkReader, cleaning: OperationRow | None, *, now_s: fl
     """Return what lets an operation that makes a host clean order nothing more: it ends, and its orders before it."""
     if cleaning is None or cleaning.outcome:
         return []
-    return [instead(due_now(cleaning, now_s=now_s)), *withdrawn(reader.orders_of(cleaning.id))]
+    return [replace_row(make_due(cleaning, now_s=now_s)), *withdraw_orders(reader.orders_of(cleaning.id))]
 
 
 def _agents(reader: WorkReader, polls: Sequence[PollingAgent]) -> list[AgentRow]:

@@ -44,7 +44,7 @@ _ALONE: Mapping[str, Act] = {
 }
 
 
-def delivered(order: OrderRow) -> Order:
+def order_message(order: OrderRow) -> Order:
     """Return an order as it is delivered."""
     body = msgspec.json.decode(order.body, type=OrderBody)
     return Order(

@@ -5,8 +5,8 @@ So a host may be late with what it says, or say it twice: what is written is wha
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from roost.conductor.operation.lock import operation_on, taken_by
-from roost.conductor.operation.row_changes import uuid_made_of
+from roost.conductor.operation.lock import lock_instance, new_operation
+from roost.conductor.operation.row_changes import derive_uuid
 from roost.model.names import uuid_bytes
 from roost.model.work.guest import Found, GuestState
 from roost.model.work.operation import Powering, Status
@@ -20,7 +20,7 @@ _STATES: Mapping[str, GuestState] = {"ACTIVE": "running", "SHUTOFF": "stopped", 
 _STATUSES: Mapping[str, Status] = {"running": "ACTIVE", "stopped": "SHUTOFF"}
 
 
-def differing(
+def differing_instances(
     host: str, guests: Iterable[Found], *, statuses: Iterable[StatusRow], paused: Collection[str]
 ) -> list[StatusRow]:
     """Return the instances of a host that nobody works on, and that run where their status says no, or the other way.
@@ -43,12 +43,12 @@ def differing(
     ]
 
 
-def begun(current: Commits, differing: Sequence[StatusRow], *, now_s: float) -> list[Put]:
+def new_syncs(current: Commits, differing: Sequence[StatusRow], *, now_s: float) -> list[Put]:
     """Return the operations that ask their host about instances, and hold these meanwhile."""
     return [put for status in differing[:_BEGUN_MAX] for put in _begun(current, status, now_s=now_s)]
 
 
-def status_said(status: StatusRow, state: str) -> str:
+def reported_status(status: StatusRow, state: str) -> str:
     """Return the status of an instance that its host has in a state; empty: none says that it is well.
 
     One that is shelved is so while it is stopped.
@@ -57,12 +57,12 @@ def status_said(status: StatusRow, state: str) -> str:
 
 
 def _begun(current: Commits, status: StatusRow, *, now_s: float) -> tuple[Put, ...]:
-    operation = operation_on(
+    operation = new_operation(
         current,
         status,
         kind="sync",
         body=Powering(),
         now_s=now_s,
-        operation_uuid=uuid_made_of("sync", status.uuid, str(status.version).encode()),
+        operation_uuid=derive_uuid("sync", status.uuid, str(status.version).encode()),
     )
-    return taken_by(current, operation, status)
+    return lock_instance(current, operation, status)

@@ -24,7 +24,7 @@ _TOO_LITTLE = {
 }
 
 
-class Step(NamedTuple):
+class AlternateStep(NamedTuple):
     """An instance leaves its host and takes its place on another: both or neither."""
 
     release: Release
@@ -35,7 +35,7 @@ class Step(NamedTuple):
 
 def next_alternate(
     current: Commits, decision: Decision, instance_uuid: str | None, *, from_host: str | None = None
-) -> Step:
+) -> AlternateStep:
     """Plan that an instance goes on to the next alternate that can still take it.
 
     Which one is next is told by where the instance is now, so nothing has to be remembered between the steps.
@@ -52,7 +52,7 @@ def next_alternate(
     """
     state = current.state
     chosen = pick_of(decision, instance_uuid)
-    here = where(state, chosen.instance_uuid)
+    here = location_of(state, chosen.instance_uuid)
     tries = [chosen, *decision.alternates.get(chosen.cell, [])]
     if from_host not in {None, here[0]}:
         raise Conflict(f"the instance {chosen.instance_uuid} is on {here[0]}, not on {from_host!r}")
@@ -60,8 +60,8 @@ def next_alternate(
     if at is None:
         raise Conflict(f"the instance {chosen.instance_uuid} is on {here[1]}, where its decision did not put it")
     for number, pick in enumerate(tries[at + 1 :], start=at + 2):
-        step = step_to(current, chosen.instance_uuid, pick, left=len(tries) - number)
-        if isinstance(step, Step):
+        step = plan_alternate(current, chosen.instance_uuid, pick, left=len(tries) - number)
+        if isinstance(step, AlternateStep):
             return step
     raise Conflict(f"no alternate is left for the instance {chosen.instance_uuid}")
 
@@ -90,7 +90,7 @@ def pick_of(decision: Decision, instance_uuid: str | None) -> Pick:
     return found
 
 
-def where(state: State, instance_uuid: str) -> tuple[str, str]:
+def location_of(state: State, instance_uuid: str) -> tuple[str, str]:
     """Return the service and the node that an instance is on.
 
     Raises:
@@ -101,7 +101,7 @@ def where(state: State, instance_uuid: str) -> tuple[str, str]:
     return state.hosts.names[row], state.hosts.nodes[row]
 
 
-def step_to(current: Commits, instance_uuid: str, pick: Pick, *, left: int = 0) -> Step | str:
+def plan_alternate(current: Commits, instance_uuid: str, pick: Pick, *, left: int = 0) -> AlternateStep | str:
     """Plan that an instance leaves its host for an alternate, or say why it cannot.
 
     Args:
@@ -115,7 +115,7 @@ def step_to(current: Commits, instance_uuid: str, pick: Pick, *, left: int = 0) 
     if isinstance(found, str):
         return found
     taken = msgspec.structs.replace(pick, instance_uuid=instance_uuid)
-    return Step(release_of(current.state, [holder]), found, taken, left)
+    return AlternateStep(release_of(current.state, [holder]), found, taken, left)
 
 
 def _held_by(state: State, instance_uuid: str) -> tuple[Holder, InstanceRow]:
@@ -142,7 +142,7 @@ def _move(current: Commits, holder: Holder, pick: Pick) -> Claim | str:
     scope, held_by = (0, 0) if place is None else (place.scope, place.holder)
     moved = msgspec.structs.replace(instance, consumer_id=number, host_id=host_id, scope=scope, holder=held_by)
     taken = [(number, inventory_id, amount) for inventory_id, amount in takes]
-    return Claim([succeeding(holder, number)], taken, [moved], [] if place is None else [place])
+    return Claim([next_consumer(holder, number)], taken, [moved], [] if place is None else [place])
 
 
 def takes_of(state: State, holder: Holder | None, pick: Pick) -> tuple[int, list[tuple[int, int]]] | str:
@@ -168,7 +168,7 @@ def takes_of(state: State, holder: Holder | None, pick: Pick) -> tuple[int, list
     return row, [(ids[provider] << CLASS_BITS | class_id, amount) for provider, class_id, amount in takes]
 
 
-def succeeding(holder: Holder, number: int) -> ConsumerRow:
+def next_consumer(holder: Holder, number: int) -> ConsumerRow:
     """Return a consumer with another identity, which holds something else from then on."""
     return ConsumerRow(number, holder.uuid, holder.project_id, holder.user_id, holder.type_id, holder.generation + 1)
 

@@ -13,12 +13,12 @@ from collections import deque
 from contextlib import suppress
 from functools import partial
 
-from roost.conductor.builds.alternates import where
-from roost.conductor.builds.build_failures import count
+from roost.conductor.builds.alternates import location_of
+from roost.conductor.builds.build_failures import count_build
 from roost.conductor.builds.builder_product import Product
-from roost.conductor.builds.claim_transfer import claim, give_back
-from roost.conductor.operation.faults import buried, reported, told
-from roost.conductor.operation.retries import attempt_on, check_attempt, exhausted, first_attempt
+from roost.conductor.builds.claim_transfer import release_claims, transfer_claim
+from roost.conductor.operation.faults import describe_error, failed_outcome, log_error
+from roost.conductor.operation.retries import attempt_record, check_attempt, first_attempt, no_alternate_error
 from roost.errors import BuildFailed, Conflict, Unavailable
 from roost.model.evidence.decision import Pick
 from roost.model.work.builds import Attempt, BuildOrder, Instance, Outcome
@@ -47,12 +47,12 @@ class CellConductor:
         try:
             pick = self._built(order, attempts)
         except Exception as error:  # noqa: BLE001  # whatever goes wrong, the instance has an end that says so
-            return buried(
+            return failed_outcome(
                 order.instance_uuid,
                 order.decision_uuid,
-                fault=reported(error, decision_uuid=order.decision_uuid),
+                fault=log_error(error, decision_uuid=order.decision_uuid),
                 attempts=attempts,
-                unreleased=give_back(self._product, (order.instance_uuid,), decision_uuid=order.decision_uuid),
+                unreleased=release_claims(self._product, (order.instance_uuid,), decision_uuid=order.decision_uuid),
             )
         return Outcome(
             instance_uuid=order.instance_uuid,
@@ -77,8 +77,8 @@ class CellConductor:
         check(attempt=attempt, error=None)
         while True:
             error = self._failure(order, pick)
-            attempts.append(attempt_on(pick, problem="" if error is None else told(error)))
-            count(self._product.placement, pick, has_failed=error is not None, rounds=settings.claim_rounds)
+            attempts.append(attempt_record(pick, problem="" if error is None else describe_error(error)))
+            count_build(self._product.placement, pick, has_failed=error is not None, rounds=settings.claim_rounds)
             if error is None:
                 self._see(order, pick)
                 return pick
@@ -106,7 +106,7 @@ class CellConductor:
         placement = self._product.placement
         with suppress(Unavailable):  # Its claim was durable before it was built.
             placement.refresh()
-        here = where(placement.state, order.instance_uuid)
+        here = location_of(placement.state, order.instance_uuid)
         if here != (pick.host, pick.node):
             raise Conflict(f"the instance {order.instance_uuid} went to {here[1]} while it was built on {pick.node}")
 
@@ -118,8 +118,8 @@ class CellConductor:
         """
         while left:
             pick = left.popleft()
-            problem = claim(self._product, order, pick)
+            problem = transfer_claim(self._product, order, pick)
             if not problem:
                 return pick
-            attempts.append(attempt_on(pick, problem=problem, is_claimed=False))
-        raise exhausted(order.instance_uuid)
+            attempts.append(attempt_record(pick, problem=problem, is_claimed=False))
+        raise no_alternate_error(order.instance_uuid)

@@ -1,16 +1,16 @@
 """Claims of instances that conductors build: moved on to an alternate, and given back."""
 
-from roost.conductor.builds.alternates import step_to
+from roost.conductor.builds.alternates import plan_alternate
 from roost.conductor.builds.builder_product import Product
-from roost.conductor.builds.remote_alternates import is_taken
-from roost.conductor.operation.faults import reported
+from roost.conductor.builds.remote_alternates import transfer_remote_claim
+from roost.conductor.operation.faults import log_error
 from roost.model.evidence.decision import Pick
 from roost.model.fleet import Departure
 from roost.model.work.builds import BuildOrder
 from roost.model.writes import Item
 
 
-def claim(product: Product, order: BuildOrder, pick: Pick) -> str:
+def transfer_claim(product: Product, order: BuildOrder, pick: Pick) -> str:
     """Let an instance leave its host and claim an alternate, both in one commit; say why it cannot, else nothing.
 
     Raises:
@@ -20,20 +20,20 @@ def claim(product: Product, order: BuildOrder, pick: Pick) -> str:
     placement, remote = product.placement, product.remote
     for _ in range(product.settings.scheduler.claim_rounds):
         placement.refresh()
-        step = step_to(placement, order.instance_uuid, pick)
+        step = plan_alternate(placement, order.instance_uuid, pick)
         if isinstance(step, str):
             return step
         if remote is not None:
-            return "" if is_taken(placement, remote, step) else f"somebody was faster on {pick.node}"
+            return "" if transfer_remote_claim(placement, remote, step) else f"somebody was faster on {pick.node}"
         if placement.commit([Item(writes=(step.release, step.claim))])[0] is None:
             return ""
     return f"others were faster on {pick.node}, again and again"
 
 
-def give_back(product: Product, instance_uuids: tuple[str, ...], *, decision_uuid: str) -> str:
+def release_claims(product: Product, instance_uuids: tuple[str, ...], *, decision_uuid: str) -> str:
     """Let instances give back all they hold, if they hold anything; say why they cannot, else nothing."""
     try:
         product.work([Departure(instance_uuids=instance_uuids)])
     except Exception as error:  # noqa: BLE001  # whatever it is, it becomes part of the story
-        return reported(error, decision_uuid=decision_uuid)
+        return log_error(error, decision_uuid=decision_uuid)
     return ""

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from roost.conductor.builds.alternates import Step, next_alternate
+from roost.conductor.builds.alternates import AlternateStep, next_alternate
 from roost.errors import Conflict, PlacementGone
 from roost.model.evidence.decision import Decision, Pick
 from roost.model.names import uuid_bytes
@@ -11,7 +11,7 @@ from roost.placement.writes.claims import claim_of, release_of
 from roost.ports import Commits, RemotePlacement
 
 
-def go_on(
+def next_remote_alternate(
     current: Commits,
     remote: RemotePlacement,
     decision: Decision,
@@ -34,12 +34,12 @@ def go_on(
     """
     while True:
         step = next_alternate(current, decision, instance_uuid, from_host=from_host)
-        if is_taken(current, remote, step):
+        if transfer_remote_claim(current, remote, step):
             return step.pick, step.left
         decision = _without(decision, step.pick)
 
 
-def is_taken(current: Commits, remote: RemotePlacement, step: Step) -> bool:
+def transfer_remote_claim(current: Commits, remote: RemotePlacement, step: AlternateStep) -> bool:
     """Let the instance have its place here, then its amounts there; where it loses a race, it goes back."""
     pick = step.pick
     before = current.state.holders[uuid_bytes(pick.instance_uuid) or b""]

@@ -13,8 +13,8 @@ from collections.abc import Mapping
 import msgspec
 
 from roost.conductor.builds.builder_product import Cell, Product
-from roost.conductor.builds.claim_transfer import give_back
-from roost.conductor.operation.faults import buried, reported
+from roost.conductor.builds.claim_transfer import release_claims
+from roost.conductor.operation.faults import failed_outcome, log_error
 from roost.errors import BadRequest, NotFound, NoValidHost
 from roost.model.evidence.decision import Decision
 from roost.model.fleet import NamedRequest
@@ -80,12 +80,12 @@ class SuperConductor:
         try:
             decision = self._product.work([named])[0]
         except Exception as error:  # noqa: BLE001  # whatever goes wrong, instances have an end that says so
-            fault, unreleased = reported(error, decision_uuid=named.decision_uuid), self._take_back(named)
-            return [buried(uuid, named.decision_uuid, fault=fault, unreleased=unreleased) for uuid in uuids]
+            fault, unreleased = log_error(error, decision_uuid=named.decision_uuid), self._take_back(named)
+            return [failed_outcome(uuid, named.decision_uuid, fault=fault, unreleased=unreleased) for uuid in uuids]
         assert decision is not None, "a request leads to a decision"
         if not decision.is_granted:
             fault = str(NoValidHost(decision.reason))
-            return [buried(uuid, decision.uuid, fault=fault) for uuid in uuids]
+            return [failed_outcome(uuid, decision.uuid, fault=fault) for uuid in uuids]
         return [self._sent(order) for order in orders(named.request, decision)]
 
     def _sent(self, order: BuildOrder) -> Outcome:
@@ -99,9 +99,9 @@ class SuperConductor:
             try:
                 return cell.build(order)
             except Exception as error:  # noqa: BLE001  # the other instances go on
-                fault = reported(error, decision_uuid=order.decision_uuid)
-        unreleased = give_back(self._product, (order.instance_uuid,), decision_uuid=order.decision_uuid)
-        return buried(order.instance_uuid, order.decision_uuid, fault=fault, unreleased=unreleased)
+                fault = log_error(error, decision_uuid=order.decision_uuid)
+        unreleased = release_claims(self._product, (order.instance_uuid,), decision_uuid=order.decision_uuid)
+        return failed_outcome(order.instance_uuid, order.decision_uuid, fault=fault, unreleased=unreleased)
 
     def _take_back(self, named: NamedRequest) -> str:
         """Give back what was claimed by a decision that did not arrive; say why that is not known, else nothing.
@@ -115,7 +115,7 @@ class SuperConductor:
         except NotFound:
             return ""
         except Exception as error:  # noqa: BLE001  # whatever it is, it becomes part of the story
-            return f"whether anything was claimed is not known: {reported(error, decision_uuid=uuid)}"
+            return f"whether anything was claimed is not known: {log_error(error, decision_uuid=uuid)}"
         if not decision.is_granted:
             return ""
-        return give_back(self._product, named.request.instance_uuids, decision_uuid=uuid)
+        return release_claims(self._product, named.request.instance_uuids, decision_uuid=uuid)

@@ -9,10 +9,10 @@ from typing import Literal, Protocol
 
 import msgspec
 
-from roost.conductor.operation.lock import asked_line, operation_on, taken_by
-from roost.conductor.operation.row_changes import cancelled, instead
+from roost.conductor.operation.lock import lock_instance, new_operation, request_line
+from roost.conductor.operation.row_changes import replace_row, request_cancel
 from roost.conductor.operation.step import CHOOSE, Body
-from roost.conductor.operation.stored_request import stored, stored_image
+from roost.conductor.operation.stored_request import store_document, store_image
 from roost.conductor.operation.story import line
 from roost.engine.columns.state import State
 from roost.errors import BadRequest, Conflict, NotFound
@@ -36,7 +36,7 @@ _MIGRATIONS: Mapping[str, str] = {
 }
 
 
-class Known(Protocol):
+class WorkIndex(Protocol):
     """What is known of instances and of what was asked of them; a ``WorkReader`` is one."""
 
     def operation_of(self, uuid: bytes, /) -> OperationRow | None:
@@ -127,21 +127,21 @@ def delete(
     status = reader.operation_of(operation_uuid) or _status_for(reader, "delete", instance_uuid)
     if isinstance(status, OperationRow):
         return status
-    operation = operation_on(
+    operation = new_operation(
         current, status, kind="delete", body=Delete(is_forced=is_forced), operation_uuid=operation_uuid, now_s=now_s
     )
     if not status.operation_id:
-        return Plan(answer=operation, work=taken_by(current, operation, status), reads_work=True)
+        return Plan(answer=operation, work=lock_instance(current, operation, status), reads_work=True)
     waiting = msgspec.structs.replace(operation, step="waiting", turn=0)
     holder = reader.operation(status.operation_id)
     is_its_own = holder is not None and holder.instance_uuid == status.uuid and not holder.outcome
-    asked = (instead(cancelled(holder, now_s=now_s)),) if holder is not None and is_its_own else ()
-    return Plan(answer=waiting, work=(Put(waiting), *asked, asked_line(current, operation)), reads_work=True)
+    asked = (replace_row(request_cancel(holder, now_s=now_s)),) if holder is not None and is_its_own else ()
+    return Plan(answer=waiting, work=(Put(waiting), *asked, request_line(current, operation)), reads_work=True)
 
 
 def act(
     current: Commits,
-    reader: Known,
+    reader: WorkIndex,
     instance_uuid: str,
     *,
     kind: Asked,
@@ -165,7 +165,7 @@ def act(
     status = reader.operation_of(operation_uuid) or _status_for(reader, kind, instance_uuid)
     if isinstance(status, OperationRow):
         return status
-    operation = operation_on(
+    operation = new_operation(
         current,
         status,
         kind=kind,
@@ -175,12 +175,12 @@ def act(
         step=step,
         parent_id=parent_id,
     )
-    return Plan(answer=operation, work=taken_by(current, operation, status), reads_work=True)
+    return Plan(answer=operation, work=lock_instance(current, operation, status), reads_work=True)
 
 
 def move(
     current: Commits,
-    reader: Known,
+    reader: WorkIndex,
     instance_uuid: str,
     *,
     kind: MoveKind,
@@ -219,7 +219,7 @@ def move(
         is_verified=is_verified,
     )
     documents, (flavor_id, _, _) = _documents(current.state, asked)
-    operation = operation_on(
+    operation = new_operation(
         current,
         status,
         kind=kind,
@@ -231,7 +231,7 @@ def move(
     )
     migration = _migration(current, status, operation, uuid=migration_uuid, flavor_id=flavor_id)
     moving = msgspec.structs.replace(status, migration_uuid=migration_uuid)
-    work = (*taken_by(current, operation, moving), Put(migration))
+    work = (*lock_instance(current, operation, moving), Put(migration))
     return Plan(answer=operation, writes=documents, work=work, reads_work=True)
 
 
@@ -317,13 +317,13 @@ def _statuses(
 
 def _documents(state: State, asked: Request) -> tuple[tuple[PutDocument, ...], tuple[int, int, int]]:
     """Return the documents of a request that are not stored yet, and the numbers of all: flavor, image, request."""
-    flavor_id, flavors = stored(state, "flavor", msgspec.json.encode(asked.flavor))
-    request_id, requests = stored(state, "request", asked.body())
-    image_id, images = stored_image(state, asked.image)
+    flavor_id, flavors = store_document(state, "flavor", msgspec.json.encode(asked.flavor))
+    request_id, requests = store_document(state, "request", asked.body())
+    image_id, images = store_image(state, asked.image)
     return (*flavors, *requests, *images), (flavor_id, image_id, request_id)
 
 
-def status_named(reader: Known, instance_uuid: str) -> StatusRow:
+def find_status(reader: WorkIndex, instance_uuid: str) -> StatusRow:
     """Return the status of an instance.
 
     Raises:
@@ -336,14 +336,14 @@ def status_named(reader: Known, instance_uuid: str) -> StatusRow:
     return status
 
 
-def _status_for(reader: Known, kind: Asked, instance_uuid: str) -> StatusRow:
+def _status_for(reader: WorkIndex, kind: Asked, instance_uuid: str) -> StatusRow:
     """Return the status of an instance on which an operation may begin.
 
     Raises:
         NotFound: there is no such instance.
         Conflict: it cannot as it is now.
     """
-    status = status_named(reader, instance_uuid)
+    status = find_status(reader, instance_uuid)
     problem = may_begin(kind, status)
     open_now = reader.open_operations_on([status.uuid]) if status.operation_id and not problem else []
     if any(each.kind == "delete" for each in open_now):

@@ -8,10 +8,10 @@ from dataclasses import replace
 
 import msgspec
 
-from roost.conductor.intake.accept import Known, act, status_named
+from roost.conductor.intake.accept import WorkIndex, act, find_status
 from roost.conductor.operation.reconcile import check_settled
 from roost.conductor.operation.step import CHOOSE
-from roost.conductor.operation.stored_request import asked_anew, image_of, request_of, stored, stored_image
+from roost.conductor.operation.stored_request import image_of, renew_request, request_of, store_document, store_image
 from roost.errors import BadRequest, Conflict
 from roost.model.image import Image
 from roost.model.names import uuid_text
@@ -49,7 +49,7 @@ def rebuild(
         NotFound: there is no such instance.
         Conflict: it cannot as it is now, or its host may not have the image.
     """
-    status = status_named(reader, instance_uuid)
+    status = find_status(reader, instance_uuid)
     request, known = request_of(current.store.document, status), image_of(current.store.document, status)
     if image is not None and request.is_bfv:
         raise BadRequest(f"the instance {uuid_text(status.uuid)} boots from a volume: it cannot have another image")
@@ -59,8 +59,8 @@ def rebuild(
         refusal = rebuild_refusal(filters, asked, state=current.state, node=status.node, now_s=now_s)
         if refusal:
             raise Conflict(f"the instance {uuid_text(status.uuid)} cannot be rebuilt from this image: {refusal}")
-    image_id, images = stored_image(current.state, asked.image)
-    request_id, requests = stored(current.state, "request", asked.body())
+    image_id, images = store_image(current.state, asked.image)
+    request_id, requests = store_document(current.state, "request", asked.body())
     body = Rebuilding(request=asked, image_id=image_id, request_id=request_id, is_on=status.status != "SHUTOFF")
     plan = act(current, reader, instance_uuid, kind="rebuild", body=body, operation_uuid=operation_uuid, now_s=now_s)
     if isinstance(plan, Plan):
@@ -77,7 +77,7 @@ def shelve(
         NotFound: there is no such instance.
         Conflict: it cannot as it is now.
     """
-    status = status_named(reader, instance_uuid)
+    status = find_status(reader, instance_uuid)
     body = Shelve(
         image=image_of(current.store.document, status),
         is_on=status.status == "ACTIVE",
@@ -88,7 +88,7 @@ def shelve(
 
 def offload(
     current: Commits,
-    reader: Known,
+    reader: WorkIndex,
     instance_uuid: str,
     *,
     operation_uuid: bytes,
@@ -129,9 +129,9 @@ def unshelve(
         NotFound: there is no such instance.
         Conflict: it cannot as it is now.
     """
-    status = status_named(reader, instance_uuid)
+    status = find_status(reader, instance_uuid)
     request = request_of(current.store.document, status)
-    image_id, images = stored_image(current.state, request.image)
+    image_id, images = store_image(current.state, request.image)
     body = Unshelve(
         request=_asked_in_its_cell(request, status),
         image=image_of(current.store.document, status),
@@ -156,4 +156,4 @@ def _asked_in_its_cell(request: Request, status: StatusRow) -> Request:
     destination = request.destination
     if status.cell:
         destination = msgspec.structs.replace(destination or Destination(), cell=status.cell)
-    return msgspec.structs.replace(asked_anew(request, status), destination=destination)
+    return msgspec.structs.replace(renew_request(request, status), destination=destination)

@@ -5,9 +5,9 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
-from roost.conductor.moves.migration import away_from
-from roost.conductor.operation.liveness import is_gone, witnessed
-from roost.conductor.operation.row_changes import cancelled, instead
+from roost.conductor.moves.migration import leave_request
+from roost.conductor.operation.liveness import is_gone, require_same_agent
+from roost.conductor.operation.row_changes import replace_row, request_cancel
 from roost.conductor.operation.step import body_of
 from roost.conductor.operation.stored_request import Documents, request_of
 from roost.conductor.operation.story import line
@@ -31,29 +31,29 @@ How = Literal["live_migrate", "migrate", "offload"]
 _WAYS: dict[str, How] = {"ACTIVE": "live_migrate", "SHUTOFF": "migrate", "SHELVED": "offload"}
 
 
-class Way(NamedTuple):
+class DrainMethod(NamedTuple):
     """How an instance leaves its host."""
 
     how: How | None  # None: it does not
     problem: str = ""  # why not
 
 
-def way_of(status: StatusRow) -> Way:
+def drain_method(status: StatusRow) -> DrainMethod:
     """Return how an instance leaves its host, or why it cannot."""
     how = _WAYS.get(status.status)
     if how is None:
-        return Way(None, f"an instance in status {status.status} is not moved")
+        return DrainMethod(None, f"an instance in status {status.status} is not moved")
     problem = may_begin(how, status)
-    return Way(None, problem) if problem else Way(how)
+    return DrainMethod(None, problem) if problem else DrainMethod(how)
 
 
-def asked_of(documents: Documents, status: StatusRow, *, migration_uuid: str) -> Request:
+def drain_request(documents: Documents, status: StatusRow, *, migration_uuid: str) -> Request:
     """Return what the scheduler is asked for an instance that leaves its host.
 
     Raises:
         StoreBroken: what it was asked with is not kept.
     """
-    asked = away_from(request_of(documents, status), status)
+    asked = leave_request(request_of(documents, status), status)
     assert asked.move is not None, "whoever leaves moves"
     return msgspec.structs.replace(asked, move=msgspec.structs.replace(asked.move, migration_uuid=migration_uuid))
 
@@ -68,7 +68,7 @@ def instances_of(reader: WorkReader, host: str) -> list[StatusRow]:
     return [status for status in found if status.status != "DELETED"]
 
 
-def rehearsed(
+def rehearse_drain(
     documents: Documents, statuses: Sequence[StatusRow], *, migrations: Sequence[str], at_once: int
 ) -> list[Request | Departure]:
     """Return what the scheduler would be asked one after the other, if these instances left their host.
@@ -82,7 +82,7 @@ def rehearsed(
     for at, (status, migration) in enumerate(zip(statuses, migrations, strict=True)):
         if at >= at_once:
             acts.append(Departure(instance_uuids=(migrations[at - at_once],)))
-        acts.append(asked_of(documents, status, migration_uuid=migration))
+        acts.append(drain_request(documents, status, migration_uuid=migration))
     return acts
 
 
@@ -146,7 +146,7 @@ def drain(
     )
     writes = _disabled(current, host) if is_disabling else ()
     # Of two drains that are asked for at the same moment one is beaten, and finds the other.
-    alone = witnessed(reader.agent(host.lower()))
+    alone = require_same_agent(reader.agent(host.lower()))
     return Plan(answer=operation, writes=writes, work=(Put(operation), *alone, event), reads_work=True)
 
 
@@ -170,8 +170,8 @@ def cancel(reader: WorkReader, name: str, *, now_s: float) -> Plan[OperationRow]
         raise Conflict(f"the operation {name} is over")
     if operation.is_cancelled:
         return operation
-    after = cancelled(operation, now_s=now_s)
-    return Plan(answer=after, work=(instead(after),), reads_work=True)
+    after = request_cancel(operation, now_s=now_s)
+    return Plan(answer=after, work=(replace_row(after),), reads_work=True)
 
 
 def _drain_of(reader: WorkReader, host: str) -> OperationRow | None:

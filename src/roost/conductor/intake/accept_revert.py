@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import msgspec
 
-from roost.conductor.intake.accept import act, status_named
+from roost.conductor.intake.accept import act, find_status
 from roost.conductor.operation.liveness import check_gone
-from roost.conductor.operation.row_changes import due_now, instead
+from roost.conductor.operation.row_changes import make_due, replace_row
 from roost.conductor.operation.step import body_of
 from roost.model.work.operation import Moving, Settling
 from roost.model.work.work_rows import OperationRow, StatusRow
@@ -40,15 +40,15 @@ def revert(
     known = reader.operation_of(operation_uuid)
     if known is not None:
         return known
-    status = status_named(reader, instance_uuid)
+    status = find_status(reader, instance_uuid)
     on_its_way = _on_its_way(reader, status) if is_lost else None
     if on_its_way is None:
         body = Settling(is_lost=is_lost, was_on=not is_lost or _was_on(reader, status))
         plan = act(current, reader, instance_uuid, kind="revert", body=body, operation_uuid=operation_uuid, now_s=now_s)
     else:
         body = msgspec.structs.replace(body_of(on_its_way, Settling), is_lost=True)
-        row = msgspec.structs.replace(due_now(on_its_way, now_s=now_s), body=msgspec.msgpack.encode(body))
-        plan = Plan(answer=row, work=(instead(row),), reads_work=True)
+        row = msgspec.structs.replace(make_due(on_its_way, now_s=now_s), body=msgspec.msgpack.encode(body))
+        plan = Plan(answer=row, work=(replace_row(row),), reads_work=True)
     if not is_lost or not isinstance(plan, Plan):
         return plan
     gone = check_gone(reader, status, act="revert as one whose host is lost", instead_of_it="revert it without that")

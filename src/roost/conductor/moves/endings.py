@@ -1,15 +1,15 @@
 """How moves end: the instance is elsewhere, it stays where it was, or, as with builds, its deletion takes it."""
 
-from roost.conductor.moves.migration import joined, migration_of, moved_on, returned, settled
-from roost.conductor.operation.liveness import witnessed
+from roost.conductor.moves.migration import claim_back, migration_of, release_migration, reopen_group, update_migration
+from roost.conductor.operation.liveness import require_same_agent
 from roost.conductor.operation.reconcile import OPEN_MOVES
-from roost.conductor.operation.step import Commit, Desk, View, ended, let_go, told, withdrawn
+from roost.conductor.operation.step import Commit, Desk, View, end, release_lock, story_line, withdraw_orders
 from roost.errors import Conflict
 from roost.model.names import uuid_bytes
 from roost.model.work.operation import Moving, Settling, Spawning
 
 
-def gone_elsewhere(view: View, desk: Desk, body: Moving, *, status: str, is_clean: bool) -> Commit:
+def finish_move(view: View, desk: Desk, body: Moving, *, status: str, is_clean: bool) -> Commit:
     """Return the end of a move whose instance is on the first of its picks.
 
     Args:
@@ -22,13 +22,15 @@ def gone_elsewhere(view: View, desk: Desk, body: Moving, *, status: str, is_clea
     # A host that comes back holds what is evacuated until that is decided, so nothing can run there by then.
     is_open = not is_clean and move.kind != "evacuate"
     return Commit(
-        operation=ended(view, body=body),
-        writes=settled(desk.current, move) if is_clean else joined(desk.current, move),
+        operation=end(view, body=body),
+        writes=release_migration(desk.current, move) if is_clean else reopen_group(desk.current, move),
         work=(
-            *withdrawn(view.orders),
-            moved_on(view, "confirmed" if is_clean else "finished", target_host=pick.host, target_node=pick.node),
-            *(witnessed(view.agent(source)) if is_open else ()),
-            *let_go(
+            *withdraw_orders(view.orders),
+            update_migration(
+                view, "confirmed" if is_clean else "finished", target_host=pick.host, target_node=pick.node
+            ),
+            *(require_same_agent(view.agent(source)) if is_open else ()),
+            *release_lock(
                 view,
                 status=status,
                 fault="",
@@ -38,12 +40,12 @@ def gone_elsewhere(view: View, desk: Desk, body: Moving, *, status: str, is_clea
                 decision_uuid=uuid_bytes(body.decision_uuid),
                 migration_uuid=other_migration(view) if is_clean else move.uuid,
             ),
-            told(view, desk, f"{kind}.done", host=pick.host, source=source),
+            story_line(view, desk, f"{kind}.done", host=pick.host, source=source),
         ),
     )
 
 
-def stayed(view: View, desk: Desk, body: Moving, *, problem: str, status: str = "") -> Commit:
+def keep_on_source(view: View, desk: Desk, body: Moving, *, problem: str, status: str = "") -> Commit:
     """Return the end of a move whose instance stays where it was, and has again what it had.
 
     Args:
@@ -53,36 +55,40 @@ def stayed(view: View, desk: Desk, body: Moving, *, problem: str, status: str = 
     fault = view.status.fault if view.status.status == "ERROR" and view.status.fault else problem
     move, event = migration_of(view), f"{view.operation.kind}.failed"
     try:
-        writes = returned(desk.current, move) if move.uuid in desk.current.state.holders else ()
+        writes = claim_back(desk.current, move) if move.uuid in desk.current.state.holders else ()
     except Conflict as error:
         # What its migration holds is given back by whoever deletes it, or when its host has nothing of it any more.
         problem = f"{problem}; and {error}"
         return Commit(
-            operation=ended(view, body=body, problem=problem),
+            operation=end(view, body=body, problem=problem),
             work=(
-                *withdrawn(view.orders),
-                moved_on(view, "finished"),
-                *let_go(view, status="ERROR", fault=problem),
-                told(view, desk, event, problem=problem),
+                *withdraw_orders(view.orders),
+                update_migration(view, "finished"),
+                *release_lock(view, status="ERROR", fault=problem),
+                story_line(view, desk, event, problem=problem),
             ),
         )
     return Commit(
-        operation=ended(view, body=body, problem=problem),
+        operation=end(view, body=body, problem=problem),
         writes=writes,
         work=(
-            *withdrawn(view.orders),
-            moved_on(view, "failed"),
-            *let_go(view, status=after, fault=fault, migration_uuid=other_migration(view)),
-            told(view, desk, event, problem=problem),
+            *withdraw_orders(view.orders),
+            update_migration(view, "failed"),
+            *release_lock(view, status=after, fault=fault, migration_uuid=other_migration(view)),
+            story_line(view, desk, event, problem=problem),
         ),
     )
 
 
-def cancelled(view: View, desk: Desk, body: Moving | Settling | Spawning) -> Commit:
+def hand_over(view: View, desk: Desk, body: Moving | Settling | Spawning) -> Commit:
     """Return the end that makes room for a deletion, which gives back what instance and migration hold."""
     return Commit(
-        operation=ended(view, body=body, problem="it was cancelled"),
-        work=(*withdrawn(view.orders), *let_go(view), told(view, desk, f"{view.operation.kind}.cancelled")),
+        operation=end(view, body=body, problem="it was cancelled"),
+        work=(
+            *withdraw_orders(view.orders),
+            *release_lock(view),
+            story_line(view, desk, f"{view.operation.kind}.cancelled"),
+        ),
     )
 
 

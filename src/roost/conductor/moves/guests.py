@@ -11,7 +11,7 @@ from roost.model.writes import CLASS_BITS, CLASS_MASK
 from roost.scheduler.numa.constraints import topology_of
 
 
-def held_by(state: State, uuid: bytes) -> dict[str, dict[str, int]]:
+def allocations_of(state: State, uuid: bytes) -> dict[str, dict[str, int]]:
     """Return what a consumer holds: by uuid of the provider the amount of each class."""
     holder, found = state.holders.get(uuid), dict[str, dict[str, int]]()
     for inventory_id, amount in () if holder is None else holder.takes:
@@ -37,7 +37,7 @@ def guest_here(view: View, desk: Desk, request: Request, *, is_on: bool) -> Gues
         name=status.name,
         flavor=request.flavor,
         image=request.image or Image(),
-        allocations=held_by(desk.current.state, status.uuid),
+        allocations=allocations_of(desk.current.state, status.uuid),
         topology=topology_of(request),
         pci=desk.devices(request),
         is_on=is_on,

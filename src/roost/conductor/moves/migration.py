@@ -2,10 +2,10 @@
 
 import msgspec
 
-from roost.conductor.builds.alternates import succeeding, takes_of
-from roost.conductor.operation.row_changes import instead, later
+from roost.conductor.builds.alternates import next_consumer, takes_of
+from roost.conductor.operation.row_changes import next_version, replace_row
 from roost.conductor.operation.step import View
-from roost.conductor.operation.stored_request import asked_anew
+from roost.conductor.operation.stored_request import renew_request
 from roost.engine.columns.state import Group, Holder, State
 from roost.errors import Conflict
 from roost.model.evidence.decision import Pick
@@ -19,7 +19,7 @@ from roost.ports import Commits
 from roost.scheduler.framework.group_slots import is_closed, is_outside, kept_of, moved, place_of
 
 
-def asked_again(stored: Request, status: StatusRow, *, may_stay: bool = False) -> Request:
+def move_request(stored: Request, status: StatusRow, *, may_stay: bool = False) -> Request:
     """Return what the scheduler is asked for an instance that is to move, from what was asked when it was built.
 
     Args:
@@ -27,15 +27,15 @@ def asked_again(stored: Request, status: StatusRow, *, may_stay: bool = False) -
     """
     aim = stored.destination
     return msgspec.structs.replace(
-        asked_anew(stored, status),
+        renew_request(stored, status),
         move=Move(instance_uuid=uuid_text(status.uuid), may_stay=may_stay),
         destination=None if aim is None else msgspec.structs.replace(aim, host=None, node=None),
     )
 
 
-def away_from(stored: Request, status: StatusRow) -> Request:
+def leave_request(stored: Request, status: StatusRow) -> Request:
     """Return what the scheduler is asked for an instance that is to leave its host, from what was asked for it."""
-    return msgspec.structs.replace(asked_again(stored, status), ignore_hosts=(status.host,))
+    return msgspec.structs.replace(move_request(stored, status), ignore_hosts=(status.host,))
 
 
 def migration_of(view: View) -> MigrationRow:
@@ -50,12 +50,12 @@ def migration_of(view: View) -> MigrationRow:
     return found
 
 
-def moved_on(view: View, status: str, **changes: object) -> Put:
+def update_migration(view: View, status: str, **changes: object) -> Put:
     """Return the migration of the instance in view in another status."""
-    return instead(later(migration_of(view), status=status, changed_at_s=view.now_s, **changes))
+    return replace_row(next_version(migration_of(view), status=status, changed_at_s=view.now_s, **changes))
 
 
-def gone_on(current: Commits, migration: MigrationRow, pick: Pick) -> tuple[Write, ...] | str:
+def claim_alternate(current: Commits, migration: MigrationRow, pick: Pick) -> tuple[Write, ...] | str:
     """Plan that an instance that moves goes to an alternate in place of its target, or say why it cannot.
 
     What its migration holds stays held, and with it the place to which the instance may come back.
@@ -91,17 +91,17 @@ def gone_on(current: Commits, migration: MigrationRow, pick: Pick) -> tuple[Writ
     taken = [(number, inventory_id, amount) for inventory_id, amount in takes]
     return (
         release_of(state, [holder, kept]),
-        Claim([succeeding(kept, kept_number)], held, *(([], []) if stays is None else ([stays[0]], [stays[1]]))),
-        Claim([succeeding(holder, number)], taken, [instance], [] if place is None else [place]),
+        Claim([next_consumer(kept, kept_number)], held, *(([], []) if stays is None else ([stays[0]], [stays[1]]))),
+        Claim([next_consumer(holder, number)], taken, [instance], [] if place is None else [place]),
     )
 
 
-def settled(current: Commits, migration: MigrationRow) -> tuple[Write, ...]:
+def release_migration(current: Commits, migration: MigrationRow) -> tuple[Write, ...]:
     """Return what lets a migration give back what it holds, if it holds anything, and others join its instance."""
-    return (*given_back(current.state, [migration.uuid]), *joined(current, migration))
+    return (*given_back(current.state, [migration.uuid]), *reopen_group(current, migration))
 
 
-def joined(current: Commits, migration: MigrationRow) -> tuple[Write, ...]:
+def reopen_group(current: Commits, migration: MigrationRow) -> tuple[Write, ...]:
     """Return what lets others join the server group of an instance that cannot come back any more, on its host."""
     state = current.state
     holder = state.holders.get(migration.instance_uuid)
@@ -112,11 +112,11 @@ def joined(current: Commits, migration: MigrationRow) -> tuple[Write, ...]:
     number = current.new_id("consumer")
     row = msgspec.structs.replace(instance, consumer_id=number, holder=instance.host_id)
     taken = [(number, inventory_id, amount) for inventory_id, amount in holder.takes]
-    claim = Claim([succeeding(holder, number)], taken, [row], places_of(state, row))
+    claim = Claim([next_consumer(holder, number)], taken, [row], places_of(state, row))
     return (release_of(state, [holder]), claim)
 
 
-def returned(current: Commits, migration: MigrationRow) -> tuple[Write, ...]:
+def claim_back(current: Commits, migration: MigrationRow) -> tuple[Write, ...]:
     """Return what lets an instance have again what its migration holds, in place of what it has now.
 
     Its place in its server group is free: nobody else could take it meanwhile.
@@ -127,7 +127,7 @@ def returned(current: Commits, migration: MigrationRow) -> tuple[Write, ...]:
     return (release_of(current.state, list(_both(current.state, migration))), _had_before(current, migration))
 
 
-def exchanged(current: Commits, migration: MigrationRow, *, heir: bytes) -> tuple[Write, ...]:
+def swap_claims(current: Commits, migration: MigrationRow, *, heir: bytes) -> tuple[Write, ...]:
     """Return what lets an instance have again what its migration holds, and another migration what it has now.
 
     Args:
@@ -167,7 +167,7 @@ def _had_before(current: Commits, migration: MigrationRow) -> Claim:
     if group is not None and _was_outside(group, instance, kept, source_id=host_id):
         row = msgspec.structs.replace(row, group_id=0, scope=0, holder=0)
     taken = [(number, inventory_id, amount) for inventory_id, amount in kept.takes]
-    return Claim([succeeding(holder, number)], taken, [row], places_of(state, row))
+    return Claim([next_consumer(holder, number)], taken, [row], places_of(state, row))
 
 
 def cell_of(state: State, migration: MigrationRow) -> str:

@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from roost.conductor.operation.faults import told as words_of
-from roost.conductor.operation.step import Commit, Desk, View, waiting
+from roost.conductor.operation.faults import describe_error
+from roost.conductor.operation.step import Commit, Desk, View, wait_until
 from roost.errors import BadRequest, Conflict, NotFound, NoValidHost, RoostError
 from roost.model.evidence.decision import Decision, Pick
 from roost.model.request import Request
@@ -15,7 +15,7 @@ from roost.scheduler.numa.constraints import topology_of
 _PAUSE_S = 1.0
 
 
-class Decided(NamedTuple):
+class GrantedDecision(NamedTuple):
     """A decision that was granted."""
 
     decision: Decision
@@ -26,7 +26,7 @@ class Decided(NamedTuple):
         return (pick, *self.decision.alternates.get(pick.cell, ()))
 
 
-def decided(desk: Desk, request: Request, *, decision_uuid: str) -> Decided | str:
+def load_decision(desk: Desk, request: Request, *, decision_uuid: str) -> GrantedDecision | str:
     """Return a decision that was granted, or why there is none.
 
     Args:
@@ -36,11 +36,11 @@ def decided(desk: Desk, request: Request, *, decision_uuid: str) -> Decided | st
         decision = desk.decision(decision_uuid)
         needs = GuestNeeds(topology=topology_of(request), pci=desk.devices(request))
     except (NotFound, BadRequest) as error:
-        return words_of(error)
-    return Decided(decision, needs) if decision.is_granted else str(NoValidHost(decision.reason))
+        return describe_error(error)
+    return GrantedDecision(decision, needs) if decision.is_granted else str(NoValidHost(decision.reason))
 
 
-def made_anew(view: View, desk: Desk, error: RoostError, *, consumers: Iterable[bytes | None]) -> Commit | None:
+def retry_decision(view: View, desk: Desk, error: RoostError, *, consumers: Iterable[bytes | None]) -> Commit | None:
     """Return the step that lets a decision be made once more; None: that would be of no use.
 
     Args:
@@ -49,4 +49,4 @@ def made_anew(view: View, desk: Desk, error: RoostError, *, consumers: Iterable[
     """
     if not isinstance(error, Conflict) or any(uuid in desk.current.state.holders for uuid in consumers):
         return None
-    return Commit(operation=waiting(view, view.now_s + _PAUSE_S))
+    return Commit(operation=wait_until(view, view.now_s + _PAUSE_S))

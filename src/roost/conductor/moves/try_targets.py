@@ -6,14 +6,14 @@ from typing import NamedTuple, Protocol
 import msgspec
 
 from roost.conductor.moves import targets
-from roost.conductor.moves.ask_host import asked
-from roost.conductor.moves.endings import stayed
+from roost.conductor.moves.ask_host import send_order
+from roost.conductor.moves.endings import keep_on_source
 from roost.conductor.moves.guests import guest_of_pick
-from roost.conductor.moves.migration import gone_on, migration_of, moved_on
-from roost.conductor.moves.wait_for_host import problem_of, silent, unfit
-from roost.conductor.operation.faults import told as words_of
-from roost.conductor.operation.retries import attempt_on, check_attempt
-from roost.conductor.operation.step import Commit, Desk, View, answer_of, is_open, told, waiting
+from roost.conductor.moves.migration import claim_alternate, migration_of, update_migration
+from roost.conductor.moves.wait_for_host import problem_of, silence_problem, target_problem
+from roost.conductor.operation.faults import describe_error
+from roost.conductor.operation.retries import attempt_record, check_attempt
+from roost.conductor.operation.step import Commit, Desk, View, answer_of, is_open, story_line, wait_until
 from roost.errors import BuildFailed, Conflict, MaxRetriesExceeded
 from roost.model.names import uuid_text
 from roost.model.work.operation import Moving
@@ -47,7 +47,7 @@ def target_of(body: Moving) -> str:
     return body.picks[0].host
 
 
-def sent(
+def ask_first_target(
     view: View,
     desk: Desk,
     body: Moving,
@@ -62,14 +62,14 @@ def sent(
         ask: how the target is asked; None: it is to keep room.
         is_source_asked: whether the host that the instance is on has a part in it.
     """
-    found, source = targets.chosen(desk, body), view.status.host
+    found, source = targets.load_targets(desk, body), view.status.host
     if isinstance(found, str):
-        return stayed(view, desk, body, problem=found)
+        return keep_on_source(view, desk, body, problem=found)
     if is_source_asked and view.is_away(source):
-        return stayed(view, desk, found, problem=silent(source))
-    if problem := unfit(view, target_of(found)):
+        return keep_on_source(view, desk, found, problem=silence_problem(source))
+    if problem := target_problem(view, target_of(found)):
         return onward(view, desk, found, problem=problem)
-    return (ask or prepare)(view, desk, found)
+    return (ask or ask_for_room)(view, desk, found)
 
 
 def answered(
@@ -83,9 +83,9 @@ def answered(
     order, target = view.orders[-1], target_of(body)
     if is_open(order):
         if view.is_away(target):
-            return onward(view, desk, body, problem=silent(target))
+            return onward(view, desk, body, problem=silence_problem(target))
         if view.now_s < body.limit_at_s:
-            return Commit(operation=waiting(view, body.limit_at_s))
+            return Commit(operation=wait_until(view, body.limit_at_s))
         return clear(view, desk, body, lost=late)
     answer = answer_of(order)
     if answer.outcome == "ok":
@@ -105,7 +105,7 @@ def prepared(
     return msgspec.structs.replace(body, prepared=answer.prepared)
 
 
-def onward(
+def ask_next_target(
     view: View, desk: Desk, body: Moving, *, problem: str, is_final: bool = False, ask: AskTarget | None = None
 ) -> Commit:
     """Return the step that follows where the first of the picks could not: to the next host that can, or to the end.
@@ -117,31 +117,33 @@ def onward(
     """
     found = _after_failure(view, desk, body, problem=problem, is_final=is_final)
     if found.fault:
-        return stayed(view, desk, found.body, problem=found.fault)
-    return (ask or prepare)(view, desk, found.body, writes=found.writes)
+        return keep_on_source(view, desk, found.body, problem=found.fault)
+    return (ask or ask_for_room)(view, desk, found.body, writes=found.writes)
 
 
-def prepare(view: View, desk: Desk, body: Moving, *, writes: tuple[Write, ...] = ()) -> Commit:
+def ask_for_room(view: View, desk: Desk, body: Moving, *, writes: tuple[Write, ...] = ()) -> Commit:
     """Return the step that lets the first of the picks keep room.
 
     Args:
         writes: by which the instance gets its claim there, where it is not the decision's.
     """
-    said = wanted(view, body, limit_s=view.terms.act_timeout_s, is_on=body.is_on)
-    return ordered_of_target(view, desk, body, action="prepare", said=said, writes=writes)
+    said = guest_order(view, body, limit_s=view.terms.act_timeout_s, is_on=body.is_on)
+    return order_target(view, desk, body, action="prepare", said=said, writes=writes)
 
 
-def ordered_of_target(
+def order_target(
     view: View, desk: Desk, body: Moving, *, action: Action, said: OrderBody, writes: tuple[Write, ...]
 ) -> Commit:
     """Return the step, named as what it orders, by which the first of the picks becomes the target."""
     pick, kind = body.picks[0], view.operation.kind
-    step = asked(view, desk, body, host=pick.host, action=action, said=said, step=action)
-    to_target = moved_on(view, "moving", target_host=pick.host, target_node=pick.node)
-    return replace(step, writes=writes, work=(*step.work, to_target, told(view, desk, f"{kind}.sent", host=pick.host)))
+    step = send_order(view, desk, body, host=pick.host, action=action, said=said, step=action)
+    to_target = update_migration(view, "moving", target_host=pick.host, target_node=pick.node)
+    return replace(
+        step, writes=writes, work=(*step.work, to_target, story_line(view, desk, f"{kind}.sent", host=pick.host))
+    )
 
 
-def wanted(view: View, body: Moving, *, limit_s: float, is_on: bool) -> OrderBody:
+def guest_order(view: View, body: Moving, *, limit_s: float, is_on: bool) -> OrderBody:
     """Return what the agent of the first of the picks is told of the instance.
 
     Args:
@@ -166,7 +168,7 @@ def _after_failure(view: View, desk: Desk, body: Moving, *, problem: str, is_fin
         problem: what went wrong there.
         is_final: whether no other host would do.
     """
-    attempts = [*body.attempts, attempt_on(body.picks[0], problem=problem)]
+    attempts = [*body.attempts, attempt_record(body.picks[0], problem=problem)]
     after = msgspec.structs.replace(
         body, attempts=tuple(attempts), picks=(), attempt=body.attempt + 1, prepared=None, lost=""
     )
@@ -175,13 +177,13 @@ def _after_failure(view: View, desk: Desk, body: Moving, *, problem: str, is_fin
     try:
         _check(view, after, problem=problem)
         for at, pick in enumerate(body.picks[1:], start=1):
-            found = unfit(view, pick.host) or gone_on(desk.current, migration_of(view), pick)
+            found = target_problem(view, pick.host) or claim_alternate(desk.current, migration_of(view), pick)
             if not isinstance(found, str):
                 after = msgspec.structs.replace(after, attempts=tuple(attempts), picks=body.picks[at:])
                 return _Next(after, writes=found)
-            attempts.append(attempt_on(pick, problem=found, is_claimed=False))
+            attempts.append(attempt_record(pick, problem=found, is_claimed=False))
     except (BuildFailed, MaxRetriesExceeded, Conflict) as error:
-        return _Next(after, fault=words_of(error))
+        return _Next(after, fault=describe_error(error))
     after = msgspec.structs.replace(after, attempts=tuple(attempts))
     return _Next(after, fault=f"{problem}; and no other host can take it")
 

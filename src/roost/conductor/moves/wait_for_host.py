@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
-from roost.conductor.operation.step import Commit, View, answer_of, is_open, limit_of, waiting
+from roost.conductor.operation.step import Commit, View, answer_of, is_open, order_limit_s, wait_until
 from roost.model.work.change_memory import Rebuilding, Shelve, Unshelve
 from roost.model.work.operation import Moving, Powering, Settling
 from roost.model.work.orders import Answer
@@ -23,18 +23,18 @@ class Came(NamedTuple):
     answer: Answer | None = None  # None: nobody answered in time
 
 
-def silent(host: str) -> str:
+def silence_problem(host: str) -> str:
     """Say that nothing is to be expected of a host."""
     return f"the agent of {host} does not answer"
 
 
-def unfit(view: View, host: str) -> str:
+def target_problem(view: View, host: str) -> str:
     """Say why nothing new is sent to a host, as by alternates that were chosen a while ago; empty: it is up."""
     agent = view.agent(host)
     if agent is None:
         return f"no agent runs on {host}"
     if view.is_away(host):
-        return silent(host)
+        return silence_problem(host)
     return "" if agent.state == "ready" else f"{host} is back, and not rid yet of what is elsewhere by now"
 
 
@@ -60,10 +60,10 @@ def came_of(view: View, body: Awaiting) -> Came | Commit:
         answer = answer_of(order)
         return Came(problem_of(answer, host=host), answer)
     if view.is_away(order.host):
-        return Came(silent(host))
+        return Came(silence_problem(host))
     if view.now_s < body.limit_at_s:
-        return Commit(operation=waiting(view, body.limit_at_s))
-    return Came(f"{host} did not answer within {limit_of(order):,.0f} s")
+        return Commit(operation=wait_until(view, body.limit_at_s))
+    return Came(f"{host} did not answer within {order_limit_s(order):,.0f} s")
 
 
 def awaited(view: View) -> Commit | None:
@@ -71,12 +71,12 @@ def awaited(view: View) -> Commit | None:
     order = view.orders[-1]
     if not is_open(order) or view.is_away(order.host):
         return None
-    return Commit(operation=waiting(view, view.now_s + view.terms.act_timeout_s))
+    return Commit(operation=wait_until(view, view.now_s + view.terms.act_timeout_s))
 
 
 def paused(view: View, *, limit_at_s: float) -> Commit | None:
     """Return the step that waits before a host is asked again; None: it was asked long enough ago."""
-    return Commit(operation=waiting(view, limit_at_s)) if view.now_s < limit_at_s else None
+    return Commit(operation=wait_until(view, limit_at_s)) if view.now_s < limit_at_s else None
 
 
 def unfinished(view: View, *, limit_at_s: float, again: Callable[[], Commit]) -> Commit | None:

@@ -7,14 +7,14 @@ from roost.model.work.builds import Attempt, Outcome
 from roost.observe import log
 
 
-def told(error: Exception) -> str:
+def describe_error(error: Exception) -> str:
     """Say what went wrong; of an error that nobody raised on purpose its kind, too."""
     if isinstance(error, RoostError) and str(error):
         return str(error)
     return f"{type(error).__name__}: {error}".removesuffix(": ")
 
 
-def reported(error: Exception, *, decision_uuid: str) -> str:
+def log_error(error: Exception, *, decision_uuid: str) -> str:
     """Say the same, and let the log have where an error came from that nobody raised on purpose.
 
     Args:
@@ -22,10 +22,10 @@ def reported(error: Exception, *, decision_uuid: str) -> str:
     """
     if not isinstance(error, RoostError):
         log.fault(decision_uuid, error)
-    return told(error)
+    return describe_error(error)
 
 
-def buried(
+def failed_outcome(
     instance_uuid: str, decision_uuid: str, *, fault: str, attempts: Sequence[Attempt] = (), unreleased: str = ""
 ) -> Outcome:
     """Return the end of an instance that could not be built; see ``Outcome``."""

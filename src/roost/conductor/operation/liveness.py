@@ -5,7 +5,7 @@ from dataclasses import replace
 import msgspec
 
 from roost.conductor.operation.reconcile import check_settled
-from roost.conductor.operation.row_changes import due_now, instead, later
+from roost.conductor.operation.row_changes import make_due, next_version, replace_row
 from roost.conductor.operation.story import line
 from roost.engine.columns.state import State
 from roost.errors import Conflict
@@ -45,10 +45,10 @@ def check_gone(
             f"{silent_s:,.0f} s ago; {instead_of_it}, or wait until `roost agent list` shows it as gone, which it does "
             "within 5 s after it was not heard for service_down_time"
         )
-    return witnessed(agent)
+    return require_same_agent(agent)
 
 
-def evacuating(plan: Plan[Answer], reader: WorkReader, status: StatusRow) -> Plan[Answer]:
+def require_gone_agent(plan: Plan[Answer], reader: WorkReader, status: StatusRow) -> Plan[Answer]:
     """Return the plan of an evacuation, whose commit fails where the agent of the instance's host is there by then.
 
     Raises:
@@ -58,9 +58,9 @@ def evacuating(plan: Plan[Answer], reader: WorkReader, status: StatusRow) -> Pla
     return replace(plan, work=(*plan.work, *check_gone(reader, status)))
 
 
-def witnessed(agent: AgentRow | None) -> tuple[Put, ...]:
+def require_same_agent(agent: AgentRow | None) -> tuple[Put, ...]:
     """Return what makes a commit fail where an agent has registered, or has gone, since it was read."""
-    return () if agent is None else (instead(later(agent)),)
+    return () if agent is None else (replace_row(next_version(agent)),)
 
 
 def is_silent(agent: AgentRow, *, now_s: float, down_time_s: float) -> bool:
@@ -68,7 +68,7 @@ def is_silent(agent: AgentRow, *, now_s: float, down_time_s: float) -> bool:
     return is_gone(agent) or now_s - agent.heard_at_s > down_time_s
 
 
-def reporting(state: State, host: str, *, reported_at_s: float | None) -> tuple[Write, ...]:
+def write_report_time(state: State, host: str, *, reported_at_s: float | None) -> tuple[Write, ...]:
     """Plan that a service counts as reporting, or as one whose last report was then.
 
     Args:
@@ -81,7 +81,7 @@ def reporting(state: State, host: str, *, reported_at_s: float | None) -> tuple[
     return writes_of_facts(state, rows, facts)
 
 
-def given_up(
+def give_up_agent(
     current: Commits, reader: WorkReader, agent: AgentRow, *, reported_at_s: float, now_s: float
 ) -> Plan[None]:
     """Plan that an agent is gone: its host is down, and whoever waits for it looks again.
@@ -90,11 +90,11 @@ def given_up(
     """
     numbers = {order.operation_id for order in reader.open_orders([agent.host], most=_TOLD_MAX)}
     waiting = [each for each in map(reader.operation, sorted(numbers)) if each is not None and not each.outcome]
-    work = [instead(later(agent, state="gone")), line(current, "agent.gone", now_s=now_s, host=agent.name)]
-    work += [instead(due_now(each, now_s=now_s)) for each in waiting]
+    work = [replace_row(next_version(agent, state="gone")), line(current, "agent.gone", now_s=now_s, host=agent.name)]
+    work += [replace_row(make_due(each, now_s=now_s)) for each in waiting]
     return Plan(
         answer=None,
-        writes=reporting(current.state, agent.host, reported_at_s=reported_at_s),
+        writes=write_report_time(current.state, agent.host, reported_at_s=reported_at_s),
         work=tuple(work),
         reads_work=True,
     )

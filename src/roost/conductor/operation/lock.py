@@ -2,7 +2,7 @@
 
 import msgspec
 
-from roost.conductor.operation.row_changes import instead, later
+from roost.conductor.operation.row_changes import next_version, replace_row
 from roost.conductor.operation.step import Body
 from roost.conductor.operation.story import line
 from roost.model.work.operation import TASKS, Kind
@@ -10,7 +10,7 @@ from roost.model.work.work_rows import OperationRow, Put, StatusRow
 from roost.ports import Commits
 
 
-def operation_on(
+def new_operation(
     current: Commits,
     status: StatusRow,
     *,
@@ -44,14 +44,14 @@ def operation_on(
     )
 
 
-def taken_by(current: Commits, operation: OperationRow, status: StatusRow) -> tuple[Put, ...]:
+def lock_instance(current: Commits, operation: OperationRow, status: StatusRow) -> tuple[Put, ...]:
     """Return what lets an operation have an instance from now on."""
     task = TASKS[operation.kind]
-    held = later(status, task=task, operation_id=operation.id, changed_at_s=operation.created_at_s)
-    return Put(operation), instead(held), asked_line(current, operation)
+    held = next_version(status, task=task, operation_id=operation.id, changed_at_s=operation.created_at_s)
+    return Put(operation), replace_row(held), request_line(current, operation)
 
 
-def asked_line(current: Commits, operation: OperationRow) -> Put:
+def request_line(current: Commits, operation: OperationRow) -> Put:
     """Return the line of the story that says that an operation was asked for."""
     return line(
         current,

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from roost.conductor.operation.row_changes import instead, later
+from roost.conductor.operation.row_changes import next_version, replace_row
 from roost.engine.columns.state import State
 from roost.errors import Conflict
 from roost.model.names import uuid_text
@@ -97,9 +97,9 @@ def moves_away(reader: WorkReader, hosts: set[str]) -> list[MigrationRow]:
     return found
 
 
-def forgotten(state: State, moves: list[MigrationRow], *, now_s: float) -> tuple[tuple[Write, ...], tuple[Put, ...]]:
+def end_moves(state: State, moves: list[MigrationRow], *, now_s: float) -> tuple[tuple[Write, ...], tuple[Put, ...]]:
     """Return what ends moves whose old host has nothing left of their instances: what they hold is given back."""
-    over = tuple(instead(later(move, status="confirmed", changed_at_s=now_s)) for move in moves)
+    over = tuple(replace_row(next_version(move, status="confirmed", changed_at_s=now_s)) for move in moves)
     return given_back(state, [move.uuid for move in moves]), over
 
 

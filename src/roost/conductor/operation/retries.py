@@ -35,14 +35,14 @@ def check_attempt(
         )
 
 
-def exhausted(instance_uuid: str) -> MaxRetriesExceeded:
+def no_alternate_error(instance_uuid: str) -> MaxRetriesExceeded:
     """Return the error of an instance that no alternate is left for."""
     return MaxRetriesExceeded(
         f"Exhausted all hosts available for retrying build failures for instance {instance_uuid}."
     )
 
 
-def attempt_on(pick: Pick, *, problem: str = "", is_claimed: bool = True) -> Attempt:
+def attempt_record(pick: Pick, *, problem: str = "", is_claimed: bool = True) -> Attempt:
     """Return a host that an instance was to be built on, as its story tells it.
 
     Args:

@@ -7,7 +7,7 @@ from typing import TypeVar
 import msgspec
 
 from roost.conductor.operation.liveness import is_gone
-from roost.conductor.operation.row_changes import due_now, instead, later
+from roost.conductor.operation.row_changes import make_due, next_version, replace_row
 from roost.conductor.operation.story import line
 from roost.errors import understood
 from roost.model.devices.pci import PciRequest
@@ -109,7 +109,7 @@ class Choose:
     def deed(self) -> NamedRequest:
         """What the scheduler is asked."""
         return NamedRequest(
-            request=self.request, decision_uuid=self.decision_uuid, work=(instead(self.operation), *self.work)
+            request=self.request, decision_uuid=self.decision_uuid, work=(replace_row(self.operation), *self.work)
         )
 
 
@@ -126,19 +126,19 @@ def body_of(operation: OperationRow, kind: type[B]) -> B:
         return msgspec.msgpack.decode(operation.body, type=kind)
 
 
-def going_on(view: View, step: str, *, body: Body | None = None) -> OperationRow:
+def advance(view: View, step: str, *, body: Body | None = None) -> OperationRow:
     """Return the operation at its next step, which comes at once."""
     return _at(view, step=step, body=body)
 
 
-def waiting(view: View, until_s: float, *, step: str | None = None, body: Body | None = None) -> OperationRow:
+def wait_until(view: View, until_s: float, *, step: str | None = None, body: Body | None = None) -> OperationRow:
     """Return the operation as it waits: nobody owns it, and it is due then, or when an answer comes."""
     return _at(
         view, body=body, step=step or view.operation.step, due_at_s=min(until_s, NEVER_S), owner="", owned_until_s=0.0
     )
 
 
-def ended(view: View, *, body: Body, problem: str = "") -> OperationRow:
+def end(view: View, *, body: Body, problem: str = "") -> OperationRow:
     """Return the operation at its end, with what went wrong."""
     return _at(
         view,
@@ -153,23 +153,27 @@ def ended(view: View, *, body: Body, problem: str = "") -> OperationRow:
 
 def _at(view: View, *, body: Body | None, **changes: object) -> OperationRow:
     told = view.operation.body if body is None else msgspec.msgpack.encode(body)
-    return later(view.operation, body=told, changed_at_s=view.now_s, **changes)
+    return next_version(view.operation, body=told, changed_at_s=view.now_s, **changes)
 
 
-def let_go(view: View, **changes: object) -> tuple[Put, ...]:
+def release_lock(view: View, **changes: object) -> tuple[Put, ...]:
     """Return the status of the only instance as the operation leaves it.
 
     Nobody works on it any more, or the deletion that waits for this does from now on.
     """
     heir, now_s = view.waiting, view.now_s
     if heir is None:
-        return (instead(later(view.status, **{"task": "", "operation_id": 0, "changed_at_s": now_s, **changes})),)
-    status = later(view.status, **{"changed_at_s": now_s, **changes, "task": "deleting", "operation_id": heir.id})
-    row = msgspec.structs.replace(due_now(heir, now_s=now_s), step="send", turn=status.version)
-    return instead(status), instead(row)
+        return (
+            replace_row(next_version(view.status, **{"task": "", "operation_id": 0, "changed_at_s": now_s, **changes})),
+        )
+    status = next_version(
+        view.status, **{"changed_at_s": now_s, **changes, "task": "deleting", "operation_id": heir.id}
+    )
+    row = msgspec.structs.replace(make_due(heir, now_s=now_s), step="send", turn=status.version)
+    return replace_row(status), replace_row(row)
 
 
-def ordered(
+def new_order(
     view: View,
     desk: Desk,
     host: str,
@@ -199,14 +203,14 @@ def ordered(
     )
 
 
-def plain(view: View, *, limit_s: float = 0.0) -> OrderBody:
+def simple_order(view: View, *, limit_s: float = 0.0) -> OrderBody:
     """Return what is said with an order whose action says all."""
     return OrderBody(operation=uuid_text(view.operation.uuid), limit_s=limit_s)
 
 
-def withdrawn(orders: Sequence[OrderRow]) -> tuple[Put, ...]:
+def withdraw_orders(orders: Sequence[OrderRow]) -> tuple[Put, ...]:
     """Return those of some orders that nobody answered, as orders that nobody is to answer any more."""
-    return tuple(instead(later(order, state="withdrawn")) for order in orders if is_open(order))
+    return tuple(replace_row(next_version(order, state="withdrawn")) for order in orders if is_open(order))
 
 
 def is_open(order: OrderRow) -> bool:
@@ -220,13 +224,13 @@ def answer_of(order: OrderRow) -> Answer:
         return msgspec.json.decode(order.answer, type=Answer)
 
 
-def limit_of(order: OrderRow) -> float:
+def order_limit_s(order: OrderRow) -> float:
     """Return how long a host may take for an order, in seconds."""
     with understood(f"order {order.id}"):
         return msgspec.json.decode(order.body, type=OrderBody).limit_s
 
 
-def told(view: View, desk: Desk, kind: str, *, instance_uuid: bytes | None = None, **words: str) -> Put:
+def story_line(view: View, desk: Desk, kind: str, *, instance_uuid: bytes | None = None, **words: str) -> Put:
     """Return a line of the story of the operation, and of its instance."""
     return line(
         desk.current,

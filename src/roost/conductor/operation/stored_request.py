@@ -30,7 +30,7 @@ def request_of(documents: Documents, status: StatusRow) -> Request:
     return msgspec.structs.replace(request, flavor=_read(documents, status.flavor_id, Flavor, status=status))
 
 
-def asked_anew(stored: Request, status: StatusRow) -> Request:
+def renew_request(stored: Request, status: StatusRow) -> Request:
     """Return what the scheduler is asked for an instance that is there, from what was asked when it was built.
 
     Where it was forced to go then, and what was tried, is of that time alone.
@@ -56,15 +56,15 @@ def image_of(documents: Documents, status: StatusRow) -> Image:
     return _read(documents, status.image_id, Image, status=status) if status.image_id else Image()
 
 
-def stored(state: State, kind: str, body: bytes) -> tuple[int, tuple[PutDocument, ...]]:
+def store_document(state: State, kind: str, body: bytes) -> tuple[int, tuple[PutDocument, ...]]:
     """Return the number of a document, and what stores it if nobody did."""
     document = document_of(kind, body, body)
     return document.id, () if (kind, document.fingerprint) in state.documents else (document,)
 
 
-def stored_image(state: State, image: Image | None) -> tuple[int, tuple[PutDocument, ...]]:
+def store_image(state: State, image: Image | None) -> tuple[int, tuple[PutDocument, ...]]:
     """Return the same of an image; of none the number is 0."""
-    return (0, ()) if image is None else stored(state, "image", msgspec.json.encode(image))
+    return (0, ()) if image is None else store_document(state, "image", msgspec.json.encode(image))
 
 
 def _read(documents: Documents, number: int, kind: type[T], *, status: StatusRow) -> T:

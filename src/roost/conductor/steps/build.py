@@ -9,10 +9,10 @@
 
 import msgspec
 
-from roost.conductor.moves.move_decision import Decided, decided, made_anew
-from roost.conductor.operation.faults import told as words_of
+from roost.conductor.moves.move_decision import GrantedDecision, load_decision, retry_decision
+from roost.conductor.operation.faults import describe_error
 from roost.conductor.operation.retries import check_attempt, first_attempt
-from roost.conductor.operation.row_changes import instead, later
+from roost.conductor.operation.row_changes import next_version, replace_row
 from roost.conductor.operation.step import (
     CHOOSE,
     Choose,
@@ -20,12 +20,12 @@ from roost.conductor.operation.step import (
     Desk,
     Step,
     View,
+    advance,
     body_of,
-    ended,
-    going_on,
-    told,
+    end,
+    story_line,
 )
-from roost.conductor.steps.spawn import begun
+from roost.conductor.steps.spawn import new_spawn
 from roost.errors import MaxRetriesExceeded, RoostError
 from roost.model.evidence.decision import Pick
 from roost.model.names import uuid_bytes, uuid_text
@@ -42,7 +42,7 @@ def next_step(view: View, desk: Desk) -> Step:
     """Return the next step."""
     body = body_of(view.operation, Build)
     if view.operation.step == CHOOSE:
-        return Choose(operation=going_on(view, "send"), request=body.request, decision_uuid=body.decision_uuid)
+        return Choose(operation=advance(view, "send"), request=body.request, decision_uuid=body.decision_uuid)
     return _send(view, desk, body)
 
 
@@ -58,12 +58,12 @@ def subjects(operation: OperationRow) -> tuple[bytes, ...]:
 def refused(view: View, desk: Desk, error: RoostError) -> Commit:
     """Return the step that follows where the scheduler gave no decision; nothing was claimed."""
     body = body_of(view.operation, Build)
-    without = Commit(operation=going_on(view, "send", body=msgspec.structs.replace(body, problem=words_of(error))))
-    return made_anew(view, desk, error, consumers=map(uuid_bytes, body.request.instance_uuids)) or without
+    without = Commit(operation=advance(view, "send", body=msgspec.structs.replace(body, problem=describe_error(error))))
+    return retry_decision(view, desk, error, consumers=map(uuid_bytes, body.request.instance_uuids)) or without
 
 
 def _send(view: View, desk: Desk, body: Build) -> Commit:
-    found = body.problem or decided(desk, body.request, decision_uuid=body.decision_uuid)
+    found = body.problem or load_decision(desk, body.request, decision_uuid=body.decision_uuid)
     problem = found if isinstance(found, str) else ""
     picks = {} if isinstance(found, str) else {pick.instance_uuid: pick for pick in found.decision.picks}
     ids: list[bytes] = []  # of instances whose claims are given back
@@ -79,7 +79,7 @@ def _send(view: View, desk: Desk, body: Build) -> Commit:
             work += _sent(view, desk, status, body=body, found=found, pick=pick)
     after = msgspec.structs.replace(body, sent=body.sent + len(piece))
     is_last = after.sent >= body.request.count
-    operation = ended(view, body=after, problem=problem) if is_last else going_on(view, "send", body=after)
+    operation = end(view, body=after, problem=problem) if is_last else advance(view, "send", body=after)
     return Commit(operation=operation, writes=given_back(desk.current.state, ids), work=tuple(work))
 
 
@@ -96,11 +96,11 @@ def _fault(view: View, request: Request, pick: Pick | None, *, uuid: str) -> str
             error=None,
         )
     except MaxRetriesExceeded as error:
-        return words_of(error)
+        return describe_error(error)
     return ""
 
 
-def _sent(view: View, desk: Desk, status: StatusRow, *, body: Build, found: Decided, pick: Pick) -> list[Put]:
+def _sent(view: View, desk: Desk, status: StatusRow, *, body: Build, found: GrantedDecision, pick: Pick) -> list[Put]:
     """Return the operation that builds one instance, with its first order."""
     request = msgspec.structs.replace(body.request, instance_uuids=(), count=1)
     spawn = Spawning(
@@ -110,8 +110,8 @@ def _sent(view: View, desk: Desk, status: StatusRow, *, body: Build, found: Deci
         picks=found.with_alternates(pick),
         attempt=first_attempt(request),
     )
-    operation, order = begun(view, desk, status, body=spawn)
-    held = later(
+    operation, order = new_spawn(view, desk, status, body=spawn)
+    held = next_version(
         status,
         task="spawning",
         operation_id=operation.id,
@@ -122,15 +122,15 @@ def _sent(view: View, desk: Desk, status: StatusRow, *, body: Build, found: Deci
         changed_at_s=view.now_s,
     )
     return [
-        instead(held),
+        replace_row(held),
         Put(operation),
         Put(order),
-        told(view, desk, "build.sent", instance_uuid=status.uuid, host=pick.host),
+        story_line(view, desk, "build.sent", instance_uuid=status.uuid, host=pick.host),
     ]
 
 
 def _buried(view: View, desk: Desk, status: StatusRow, *, decision_uuid: str, fault: str) -> list[Put]:
-    row = later(
+    row = next_version(
         status,
         status="ERROR",
         task="",
@@ -139,4 +139,4 @@ def _buried(view: View, desk: Desk, status: StatusRow, *, decision_uuid: str, fa
         decision_uuid=uuid_bytes(decision_uuid),
         changed_at_s=view.now_s,
     )
-    return [instead(row), told(view, desk, "build.failed", instance_uuid=status.uuid, problem=fault)]
+    return [replace_row(row), story_line(view, desk, "build.failed", instance_uuid=status.uuid, problem=fault)]

@@ -11,22 +11,22 @@
 import msgspec
 
 from roost.conductor.moves.wait_for_host import PAUSE_S
-from roost.conductor.operation.liveness import reporting
-from roost.conductor.operation.reconcile import forgotten, is_left_by, reconcile
-from roost.conductor.operation.row_changes import instead, later
+from roost.conductor.operation.liveness import write_report_time
+from roost.conductor.operation.reconcile import end_moves, is_left_by, reconcile
+from roost.conductor.operation.row_changes import next_version, replace_row
 from roost.conductor.operation.step import (
     Commit,
     Desk,
     View,
     answer_of,
     body_of,
-    ended,
+    end,
     is_open,
-    ordered,
-    plain,
-    told,
-    waiting,
-    withdrawn,
+    new_order,
+    simple_order,
+    story_line,
+    wait_until,
+    withdraw_orders,
 )
 from roost.model.names import uuid_bytes
 from roost.model.work.operation import Cleaning
@@ -43,22 +43,22 @@ def next_step(view: View, desk: Desk) -> Commit:
     body = body_of(view.operation, Cleaning)
     agent = view.agent(body.host)
     if agent is None or agent.state != "arriving" or agent.fence != body.fence:
-        return Commit(operation=ended(view, body=body), work=withdrawn(view.orders))
+        return Commit(operation=end(view, body=body), work=withdraw_orders(view.orders))
     found = reconcile(body.host, subjects(view.operation), statuses=view.statuses, migrations=view.migrations)
     last = {order.instance_uuid: order for order in view.orders if order.number > body.after or is_open(order)}
     left = [uuid for uuid in found.destroy if not _is_gone(last.get(uuid))]
     gone = frozenset(found.destroy).difference(left)
     moves = [each for each in view.migrations if each.instance_uuid in gone and is_left_by(each, body.host)]
-    writes, over = forgotten(desk.current.state, moves, now_s=view.now_s)
+    writes, over = end_moves(desk.current.state, moves, now_s=view.now_s)
     if not left and not found.hold:
         return Commit(
-            operation=ended(view, body=body),
-            writes=(*writes, *reporting(desk.current.state, body.host, reported_at_s=None)),
+            operation=end(view, body=body),
+            writes=(*writes, *write_report_time(desk.current.state, body.host, reported_at_s=None)),
             work=(
-                *withdrawn(view.orders),
+                *withdraw_orders(view.orders),
                 *over,
-                instead(later(agent, state="ready")),
-                told(view, desk, "agent.ready", host=agent.name),
+                replace_row(next_version(agent, state="ready")),
+                story_line(view, desk, "agent.ready", host=agent.name),
             ),
         )
     failed = [uuid for uuid in left if uuid in last and not is_open(last[uuid])]
@@ -68,7 +68,7 @@ def next_step(view: View, desk: Desk) -> Commit:
     orders = [
         Put(
             msgspec.structs.replace(
-                ordered(view, desk, body.host, action="destroy", body=plain(view), ahead=at),
+                new_order(view, desk, body.host, action="destroy", body=simple_order(view), ahead=at),
                 instance_uuid=uuid,
                 turn=view.statuses[uuid].version,
             )
@@ -76,7 +76,7 @@ def next_step(view: View, desk: Desk) -> Commit:
         for at, uuid in enumerate(asked)
     ]
     after = msgspec.structs.replace(body, again_at_s=again_at_s)
-    return Commit(operation=waiting(view, view.now_s + PAUSE_S, body=after), writes=writes, work=(*over, *orders))
+    return Commit(operation=wait_until(view, view.now_s + PAUSE_S, body=after), writes=writes, work=(*over, *orders))
 
 
 def _is_gone(order: OrderRow | None) -> bool:

@@ -15,23 +15,23 @@ Where both are one host, nothing is to be destroyed there: it gives back what it
 
 import msgspec
 
-from roost.conductor.moves.ask_host import asked, insisted
-from roost.conductor.moves.endings import cancelled, other_migration
-from roost.conductor.moves.migration import joined, migration_of, moved_on, settled
-from roost.conductor.moves.wait_for_host import PAUSE_S, came_of, paused, silent
-from roost.conductor.operation.liveness import witnessed
+from roost.conductor.moves.ask_host import send_order, send_until_done
+from roost.conductor.moves.endings import hand_over, other_migration
+from roost.conductor.moves.migration import migration_of, release_migration, reopen_group, update_migration
+from roost.conductor.moves.wait_for_host import PAUSE_S, came_of, paused, silence_problem
+from roost.conductor.operation.liveness import require_same_agent
 from roost.conductor.operation.step import (
     Commit,
     Desk,
     View,
     answer_of,
     body_of,
-    ended,
+    end,
     is_open,
-    let_go,
-    told,
-    waiting,
-    withdrawn,
+    release_lock,
+    story_line,
+    wait_until,
+    withdraw_orders,
 )
 from roost.model.names import uuid_text
 from roost.model.work.guest import Found
@@ -46,7 +46,7 @@ def next_step(view: View, desk: Desk) -> Commit:
     """Return the next step."""
     body = body_of(view.operation, Settling)
     if view.operation.is_cancelled:
-        return cancelled(view, desk, body)
+        return hand_over(view, desk, body)
     if view.operation.step == "send":
         return look(view, desk, body)
     if view.operation.step == "look":
@@ -64,8 +64,8 @@ def look(view: View, desk: Desk, body: Settling) -> Commit:
     """Return the step that asks the host of an instance what it has of it."""
     host = view.status.host
     if view.is_away(host):
-        return refused(view, desk, body, problem=silent(host))
-    return asked(view, desk, body, host=host, action="inspect", step="look")
+        return refused(view, desk, body, problem=silence_problem(host))
+    return send_order(view, desk, body, host=host, action="inspect", step="look")
 
 
 def looked(view: View, body: Settling) -> Commit | Found | str | None:
@@ -81,9 +81,9 @@ def looked(view: View, body: Settling) -> Commit | Found | str | None:
 
 def refused(view: View, desk: Desk, body: Settling, *, problem: str) -> Commit:
     """Return the end of what could not begin: the instance waits to be confirmed or reverted still."""
-    gone = let_go(view, fault=problem)
-    event = told(view, desk, f"{view.operation.kind}.failed", problem=problem)
-    return Commit(operation=ended(view, body=body, problem=problem), work=(*withdrawn(view.orders), *gone, event))
+    gone = release_lock(view, fault=problem)
+    event = story_line(view, desk, f"{view.operation.kind}.failed", problem=problem)
+    return Commit(operation=end(view, body=body, problem=problem), work=(*withdraw_orders(view.orders), *gone, event))
 
 
 def part(view: View, desk: Desk, body: Moving | Settling, *, is_on: bool) -> Commit:
@@ -100,10 +100,10 @@ def part(view: View, desk: Desk, body: Moving | Settling, *, is_on: bool) -> Com
         return _end(view, desk, body, is_on=is_on, is_clean=True)
     if view.is_away(source):
         if is_same:  # It is there itself: what it kept is given back when it is back.
-            return Commit(operation=waiting(view, view.now_s + PAUSE_S, step="part", body=body))
+            return Commit(operation=wait_until(view, view.now_s + PAUSE_S, step="part", body=body))
         return _end(view, desk, body, is_on=is_on, is_clean=False)
     if last is not None and is_open(last):
-        return Commit(operation=waiting(view, view.now_s + view.terms.act_timeout_s))
+        return Commit(operation=wait_until(view, view.now_s + view.terms.act_timeout_s))
     early = None if last is None else paused(view, limit_at_s=body.limit_at_s)
     return early or _sent(view, desk, body, move=move, is_same=is_same)
 
@@ -112,24 +112,24 @@ def _sent(view: View, desk: Desk, body: Moving | Settling, *, move: MigrationRow
     action: Action = "settle" if is_same else "destroy"
     of = body.of if isinstance(body, Settling) and is_same else ""
     said = OrderBody(operation=uuid_text(view.operation.uuid), limit_s=view.terms.act_timeout_s, of=of)
-    return insisted(view, desk, body, host=move.source_host, actions=(action,), said=said, step="part")
+    return send_until_done(view, desk, body, host=move.source_host, actions=(action,), said=said, step="part")
 
 
 def _end(view: View, desk: Desk, body: Moving | Settling, *, is_on: bool, is_clean: bool) -> Commit:
     move = migration_of(view)
     return Commit(
-        operation=ended(view, body=body),
-        writes=settled(desk.current, move) if is_clean else joined(desk.current, move),
+        operation=end(view, body=body),
+        writes=release_migration(desk.current, move) if is_clean else reopen_group(desk.current, move),
         work=(
-            *withdrawn(view.orders),
-            moved_on(view, "confirmed" if is_clean else "left"),
-            *(() if is_clean else witnessed(view.agent(move.source_host))),
-            *let_go(
+            *withdraw_orders(view.orders),
+            update_migration(view, "confirmed" if is_clean else "left"),
+            *(() if is_clean else require_same_agent(view.agent(move.source_host))),
+            *release_lock(
                 view,
                 status="ACTIVE" if is_on else "SHUTOFF",
                 fault="",
                 migration_uuid=other_migration(view) if is_clean else move.uuid,
             ),
-            told(view, desk, f"{view.operation.kind}.done", host=view.status.host, source=move.source_host),
+            story_line(view, desk, f"{view.operation.kind}.done", host=view.status.host, source=move.source_host),
         ),
     )

@@ -20,21 +20,21 @@ from dataclasses import replace
 import msgspec
 
 from roost.conductor.moves.wait_for_host import PAUSE_S
-from roost.conductor.operation.row_changes import cancelled, instead, later, unchanged
+from roost.conductor.operation.row_changes import next_version, replace_row, request_cancel, require_unchanged
 from roost.conductor.operation.step import (
     Commit,
     Desk,
     View,
+    advance,
     answer_of,
     body_of,
-    ended,
-    going_on,
+    end,
     is_open,
-    let_go,
-    ordered,
-    plain,
-    told,
-    waiting,
+    new_order,
+    release_lock,
+    simple_order,
+    story_line,
+    wait_until,
 )
 from roost.model.work.operation import Delete
 from roost.model.work.orders import Answer
@@ -65,34 +65,34 @@ def next_step(view: View, desk: Desk) -> Commit:
     if bad:
         return _stuck(view, desk, body, order=bad[0])
     if any(is_open(order) and not view.is_away(order.host) for order in last):
-        return Commit(operation=waiting(view, view.now_s + view.terms.act_timeout_s))
+        return Commit(operation=wait_until(view, view.now_s + view.terms.act_timeout_s))
     return _end(view, desk, body)
 
 
 def _waiting(view: View) -> Commit:
     if view.holder is None:
-        held = later(view.status, task="deleting", operation_id=view.operation.id, changed_at_s=view.now_s)
-        taken = msgspec.structs.replace(going_on(view, "send"), turn=held.version)
-        return Commit(operation=taken, work=(instead(held),))
+        held = next_version(view.status, task="deleting", operation_id=view.operation.id, changed_at_s=view.now_s)
+        taken = msgspec.structs.replace(advance(view, "send"), turn=held.version)
+        return Commit(operation=taken, work=(replace_row(held),))
     is_asked = view.holder.is_cancelled or view.holder.instance_uuid != view.operation.instance_uuid
     return Commit(
-        operation=waiting(view, view.now_s + _LOOK_S),
-        work=() if is_asked else (instead(cancelled(view.holder, now_s=view.now_s)),),
+        operation=wait_until(view, view.now_s + _LOOK_S),
+        work=() if is_asked else (replace_row(request_cancel(view.holder, now_s=view.now_s)),),
     )
 
 
 def _send(view: View, desk: Desk, body: Delete) -> Commit:
     hosts = _hosts(view)
-    said = plain(view, limit_s=0.0 if body.is_forced else view.terms.act_timeout_s)
+    said = simple_order(view, limit_s=0.0 if body.is_forced else view.terms.act_timeout_s)
     orders = tuple(
-        Put(ordered(view, desk, host, action="destroy", body=said, ahead=at)) for at, host in enumerate(hosts)
+        Put(new_order(view, desk, host, action="destroy", body=said, ahead=at)) for at, host in enumerate(hosts)
     )
     if all(map(view.is_away, hosts)):
         return _end(view, desk, body, orders=orders)
     if body.is_forced:
         end = _end(view, desk, body, orders=orders)
-        return replace(end, operation=waiting(view, view.now_s + view.terms.act_timeout_s, step="sweep"))
-    return Commit(operation=waiting(view, view.now_s + view.terms.act_timeout_s, step="destroy"), work=orders)
+        return replace(end, operation=wait_until(view, view.now_s + view.terms.act_timeout_s, step="sweep"))
+    return Commit(operation=wait_until(view, view.now_s + view.terms.act_timeout_s, step="destroy"), work=orders)
 
 
 def _sweep(view: View, desk: Desk, body: Delete) -> Commit:
@@ -101,8 +101,8 @@ def _sweep(view: View, desk: Desk, body: Delete) -> Commit:
     bad = [order.host for order in last.values() if order.state == "answered" and _is_left(answer_of(order))]
     if not bad:
         if any(map(is_open, last.values())):
-            return Commit(operation=waiting(view, view.now_s + view.terms.act_timeout_s))
-        return Commit(operation=ended(view, body=body))
+            return Commit(operation=wait_until(view, view.now_s + view.terms.act_timeout_s))
+        return Commit(operation=end(view, body=body))
     return _asked_again(view, desk, body, hosts=bad)
 
 
@@ -111,10 +111,10 @@ def _asked_again(view: View, desk: Desk, body: Delete, *, hosts: Sequence[str]) 
     is_again = 0 < body.again_at_s <= view.now_s
     after = msgspec.structs.replace(body, again_at_s=0.0 if is_again else body.again_at_s or view.now_s + PAUSE_S)
     orders = tuple(
-        Put(ordered(view, desk, host, action="destroy", body=plain(view), ahead=at))
+        Put(new_order(view, desk, host, action="destroy", body=simple_order(view), ahead=at))
         for at, host in enumerate(hosts if is_again else ())
     )
-    return Commit(operation=waiting(view, after.again_at_s or view.now_s + PAUSE_S, body=after), work=orders)
+    return Commit(operation=wait_until(view, after.again_at_s or view.now_s + PAUSE_S, body=after), work=orders)
 
 
 def _is_left(answer: Answer) -> bool:
@@ -142,14 +142,14 @@ def _end(view: View, desk: Desk, body: Delete, *, orders: Sequence[Put] = ()) ->
     """Return the end: the instance and what its moves kept give back what they hold."""
     state, moves = desk.current.state, _moves(view)
     writes = given_back(state, (view.status.uuid, *(move.uuid for move in moves)))
-    over = tuple(instead(later(move, status=_ENDS[move.status], changed_at_s=view.now_s)) for move in moves)
-    gone = let_go(view, status="DELETED", fault="", cell="", host="", node="", migration_uuid=None)
+    over = tuple(replace_row(next_version(move, status=_ENDS[move.status], changed_at_s=view.now_s)) for move in moves)
+    gone = release_lock(view, status="DELETED", fault="", cell="", host="", node="", migration_uuid=None)
     # What an agent finds that comes back from now on is of a deleted instance; one that is back already has its order.
-    away = [unchanged(agent) for host in _hosts(view) if view.is_away(host) and (agent := view.agent(host))]
+    away = [require_unchanged(agent) for host in _hosts(view) if view.is_away(host) and (agent := view.agent(host))]
     return Commit(
-        operation=ended(view, body=body),
+        operation=end(view, body=body),
         writes=writes,
-        work=(*away, *orders, *over, *gone, told(view, desk, "delete.done")),
+        work=(*away, *orders, *over, *gone, story_line(view, desk, "delete.done")),
     )
 
 
@@ -157,6 +157,9 @@ def _stuck(view: View, desk: Desk, body: Delete, *, order: OrderRow) -> Commit:
     answer = answer_of(order)
     problem = f"{view.status.host or order.host} could not get rid of it: {answer.problem or answer.outcome}"
     return Commit(
-        operation=ended(view, body=body, problem=problem),
-        work=(*let_go(view, status="ERROR", fault=problem), told(view, desk, "delete.failed", problem=problem)),
+        operation=end(view, body=body, problem=problem),
+        work=(
+            *release_lock(view, status="ERROR", fault=problem),
+            story_line(view, desk, "delete.failed", problem=problem),
+        ),
     )

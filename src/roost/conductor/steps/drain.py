@@ -15,10 +15,10 @@ from typing import NamedTuple
 import msgspec
 
 from roost.conductor.intake import accept, accept_changes
-from roost.conductor.intake.accept_drain import How, asked_of, way_of
-from roost.conductor.operation.faults import told as words_of
-from roost.conductor.operation.row_changes import uuid_made_of
-from roost.conductor.operation.step import Commit, Desk, View, body_of, ended, going_on, told, waiting
+from roost.conductor.intake.accept_drain import How, drain_method, drain_request
+from roost.conductor.operation.faults import describe_error
+from roost.conductor.operation.row_changes import derive_uuid
+from roost.conductor.operation.step import Commit, Desk, View, advance, body_of, end, story_line, wait_until
 from roost.errors import BadRequest, Conflict, StoreBroken
 from roost.model.names import uuid_bytes, uuid_text
 from roost.model.work.change_memory import Drain
@@ -91,17 +91,17 @@ def _committed(view: View, desk: Desk, body: Drain, *, writes: tuple[Write, ...]
     is_at_end = body.begun == len(body.instances) or view.operation.is_cancelled
     if body.going or not is_at_end:
         has_room = not is_at_end and len(body.going) < body.at_once
-        operation = waiting(view, view.now_s + view.terms.look_s, body=body)
+        operation = wait_until(view, view.now_s + view.terms.look_s, body=body)
         if has_room:
-            operation = going_on(view, "move", body=body)
+            operation = advance(view, "move", body=body)
         return Commit(operation=operation, writes=writes, work=work)
     count = len(body.instances)
     problem = f"{body.stayed:,} of {count:,} instances stayed on {body.host}" if body.stayed else ""
     if view.operation.is_cancelled:
         left = count - body.begun + body.stayed
         problem = f"it was cancelled: {left:,} of {count:,} instances stayed on {body.host}"
-    event = told(view, desk, "drain.failed" if problem else "drain.done", host=body.host, problem=problem)
-    return Commit(operation=ended(view, body=body, problem=problem), writes=writes, work=(*work, event))
+    event = story_line(view, desk, "drain.failed" if problem else "drain.done", host=body.host, problem=problem)
+    return Commit(operation=end(view, body=body, problem=problem), writes=writes, work=(*work, event))
 
 
 def _parts_of(view: View, uuid: str) -> list[OperationRow]:
@@ -140,27 +140,27 @@ def _begun(view: View, desk: Desk, body: Drain, *, uuid: str, how: How | None) -
         return _Begun()  # It leaves, too.
     if status.task == "syncing":
         return _Begun(is_going=True)  # Its host is asked how it is: it begins when that is known.
-    way = way_of(status)
+    way = drain_method(status)
     if way.how is None:
         return _Begun(problem=way.problem)
     try:
         plan = _part(view, desk, status, how=how or way.how)
     except (BadRequest, Conflict, StoreBroken) as error:
-        return _Begun(problem=words_of(error))
-    event = told(view, desk, "drain.moving", instance_uuid=status.uuid, how=how or way.how)
+        return _Begun(problem=describe_error(error))
+    event = story_line(view, desk, "drain.moving", instance_uuid=status.uuid, how=how or way.how)
     return _Begun(is_going=True, writes=plan.writes, work=(*plan.work, event))
 
 
 def _part(view: View, desk: Desk, status: StatusRow, *, how: How) -> Plan[OperationRow]:
     """Plan the operation that lets an instance leave."""
-    part = uuid_made_of(how, view.operation.uuid, status.uuid)
+    part = derive_uuid(how, view.operation.uuid, status.uuid)
     known, uuid, parent_id = _Known(status), uuid_text(status.uuid), view.operation.id
     if how == "offload":
         plan = accept_changes.offload(
             desk.current, known, uuid, operation_uuid=part, now_s=view.now_s, parent_id=parent_id
         )
     else:
-        asked = asked_of(desk.document, status, migration_uuid=uuid_text(uuid_made_of("migration", part)))
+        asked = drain_request(desk.document, status, migration_uuid=uuid_text(derive_uuid("migration", part)))
         plan = accept.move(
             desk.current,
             known,
@@ -169,7 +169,7 @@ def _part(view: View, desk: Desk, status: StatusRow, *, how: How) -> Plan[Operat
             asked=asked,
             operation_uuid=part,
             now_s=view.now_s,
-            decision_uuid=uuid_text(uuid_made_of("decision", part)),
+            decision_uuid=uuid_text(derive_uuid("decision", part)),
             parent_id=parent_id,
         )
     assert isinstance(plan, Plan), "nobody asked for it before"
@@ -177,7 +177,7 @@ def _part(view: View, desk: Desk, status: StatusRow, *, how: How) -> Plan[Operat
 
 
 def _left(view: View, desk: Desk, uuid: str, *, problem: str) -> Put:
-    return told(view, desk, "drain.stayed", instance_uuid=_bytes(uuid), problem=problem)
+    return story_line(view, desk, "drain.stayed", instance_uuid=_bytes(uuid), problem=problem)
 
 
 def _bytes(uuid: str) -> bytes:

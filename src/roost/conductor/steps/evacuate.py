@@ -23,9 +23,9 @@ from functools import partial
 import msgspec
 
 from roost.conductor.moves import targets, try_targets
-from roost.conductor.moves.ask_host import insisted
-from roost.conductor.moves.endings import gone_elsewhere
-from roost.conductor.moves.try_targets import target_of, wanted
+from roost.conductor.moves.ask_host import send_until_done
+from roost.conductor.moves.endings import finish_move
+from roost.conductor.moves.try_targets import guest_order, target_of
 from roost.conductor.moves.wait_for_host import unfinished
 from roost.conductor.operation.step import Commit, Desk, Step, View, is_open
 from roost.model.work.operation import Moving
@@ -39,12 +39,12 @@ def next_step(view: View, desk: Desk) -> Step:
 
 def _send(view: View, desk: Desk, body: Moving) -> Commit:
     # Nothing was built yet where it cannot be sent to, so nothing failed there.
-    return try_targets.sent(view, desk, body, onward=_PAST, ask=_spawn, is_source_asked=False)
+    return try_targets.ask_first_target(view, desk, body, onward=_PAST, ask=_spawn, is_source_asked=False)
 
 
 def _spawn(view: View, desk: Desk, body: Moving, *, writes: tuple[Write, ...] = ()) -> Commit:
-    said = wanted(view, body, limit_s=view.terms.build_timeout_s, is_on=_status(view) == "ACTIVE")
-    return try_targets.ordered_of_target(view, desk, body, action="spawn", said=said, writes=writes)
+    said = guest_order(view, body, limit_s=view.terms.build_timeout_s, is_on=_status(view) == "ACTIVE")
+    return try_targets.order_target(view, desk, body, action="spawn", said=said, writes=writes)
 
 
 def _spawned(view: View, desk: Desk, body: Moving) -> Commit:
@@ -74,7 +74,7 @@ def _swept(view: View, desk: Desk, body: Moving) -> Commit:
 
 def _rid(view: View, desk: Desk, body: Moving, *, host: str, step: str) -> Commit:
     """Return the step that lets a host get rid of what it has."""
-    return insisted(view, desk, body, host=host, actions=("destroy",), step=step)
+    return send_until_done(view, desk, body, host=host, actions=("destroy",), step=step)
 
 
 def _asked_again(view: View, desk: Desk, body: Moving) -> Commit | None:
@@ -89,7 +89,7 @@ def _onward(view: View, desk: Desk, body: Moving, *, problem: str, is_final: boo
 
 
 def _arrived(view: View, desk: Desk, body: Moving, *, is_clean: bool) -> Commit:
-    step = gone_elsewhere(view, desk, body, status=_status(view), is_clean=is_clean)
+    step = finish_move(view, desk, body, status=_status(view), is_clean=is_clean)
     return replace(step, builds=((body.picks[0], False),))
 
 
@@ -98,7 +98,7 @@ def _status(view: View) -> str:
     return "SHUTOFF" if view.status.status == "SHUTOFF" else "ACTIVE"
 
 
-_PAST = partial(try_targets.onward, ask=_spawn)
+_PAST = partial(try_targets.ask_next_target, ask=_spawn)
 _STEPS: Mapping[str, Callable[[View, Desk, Moving], Commit]] = {
     "send": _send,
     "spawn": _spawned,

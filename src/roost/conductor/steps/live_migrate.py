@@ -27,11 +27,11 @@ from collections.abc import Callable, Mapping
 import msgspec
 
 from roost.conductor.moves import targets, try_targets
-from roost.conductor.moves.ask_host import asked, insisted
-from roost.conductor.moves.endings import gone_elsewhere, stayed
+from roost.conductor.moves.ask_host import send_order, send_until_done
+from roost.conductor.moves.endings import finish_move, keep_on_source
 from roost.conductor.moves.try_targets import target_of
-from roost.conductor.moves.wait_for_host import PAUSE_S, awaited, paused, problem_of, silent, unfinished
-from roost.conductor.operation.step import Commit, Desk, Step, View, answer_of, is_open, plain, waiting
+from roost.conductor.moves.wait_for_host import PAUSE_S, awaited, paused, problem_of, silence_problem, unfinished
+from roost.conductor.operation.step import Commit, Desk, Step, View, answer_of, is_open, simple_order, wait_until
 from roost.model.names import uuid_text
 from roost.model.work.guest import Found
 from roost.model.work.operation import Moving
@@ -52,19 +52,19 @@ def next_step(view: View, desk: Desk) -> Step:
 
 
 def _send(view: View, desk: Desk, body: Moving) -> Commit:
-    return try_targets.sent(view, desk, body, onward=try_targets.onward)
+    return try_targets.ask_first_target(view, desk, body, onward=try_targets.ask_next_target)
 
 
 def _prepared(view: View, desk: Desk, body: Moving) -> Commit:
     source, limit_s = view.status.host, view.terms.build_timeout_s
     late = f"{target_of(body)} kept no room within {view.terms.act_timeout_s:,.0f} s"
-    after = try_targets.prepared(view, desk, body, onward=try_targets.onward, clear=_clear, late=late)
+    after = try_targets.prepared(view, desk, body, onward=try_targets.ask_next_target, clear=_clear, late=late)
     if isinstance(after, Commit):
         return after
     if view.is_away(source):
-        return _clear(view, desk, body, lost=silent(source))
+        return _clear(view, desk, body, lost=silence_problem(source))
     said = OrderBody(operation=uuid_text(view.operation.uuid), limit_s=limit_s, to=after.prepared)
-    return asked(view, desk, after, host=source, action="live_migrate", said=said, step="migrate")
+    return send_order(view, desk, after, host=source, action="live_migrate", said=said, step="migrate")
 
 
 def _clear(view: View, desk: Desk, body: Moving, *, lost: str) -> Commit:
@@ -76,7 +76,7 @@ def _cleared(view: View, desk: Desk, body: Moving) -> Commit:
     if _may_ask_again(view):
         return paused(view, limit_at_s=body.limit_at_s) or _clear(view, desk, body, lost=body.lost)
     is_final = view.is_away(view.status.host)
-    return awaited(view) or try_targets.onward(view, desk, body, problem=body.lost, is_final=is_final)
+    return awaited(view) or try_targets.ask_next_target(view, desk, body, problem=body.lost, is_final=is_final)
 
 
 # --- on its way ---
@@ -87,12 +87,12 @@ def _migrated(view: View, desk: Desk, body: Moving) -> Commit:
     if not is_open(order):
         answer = answer_of(order)
         if answer.outcome == "ok":
-            return gone_elsewhere(view, desk, body, status="ACTIVE", is_clean=True)
+            return finish_move(view, desk, body, status="ACTIVE", is_clean=True)
         return _look(view, desk, body, host=source, lost=problem_of(answer, host=source))
     if view.is_away(source):
-        return _look(view, desk, body, host=target_of(body), lost=silent(source))
+        return _look(view, desk, body, host=target_of(body), lost=silence_problem(source))
     if view.now_s < body.limit_at_s:
-        return Commit(operation=waiting(view, body.limit_at_s))
+        return Commit(operation=wait_until(view, body.limit_at_s))
     lost = f"it did not move within {view.terms.build_timeout_s:,.0f} s"
     return _look(view, desk, body, host=source, lost=lost)
 
@@ -115,9 +115,9 @@ def _looked(view: View, desk: Desk, body: Moving) -> Commit:
     other = target_of(body) if _is_source(view, order.host) else source
     if is_open(order):
         if not view.is_away(order.host):
-            return Commit(operation=waiting(view, view.now_s + view.terms.act_timeout_s))
+            return Commit(operation=wait_until(view, view.now_s + view.terms.act_timeout_s))
         if view.is_away(other) or _has_nothing(_seen_at_source(view)):
-            return Commit(operation=waiting(view, view.now_s + PAUSE_S))
+            return Commit(operation=wait_until(view, view.now_s + PAUSE_S))
         return _look(view, desk, body, host=other)
     answer = answer_of(order)
     if answer.outcome != "ok":
@@ -133,7 +133,7 @@ def _seen_at_target(view: View, desk: Desk, body: Moving, *, found: Found | None
     if is_here and found is not None:
         status = "ACTIVE" if found.state == "running" else "SHUTOFF"
         if is_known or view.is_away(source):
-            return gone_elsewhere(view, desk, body, status=status, is_clean=is_known)
+            return finish_move(view, desk, body, status=status, is_clean=is_known)
         return _ordered(view, desk, body, host=source, actions=("destroy",), step="sweep", lost=body.lost)
     if is_known or view.is_away(source):
         return _undo(view, desk, body)
@@ -143,8 +143,8 @@ def _seen_at_target(view: View, desk: Desk, body: Moving, *, found: Found | None
 def _undo(view: View, desk: Desk, body: Moving) -> Commit:
     """Let the target undo what it prepared; where nobody knows that the source has it, it may still arrive."""
     is_sparing = not _is_at_source(view)
-    said = msgspec.structs.replace(plain(view, limit_s=view.terms.act_timeout_s), is_sparing=is_sparing)
-    return insisted(view, desk, body, host=target_of(body), actions=("discard",), step="undo", said=said)
+    said = msgspec.structs.replace(simple_order(view, limit_s=view.terms.act_timeout_s), is_sparing=is_sparing)
+    return send_until_done(view, desk, body, host=target_of(body), actions=("discard",), step="undo", said=said)
 
 
 def _undone(view: View, desk: Desk, body: Moving) -> Commit:
@@ -152,10 +152,10 @@ def _undone(view: View, desk: Desk, body: Moving) -> Commit:
     is_there = _is_at_source(view)
     if is_open(order):
         if not view.is_away(order.host):
-            return Commit(operation=waiting(view, view.now_s + view.terms.act_timeout_s))
+            return Commit(operation=wait_until(view, view.now_s + view.terms.act_timeout_s))
         if not is_there:  # It may have arrived at the last moment.
             if view.is_away(source) or _has_nothing(seen):
-                return Commit(operation=waiting(view, view.now_s + PAUSE_S))
+                return Commit(operation=wait_until(view, view.now_s + PAUSE_S))
             return _look(view, desk, body, host=source)
     elif answer_of(order).outcome != "ok" and (not is_there or _may_ask_again(view)):
         return paused(view, limit_at_s=body.limit_at_s) or _undo(view, desk, body)
@@ -163,9 +163,9 @@ def _undone(view: View, desk: Desk, body: Moving) -> Commit:
         return _seen_at_target(view, desk, body, found=found)
     if is_there or seen is None:
         is_stopped = seen is not None and seen.found is not None and seen.found.state == "stopped"
-        return stayed(view, desk, body, problem=body.lost, status="SHUTOFF" if is_stopped else "")
+        return keep_on_source(view, desk, body, problem=body.lost, status="SHUTOFF" if is_stopped else "")
     problem = f"{body.lost}; and neither {source} nor {target_of(body)} has it"
-    return stayed(view, desk, body, problem=problem, status="ERROR")
+    return keep_on_source(view, desk, body, problem=problem, status="ERROR")
 
 
 def _swept(view: View, desk: Desk, body: Moving) -> Commit:
@@ -174,7 +174,7 @@ def _swept(view: View, desk: Desk, body: Moving) -> Commit:
         return _ordered(view, desk, body, host=host, actions=("destroy",), step="sweep", lost=body.lost)
 
     is_clean = not is_open(view.orders[-1])
-    return unfinished(view, limit_at_s=body.limit_at_s, again=again) or gone_elsewhere(
+    return unfinished(view, limit_at_s=body.limit_at_s, again=again) or finish_move(
         view, desk, body, status="ACTIVE", is_clean=is_clean
     )
 
@@ -187,7 +187,7 @@ def _ordered(
 ) -> Commit:
     """Return the step that orders something of a host, since a move went wrong."""
     after = msgspec.structs.replace(body, lost=lost)
-    return insisted(view, desk, after, host=host, actions=actions, step=step)
+    return send_until_done(view, desk, after, host=host, actions=actions, step=step)
 
 
 def _may_ask_again(view: View) -> bool:

@@ -29,31 +29,31 @@ from dataclasses import replace
 
 import msgspec
 
-from roost.conductor.builds.alternates import where
+from roost.conductor.builds.alternates import location_of
 from roost.conductor.moves import targets, try_targets
-from roost.conductor.moves.ask_host import asked, insisted
-from roost.conductor.moves.endings import stayed
-from roost.conductor.moves.migration import migration_of, moved_on
-from roost.conductor.moves.try_targets import target_of, wanted
-from roost.conductor.moves.wait_for_host import PAUSE_S, awaited, came_of, may_be_on, paused, silent
-from roost.conductor.operation.faults import told as words_of
-from roost.conductor.operation.liveness import witnessed
-from roost.conductor.operation.row_changes import instead, later
+from roost.conductor.moves.ask_host import send_order, send_until_done
+from roost.conductor.moves.endings import keep_on_source
+from roost.conductor.moves.migration import migration_of, update_migration
+from roost.conductor.moves.try_targets import guest_order, target_of
+from roost.conductor.moves.wait_for_host import PAUSE_S, awaited, came_of, may_be_on, paused, silence_problem
+from roost.conductor.operation.faults import describe_error
+from roost.conductor.operation.liveness import require_same_agent
+from roost.conductor.operation.row_changes import next_version, replace_row
 from roost.conductor.operation.step import (
     Commit,
     Desk,
     Step,
     View,
+    advance,
     answer_of,
-    ended,
-    going_on,
+    end,
     is_open,
-    let_go,
-    ordered,
-    plain,
-    told,
-    waiting,
-    withdrawn,
+    new_order,
+    release_lock,
+    simple_order,
+    story_line,
+    wait_until,
+    withdraw_orders,
 )
 from roost.conductor.steps import confirm
 from roost.errors import Conflict
@@ -72,7 +72,7 @@ def next_step(view: View, desk: Desk) -> Step:
 
 
 def _send(view: View, desk: Desk, body: Moving) -> Commit:
-    return try_targets.sent(view, desk, body, onward=_onward)
+    return try_targets.ask_first_target(view, desk, body, onward=_onward)
 
 
 def _prepared(view: View, desk: Desk, body: Moving) -> Commit:
@@ -81,13 +81,13 @@ def _prepared(view: View, desk: Desk, body: Moving) -> Commit:
     if isinstance(after, Commit):
         return after
     if view.is_away(view.status.host):
-        return _undo(view, desk, after, lost=silent(view.status.host))
+        return _undo(view, desk, after, lost=silence_problem(view.status.host))
     return _stop(view, desk, after) if after.is_on or may_be_on(view) else _copy(view, desk, after)
 
 
 def _clear(view: View, desk: Desk, body: Moving, *, lost: str) -> Commit:
     after = msgspec.structs.replace(body, lost=lost)
-    return insisted(view, desk, after, host=target_of(body), actions=("discard",), step="clear")
+    return send_until_done(view, desk, after, host=target_of(body), actions=("discard",), step="clear")
 
 
 def _cleared(view: View, desk: Desk, body: Moving) -> Commit:
@@ -97,14 +97,14 @@ def _cleared(view: View, desk: Desk, body: Moving) -> Commit:
 
 
 def _onward(view: View, desk: Desk, body: Moving, *, problem: str, is_final: bool = False) -> Commit:
-    return _seen(view, body, try_targets.onward(view, desk, body, problem=problem, is_final=is_final))
+    return _seen(view, body, try_targets.ask_next_target(view, desk, body, problem=problem, is_final=is_final))
 
 
 # --- on its way ---
 
 
 def _stop(view: View, desk: Desk, body: Moving) -> Commit:
-    return asked(view, desk, body, host=view.status.host, action="power_off", step="stop")
+    return send_order(view, desk, body, host=view.status.host, action="power_off", step="stop")
 
 
 def _stopped(view: View, desk: Desk, body: Moving) -> Commit:
@@ -117,7 +117,7 @@ def _stopped(view: View, desk: Desk, body: Moving) -> Commit:
 def _copy(view: View, desk: Desk, body: Moving) -> Commit:
     limit_s = view.terms.build_timeout_s
     said = OrderBody(operation=uuid_text(view.operation.uuid), limit_s=limit_s, to=body.prepared)
-    return asked(view, desk, body, host=view.status.host, action="send_disk", said=said, step="copy")
+    return send_order(view, desk, body, host=view.status.host, action="send_disk", said=said, step="copy")
 
 
 def _copied(view: View, desk: Desk, body: Moving) -> Commit:
@@ -125,9 +125,9 @@ def _copied(view: View, desk: Desk, body: Moving) -> Commit:
     if isinstance(came, Commit):
         return came
     if came.problem or view.is_away(target_of(body)):
-        return _undo(view, desk, body, lost=came.problem or silent(target_of(body)))
-    said = wanted(view, body, limit_s=view.terms.build_timeout_s, is_on=body.is_on)
-    return asked(view, desk, body, host=target_of(body), action="finish", said=said, step="finish")
+        return _undo(view, desk, body, lost=came.problem or silence_problem(target_of(body)))
+    said = guest_order(view, body, limit_s=view.terms.build_timeout_s, is_on=body.is_on)
+    return send_order(view, desk, body, host=target_of(body), action="finish", said=said, step="finish")
 
 
 def _finished(view: View, desk: Desk, body: Moving) -> Commit:
@@ -142,9 +142,9 @@ def _strayed(view: View, desk: Desk, body: Moving) -> str:
     """Say how what the instance holds is not what it was let go with; empty: it is."""
     pick, name = body.picks[0], uuid_text(view.status.uuid)
     try:
-        here = where(desk.current.state, name)
+        here = location_of(desk.current.state, name)
     except Conflict as error:
-        return words_of(error)
+        return describe_error(error)
     return "" if here == (pick.host, pick.node) else f"the instance {name} went to {here[1]} while it was moved"
 
 
@@ -160,12 +160,15 @@ def _arrived(view: View, desk: Desk, body: Moving) -> Commit:
         "fault": "",
         "decision_uuid": uuid_bytes(body.decision_uuid),
     }
-    work = (moved_on(view, "finished"), told(view, desk, f"{kind}.arrived", host=pick.host, source=move.source_host))
+    work = (
+        update_migration(view, "finished"),
+        story_line(view, desk, f"{kind}.arrived", host=pick.host, source=move.source_host),
+    )
     if body.is_verified:
-        gone = let_go(view, status="VERIFY_RESIZE", **after)
-        return Commit(operation=ended(view, body=body), work=(*work, *gone))
-    held = later(view.status, changed_at_s=view.now_s, **after)
-    return Commit(operation=going_on(view, "part", body=body), work=(*work, instead(held)))
+        gone = release_lock(view, status="VERIFY_RESIZE", **after)
+        return Commit(operation=end(view, body=body), work=(*work, *gone))
+    held = next_version(view.status, changed_at_s=view.now_s, **after)
+    return Commit(operation=advance(view, "part", body=body), work=(*work, replace_row(held)))
 
 
 def _part(view: View, desk: Desk, body: Moving) -> Commit:
@@ -180,13 +183,14 @@ def _undo(view: View, desk: Desk, body: Moving, *, lost: str) -> Commit:
     target, now_s = target_of(body), view.now_s
     after = msgspec.structs.replace(body, lost=lost, limit_at_s=now_s + PAUSE_S)
     if not view.is_away(target):
-        return insisted(view, desk, after, host=target, actions=("discard",), step="undo")
+        return send_until_done(view, desk, after, host=target, actions=("discard",), step="undo")
     if not _may_run(view):
         return _restart(view, desk, after)
     fault = f"{lost}; it may run on {target}, which is waited for"
-    held = instead(later(view.status, fault=fault, changed_at_s=now_s))
+    held = replace_row(next_version(view.status, fault=fault, changed_at_s=now_s))
     return Commit(
-        operation=waiting(view, after.limit_at_s, step="undo", body=after), work=(*withdrawn(view.orders), held)
+        operation=wait_until(view, after.limit_at_s, step="undo", body=after),
+        work=(*withdraw_orders(view.orders), held),
     )
 
 
@@ -198,22 +202,22 @@ def _undone(view: View, desk: Desk, body: Moving) -> Commit:
     if view.is_away(target):
         if not _may_run(view):
             return _restart(view, desk, body)
-        return Commit(operation=waiting(view, view.now_s + PAUSE_S))
+        return Commit(operation=wait_until(view, view.now_s + PAUSE_S))
     if is_asked and is_open(last):
-        return Commit(operation=waiting(view, view.now_s + view.terms.act_timeout_s))
+        return Commit(operation=wait_until(view, view.now_s + view.terms.act_timeout_s))
     return paused(view, limit_at_s=body.limit_at_s) or _undo(view, desk, body, lost=body.lost)
 
 
 def _restart(view: View, desk: Desk, body: Moving) -> Commit:
     source = view.status.host
     if not body.is_on or not any(order.action == "power_off" and _was_told(order) for order in view.orders):
-        return _left(view, desk, body, step=stayed(view, desk, body, problem=body.lost))
+        return _left(view, desk, body, step=keep_on_source(view, desk, body, problem=body.lost))
     if view.is_away(source):
-        problem = f"{body.lost}; and {silent(source)}"
-        return _left(view, desk, body, step=stayed(view, desk, body, problem=problem, status="SHUTOFF"))
-    step = asked(view, desk, body, host=source, action="power_on", step="restart")
+        problem = f"{body.lost}; and {silence_problem(source)}"
+        return _left(view, desk, body, step=keep_on_source(view, desk, body, problem=problem, status="SHUTOFF"))
+    step = send_order(view, desk, body, host=source, action="power_on", step="restart")
     if view.is_away(target_of(body)):  # What it has goes when it is back.
-        step = replace(step, work=(*step.work, moved_on(view, "moving", target_host="", target_node="")))
+        step = replace(step, work=(*step.work, update_migration(view, "moving", target_host="", target_node="")))
     return _seen(view, body, step)
 
 
@@ -231,9 +235,9 @@ def _restarted(view: View, desk: Desk, body: Moving) -> Commit:
     if isinstance(came, Commit):
         return came
     if not came.problem:
-        return stayed(view, desk, body, problem=body.lost)
+        return keep_on_source(view, desk, body, problem=body.lost)
     fault = f"{body.lost}; and it was not started again: {came.problem}"
-    return stayed(view, desk, body, problem=fault, status="SHUTOFF")
+    return keep_on_source(view, desk, body, problem=fault, status="SHUTOFF")
 
 
 # --- what these share ---
@@ -242,7 +246,7 @@ def _restarted(view: View, desk: Desk, body: Moving) -> Commit:
 def _seen(view: View, body: Moving, step: Commit) -> Commit:
     """Return a step that is not taken where a target that it takes for gone is there by then, with what it has."""
     target = target_of(body)
-    return replace(step, work=(*step.work, *witnessed(view.agent(target)))) if view.is_away(target) else step
+    return replace(step, work=(*step.work, *require_same_agent(view.agent(target)))) if view.is_away(target) else step
 
 
 def _left(view: View, desk: Desk, body: Moving, *, step: Commit) -> Commit:
@@ -253,7 +257,7 @@ def _left(view: View, desk: Desk, body: Moving, *, step: Commit) -> Commit:
     target, seen = target_of(body), _seen(view, body, step)
     if not view.is_away(target) or target.lower() != view.status.host.lower():
         return seen
-    order = ordered(view, desk, target, action="discard", body=plain(view))
+    order = new_order(view, desk, target, action="discard", body=simple_order(view))
     return replace(seen, work=(*seen.work, Put(order)))
 
 

@@ -8,9 +8,9 @@
 
 from collections.abc import Mapping
 
-from roost.conductor.moves.ask_host import asked
-from roost.conductor.moves.wait_for_host import came_of, silent
-from roost.conductor.operation.step import Commit, Desk, View, body_of, ended, let_go, told, withdrawn
+from roost.conductor.moves.ask_host import send_order
+from roost.conductor.moves.wait_for_host import came_of, silence_problem
+from roost.conductor.operation.step import Commit, Desk, View, body_of, end, release_lock, story_line, withdraw_orders
 from roost.model.work.operation import Powering
 from roost.model.work.orders import Action
 
@@ -29,15 +29,15 @@ def next_step(view: View, desk: Desk) -> Commit:
         return _end(view, desk, body, problem="it was cancelled")
     if view.operation.step == "send":
         if view.is_away(host):
-            return _end(view, desk, body, problem=silent(host))
+            return _end(view, desk, body, problem=silence_problem(host))
         action, _ = _ACTS[view.operation.kind]
-        return asked(view, desk, body, host=host, action=action, step="wait")
+        return send_order(view, desk, body, host=host, action=action, step="wait")
     came = came_of(view, body)
     return came if isinstance(came, Commit) else _end(view, desk, body, problem=came.problem)
 
 
 def _end(view: View, desk: Desk, body: Powering, *, problem: str) -> Commit:
     kind = view.operation.kind
-    gone = let_go(view, fault=problem) if problem else let_go(view, status=_ACTS[kind][1], fault="")
-    event = told(view, desk, f"{kind}.failed" if problem else f"{kind}.done", problem=problem)
-    return Commit(operation=ended(view, body=body, problem=problem), work=(*withdrawn(view.orders), *gone, event))
+    gone = release_lock(view, fault=problem) if problem else release_lock(view, status=_ACTS[kind][1], fault="")
+    event = story_line(view, desk, f"{kind}.failed" if problem else f"{kind}.done", problem=problem)
+    return Commit(operation=end(view, body=body, problem=problem), work=(*withdraw_orders(view.orders), *gone, event))

@@ -7,11 +7,11 @@
     wait ─▶ end    it was done: ACTIVE or SHUTOFF, of the new image; else ERROR, since nobody knows what its disk is now
 """
 
-from roost.conductor.moves.ask_host import asked
+from roost.conductor.moves.ask_host import send_order
 from roost.conductor.moves.guests import guest_here
-from roost.conductor.moves.wait_for_host import came_of, silent
-from roost.conductor.operation.faults import told as words_of
-from roost.conductor.operation.step import Commit, Desk, View, body_of, ended, let_go, told, withdrawn
+from roost.conductor.moves.wait_for_host import came_of, silence_problem
+from roost.conductor.operation.faults import describe_error
+from roost.conductor.operation.step import Commit, Desk, View, body_of, end, release_lock, story_line, withdraw_orders
 from roost.errors import BadRequest
 from roost.model.names import uuid_text
 from roost.model.work.change_memory import Rebuilding
@@ -31,20 +31,20 @@ def next_step(view: View, desk: Desk) -> Commit:
     if came.problem:
         return _end(view, desk, body, problem=came.problem, status="ERROR")
     status = "ACTIVE" if body.is_on else "SHUTOFF"
-    gone_on = let_go(view, status=status, fault="", image_id=body.image_id, request_id=body.request_id)
-    return Commit(operation=ended(view, body=body), work=(*gone_on, told(view, desk, "rebuild.done")))
+    gone_on = release_lock(view, status=status, fault="", image_id=body.image_id, request_id=body.request_id)
+    return Commit(operation=end(view, body=body), work=(*gone_on, story_line(view, desk, "rebuild.done")))
 
 
 def _send(view: View, desk: Desk, body: Rebuilding) -> Commit:
     host, limit_s = view.status.host, view.terms.build_timeout_s
     if view.is_away(host):
-        return _end(view, desk, body, problem=silent(host))
+        return _end(view, desk, body, problem=silence_problem(host))
     try:
         guest = guest_here(view, desk, body.request, is_on=body.is_on)
     except BadRequest as error:
-        return _end(view, desk, body, problem=words_of(error))
+        return _end(view, desk, body, problem=describe_error(error))
     said = OrderBody(operation=uuid_text(view.operation.uuid), limit_s=limit_s, guest=guest)
-    return asked(view, desk, body, host=host, action="rebuild", said=said, step="wait")
+    return send_order(view, desk, body, host=host, action="rebuild", said=said, step="wait")
 
 
 def _end(view: View, desk: Desk, body: Rebuilding, *, problem: str, status: str = "") -> Commit:
@@ -55,6 +55,10 @@ def _end(view: View, desk: Desk, body: Rebuilding, *, problem: str, status: str 
     """
     changes = {"fault": problem, "status": status or view.status.status}
     return Commit(
-        operation=ended(view, body=body, problem=problem),
-        work=(*withdrawn(view.orders), *let_go(view, **changes), told(view, desk, "rebuild.failed", problem=problem)),
+        operation=end(view, body=body, problem=problem),
+        work=(
+            *withdraw_orders(view.orders),
+            *release_lock(view, **changes),
+            story_line(view, desk, "rebuild.failed", problem=problem),
+        ),
     )

@@ -9,12 +9,12 @@
 
 from functools import partial
 
-from roost.conductor.agents.power_sync import status_said
-from roost.conductor.moves.ask_host import asked
-from roost.conductor.moves.wait_for_host import Came, came_of, silent
+from roost.conductor.agents.power_sync import reported_status
+from roost.conductor.moves.ask_host import send_order
+from roost.conductor.moves.wait_for_host import Came, came_of, silence_problem
 from roost.conductor.operation.reconcile import is_unsettled
-from roost.conductor.operation.step import Commit, Desk, View, body_of, ended, let_go, told, withdrawn
-from roost.conductor.operation.stored_request import request_of, stored_image
+from roost.conductor.operation.step import Commit, Desk, View, body_of, end, release_lock, story_line, withdraw_orders
+from roost.conductor.operation.stored_request import request_of, store_image
 from roost.model.work.operation import Powering
 from roost.model.writes import PutDocument
 
@@ -26,14 +26,14 @@ def next_step(view: View, desk: Desk) -> Commit:
         return _end(view, desk, body, problem="it was cancelled")
     if view.operation.step == "send":
         if view.is_away(host):
-            return _end(view, desk, body, problem=silent(host))
-        return asked(view, desk, body, host=host, action="inspect", step="wait")
+            return _end(view, desk, body, problem=silence_problem(host))
+        return send_order(view, desk, body, host=host, action="inspect", step="wait")
     came = came_of(view, body)
     if isinstance(came, Commit):
         return came
     found = _found(came)
     problem = came.problem or _problem(view, desk, found)
-    return _end(view, desk, body, problem=problem, status=status_said(view.status, found))
+    return _end(view, desk, body, problem=problem, status=reported_status(view.status, found))
 
 
 def _found(came: Came) -> str:
@@ -49,23 +49,23 @@ def _problem(view: View, desk: Desk, found: str) -> str:
         return "a move of it is not settled"
     if not found:
         return f"{view.status.host} has nothing of it"
-    return "" if status_said(view.status, found) else f"{view.status.host} has it as {found}"
+    return "" if reported_status(view.status, found) else f"{view.status.host} has it as {found}"
 
 
 def _end(view: View, desk: Desk, body: Powering, *, problem: str, status: str = "") -> Commit:
     kind, writes = view.operation.kind, tuple[PutDocument, ...]()
     if problem or status == view.status.status:
-        gone_on = let_go(view)
+        gone_on = release_lock(view)
     elif view.status.status == "SHELVED":
-        image_id, writes = stored_image(desk.current.state, request_of(desk.document, view.status).image)
-        gone_on = let_go(view, status=status, fault="", image_id=image_id)
+        image_id, writes = store_image(desk.current.state, request_of(desk.document, view.status).image)
+        gone_on = release_lock(view, status=status, fault="", image_id=image_id)
     else:
-        gone_on = let_go(view, status=status, fault="")
-    event = told(
+        gone_on = release_lock(view, status=status, fault="")
+    event = story_line(
         view, desk, f"{kind}.failed" if problem else f"{kind}.done", problem=problem, status="" if problem else status
     )
     return Commit(
-        operation=ended(view, body=body, problem=problem),
+        operation=end(view, body=body, problem=problem),
         writes=writes,
-        work=(*withdrawn(view.orders), *gone_on, event),
+        work=(*withdraw_orders(view.orders), *gone_on, event),
     )

@@ -23,26 +23,26 @@ Where whoever asked says that the host of the instance is lost, and its agent is
 
 import msgspec
 
-from roost.conductor.moves.ask_host import asked
-from roost.conductor.moves.endings import cancelled, other_migration
-from roost.conductor.moves.migration import cell_of, exchanged, migration_of, moved_on, returned
-from roost.conductor.moves.wait_for_host import PAUSE_S, came_of, paused, silent
-from roost.conductor.operation.liveness import witnessed
-from roost.conductor.operation.row_changes import instead, later, uuid_made_of
+from roost.conductor.moves.ask_host import send_order
+from roost.conductor.moves.endings import hand_over, other_migration
+from roost.conductor.moves.migration import cell_of, claim_back, migration_of, swap_claims, update_migration
+from roost.conductor.moves.wait_for_host import PAUSE_S, came_of, paused, silence_problem
+from roost.conductor.operation.liveness import require_same_agent
+from roost.conductor.operation.row_changes import derive_uuid, next_version, replace_row
 from roost.conductor.operation.step import (
     Commit,
     Desk,
     View,
+    advance,
     answer_of,
     body_of,
-    ended,
-    going_on,
+    end,
     is_open,
-    let_go,
-    ordered,
-    told,
-    waiting,
-    withdrawn,
+    new_order,
+    release_lock,
+    story_line,
+    wait_until,
+    withdraw_orders,
 )
 from roost.conductor.steps.confirm import look, looked, refused
 from roost.errors import Conflict
@@ -56,7 +56,7 @@ def next_step(view: View, desk: Desk) -> Commit:
     """Return the next step."""
     body, step = body_of(view.operation, Settling), view.operation.step
     if view.operation.is_cancelled:
-        return cancelled(view, desk, body)
+        return hand_over(view, desk, body)
     if step == "send":
         return _send(view, desk, body)
     if step == "look":
@@ -69,7 +69,7 @@ def next_step(view: View, desk: Desk) -> Commit:
 def _send(view: View, desk: Desk, body: Settling) -> Commit:
     source = migration_of(view).source_host
     if view.is_away(source):
-        return refused(view, desk, body, problem=f"it cannot go back: {silent(source)}")
+        return refused(view, desk, body, problem=f"it cannot go back: {silence_problem(source)}")
     if _is_lost(view, body):
         return _apart(view, desk, body, is_on=body.was_on)
     if view.is_away(view.status.host):
@@ -85,10 +85,10 @@ def _look(view: View, desk: Desk, body: Settling) -> Commit:
         return seen
     is_same = source.lower() == view.status.host.lower()
     if isinstance(seen, str) or (seen is None and is_same):
-        problem = _gone(view) if seen == silent(view.status.host) else seen
+        problem = _gone(view) if seen == silence_problem(view.status.host) else seen
         return refused(view, desk, body, problem=problem or f"{view.status.host} has nothing of it")
     if view.is_away(source):
-        return refused(view, desk, body, problem=f"it cannot go back: {silent(source)}")
+        return refused(view, desk, body, problem=f"it cannot go back: {silence_problem(source)}")
     after = msgspec.structs.replace(
         body, is_on=seen is None or seen.state == "running", of="" if seen is None else seen.operation
     )
@@ -101,11 +101,11 @@ def _discard(view: View, desk: Desk, body: Settling, *, is_first: bool = False) 
     action: Action = "discard" if body.of else "destroy"
     said = OrderBody(operation=uuid_text(view.operation.uuid), limit_s=limit_s, of=body.of)
     after = msgspec.structs.replace(body, limit_at_s=view.now_s + PAUSE_S)
-    order = ordered(view, desk, view.status.host, action=action, body=said)
-    moved = (moved_on(view, "reverting"),) if is_first else ()
+    order = new_order(view, desk, view.status.host, action=action, body=said)
+    moved = (update_migration(view, "reverting"),) if is_first else ()
     return Commit(
-        operation=waiting(view, view.now_s + limit_s, step="discard", body=after),
-        work=(*withdrawn(view.orders), *moved, Put(order)),
+        operation=wait_until(view, view.now_s + limit_s, step="discard", body=after),
+        work=(*withdraw_orders(view.orders), *moved, Put(order)),
     )
 
 
@@ -113,12 +113,12 @@ def _discarded(view: View, desk: Desk, body: Settling) -> Commit:
     order, host = view.orders[-1], view.status.host
     if is_open(order):
         if not view.is_away(host):
-            return Commit(operation=waiting(view, view.now_s + view.terms.act_timeout_s))
+            return Commit(operation=wait_until(view, view.now_s + view.terms.act_timeout_s))
         if _is_lost(view, body):
             return _apart(view, desk, body, is_on=body.is_on)
         fault = f"it may run on {host} still, which is waited for: {_gone(view)}"
-        held = () if view.status.fault == fault else (instead(later(view.status, fault=fault)),)
-        return Commit(operation=waiting(view, view.now_s + PAUSE_S), work=held)
+        held = () if view.status.fault == fault else (replace_row(next_version(view.status, fault=fault)),)
+        return Commit(operation=wait_until(view, view.now_s + PAUSE_S), work=held)
     if answer_of(order).outcome == "ok":
         return _restart(view, desk, body)
     return paused(view, limit_at_s=body.limit_at_s) or _discard(view, desk, body)
@@ -128,8 +128,8 @@ def _gone(view: View) -> str:
     """Say that the host of an instance is away, and where that may be undone without it, how."""
     host = view.status.host
     if migration_of(view).source_host.lower() == host.lower():
-        return silent(host)
-    return f"{silent(host)}; if that is off for good, `roost instance revert --lost` does without it"
+        return silence_problem(host)
+    return f"{silence_problem(host)}; if that is off for good, `roost instance revert --lost` does without it"
 
 
 def _is_lost(view: View, body: Settling) -> bool:
@@ -141,7 +141,7 @@ def _apart(view: View, desk: Desk, body: Settling, *, is_on: bool) -> Commit:
     """Return the step that brings an instance back to its old host, and keeps what its lost host has for that."""
     move, status = migration_of(view), view.status
     left = MigrationRow(
-        uuid=uuid_made_of("lost", view.operation.uuid),
+        uuid=derive_uuid("lost", view.operation.uuid),
         id=desk.current.new_id("migration"),
         instance_uuid=status.uuid,
         kind="evacuate",
@@ -157,11 +157,11 @@ def _apart(view: View, desk: Desk, body: Settling, *, is_on: bool) -> Commit:
         changed_at_s=view.now_s,
     )
     try:
-        writes = exchanged(desk.current, move, heir=left.uuid)
+        writes = swap_claims(desk.current, move, heir=left.uuid)
     except Conflict as error:
         return _stuck(view, desk, body, problem=str(error))
     # It is stopped there, and runs on no host that counts.
-    home = later(
+    home = next_version(
         status,
         status="SHUTOFF",
         fault="",
@@ -173,15 +173,15 @@ def _apart(view: View, desk: Desk, body: Settling, *, is_on: bool) -> Commit:
         changed_at_s=view.now_s,
     )
     return Commit(
-        operation=going_on(view, "apart", body=msgspec.structs.replace(body, is_on=is_on, is_apart=True)),
+        operation=advance(view, "apart", body=msgspec.structs.replace(body, is_on=is_on, is_apart=True)),
         writes=writes,
         work=(
-            *withdrawn(view.orders),
-            moved_on(view, "reverted"),
+            *withdraw_orders(view.orders),
+            update_migration(view, "reverted"),
             Put(left),
-            *witnessed(view.agent(status.host)),
-            instead(home),
-            told(view, desk, "revert.apart", host=move.source_host, source=status.host),
+            *require_same_agent(view.agent(status.host)),
+            replace_row(home),
+            story_line(view, desk, "revert.apart", host=move.source_host, source=status.host),
         ),
     )
 
@@ -191,8 +191,8 @@ def _restart(view: View, desk: Desk, body: Settling) -> Commit:
     if not body.is_on:
         return _back(view, desk, body)
     if view.is_away(home):
-        return _back(view, desk, body, problem=silent(home))
-    return asked(view, desk, body, host=home, action="power_on", step="restart")
+        return _back(view, desk, body, problem=silence_problem(home))
+    return send_order(view, desk, body, host=home, action="power_on", step="restart")
 
 
 def _home(view: View, body: Settling) -> str:
@@ -214,22 +214,22 @@ def _back(view: View, desk: Desk, body: Settling, *, problem: str = "") -> Commi
     home = _home(view, body)
     fault = f"it went back to {home}, and was not started there: {problem}" if problem else ""
     status = "ACTIVE" if body.is_on and not problem else "SHUTOFF"
-    event = told(view, desk, "revert.done", host=home, problem=fault)
+    event = story_line(view, desk, "revert.done", host=home, problem=fault)
     if body.is_apart:
-        work = (*withdrawn(view.orders), *let_go(view, status=status, fault=fault), event)
-        return Commit(operation=ended(view, body=body, problem=fault), work=work)
+        work = (*withdraw_orders(view.orders), *release_lock(view, status=status, fault=fault), event)
+        return Commit(operation=end(view, body=body, problem=fault), work=work)
     move = migration_of(view)
     try:
-        writes = returned(desk.current, move)
+        writes = claim_back(desk.current, move)
     except Conflict as error:
         return _stuck(view, desk, body, problem=str(error))
     return Commit(
-        operation=ended(view, body=body, problem=fault),
+        operation=end(view, body=body, problem=fault),
         writes=writes,
         work=(
-            *withdrawn(view.orders),
-            moved_on(view, "reverted"),
-            *let_go(
+            *withdraw_orders(view.orders),
+            update_migration(view, "reverted"),
+            *release_lock(
                 view,
                 status=status,
                 fault=fault,
@@ -246,6 +246,6 @@ def _back(view: View, desk: Desk, body: Settling, *, problem: str = "") -> Commi
 
 def _stuck(view: View, desk: Desk, body: Settling, *, problem: str) -> Commit:
     """Return the end of what cannot go back: whoever deletes it gives back what its migration holds."""
-    event = told(view, desk, "revert.failed", problem=problem)
-    work = (*withdrawn(view.orders), *let_go(view, status="ERROR", fault=problem), event)
-    return Commit(operation=ended(view, body=body, problem=problem), work=work)
+    event = story_line(view, desk, "revert.failed", problem=problem)
+    work = (*withdraw_orders(view.orders), *release_lock(view, status="ERROR", fault=problem), event)
+    return Commit(operation=end(view, body=body, problem=problem), work=work)

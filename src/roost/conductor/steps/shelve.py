@@ -20,25 +20,25 @@ An operation ``offload`` begins with ``offload``. There a host that is alive is 
 
 import msgspec
 
-from roost.conductor.moves.ask_host import asked
-from roost.conductor.moves.wait_for_host import awaited, came_of, may_be_on, silent
-from roost.conductor.operation.row_changes import instead, later
+from roost.conductor.moves.ask_host import send_order
+from roost.conductor.moves.wait_for_host import awaited, came_of, may_be_on, silence_problem
+from roost.conductor.operation.row_changes import next_version, replace_row
 from roost.conductor.operation.step import (
     Commit,
     Desk,
     View,
     answer_of,
     body_of,
-    ended,
+    end,
     is_open,
-    let_go,
-    ordered,
-    plain,
-    told,
-    waiting,
-    withdrawn,
+    new_order,
+    release_lock,
+    simple_order,
+    story_line,
+    wait_until,
+    withdraw_orders,
 )
-from roost.conductor.operation.stored_request import stored_image
+from roost.conductor.operation.stored_request import store_image
 from roost.model.work.change_memory import Shelve
 from roost.model.work.work_rows import OrderRow, Put
 from roost.model.writes import Write
@@ -72,17 +72,17 @@ def _send(view: View, desk: Desk, body: Shelve) -> Commit:
     if view.operation.kind == "offload":
         return _offload(view, desk, body)
     if view.is_away(host):
-        return _end(view, desk, body, problem=silent(host))
+        return _end(view, desk, body, problem=silence_problem(host))
     if body.is_on or may_be_on(view):
-        return asked(view, desk, body, host=host, action="power_off", step="off")
+        return send_order(view, desk, body, host=host, action="power_off", step="off")
     return _saving(view, desk, body)
 
 
 def _saving(view: View, desk: Desk, body: Shelve) -> Commit:
     """Return the step that follows when it does not run."""
     if body.is_saved:
-        said = plain(view, limit_s=view.terms.build_timeout_s)
-        return asked(view, desk, body, host=view.status.host, action="save", said=said, step="save")
+        said = simple_order(view, limit_s=view.terms.build_timeout_s)
+        return send_order(view, desk, body, host=view.status.host, action="save", said=said, step="save")
     return _offload(view, desk, body, image_id=view.status.image_id)
 
 
@@ -91,16 +91,16 @@ def _unsaved(view: View, desk: Desk, body: Shelve, *, problem: str) -> Commit:
     host, after = view.status.host, msgspec.structs.replace(body, lost=problem)
     if not body.is_on or view.is_away(host):
         return _end(view, desk, body, problem=problem, status="SHUTOFF")
-    return asked(view, desk, after, host=host, action="power_on", step="back")
+    return send_order(view, desk, after, host=host, action="power_on", step="back")
 
 
 def _saved(view: View, desk: Desk, body: Shelve, *, saved: str) -> Commit:
-    image_id, writes = stored_image(desk.current.state, msgspec.structs.replace(body.image, id=saved))
+    image_id, writes = store_image(desk.current.state, msgspec.structs.replace(body.image, id=saved))
     if view.terms.shelved_offload_time_s == 0:
         return _offload(view, desk, body, image_id=image_id, writes=writes, saved=saved)
-    gone_on = let_go(view, status="SHELVED", fault="", image_id=image_id)
-    event = told(view, desk, "shelve.done", image=saved)
-    return Commit(operation=ended(view, body=body), writes=writes, work=(*gone_on, event))
+    gone_on = release_lock(view, status="SHELVED", fault="", image_id=image_id)
+    event = story_line(view, desk, "shelve.done", image=saved)
+    return Commit(operation=end(view, body=body), writes=writes, work=(*gone_on, event))
 
 
 def _offload(
@@ -117,13 +117,15 @@ def _offload(
     Args:
         image_id: that it is shelved as from now on; None: it is shelved already.
     """
-    order = ordered(view, desk, view.status.host, action="destroy", body=plain(view))
-    operation = waiting(view, view.now_s + view.terms.act_timeout_s, step="offload", body=body)
+    order = new_order(view, desk, view.status.host, action="destroy", body=simple_order(view))
+    operation = wait_until(view, view.now_s + view.terms.act_timeout_s, step="offload", body=body)
     if image_id is None:
         return Commit(operation=operation, work=(Put(order),))
-    held = later(view.status, status="SHELVED", task="offloading", fault="", image_id=image_id, changed_at_s=view.now_s)
-    event = told(view, desk, "shelve.done", image=saved)
-    return Commit(operation=operation, writes=writes, work=(instead(held), Put(order), event))
+    held = next_version(
+        view.status, status="SHELVED", task="offloading", fault="", image_id=image_id, changed_at_s=view.now_s
+    )
+    event = story_line(view, desk, "shelve.done", image=saved)
+    return Commit(operation=operation, writes=writes, work=(replace_row(held), Put(order), event))
 
 
 def _offloading(view: View, desk: Desk, body: Shelve) -> Commit:
@@ -133,11 +135,11 @@ def _offloading(view: View, desk: Desk, body: Shelve) -> Commit:
     problem = _left(view.orders[-1])
     if problem:
         return _end(view, desk, body, problem=f"{view.status.host} could not get rid of it: {problem}")
-    gone_on = let_go(view, status="SHELVED_OFFLOADED", fault="", host="", node="")
+    gone_on = release_lock(view, status="SHELVED_OFFLOADED", fault="", host="", node="")
     return Commit(
-        operation=ended(view, body=body),
+        operation=end(view, body=body),
         writes=given_back(desk.current.state, [view.status.uuid]),
-        work=(*gone_on, told(view, desk, "offload.done", host=view.status.host)),
+        work=(*gone_on, story_line(view, desk, "offload.done", host=view.status.host)),
     )
 
 
@@ -155,6 +157,8 @@ def _end(view: View, desk: Desk, body: Shelve, *, problem: str, status: str = ""
     Args:
         status: of the instance from now on; empty: as it is.
     """
-    gone_on = let_go(view, status=status or view.status.status, fault=problem)
-    event = told(view, desk, f"{view.operation.kind}.failed", problem=problem)
-    return Commit(operation=ended(view, body=body, problem=problem), work=(*withdrawn(view.orders), *gone_on, event))
+    gone_on = release_lock(view, status=status or view.status.status, fault=problem)
+    event = story_line(view, desk, f"{view.operation.kind}.failed", problem=problem)
+    return Commit(
+        operation=end(view, body=body, problem=problem), work=(*withdraw_orders(view.orders), *gone_on, event)
+    )

@@ -13,27 +13,27 @@
 
 import msgspec
 
-from roost.conductor.builds.alternates import step_to, where
-from roost.conductor.moves.endings import cancelled
+from roost.conductor.builds.alternates import location_of, plan_alternate
+from roost.conductor.moves.endings import hand_over
 from roost.conductor.moves.guests import guest_of_pick
-from roost.conductor.moves.wait_for_host import awaited, problem_of, unfit
-from roost.conductor.operation.faults import told as words_of
-from roost.conductor.operation.retries import attempt_on, check_attempt, exhausted
-from roost.conductor.operation.row_changes import instead, later, uuid_made_of
+from roost.conductor.moves.wait_for_host import awaited, problem_of, target_problem
+from roost.conductor.operation.faults import describe_error
+from roost.conductor.operation.retries import attempt_record, check_attempt, no_alternate_error
+from roost.conductor.operation.row_changes import derive_uuid, next_version, replace_row
 from roost.conductor.operation.step import (
     Commit,
     Desk,
     View,
     answer_of,
     body_of,
-    ended,
+    end,
     is_open,
-    let_go,
-    ordered,
-    plain,
-    told,
-    waiting,
-    withdrawn,
+    new_order,
+    release_lock,
+    simple_order,
+    story_line,
+    wait_until,
+    withdraw_orders,
 )
 from roost.errors import BuildFailed, Conflict, MaxRetriesExceeded
 from roost.model.evidence.decision import Pick
@@ -46,7 +46,7 @@ from roost.placement.writes.claims import given_back
 Builds = tuple[tuple[Pick, bool], ...]
 
 
-def begun(view: View, desk: Desk, status: StatusRow, *, body: Spawning) -> tuple[OperationRow, OrderRow]:
+def new_spawn(view: View, desk: Desk, status: StatusRow, *, body: Spawning) -> tuple[OperationRow, OrderRow]:
     """Return the operation that builds an instance on the first of its picks, and its first order."""
     now_s, limit_s = view.now_s, view.terms.build_timeout_s
     is_awaited = view.agent(body.picks[0].host) is not None
@@ -54,7 +54,7 @@ def begun(view: View, desk: Desk, status: StatusRow, *, body: Spawning) -> tuple
         id=desk.current.new_id("operation"),
         kind="spawn",
         instance_uuid=status.uuid,
-        uuid=uuid_made_of("spawn", view.operation.uuid, status.uuid),
+        uuid=derive_uuid("spawn", view.operation.uuid, status.uuid),
         turn=status.version + 1,
         parent_id=view.operation.id,
         cell=body.picks[0].cell,
@@ -65,7 +65,7 @@ def begun(view: View, desk: Desk, status: StatusRow, *, body: Spawning) -> tuple
         body=msgspec.msgpack.encode(msgspec.structs.replace(body, limit_at_s=now_s + limit_s)),
     )
     wanted = _wanted(operation, body, status.uuid, limit_s=limit_s)
-    order = ordered(view, desk, body.picks[0].host, action="spawn", body=wanted, operation=operation)
+    order = new_order(view, desk, body.picks[0].host, action="spawn", body=wanted, operation=operation)
     return operation, order
 
 
@@ -73,7 +73,7 @@ def next_step(view: View, desk: Desk) -> Commit:
     """Return the next step."""
     body = body_of(view.operation, Spawning)
     if view.operation.is_cancelled:
-        return cancelled(view, desk, body)
+        return hand_over(view, desk, body)
     order = view.orders[-1]
     if view.operation.step == "clearing":
         waits = awaited(view)
@@ -86,9 +86,9 @@ def next_step(view: View, desk: Desk) -> Commit:
     if not is_open(order):
         return _answered(view, desk, body, order=order)
     if view.is_away(order.host):
-        return _lost(view, desk, body, problem=unfit(view, body.picks[0].host), is_final=False)
+        return _lost(view, desk, body, problem=target_problem(view, body.picks[0].host), is_final=False)
     if view.now_s < body.limit_at_s:
-        return Commit(operation=waiting(view, body.limit_at_s))
+        return Commit(operation=wait_until(view, body.limit_at_s))
     return _clearing(view, desk, body, lost=f"it was not built within {view.terms.build_timeout_s:,.0f} s")
 
 
@@ -99,18 +99,18 @@ def _answered(view: View, desk: Desk, body: Spawning, *, order: OrderRow) -> Com
         return _lost(view, desk, body, problem=problem, is_final=answer.outcome == "aborted")
     pick, name = body.picks[0], uuid_text(view.status.uuid)
     try:
-        here = where(desk.current.state, name)
+        here = location_of(desk.current.state, name)
     except Conflict as error:
-        return _clearing(view, desk, body, lost=words_of(error), is_final=True)
+        return _clearing(view, desk, body, lost=describe_error(error), is_final=True)
     if here != (pick.host, pick.node):
         lost = f"the instance {name} went to {here[1]} while it was built on {pick.node}"
         return _clearing(view, desk, body, lost=lost, is_final=True)
-    after = msgspec.structs.replace(body, attempts=(*body.attempts, attempt_on(pick)))
+    after = msgspec.structs.replace(body, attempts=(*body.attempts, attempt_record(pick)))
     return Commit(
-        operation=ended(view, body=after),
+        operation=end(view, body=after),
         work=(
-            *let_go(view, status="ACTIVE", fault="", **_image(body)),
-            told(view, desk, "spawn.built", host=pick.host),
+            *release_lock(view, status="ACTIVE", fault="", **_image(body)),
+            story_line(view, desk, "spawn.built", host=pick.host),
         ),
         builds=((pick, False),),
     )
@@ -126,7 +126,7 @@ def _lost(view: View, desk: Desk, body: Spawning, *, problem: str, is_final: boo
     is_attempt = view.agent(pick.host) is not None
     after = msgspec.structs.replace(
         body,
-        attempts=(*body.attempts, attempt_on(pick, problem=problem)),
+        attempts=(*body.attempts, attempt_record(pick, problem=problem)),
         attempt=body.attempt + is_attempt,
         lost="",
         picks=body.picks[1:],
@@ -145,7 +145,7 @@ def _lost(view: View, desk: Desk, body: Spawning, *, problem: str, is_final: boo
         )
         return _elsewhere(view, desk, after, builds=builds)
     except (BuildFailed, MaxRetriesExceeded, Conflict) as error:
-        return _buried(view, desk, after, fault=words_of(error), builds=builds)
+        return _buried(view, desk, after, fault=describe_error(error), builds=builds)
 
 
 def _elsewhere(view: View, desk: Desk, body: Spawning, *, builds: Builds) -> Commit:
@@ -156,9 +156,9 @@ def _elsewhere(view: View, desk: Desk, body: Spawning, *, builds: Builds) -> Com
     """
     name, attempts = uuid_text(view.status.uuid), list(body.attempts)
     for at, pick in enumerate(body.picks):
-        step = unfit(view, pick.host) or step_to(desk.current, name, pick)
+        step = target_problem(view, pick.host) or plan_alternate(desk.current, name, pick)
         if isinstance(step, str):
-            attempts.append(attempt_on(pick, problem=step, is_claimed=False))
+            attempts.append(attempt_record(pick, problem=step, is_claimed=False))
             continue
         limit_s = view.terms.build_timeout_s
         after = msgspec.structs.replace(
@@ -166,18 +166,22 @@ def _elsewhere(view: View, desk: Desk, body: Spawning, *, builds: Builds) -> Com
         )
         wanted = _wanted(view.operation, after, view.status.uuid, limit_s=limit_s)
         return Commit(
-            operation=waiting(view, after.limit_at_s, step="spawn", body=after),
+            operation=wait_until(view, after.limit_at_s, step="spawn", body=after),
             writes=(step.release, step.claim),
             work=(
-                *withdrawn(view.orders),
-                instead(later(view.status, cell=pick.cell, host=pick.host, node=pick.node, changed_at_s=view.now_s)),
-                Put(ordered(view, desk, pick.host, action="spawn", body=wanted)),
-                told(view, desk, "spawn.failed", host=view.status.host, problem=_last(body), next=pick.host),
+                *withdraw_orders(view.orders),
+                replace_row(
+                    next_version(view.status, cell=pick.cell, host=pick.host, node=pick.node, changed_at_s=view.now_s)
+                ),
+                Put(new_order(view, desk, pick.host, action="spawn", body=wanted)),
+                story_line(view, desk, "spawn.failed", host=view.status.host, problem=_last(body), next=pick.host),
             ),
             builds=builds,
         )
     after = msgspec.structs.replace(body, attempts=tuple(attempts), picks=())
-    fault = words_of(exhausted(name)) if builds else _last(body)  # Without a build nothing was tried again.
+    fault = (
+        describe_error(no_alternate_error(name)) if builds else _last(body)
+    )  # Without a build nothing was tried again.
     return _buried(view, desk, after, fault=fault, builds=builds)
 
 
@@ -185,23 +189,23 @@ def _clearing(view: View, desk: Desk, body: Spawning, *, lost: str, is_final: bo
     """Return the step that lets an agent that is alive get rid of what there may be of the instance."""
     limit_s = view.terms.act_timeout_s
     after = msgspec.structs.replace(body, lost=lost, is_final=is_final)
-    destroy = ordered(view, desk, body.picks[0].host, action="destroy", body=plain(view, limit_s=limit_s))
+    destroy = new_order(view, desk, body.picks[0].host, action="destroy", body=simple_order(view, limit_s=limit_s))
     return Commit(
-        operation=waiting(view, view.now_s + limit_s, step="clearing", body=after),
-        work=(*withdrawn(view.orders), Put(destroy)),
+        operation=wait_until(view, view.now_s + limit_s, step="clearing", body=after),
+        work=(*withdraw_orders(view.orders), Put(destroy)),
     )
 
 
 def _buried(view: View, desk: Desk, body: Spawning, *, fault: str, builds: Builds) -> Commit:
     again = {"status": "SHELVED_OFFLOADED"} if body.is_unshelved else {"status": "ERROR", "cell": ""}
-    gone = let_go(view, **again, fault=fault, host="", node="")
+    gone = release_lock(view, **again, fault=fault, host="", node="")
     return Commit(
-        operation=ended(view, body=body, problem=fault),
+        operation=end(view, body=body, problem=fault),
         writes=given_back(desk.current.state, [view.status.uuid]),
         work=(
-            *withdrawn(view.orders),
+            *withdraw_orders(view.orders),
             *gone,
-            told(view, desk, "spawn.failed", host=view.status.host, problem=_last(body), fault=fault),
+            story_line(view, desk, "spawn.failed", host=view.status.host, problem=_last(body), fault=fault),
         ),
         builds=builds,
     )
@@ -211,10 +215,10 @@ def _stuck(view: View, desk: Desk, body: Spawning, *, problem: str) -> Commit:
     """Return the end of an instance that its host cannot get rid of: what it holds there stays held."""
     fault = f"{body.lost}; and {view.status.host} could not get rid of it: {problem}"
     return Commit(
-        operation=ended(view, body=body, problem=fault),
+        operation=end(view, body=body, problem=fault),
         work=(
-            *let_go(view, status="ERROR", fault=fault, **_image(body)),
-            told(view, desk, "spawn.failed", fault=fault),
+            *release_lock(view, status="ERROR", fault=fault, **_image(body)),
+            story_line(view, desk, "spawn.failed", fault=fault),
         ),
         builds=() if body.is_final else ((body.picks[0], True),),
     )

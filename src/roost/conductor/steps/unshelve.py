@@ -11,11 +11,11 @@
 
 import msgspec
 
-from roost.conductor.moves.ask_host import asked
-from roost.conductor.moves.move_decision import decided, made_anew
-from roost.conductor.moves.wait_for_host import came_of, silent
-from roost.conductor.operation.faults import told as words_of
-from roost.conductor.operation.row_changes import instead, later
+from roost.conductor.moves.ask_host import send_order
+from roost.conductor.moves.move_decision import load_decision, retry_decision
+from roost.conductor.moves.wait_for_host import came_of, silence_problem
+from roost.conductor.operation.faults import describe_error
+from roost.conductor.operation.row_changes import next_version, replace_row
 from roost.conductor.operation.step import (
     CHOOSE,
     Choose,
@@ -23,14 +23,14 @@ from roost.conductor.operation.step import (
     Desk,
     Step,
     View,
+    advance,
     body_of,
-    ended,
-    going_on,
-    let_go,
-    told,
-    withdrawn,
+    end,
+    release_lock,
+    story_line,
+    withdraw_orders,
 )
-from roost.conductor.steps.spawn import begun
+from roost.conductor.steps.spawn import new_spawn
 from roost.errors import RoostError
 from roost.model.names import uuid_bytes
 from roost.model.work.change_memory import Unshelve
@@ -46,7 +46,7 @@ def next_step(view: View, desk: Desk) -> Step:
     if view.operation.is_cancelled:  # What it may hold by now is given back by the deletion that asked for this.
         return _end(view, desk, body, problem="it was cancelled")
     if step == CHOOSE:
-        return Choose(operation=going_on(view, "place"), request=body.request, decision_uuid=body.decision_uuid)
+        return Choose(operation=advance(view, "place"), request=body.request, decision_uuid=body.decision_uuid)
     if step == "place":
         return _place(view, desk, body)
     return _started(view, desk, body)
@@ -55,28 +55,28 @@ def next_step(view: View, desk: Desk) -> Step:
 def refused(view: View, desk: Desk, error: RoostError) -> Commit:
     """Return the step that follows where the scheduler gave no decision; nothing was claimed."""
     body = body_of(view.operation, Unshelve)
-    again = made_anew(view, desk, error, consumers=[view.status.uuid])
-    return again or _end(view, desk, body, problem=words_of(error))
+    again = retry_decision(view, desk, error, consumers=[view.status.uuid])
+    return again or _end(view, desk, body, problem=describe_error(error))
 
 
 def _started(view: View, desk: Desk, body: Unshelve) -> Commit:
     host = view.status.host
     if view.operation.step == "send":
         if view.is_away(host):
-            return _end(view, desk, body, problem=silent(host))
-        return asked(view, desk, body, host=host, action="power_on", step="wait")
+            return _end(view, desk, body, problem=silence_problem(host))
+        return send_order(view, desk, body, host=host, action="power_on", step="wait")
     came = came_of(view, body)
     if isinstance(came, Commit):
         return came
     if came.problem:
         return _end(view, desk, body, problem=came.problem)
-    gone_on = let_go(view, status="ACTIVE", fault="", image_id=body.image_id)
-    return Commit(operation=ended(view, body=body), work=(*gone_on, told(view, desk, "unshelve.done", host=host)))
+    gone_on = release_lock(view, status="ACTIVE", fault="", image_id=body.image_id)
+    return Commit(operation=end(view, body=body), work=(*gone_on, story_line(view, desk, "unshelve.done", host=host)))
 
 
 def _place(view: View, desk: Desk, body: Unshelve) -> Commit:
     """Return the step that lets an operation of its own build the instance where it was decided."""
-    found = decided(desk, body.request, decision_uuid=body.decision_uuid)
+    found = load_decision(desk, body.request, decision_uuid=body.decision_uuid)
     if isinstance(found, str):
         writes = given_back(desk.current.state, [view.status.uuid])
         return _end(view, desk, body, problem=found, writes=writes)
@@ -91,8 +91,8 @@ def _place(view: View, desk: Desk, body: Unshelve) -> Commit:
         is_unshelved=True,
         image_id=body.image_id,
     )
-    operation, order = begun(view, desk, view.status, body=spawn)
-    held = later(
+    operation, order = new_spawn(view, desk, view.status, body=spawn)
+    held = next_version(
         view.status,
         task="spawning",
         operation_id=operation.id,
@@ -102,15 +102,15 @@ def _place(view: View, desk: Desk, body: Unshelve) -> Commit:
         decision_uuid=uuid_bytes(body.decision_uuid),
         changed_at_s=view.now_s,
     )
-    event = told(view, desk, "unshelve.sent", host=pick.host)
-    return Commit(operation=ended(view, body=body), work=(instead(held), Put(operation), Put(order), event))
+    event = story_line(view, desk, "unshelve.sent", host=pick.host)
+    return Commit(operation=end(view, body=body), work=(replace_row(held), Put(operation), Put(order), event))
 
 
 def _end(view: View, desk: Desk, body: Unshelve, *, problem: str, writes: tuple[Write, ...] = ()) -> Commit:
     """Return the end of what was not done: the status stays, and the fault says why."""
-    event = told(view, desk, "unshelve.failed", problem=problem)
+    event = story_line(view, desk, "unshelve.failed", problem=problem)
     return Commit(
-        operation=ended(view, body=body, problem=problem),
+        operation=end(view, body=body, problem=problem),
         writes=writes,
-        work=(*withdrawn(view.orders), *let_go(view, fault=problem), event),
+        work=(*withdraw_orders(view.orders), *release_lock(view, fault=problem), event),
     )

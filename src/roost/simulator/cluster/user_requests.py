@@ -8,8 +8,8 @@ import msgspec
 
 from roost.conductor.intake import accept, accept_changes, accept_drain, accept_revert
 from roost.conductor.intake.accept import MoveKind
-from roost.conductor.moves.migration import asked_again, away_from
-from roost.conductor.operation.liveness import evacuating
+from roost.conductor.moves.migration import leave_request, move_request
+from roost.conductor.operation.liveness import require_gone_agent
 from roost.conductor.operation.step import Body
 from roost.conductor.operation.stored_request import request_of
 from roost.conductor.steps import STEPS
@@ -244,7 +244,7 @@ def _move(world: World, kind: str) -> Deed | None:
             now_s=process.reader.now_s(),
         )
         if kind == "evacuate" and isinstance(plan, Plan):
-            return evacuating(plan, process.reader, now)
+            return require_gone_agent(plan, process.reader, now)
         return plan
 
     return _deed(ask)
@@ -286,9 +286,9 @@ def _deed(ask: Callable[[Current, Process], Accepted]) -> Deed:
 def _asked(world: World, kind: str, status: StatusRow) -> Request:
     """Return what the scheduler is asked for an instance that is to move."""
     stored = request_of(world.store.document, status)
-    asked = away_from(stored, status) if kind in {"live_migrate", "evacuate"} else asked_again(stored, status)
+    asked = leave_request(stored, status) if kind in {"live_migrate", "evacuate"} else move_request(stored, status)
     if kind == "resize":
-        asked = asked_again(stored, status, may_stay=True)
+        asked = move_request(stored, status, may_stay=True)
         asked = msgspec.structs.replace(asked, flavor=world.chance.choice(_FLAVORS))
     assert asked.move is not None, "it is a move"
     move = msgspec.structs.replace(asked.move, migration_uuid=world.new_uuid())

@@ -2,7 +2,7 @@
 
 import pytest
 
-from roost.conductor.operation.row_changes import instead, later
+from roost.conductor.operation.row_changes import next_version, replace_row
 from roost.model.names import uuid_bytes
 from roost.model.work.work_rows import Put
 from roost.model.writes import Item
@@ -78,7 +78,7 @@ def test_an_evacuated_instance_is_held_until_it_is_known_where_it_belongs(here, 
     assert (told.is_ready, told.hold) == (False, (ONE,))
     here.turn()
     assert agent.poll().orders == ()
-    commit(here, instead(later(row, status=end)), instead(later(here.status("one"), host=host)))
+    commit(here, replace_row(next_version(row, status=end)), replace_row(next_version(here.status("one"), host=host)))
     here.clock.time_s += 10
     agent.beat()
     here.turn()
@@ -135,7 +135,7 @@ def test_what_was_to_be_destroyed_and_belongs_there_by_now_stays(here):
     agent, _ = elsewhere(here)
     here.turn()
     (order,) = agent.poll().orders
-    commit(here, instead(later(here.status("one"), host="h0")))
+    commit(here, replace_row(next_version(here.status("one"), host="h0")))
     here.clock.time_s += 10
     agent.beat()
     here.turn()

@@ -2,7 +2,7 @@
 
 import pytest
 
-from roost.conductor.operation.row_changes import instead, later
+from roost.conductor.operation.row_changes import next_version, replace_row
 from roost.conductor.operation.step import body_of
 from roost.errors import Conflict, NotFound
 from roost.model.names import uuid_bytes
@@ -237,7 +237,7 @@ def test_hosts_of_an_open_move_get_rid_of_it_too_and_what_it_kept_is_given_back(
         source = next(name for name in ("h0", "h1", "h2") if name != target)
         row = migration(1, instance_uuid=body, status="finished", source_host=source, target_host=target)
         status = here.status("one")
-        work = (Put(row), instead(later(status, migration_uuid=row.uuid, status="VERIFY_RESIZE")))
+        work = (Put(row), replace_row(next_version(status, migration_uuid=row.uuid, status="VERIFY_RESIZE")))
         here.run(lambda current: current.commit([Item(writes=(), work=work)]))
         here.delete("one")
         here.turn()
@@ -258,7 +258,7 @@ def test_one_whose_deletion_failed_while_a_move_waited_to_be_confirmed_can_only_
         row = migration(
             1, instance_uuid=status.uuid, status="finished", source_host=source.host, target_host=status.host
         )
-        work = (Put(row), instead(later(status, migration_uuid=row.uuid, status="VERIFY_RESIZE")))
+        work = (Put(row), replace_row(next_version(status, migration_uuid=row.uuid, status="VERIFY_RESIZE")))
         here.run(lambda current: current.commit([Item(writes=(), work=work)]))
         here.delete("one")
         here.turn()
@@ -286,7 +286,7 @@ def comes_first(here, monkeypatch, row, *, before):
     def meanwhile(items):
         if any(isinstance(put.row, before) and put.is_change for each in items for put in each.work):
             monkeypatch.setattr(here.store, "commit", commit)
-            assert commit([Item(writes=(), work=(instead(row),))]).refusals == [None]
+            assert commit([Item(writes=(), work=(replace_row(row),))]).refusals == [None]
         return commit(items)
 
     monkeypatch.setattr(here.store, "commit", meanwhile)
@@ -297,7 +297,7 @@ def test_where_its_host_is_back_in_the_moment_in_which_it_ends_the_host_gets_rid
     (hand,) = [each for each in here.hands if each.host == here.status("one").host]
     hand.leave()
     here.delete("one")
-    comes_first(here, monkeypatch, later(here.reader.agent(hand.host), state="ready"), before=StatusRow)
+    comes_first(here, monkeypatch, next_version(here.reader.agent(hand.host), state="ready"), before=StatusRow)
     here.turn()
     assert here.status("one").status == "ACTIVE"
     served(here, *here.hands)
@@ -308,7 +308,7 @@ def test_where_it_ends_in_the_moment_in_which_its_host_is_back_the_host_is_told_
     running(here, "one")
     (hand,) = [each for each in here.hands if each.host == here.status("one").host]
     hand.leave()
-    comes_first(here, monkeypatch, later(here.status("one"), status="DELETED", host=""), before=AgentRow)
+    comes_first(here, monkeypatch, next_version(here.status("one"), status="DELETED", host=""), before=AgentRow)
     told = hand.register()
     assert (told.is_ready, told.destroy) == (False, (uuid_named("one"),))
 

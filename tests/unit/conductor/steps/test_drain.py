@@ -6,8 +6,8 @@ import msgspec
 import pytest
 
 from roost.conductor.intake import accept_drain
-from roost.conductor.intake.accept_drain import way_of
-from roost.conductor.operation.row_changes import instead, later
+from roost.conductor.intake.accept_drain import drain_method
+from roost.conductor.operation.row_changes import next_version, replace_row
 from roost.conductor.operation.step import body_of
 from roost.errors import Conflict, NotFound
 from roost.fleet.stored_documents import document_of
@@ -112,9 +112,9 @@ def rehearsal(here, *, at_once=2):
     """Give where each instance of h0 that moves would go, on a fork."""
 
     def task(current):
-        statuses = [each for each in accept_drain.instances_of(here.reader, "h0") if way_of(each).how]
+        statuses = [each for each in accept_drain.instances_of(here.reader, "h0") if drain_method(each).how]
         migrations = [uuid_named(f"dry {uuid_text(status.uuid)}") for status in statuses]
-        acts = accept_drain.rehearsed(current.store.document, statuses, migrations=migrations, at_once=at_once)
+        acts = accept_drain.rehearse_drain(current.store.document, statuses, migrations=migrations, at_once=at_once)
         results = here.roost.outcomes(acts, dry_run=True)
         decided = [result for act, result in zip(acts, results, strict=True) if not isinstance(act, Departure)]
         return {
@@ -232,7 +232,7 @@ def test_the_flavor_that_moves_name_is_stored_once_with_them(here, monkeypatch):
     running(here, "one", "two")
     flavor = b'{"vcpus":1,"name":"other","memory_mb":1,"root_gb": 0}'  # It is written without the space now.
     document = document_of("flavor", flavor, flavor)
-    rows = [instead(later(here.status(name), flavor_id=document.id)) for name in ("one", "two")]
+    rows = [replace_row(next_version(here.status(name), flavor_id=document.id)) for name in ("one", "two")]
     here.run(lambda _current: Plan(answer=None, writes=(document,), work=tuple(rows)))
     asked, commit, seen = drain(here), here.store.commit, []
     monkeypatch.setattr(here.store, "commit", lambda items: seen.extend(items) or commit(items))

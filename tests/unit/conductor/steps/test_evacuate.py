@@ -2,7 +2,7 @@
 
 import pytest
 
-from roost.conductor.operation.row_changes import instead, later
+from roost.conductor.operation.row_changes import next_version, replace_row
 from roost.errors import Conflict
 from roost.model.fleet import Departure
 from roost.model.names import uuid_text
@@ -115,7 +115,7 @@ def test_who_asks_while_the_agent_registers_is_refused(here, monkeypatch):
     def registered_first(items):
         monkeypatch.setattr(store, "commit", commit)
         row = here.reader.agent("h0")
-        commit([Item(writes=(), work=(instead(later(row, state="ready")),))])
+        commit([Item(writes=(), work=(replace_row(next_version(row, state="ready")),))])
         return commit(items)
 
     monkeypatch.setattr(store, "commit", registered_first)

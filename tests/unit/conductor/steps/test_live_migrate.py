@@ -2,7 +2,7 @@
 
 import pytest
 
-from roost.conductor.operation.row_changes import instead, later
+from roost.conductor.operation.row_changes import next_version, replace_row
 from roost.model.names import uuid_bytes, uuid_text
 from roost.model.work.orders import Answer
 from roost.model.work.work_rows import Put
@@ -114,7 +114,7 @@ def test_a_target_that_is_not_rid_yet_of_what_it_had_is_passed_over(here):
 
 def test_a_target_that_came_back_since_it_was_chosen_and_is_not_rid_yet_of_what_it_had_is_passed_over(here):
     ask(here, "live_migrate", "one")
-    back = instead(later(here.reader.agent("h1"), state="arriving"))  # The decision takes it to be up.
+    back = replace_row(next_version(here.reader.agent("h1"), state="arriving"))  # The decision takes it to be up.
     here.run(lambda current: current.commit([Item(writes=(), work=(back,))]))
     here.turn()
     assert here.hands["h1"].poll().orders == ()

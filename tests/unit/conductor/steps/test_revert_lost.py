@@ -2,7 +2,7 @@
 
 import pytest
 
-from roost.conductor.operation.row_changes import instead, later
+from roost.conductor.operation.row_changes import next_version, replace_row
 from roost.errors import Conflict
 from roost.model.names import uuid_text
 from roost.model.writes import Item
@@ -162,7 +162,7 @@ def test_the_step_is_refused_where_the_host_registers_in_the_same_moment(here, m
         if any(getattr(put.row, "step", "") == "apart" for item in items for put in item.work):
             monkeypatch.setattr(store, "commit", commit)
             row = here.reader.agent("h1")
-            commit([Item(writes=(), work=(instead(later(row, state="ready")),))])
+            commit([Item(writes=(), work=(replace_row(next_version(row, state="ready")),))])
         return commit(items)
 
     monkeypatch.setattr(store, "commit", registered_first)

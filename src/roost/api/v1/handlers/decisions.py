@@ -21,8 +21,8 @@ from roost.api.v1.schemas.decisions import (
     replay_shown,
 )
 from roost.api.v1.wire.decode_body import wrong
-from roost.conductor.builds.alternates import next_alternate, pick_of, where
-from roost.conductor.builds.remote_alternates import go_on
+from roost.conductor.builds.alternates import location_of, next_alternate, pick_of
+from roost.conductor.builds.remote_alternates import next_remote_alternate
 from roost.conductor.intake import accept
 from roost.errors import BadSettings, Conflict, NotFound
 from roost.model.documents.request_document import FlavorEntry, ImageEntry, RequestDocument
@@ -127,7 +127,9 @@ def advance(call: Call) -> Response | Plan[Response]:
     _check_claim(call, pick_of(decision, body.instance_uuid).instance_uuid)
     remote = call.product.remote
     if remote is not None:
-        pick, left = go_on(call.current, remote, decision, instance_uuid=body.instance_uuid, from_host=body.from_host)
+        pick, left = next_remote_alternate(
+            call.current, remote, decision, instance_uuid=body.instance_uuid, from_host=body.from_host
+        )
         return shown(NextStep(pick=pick_shown(pick), left=left))
     step = next_alternate(call.current, decision, body.instance_uuid, from_host=body.from_host)
     answer = shown(NextStep(pick=pick_shown(step.pick), left=step.left))
@@ -173,7 +175,7 @@ def _left(call: Call, decision: Decision, body: NextBody) -> str:
     """Return the service that an instance is to leave; if it is on another one, nothing happens."""
     if body.from_host is not None:
         return body.from_host
-    return where(call.current.state, pick_of(decision, body.instance_uuid).instance_uuid)[0]
+    return location_of(call.current.state, pick_of(decision, body.instance_uuid).instance_uuid)[0]
 
 
 def request_of(call: Call, body: AskedBody, *, before: Request | None = None) -> Request:

@@ -6,7 +6,7 @@ from roost.api.v1.accepted_response import accepted, operation_uuid, shown_where
 from roost.api.v1.call import Call, answered, shown
 from roost.api.v1.schemas.drain import DrainBody, DrainPlan, PlannedMove
 from roost.conductor.intake import accept_drain
-from roost.conductor.intake.accept_drain import How, Way, way_of
+from roost.conductor.intake.accept_drain import DrainMethod, How, drain_method
 from roost.conductor.operation.step import body_of
 from roost.errors import Conflict, NoValidHost
 from roost.model.evidence.decision import Decision
@@ -61,17 +61,17 @@ def _is_same(known: OperationRow, host: str, *, at_once: int) -> bool:
 def _plan(call: Call, body: DrainBody) -> DrainPlan:
     reader = call.agents.reader(call.current)
     host = accept_drain.service_of(call.current, reader, call.parameter("host"))
-    ways = [(status, way_of(status)) for status in accept_drain.instances_of(reader, host)]
+    ways = [(status, drain_method(status)) for status in accept_drain.instances_of(reader, host)]
     moved = [status for status, way in ways if way.how not in {None, "offload"}]
     migrations = [idempotency.uuid_for("migration", "dry run", uuid_text(status.uuid)) for status in moved]
-    acts = accept_drain.rehearsed(call.current.store.document, moved, migrations=migrations, at_once=body.at_once)
+    acts = accept_drain.rehearse_drain(call.current.store.document, moved, migrations=migrations, at_once=body.at_once)
     results = call.product.outcomes(acts, dry_run=True)
     decided = [result for act, result in zip(acts, results, strict=True) if not isinstance(act, Departure)]
     of = {status.uuid: result for status, result in zip(moved, decided, strict=True)}
     return DrainPlan(host=host, moves=[_move(status, way, of.get(status.uuid)) for status, way in ways])
 
 
-def _move(status: StatusRow, way: Way, decided: object) -> PlannedMove:
+def _move(status: StatusRow, way: DrainMethod, decided: object) -> PlannedMove:
     how: How | None = way.how
     host, problem = "", way.problem
     if isinstance(decided, Decision) and decided.is_granted:

@@ -7,8 +7,8 @@ from roost.api.v1.call import Call
 from roost.api.v1.handlers.instance_acts import move, status_of
 from roost.api.v1.handlers.instance_moves import is_sent_to, sent_to
 from roost.api.v1.schemas.migrations import TargetBody
-from roost.conductor.moves.migration import away_from
-from roost.conductor.operation.liveness import evacuating
+from roost.conductor.moves.migration import leave_request
+from roost.conductor.operation.liveness import require_gone_agent
 from roost.conductor.operation.stored_request import request_of
 from roost.model.request import Request
 from roost.model.work.work_rows import OperationRow, StatusRow
@@ -25,7 +25,7 @@ def evacuate(call: Call) -> Response | Plan[Response]:
     plan = move(call, "evacuate", partial(_asked, call), is_same=partial(_is_same, call))
     if not isinstance(plan, Plan):
         return plan
-    return evacuating(plan, call.agents.reader(call.current), status_of(call, "evacuate"))
+    return require_gone_agent(plan, call.agents.reader(call.current), status_of(call, "evacuate"))
 
 
 def _is_same(call: Call, known: OperationRow) -> bool:
@@ -37,5 +37,5 @@ def _is_same(call: Call, known: OperationRow) -> bool:
 def _asked(call: Call, status: StatusRow) -> Request:
     body = call.body
     assert isinstance(body, TargetBody)
-    asked = away_from(request_of(call.current.store.document, status), status)
+    asked = leave_request(request_of(call.current.store.document, status), status)
     return sent_to(call, asked, status, host=body.host)

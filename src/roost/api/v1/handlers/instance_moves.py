@@ -12,7 +12,7 @@ from roost.api.v1.policies import REVERT_LOST
 from roost.api.v1.schemas.instances import MigrateBody, ResizeBody, RevertBody
 from roost.api.v1.wire.decode_body import wrong
 from roost.conductor.intake import accept_revert
-from roost.conductor.moves.migration import asked_again
+from roost.conductor.moves.migration import move_request
 from roost.conductor.operation.step import body_of
 from roost.conductor.operation.stored_request import request_of
 from roost.model.flavor import Flavor
@@ -37,7 +37,7 @@ def migrate(call: Call) -> Response | Plan[Response]:
 
     def asked(status: StatusRow) -> Request:
         stored = request_of(call.current.store.document, status)
-        return sent_to(call, asked_again(stored, status), status, host=body.host)
+        return sent_to(call, move_request(stored, status), status, host=body.host)
 
     def is_same(known: OperationRow) -> bool:
         return is_sent_to(known, body.host) and body_of(known, Moving).is_verified == body.verify
@@ -99,7 +99,7 @@ def _resized(call: Call, status: StatusRow) -> Request:
         flavor = _flavor(body)
     if msgspec.structs.replace(flavor, name=stored.flavor.name) == stored.flavor:
         raise wrong("$.flavor", "the instance has that size already")
-    return msgspec.structs.replace(asked_again(stored, status, may_stay=True), flavor=flavor)
+    return msgspec.structs.replace(move_request(stored, status, may_stay=True), flavor=flavor)
 
 
 def is_sent_to(known: OperationRow, host: str | None) -> bool:

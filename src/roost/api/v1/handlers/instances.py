@@ -18,7 +18,7 @@ from roost.api.v1.schemas.instances import (
     ShownInstance,
 )
 from roost.api.v1.schemas.migrations import InstanceMigration
-from roost.conductor.operation.retries import attempt_on
+from roost.conductor.operation.retries import attempt_record
 from roost.conductor.operation.step import body_of
 from roost.engine.columns.state import Holder, State
 from roost.errors import NotFound
@@ -210,7 +210,7 @@ def _attempts(operations: list[OperationRow]) -> list[Attempt]:
     if row is None:
         return []
     body = body_of(row, Spawning)
-    return [*body.attempts, *([] if row.outcome or not body.picks else [attempt_on(body.picks[0])])]
+    return [*body.attempts, *([] if row.outcome or not body.picks else [attempt_record(body.picks[0])])]
 
 
 def _operation(row: OperationRow) -> InstanceOperation:
