@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping
 
-from roost.app import conductor_of
+from roost.app import build_conductor
 from roost.model.fleet import Fleet
 from roost.model.host import HostFacts
 from roost.model.names import uuid_bytes
@@ -36,7 +36,7 @@ class ScriptedBuilder:
 
 def conductor(roost, builder, *, cells=None, seed=7):
     """Give conductors over a Roost whose chance is not that of the Roost."""
-    return conductor_of(roost, builder, cells=cells, random=SeededRandom(seed))
+    return build_conductor(roost, builder, cells=cells, random=SeededRandom(seed))
 
 
 def ladder(count: int, *, vcpus: int = 1, cell: str = "", failed: int = 0) -> Fleet:

@@ -5,7 +5,7 @@ import json
 from contextlib import contextmanager
 from urllib.parse import urlsplit
 
-from roost.app.remote_placement import Following
+from roost.app.remote_placement import RemoteFollower
 from roost.app.up import open_product
 from roost.client.placement_http import Connection
 from roost.model.settings.roost_settings import Settings
@@ -86,14 +86,14 @@ class Claiming(Own):
 
     def look(self):
         """Look which hosts the remote Placement has."""
-        self.remote.look(self.serving)
+        self.remote.sync_hosts(self.serving)
 
 
 @contextmanager
 def claiming(address, *fleets, url="sqlite://", settings=None, pause=lambda _: None, wrapped=lambda remote: remote):
     """Open Roost's own API over the Placement at an address."""
     ways = [Connection(address, token="admin", timeout_s=20, pause=pause) for _ in range(2)]
-    remote = Following(*ways, every_s=60)
+    remote = RemoteFollower(*ways, every_s=60)
     remote.placement = wrapped(remote.placement)
     product, serving = open_product(url, settings or Settings(), remote=remote)
     try:

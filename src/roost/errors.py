@@ -44,12 +44,12 @@ def first_line(error: BaseException) -> str:
     return (str(error).splitlines() or ["no answer"])[0]
 
 
-def said_by(error: BaseException) -> str:
+def error_text(error: BaseException) -> str:
     """Return what an error says in one line: ours its sentence, any other its name, too."""
     return str(error) if isinstance(error, RoostError) else f"{type(error).__name__}: {first_line(error)}"
 
 
-def quoted(value: object) -> str:
+def quote_value(value: object) -> str:
     """Return a value as a sentence quotes it, the beginning of a long one.
 
     >>> quoted("many"), quoted(True), quoted(1.5)
@@ -67,7 +67,7 @@ class RoostError(Exception):
 
     def __reduce__(self) -> tuple[Callable[..., "RoostError"], tuple[object, ...]]:
         # Between processes the fields travel; what ``__init__`` made of them is not made again.
-        return _arrived, (type(self), self.args, self.__dict__)
+        return _restore, (type(self), self.args, self.__dict__)
 
 
 class BadRequest(RoostError):
@@ -85,8 +85,8 @@ class BadFile(BadRequest):
 
     def __init__(self, path: str, problem: str, *, line: int | None = None, column: str | None = None) -> None:
         self.path, self.problem, self.line, self.column = path, problem, line, column
-        where = path if line is None else f"{path}:{line}"
-        super().__init__(f"{where}: {problem}" if column is None else f"{where}: column {column}: {problem}")
+        place = path if line is None else f"{path}:{line}"
+        super().__init__(f"{place}: {problem}" if column is None else f"{place}: column {column}: {problem}")
 
 
 class BadSettings(RoostError):
@@ -179,9 +179,9 @@ class Unavailable(RoostError):
 class OverBudget(Unavailable):
     """The work on a question reached its budget. Nothing was changed."""
 
-    def __init__(self, what: str, *, seconds: float, limit: str) -> None:
-        self.what, self.seconds, self.limit = what, seconds, limit
-        super().__init__(f"{what} took longer than {seconds:g} s (limit {limit}); ask for less at once")
+    def __init__(self, subject: str, *, seconds: float, limit: str) -> None:
+        self.subject, self.seconds, self.limit = subject, seconds, limit
+        super().__init__(f"{subject} took longer than {seconds:g} s (limit {limit}); ask for less at once")
 
 
 class StoreBusy(Unavailable):
@@ -250,7 +250,7 @@ class ReshapeFailed(RoostError):
 
 
 @contextmanager
-def understood(subject: str) -> Iterator[None]:
+def report_corruption(subject: str) -> Iterator[None]:
     """Say that the database is corrupt where what it holds of a subject makes no sense.
 
     Raises:
@@ -262,7 +262,7 @@ def understood(subject: str) -> Iterator[None]:
         raise StoreBroken(f"the database is corrupt: {subject} cannot be understood: {first_line(error)}") from error
 
 
-def _arrived(kind: type[RoostError], args: tuple[object, ...], fields: dict[str, object]) -> RoostError:
+def _restore(kind: type[RoostError], args: tuple[object, ...], fields: dict[str, object]) -> RoostError:
     error = kind.__new__(kind, *args)
     error.__dict__.update(fields)
     return error

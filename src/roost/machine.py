@@ -42,29 +42,29 @@ class SystemRandom:
     def seed(self) -> int:
         """Return a fresh seed, 0..2**62 - 1."""
         if not self._seeds or self._process != os.getpid():
-            self._draw()
+            self._refill()
         return self._seeds.pop()
 
     def uuids(self, count: int) -> list[bytes]:
         """Return fresh uuids, 16 bytes each, that sort by the time they were made."""
         stamp = int(time.time() * 1000).to_bytes(6, "big")
-        found: list[bytes] = []
-        while len(found) < count:
+        uuids: list[bytes] = []
+        while len(uuids) < count:
             if not self._tails or self._process != os.getpid():
-                self._draw()
-            wanted = count - len(found)
-            found += [stamp + tail for tail in self._tails[-wanted:]]
-            del self._tails[-wanted:]
-        return found
+                self._refill()
+            missing = count - len(uuids)
+            uuids += [stamp + tail for tail in self._tails[-missing:]]
+            del self._tails[-missing:]
+        return uuids
 
-    def _draw(self) -> None:
+    def _refill(self) -> None:
         # A forked process must not go on with what its parent drew.
         self._process = os.getpid()
         self._seeds = [number >> 2 for (number,) in struct.iter_unpack("=Q", os.urandom(8 * _RANDOM_BLOCK))]
-        drawn = bytearray(os.urandom(10 * _RANDOM_BLOCK))
-        drawn[0::10] = drawn[0::10].translate(_VERSION_7)
-        drawn[2::10] = drawn[2::10].translate(_VARIANT)
-        self._tails = [bytes(drawn[at : at + 10]) for at in range(0, len(drawn), 10)]
+        tails = bytearray(os.urandom(10 * _RANDOM_BLOCK))
+        tails[0::10] = tails[0::10].translate(_VERSION_7)
+        tails[2::10] = tails[2::10].translate(_VARIANT)
+        self._tails = [bytes(tails[at : at + 10]) for at in range(0, len(tails), 10)]
 
 
 def find_address(destinations: Sequence[tuple[socket.AddressFamily, str]] = _FAR_AWAY) -> str:
@@ -83,8 +83,8 @@ def find_address(destinations: Sequence[tuple[socket.AddressFamily, str]] = _FAR
         try:
             with socket.socket(family, socket.SOCK_DGRAM) as probe:
                 probe.connect((destination, _PORT))
-                found: str = probe.getsockname()[0]
-                return found
+                address: str = probe.getsockname()[0]
+                return address
         except OSError:
             continue  # There is no such route, or the machine does not have this family.
     return _LOOPBACK

@@ -43,11 +43,11 @@ from roost.scheduler.framework.plugin import Rules
 from roost.scheduler.query.pci_requests import PciAliases
 from roost.scheduler.remote_select import Asking, RemoteScheduler
 from roost.scheduler.select import Scheduler
-from roost.settings import settings_changed
+from roost.settings import override_settings
 from roost.store.dry_store import DryStore
 
 # Refusals that are summed up at once: some seconds' work.
-_SUMMED_UP_MAX = 200_000
+_SUMMARY_MAX = 200_000
 
 
 class Roost:
@@ -141,7 +141,7 @@ class Roost:
         """The settings in force."""
         return self._settings
 
-    def changed_settings(self, document: Mapping[str, Any]) -> Settings:
+    def override_settings(self, document: Mapping[str, Any]) -> Settings:
         """Return settings that are like those in force but for what sections of a settings file say.
 
         Which code rules may come from is not theirs to say: ``available_filters`` and ``weight_classes`` stay.
@@ -149,7 +149,7 @@ class Roost:
         Raises:
             BadSettings: something is unknown or wrong, or one of these two is named.
         """
-        return settings_changed(self._settings, document, adapt=adapt)
+        return override_settings(self._settings, document, adapt=adapt)
 
     @property
     def state(self) -> State:
@@ -184,14 +184,14 @@ class Roost:
             settings, clock, random: where they are to be others than here.
         """
         self._current.refresh()
-        return self._forked(None, settings=settings, clock=clock, random=random)
+        return self._fork(None, settings=settings, clock=clock, random=random)
 
-    def emptied(self, *, random: Random | None = None) -> "Roost":
+    def without_consumers(self, *, random: Random | None = None) -> "Roost":
         """Return the same with nobody on it: every consumer has left."""
         self._current.refresh()
-        return self._forked(emptied(self.state), random=random)
+        return self._fork(emptied(self.state), random=random)
 
-    def _forked(
+    def _fork(
         self,
         state: State | None,
         *,
@@ -243,7 +243,7 @@ class Roost:
             text = f"{rehearsed.found:,} instances instead of {request.count:,}"
             hosts = self.explainer.explain(one).left
             changes.append(Change(kind="count", text=text, hosts=hosts, request=fewer))
-        empty = self.emptied(random=chance).decide(request)
+        empty = self.without_consumers(random=chance).decide(request)
         never = Never(could_fit=empty.is_granted, reason=empty.reason)
         return crowded.explainer.explain(one, changes=changes, never=never)
 
@@ -279,12 +279,12 @@ class Roost:
         Raises:
             RoostError: the first act that could not be done; the others are done all the same.
         """
-        found: list[Decision | None] = []
+        decisions: list[Decision | None] = []
         for result in self.outcomes(acts, dry_run=dry_run):
             if isinstance(result, RoostError):
                 raise result
-            found.append(result)
-        return found
+            decisions.append(result)
+        return decisions
 
     def outcomes(
         self, acts: Sequence[Request | NamedRequest | Departure], *, dry_run: bool = False
@@ -368,7 +368,7 @@ class Roost:
         """Return the newest stored decisions, newest first."""
         return [decision_rows.unpacked(row, self._store) for row in self._store.evidence(newest=newest)]
 
-    def found(self, query: DecisionQuery) -> list[tuple[int, Decision]]:
+    def find_decisions(self, query: DecisionQuery) -> list[tuple[int, Decision]]:
         """Return the stored decisions that a query wants, each with its number, highest numbers first."""
         return [(row.id, decision_rows.unpacked(row, self._store)) for row in self._store.decisions(query)]
 
@@ -401,7 +401,7 @@ class Roost:
             return Why(decision=decision, request=request, explanation=None, note=str(error))
         return Why(decision=decision, request=request, explanation=explanation)
 
-    def summary(self, *, since_s: float = 0.0, newest: int = _SUMMED_UP_MAX) -> Summary:
+    def summary(self, *, since_s: float = 0.0, newest: int = _SUMMARY_MAX) -> Summary:
         """Sum up refusals by reason, and by what was asked.
 
         Args:
@@ -445,7 +445,7 @@ class Roost:
             # Else it would be looked for in the settings of today.
             raise BadSettings(f"the settings of decision {decision.uuid}", str(error)) from None
 
-    def replayed(self, uuid: str, settings: Settings | None = None) -> Replayed:
+    def replay(self, uuid: str, settings: Settings | None = None) -> Replayed:
         """Make a stored decision again from what it saw, and compare; nothing changes by it.
 
         Under the settings that it was made under it comes out the same.
@@ -463,12 +463,12 @@ class Roost:
         row = decision_rows.row_of(uuid, self._store)
         decision = decision_rows.unpacked(row, self._store)
         request = decision_replay.request_of(decision, self._store)
-        then = self.as_of(uuid)
+        past = self.as_of(uuid)
         if settings is None:
-            return decision_replay.compared(decision, then.decide(request))
-        now = then.fork(settings=settings)
-        standings = then.scheduler.standings(request), now.scheduler.standings(request)
-        return decision_replay.compared(decision, now.decide(request), standings)
+            return decision_replay.compared(decision, past.decide(request))
+        present = past.fork(settings=settings)
+        standings = past.scheduler.standings(request), present.scheduler.standings(request)
+        return decision_replay.compared(decision, present.decide(request), standings)
 
     def prune(self) -> int:
         """Delete evidence, feed and snapshots beyond the bounds of the settings, a part of it; return how many rows.

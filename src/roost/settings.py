@@ -41,8 +41,8 @@ _TOML_SECTION = re.compile(r"\s*\[\s*([\w-]+)\s*\]")
 _TOML_KEY = re.compile(r"\s*([\w-]+)\s*=")
 
 # Settings that name code.
-_CODE = ("available_filters", "weight_classes")
-_OWN: Mapping[str, type[msgspec.Struct]] = types.MappingProxyType(
+_CODE_SETTINGS = ("available_filters", "weight_classes")
+_OWN_SECTIONS: Mapping[str, type[msgspec.Struct]] = types.MappingProxyType(
     {
         "DEFAULT": Default,
         "scheduler": Scheduler,
@@ -60,7 +60,7 @@ _OWN: Mapping[str, type[msgspec.Struct]] = types.MappingProxyType(
 
 
 # Sections of the same name in a ``nova.conf`` mean something else.
-_NOT_OF_NOVA = {"store", "placement", "notifications"}
+_ROOST_SECTIONS = {"store", "placement", "notifications"}
 
 
 class Setting(msgspec.Struct, frozen=True, kw_only=True):
@@ -88,9 +88,9 @@ def find_settings(argument: str | None, environ: Mapping[str, str], exists: Call
     Raises:
         BadSettings: a file that was asked for is not there.
     """
-    for origin, named in (("--config", argument), ("ROOST_CONFIG", environ.get("ROOST_CONFIG"))):
-        if named:
-            path = Path(named)
+    for origin, name in (("--config", argument), ("ROOST_CONFIG", environ.get("ROOST_CONFIG"))):
+        if name:
+            path = Path(name)
             if not exists(path):
                 raise BadSettings(origin, f"there is no file {path}")
             return path
@@ -103,9 +103,9 @@ def data_folder(argument: str | None, environ: Mapping[str, str], *, is_root: bo
     Raises:
         BadSettings: there is no home to put it in.
     """
-    named = argument or environ.get("ROOST_DATA")
-    if named:
-        return Path(named)
+    folder = argument or environ.get("ROOST_DATA")
+    if folder:
+        return Path(folder)
     if is_root:
         return Path("/var/lib/roost")
     home = environ.get("HOME")
@@ -120,16 +120,16 @@ def find_nova_conf(environ: Mapping[str, str], exists: Callable[[Path], bool]) -
     Raises:
         BadSettings: it is not there.
     """
-    named = environ.get("ROOST_NOVA_CONF")
-    if not named:
+    name = environ.get("ROOST_NOVA_CONF")
+    if not name:
         return None
-    path = Path(named)
+    path = Path(name)
     if not exists(path):
         raise BadSettings("--nova-conf", f"there is no file {path}")
     return path
 
 
-class Sourced(msgspec.Struct, frozen=True, kw_only=True):
+class LoadedSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Settings, with where they come from and what is wrong."""
 
     settings: Settings
@@ -140,13 +140,13 @@ class Sourced(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def load_settings(path: Path | None, *, adapt: Adapt | None = None) -> Settings:
-    """Read a settings file, or take the defaults; see ``load_sourced``."""
-    return load_sourced(path, adapt=adapt).settings
+    """Read a settings file, or take the defaults; see ``load_with_sources``."""
+    return load_with_sources(path, adapt=adapt).settings
 
 
-def load_sourced(
+def load_with_sources(
     path: Path | None, *, nova_conf: Path | None = None, adapt: Adapt | None = None, is_gathering: bool = False
-) -> Sourced:
+) -> LoadedSettings:
     """Read the settings.
 
     Args:
@@ -159,7 +159,7 @@ def load_sourced(
         BadSettings: a file cannot be read, or something in it is unknown or wrong.
     """
     origin = "roost.toml" if path is None else str(path)
-    reading = _Reading(origin, adapt=adapt, is_gathering=is_gathering)
+    reading = _Reader(origin, adapt=adapt, is_gathering=is_gathering)
     text = reading.attempt(lambda: "" if path is None else _text(path), "", is_placed=True)
     nova = None if nova_conf is None else reading.attempt(lambda: read_nova_conf(nova_conf), None, is_placed=True)
     return reading.read(text, nova)
@@ -167,32 +167,32 @@ def load_sourced(
 
 def read_settings(text: str, *, origin: str = "roost.toml", adapt: Adapt | None = None) -> Settings:
     """Make settings of the text of a settings file; ``origin`` names it in errors."""
-    return _Reading(origin, adapt=adapt).read(text, None).settings
+    return _Reader(origin, adapt=adapt).read(text, None).settings
 
 
-def settings_from(document: Mapping[str, Any], *, adapt: Adapt | None = None) -> Settings:
+def build_settings(document: Mapping[str, Any], *, adapt: Adapt | None = None) -> Settings:
     """Make settings of sections by their names, as a settings file has them.
 
     Raises:
         BadSettings: something in them is unknown or wrong.
     """
-    return _Reading("", adapt=adapt).make(document)
+    return _Reader("", adapt=adapt).make(document)
 
 
-def settings_changed(settings: Settings, document: Mapping[str, Any], *, adapt: Adapt | None = None) -> Settings:
+def override_settings(settings: Settings, document: Mapping[str, Any], *, adapt: Adapt | None = None) -> Settings:
     """Return settings that are like others but for what sections of a settings file say.
 
     Raises:
         BadSettings: something is unknown or wrong, or says which code is run: that stays as it is.
     """
-    for name in _CODE:
+    for name in _CODE_SETTINGS:
         if name in document.get("filter_scheduler", {}):
             raise BadSettings(f"filter_scheduler.{name}", "says which code is run, and stays as it is")
-    known = msgspec.to_builtins(settings)
-    tables = known.pop("tables")
-    sections = {name: {**known.get(name, {}), **tables.get(name, {})} for name in {*known, *tables}}
-    given = {name: {**sections.get(name, {}), **table} for name, table in document.items()}
-    return settings_from({**sections, **given}, adapt=adapt)
+    values = msgspec.to_builtins(settings)
+    tables = values.pop("tables")
+    sections = {name: {**values.get(name, {}), **tables.get(name, {})} for name in {*values, *tables}}
+    overrides = {name: {**sections.get(name, {}), **table} for name, table in document.items()}
+    return build_settings({**sections, **overrides}, adapt=adapt)
 
 
 def _text(path: Path) -> str:
@@ -214,25 +214,25 @@ def values_of(settings: Settings) -> dict[tuple[str, str], Any]:
 
 def schema(*, settings: Settings | None = None, adapt: Adapt | None = None) -> list[Setting]:
     """Return every setting there is, by section and key: Roost's own, then those of the rules."""
-    found = registry.catalogue((settings or Settings()).filter_scheduler, adapt=adapt)
-    listed: dict[tuple[str, str], Setting] = {}
-    for section, kind in _OWN.items():
-        for setting in _described(section, kind, owners=()):
-            listed[section, setting.key] = setting
-    for rule in found.known:
-        for setting in _described(rule.section, rule.options, owners=(rule.name,)):
-            known = listed.get((setting.section, setting.key))
-            owners = setting.owners if known is None else (*known.owners, *setting.owners)
-            listed[setting.section, setting.key] = msgspec.structs.replace(setting, owners=owners)
-    return list(listed.values())
+    catalogue = registry.catalogue((settings or Settings()).filter_scheduler, adapt=adapt)
+    settings_by_name: dict[tuple[str, str], Setting] = {}
+    for section, kind in _OWN_SECTIONS.items():
+        for setting in _describe(section, kind, owners=()):
+            settings_by_name[section, setting.key] = setting
+    for rule in catalogue.known:
+        for setting in _describe(rule.section, rule.options, owners=(rule.name,)):
+            previous = settings_by_name.get((setting.section, setting.key))
+            owners = setting.owners if previous is None else (*previous.owners, *setting.owners)
+            settings_by_name[setting.section, setting.key] = msgspec.structs.replace(setting, owners=owners)
+    return list(settings_by_name.values())
 
 
-class _Reading:
+class _Reader:
     """One reading of a settings file and, before it, a ``nova.conf``.
 
     Args:
         origin: names the settings file in errors.
-        adapt, is_gathering: see ``load_sourced``.
+        adapt, is_gathering: see ``load_with_sources``.
     """
 
     def __init__(self, origin: str, *, adapt: Adapt | None, is_gathering: bool = False) -> None:
@@ -244,14 +244,14 @@ class _Reading:
         self._document: Mapping[str, Any] = {}
         self._nova: NovaConf | None = None
 
-    def read(self, text: str, nova: NovaConf | None) -> Sourced:
+    def read(self, text: str, nova: NovaConf | None) -> LoadedSettings:
         """Make settings of the text of a settings file, and of what goes before it."""
         self._nova = nova
-        settings, known = self._made(self.attempt(partial(self._sections, text), {}, is_placed=True))
-        of_nova = {section: keys for section, keys in known.items() if section not in _NOT_OF_NOVA}
-        return Sourced(
+        settings, names = self._build(self.attempt(partial(self._sections, text), {}, is_placed=True))
+        of_nova = {section: keys for section, keys in names.items() if section not in _ROOST_SECTIONS}
+        return LoadedSettings(
             settings=settings,
-            sources=self._sources(text, known),
+            sources=self._sources(text, names),
             notes=() if nova is None else tuple(nova.notes(of_nova)),
             dropped=tuple(dict.fromkeys(self._dropped)),
             problems=tuple(self._problems),
@@ -259,45 +259,45 @@ class _Reading:
 
     def make(self, document: Mapping[str, Any]) -> Settings:
         """Make settings of sections by their names."""
-        return self._made(self._sections_of(document))[0]
+        return self._build(self._sections_of(document))[0]
 
-    def _made(self, document: Mapping[str, Any]) -> tuple[Settings, dict[str, set[str]]]:
+    def _build(self, document: Mapping[str, Any]) -> tuple[Settings, dict[str, set[str]]]:
         """Return the settings, and the names of all there are, by section."""
         self._document = document
-        own = {section: self._part(section, kind) for section, kind in _OWN.items()}
+        own = {section: self._part(section, kind) for section, kind in _OWN_SECTIONS.items()}
         filter_scheduler = own["filter_scheduler"]
         assert isinstance(filter_scheduler, FilterScheduler)
         # Only now is known which rules there are, and so which settings.
         with config_view.importing_plug_ins():
-            found = self._rules(filter_scheduler)
+            catalogue = self._rules(filter_scheduler)
         registered = config_view.registered()
         if self._nova is not None:
             self._nova.repeat(config_view.repeated())
         pci = own["pci"]
         assert isinstance(pci, Pci)
         self.attempt(partial(_check_pci, pci, is_placed=filter_scheduler.pci_in_placement), None)
-        known = _known(found.known)
+        names = _setting_names(catalogue.known)
         for section, kind in registered:
-            known.setdefault(section, set()).update(kind.__struct_fields__)
-        for error in _unknown(self._document, known):
+            names.setdefault(section, set()).update(kind.__struct_fields__)
+        for error in _unknown_settings(self._document, names):
             self.attempt(partial(_refuse, error), None)
         tables: dict[str, dict[str, Any]] = {}
-        for rule in found.known:
+        for rule in catalogue.known:
             options = self._part(rule.section, rule.options)
             if adds(rule, Dropping):
-                self._dropped += [str(self._placed(each)) for each in rule.dropped(options)]
+                self._dropped += [str(self._locate(each)) for each in rule.dropped(options)]
             if rule.options.__struct_fields__:
                 tables.setdefault(rule.section, {}).update(msgspec.structs.asdict(options))
         for section, kind in registered:
-            said = {
+            options_set = {
                 key: value
                 for key, value in msgspec.structs.asdict(self._part(section, kind)).items()
                 if value is not None
             }
-            self.attempt(partial(config_view.check, section, said), None)
-            tables.setdefault(section, {}).update(said)
+            self.attempt(partial(config_view.check, section, options_set), None)
+            tables.setdefault(section, {}).update(options_set)
         values: dict[str, Any] = {**own, "tables": tables}
-        return msgspec.convert({key: msgspec.to_builtins(value) for key, value in values.items()}, Settings), known
+        return msgspec.convert({key: msgspec.to_builtins(value) for key, value in values.items()}, Settings), names
 
     def attempt(self, act: Callable[[], Part], otherwise: Part, *, is_placed: bool = False) -> Part:
         """Do something; where problems are gathered, keep the one it raises and return something else.
@@ -309,25 +309,25 @@ class _Reading:
         try:
             return act()
         except BadSettings as error:
-            told = error if is_placed else self._placed(error)
+            located = error if is_placed else self._locate(error)
             if not self._is_gathering:
-                raise told from error
-            if str(told) not in map(str, self._problems):  # Rules share settings.
-                self._problems.append(told)
+                raise located from error
+            if str(located) not in map(str, self._problems):  # Rules share settings.
+                self._problems.append(located)
             return otherwise
 
-    def _placed(self, error: BadSettings) -> BadSettings:
+    def _locate(self, error: BadSettings) -> BadSettings:
         """Return an error with the file that it is about."""
         section, _, key = error.path.partition(".")
-        nova = None if section in _NOT_OF_NOVA else self._nova
-        where = None if nova is None else nova.named(section, key)
-        return BadSettings(where or self._named(error.path), error.problem)
+        nova = None if section in _ROOST_SECTIONS else self._nova
+        place = None if nova is None else nova.named(section, key)
+        return BadSettings(place or self._qualify(error.path), error.problem)
 
-    def _named(self, path: str) -> str:
+    def _qualify(self, path: str) -> str:
         return f"{self._origin}: {path}" if self._origin else path
 
     def _nova_source(self, section: str, key: str) -> str | None:
-        return None if self._nova is None or section in _NOT_OF_NOVA else self._nova.source(section, key)
+        return None if self._nova is None or section in _ROOST_SECTIONS else self._nova.source(section, key)
 
     def _sections(self, text: str) -> Mapping[str, Any]:
         try:
@@ -339,45 +339,45 @@ class _Reading:
     def _sections_of(self, document: Mapping[str, Any]) -> Mapping[str, Any]:
         for section, table in document.items():
             if not isinstance(table, dict):
-                raise BadSettings(self._named(section), "stands in no section; every setting belongs to one")
+                raise BadSettings(self._qualify(section), "stands in no section; every setting belongs to one")
         return document
 
     def _rules(self, settings: FilterScheduler) -> registry.Catalogue:
         """Return the rules there are; where one setting that names them is wrong, the others are looked at too."""
         default, right = FilterScheduler(), {}
-        for name in _CODE:
+        for name in _CODE_SETTINGS:
             alone = msgspec.structs.replace(default, **{name: getattr(settings, name)})
             read = partial(registry.catalogue, alone, adapt=self._adapt)
             if getattr(settings, name) == getattr(default, name) or self.attempt(read, None) is not None:
                 right[name] = getattr(settings, name)
-        found = registry.catalogue(msgspec.structs.replace(default, **right), adapt=self._adapt)
+        catalogue = registry.catalogue(msgspec.structs.replace(default, **right), adapt=self._adapt)
         if "available_filters" in right:
             nothing: tuple[RuleClass, ...] = ()
-            self.attempt(partial(_enabled, found, settings), nothing)
-        return found
+            self.attempt(partial(_find_enabled_filters, catalogue, settings), nothing)
+        return catalogue
 
     def _part(self, section: str, kind: type[Struct]) -> Struct:
         """Return the part of a section that one struct owns; what is wrong in it has its default."""
         table = dict(self._document.get(section, {}))
-        if self._nova is not None and section not in _NOT_OF_NOVA:
+        if self._nova is not None and section not in _ROOST_SECTIONS:
             table = self._nova.defaults(section) | table
-            for setting in _described(section, kind, owners=()):
+            for setting in _describe(section, kind, owners=()):
                 read = partial(self._nova.values, section, {setting.key: setting.kind})
-                said: dict[str, Any] = self.attempt(read, {}, is_placed=True)
-                table.update(said)
+                nova_values: dict[str, Any] = self.attempt(read, {}, is_placed=True)
+                table.update(nova_values)
         while True:
             wrong: list[str] = []
-            part = self.attempt(partial(_converted, section, kind, table, wrong=wrong), None)
+            part = self.attempt(partial(_convert, section, kind, table, wrong=wrong), None)
             if part is not None:
                 return part
             if not wrong:
                 return kind()
             del table[wrong[0]]
 
-    def _sources(self, text: str, known: Mapping[str, Iterable[str]]) -> dict[tuple[str, str], str]:
+    def _sources(self, text: str, names: Mapping[str, Iterable[str]]) -> dict[tuple[str, str], str]:
         lines = _toml_lines(text)
-        found = {}
-        for section, keys in known.items():
+        sources = {}
+        for section, keys in names.items():
             for key in keys:
                 source = self._nova_source(section, key)
                 if source is None and key in self._document.get(section, {}):
@@ -386,13 +386,13 @@ class _Reading:
                 if source is None and self._nova is not None and key in self._nova.defaults(section):
                     source = self._nova.source_of_defaults
                 if source is not None:
-                    found[section, key] = source
-        return found
+                    sources[section, key] = source
+        return sources
 
 
-def _enabled(found: registry.Catalogue, settings: FilterScheduler) -> tuple[RuleClass, ...]:
+def _find_enabled_filters(catalogue: registry.Catalogue, settings: FilterScheduler) -> tuple[RuleClass, ...]:
     try:
-        return registry.enabled_filters(found, settings)
+        return registry.enabled_filters(catalogue, settings)
     except BadSettings as error:
         if settings.enabled_filters != FilterScheduler().enabled_filters:
             raise
@@ -413,7 +413,7 @@ def _check_pci(pci: Pci, *, is_placed: bool) -> None:
             raise BadSettings("pci.alias", f"{problem}, got {text!r}")
 
 
-def _converted(section: str, kind: type[Struct], table: Mapping[str, Any], *, wrong: list[str]) -> Struct:
+def _convert(section: str, kind: type[Struct], table: Mapping[str, Any], *, wrong: list[str]) -> Struct:
     """Return the part of a section that one struct owns, and of a value that is wrong add the key to ``wrong``."""
     try:
         return converted_section(section, kind, table)
@@ -425,49 +425,51 @@ def _converted(section: str, kind: type[Struct], table: Mapping[str, Any], *, wr
 
 def _toml_lines(text: str) -> dict[tuple[str, str], int]:
     """Return the line of each setting that has one of its own, as nearly all have."""
-    found: dict[tuple[str, str], int] = {}
+    lines: dict[tuple[str, str], int] = {}
     section = ""
     for number, line in enumerate(text.splitlines(), start=1):
         head = _TOML_SECTION.match(line)
         if head is not None:
             section = head[1]
         elif (setting := _TOML_KEY.match(line)) is not None:
-            found.setdefault((section, setting[1]), number)
-    return found
+            lines.setdefault((section, setting[1]), number)
+    return lines
 
 
-def _known(rules: Iterable[RuleClass]) -> dict[str, set[str]]:
+def _setting_names(rules: Iterable[RuleClass]) -> dict[str, set[str]]:
     """Return the names of all settings, by section."""
-    known: dict[str, set[str]] = {section: set(kind.__struct_fields__) for section, kind in _OWN.items()}
+    names: dict[str, set[str]] = {section: set(kind.__struct_fields__) for section, kind in _OWN_SECTIONS.items()}
     for rule in rules:
-        known.setdefault(rule.section, set()).update(rule.options.__struct_fields__)
-    return known
+        names.setdefault(rule.section, set()).update(rule.options.__struct_fields__)
+    return names
 
 
-def _unknown(document: Mapping[str, Mapping[str, Any]], known: Mapping[str, set[str]]) -> Iterator[BadSettings]:
+def _unknown_settings(
+    document: Mapping[str, Mapping[str, Any]], names: Mapping[str, set[str]]
+) -> Iterator[BadSettings]:
     for section, table in document.items():
-        if section not in known:
-            yield BadSettings(section, f"is no section; {_nearest(section, known)}")
+        if section not in names:
+            yield BadSettings(section, f"is no section; {_nearest(section, names)}")
             continue
         for key in table:
-            if key not in known[section]:
-                yield BadSettings(f"{section}.{key}", f"is no setting; {_nearest_setting(section, key, known)}")
+            if key not in names[section]:
+                yield BadSettings(f"{section}.{key}", f"is no setting; {_nearest_setting(section, key, names)}")
 
 
-def _nearest(name: str, known: Iterable[str]) -> str:
-    by_lower = {each.lower(): each for each in known}
+def _nearest(name: str, names: Iterable[str]) -> str:
+    by_lower = {each.lower(): each for each in names}
     close = difflib.get_close_matches(name.lower(), by_lower, n=1, cutoff=0)
     return f"the nearest known name is {by_lower[close[0]]}"
 
 
-def _nearest_setting(section: str, key: str, known: Mapping[str, set[str]]) -> str:
-    for other, keys in known.items():
+def _nearest_setting(section: str, key: str, names: Mapping[str, set[str]]) -> str:
+    for other, keys in names.items():
         if other != section and key in keys:
             return f"it belongs to section {other}"
-    return _nearest(key, known[section] or {name for keys in known.values() for name in keys})
+    return _nearest(key, names[section] or {name for keys in names.values() for name in keys})
 
 
-def _described(section: str, kind: type[msgspec.Struct], *, owners: tuple[str, ...]) -> list[Setting]:
+def _describe(section: str, kind: type[msgspec.Struct], *, owners: tuple[str, ...]) -> list[Setting]:
     properties = msgspec.json.schema(kind)["$defs"][kind.__name__].get("properties", {})
     defaults = msgspec.structs.asdict(kind())
     return [

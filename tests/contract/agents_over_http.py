@@ -12,7 +12,7 @@ from roost.api.asgi import AsgiApplication
 from roost.api.placement.application import Application
 from roost.api.server.listener import Server, listen_on, url_of
 from roost.api.server.mount import Front
-from roost.app.conductor_thread import Operating
+from roost.app.conductor_thread import ConductorThread
 from roost.client.agent_server import HttpServer
 from roost.compute.agent.agent_journal import Journal
 from roost.compute.agent.execute_order import Acting
@@ -81,7 +81,7 @@ def living(url, *, life=1, host=HOST, options=None, journal=None, track=PlainTra
 @contextmanager
 def conducting(own):
     """Let a conductor work beside a server."""
-    operating = Operating(look_s=0.05)
+    operating = ConductorThread(look_s=0.05)
     operating.start(own.product, own.serving)
     try:
         yield

@@ -6,7 +6,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from roost.app.conductor_thread import Operating
+from roost.app.conductor_thread import ConductorThread
 from roost.machine import SystemClock
 from roost.store.audit import audit
 from roost.store.postgresql.store import PostgresStore
@@ -23,7 +23,7 @@ def sites(postgres_url):
     with ExitStack() as stack:
         found = []
         for number in range(SERVERS):
-            operating = Operating(look_s=0.05)
+            operating = ConductorThread(look_s=0.05)
             made = Server(PostgresStore(postgres_url), clock=SystemClock(), seed=number, heed=operating.heed)
             stack.callback(made.stop)
             stack.callback(operating.join)

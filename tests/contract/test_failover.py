@@ -129,14 +129,14 @@ def test_a_decision_of_before_a_failover_is_not_replayed_from_a_snapshot_of_anot
     with roost_on(PostgresStore(servers.url)) as roost:
         roost.install(hosts(2))
         decision = roost.decide(wish())
-        assert roost.replayed(decision.uuid).is_same
+        assert roost.replay(decision.uuid).is_same
         until(lambda: servers.lag() == 0)
         servers.fail_over()
         refreshed(roost._current)
         newer = roost.decide(wish())
         assert newer.is_granted
         with pytest.raises(StateLost):  # The first snapshot of a database does not say its timeline.
-            roost.replayed(decision.uuid)
+            roost.replay(decision.uuid)
         assert history.write_snapshot(servers.url)
         newest = roost.decide(wish())
-        assert roost.replayed(newest.uuid).is_same
+        assert roost.replay(newest.uuid).is_same

@@ -192,7 +192,7 @@ def rounds(database: Sqlite | Postgres, count: int, *, seed: int) -> Counter[str
     with open_roost(database.config, database.data) as product:
         assert len(product.state.holders) == len(record.alive)
         product.decide(request())
-        assert all(product.replayed(decision.uuid).is_same for decision in product.decisions(50))
+        assert all(product.replay(decision.uuid).is_same for decision in product.decisions(50))
     record.counts["alive"] = len(record.alive)
     return record.counts
 

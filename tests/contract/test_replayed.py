@@ -58,7 +58,7 @@ def same(roost: Roost, uuids: list[str]) -> Counter[str]:
     counts = Counter[str]()
     for uuid in uuids:
         try:
-            found = roost.replayed(uuid)
+            found = roost.replay(uuid)
         except StateLost as error:
             counts[error.problem] += 1
             continue
@@ -132,7 +132,7 @@ def test_what_is_kept_replays_and_the_rest_is_refused_in_a_sentence(durable, mon
     assert 0 < heads(durable, store)[0] < before[-1]
     assert same(roost, left).keys() == {"granted", "refused"}
     with pytest.raises(NotFound, match=f"no such decision: {uuids[0]}"):
-        roost.replayed(uuids[0])
+        roost.replay(uuids[0])
     # It goes on from there, after a restart too.
     roost.close()
     roost = Roost(durable.open(), settings)
@@ -169,7 +169,7 @@ def test_without_a_snapshot_the_state_is_no_longer_kept(durable):
         roost._store._link.connection.execute(statement)
     expected = f"decision {decision.uuid} cannot be replayed: the state that it saw is no longer kept"
     with pytest.raises(StateLost, match=expected) as told:
-        roost.replayed(decision.uuid)
+        roost.replay(decision.uuid)
     assert told.value.exit_code == 4
 
 
@@ -187,13 +187,13 @@ def test_a_reader_replays_beside_the_server(tmp_path, postgres_url):
             server.install(fleet(3, vcpus=8))
             decision = server.decide(request())
             with open_reader(config, data, environ={}) as reader:
-                assert reader.replayed(decision.uuid).is_same
+                assert reader.replay(decision.uuid).is_same
                 server.work([request()] * 5)
-                assert reader.replayed(server.decisions(1)[0].uuid).is_same
+                assert reader.replay(server.decisions(1)[0].uuid).is_same
                 with pytest.raises(Unavailable, match="for reading only"):
                     reader.decide(request())
                 with pytest.raises(NotFound):
-                    reader.replayed("00000000-0000-0000-0000-000000000000")
+                    reader.replay("00000000-0000-0000-0000-000000000000")
                 assert not reader._store.start_snapshot(every_bytes=1)
 
 
@@ -216,7 +216,7 @@ def test_other_settings_show_which_hosts_they_treat_otherwise():
     decision = roost.decide(wish(vcpus=2))
     assert decision.picks[0].host == "large"
     pack = settings_of(options={"cpu_weight_multiplier": -1.0, "ram_weight_multiplier": 0.0})
-    found = roost.replayed(decision.uuid, pack)
+    found = roost.replay(decision.uuid, pack)
     assert not found.is_same
     assert {"picks", "scales", "best"} <= set(found.fields)
     told = {each.node: (each.picks_then, each.picks_now) for each in found.differences}
@@ -232,12 +232,12 @@ def test_other_filters_show_which_hosts_they_refuse():
     )
     decision = roost.decide(wish())
     assert decision.picks[0].host == "a"
-    found = roost.replayed(decision.uuid, settings_of())
+    found = roost.replay(decision.uuid, settings_of())
     one, two = found.differences
     assert (one.node, one.then.refused_by, one.now.refused_by) == ("a", "", "compute")
     assert (two.node, two.picks_then, two.picks_now) == ("b", 0, 1)
     with pytest.raises(BadSettings, match="could not be found"):
-        roost.replayed(decision.uuid, settings_of(enabled_filters=["NobodyFilter"]))
+        roost.replay(decision.uuid, settings_of(enabled_filters=["NobodyFilter"]))
 
 
 def test_the_settings_come_from_the_record(world):
@@ -248,7 +248,7 @@ def test_the_settings_come_from_the_record(world):
         assert decision.picks[0].host == "small"
     with Roost(world.open(), settings_of()) as roost:
         assert roost.decide(wish()).picks[0].host == "large"
-        assert roost.replayed(decision.uuid).is_same
+        assert roost.replay(decision.uuid).is_same
 
 
 def test_the_seed_the_instances_and_the_user_come_from_the_record():
@@ -257,7 +257,7 @@ def test_the_seed_the_instances_and_the_user_come_from_the_record():
     decisions = roost.work([wish(count=3, instance_uuids=named, user_id="u", project_id="p"), wish(count=50)])
     assert [decision.is_granted for decision in decisions] == [True, False]
     for decision in decisions:
-        found = roost.replayed(decision.uuid)
+        found = roost.replay(decision.uuid)
         assert found.is_same
         assert found.again.seed == decision.seed
         assert [pick.instance_uuid for pick in found.again.picks] == list(named if decision.is_granted else ())
@@ -279,7 +279,7 @@ def test_evidence_of_an_older_version_says_so(monkeypatch):
     monkeypatch.setattr("roost.placement.placement_service.Placement.ahead", -1)
     decision = roost.decide(wish())
     with pytest.raises(StateLost, match="stored by an older version"):
-        roost.replayed(decision.uuid)
+        roost.replay(decision.uuid)
 
 
 # --- several processes -----------------------------------------------------------------------------------------------

@@ -79,11 +79,11 @@ def test_a_database_that_was_used_before_waits_for_its_first_snapshot(tmp_path, 
         decision = roost.decide(wish())
         if is_used:
             with pytest.raises(StateLost):
-                roost.replayed(decision.uuid)
+                roost.replay(decision.uuid)
             assert roost._store.start_snapshot(every_bytes=10**12)
             roost._store._snapshots.wait(60)
             decision = roost.decide(wish())
-        assert roost.replayed(decision.uuid).is_same
+        assert roost.replay(decision.uuid).is_same
 
 
 def test_a_snapshot_is_begun_when_so_much_was_written_and_never_two_at_once(world, monkeypatch):
@@ -107,7 +107,7 @@ def test_a_snapshot_is_begun_when_so_much_was_written_and_never_two_at_once(worl
         writer.wait(60)
         uuids += decide(roost, 5)
         assert [part for _, part in rows(world)].count(0) == 3
-        assert all(roost.replayed(uuid).is_same for uuid in uuids)
+        assert all(roost.replay(uuid).is_same for uuid in uuids)
     assert audit(world.url) == []
 
 
@@ -140,14 +140,14 @@ def test_one_that_is_killed_is_none_and_its_parts_are_deleted_later(world):
     assert parts
     assert 0 not in parts
     uuids += decide(roost, 5)
-    assert all(roost.replayed(uuid).is_same for uuid in uuids)
+    assert all(roost.replay(uuid).is_same for uuid in uuids)
     while any(position for position, _ in rows(world)):
         before = len(rows(world))
         assert roost.prune() == 0
         assert len(rows(world)) < before
     assert snapshot_program.write_snapshot(world.url)
     uuids += decide(roost, 5)
-    assert all(roost.replayed(uuid).is_same for uuid in uuids)
+    assert all(roost.replay(uuid).is_same for uuid in uuids)
     roost.close()
 
 
@@ -172,7 +172,7 @@ def test_one_whose_server_died_does_a_new_server_no_harm(world):
         assert orphan.wait(60) == 0
         assert answers in (["done True\n"], ["done False\n"])
         uuids += decide(second, 10)
-        assert all(second.replayed(uuid).is_same for uuid in uuids)
+        assert all(second.replay(uuid).is_same for uuid in uuids)
         second.close()
     finally:
         kill(orphan)
@@ -235,5 +235,5 @@ def create_at_the_same_time(world: PostgresWorld, count: int) -> None:
         roost._current.refresh()
         assert roost.state.hosts.nodes == fresh.state.hosts.nodes
         assert roost.state.providers.ids == fresh.state.providers.ids == sorted(fresh.state.providers.ids)
-    assert all(fresh.replayed(uuid).is_same for uuid in uuids)
+    assert all(fresh.replay(uuid).is_same for uuid in uuids)
     world.close()

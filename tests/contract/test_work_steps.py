@@ -76,7 +76,7 @@ def test_decisions_that_are_steps_are_replayed_like_others(world):
     refused = NamedRequest(request=wish(vcpus=99), decision_uuid=uuid_named("no"), work=(Put(event(3)),))
     decisions = [first, step, last, *roost.work([refused, wish()])]
     assert [decision.is_granted for decision in decisions] == [True, True, False, False, True]
-    assert all(roost.replayed(decision.uuid).is_same for decision in decisions)
+    assert all(roost.replay(decision.uuid).is_same for decision in decisions)
 
 
 TAKERS, OPERATIONS = 3, 30

@@ -6,7 +6,7 @@ import re
 import pytest
 from click.testing import CliRunner
 
-from roost.app import placement_served
+from roost.app import resolve_server_config
 from roost.cli.commands.config import check
 from roost.cli.commands.decide import decide
 from roost.errors import BadSettings, ComputeHostMetricNotFound, NoValidHost, RoostError
@@ -74,7 +74,9 @@ def test_a_wrong_setting_is_told_by_every_command_and_at_the_start(folder, monke
         if "--nova-conf" in options:
             monkeypatch.setenv("ROOST_NOVA_CONF", "nova.conf")
         with pytest.raises(BadSettings) as caught:
-            placement_served(folder / "roost.toml", folder, {"ROOST_NOVA_CONF": "nova.conf"} if "nova" in where else {})
+            resolve_server_config(
+                folder / "roost.toml", folder, {"ROOST_NOVA_CONF": "nova.conf"} if "nova" in where else {}
+            )
         assert str(caught.value).endswith(f"{where}{row[4]}")
 
 
@@ -96,7 +98,7 @@ def test_what_is_passed_over_is_told_with_the_file_and_in_the_decision(folder, r
         assert decided.stderr.splitlines() == told
         assert [sentence for sentence in sentences if f"warning: {sentence}" not in decided.stdout.splitlines()] == []
         environ = {"ROOST_NOVA_CONF": "nova.conf"} if "nova" in where else {}
-        served = placement_served(folder / "roost.toml", folder / "data", environ)
+        served = resolve_server_config(folder / "roost.toml", folder / "data", environ)
         assert [note.endswith(f"{where}{each}") for note, each in zip(served.notes, sentences, strict=True)]
 
 

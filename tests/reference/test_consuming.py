@@ -85,7 +85,7 @@ def compare(seed: int) -> None:
                 assert found == outcome.others[:2]
             assert [pick.host for pick in tried.picks] == [pick.host for pick in decision.picks]
             assert (tried.stages, tried.best, tried.reason) == (decision.stages, decision.best, decision.reason)
-            assert roost.replayed(decision.uuid).is_same
+            assert roost.replay(decision.uuid).is_same
             assert hosts.facts == facts
             assert hosts.column("num_io_ops").tolist() == io_ops
 

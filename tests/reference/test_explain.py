@@ -173,7 +173,7 @@ def live(seed: int, *, acts: int) -> None:
         if told.reason:
             compare_changes(roost, request, told)
             assert told.never is not None
-            assert told.never.could_fit == roost.emptied().decide(request).is_granted
+            assert told.never.could_fit == roost.without_consumers().decide(request).is_granted
             assert told.never.could_fit == (not told.never.reason)
         elif request.count == 1:
             compare_tips(roost, request, told, options)

@@ -77,7 +77,7 @@ def explain(roost: Roost, request: Request, counts: Counter[str]) -> None:
             assert not fits(roost, one_more(roost, request, change), chance), change.text
         counts[f"change of {change.kind}"] += 1
     assert told.never is not None
-    empty = roost.emptied(random=chance).decide(msgspec.structs.replace(request, instance_uuids=()))
+    empty = roost.without_consumers(random=chance).decide(msgspec.structs.replace(request, instance_uuids=()))
     assert told.never.could_fit == empty.is_granted
     counts["could fit when empty" if told.never.could_fit else "could never fit"] += 1
 

@@ -5,25 +5,25 @@ from roost.app.database_choice import (
     audit_path,
     check_settings,
     database_of,
-    database_with,
-    notes_on,
+    database_of_settings,
+    nova_conf_notes,
     settings_of,
-    sourced_settings,
+    settings_with_sources,
 )
-from roost.app.local_conductors import conductor_of
-from roost.app.open_roost import open_reader, open_roost, open_scratch, open_stopped, unstored
+from roost.app.local_conductors import build_conductor
+from roost.app.open_roost import open_ephemeral, open_offline, open_reader, open_roost, open_scratch
 from roost.app.placement_server import (
-    Served,
+    ServerConfig,
     import_placement,
     open_in_process,
     open_placement,
     placement_policy,
-    placement_served,
     placement_settings,
+    resolve_server_config,
     serve_placement,
 )
 from roost.app.reload import Reloader
-from roost.app.up import open_own, open_product, serve_product
+from roost.app.up import open_own_api, open_product, serve_product
 from roost.product import Roost
 from roost.store.audit import audit, orphans
 from roost.store.backends import exists, stamp, sync, upgrade, version_of
@@ -32,38 +32,38 @@ from roost.store.backup import backup, restore
 __all__ = [
     "Reloader",
     "Roost",
-    "Served",
+    "ServerConfig",
     "audit",
     "audit_database",
     "audit_path",
     "backup",
+    "build_conductor",
     "check_settings",
-    "conductor_of",
     "database_of",
-    "database_with",
+    "database_of_settings",
     "exists",
     "import_placement",
-    "notes_on",
+    "nova_conf_notes",
+    "open_ephemeral",
     "open_in_process",
-    "open_own",
+    "open_offline",
+    "open_own_api",
     "open_placement",
     "open_product",
     "open_reader",
     "open_roost",
     "open_scratch",
-    "open_stopped",
     "orphans",
     "placement_policy",
-    "placement_served",
     "placement_settings",
+    "resolve_server_config",
     "restore",
     "serve_placement",
     "serve_product",
     "settings_of",
-    "sourced_settings",
+    "settings_with_sources",
     "stamp",
     "sync",
-    "unstored",
     "upgrade",
     "version_of",
 ]

@@ -31,7 +31,7 @@ from roost.compute.inventory.reshape import Bringing
 from roost.compute.inventory.resource_tracker import Tracker
 from roost.compute.report.placement_session import Http
 from roost.compute.report.report_client import ReportClient
-from roost.errors import BadSettings, PlacementGone, quoted
+from roost.errors import BadSettings, PlacementGone, quote_value
 from roost.machine import SystemClock, SystemRandom, find_address
 from roost.model.names import is_host_name, is_text, uuid_text
 from roost.model.placement_api import Answer
@@ -42,7 +42,7 @@ from roost.ports import Clock
 _PLACEMENT = "/placement"  # of a server, below its address
 # Read by servers with noauth2 alone, which believe whoever asks; reshapes are for the role service.
 _ROLES = "admin,service"
-_FLEET = uuid.UUID("5b1f7d0a-6f0e-4d7c-9a55-1c1c6a4f0c11")  # Uuids of the nodes of a fleet come of it.
+_FLEET_NAMESPACE = uuid.UUID("5b1f7d0a-6f0e-4d7c-9a55-1c1c6a4f0c11")  # Uuids of the nodes of a fleet come of it.
 _SPREAD = (0.75, 1.25)
 
 
@@ -75,12 +75,12 @@ def run_agents(options: AgentOptions, *, on_ready: Callable[[], None] = lambda: 
     """
     for host in options.hosts:
         if "/" in host or not is_host_name(host):
-            problem = f"must be a name of 1 to 255 visible ASCII characters without a slash, got {quoted(host)}"
+            problem = f"must be a name of 1 to 255 visible ASCII characters without a slash, got {quote_value(host)}"
             raise BadSettings("--host", problem)
     if not is_text(options.cell, length_max=255):
-        raise BadSettings("--cell", f"must be a name of 255 letters at most, got {quoted(options.cell)}")
+        raise BadSettings("--cell", f"must be a name of 255 letters at most, got {quote_value(options.cell)}")
     stop = threading.Event()
-    with _stopped_by_signals(stop), ExitStack() as stack:
+    with _stop_on_signals(stop), ExitStack() as stack:
         server = HttpServer(
             options.server, token=options.token, draw=random.random, pause=lambda seconds: not stop.wait(seconds)
         )
@@ -94,7 +94,7 @@ def run_agents(options: AgentOptions, *, on_ready: Callable[[], None] = lambda: 
         )
         stack.callback(placement.close)
         residents = [
-            _resident(options, host, server=server, placement=placement, stack=stack) for host in options.hosts
+            _build_resident(options, host, server=server, placement=placement, stack=stack) for host in options.hosts
         ]
         on_ready()
         Running(residents, server, clock=SystemClock(), pace=_pace(options.settings)).run(stop)
@@ -144,7 +144,7 @@ def _pace(settings: AgentSettings) -> Pace:
     )
 
 
-def _resident(
+def _build_resident(
     options: AgentOptions, host: str, *, server: HttpServer, placement: SharedHttp, stack: ExitStack
 ) -> Resident:
     path = None if options.state is None else journal_path(options.state, host)
@@ -169,7 +169,7 @@ def _resident(
     )
     # Without a journal only a uuid that follows from the name is the same after a restart.
     numbers = count()
-    new_uuid = (lambda: str(uuid.uuid5(_FLEET, f"{host}/{next(numbers)}"))) if path is None else _fresh_uuid
+    new_uuid = (lambda: str(uuid.uuid5(_FLEET_NAMESPACE, f"{host}/{next(numbers)}"))) if path is None else _fresh_uuid
     instances = KnownInstances(server, host)
     tracker = Tracker(
         host,
@@ -222,7 +222,7 @@ def _fresh_uuid() -> str:
 
 
 @contextmanager
-def _stopped_by_signals(stop: threading.Event) -> Iterator[None]:
+def _stop_on_signals(stop: threading.Event) -> Iterator[None]:
     def ask(number: int, _frame: object) -> None:
         if stop.is_set():
             os._exit(128 + number)

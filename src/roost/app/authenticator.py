@@ -10,7 +10,7 @@ from roost.errors import BadSettings
 from roost.model.settings.placement_settings import Placement as Settings
 
 
-def access_of(settings: Settings) -> tuple[Identify, Authenticate | None]:
+def build_authenticators(settings: Settings) -> tuple[Identify, Authenticate | None]:
     """Return what says at once who asks, and what says it after a while, if anything does.
 
     Raises:

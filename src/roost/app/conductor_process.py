@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from roost.app.conductor_thread import Operating
-from roost.app.placement_server import Served
-from roost.app.server_process import Site, answer
-from roost.app.up import events_of, open_product, reloading
+from roost.app.conductor_thread import ConductorThread
+from roost.app.placement_server import ServerConfig
+from roost.app.server_process import Site, serve_sites
+from roost.app.up import open_events, open_product, start_reloader
 from roost.errors import BadSettings
 from roost.observe import log
 from roost.placement.deciding_thread import Serving
@@ -20,38 +20,38 @@ if TYPE_CHECKING:
     from roost.api.probes import Health
 
 
-def check_conductor(served: Served) -> None:
+def check_conductor(config: ServerConfig) -> None:
     """Refuse a database that one process alone can work on, and amounts that are kept elsewhere.
 
     Raises:
         BadSettings: it cannot be.
     """
-    if served.settings.placement.remote_url:
+    if config.settings.placement.remote_url:
         raise BadSettings("placement.remote_url", "names a Placement, beside which no conductor can be")
-    if not is_postgresql(served.url):
+    if not is_postgresql(config.url):
         raise BadSettings(
             "store.url", "must name a PostgreSQL database: one of SQLite is of one process, whose conductor works on it"
         )
 
 
-def without_conductor(served: Served) -> Served:
+def disable_conductor(config: ServerConfig) -> ServerConfig:
     """Return what is served by a server that leaves operations to conductors beside it."""
-    conductor = msgspec.structs.replace(served.settings.conductor, in_server=False)
-    return msgspec.structs.replace(served, settings=msgspec.structs.replace(served.settings, conductor=conductor))
+    conductor = msgspec.structs.replace(config.settings.conductor, in_server=False)
+    return msgspec.structs.replace(config, settings=msgspec.structs.replace(config.settings, conductor=conductor))
 
 
-def check_server(served: Served) -> None:
+def check_server(config: ServerConfig) -> None:
     """Refuse a server without a conductor where there can be no other one.
 
     Raises:
         BadSettings: it cannot be.
     """
-    if not served.settings.conductor.in_server and not is_postgresql(served.url):
+    if not config.settings.conductor.in_server and not is_postgresql(config.url):
         raise BadSettings("conductor.in_server", "must be true on SQLite, where nobody else can be the conductor")
 
 
 def run_conductor(
-    served: Served, listener: socket, *, cells: Sequence[str] | None, on_ready: Callable[[], None] = lambda: None
+    config: ServerConfig, listener: socket, *, cells: Sequence[str] | None, on_ready: Callable[[], None] = lambda: None
 ) -> None:
     """Work on the operations of some cells until a signal says stop, and do the periodic jobs that nobody else does.
 
@@ -71,22 +71,22 @@ def run_conductor(
     def sites(_serving: Serving, health: "Health") -> list[Site]:
         return [Site(Observing(health), listener)]
 
-    with events_of(served.settings.notifications) as events:
-        operating = Operating(cells=cells, is_hearing=False)
-        roost, serving = open_product(served.url, served.settings, events=events, heed=operating.heed)
-        look = reloading(roost, serving, served=served, tls=None)
+    with open_events(config.settings.notifications) as events:
+        conductor = ConductorThread(cells=cells, is_hearing=False)
+        roost, serving = open_product(config.url, config.settings, events=events, heed=conductor.heed)
+        look = start_reloader(roost, serving, config=config, tls=None)
         names = "all" if cells is None else ", ".join(repr(cell) for cell in cells)
         try:
-            operating.start(roost, serving)
+            conductor.start(roost, serving)
             log.event("conductor_begins", cells=names, process=os.getpid())
-            answer(
+            serve_sites(
                 serving,
                 sites,
-                settings=served.settings.placement,
+                settings=config.settings.placement,
                 parent=None,
                 on_ready=on_ready,
                 look=look,
-                on_stop=operating.stop,
+                on_stop=conductor.stop,
             )
         finally:
-            operating.join()
+            conductor.join()

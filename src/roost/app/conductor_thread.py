@@ -20,10 +20,10 @@ from roost.product import Roost
 from roost.scheduler.query.pci_requests import PciAliases
 
 # What other processes commit, and what is due by time alone, is looked for so often.
-_LOOK_S = 0.5
+_POLL_S = 0.5
 
 
-class Operating:
+class ConductorThread:
     """The periodic jobs, and a conductor, in one thread.
 
     Args:
@@ -32,7 +32,7 @@ class Operating:
         look_s: how often it looks for what nobody told it of.
     """
 
-    def __init__(self, *, cells: Sequence[str] | None = None, is_hearing: bool = True, look_s: float = _LOOK_S) -> None:
+    def __init__(self, *, cells: Sequence[str] | None = None, is_hearing: bool = True, look_s: float = _POLL_S) -> None:
         self._cells = cells
         self._is_hearing = is_hearing
         self._look_s = look_s
@@ -57,7 +57,7 @@ class Operating:
         product = Product(
             decision=roost.decision,
             devices=lambda request: PciAliases(roost.settings.pci).requests(request),
-            terms=lambda: terms_of(roost.settings),
+            terms=lambda: operation_terms(roost.settings),
         )
         conductor = Conductor(name, cells=self._cells, serving=serving, reader=reader, product=product)
         jobs = Jobs(
@@ -97,26 +97,26 @@ class Operating:
                         conductor.take_over()
                         is_alone = False
                     jobs.turn()
-                    done = conductor.turn()
+                    step_count = conductor.turn()
                 except Unavailable:  # The log was told by the thread that commits, or hears of it there next.
-                    done = 0
+                    step_count = 0
                 except Exception as error:  # noqa: BLE001  # the thread must live on
                     log.fault("conductor", error)
-                    done = 0
-                if not done:
+                    step_count = 0
+                if not step_count:
                     self._news.wait(self._look_s)
         finally:
             reader.close()
 
 
-def terms_of(settings: Settings) -> Terms:
+def operation_terms(settings: Settings) -> Terms:
     """Return what settings say about operations."""
-    told = settings.conductor
+    section = settings.conductor
     return Terms(
         attempts_max=settings.scheduler.max_attempts,
-        build_timeout_s=told.build_timeout_s,
-        act_timeout_s=told.act_timeout_s,
-        owner_s=told.owner_s,
-        shelved_offload_time_s=told.shelved_offload_time_s,
-        failed_builds_max=told.consecutive_build_service_disable_threshold,
+        build_timeout_s=section.build_timeout_s,
+        act_timeout_s=section.act_timeout_s,
+        owner_s=section.owner_s,
+        shelved_offload_time_s=section.shelved_offload_time_s,
+        failed_builds_max=section.consecutive_build_service_disable_threshold,
     )

@@ -11,7 +11,7 @@ from roost.compat.aliases import lend_names
 from roost.errors import BadSettings
 from roost.model.settings.roost_settings import Settings
 from roost.scheduler import registry
-from roost.settings import Sourced, data_folder, find_nova_conf, find_settings, load_sourced
+from roost.settings import LoadedSettings, data_folder, find_nova_conf, find_settings, load_with_sources
 from roost.store.audit import Finding, audit
 
 FILE = "roost.db"  # the database in a data folder
@@ -23,10 +23,12 @@ def settings_of(config: Path | None, environ: Mapping[str, str]) -> Settings:
     Raises:
         BadSettings: a setting is unknown or wrong.
     """
-    return sourced_settings(config, environ).settings
+    return settings_with_sources(config, environ).settings
 
 
-def sourced_settings(config: Path | None, environ: Mapping[str, str], *, is_gathering: bool = False) -> Sourced:
+def settings_with_sources(
+    config: Path | None, environ: Mapping[str, str], *, is_gathering: bool = False
+) -> LoadedSettings:
     """Read the same with where each comes from.
 
     Args:
@@ -40,7 +42,7 @@ def sourced_settings(config: Path | None, environ: Mapping[str, str], *, is_gath
     # Rules may be written for Nova, and import it.
     lend_names()
     # Unlike ``Path.exists`` it also answers about names that no file can have.
-    return load_sourced(
+    return load_with_sources(
         find_settings(None if config is None else str(config), environ, os.path.exists),
         nova_conf=find_nova_conf(environ, os.path.exists),
         adapt=adapt,
@@ -48,19 +50,19 @@ def sourced_settings(config: Path | None, environ: Mapping[str, str], *, is_gath
     )
 
 
-def check_settings(config: Path | None, environ: Mapping[str, str]) -> Sourced:
+def check_settings(config: Path | None, environ: Mapping[str, str]) -> LoadedSettings:
     """Gather all that is wrong with the settings, and with the rules that they name.
 
     Raises:
         BadSettings: a file that was asked for is not there.
     """
-    found = sourced_settings(config, environ, is_gathering=True)
-    if not found.problems:
+    loaded = settings_with_sources(config, environ, is_gathering=True)
+    if not loaded.problems:
         try:
-            registry.build(found.settings, adapt=adapt)
+            registry.build(loaded.settings, adapt=adapt)
         except BadSettings as error:
-            return msgspec.structs.replace(found, problems=(error,))
-    return msgspec.structs.replace(found, problems=(*found.problems, *_validator_problems()))
+            return msgspec.structs.replace(loaded, problems=(error,))
+    return msgspec.structs.replace(loaded, problems=(*loaded.problems, *_validator_problems()))
 
 
 def _validator_problems() -> list[BadSettings]:
@@ -73,18 +75,18 @@ def _validator_problems() -> list[BadSettings]:
     ]
 
 
-def notes_on(nova_conf: Path) -> tuple[str, ...]:
+def nova_conf_notes(nova_conf: Path) -> tuple[str, ...]:
     """Say what of a ``nova.conf`` has no effect, a sentence each; of one that cannot be read, nothing."""
     lend_names()
-    return load_sourced(None, nova_conf=nova_conf, adapt=adapt, is_gathering=True).notes
+    return load_with_sources(None, nova_conf=nova_conf, adapt=adapt, is_gathering=True).notes
 
 
 def database_of(config: Path | None, data: Path | None, environ: Mapping[str, str]) -> str:
     """Return the URL or path of the database that commands work on."""
-    return database_with(settings_of(config, environ), data, environ)
+    return database_of_settings(settings_of(config, environ), data, environ)
 
 
-def database_with(settings: Settings, data: Path | None, environ: Mapping[str, str]) -> str:
+def database_of_settings(settings: Settings, data: Path | None, environ: Mapping[str, str]) -> str:
     """Return the URL or path of the database that settings mean."""
     if settings.store.url:
         return settings.store.url

@@ -9,7 +9,7 @@ from roost.ports import Builder, Random
 from roost.product import Roost
 
 
-def conductor_of(
+def build_conductor(
     roost: Roost, builder: Builder, *, cells: Iterable[str] | None = None, random: Random | None = None
 ) -> SuperConductor:
     """Return who builds instances on the hosts of a product.

@@ -45,7 +45,7 @@ def open_roost(
         store = MemoryStore()
     else:
         store = open_store(data / FILE, settings=settings.store)
-    return _served(store, settings)
+    return _build(store, settings)
 
 
 def open_reader(config: Path | None, data: Path | None, *, environ: Mapping[str, str]) -> Roost:
@@ -58,10 +58,10 @@ def open_reader(config: Path | None, data: Path | None, *, environ: Mapping[str,
         Unavailable: the database cannot be read; the message says why.
     """
     settings = settings_of(config, environ)
-    return _served(backends.open_reader(database_of(config, data, environ), settings=settings.store), settings)
+    return _build(backends.open_reader(database_of(config, data, environ), settings=settings.store), settings)
 
 
-def open_stopped(url: str, settings: Settings) -> Roost:
+def open_offline(url: str, settings: Settings) -> Roost:
     """Open a database that nobody serves, for commands that run while all services are stopped; it is not created.
 
     Args:
@@ -76,7 +76,7 @@ def open_stopped(url: str, settings: Settings) -> Roost:
     if not backends.exists(url):
         raise StoreBroken(f"there is no database {url}")
     lend_names()
-    return _served(open_store(url, settings=settings.store), settings)
+    return _build(open_store(url, settings=settings.store), settings)
 
 
 def open_scratch(settings: Settings, data: Path | None, *, random: Random) -> Roost:
@@ -87,16 +87,16 @@ def open_scratch(settings: Settings, data: Path | None, *, random: Random) -> Ro
     """
     lend_names()
     store: Store = MemoryStore() if data is None else open_store(data / FILE, settings=settings.store)
-    return _served(store, settings, random=random)
+    return _build(store, settings, random=random)
 
 
-def unstored(settings: Settings, *, clock: Clock, random: Random) -> Roost:
+def open_ephemeral(settings: Settings, *, clock: Clock, random: Random) -> Roost:
     """Return a Roost on an empty state, with no database behind it: nothing of it is stored anywhere."""
     store = DryStore(position=0, next_ids={})
     return Roost(store, settings, clock=clock, random=random, current=Current(store, state=State()))
 
 
-def _served(store: Store, settings: Settings, *, random: Random | None = None) -> Roost:
+def _build(store: Store, settings: Settings, *, random: Random | None = None) -> Roost:
     """Return a Roost on a store; where that fails, the store is closed again."""
     try:
         return Roost(store, settings, random=random)

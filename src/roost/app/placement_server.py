@@ -15,8 +15,8 @@ from roost.api.answer_options import options_of
 from roost.api.placement.application import Application
 from roost.api.placement.in_process import InProcess
 from roost.api.v1 import policies
-from roost.app.database_choice import FILE, settings_of, sourced_settings
-from roost.app.server_process import Site, answer, reader_of, serving_on, store_served
+from roost.app.database_choice import FILE, settings_of, settings_with_sources
+from roost.app.server_process import Site, build_reader, open_server_store, serve_sites, start_deciding_thread
 from roost.compat.placement_conf import PlacementConf, read_placement_conf
 from roost.errors import BadSettings
 from roost.machine import SystemClock
@@ -40,25 +40,25 @@ if TYPE_CHECKING:
 Progress = Callable[[int, int], None]  # done, in all
 
 
-class Served(msgspec.Struct, frozen=True, kw_only=True):
+class ServerConfig(msgspec.Struct, frozen=True, kw_only=True):
     """What a server of the Placement API serves."""
 
     url: str  # of the database, or its path
     settings: Settings
-    config: Path | None  # the settings file that was asked for
-    as_read: Settings  # without what a placement.conf and the command line say
+    settings_file: Path | None  # as requested; None: found in the usual places
+    file_settings: Settings  # without what a placement.conf and the command line say
     notes: tuple[str, ...]  # what was said and has no effect, a sentence each
 
 
-def placement_served(
+def resolve_server_config(
     config: Path | None,
     data: Path | None,
     environ: Mapping[str, str],
     *,
     conf: Path | None = None,
     database: str | None = None,
-    given: Mapping[str, object] | None = None,
-) -> Served:
+    overrides: Mapping[str, object] | None = None,
+) -> ServerConfig:
     """Return what is to be served, of the settings, an existing ``placement.conf``, and what the command line says.
 
     Each goes before those that are named before it here.
@@ -72,30 +72,30 @@ def placement_served(
         BadSettings: a setting is unknown or wrong, or cannot be honoured.
         BadFile: ``placement.conf`` cannot be understood.
     """
-    sourced = sourced_settings(config, environ)
+    sourced = settings_with_sources(config, environ)
     settings, notes = sourced.settings, list(sourced.dropped)
     url = database or settings.store.url
-    found = None if conf is None else read_placement_conf(conf)
-    if found is not None:
-        notes += found.notes
-        where = "[placement_database] connection"
-        if database is not None and (found.connection or found.problem):
-            notes.append(f"{conf}: {where} has no effect: --database goes before it")
-        elif database is None and found.problem:
-            raise BadSettings(str(conf), f"{where}: {found.problem}")
+    placement_conf = None if conf is None else read_placement_conf(conf)
+    if placement_conf is not None:
+        notes += placement_conf.notes
+        option = "[placement_database] connection"
+        if database is not None and (placement_conf.connection or placement_conf.problem):
+            notes.append(f"{conf}: {option} has no effect: --database goes before it")
+        elif database is None and placement_conf.problem:
+            raise BadSettings(str(conf), f"{option}: {placement_conf.problem}")
         elif database is None:
-            url = found.connection or url
-    placement = _joined(settings, found, given)
+            url = placement_conf.connection or url
+    placement = _merge_settings(settings, placement_conf, overrides)
     if not url:
         folder = data_folder(None if data is None else str(data), environ, is_root=os.geteuid() == 0)
         url = str(folder / FILE)
     if placement.workers > 1 and not is_postgresql(url):
         raise BadSettings("placement.workers", "must be 1 on SQLite, which serves one process; name a PostgreSQL URL")
-    return Served(
+    return ServerConfig(
         url=url,
         settings=msgspec.structs.replace(settings, placement=placement),
-        config=config,
-        as_read=settings,
+        settings_file=config,
+        file_settings=settings,
         notes=tuple(notes),
     )
 
@@ -105,15 +105,17 @@ def placement_settings(
     environ: Mapping[str, str],
     *,
     conf: Path | None = None,
-    given: Mapping[str, object] | None = None,
+    overrides: Mapping[str, object] | None = None,
 ) -> PlacementSettings:
-    """Return section ``placement`` of what ``placement_served`` returns."""
-    found = None if conf is None else read_placement_conf(conf)
-    return _joined(settings_of(config, environ), found, given)
+    """Return section ``placement`` of what ``resolve_server_config`` returns."""
+    placement_conf = None if conf is None else read_placement_conf(conf)
+    return _merge_settings(settings_of(config, environ), placement_conf, overrides)
 
 
-def _joined(settings: Settings, conf: PlacementConf | None, given: Mapping[str, object] | None) -> PlacementSettings:
-    values = msgspec.to_builtins(settings.placement) | ({} if conf is None else conf.settings) | dict(given or {})
+def _merge_settings(
+    settings: Settings, conf: PlacementConf | None, overrides: Mapping[str, object] | None
+) -> PlacementSettings:
+    values = msgspec.to_builtins(settings.placement) | ({} if conf is None else conf.settings) | dict(overrides or {})
     return converted_section("placement", PlacementSettings, values)
 
 
@@ -128,7 +130,7 @@ def placement_policy(settings: PlacementSettings) -> Policy:
 
 
 def serve_placement(
-    served: Served,
+    config: ServerConfig,
     listener: socket,
     *,
     observer: socket | None = None,
@@ -151,14 +153,14 @@ def serve_placement(
     from roost.api.outages import Outages
     from roost.api.probes import Observing
     from roost.api.server.tls import tls_of
-    from roost.app.authenticator import access_of
+    from roost.app.authenticator import build_authenticators
 
-    settings = served.settings.placement
-    identify, authenticate = access_of(settings)
+    settings = config.settings.placement
+    identify, authenticate = build_authenticators(settings)
     application = Application(identify=identify, allows=placement_policy(settings).allows, options=options_of(settings))
 
     tls = tls_of(settings)
-    reader = reader_of(served.url, served.settings)
+    reader = build_reader(config.url, config.settings)
     ask_reader = None if reader is None else partial(reader.ask, is_own_api=False)
 
     def sites(serving: Serving, health: "Health") -> list[Site]:
@@ -166,12 +168,16 @@ def serve_placement(
         edge = AsgiApplication(
             application, serving, settings=settings, authenticate=authenticate, outages=outages, ask_reader=ask_reader
         )
-        found = [Site(edge, listener, tls)]
-        return found if observer is None else [*found, Site(Observing(health, serving, note=outages.note), observer)]
+        api_sites = [Site(edge, listener, tls)]
+        return (
+            api_sites
+            if observer is None
+            else [*api_sites, Site(Observing(health, serving, note=outages.note), observer)]
+        )
 
-    serving = open_placement(served.url, served.settings)
+    serving = open_placement(config.url, config.settings)
     try:
-        answer(serving, sites, settings=settings, parent=parent, on_ready=on_ready)
+        serve_sites(serving, sites, settings=settings, parent=parent, on_ready=on_ready)
     finally:
         if reader is not None:
             reader.close()
@@ -187,10 +193,10 @@ def open_placement(url: str, settings: Settings | None = None) -> Serving:
         Unavailable: the database cannot be used; the message says why.
     """
     settings = settings or Settings()
-    with store_served(url, settings) as store:
+    with open_server_store(url, settings) as store:
         current = Current(store, clock=SystemClock())
         Placement(current)
-        return serving_on(current, settings)
+        return start_deciding_thread(current, settings)
 
 
 def open_in_process(url: str, settings: Settings) -> InProcess:
@@ -234,7 +240,7 @@ def import_placement(
         current = Current(store, clock=SystemClock())
         if not is_dry_run:
             Placement(current)
-        named = read_source.without_password(source)
-        return import_run.bring(current, read(), source=named, is_dry_run=is_dry_run)
+        source_name = read_source.without_password(source)
+        return import_run.bring(current, read(), source=source_name, is_dry_run=is_dry_run)
     finally:
         store.close()

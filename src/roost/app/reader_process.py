@@ -34,7 +34,7 @@ from roost.api.v1.application import Application as OwnApplication
 from roost.api.v1.wakeups import ENDS, ENDS_MAX, Waking
 from roost.app.placement_server import placement_policy
 from roost.compat.aliases import lend_names
-from roost.errors import OverBudget, RoostError, Unavailable, said_by
+from roost.errors import OverBudget, RoostError, Unavailable, error_text
 from roost.machine import SystemClock
 from roost.model.question import (
     FRAME_HEAD,
@@ -99,13 +99,16 @@ class _Columns:
     def _apis(self) -> dict[bool, Api]:
         settings = self._placement_settings
         allows = placement_policy(settings).allows
-        placement = PlacementApplication(identify=_unknown, allows=allows, options=options_of(settings))
+        placement = PlacementApplication(identify=_no_identity, allows=allows, options=options_of(settings))
         if self._roost is None:
             return {False: placement}
         serving = Serving(self.current, has_thread=False)
         waking, ends = Waking(settings.agents_max), Waking(ENDS_MAX, awaited=ENDS)
         agents = Agents(serving, waking, ends=ends, clock=SystemClock())
-        return {False: placement, True: OwnApplication(self._roost, agents=agents, identify=_unknown, allows=allows)}
+        return {
+            False: placement,
+            True: OwnApplication(self._roost, agents=agents, identify=_no_identity, allows=allows),
+        }
 
     def use(self, settings: NewSettings) -> None:
         """Answer under other settings from now on."""
@@ -134,17 +137,17 @@ class Reader:
     def run(self) -> None:
         """Work until the server closes the socket."""
         try:
-            while self._look(self._patience_s()):
-                self._kill_late()
+            while self._poll(self._poll_timeout_s()):
+                self._kill_overdue()
         finally:
             for child in list(self._children.values()):
-                self._end(child)
+                self._kill_child(child)
 
-    def _patience_s(self) -> float:
+    def _poll_timeout_s(self) -> float:
         ends = [child.end_s - time.monotonic() for child in self._children.values()]
         return max(0.0, min([*ends, _IDLE_S]))
 
-    def _look(self, patience_s: float) -> bool:
+    def _poll(self, patience_s: float) -> bool:
         """Wait for something to happen; say whether the server is still there."""
         channel = self._channel.fileno()
         ready, _, _ = select.select([channel, *self._children], [], [], patience_s)
@@ -158,9 +161,9 @@ class Reader:
                     return False
                 self._received += data
                 for message in self._messages():
-                    self._take(message)
+                    self._dispatch(message)
             else:
-                self._read(self._children[each])
+                self._read_child(self._children[each])
         return True
 
     def _messages(self) -> Iterator[ToReader]:
@@ -172,24 +175,24 @@ class Reader:
             del self._received[: FRAME_HEAD + size]
             yield _decoder.decode(body)
 
-    def _take(self, message: ToReader) -> None:
+    def _dispatch(self, message: ToReader) -> None:
         match message:
             case Start():
                 try:
                     self._columns = _Columns(message)
                 except RoostError as error:
-                    self._send(Failure(number=0, problem=said_by(error)))
+                    self._send(Failure(number=0, problem=error_text(error)))
                     raise SystemExit(error.exit_code) from None
             case NewSettings():
                 assert self._columns is not None, "settings come after the start"
                 self._columns.use(message)
             case Cancel():
                 for child in [each for each in self._children.values() if each.number == message.number]:
-                    self._end(child)
+                    self._kill_child(child)
             case Ask():
-                self._begin(message)
+                self._start_child(message)
 
-    def _begin(self, ask: Ask) -> None:
+    def _start_child(self, ask: Ask) -> None:
         """Let a child work on a question, on the columns as they are now."""
         assert self._columns is not None, "questions come after the start"
         try:
@@ -197,15 +200,15 @@ class Reader:
             reading, writing = os.pipe()
             pid = os.fork()
         except (RoostError, OSError) as error:
-            self._send(Failure(number=ask.number, problem=said_by(error)))
+            self._send(Failure(number=ask.number, problem=error_text(error)))
             return
         if pid == 0:
-            _work(self._columns, ask, writing)
+            _run_child(self._columns, ask, writing)
         os.close(writing)
         end_s = time.monotonic() + ask.budget_s + _GRACE_S
         self._children[reading] = _Child(pid=pid, number=ask.number, pipe=reading, end_s=end_s)
 
-    def _read(self, child: _Child) -> None:
+    def _read_child(self, child: _Child) -> None:
         data = os.read(child.pipe, _CHUNK)
         if data:
             child.parts.append(data)
@@ -214,15 +217,15 @@ class Reader:
             self._send_frame(b"".join(child.parts))
         else:
             self._send(Failure(number=child.number, problem="the question ended its process; the log says more"))
-        self._end(child)
+        self._kill_child(child)
 
-    def _kill_late(self) -> None:
+    def _kill_overdue(self) -> None:
         now_s = time.monotonic()
         for child in [each for each in self._children.values() if each.end_s <= now_s]:
             self._send(Failure(number=child.number, problem="", is_over_budget=True))
-            self._end(child)
+            self._kill_child(child)
 
-    def _end(self, child: _Child) -> None:
+    def _kill_child(self, child: _Child) -> None:
         os.close(child.pipe)
         del self._children[child.pipe]
         os.kill(child.pid, signal.SIGKILL)
@@ -237,17 +240,17 @@ class Reader:
             self._channel.sendall(body)
 
 
-def _unknown(_headers: Mapping[str, str]) -> Identity | None:
+def _no_identity(_headers: Mapping[str, str]) -> Identity | None:
     """Know nobody: the server says who asks."""
     return None
 
 
-def _work(columns: _Columns, ask: Ask, pipe: int) -> None:
+def _run_child(columns: _Columns, ask: Ask, pipe: int) -> None:
     """Answer one question in a forked child, which ends here."""
     status = 1
     try:
         memory_max = columns.settings.placement.question_memory_mib * 2**20
-        _bound(memory_max, seconds=ask.budget_s)
+        _limit_resources(memory_max, seconds=ask.budget_s)
         try:
             columns.leave_parent()
             message: FromReader = _answer(columns, ask)
@@ -255,7 +258,7 @@ def _work(columns: _Columns, ask: Ask, pipe: int) -> None:
             text = f"the question needs more than {memory_max >> 20:,} MiB (limit placement.question_memory_mib)"
             message = Failure(number=ask.number, problem=text)
         except RoostError as error:
-            message = Failure(number=ask.number, problem=said_by(error))
+            message = Failure(number=ask.number, problem=error_text(error))
         body = memoryview(msgspec.msgpack.encode(message))
         assert len(body) <= FRAME_MAX, "an answer has a bound of its own"
         while body:
@@ -267,7 +270,7 @@ def _work(columns: _Columns, ask: Ask, pipe: int) -> None:
         os._exit(status)
 
 
-def _bound(memory: int, *, seconds: float) -> None:
+def _limit_resources(memory: int, *, seconds: float) -> None:
     """Let this process have so many bytes more than it has now, and end if its parent dies before it kills it."""
     size = int(Path("/proc/self/statm").read_text().split()[0]) * _PAGE + memory
     resource.setrlimit(resource.RLIMIT_AS, (size, size))
@@ -298,10 +301,10 @@ def _response(columns: _Columns, api: Api, request: Request, *, budget_s: float)
         return entered
     slow = OverBudget("the work on this request", seconds=budget_s, limit="placement.question_budget_s")
     try:
-        found = request.within(_WORK_PART * budget_s, entered, too_slow=slow)(columns.current)
-        if isinstance(found, Plan | Act | Again):
+        result = request.within(_WORK_PART * budget_s, entered, too_slow=slow)(columns.current)
+        if isinstance(result, Plan | Act | Again):
             return api.fail(request, Unavailable("this changes something, and is not to be answered here"))
-        return api.finish(request, found)
+        return api.finish(request, result)
     except MemoryError:
         raise
     except Exception as error:  # noqa: BLE001  # everybody gets an answer

@@ -8,7 +8,7 @@ from types import FrameType
 
 import msgspec
 
-from roost.app.database_choice import sourced_settings
+from roost.app.database_choice import settings_with_sources
 from roost.errors import BadSettings, first_line
 from roost.model.settings.roost_settings import Settings
 from roost.observe import log
@@ -27,36 +27,36 @@ class Reloader:
     Args:
         roost: whose settings these are.
         config, environ: where the settings are; see ``roost.app.open_roost``.
-        as_read: the settings as they were read there at the start; None: those of ``roost``.
+        file_settings: the settings as they were read there at the start; None: those of ``roost``.
     """
 
     def __init__(
-        self, roost: Roost, *, config: Path | None, environ: Mapping[str, str], as_read: Settings | None = None
+        self, roost: Roost, *, config: Path | None, environ: Mapping[str, str], file_settings: Settings | None = None
     ) -> None:
         self._roost = roost
-        self._as_read = as_read or roost.settings
+        self._file_settings = file_settings or roost.settings
         self._config = config
         self._environ = environ
-        self._asked = Event()
+        self._requested = Event()
 
     def watch(self) -> None:
         """Let SIGHUP ask; to be called in the main thread."""
         signal.signal(signal.SIGHUP, self._on_signal)
 
-    def ask(self) -> None:
+    def request_reload(self) -> None:
         """Ask that the settings be read anew; safe in any thread."""
-        self._asked.set()
+        self._requested.set()
 
     @property
-    def is_asked(self) -> bool:
+    def is_requested(self) -> bool:
         """Say whether somebody asked since the settings were read the last time."""
-        return self._asked.is_set()
+        return self._requested.is_set()
 
-    def reload_if_asked(self) -> bool:
+    def reload_if_requested(self) -> bool:
         """Read the settings anew if somebody asked; say whether others are in force now."""
-        if not self._asked.is_set():
+        if not self._requested.is_set():
             return False
-        self._asked.clear()
+        self._requested.clear()
         return self.reload()
 
     def reload(self) -> bool:
@@ -66,26 +66,28 @@ class Reloader:
         """
         before = self._roost.settings
         try:
-            found = sourced_settings(self._config, self._environ)
-            wanted = msgspec.structs.replace(found.settings, **{name: getattr(before, name) for name in _FIXED})
-            if wanted != before:
-                self._roost.use(wanted)
+            loaded = settings_with_sources(self._config, self._environ)
+            settings = msgspec.structs.replace(loaded.settings, **{name: getattr(before, name) for name in _FIXED})
+            if settings != before:
+                self._roost.use(settings)
         except BadSettings as error:
             log.event("settings_refused", error=str(error))
             return False
         except OSError as error:
             log.event("settings_refused", error=first_line(error))
             return False
-        kept = [name for name in _FIXED if getattr(found.settings, name) != getattr(self._as_read, name)]
-        if found.settings.conductor.in_server != self._as_read.conductor.in_server:
-            kept.append("conductor.in_server")
+        restart_sections = [
+            name for name in _FIXED if getattr(loaded.settings, name) != getattr(self._file_settings, name)
+        ]
+        if loaded.settings.conductor.in_server != self._file_settings.conductor.in_server:
+            restart_sections.append("conductor.in_server")
         log.event(
-            "settings_unchanged" if wanted == before else "settings_loaded",
-            fingerprint=wanted.fingerprint().hex(),
-            needs_restart=", ".join(kept) or None,
-            passed_over="; ".join(found.dropped) or None,
+            "settings_unchanged" if settings == before else "settings_loaded",
+            fingerprint=settings.fingerprint().hex(),
+            needs_restart=", ".join(restart_sections) or None,
+            passed_over="; ".join(loaded.dropped) or None,
         )
-        return wanted != before
+        return settings != before
 
     def _on_signal(self, _number: int, _frame: FrameType | None) -> None:
-        self.ask()
+        self.request_reload()

@@ -14,7 +14,7 @@ from roost.placement.current import Current
 from roost.placement.deciding_thread import Serving
 
 
-def following(settings: Settings, environ: Mapping[str, str]) -> "Following":
+def connect_remote(settings: Settings, environ: Mapping[str, str]) -> "RemoteFollower":
     """Connect to the remote Placement that settings name, with the token of the environment.
 
     Raises:
@@ -26,10 +26,10 @@ def following(settings: Settings, environ: Mapping[str, str]) -> "Following":
         Connection(section.remote_url, token=environ.get(TOKEN_VARIABLE), timeout_s=section.remote_timeout_s)
         for _ in range(2)
     ]
-    return Following(*ways, every_s=section.remote_sync_s)
+    return RemoteFollower(*ways, every_s=section.remote_sync_s)
 
 
-class Following:
+class RemoteFollower:
     """The remote Placement, and a thread that looks now and then which hosts it has.
 
     Args:
@@ -43,9 +43,9 @@ class Following:
         self._every_s = every_s
         self._ended = Event()
         self._thread: Thread | None = None
-        self._trouble = ""
+        self._problem = ""
 
-    def follow(self, current: Current) -> None:
+    def load_hosts(self, current: Current) -> None:
         """Look once, before anybody is served.
 
         Raises:
@@ -64,7 +64,7 @@ class Following:
         if self._thread is not None:
             self._thread.join()
 
-    def look(self, serving: Serving) -> None:
+    def sync_hosts(self, serving: Serving) -> None:
         """Look once, beside a server that runs.
 
         Raises:
@@ -82,13 +82,13 @@ class Following:
         while not self._ended.wait(self._every_s):
             trouble = ""
             try:
-                self.look(serving)
+                self.sync_hosts(serving)
             except RoostError as error:
                 trouble = str(error)
             except Exception as error:  # noqa: BLE001  # the next look may go well
                 log.fault("following", error)
-            if trouble != self._trouble:
-                self._trouble = trouble
+            if trouble != self._problem:
+                self._problem = trouble
                 log.event(
                     "placement_fails" if trouble else "placement_is_well", **({"problem": trouble} if trouble else {})
                 )

@@ -40,7 +40,7 @@ SLICE_S = 0.03
 _IN_MEMORY = ("sqlite://", "sqlite:///:memory:", ":memory:")
 
 
-def reader_of(url: str, settings: Settings, *, product: "Roost | None" = None) -> "Reader | None":
+def build_reader(url: str, settings: Settings, *, product: "Roost | None" = None) -> "Reader | None":
     """Return what asks the reader process of a database; None: it is in memory, or the settings want no such process.
 
     Args:
@@ -56,7 +56,7 @@ def reader_of(url: str, settings: Settings, *, product: "Roost | None" = None) -
 
 
 @contextmanager
-def store_served(url: str, settings: Settings) -> Iterator[Store]:
+def open_server_store(url: str, settings: Settings) -> Iterator[Store]:
     """Open a database to be served; where that fails later on, it is closed again.
 
     Args:
@@ -79,7 +79,7 @@ def store_served(url: str, settings: Settings) -> Iterator[Store]:
         raise
 
 
-def serving_on(
+def start_deciding_thread(
     current: Current, settings: Settings, *, decide: Decide | None = None, heed: Heed | None = None
 ) -> Serving:
     """Return the thread that owns columns from now on, with the limits of the settings."""
@@ -95,7 +95,7 @@ def serving_on(
     )
 
 
-def answer(
+def serve_sites(
     serving: Serving,
     sites: "Callable[[Serving, Health], Sequence[Site]]",
     *,

@@ -17,12 +17,12 @@ from roost.placement.deciding_thread import Serving
 from roost.ports import WorkReader
 
 # What any process commits is looked for so often.
-_LOOK_S = 1.0
+_POLL_S = 1.0
 # Of so many operations the uuid is remembered.
-_KNOWN_MAX = 10_000
+_OPERATIONS_MAX = 10_000
 
 
-class Telling:
+class StoryPublisher:
     """A thread that tells events, whichever process committed them.
 
     Args:
@@ -30,12 +30,12 @@ class Telling:
         look_s: how often it looks for them.
     """
 
-    def __init__(self, events: Events, *, look_s: float = _LOOK_S) -> None:
+    def __init__(self, events: Events, *, look_s: float = _POLL_S) -> None:
         self._events, self._look_s = events, look_s
         self._is_stopped = Event()
         self._thread: Thread | None = None
         self._operations: dict[int, str | None] = {0: None}  # uuids by their ids
-        self._untold: deque[EventRow] = deque()
+        self._pending: deque[EventRow] = deque()
 
     def start(self, serving: Serving) -> None:
         """Begin with what happens next.
@@ -59,8 +59,8 @@ class Telling:
         try:
             while not self._is_stopped.wait(self._look_s):
                 try:
-                    self._untold.extend(tail.news())
-                    self._tell_all(reader)
+                    self._pending.extend(tail.news())
+                    self._publish_all(reader)
                 except Unavailable:  # The next look may do; the log hears of it from the thread that commits.
                     continue
                 except Exception as error:  # noqa: BLE001  # the thread must live on
@@ -68,18 +68,18 @@ class Telling:
         finally:
             reader.close()
 
-    def _tell_all(self, reader: WorkReader) -> None:
+    def _publish_all(self, reader: WorkReader) -> None:
         """Tell what is to be told; one that cannot be is left out, and what the database does not tell now waits."""
-        while self._untold:
+        while self._pending:
             try:
-                self._tell(self._untold[0], reader)
+                self._publish(self._pending[0], reader)
             except Unavailable:
                 raise
             except Exception as error:  # noqa: BLE001  # the others are told
                 log.fault("telling", error)
-            self._untold.popleft()
+            self._pending.popleft()
 
-    def _tell(self, row: EventRow, reader: WorkReader) -> None:
+    def _publish(self, row: EventRow, reader: WorkReader) -> None:
         instance = None if row.instance_uuid is None else uuid_text(row.instance_uuid)
         payload = Happening(
             number=row.id,
@@ -92,7 +92,7 @@ class Telling:
 
     def _operation(self, number: int, reader: WorkReader) -> str | None:
         if number not in self._operations:
-            while len(self._operations) > _KNOWN_MAX:
+            while len(self._operations) > _OPERATIONS_MAX:
                 del self._operations[next(key for key in self._operations if key)]
             row = reader.operation(number)
             self._operations[number] = None if row is None else uuid_text(row.uuid)

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from roost.app.conductor_thread import Operating
-from roost.app.placement_server import Served, placement_policy
+from roost.app.conductor_thread import ConductorThread
+from roost.app.placement_server import ServerConfig, placement_policy
 from roost.app.reload import Reloader
-from roost.app.remote_placement import Following, following
-from roost.app.server_process import SLICE_S, Site, answer, reader_of, serving_on, store_served
-from roost.app.story_events import Telling
+from roost.app.remote_placement import RemoteFollower, connect_remote
+from roost.app.server_process import SLICE_S, Site, build_reader, open_server_store, serve_sites, start_deciding_thread
+from roost.app.story_events import StoryPublisher
 from roost.errors import Unavailable
 from roost.machine import SystemClock
 from roost.model.settings.notification_settings import Notifications
@@ -44,7 +44,11 @@ PLACEMENT = "/placement"
 
 
 def serve_product(
-    served: Served, listener: socket, *, parent: "Parent | None" = None, on_ready: Callable[[], None] = lambda: None
+    config: ServerConfig,
+    listener: socket,
+    *,
+    parent: "Parent | None" = None,
+    on_ready: Callable[[], None] = lambda: None,
 ) -> None:
     """Serve Roost's own API, the Placement API, /healthz and /metrics until a signal says stop.
 
@@ -57,12 +61,12 @@ def serve_product(
         BadSettings: rules, policies, tokens or the access to Keystone are not as they should be.
         Unavailable: the database cannot be used; the message says why.
     """
-    with events_of(served.settings.notifications) as events:
-        _serve(served, listener, events, parent=parent, on_ready=on_ready)
+    with open_events(config.settings.notifications) as events:
+        _serve(config, listener, events, parent=parent, on_ready=on_ready)
 
 
 @contextmanager
-def events_of(settings: Notifications) -> Iterator[Events]:
+def open_events(settings: Notifications) -> Iterator[Events]:
     """Give what is told of decisions, and send it to the webhook if there is one."""
     webhook = Webhook(settings) if settings.webhook else None
     publisher = f"{gethostname()}:{os.getpid()}"
@@ -75,7 +79,7 @@ def events_of(settings: Notifications) -> Iterator[Events]:
 
 
 def _serve(
-    served: Served, listener: socket, events: Events, *, parent: "Parent | None", on_ready: Callable[[], None]
+    config: ServerConfig, listener: socket, events: Events, *, parent: "Parent | None", on_ready: Callable[[], None]
 ) -> None:
     from roost.api.answer_options import options_of
     from roost.api.outages import Outages
@@ -86,20 +90,20 @@ def _serve(
     from roost.api.v1 import application as v1
     from roost.api.v1.agent_registry import Agents
     from roost.api.v1.wakeups import ENDS, ENDS_MAX, Waking
-    from roost.app.authenticator import access_of
+    from roost.app.authenticator import build_authenticators
 
-    settings = served.settings.placement
-    identify, authenticate = access_of(settings)
+    settings = config.settings.placement
+    identify, authenticate = build_authenticators(settings)
     allows, options = placement_policy(settings).allows, options_of(settings)
     placement = PlacementApplication(identify=identify, allows=allows, options=options)
     tls = tls_of(settings)
-    remote = following(served.settings, os.environ) if settings.remote_url else None
+    remote = connect_remote(config.settings, os.environ) if settings.remote_url else None
     waking, ends = Waking(settings.agents_max), Waking(ENDS_MAX, awaited=ENDS)
-    cells = None if served.settings.conductor.in_server else ()
-    operating, telling = Operating(cells=cells), Telling(events)
-    heed = all_of(waking.heed, ends.heed, operating.heed)
-    roost, serving = open_product(served.url, served.settings, events=events, remote=remote, heed=heed)
-    reader = None if remote is not None else reader_of(served.url, served.settings, product=roost)
+    cells = None if config.settings.conductor.in_server else ()
+    conductor, publisher = ConductorThread(cells=cells), StoryPublisher(events)
+    heed = heed_each(waking.heed, ends.heed, conductor.heed)
+    roost, serving = open_product(config.url, config.settings, events=events, remote=remote, heed=heed)
+    reader = None if remote is not None else build_reader(config.url, config.settings, product=roost)
     agents = Agents(serving, waking, ends=ends, clock=SystemClock())
     own = v1.Application(roost, agents=agents, identify=identify, allows=allows, events=events)
 
@@ -108,31 +112,31 @@ def _serve(
         if remote is None:
             apis.insert(0, (PLACEMENT, placement))
         outages = Outages()
-        below = _edges(apis, serving, settings=settings, authenticate=authenticate, reader=reader, outages=outages)
-        watched = Observing(health, serving, others=tuple(below), note=outages.note)
-        return [Site(Front(below, otherwise=watched), listener, tls)]
+        below = _http_edges(apis, serving, settings=settings, authenticate=authenticate, reader=reader, outages=outages)
+        probes = Observing(health, serving, others=tuple(below), note=outages.note)
+        return [Site(Front(below, otherwise=probes), listener, tls)]
 
-    reload = reloading(roost, serving, served=served, tls=tls)
-    look = each_of(reload, agents.note_heard)
-    on_stop = each_of(operating.stop, events.close, waking.close, ends.close)
+    reload = start_reloader(roost, serving, config=config, tls=tls)
+    look = call_each(reload, agents.note_heard)
+    on_stop = call_each(conductor.stop, events.close, waking.close, ends.close)
     if remote is not None:
         remote.start(serving)
     try:
         if remote is None:  # Where another Placement keeps the amounts, a step and its claims are not one commit.
-            telling.start(serving)
-            operating.start(roost, serving)
-        answer(serving, sites, settings=settings, parent=parent, on_ready=on_ready, look=look, on_stop=on_stop)
+            publisher.start(serving)
+            conductor.start(roost, serving)
+        serve_sites(serving, sites, settings=settings, parent=parent, on_ready=on_ready, look=look, on_stop=on_stop)
     finally:
         if reader is not None:
             reader.close()
-        operating.join()
-        telling.join()
+        conductor.join()
+        publisher.join()
         agents.close()
         if remote is not None:
             remote.stop()
 
 
-def _edges(
+def _http_edges(
     apis: "Sequence[tuple[str, Api]]",
     serving: Serving,
     *,
@@ -161,7 +165,7 @@ def _edges(
     }
 
 
-def each_of(*acts: Callable[[], None]) -> Callable[[], None]:
+def call_each(*acts: Callable[[], None]) -> Callable[[], None]:
     """Return what does several things, of which none keeps another from being done."""
 
     def act() -> None:
@@ -171,7 +175,7 @@ def each_of(*acts: Callable[[], None]) -> Callable[[], None]:
     return act
 
 
-def all_of(*heeds: Heed) -> Heed:
+def heed_each(*heeds: Heed) -> Heed:
     """Return what lets several hear of work that was written; none keeps another from it."""
 
     def heed(work: Sequence[Put]) -> None:
@@ -181,20 +185,22 @@ def all_of(*heeds: Heed) -> Heed:
     return heed
 
 
-def reloading(roost: Roost, serving: Serving, *, served: Served, tls: ssl.SSLContext | None) -> Callable[[], None]:
+def start_reloader(
+    roost: Roost, serving: Serving, *, config: ServerConfig, tls: ssl.SSLContext | None
+) -> Callable[[], None]:
     """Let SIGHUP ask for the settings and the certificate to be read anew; return what looks whether it did."""
     from roost.api.server.tls import renew
 
-    reloader = Reloader(roost, config=served.config, environ=os.environ, as_read=served.as_read)
+    reloader = Reloader(roost, config=config.settings_file, environ=os.environ, file_settings=config.file_settings)
     reloader.watch()
 
     def reload(_current: Current) -> None:
-        if reloader.is_asked and tls is not None:
-            renew(tls, served.settings.placement)
-        reloader.reload_if_asked()
+        if reloader.is_requested and tls is not None:
+            renew(tls, config.settings.placement)
+        reloader.reload_if_requested()
 
     def look() -> None:
-        if reloader.is_asked:
+        if reloader.is_requested:
             with suppress(Unavailable):  # Too much waits already: the next second will do.
                 serving.submit(reload, Future())
 
@@ -206,7 +212,7 @@ def open_product(
     settings: Settings,
     *,
     events: Events | None = None,
-    remote: Following | None = None,
+    remote: RemoteFollower | None = None,
     heed: Heed | None = None,
 ) -> tuple[Roost, Serving]:
     """Open a database for the whole product, and the thread that serves it.
@@ -224,10 +230,10 @@ def open_product(
         BadSettings: a rule or an option of one is unknown or wrong.
         Unavailable: the database cannot be used; the message says why.
     """
-    with store_served(url, settings) as store:
+    with open_server_store(url, settings) as store:
         current = Current(store, clock=SystemClock())
         if remote is not None:
-            remote.follow(current)
+            remote.load_hosts(current)
         roost = Roost(store, settings, current=current, remote=None if remote is None else remote.placement)
         # The thread tidies up after its groups, so ``Roost.outcomes``, which would do so in the middle, is passed by.
 
@@ -236,12 +242,12 @@ def open_product(
             return roost.scheduler.work(deeds, slice_s=SLICE_S)
 
         if events is not None:
-            noted = Notifying(decide, events, now_s=SystemClock().now_s)
-            return roost, serving_on(current, settings, decide=noted, heed=heed)
-        return roost, serving_on(current, settings, decide=decide, heed=heed)
+            decide_and_notify = Notifying(decide, events, now_s=SystemClock().now_s)
+            return roost, start_deciding_thread(current, settings, decide=decide_and_notify, heed=heed)
+        return roost, start_deciding_thread(current, settings, decide=decide, heed=heed)
 
 
-def open_own(url: str, settings: Settings, *, is_read: bool) -> "InProcess":
+def open_own_api(url: str, settings: Settings, *, is_read: bool) -> "InProcess":
     """Open a database for Roost's own API in this process, without a server; whoever asks is believed.
 
     Args:

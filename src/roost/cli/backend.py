@@ -143,10 +143,10 @@ def asking(place: Where, *, is_read: bool) -> Iterator[Api]:
         return
     if place.url is not None:
         raise click.UsageError("name a server with --url, or a database with --config or --data")
-    from roost.app import database_with, open_own, settings_of
+    from roost.app import database_of_settings, open_own_api, settings_of
 
     settings = settings_of(place.config, os.environ)
-    own = open_own(database_with(settings, place.data, os.environ), settings, is_read=is_read)
+    own = open_own_api(database_of_settings(settings, place.data, os.environ), settings, is_read=is_read)
 
     def way(method: str, path: str, body: bytes) -> tuple[int, bytes]:
         answered = own.ask(

@@ -42,10 +42,10 @@ def _read_nova_conf(context: click.Context, _option: click.Parameter, path: Path
     """Let all that reads settings, in processes that are started too, find the file as the environment names it."""
     if path is None or context.resilient_parsing:
         return
-    from roost.app import notes_on
+    from roost.app import nova_conf_notes
 
     context.with_resource(_named(path))
-    for note in notes_on(path):
+    for note in nova_conf_notes(path):
         click.echo(f"roost: {shown(note)}", err=True)
 
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from socket import socket
 
     from roost.api.server.supervisor import Parent
-    from roost.app import Served
+    from roost.app import ServerConfig
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -23,7 +23,7 @@ class Serve(Protocol):
 
     def __call__(
         self,
-        served: "Served",
+        config: "ServerConfig",
         listener: "socket",
         *,
         parent: "Parent | None" = None,
@@ -81,7 +81,7 @@ def serving_options(*, listen: str) -> Callable[[Command], Command]:
 
 def served_by(
     *, config: Path | None, data: Path | None, conf: Path | None, database: str | None, **said: object
-) -> "Served":
+) -> "ServerConfig":
     """Return what is to be served, and say on standard error what has no effect.
 
     Args:
@@ -92,10 +92,10 @@ def served_by(
     """
     from roost.api.server.listener import check_listening
     from roost.api.server.tls import tls_of
-    from roost.app import placement_policy, placement_served
+    from roost.app import placement_policy, resolve_server_config
 
-    given = {name: value for name, value in said.items() if value is not None}
-    served = placement_served(config, data, os.environ, conf=conf, database=database, given=given)
+    overrides = {name: value for name, value in said.items() if value is not None}
+    served = resolve_server_config(config, data, os.environ, conf=conf, database=database, overrides=overrides)
     check_listening(served.settings.placement)
     tls_of(served.settings.placement)  # Wrong files are told before anything begins.
     for note in (*served.notes, *placement_policy(served.settings.placement).warnings):
@@ -105,7 +105,7 @@ def served_by(
 
 def supervise(
     serve: Serve,
-    served: "Served",
+    config: "ServerConfig",
     listener: "socket",
     *,
     observer: "socket | None" = None,
@@ -120,12 +120,12 @@ def supervise(
     from roost.api.server.supervisor import Supervisor
     from roost.observe import metrics
 
-    settings = served.settings.placement
+    settings = config.settings.placement
     with tempfile.TemporaryDirectory(prefix="roost-metrics-") as folder:
         os.environ[metrics.FOLDER_VARIABLE] = folder
         supervisor = Supervisor(
             serve,
-            (served, listener),
+            (config, listener),
             count=settings.workers,
             stop_timeout_s=settings.stop_timeout_s,
             on_ready=on_ready,

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from roost.compat.ini import Ini, listed, read_ini
-from roost.errors import BadFile, BadSettings, quoted
+from roost.errors import BadFile, BadSettings, quote_value
 
 # Where an option was before it came to where it is now, or is for Nova; "scheduler_driver" and its like are those of
 # Icehouse.
@@ -172,7 +172,7 @@ class NovaConf:
         return _DRIVERS[text]
 
     def _bad(self, place: tuple[str, str], problem: str, text: str) -> BadSettings:
-        return BadSettings(self._named(place), f"{problem}, got {quoted(text)}")
+        return BadSettings(self._named(place), f"{problem}, got {quote_value(text)}")
 
     def _named(self, place: tuple[str, str]) -> str:
         """Return file, line, section and option."""

@@ -11,7 +11,7 @@ import msgspec
 
 from roost.compute.providers.held_allocations import Allocations
 from roost.compute.providers.provider_tree import ProviderTree
-from roost.errors import BadRequest, BadSettings, RoostError, quoted
+from roost.errors import BadRequest, BadSettings, RoostError, quote_value
 from roost.model.work.agent_terms import Capabilities, HostTerms, NodeResources
 from roost.model.work.guest import Found, GuestSpec, Prepared
 
@@ -210,7 +210,7 @@ def read_resources(node: str, told: object) -> NodeResources:
     if isinstance(told, NodeResources):
         return told
     if not isinstance(told, Mapping):
-        raise BadRequest(f"the resources of node {node} must be a table, got {quoted(told)}")
+        raise BadRequest(f"the resources of node {node} must be a table, got {quote_value(told)}")
     fields = {**told}
     if fields.get("cpu_info", {}) is None:
         fields["cpu_info"] = {}

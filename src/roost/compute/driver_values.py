@@ -4,7 +4,7 @@ from typing import TypeVar
 
 import msgspec
 
-from roost.errors import first_line, quoted
+from roost.errors import first_line, quote_value
 from roost.model.names import is_text
 from roost.model.work.guest import Found, GuestSpec, Prepared
 from roost.model.work.orders import AGENTS_MAX
@@ -35,7 +35,7 @@ def check_nodes(value: object) -> list[str]:
         is_name = isinstance(each, str) and bool(each) and is_text(each, length_max=255)
         if not is_name or "/" in each or value.count(each) > 1:
             raise TypeError(
-                f"nodes of the driver returned {quoted(each)}, which is no name, has a slash, or is there twice"
+                f"nodes of the driver returned {quote_value(each)}, which is no name, has a slash, or is there twice"
             )
     return [*value]
 

@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 from typing import NamedTuple
 
-from roost.app import database_with, placement_served
+from roost.app import database_of_settings, resolve_server_config
 from roost.compat.placement_conf import database_url
 from roost.errors import BadSettings
 from roost.model.settings.placement_settings import Placement as PlacementSettings
@@ -32,7 +32,7 @@ def configured(config: object) -> Configured:
         BadFile: a file cannot be read or understood.
     """
     if isinstance(config, Settings):
-        return Configured(database_with(config, None, os.environ), config)
+        return Configured(database_of_settings(config, None, os.environ), config)
     if isinstance(config, str | os.PathLike):
         return _named(os.fspath(config))
     connection = getattr(getattr(config, "placement_database", None), "connection", None)
@@ -48,7 +48,7 @@ def _named(name: str | bytes) -> Configured:
     path = Path(text)
     if path.suffix in (".toml", ".conf"):
         is_conf = path.suffix == ".conf"
-        served = placement_served(None if is_conf else path, None, os.environ, conf=path if is_conf else None)
+        served = resolve_server_config(None if is_conf else path, None, os.environ, conf=path if is_conf else None)
         return Configured(served.url, served.settings)
     if path.is_file() and path.stat().st_size and not _is_sqlite(path):
         raise BadSettings(text, "is neither a SQLite database, nor a .toml or .conf file with settings")

@@ -6,7 +6,7 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
-from roost.app import open_stopped
+from roost.app import open_offline
 from roost.direct.rebuild_claim import Reclaiming
 from roost.engine.columns.state import Holder
 from roost.errors import BadRequest, NotFound
@@ -79,7 +79,7 @@ def heal(url: str, settings: Settings, asked: Asked, *, tell: Tell) -> Healed:
     with closing(opened) as store, closing(store.work_reader(SystemClock())) as reader:
         found = _one(reader, asked.instance) if asked.instance else _all(reader)
         rows = (row for row in found if asked.cell is None or row.cell == asked.cell)
-        with open_stopped(url, settings) as roost:
+        with open_offline(url, settings) as roost:
             healing = _Healing(store, roost, asked=asked, tell=tell)
             for row in rows:
                 done = healing.heal(row)

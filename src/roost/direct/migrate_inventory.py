@@ -15,7 +15,7 @@ from roost.compute.inventory import provider_config
 from roost.compute.inventory.provider_config import ProviderConfigs
 from roost.compute.inventory.reshape import Bringing
 from roost.direct.offline_report import offline
-from roost.errors import BadSettings, NotFound, RoostError, Unavailable, said_by
+from roost.errors import BadSettings, NotFound, RoostError, Unavailable, error_text
 from roost.model.settings.agent_settings import Agent as AgentSettings
 from roost.model.work.agent_terms import HostTerms, ReshapeTerms
 from roost.observe import log
@@ -127,7 +127,7 @@ def _contained(what: str) -> Iterator[None]:
         raise
     except Exception as error:
         log.fault(what, error)
-        raise Unavailable(f"{what}: {said_by(error)}") from error
+        raise Unavailable(f"{what}: {error_text(error)}") from error
 
 
 def _pairs(what: str, pairs: Sequence[str]) -> dict[str, str]:

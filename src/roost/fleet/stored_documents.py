@@ -6,7 +6,7 @@ from collections.abc import Callable
 import msgspec
 
 from roost.engine.columns.state import State
-from roost.errors import NotFound, understood
+from roost.errors import NotFound, report_corruption
 from roost.fleet.name_rules import check_name
 from roost.model.flavor import Flavor
 from roost.model.stored_names import NAMED, Named, Noun
@@ -67,7 +67,7 @@ def known_flavors(state: State, document: Callable[[int], bytes | None]) -> list
     """
     stored = bodies_of(state, "flavor")
     numbers = [number for (kind, _), number in state.documents.items() if kind == "flavor"]
-    with understood("a flavor"):
+    with report_corruption("a flavor"):
         bodies = [body for number in numbers if (body := document(number)) is not None]
         decided = [msgspec.json.decode(body, type=Flavor) for body in bodies]
         found = [msgspec.json.decode(body, type=Flavor) for body in stored.values()]

@@ -4,7 +4,7 @@ from collections.abc import Container, Iterable, Mapping
 
 import msgspec
 
-from roost.app import unstored
+from roost.app import open_ephemeral
 from roost.engine.columns.apply import apply, occupy, tell
 from roost.engine.columns.state import Group
 from roost.errors import BadFile, RoostError
@@ -49,7 +49,7 @@ class World:
         self.groups: Directory[str] = Directory("server group", file=file)  # uuids
         self._providers: Directory[int] = Directory("provider", file=file)  # positions
         self.is_searched = document.providers is not None
-        self.roost = unstored(settings, clock=clock, random=random)
+        self.roost = open_ephemeral(settings, clock=clock, random=random)
         self._uuids = self._name_hosts()
         fleet = self._fleet()
         self._check_names(document.resource_classes, document.traits, at="$")

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Protocol, TypeVar
 
 import msgspec
 
-from roost.errors import BadSettings, quoted
+from roost.errors import BadSettings, quote_value
 from roost.model.settings.roost_settings import FilterScheduler, Settings
 from roost.scheduler import filters, weighers
 from roost.scheduler.framework.plugin import Filter, Rules, Weigher
@@ -199,7 +199,7 @@ def _named(path: str, ours: tuple[RuleClass, ...], adapt: Adapt | None, *, setti
         if found:
             return found
         if not path.startswith("roost."):
-            raise BadSettings(setting, f"there is no rule {quoted(path)}")
+            raise BadSettings(setting, f"there is no rule {quote_value(path)}")
     loaded = _load(path, setting)
     if inspect.isclass(loaded):
         return [_as_rule(loaded, path, adapt, setting=setting)]

@@ -7,7 +7,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Protocol
 
-from roost.errors import BadFile, BadRequest, understood
+from roost.errors import BadFile, BadRequest, report_corruption
 from roost.model.stored_decision import blinded
 from roost.store import backends
 from roost.store.backup_file import Block, Header, Progress, TableHead, read_blocks, read_header, write_backup
@@ -123,7 +123,7 @@ def restore(url: str, path: Path, *, may_replace: bool, progress: Progress) -> H
 
 def _forgetful(rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
     """Return decisions that know no more which changes they saw: here others have their numbers."""
-    with understood("a decision"):
+    with report_corruption("a decision"):
         return [(*row[:_BODY], blinded(row[_BODY]), *row[_BODY + 1 :]) for row in rows]
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import attrgetter
 from typing import Any, Literal, NamedTuple, Protocol
 
-from roost.errors import understood
+from roost.errors import report_corruption
 from roost.model.work.work_rows import (
     AgentRow,
     EventRow,
@@ -253,7 +253,7 @@ class WorkReading:
     ) -> list[R]:
         question = Question(WORK[kind], tuple(has), order, is_newest, most, part)
         found = self._rows.find(question)
-        with understood(f"a row of {question.table.name}"):
+        with report_corruption(f"a row of {question.table.name}"):
             return [work_of(kind, row) for row in found]
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from roost.api.v1.agent_registry import Agents
 from roost.api.v1.wakeups import ENDS, Waking
-from roost.app.up import all_of, each_of
+from roost.app.up import call_each, heed_each
 from roost.errors import Unavailable
 from roost.machine import SystemClock
 from roost.placement.current import Current
@@ -31,7 +31,9 @@ def test_who_was_heard_is_noted_again_where_the_database_did_not_take_it(monkeyp
     assert (taken, agents._heard) == ([["h1", "h2"]], set())
 
 
-@pytest.mark.parametrize("together", [lambda *acts: each_of(*acts)(), lambda *acts: all_of(*map(_heeding, acts))([])])
+@pytest.mark.parametrize(
+    "together", [lambda *acts: call_each(*acts)(), lambda *acts: heed_each(*map(_heeding, acts))([])]
+)
 def test_of_several_that_are_told_none_keeps_another_from_hearing_it(together, capfd):
     heard = []
 

@@ -3,7 +3,7 @@ from contextlib import ExitStack
 import pytest
 
 from roost import PlacementDirect
-from roost.app.agent_process import AgentOptions, _resident, report_client
+from roost.app.agent_process import AgentOptions, _build_resident, report_client
 from roost.direct.direct_report import DirectHttp
 from roost.model.devices.topology import InstanceCell, InstanceTopology
 from roost.model.settings.agent_settings import Agent
@@ -46,7 +46,7 @@ def test_whether_guests_go_onto_the_fullest_cells_is_set(tmp_path, is_packing, c
     )
     needs = GuestNeeds(topology=InstanceTopology(cells=(InstanceCell(id=0, cpus=frozenset({0}), memory_mb=64),)))
     with ExitStack() as stack, PlacementDirect("sqlite://") as placement:
-        made = _resident(options, "host-1", server=None, placement=DirectHttp(placement), stack=stack)
+        made = _build_resident(options, "host-1", server=None, placement=DirectHttp(placement), stack=stack)
         made.driver.start("host-1")
         assert made.tracker.update("host-1", is_startup=True) is not None
         use = made.tracker.use("host-1")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from roost.app.conductor_thread import Operating, terms_of
+from roost.app.conductor_thread import ConductorThread, operation_terms
 from roost.conductor.operation.row_changes import next_version, replace_row
 from roost.errors import StoreBroken
 from roost.machine import SystemClock
@@ -18,7 +18,7 @@ from tests.patience import until
 @pytest.fixture
 def site(tmp_path):
     """Give a server with a conductor that looks about once in a minute for what nobody tells it of."""
-    operating = Operating(look_s=60.0)
+    operating = ConductorThread(look_s=60.0)
     with server(SqliteStore(tmp_path / "roost.db"), ladder(2), clock=SystemClock(), heed=operating.heed) as here:
         here.operating = operating
         yield here
@@ -80,7 +80,7 @@ def test_a_server_without_a_conductor_watches_agents_and_a_conductor_that_they_d
     with server(SqliteStore(tmp_path / "roost.db"), ladder(2), clock=SystemClock()) as here:
         h0 = hand(here, "h0")
         here.build("one")
-        beside, conductor = Operating(cells=(), look_s=0.01), Operating(is_hearing=False, look_s=0.01)
+        beside, conductor = ConductorThread(cells=(), look_s=0.01), ConductorThread(is_hearing=False, look_s=0.01)
         beside.start(here.roost, here.serving)
         until(lambda: here.reader.lease("watch") is not None)
         beside.join()
@@ -94,11 +94,11 @@ def test_a_server_without_a_conductor_watches_agents_and_a_conductor_that_they_d
 
 
 def test_one_that_never_began_ends_at_once():
-    Operating().join()
+    ConductorThread().join()
 
 
 def test_terms_are_what_the_settings_say():
-    terms = terms_of(Settings(conductor=Conductor(build_timeout_s=1.5, act_timeout_s=2.5, owner_s=3.5)))
+    terms = operation_terms(Settings(conductor=Conductor(build_timeout_s=1.5, act_timeout_s=2.5, owner_s=3.5)))
     assert (terms.attempts_max, terms.build_timeout_s, terms.act_timeout_s, terms.owner_s) == (3, 1.5, 2.5, 3.5)
     for name in ("build_timeout_s", "act_timeout_s", "owner_s"):
         with pytest.raises(ValueError, match=f"{name} must be more than 0, got 0"):

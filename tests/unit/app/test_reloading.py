@@ -103,13 +103,13 @@ def test_a_signal_asks_and_the_owner_reloads(product, reloader, file, events):
     before = signal.getsignal(signal.SIGHUP)
     try:
         reloader.watch()
-        assert not reloader.reload_if_asked()
+        assert not reloader.reload_if_requested()
         file.write_text("[scheduler]\nmax_attempts = 4\n")
         signal.raise_signal(signal.SIGHUP)
         assert product.settings.scheduler.max_attempts == 3
-        assert reloader.reload_if_asked()
+        assert reloader.reload_if_requested()
         assert product.settings.scheduler.max_attempts == 4
-        assert not reloader.reload_if_asked()
+        assert not reloader.reload_if_requested()
     finally:
         signal.signal(signal.SIGHUP, before)
     assert len(events()) == 1

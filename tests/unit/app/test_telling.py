@@ -2,7 +2,7 @@
 
 import json
 
-from roost.app.story_events import Telling
+from roost.app.story_events import StoryPublisher
 from roost.errors import Unavailable
 from roost.model.settings.notification_settings import Notifications
 from roost.observe.event_buffer import Events
@@ -29,15 +29,15 @@ def kinds(events):
 
 def telling(*rows):
     events = Events(Notifications(), run="test")
-    found = Telling(events)
-    found._untold.extend(rows)
+    found = StoryPublisher(events)
+    found._pending.extend(rows)
     return found, events
 
 
 def test_a_line_that_cannot_be_understood_keeps_no_other_from_being_told(capfd):
     rows = [event(number, kind=f"kind{number}", body=b"{" if number == 2 else b"") for number in (1, 2, 3)]
     found, events = telling(*rows)
-    found._tell_all(Reader())
+    found._publish_all(Reader())
     assert [kind.rpartition(".")[2] for kind in kinds(events)] == ["kind1", "kind3"]
     assert [json.loads(line)["request_id"] for line in capfd.readouterr().err.splitlines()] == ["telling"]
 
@@ -46,7 +46,7 @@ def test_an_agent_that_is_ready_is_told_as_one_whichever_operation_saw_to_that()
     lines = ("agent.gone", 0), ("agent.ready", 1), ("drain.asked", 1)
     rows = [event(number, kind=kind, operation_id=of, instance_uuid=None) for number, (kind, of) in enumerate(lines, 1)]
     found, events = telling(*rows)
-    found._tell_all(Reader())
+    found._publish_all(Reader())
     assert kinds(events) == ["agent.gone", "agent.ready", "operation.drain.asked"]
 
 
@@ -54,8 +54,8 @@ def test_lines_wait_while_the_database_cannot_be_asked():
     found, events = telling(*(event(number, kind=f"kind{number}") for number in (1, 2)))
     reader = Reader(failures=1)
     try:
-        found._tell_all(reader)
+        found._publish_all(reader)
     except Unavailable:
         assert kinds(events) == []
-    found._tell_all(reader)
+    found._publish_all(reader)
     assert [kind.rpartition(".")[2] for kind in kinds(events)] == ["kind1", "kind2"]

@@ -115,9 +115,9 @@ def test_options_that_no_plug_in_registered_are_no_settings(tmp_path):
     script = (
         "import library\n"
         "from pathlib import Path\n"
-        "from roost.app import sourced_settings\n"
+        "from roost.app import settings_with_sources\n"
         "for _ in range(2):\n"
-        "    found = sourced_settings(None, {'ROOST_NOVA_CONF': 'nova.conf'}).settings\n"
+        "    found = settings_with_sources(None, {'ROOST_NOVA_CONF': 'nova.conf'}).settings\n"
         "print(sorted(found.tables), 'shell_completion' in found.tables['DEFAULT'])\n"
     )
     path = os.pathsep.join([str(tmp_path), *sys.path])

@@ -4,7 +4,7 @@ from msgspec.structs import replace
 from roost.compat.nova_conf import read_nova_conf
 from roost.errors import BadSettings
 from roost.model.settings.agent_settings import Agent
-from roost.settings import load_settings, load_sourced
+from roost.settings import load_settings, load_with_sources
 
 
 @pytest.fixture
@@ -16,7 +16,7 @@ def read(tmp_path):
         nova.write_text(text)
         if toml is not None:
             own.write_text(toml)
-        return load_sourced(None if toml is None else own, nova_conf=nova, **more)
+        return load_with_sources(None if toml is None else own, nova_conf=nova, **more)
 
     return read
 

@@ -120,7 +120,7 @@ def test_the_next_decision_sees_them_and_a_dry_run_does_too():
         assert dry.picks[0].host == real.picks[0].host == f"host-{1 - busy}"
         served(one, *hands)
         assert io_ops(one) == [0, 0]
-        assert one.run(lambda _current: one.roost.replayed(real.uuid)).is_same
+        assert one.run(lambda _current: one.roost.replay(real.uuid)).is_same
 
 
 def test_they_are_counted_again_after_a_restart(tmp_path):

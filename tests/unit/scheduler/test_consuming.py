@@ -174,7 +174,7 @@ def test_the_next_request_finds_what_hosts_reported():
         assert told == [facts(cell(), devices=(4,))] * 2
         assert operations == [0.0, 0.0]
         assert roost.decide(msgspec.structs.replace(wanted, count=8)).is_granted
-        assert roost.replayed(first.uuid).is_same
+        assert roost.replay(first.uuid).is_same
 
 
 def test_a_request_that_fails_gives_everything_back():

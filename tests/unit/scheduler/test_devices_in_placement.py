@@ -157,7 +157,7 @@ def test_a_stored_decision_explains_and_replays_itself():
     with roost_on(settings=settings("pci_passthrough")) as roost:
         roost.install(host("a", "type-PF", "type-VF"))
         decision = roost.decide(wish())
-        assert roost.replayed(decision.uuid).is_same
+        assert roost.replay(decision.uuid).is_same
         refused = roost.decide(wish())
         assert roost.why(refused.uuid).explanation is not None
         assert roost.capacity(wish()).count == 0

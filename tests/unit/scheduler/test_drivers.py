@@ -48,7 +48,7 @@ def test_chance_asks_no_other_rule_and_still_claims_with_evidence_and_alternates
     (alternates,) = decision.alternates.values()
     assert len({*drawn(decision), *(pick.host for pick in alternates)}) == 3
     assert product.decision(decision.uuid) == decision
-    assert product.replayed(decision.uuid).is_same
+    assert product.replay(decision.uuid).is_same
     again = product.decide(request(8, count=4))
     assert sorted([*drawn(decision), *drawn(again)]) == ["h0", "h1", "h2", "h3", "h4"]
     assert not product.decide(request(8)).is_granted

@@ -244,7 +244,7 @@ def test_a_filter_that_fails_for_a_host_refuses_the_host_or_the_request(monkeypa
         assert decision.is_granted or decision.reason == decision.warnings[0]
         stored = product.decision(decision.uuid)
         assert (stored.warnings, stored.reason) == (decision.warnings, decision.reason)
-        assert product.replayed(decision.uuid).is_same
+        assert product.replay(decision.uuid).is_same
 
 
 def test_a_failure_for_a_host_that_is_gone_already_is_nobodys_loss(monkeypatch):

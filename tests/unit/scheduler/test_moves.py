@@ -80,7 +80,7 @@ def test_a_stored_move_replays_to_itself_whether_granted_or_refused():
     place(roost)
     for each in (move(), move(vcpus=9)):
         decision = roost.decide(each)
-        again = roost.replayed(decision.uuid)
+        again = roost.replay(decision.uuid)
         assert again.is_same, again
 
 

@@ -135,4 +135,4 @@ def test_instances_of_an_image_gather_where_its_like_are(is_reloaded):
     last = roost.decide(debian())
     assert chosen(last) == ["b"]
     for each in (decision, last):
-        assert roost.replayed(each.uuid).is_same
+        assert roost.replay(each.uuid).is_same

@@ -49,13 +49,13 @@ class Product(Protocol):
     def request_of(self, decision: Decision) -> Request:
         """Return what a stored decision was asked."""
 
-    def found(self, query: DecisionQuery) -> list[tuple[int, Decision]]:
+    def find_decisions(self, query: DecisionQuery) -> list[tuple[int, Decision]]:
         """Return stored decisions with their numbers, newest first."""
 
     def why(self, uuid: str) -> Why:
         """Return a stored decision, explained."""
 
-    def replayed(self, uuid: str, settings: Settings | None = None) -> Replayed:
+    def replay(self, uuid: str, settings: Settings | None = None) -> Replayed:
         """Make a stored decision again."""
 
     def capacity(self, request: Request, *, by: Collection[By], limit: int | None) -> Capacity:
@@ -67,5 +67,5 @@ class Product(Protocol):
     def check_extra_specs(self, extra_specs: Mapping[str, str]) -> None:
         """Refuse extra specs that no flavor may have."""
 
-    def changed_settings(self, document: Mapping[str, Any]) -> Settings:
+    def override_settings(self, document: Mapping[str, Any]) -> Settings:
         """Return settings that are like those in force but for what a document says."""

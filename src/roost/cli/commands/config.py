@@ -14,7 +14,7 @@ from roost.cli.text.tables import aligned
 from roost.errors import BadSettings
 
 if TYPE_CHECKING:
-    from roost.settings import Sourced
+    from roost.settings import LoadedSettings
 
 _PASSWORD = re.compile(r"(?<=://)([^/@:]*):[^/@]*@")
 
@@ -40,11 +40,11 @@ def config() -> None:
 @click.option("--json", "is_json", is_flag=True, help="Print JSON.")
 def show(*, config: Path | None, section: str | None, is_set: bool, is_json: bool) -> None:
     """Print every setting with its value and the file and line that it comes from."""
-    from roost.app import sourced_settings
+    from roost.app import settings_with_sources
 
     lines = [
         line
-        for line in _lines(sourced_settings(config, os.environ))
+        for line in _lines(settings_with_sources(config, os.environ))
         if section in (None, line.section) and not (is_set and line.source == "default")
     ]
     if is_json:
@@ -75,7 +75,7 @@ def check(*, config: Path | None, is_json: bool) -> None:
         click.echo(f"nothing is wrong: {len(found.sources)} settings of files, the others have their defaults")
 
 
-def _lines(found: "Sourced") -> list[_Line]:
+def _lines(found: "LoadedSettings") -> list[_Line]:
     from roost.settings import values_of
 
     return [

@@ -53,14 +53,14 @@ def decide(
         raise click.UsageError("only one of --fleet and --request can be standard input")
     if now_s is not None and not abs(now_s) < _SEED_MAX:
         raise BadRequest(f"--now must be a number of seconds, got {now_s}")
-    from roost.app import sourced_settings
+    from roost.app import settings_with_sources
     from roost.cli.text.decide_text import to_text
     from roost.model.documents.fleet_document import FleetDocument
     from roost.model.documents.request_document import RequestDocument
     from roost.offline.decide import decide as decide_on
     from roost.offline.read_document import read_document, shown
 
-    found = sourced_settings(config, os.environ)
+    found = settings_with_sources(config, os.environ)
     for told in found.dropped:
         click.echo(f"roost: {shown_as_text(told)}", err=True)
     answer = decide_on(

@@ -104,7 +104,7 @@ def migrate_inventory(
     It writes to the database, and is refused while a server runs on it. It is what the agent does when it starts,
     without the agent; where nothing needs to move it changes nothing. Exit code 9 if something must move and cannot.
     """
-    from roost.app import database_with, settings_of
+    from roost.app import database_of_settings, settings_of
     from roost.direct import migrate_inventory as direct_migrate_inventory
 
     settings = settings_of(config, os.environ)
@@ -117,7 +117,7 @@ def migrate_inventory(
         provider_config=str(provider_config or ""),
         nodes=nodes,
     )
-    url = database_with(settings, data, os.environ)
+    url = database_of_settings(settings, data, os.environ)
     moved = []
     for each in direct_migrate_inventory.migrate_inventory(
         url, asked, warn=lambda said: click.echo(f"roost: {said}", err=True)

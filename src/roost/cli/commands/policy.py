@@ -32,10 +32,10 @@ def show(
     from roost.app import placement_policy, placement_settings
     from roost.cli.text.tables import aligned
 
-    given: dict[str, object] = {} if is_legacy is None else {"enforce_new_defaults": not is_legacy}
+    overrides: dict[str, object] = {} if is_legacy is None else {"enforce_new_defaults": not is_legacy}
     if policy_file is not None:
-        given["policy_file"] = policy_file
-    found = placement_policy(placement_settings(config, os.environ, conf=conf, given=given))
+        overrides["policy_file"] = policy_file
+    found = placement_policy(placement_settings(config, os.environ, conf=conf, overrides=overrides))
     for warning in found.warnings:
         click.echo(f"roost: {warning}", err=True)
     operations: dict[str, list[str]] = {}

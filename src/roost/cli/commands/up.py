@@ -37,7 +37,7 @@ def up(
     """
     from roost.api.server.listener import listen_on, url_of
     from roost.app import serve_product
-    from roost.app.conductor_process import check_server, without_conductor
+    from roost.app.conductor_process import check_server, disable_conductor
     from roost.errors import BadSettings
 
     served = served_by(
@@ -54,7 +54,7 @@ def up(
         tls_ca=ca,
         remote_url=remote_url,
     )
-    served = without_conductor(served) if no_conductor else served
+    served = disable_conductor(served) if no_conductor else served
     check_server(served)
     if served.settings.placement.remote_url and served.settings.placement.workers > 1:
         raise BadSettings("placement.workers", "must be 1 where placement.remote_url names a Placement")

@@ -80,7 +80,7 @@ def why(
             told = roost.why(uuid)
             _show(told, why_text.to_text(told), style=style)
             return
-        replayed = roost.replayed(uuid, None if is_own else settings_of(config, os.environ))
+        replayed = roost.replay(uuid, None if is_own else settings_of(config, os.environ))
     _show(replayed, why_text.replayed_text(replayed, top=top), style=style)
     if is_own and not replayed.is_same:
         raise AuditFailed(f"decision {uuid} does not replay to itself: {', '.join(replayed.fields)} differ")

@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 from roost.compute.driver import RAISED, Driver
 from roost.compute.inventory.stale_allocations import Instances
-from roost.errors import quoted, said_by
+from roost.errors import error_text, quote_value
 from roost.model.names import is_uuid_form
 from roost.model.work.standing import ASKED_MAX, Standing
 from roost.observe import log
@@ -42,7 +42,7 @@ class SavedImages:
                     problem = problem or lost
                     dropped += [] if lost else [uuid]
         except RAISED as error:
-            problem = said_by(error)
+            problem = error_text(error)
         if problem and problem != self._told:
             log.event("saved_images_stay", host=self._host, problem=problem)
         self._told = problem
@@ -53,7 +53,7 @@ class SavedImages:
         try:
             self._driver.drop_saved_image(uuid)
         except RAISED as error:
-            return said_by(error)
+            return error_text(error)
         log.event("saved_image_dropped", host=self._host, instance=uuid)
         return ""
 
@@ -76,5 +76,5 @@ def _checked(told: object) -> Sequence[str]:
         raise TypeError(f"saved_images of the driver returned {type(told).__name__}, no list of uuids")
     for each in told:
         if not isinstance(each, str) or not is_uuid_form(each):
-            raise TypeError(f"saved_images of the driver returned {quoted(each)}, which is no uuid")
+            raise TypeError(f"saved_images of the driver returned {quote_value(each)}, which is no uuid")
     return sorted(set(told))

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterable, Mapping
 
-from roost.errors import BadRequest, quoted
+from roost.errors import BadRequest, quote_value
 from roost.model.evidence.decision import Limits
 from roost.model.flavor import Flavor
 from roost.model.work.guest_use import GuestAmounts
@@ -60,7 +60,7 @@ def lack_of_amounts(limits: Limits, asked: GuestAmounts, *, used: GuestAmounts) 
         if most is None:
             continue
         if isinstance(most, bool) or not isinstance(most, (int, float)):
-            raise BadRequest(f"limits of {name} cannot be meant: {quoted(most)} is no number")
+            raise BadRequest(f"limits of {name} cannot be meant: {quote_value(most)} is no number")
         wanted, there = getattr(asked, name), getattr(used, name)
         if most - there < wanted:
             told.append(

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from roost.errors import BadSettings, quoted
+from roost.errors import BadSettings, quote_value
 from roost.model.devices.device_names import class_of_device, traits_of_device
 from roost.model.names import is_resource_class, is_trait
 from roost.model.work.agent_terms import PciDevice
@@ -71,9 +71,11 @@ def _slot(device: PciDevice, spec: DeviceSpec) -> Slot:
     name = class_of_device(spec.resource_class, vendor_id=device.vendor_id, product_id=device.product_id)
     traits = traits_of_device(spec.traits)
     for wrong in [each for each in (name,) if not is_resource_class(each)]:
-        raise BadSettings(SETTING, f"device {device.address} would be of {quoted(wrong)}, which is no resource class")
+        raise BadSettings(
+            SETTING, f"device {device.address} would be of {quote_value(wrong)}, which is no resource class"
+        )
     for wrong in [each for each in traits if not is_trait(each)]:
-        raise BadSettings(SETTING, f"device {device.address} would have {quoted(wrong)}, which is no trait")
+        raise BadSettings(SETTING, f"device {device.address} would have {quote_value(wrong)}, which is no trait")
     parent = device.parent_address if device.dev_type in _FUNCTIONS else ""
     return Slot(
         address=parent or device.address, resource_class=name, traits=frozenset(traits), devices=(device.address,)

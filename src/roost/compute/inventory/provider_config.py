@@ -12,7 +12,7 @@ from msgspec.structs import asdict
 
 from roost.compute.providers.provider_forest import has_changed
 from roost.compute.providers.provider_tree import ProviderTree
-from roost.errors import BadSettings, first_line, quoted
+from roost.errors import BadSettings, first_line, quote_value
 from roost.model.names import uuid_bytes, uuid_form
 from roost.model.provider import Inventory
 
@@ -88,7 +88,7 @@ def read(folder: str) -> list[ProviderConfig]:
             known = found.setdefault(config.provider, config)
             if known is not config:
                 raise BadSettings(
-                    config.path, f"provider {quoted(config.provider)} has an entry in {known.path} already"
+                    config.path, f"provider {quote_value(config.provider)} has an entry in {known.path} already"
                 )
     return [*found.values()]
 
@@ -132,7 +132,7 @@ class ProviderConfigs:
                 continue
             known = found.setdefault(tree.data(config.provider).uuid, config)
             if known is not config:
-                names = f"{quoted(known.provider)} and {quoted(config.provider)}"
+                names = f"{quote_value(known.provider)} and {quote_value(config.provider)}"
                 raise ValueError(f"{known.path} and {config.path} have entries of one provider, {names}")
         for config in self._configs:
             if config.provider == COMPUTE_NODE:
@@ -143,17 +143,19 @@ class ProviderConfigs:
     def _miss(self, config: ProviderConfig) -> None:
         if config.provider not in self._warned:
             self._warned.add(config.provider)
-            self._warn(f"{config.path}: there is no provider {quoted(config.provider)}, so its entry is passed over")
+            self._warn(
+                f"{config.path}: there is no provider {quote_value(config.provider)}, so its entry is passed over"
+            )
 
 
 def _check(tree: ProviderTree, uuid: str, config: ProviderConfig) -> None:
     data = tree.data(uuid)
     for name, inventory in config.inventories.items():
         if name in data.inventory and has_changed({name: data.inventory[name]}, {name: asdict(inventory)}):
-            raise ValueError(f"{config.path}: provider {quoted(data.name)} has inventory of {name} already")
+            raise ValueError(f"{config.path}: provider {quote_value(data.name)} has inventory of {name} already")
     twice = sorted(name for name in config.traits & data.traits if not name.startswith("CUSTOM_"))
     if twice:
-        raise ValueError(f"{config.path}: provider {quoted(data.name)} has the trait {twice[0]} already")
+        raise ValueError(f"{config.path}: provider {quote_value(data.name)} has the trait {twice[0]} already")
 
 
 def _configs(path: str) -> Iterator[ProviderConfig]:
@@ -164,7 +166,7 @@ def _configs(path: str) -> Iterator[ProviderConfig]:
     except msgspec.ValidationError as error:
         raise BadSettings(path, _words(error)) from None
     if not _VERSION.fullmatch(file.meta.schema_version):
-        raise BadSettings(path, f"meta.schema_version must be 1.x, got {quoted(file.meta.schema_version)}")
+        raise BadSettings(path, f"meta.schema_version must be 1.x, got {quote_value(file.meta.schema_version)}")
     for number, entry in enumerate(file.providers):
         place = f"providers[{number}]"
         provider = _provider(path, place, entry.identification)
@@ -209,13 +211,17 @@ def _provider(path: str, place: str, told: _Identification) -> str:
         return told.name
     uuid = told.uuid or ""
     if uuid != COMPUTE_NODE and uuid_bytes(uuid) is None:
-        raise BadSettings(path, f"{place}.identification.uuid must be a uuid or {COMPUTE_NODE}, got {quoted(uuid)}")
+        raise BadSettings(
+            path, f"{place}.identification.uuid must be a uuid or {COMPUTE_NODE}, got {quote_value(uuid)}"
+        )
     return uuid if uuid == COMPUTE_NODE else uuid_form(uuid)
 
 
 def _check_custom(path: str, place: str, name: str) -> None:
     if not _CUSTOM.fullmatch(name):
-        raise BadSettings(path, f"{place}: names must begin with CUSTOM_ and be of A-Z, 0-9 and _, got {quoted(name)}")
+        raise BadSettings(
+            path, f"{place}: names must begin with CUSTOM_ and be of A-Z, 0-9 and _, got {quote_value(name)}"
+        )
 
 
 def _words(error: msgspec.ValidationError) -> str:

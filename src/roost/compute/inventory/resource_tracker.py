@@ -27,8 +27,8 @@ from roost.errors import (
     ReshapeFailed,
     ReshapeNeeded,
     RoostError,
-    quoted,
-    said_by,
+    error_text,
+    quote_value,
 )
 from roost.model.host import HostFacts
 from roost.model.names import uuid_bytes
@@ -164,7 +164,7 @@ class Tracker:
         """
         known = self._book.node_uuids().get(node)
         if told is not None and uuid_bytes(told) is None:
-            raise BadSettings(f"node {node}", f"its driver says that its uuid is {quoted(told)}, which is none")
+            raise BadSettings(f"node {node}", f"its driver says that its uuid is {quote_value(told)}, which is none")
         if known is not None and told is not None and told != known:
             raise BadSettings(f"node {node}", f"its driver says that its uuid is {told}, and it was {known}")
         found = known or told or self._new_uuid()
@@ -187,7 +187,7 @@ class Tracker:
         except JournalLost:
             raise
         except Exception as error:  # noqa: BLE001  # The driver may raise anything.
-            problem = said_by(error)
+            problem = error_text(error)
             self._log_once("gone nodes", problem, "nodes_not_dropped", problem=problem)
             return []
 
@@ -271,7 +271,7 @@ class Tracker:
         try:
             return self._cleaned(self._instances, node, brought.tree.get_provider_uuids(uuid))
         except Exception as error:  # noqa: BLE001  # The driver, which tells the guests, may raise anything.
-            problem = said_by(error)
+            problem = error_text(error)
             log.event("allocations_not_cleaned", host=self._host, node=node, problem=problem)
             return ()
 

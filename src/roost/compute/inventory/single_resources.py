@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
 from roost.compute.providers.provider_tree import ProviderTree
-from roost.errors import quoted
+from roost.errors import quote_value
 from roost.model.work.guest_use import GuestUse
 
 # Uuid of each provider of a host -> resource class -> names of all pieces there are of it; {} where none is named.
@@ -31,7 +31,7 @@ def pieces_in(tree: ProviderTree, root: str) -> dict[str, dict[str, frozenset[st
         for name, told in tree.data(uuid).resources.items():
             texts = frozenset(each for each in told if isinstance(each, str) and each)
             if twice := sorted(texts & known):
-                raise ValueError(f"two pieces are named {quoted(twice[0])}")
+                raise ValueError(f"two pieces are named {quote_value(twice[0])}")
             if len(texts) < len(told):
                 raise ValueError(f"a piece of {name} has no text as its name")
             known |= texts

@@ -5,7 +5,7 @@ from typing import TypedDict
 
 import msgspec
 
-from roost.errors import quoted
+from roost.errors import quote_value
 
 Inventories = dict[str, dict[str, float]]  # by resource class; a record has the names and units of the Placement API
 
@@ -63,9 +63,9 @@ class Forest:
             return self.providers[name_or_uuid]
         uuids = [*self._named.get(name_or_uuid, ())]
         if not uuids:
-            raise ValueError(f"there is no provider {quoted(name_or_uuid)} in the tree")
+            raise ValueError(f"there is no provider {quote_value(name_or_uuid)} in the tree")
         if len(uuids) > 1:
-            raise ValueError(f"several providers are named {quoted(name_or_uuid)}, say which: {', '.join(uuids)}")
+            raise ValueError(f"several providers are named {quote_value(name_or_uuid)}, say which: {', '.join(uuids)}")
         return self.providers[uuids[0]]
 
     def roots(self) -> list[str]:
@@ -136,7 +136,7 @@ def read(records: Iterable[ProviderRecord]) -> dict[str, ProviderData]:
     for record in records:
         missing = [key for key in sorted(ProviderRecord.__required_keys__) if key not in record]
         if missing:
-            raise ValueError(f"the record of a provider lacks {', '.join(missing)}: {quoted(record)}")
+            raise ValueError(f"the record of a provider lacks {', '.join(missing)}: {quote_value(record)}")
         found[record["uuid"]] = ProviderData(
             uuid=record["uuid"],
             name=record["name"],
@@ -162,9 +162,9 @@ def _check_parents(providers: Mapping[str, ProviderData], remaining: set[str]) -
         path, child = {start.uuid}, start
         while (parent := child.parent_uuid) is not None and parent not in sound:
             if parent not in providers:
-                raise ValueError(f"the parent {quoted(parent)} of provider {quoted(child.name)} is unknown")
+                raise ValueError(f"the parent {quote_value(parent)} of provider {quote_value(child.name)} is unknown")
             if parent in path:
-                raise ValueError(f"provider {quoted(providers[parent].name)} would be below itself")
+                raise ValueError(f"provider {quote_value(providers[parent].name)} would be below itself")
             path.add(parent)
             child = providers[parent]
         sound |= path

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from roost.compute.providers import provider_forest
 from roost.compute.providers.provider_forest import Forest, Inventories, ProviderData, ProviderRecord
-from roost.errors import quoted
+from roost.errors import quote_value
 from roost.model.names import SHARING_TRAIT
 
 # One for all trees, so that no tree carries a lock when it is copied. Nothing foreign is called while it is held.
@@ -103,7 +103,7 @@ class ProviderTree:
         fresh = self._new_uuid() if uuid is None else uuid
         with TREES_LOCK:
             if uuid is None and self._forest.has(name):
-                raise ValueError(f"provider {quoted(name)} exists already")
+                raise ValueError(f"provider {quote_value(name)} exists already")
             parent_uuid = self._forest.find(parent).uuid
             return self._add(ProviderData(uuid=fresh, name=name, generation=generation, parent_uuid=parent_uuid))
 
@@ -223,7 +223,7 @@ class ProviderTree:
 
     def _add(self, provider: ProviderData) -> str:
         if provider.uuid in self._forest.providers:
-            raise ValueError(f"provider {quoted(provider.uuid)} exists already")
+            raise ValueError(f"provider {quote_value(provider.uuid)} exists already")
         self._forest.add(provider)
         return provider.uuid
 
@@ -241,12 +241,12 @@ def _inventories(inventory: Mapping[str, Mapping[str, float]]) -> Inventories:
     """Return inventories as they are kept, apart from what the caller holds."""
     for resource_class, record in inventory.items():
         if not isinstance(record, Mapping):
-            raise ValueError(f"the inventory of {resource_class} must be a record of fields, got {quoted(record)}")  # noqa: TRY004  # the tree's one error
+            raise ValueError(f"the inventory of {resource_class} must be a record of fields, got {quote_value(record)}")  # noqa: TRY004  # the tree's one error
     return {resource_class: {**record} for resource_class, record in inventory.items()}
 
 
 def _names(what: str, names: Iterable[str]) -> frozenset[str]:
     """Return names as a set; one text would be a set of its letters."""
     if isinstance(names, str):
-        raise ValueError(f"{what} must be a collection of names, got the text {quoted(names)}")  # noqa: TRY004  # the tree's one error
+        raise ValueError(f"{what} must be a collection of names, got the text {quote_value(names)}")  # noqa: TRY004  # the tree's one error
     return frozenset(names)

@@ -28,7 +28,7 @@ from roost.conductor.operation.row_changes import make_due, next_version, replac
 from roost.conductor.operation.step import withdraw_orders
 from roost.conductor.operation.story import line
 from roost.engine.columns.state import State
-from roost.errors import BadRequest, Conflict, NotFound, quoted
+from roost.errors import BadRequest, Conflict, NotFound, quote_value
 from roost.model.names import uuid_bytes, uuid_form, uuid_text
 from roost.model.work.operation import Cleaning
 from roost.model.work.orders import Answer, Polled, PollingAgent, Registered, Registration
@@ -234,7 +234,7 @@ def _letter_cases(state: State, host: str) -> set[str]:
 def _uuid(text: str) -> bytes:
     body = uuid_bytes(text)
     if body is None:
-        raise BadRequest(f"{quoted(text)} is no uuid")
+        raise BadRequest(f"{quote_value(text)} is no uuid")
     return body
 
 

@@ -9,7 +9,7 @@ import msgspec
 from roost.conductor.operation.liveness import is_gone
 from roost.conductor.operation.row_changes import make_due, next_version, replace_row
 from roost.conductor.operation.story import line
-from roost.errors import understood
+from roost.errors import report_corruption
 from roost.model.devices.pci import PciRequest
 from roost.model.evidence.decision import Decision, Pick
 from roost.model.fleet import NamedRequest
@@ -122,7 +122,7 @@ def body_of(operation: OperationRow, kind: type[B]) -> B:
     Raises:
         StoreBroken: it cannot be understood.
     """
-    with understood(f"operation {operation.id}"):
+    with report_corruption(f"operation {operation.id}"):
         return msgspec.msgpack.decode(operation.body, type=kind)
 
 
@@ -220,13 +220,13 @@ def is_open(order: OrderRow) -> bool:
 
 def answer_of(order: OrderRow) -> Answer:
     """Return the answer to an order that was answered."""
-    with understood(f"the answer to order {order.id}"):
+    with report_corruption(f"the answer to order {order.id}"):
         return msgspec.json.decode(order.answer, type=Answer)
 
 
 def order_limit_s(order: OrderRow) -> float:
     """Return how long a host may take for an order, in seconds."""
-    with understood(f"order {order.id}"):
+    with report_corruption(f"order {order.id}"):
         return msgspec.json.decode(order.body, type=OrderBody).limit_s
 
 

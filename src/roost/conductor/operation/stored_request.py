@@ -6,7 +6,7 @@ from typing import TypeVar
 import msgspec
 
 from roost.engine.columns.state import State
-from roost.errors import understood
+from roost.errors import report_corruption
 from roost.fleet.stored_documents import document_of
 from roost.model.flavor import Flavor
 from roost.model.image import Image
@@ -68,7 +68,7 @@ def store_image(state: State, image: Image | None) -> tuple[int, tuple[PutDocume
 
 
 def _read(documents: Documents, number: int, kind: type[T], *, status: StatusRow) -> T:
-    with understood(f"the {kind.__name__.lower()} of instance {uuid_text(status.uuid)}"):
+    with report_corruption(f"the {kind.__name__.lower()} of instance {uuid_text(status.uuid)}"):
         body = documents(number)
         if body is None:
             raise LookupError(f"there is no document {number}")

@@ -7,7 +7,7 @@ import numpy as np
 
 from roost.engine.columns.column import Column
 from roost.engine.columns.types import Amounts
-from roost.errors import understood
+from roost.errors import report_corruption
 from roost.model.image import Image, present_properties
 
 # Columns kept at once, one a property and text that requests have; each takes 8 bytes a host.
@@ -93,5 +93,5 @@ def read_image(bodies: Mapping[int, bytes], number: int) -> Image | None:
     body = bodies.get(number)
     if body is None:
         return None
-    with understood(f"image {number}"):
+    with report_corruption(f"image {number}"):
         return msgspec.json.decode(body, type=Image)

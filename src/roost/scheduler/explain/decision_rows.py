@@ -1,6 +1,6 @@
 """Stored decisions: found by uuid, and unpacked."""
 
-from roost.errors import NotFound, understood
+from roost.errors import NotFound, report_corruption
 from roost.model.evidence.decision import Decision
 from roost.model.names import uuid_bytes, uuid_text
 from roost.model.stored_decision import checks_of, unpack
@@ -29,7 +29,7 @@ def unpacked(row: EvidenceRow, store: Store) -> Decision:
         NotFound: the document of its checks is not kept.
     """
     uuid = uuid_text(row.uuid)
-    with understood(f"decision {uuid}"):
+    with report_corruption(f"decision {uuid}"):
         checks = store.document(checks_of(row))
         if checks is None:
             raise NotFound("document of the checks of decision", uuid)

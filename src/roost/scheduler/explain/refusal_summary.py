@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 
 import msgspec
 
-from roost.errors import understood
+from roost.errors import report_corruption
 from roost.model.evidence.summary import RefusedFor, Summary, Wanted
 from roost.model.names import uuid_text
 from roost.model.request import Request
@@ -48,7 +48,7 @@ def summarise(
     """
     reasons: dict[str, _Tally] = {}
     for row in rows:
-        with understood(f"decision {uuid_text(row.uuid)}"):
+        with report_corruption(f"decision {uuid_text(row.uuid)}"):
             request_id, count = asked_by(row)
         tally = reasons.setdefault(bare_reason(row.reason), _Tally())
         tally.add(row, count)
@@ -77,7 +77,7 @@ def summarise(
 def _wanted(tally: _Tally, document: Callable[[int], bytes | None]) -> list[Wanted]:
     found: dict[tuple[str, str], list[int]] = {}  # flavor, zone -> refusals, instances
     for request_id, part in tally.requests.items():
-        with understood("the request of a decision"):
+        with report_corruption("the request of a decision"):
             body = document(request_id)
             request = None if body is None else _request.decode(body)
         key = ("", "") if request is None else (request.flavor.name, request.availability_zone or "")

@@ -7,7 +7,7 @@ import msgspec
 import numpy as np
 
 from roost.engine.columns.types import Mask
-from roost.errors import quoted
+from roost.errors import quote_value
 from roost.model.host import HostFacts
 from roost.scheduler.framework.host_view import HostView
 from roost.scheduler.framework.image_properties import (
@@ -103,7 +103,7 @@ class ImageProperties:
         name = image_property(spec.image, "hw_architecture")
         if name is None or is_architecture(name):
             return []
-        return [f"image property hw_architecture={quoted(name)} is no architecture; for ARM say armv7l or aarch64"]
+        return [f"image property hw_architecture={quote_value(name)} is no architecture; for ARM say armv7l or aarch64"]
 
     def _wanted(self, spec: Spec) -> _Wanted:
         image = spec.image

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from roost.errors import BadSettings, quoted
+from roost.errors import BadSettings, quote_value
 
 Struct = TypeVar("Struct", bound=msgspec.Struct)
 
@@ -47,7 +47,7 @@ def _problem(problem: str, key: str, *, place: str, value: object) -> str:
     """Return what is wrong with a value, with the value: "must be a whole number, got 'many'"."""
     if not place:  # The type is right; whoever checked the value says so in words.
         said = problem.removeprefix(f"{key} ")
-        return said if ", got " in said else f"{said}, got {quoted(value)}"
+        return said if ", got " in said else f"{said}, got {quote_value(value)}"
     entry = _ENTRY.search(place)
     subject = ""
     if entry is not None and isinstance(value, (list, tuple)):
@@ -55,5 +55,5 @@ def _problem(problem: str, key: str, *, place: str, value: object) -> str:
         subject, value = f"entry {number + 1} ", value[number]
     wanted = _EXPECTED.match(problem)
     if wanted is None:
-        return f"{subject}is wrong, {problem[:1].lower()}{problem[1:]}, got {quoted(value)}"
-    return f"{subject}must be {_WANTED.get(wanted[1], wanted[1])}{wanted[2]}, got {quoted(value)}"
+        return f"{subject}is wrong, {problem[:1].lower()}{problem[1:]}, got {quote_value(value)}"
+    return f"{subject}must be {_WANTED.get(wanted[1], wanted[1])}{wanted[2]}, got {quote_value(value)}"

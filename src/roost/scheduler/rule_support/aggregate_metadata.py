@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from roost.engine.columns.types import Mask, Scores
-from roost.errors import quoted
+from roost.errors import quote_value
 from roost.scheduler.framework.host_view import HostView
 
 _NAMED_MAX = 5  # aggregates in one sentence
@@ -80,7 +80,7 @@ def unread(hosts: HostView, key: str, *, cast: Callable[[str], float]) -> list[s
         if value is not None and _read(value, cast) is None:
             names.setdefault(value, []).append(name)
     return [
-        f"aggregate metadata {key}={quoted(value)} of {_some(those)} is no number; the default holds for its hosts"
+        f"aggregate metadata {key}={quote_value(value)} of {_some(those)} is no number; the default holds for its hosts"
         for value, those in sorted(names.items())
     ]
 

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterable
 
-from roost.errors import BadSettings, quoted
+from roost.errors import BadSettings, quote_value
 
 
 def finite(text: str) -> float:
@@ -39,7 +39,7 @@ def parse_ratios(pairs: Iterable[str], *, setting: str) -> tuple[dict[str, float
         except ValueError:
             ratio = None
         if ratio is None or not name:
-            dropped.append(BadSettings(setting, f"{quoted(pair)} is dropped, since it is not name=number"))
+            dropped.append(BadSettings(setting, f"{quote_value(pair)} is dropped, since it is not name=number"))
         else:
             found[name] = found.get(name, 0.0) + ratio
     return found, dropped

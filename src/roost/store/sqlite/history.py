@@ -7,7 +7,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any, cast
 
-from roost.errors import understood
+from roost.errors import report_corruption
 from roost.model.writes import Write
 from roost.ports import Loaded, Past
 from roost.store.dump import writes_of
@@ -89,7 +89,7 @@ def _closing(connection: sqlite3.Connection, path: Path, writes: Iterator[Write]
 def _until_closed(connection: sqlite3.Connection, path: Path, writes: Iterator[Write]) -> Iterator[Write | None]:
     try:
         yield None
-        with explained(path), understood("a row"):
+        with explained(path), report_corruption("a row"):
             yield from writes
     finally:
         connection.close()

@@ -79,7 +79,7 @@ def list_decisions(call: Call) -> Response:
         before=_ABOVE_ALL if query.cursor is None else query.cursor,
         newest=query.limit + 1,
     )
-    found = call.product.found(wanted)
+    found = call.product.find_decisions(wanted)
     page = found[: query.limit]
     following = str(page[-1][0]) if len(found) > len(page) else None
     return shown(DecisionsPage(decisions=[decision_shown(each) for _, each in page], next=following))
@@ -110,12 +110,12 @@ def replay(call: Call) -> Response:
     _seen(call)
     if body.settings is not None:
         try:
-            settings: Settings | None = call.product.changed_settings(body.settings)
+            settings: Settings | None = call.product.override_settings(body.settings)
         except BadSettings as error:
             raise wrong("$.settings", str(error)) from None
     else:
         settings = call.product.settings if body.under == "current" else None
-    return shown(replay_shown(call.product.replayed(call.name, settings)))
+    return shown(replay_shown(call.product.replay(call.name, settings)))
 
 
 def advance(call: Call) -> Response | Plan[Response]:

@@ -20,7 +20,7 @@ from roost.api.v1.schemas.operations import (
 )
 from roost.api.v1.wakeups import Waiter, key_of
 from roost.conductor.operation.step import answer_of, body_of
-from roost.errors import NotFound, RoostError, understood
+from roost.errors import NotFound, RoostError, report_corruption
 from roost.model.names import uuid_bytes, uuid_text
 from roost.model.work.change_memory import Drain
 from roost.model.work.operation import Build, Kind
@@ -79,7 +79,7 @@ def events_shown(rows: list[EventRow]) -> list[ShownEvent]:
     """
     found = []
     for row in reversed(rows):
-        with understood(f"event {row.id}"):
+        with report_corruption(f"event {row.id}"):
             told = msgspec.json.decode(row.body, type=dict[str, str]) if row.body else {}
         instance = None if row.instance_uuid is None else uuid_text(row.instance_uuid)
         found.append(ShownEvent(at_s=row.at_s, kind=row.kind, instance=instance, told=told))
@@ -118,7 +118,7 @@ def _is_over(reader: WorkReader, row: OperationRow) -> bool:
 
 
 def _shown(reader: WorkReader, row: OperationRow) -> ShownOperation:
-    with understood(f"operation {row.id}"):
+    with report_corruption(f"operation {row.id}"):
         problem = msgspec.msgpack.decode(row.body, type=_Ended).problem if row.body else ""
     parts = reader.parts_of(row.id)
     part_of = {each.instance_uuid: each for each in parts if each.instance_uuid is not None}

@@ -9,7 +9,7 @@ from roost.api.v1.long_poll import Late
 from roost.api.v1.wakeups import Waiter
 from roost.api.v1.wire.decode_body import wrong
 from roost.conductor.agents import agent_protocol
-from roost.errors import NotFound, RoostError, quoted
+from roost.errors import NotFound, RoostError, quote_value
 from roost.model.names import is_text, uuid_bytes
 from roost.model.work.orders import Answer, Kept, OrderAnswer, Poll, Polled
 from roost.model.work.work_rows import OrderRow
@@ -71,7 +71,7 @@ def _check_about(order: OrderRow, given: OrderAnswer) -> None:
     found, prepared = given.found, given.prepared
     for place, told in (("$.found.uuid", found), ("$.prepared.uuid", prepared)):
         if told is not None and uuid_bytes(told.uuid) != order.instance_uuid:
-            raise wrong(place, f"order {order.id} is not about {quoted(told.uuid)}")
+            raise wrong(place, f"order {order.id} is not about {quote_value(told.uuid)}")
     if prepared is None:
         return
     for name, text in (("address", prepared.address), ("disk", prepared.disk), ("node", prepared.node)):

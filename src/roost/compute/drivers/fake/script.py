@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Meta
 from msgspec.structs import replace
 
-from roost.errors import BadFile, first_line, quoted
+from roost.errors import BadFile, first_line, quote_value
 from roost.model.devices.numa import NumaCell, NumaTopology
 from roost.model.names import AMOUNT_MAX, is_resource_class, is_trait
 from roost.model.provider import Inventory
@@ -45,16 +45,16 @@ _DEFAULT_VCPUS, _DEFAULT_MEMORY_MB = 16, 65_536
 def _check_names(resource_classes: Iterable[str], traits: Iterable[str]) -> None:
     for resource_class in resource_classes:
         if not is_resource_class(resource_class):
-            raise ValueError(f"{quoted(resource_class)} is no resource class")
+            raise ValueError(f"{quote_value(resource_class)} is no resource class")
     for trait in traits:
         if not is_trait(trait):
-            raise ValueError(f"{quoted(trait)} is no trait")
+            raise ValueError(f"{quote_value(trait)} is no trait")
 
 
 def _check_once(problem: str, names: list[str]) -> None:
     for name in names:
         if names.count(name) > 1:
-            raise ValueError(f"{problem} {quoted(name)}")
+            raise ValueError(f"{problem} {quote_value(name)}")
 
 
 class Gpu(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

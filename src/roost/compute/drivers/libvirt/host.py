@@ -6,7 +6,7 @@ from xml.etree.ElementTree import Element, ParseError, fromstring, tostring
 
 import msgspec
 
-from roost.errors import BadSettings, DriverNotReady, first_line, quoted
+from roost.errors import BadSettings, DriverNotReady, first_line, quote_value
 from roost.model.devices.numa import MemoryPages, NumaCell
 from roost.model.names import standard_traits
 
@@ -190,10 +190,10 @@ def read_processors(text: str) -> frozenset[int]:
         ends = [each.strip() for each in ((first, last) if dash else (first, first))]
         # A length is asked for, too, since a typing error is not to fill the memory.
         if not all(each.isascii() and each.isdigit() and len(each) <= 5 for each in ends):
-            raise ValueError(f"{quoted(part)} names no processors")
+            raise ValueError(f"{quote_value(part)} names no processors")
         numbers = range(int(ends[0]), int(ends[1]) + 1)
         if not numbers:
-            raise ValueError(f"{quoted(part)} ends before it begins")
+            raise ValueError(f"{quote_value(part)} ends before it begins")
         (left_out if part != bare else named).update(numbers)
     return frozenset(named - left_out)
 
