@@ -11,18 +11,18 @@ import click
 
 from roost import __version__
 from roost.cli import signals
-from roost.cli.text.plain_text import shown
+from roost.cli.text.plain_text import escape_text
 from roost.errors import RoostError
 
 # What the shell sees where no error says otherwise; those of errors are beside them in ``roost.errors``.
 EXIT_CODE_FAULT = 70
 
 
-class _ReadEnough(Exception):
+class _OutputClosed(Exception):
     """Whoever reads the output has closed it; click would call that a failure."""
 
 
-class _Lazy(click.Group):
+class _LazyGroup(click.Group):
     """Commands by name; the module of one is imported when it is asked for."""
 
     modules: ClassVar[dict[str, str]] = {
@@ -60,25 +60,25 @@ class _Lazy(click.Group):
         module = self.modules.get(cmd_name)
         if module is None:
             return None
-        found = importlib.import_module(module)
+        loaded = importlib.import_module(module)
         # A command that is called like a word of Python has a line behind its name.
-        command = getattr(found, cmd_name, None) or getattr(found, f"{cmd_name}_")
+        command = getattr(loaded, cmd_name, None) or getattr(loaded, f"{cmd_name}_")
         assert isinstance(command, click.Command)
         return command
 
     def make_context(
         self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
     ) -> click.Context:
-        with _writing():  # Help is printed here.
+        with _flush_output():  # Help is printed here.
             return super().make_context(info_name, args, parent, **extra)
 
     def invoke(self, ctx: click.Context) -> object:
-        with _writing():
+        with _flush_output():
             return super().invoke(ctx)
 
 
 @contextmanager
-def _writing() -> Iterator[None]:
+def _flush_output() -> Iterator[None]:
     """Write all output to its end; what keeps it from being written is no fault of ours."""
     try:
         try:
@@ -88,7 +88,7 @@ def _writing() -> Iterator[None]:
                 sys.stdout.flush()
     except BrokenPipeError:
         sys.stdout = None  # Or the interpreter would flush into it again.
-        raise _ReadEnough from None
+        raise _OutputClosed from None
     except OSError as error:
         if error.filename is not None:  # Only of streams that are open already no name is told.
             raise
@@ -96,7 +96,7 @@ def _writing() -> Iterator[None]:
         raise RoostError(f"the output cannot be written: {error.strerror}") from None
 
 
-@click.group(cls=_Lazy, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__)
 def roost() -> None:
     """Decide where every workload runs, and show why."""
@@ -110,12 +110,12 @@ def main() -> None:
     except (click.exceptions.Abort, KeyboardInterrupt):
         code = signals.exit_code()
     except click.ClickException as error:
-        _complain(error)
+        _print_usage_error(error)
         code = error.exit_code
     except RoostError as error:
-        _say(str(error))
+        _print_error(str(error))
         code = error.exit_code
-    except _ReadEnough:
+    except _OutputClosed:
         code = 0  # Nothing is wrong, and nothing more can be written.
     except Exception:  # noqa: BLE001  # whatever it is, the shell must see that it is ours
         traceback.print_exc()
@@ -124,17 +124,17 @@ def main() -> None:
     sys.exit(code if isinstance(code, int) else 0)
 
 
-def _complain(error: click.ClickException) -> None:
+def _print_usage_error(error: click.ClickException) -> None:
     """Say what is wrong with the command line, and where its options are listed."""
     message = error.format_message()
     if isinstance(error, click.exceptions.NoArgsIsHelpError):
         error.show()  # Nothing is asked yet: the help says what can be.
     elif isinstance(error, click.UsageError) and error.ctx is not None:
-        _say(f"{message.rstrip('.')}; see `{error.ctx.command_path} --help`")
+        _print_error(f"{message.rstrip('.')}; see `{error.ctx.command_path} --help`")
     else:
-        _say(message)
+        _print_error(message)
 
 
-def _say(sentence: str) -> None:
+def _print_error(sentence: str) -> None:
     """Write one line to standard error, whatever the names in it hold."""
-    click.echo(f"roost: {shown(sentence)}", err=True)
+    click.echo(f"roost: {escape_text(sentence)}", err=True)

@@ -13,18 +13,18 @@ from roost.offline.read_document import bytes_of, parse_document, shown
 _ANYTHING: Any = Any
 
 
-def request_in(path: str) -> Request:
+def read_request(path: str) -> Request:
     """Return the request that a JSON file holds.
 
     Raises:
         BadFile: it cannot be read, holds an unknown key, or what no request can be.
     """
-    found = _decoded(path, Request)
-    assert isinstance(found, Request)
-    return found
+    request = _decode_file(path, Request)
+    assert isinstance(request, Request)
+    return request
 
 
-def flavors_asked(texts: Iterable[str], known: Iterable[Flavor]) -> list[Flavor]:
+def parse_flavors(texts: Iterable[str], known_flavors: Iterable[Flavor]) -> list[Flavor]:
     """Return the flavors that the command line asks for, in order.
 
     Args:
@@ -37,35 +37,35 @@ def flavors_asked(texts: Iterable[str], known: Iterable[Flavor]) -> list[Flavor]
         NotFound: nobody knows the name.
     """
     by_name: dict[str, list[Flavor]] = {}
-    for flavor in known:
+    for flavor in known_flavors:
         by_name.setdefault(flavor.name, []).append(flavor)
-    found: list[Flavor] = []
+    flavors: list[Flavor] = []
     for text in texts:
         if text in by_name:
-            found.append(_only(text, by_name[text]))
+            flavors.append(_single_flavor(text, by_name[text]))
         elif "=" in text and not text.endswith(".json"):
-            found.append(_written_out(text))
+            flavors.append(_parse_amounts(text))
         elif text.endswith(".json") or "/" in text:
-            found.extend(_in_file(text))
+            flavors.extend(_read_flavors(text))
         else:
             raise NotFound("flavor that decisions were made for", text)
-    return found
+    return flavors
 
 
-def _only(name: str, flavors: list[Flavor]) -> Flavor:
+def _single_flavor(name: str, flavors: list[Flavor]) -> Flavor:
     if len(flavors) > 1:
         raise BadRequest(f"{len(flavors)} different flavors are called {name!r}: name a file with the one you mean")
     return flavors[0]
 
 
-def _written_out(text: str) -> Flavor:
+def _parse_amounts(text: str) -> Flavor:
     amounts: dict[str, object] = {"name": text}
-    seen: set[str] = set()
+    keys: set[str] = set()
     for part in text.split(","):
         key, _, value = (word.strip() for word in part.partition("="))
-        if key in seen:
+        if key in keys:
             raise BadRequest(f"flavor {text!r}: {key} is there twice")
-        seen.add(key)
+        keys.add(key)
         amounts[key] = value
     unknown = sorted(amounts.keys() - {field.name for field in msgspec.structs.fields(Flavor)})
     if unknown:
@@ -76,30 +76,30 @@ def _written_out(text: str) -> Flavor:
         raise BadRequest(f"flavor {text!r}: {first_line(error)}") from None
 
 
-def _in_file(path: str) -> list[Flavor]:
-    found = _decoded(path, Flavor | list[Flavor])
-    flavors = [found] if isinstance(found, Flavor) else list(found)
+def _read_flavors(path: str) -> list[Flavor]:
+    content = _decode_file(path, Flavor | list[Flavor])
+    flavors = [content] if isinstance(content, Flavor) else list(content)
     if not flavors:
         raise BadFile(path, "holds no flavor")
     return flavors
 
 
-def _decoded(path: str, kind: Any) -> Any:
+def _decode_file(path: str, kind: Any) -> Any:
     """Decode a JSON file, unknown keys refused."""
     body, name = bytes_of(path), shown(path)
-    found = parse_document(body, kind, name=name)
-    _check_keys(parse_document(body, _ANYTHING, name=name), found, place="$", name=name)
-    return found
+    content = parse_document(body, kind, name=name)
+    _check_keys(parse_document(body, _ANYTHING, name=name), content, place="$", name=name)
+    return content
 
 
-def _check_keys(raw: Any, found: Any, *, place: str, name: str) -> None:
+def _check_keys(raw: Any, decoded: Any, *, place: str, name: str) -> None:
     """Refuse what the file says and nobody read: a misspelt key would change the answer unseen."""
-    if isinstance(found, msgspec.Struct):
-        fields = {field.encode_name: field.name for field in msgspec.structs.fields(found)}
+    if isinstance(decoded, msgspec.Struct):
+        fields = {field.encode_name: field.name for field in msgspec.structs.fields(decoded)}
         for key, value in raw.items():
             if key not in fields:
                 raise BadFile(name, f"{place}: there is no key {key[:70]!r}")
-            _check_keys(value, getattr(found, fields[key]), place=f"{place}.{key}", name=name)
-    elif isinstance(found, (list, tuple)):
-        for at, (value, each) in enumerate(zip(raw, found, strict=True)):
+            _check_keys(value, getattr(decoded, fields[key]), place=f"{place}.{key}", name=name)
+    elif isinstance(decoded, (list, tuple)):
+        for at, (value, each) in enumerate(zip(raw, decoded, strict=True)):
             _check_keys(value, each, place=f"{place}[{at}]", name=name)

@@ -9,7 +9,7 @@ import click
 import msgspec
 
 from roost.cli.text.comparison_text import to_text
-from roost.cli.text.plain_text import json_text
+from roost.cli.text.plain_text import escape_json
 from roost.cli.text.progress import progress_bar
 from roost.errors import BadRequest
 from roost.simulator.compare import compare, policy_names
@@ -19,7 +19,7 @@ from roost.simulator.runs import Policy, Source
 _SEEDS_MAX = 1_000
 
 
-class Comparing(msgspec.Struct, frozen=True, kw_only=True):
+class ComparisonOptions(msgspec.Struct, frozen=True, kw_only=True):
     """What to run, and where to leave it."""
 
     source: Source
@@ -32,28 +32,28 @@ class Comparing(msgspec.Struct, frozen=True, kw_only=True):
     plot: Path | None
 
 
-def run_comparison(comparing: Comparing) -> None:
+def run_comparison(options: ComparisonOptions) -> None:
     """Compare, and tell what came of it.
 
     Raises:
         RoostError: as ``compare`` raises; or a setting is wrong, or something cannot be written.
     """
-    with json_file(None if comparing.json_path == "-" else comparing.json_path) as write:
+    with json_file(None if options.json_path == "-" else options.json_path) as write:
         with progress_bar("replay") as progress:
             comparison = compare(
-                comparing.source,
-                policies_of(comparing.configs),
-                seeds=comparing.seeds,
-                jobs=comparing.jobs or os.cpu_count() or 1,
-                results=comparing.results,
-                data=comparing.data,
+                options.source,
+                read_policies(options.configs),
+                seeds=options.seeds,
+                jobs=options.jobs or os.cpu_count() or 1,
+                results=options.results,
+                data=options.data,
                 progress=progress,
             )
         write(comparison)
-    if comparing.plot is not None:
+    if options.plot is not None:
         reports = {policy.name: policy.reports for policy in comparison.policies}
-        draw_plots(reports, comparing.plot, title=comparison.workload)
-    click.echo(json_text(to_json(comparison)) if comparing.json_path == "-" else to_text(comparison), nl=False)
+        draw_plots(reports, options.plot, title=comparison.workload)
+    click.echo(escape_json(to_json(comparison)) if options.json_path == "-" else to_text(comparison), nl=False)
 
 
 def check_plots(folder: Path) -> None:
@@ -76,7 +76,7 @@ def draw_plots(reports: Mapping[str, Sequence[ReplayReport]], folder: Path, *, t
     click.echo(f"replay: {len(paths)} plots are in {folder}", err=True)
 
 
-def policies_of(configs: Sequence[Path]) -> list[Policy]:
+def read_policies(configs: Sequence[Path]) -> list[Policy]:
     """Read the settings of each policy; of one without a file, those that are found, or the defaults.
 
     Raises:
@@ -90,11 +90,11 @@ def policies_of(configs: Sequence[Path]) -> list[Policy]:
     if len({config.resolve() for config in configs}) < len(configs):
         raise BadRequest("a settings file is named twice: name each policy once")
     settings = [settings_of(config, os.environ) for config in configs]
-    named = zip(policy_names(configs), settings, strict=True)
-    return [Policy(name=name, settings=body) for name, body in named]
+    pairs = zip(policy_names(configs), settings, strict=True)
+    return [Policy(name=name, settings=body) for name, body in pairs]
 
 
-def seeds_of(text: str) -> tuple[int, ...]:
+def parse_seeds(text: str) -> tuple[int, ...]:
     """Return the seeds that a text names: a list split on commas, or one number N for 1 to N.
 
     >>> seeds_of("3"), seeds_of("5,7")

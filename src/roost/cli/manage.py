@@ -8,20 +8,20 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from roost import __version__
-from roost.cli.placement_options import database_asked, parser_of, run
-from roost.cli.text.plain_text import shown
+from roost.cli.placement_options import build_parser, find_database, run
+from roost.cli.text.plain_text import escape_text
 from roost.errors import BadRequest, BadSettings, NotFound, ReshapeFailed
 
 _PROGRAM = "roost-manage"
 _EXIT_BAD_INPUT = 127
 _EXIT_FAULT = 255
-_HEALED = {"healed": 0, "limit": 1, "no node": 2, "refused": 3, "nothing": 4, "device": 8}
-_SYNCED = {"done": 0, "unavailable": 2, "refused": 3, "no provider": 6}
+_HEAL_EXIT_CODES = {"healed": 0, "limit": 1, "no node": 2, "refused": 3, "nothing": 4, "device": 8}
+_SYNC_EXIT_CODES = {"done": 0, "unavailable": 2, "refused": 3, "no provider": 6}
 _EXIT_RESHAPE_FAILED, _EXIT_NO_NODE = 1, 2
 _EXIT_AUDIT_FAILED, _EXIT_ORPHANS, _EXIT_DELETED = 1, 3, 4
 # Of these a host has only so much; what else somebody holds may be of another service.
-_AUDITED = ("VCPU", "MEMORY_MB", "DISK_GB", "VGPU", "PCPU", "MEM_ENCRYPTION_CONTEXT")
-_AUDITED_BEGIN = "NET_BW_"
+_AUDIT_CLASSES = ("VCPU", "MEMORY_MB", "DISK_GB", "VGPU", "PCPU", "MEM_ENCRYPTION_CONTEXT")
+_AUDIT_PREFIX = "NET_BW_"
 
 
 def main() -> None:
@@ -30,7 +30,7 @@ def main() -> None:
 
 
 def _main(environ: Mapping[str, str]) -> int:
-    arguments = _arguments()
+    arguments = _parse_arguments()
     if arguments is None:
         return _EXIT_BAD_INPUT
     if arguments.act is None:
@@ -39,24 +39,24 @@ def _main(environ: Mapping[str, str]) -> int:
     try:
         code = arguments.act(arguments, _database(arguments, environ))
     except (BadRequest, BadSettings, NotFound) as error:
-        print(f"{_PROGRAM}: {shown(str(error))}", file=sys.stderr)
+        print(f"{_PROGRAM}: {escape_text(str(error))}", file=sys.stderr)
         return _EXIT_BAD_INPUT
     assert isinstance(code, int)
     return code
 
 
-def _arguments() -> argparse.Namespace | None:
+def _parse_arguments() -> argparse.Namespace | None:
     """Return what is asked; None: it cannot be meant, and that is told. For scripts 2 means something else."""
     try:
-        return _parser().parse_args()
+        return _build_parser().parse_args()
     except SystemExit as end:
         if end.code:
             return None
         raise
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = parser_of(_PROGRAM)
+def _build_parser() -> argparse.ArgumentParser:
+    parser = build_parser(_PROGRAM)
     parser.add_argument("--version", action="version", version=__version__)
     parser.add_argument("--config", metavar="PATH", type=Path, help="settings, a TOML file")
     parser.add_argument("--data", metavar="DIR", type=Path, help="folder of the database")
@@ -107,7 +107,7 @@ def _database(arguments: argparse.Namespace, environ: Mapping[str, str]) -> str:
     from roost.app import database_of
 
     if arguments.config_file or arguments.config_dir:
-        return database_asked(arguments, environ)
+        return find_database(arguments, environ)
     return database_of(arguments.config, arguments.data, os.environ)
 
 
@@ -115,59 +115,59 @@ def _heal(arguments: argparse.Namespace, url: str) -> int:
     from roost.app import settings_of
     from roost.direct import heal_allocations
 
-    most = _positive(arguments.max_count)
+    max_count = _parse_max_count(arguments.max_count)
     if arguments.force and not arguments.instance:
         raise BadRequest("--force needs --instance")
     if arguments.instance and arguments.cell is not None:
         raise BadRequest("--instance and --cell cannot be given together")
-    if arguments.instance and most is not None:
+    if arguments.instance and max_count is not None:
         raise BadRequest("--instance and --max-count cannot be given together")
-    asked = heal_allocations.Asked(
+    request = heal_allocations.Asked(
         instance=arguments.instance,
         cell=arguments.cell,
-        most=most,
+        most=max_count,
         is_forced=arguments.force,
         is_dry_run=arguments.dry_run,
     )
-    tell = _say if arguments.verbose or arguments.dry_run else _nothing
-    found = heal_allocations.heal(url, settings_of(arguments.config, os.environ), asked, tell=tell)
-    _complain(found.problem)
-    if found.left:
-        _complain(f"{found.left} instances after it were not looked at; --instance <uuid> heals one of them")
-    _say(f"{found.healed} instances {'would be ' if arguments.dry_run else ''}healed")
-    return _HEALED["nothing"] if arguments.dry_run else _HEALED[found.verdict]
+    report = _print if arguments.verbose or arguments.dry_run else _ignore
+    result = heal_allocations.heal(url, settings_of(arguments.config, os.environ), request, tell=report)
+    _print_error(result.problem)
+    if result.left:
+        _print_error(f"{result.left} instances after it were not looked at; --instance <uuid> heals one of them")
+    _print(f"{result.healed} instances {'would be ' if arguments.dry_run else ''}healed")
+    return _HEAL_EXIT_CODES["nothing"] if arguments.dry_run else _HEAL_EXIT_CODES[result.verdict]
 
 
 def _audit(arguments: argparse.Namespace, url: str) -> int:
     from roost.direct import delete_orphans
 
-    found = delete_orphans.find(url, provider=arguments.resource_provider, is_audited=_is_audited)
-    for orphan in found:
-        _say(f"consumer {orphan.consumer} {orphan.problem}")
-    if not found:
+    orphans = delete_orphans.find(url, provider=arguments.resource_provider, is_audited=_is_host_resource)
+    for orphan in orphans:
+        _print(f"consumer {orphan.consumer} {orphan.problem}")
+    if not orphans:
         if arguments.verbose:
-            _say("no allocation is of nobody")
+            _print("no allocation is of nobody")
         return 0
     if not arguments.delete:
         return _EXIT_ORPHANS
-    left = delete_orphans.delete(url, found)
-    _complain(left)
-    return _EXIT_AUDIT_FAILED if left else _EXIT_DELETED
+    problem = delete_orphans.delete(url, orphans)
+    _print_error(problem)
+    return _EXIT_AUDIT_FAILED if problem else _EXIT_DELETED
 
 
 def _sync(arguments: argparse.Namespace, url: str) -> int:
     from roost.direct.sync_aggregates import sync_aggregates
 
-    found = sync_aggregates(url, tell=_say if arguments.verbose else _nothing)
-    _complain(found.problem)
-    return _SYNCED[found.verdict]
+    result = sync_aggregates(url, tell=_print if arguments.verbose else _ignore)
+    _print_error(result.problem)
+    return _SYNC_EXIT_CODES[result.verdict]
 
 
 def _migrate(arguments: argparse.Namespace, url: str) -> int:
     from roost.app import settings_of
     from roost.direct import migrate_inventory
 
-    asked = migrate_inventory.migrating(
+    request = migrate_inventory.migrating(
         settings_of(arguments.config, os.environ).agent,
         host=arguments.host,
         driver=arguments.driver,
@@ -177,23 +177,23 @@ def _migrate(arguments: argparse.Namespace, url: str) -> int:
         nodes=arguments.node,
     )
     try:
-        for each in migrate_inventory.migrate_inventory(url, asked, warn=_complain):
+        for each in migrate_inventory.migrate_inventory(url, request, warn=_print_error):
             if each.is_reshaped or arguments.verbose:
-                _say(f"{each.node}: {'moved' if each.is_reshaped else 'nothing to move'}")
+                _print(f"{each.node}: {'moved' if each.is_reshaped else 'nothing to move'}")
     except ReshapeFailed as error:
-        _complain(str(error))
+        _print_error(str(error))
         return _EXIT_RESHAPE_FAILED
     except NotFound as error:
-        _complain(str(error))
+        _print_error(str(error))
         return _EXIT_NO_NODE
     return 0
 
 
-def _is_audited(resource_class: str) -> bool:
-    return resource_class in _AUDITED or resource_class.startswith(_AUDITED_BEGIN)
+def _is_host_resource(resource_class: str) -> bool:
+    return resource_class in _AUDIT_CLASSES or resource_class.startswith(_AUDIT_PREFIX)
 
 
-def _positive(text: str | None) -> int | None:
+def _parse_max_count(text: str | None) -> int | None:
     if text is None:
         return None
     if not text.isdecimal() or not int(text):
@@ -201,17 +201,17 @@ def _positive(text: str | None) -> int | None:
     return int(text)
 
 
-def _nothing(_: str) -> None:
+def _ignore(_: str) -> None:
     """Say nothing."""
 
 
-def _say(sentence: str) -> None:
-    print(shown(sentence))
+def _print(sentence: str) -> None:
+    print(escape_text(sentence))
 
 
-def _complain(sentence: str) -> None:
+def _print_error(sentence: str) -> None:
     if sentence:
-        print(f"{_PROGRAM}: {shown(sentence)}", file=sys.stderr)
+        print(f"{_PROGRAM}: {escape_text(sentence)}", file=sys.stderr)
 
 
 if __name__ == "__main__":

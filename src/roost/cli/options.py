@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import click
 
-from roost.cli.text.plain_text import shown
+from roost.cli.text.plain_text import escape_text
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -44,13 +44,13 @@ def _read_nova_conf(context: click.Context, _option: click.Parameter, path: Path
         return
     from roost.app import nova_conf_notes
 
-    context.with_resource(_named(path))
+    context.with_resource(_set_nova_conf(path))
     for note in nova_conf_notes(path):
-        click.echo(f"roost: {shown(note)}", err=True)
+        click.echo(f"roost: {escape_text(note)}", err=True)
 
 
 @contextmanager
-def _named(path: Path) -> Iterator[None]:
+def _set_nova_conf(path: Path) -> Iterator[None]:
     before = os.environ.get(_NOVA_CONF)
     os.environ[_NOVA_CONF] = str(path)
     try:

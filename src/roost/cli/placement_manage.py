@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Mapping
 
 from roost import __version__
-from roost.cli.placement_options import database_asked, parser_of, run
+from roost.cli.placement_options import build_parser, find_database, run
 from roost.errors import RoostError
 
 _PROGRAM = "roost-placement-manage"
@@ -21,7 +21,7 @@ def main() -> None:
 
 
 def _main(environ: Mapping[str, str]) -> int:
-    parser = parser_of(_PROGRAM)
+    parser = build_parser(_PROGRAM)
     parser.add_argument("--version", action="version", version=__version__)
     parser.set_defaults(act=None, help_of=parser, is_complete=False)
     groups = parser.add_subparsers(title="Command")
@@ -44,7 +44,7 @@ def _main(environ: Mapping[str, str]) -> int:
     if arguments.act is None:
         arguments.help_of.print_help()
         return 0 if arguments.is_complete else 1
-    code = arguments.act(arguments, database_asked(arguments, environ))
+    code = arguments.act(arguments, find_database(arguments, environ))
     assert isinstance(code, int)
     return code
 
@@ -97,12 +97,12 @@ def _table(rows: list[tuple[str, ...]]) -> list[str]:
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     rule = "+" + "+".join("-" * (width + 2) for width in widths) + "+"
     lines = [
-        "|" + "|".join(_centred(cell, width + 2) for cell, width in zip(row, widths, strict=True)) + "|" for row in rows
+        "|" + "|".join(_center(cell, width + 2) for cell, width in zip(row, widths, strict=True)) + "|" for row in rows
     ]
     return [rule, lines[0], rule, *lines[1:], rule]
 
 
-def _centred(cell: str, width: int) -> str:
+def _center(cell: str, width: int) -> str:
     left = (width - len(cell)) // 2
     return " " * left + cell + " " * (width - len(cell) - left)
 

@@ -7,7 +7,7 @@ import traceback
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from roost.cli.text.plain_text import shown
+from roost.cli.text.plain_text import escape_text
 from roost.errors import BadSettings, RoostError
 
 # Scripts give them; there is no log here.
@@ -31,7 +31,7 @@ _WITH_VALUE_WITHOUT_EFFECT = (
 _CONNECTION = "OS_PLACEMENT_DATABASE__CONNECTION"
 
 
-def parser_of(program: str) -> argparse.ArgumentParser:
+def build_parser(program: str) -> argparse.ArgumentParser:
     """Return a parser with the options that say where the configuration is."""
     parser = argparse.ArgumentParser(prog=program)
     parser.add_argument("--config-file", metavar="PATH", action="append", default=[], help="a placement.conf")
@@ -46,11 +46,11 @@ def parser_of(program: str) -> argparse.ArgumentParser:
 
 def configuration_files(arguments: argparse.Namespace, environ: Mapping[str, str]) -> list[Path]:
     """Return the files to read, in order: those that are named, else the first of the usual places."""
-    found = [Path(name) for name in arguments.config_file]
+    files = [Path(name) for name in arguments.config_file]
     for name in arguments.config_dir:
-        found += sorted(Path(name).glob("*.conf"))
-    if found:
-        return found
+        files += sorted(Path(name).glob("*.conf"))
+    if files:
+        return files
     folders = [Path(environ[name]) for name in ("OS_PLACEMENT_CONFIG_DIR",) if environ.get(name)]
     home = environ.get("HOME")
     folders += [Path(home) / ".placement", Path(home)] if home else []
@@ -58,7 +58,7 @@ def configuration_files(arguments: argparse.Namespace, environ: Mapping[str, str
     return [path for path in usual if path.is_file()][:1]
 
 
-def database_asked(arguments: argparse.Namespace, environ: Mapping[str, str]) -> str:
+def find_database(arguments: argparse.Namespace, environ: Mapping[str, str]) -> str:
     """Return the URL of the database that the configuration names.
 
     Raises:
@@ -88,7 +88,7 @@ def run(program: str, main: Callable[[Mapping[str, str]], int], *, failure: int)
     try:
         code = main(os.environ)
     except RoostError as error:
-        print(f"{program}: {shown(str(error))}", file=sys.stderr)
+        print(f"{program}: {escape_text(str(error))}", file=sys.stderr)
         code = failure
     except Exception:  # noqa: BLE001  # Whatever it is, 1 may mean something else.
         traceback.print_exc()

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from roost.cli.placement_options import configuration_files, database_asked, parser_of, run
+from roost.cli.placement_options import build_parser, configuration_files, find_database, run
 
 _PROGRAM = "roost-placement-status"
 _SUCCESS, _WARNING, _FAILURE = range(3)  # exit codes too: the worst of all checks
@@ -16,7 +16,7 @@ _TITLE = "Upgrade Check Results"
 _WIDTH = 60
 
 
-class _Checked(NamedTuple):
+class _CheckResult(NamedTuple):
     name: str
     result: int
     details: str | None = None
@@ -28,23 +28,23 @@ def main() -> None:
 
 
 def _main(environ: Mapping[str, str]) -> int:
-    parser = parser_of(_PROGRAM)
+    parser = build_parser(_PROGRAM)
     groups = parser.add_subparsers(metavar="command", required=True)
     upgrade = groups.add_parser("upgrade", help="check whether this version can be started")
     upgrade.add_argument("act", choices=("check",), metavar="check")
     upgrade.add_argument("--json", dest="is_json", action="store_true", help="print the results as JSON")
     arguments = parser.parse_args()
-    url, files = database_asked(arguments, environ), configuration_files(arguments, environ)
-    checked = [*_tables(url), _policy(files)]
+    url, files = find_database(arguments, environ), configuration_files(arguments, environ)
+    checks = [*_check_tables(url), _check_policy(files)]
     if arguments.is_json:
-        named = [{"check": each.name, "result": each.result, "details": each.details} for each in checked]
-        print(json.dumps({"name": _TITLE, "checks": named}))
+        results = [{"check": each.name, "result": each.result, "details": each.details} for each in checks]
+        print(json.dumps({"name": _TITLE, "checks": results}))
     else:
-        print("\n".join(_drawn(checked)))
-    return max(each.result for each in checked)
+        print("\n".join(_draw_table(checks)))
+    return max(each.result for each in checks)
 
 
-def _tables(url: str) -> list[_Checked]:
+def _check_tables(url: str) -> list[_CheckResult]:
     """Check that every provider has its root, and every allocation its consumer."""
     from roost.app import audit
 
@@ -52,12 +52,12 @@ def _tables(url: str) -> list[_Checked]:
     roots = [finding for finding in findings if finding.check == "tree"]
     orphans = [finding for finding in findings if finding.check == "ownerless allocation"]
     return [
-        _Checked(
+        _CheckResult(
             "Missing Root Provider IDs",
             _FAILURE if roots else _SUCCESS,
             f"{roots[0].subject} {roots[0].problem}. Run `roost audit`." if roots else None,
         ),
-        _Checked(
+        _CheckResult(
             "Incomplete Consumers",
             _WARNING if orphans else _SUCCESS,
             f"There are {len(orphans)} allocations without consumers. Run `roost audit`." if orphans else None,
@@ -65,15 +65,15 @@ def _tables(url: str) -> list[_Checked]:
     ]
 
 
-def _policy(files: Sequence[Path]) -> _Checked:
+def _check_policy(files: Sequence[Path]) -> _CheckResult:
     """Check that the policy file, if there is one, is YAML and not only JSON."""
     from roost.compat.placement_conf import policy_file_of
 
     path = policy_file_of(files)
     name = "Policy File JSON to YAML Migration"
     if path is None or not _is_json(path):
-        return _Checked(name, _SUCCESS)
-    return _Checked(
+        return _CheckResult(name, _SUCCESS)
+    return _CheckResult(
         name,
         _FAILURE,
         "Your policy file is JSON-formatted which is deprecated. You need to switch to YAML-formatted file.",
@@ -88,9 +88,9 @@ def _is_json(path: Path) -> bool:
     return True
 
 
-def _drawn(checked: Sequence[_Checked]) -> list[str]:
+def _draw_table(checks: Sequence[_CheckResult]) -> list[str]:
     """Draw the table: a cell a check, as wide as its longest line."""
-    cells = [[f"Check: {each.name}", f"Result: {_WORDS[each.result]}", *_details(each)] for each in checked]
+    cells = [[f"Check: {each.name}", f"Result: {_WORDS[each.result]}", *_details(each)] for each in checks]
     width = max(len(line) for cell in ([_TITLE], *cells) for line in cell)
     rule = f"+{'-' * (width + 2)}+"
     lines = [rule]
@@ -99,8 +99,8 @@ def _drawn(checked: Sequence[_Checked]) -> list[str]:
     return lines
 
 
-def _details(checked: _Checked) -> list[str]:
-    return textwrap.wrap(f"Details: {checked.details}", _WIDTH, subsequent_indent="  ")
+def _details(check: _CheckResult) -> list[str]:
+    return textwrap.wrap(f"Details: {check.details}", _WIDTH, subsequent_indent="  ")
 
 
 if __name__ == "__main__":

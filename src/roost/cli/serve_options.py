@@ -32,7 +32,7 @@ class Serve(Protocol):
         """Serve until a signal says stop."""
 
 
-def serving_options(*, listen: str) -> Callable[[Command], Command]:
+def server_options(*, listen: str) -> Callable[[Command], Command]:
     """Return the options of a server: where, on which data, how many processes.
 
     Args:
@@ -79,8 +79,8 @@ def serving_options(*, listen: str) -> Callable[[Command], Command]:
     return with_options
 
 
-def served_by(
-    *, config: Path | None, data: Path | None, conf: Path | None, database: str | None, **said: object
+def load_server_config(
+    *, config: Path | None, data: Path | None, conf: Path | None, database: str | None, **options_given: object
 ) -> "ServerConfig":
     """Return what is to be served, and say on standard error what has no effect.
 
@@ -94,13 +94,13 @@ def served_by(
     from roost.api.server.tls import tls_of
     from roost.app import placement_policy, resolve_server_config
 
-    overrides = {name: value for name, value in said.items() if value is not None}
-    served = resolve_server_config(config, data, os.environ, conf=conf, database=database, overrides=overrides)
-    check_listening(served.settings.placement)
-    tls_of(served.settings.placement)  # Wrong files are told before anything begins.
-    for note in (*served.notes, *placement_policy(served.settings.placement).warnings):
+    overrides = {name: value for name, value in options_given.items() if value is not None}
+    server = resolve_server_config(config, data, os.environ, conf=conf, database=database, overrides=overrides)
+    check_listening(server.settings.placement)
+    tls_of(server.settings.placement)  # Wrong files are told before anything begins.
+    for note in (*server.notes, *placement_policy(server.settings.placement).warnings):
         click.echo(f"roost: {note}", err=True)
-    return served
+    return server
 
 
 def supervise(

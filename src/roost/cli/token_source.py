@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import click
 
 from roost.cli.options import PATH
-from roost.cli.text.plain_text import shown
+from roost.cli.text.plain_text import escape_text
 from roost.errors import BadRequest
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -18,7 +18,7 @@ _BYTES_MAX = 64 * 2**10
 _FILE = "ROOST_TOKEN_FILE"
 
 
-def token(
+def token_options(
     *, variable: str = "ROOST_TOKEN", default: str | None = "admin", about: str = "Sent as x-auth-token."
 ) -> Callable[[Command], Command]:
     """Add ``--token`` and ``--token-file``, as one argument ``token``.
@@ -32,8 +32,8 @@ def token(
     def decorated(command: Command) -> Command:
         @wraps(command)
         def run(*arguments: Any, token: str | None, token_file: Path | None, **more: Any) -> Any:
-            found = _found(token, token_file, variable=variable)
-            return command(*arguments, token=default if found is None else found, **more)
+            token_text = _find_token(token, token_file, variable=variable)
+            return command(*arguments, token=default if token_text is None else token_text, **more)
 
         file = click.option("--token-file", type=PATH, metavar="FILE", help="File that holds the token.")
         text = click.option("--token", metavar="TOKEN", help=about)
@@ -42,7 +42,7 @@ def token(
     return decorated
 
 
-def _found(text: str | None, path: Path | None, *, variable: str) -> str | None:
+def _find_token(text: str | None, path: Path | None, *, variable: str) -> str | None:
     if text is not None and path is not None:
         raise click.UsageError("give the token with --token or with --token-file")
     if text is not None:
@@ -65,13 +65,15 @@ def read_token(path: Path) -> str:
             mode = os.fstat(file.fileno()).st_mode
             text = file.read(_BYTES_MAX + 1).decode("ascii").strip()
     except OSError as error:
-        raise BadRequest(f"--token-file {shown(str(path))} cannot be read: {error.strerror or error}") from None
+        raise BadRequest(f"--token-file {escape_text(str(path))} cannot be read: {error.strerror or error}") from None
     except UnicodeDecodeError:
         text, mode = "", 0
     if not text or len(text.split()) > 1 or len(text) > _BYTES_MAX:
-        raise BadRequest(f"--token-file {shown(str(path))} must hold one token in one line")
+        raise BadRequest(f"--token-file {escape_text(str(path))} must hold one token in one line")
     if stat.S_ISREG(mode) and mode & (stat.S_IRGRP | stat.S_IROTH):
-        click.echo(f"roost: other users of this machine may read {shown(str(path))}; run chmod 600 on it", err=True)
+        click.echo(
+            f"roost: other users of this machine may read {escape_text(str(path))}; run chmod 600 on it", err=True
+        )
     return text
 
 
@@ -84,8 +86,10 @@ def write_token(path: Path, text: str) -> None:
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileExistsError:
-        raise BadRequest(f"--token-file {shown(str(path))} is there already; name a new file") from None
+        raise BadRequest(f"--token-file {escape_text(str(path))} is there already; name a new file") from None
     except OSError as error:
-        raise BadRequest(f"--token-file {shown(str(path))} cannot be written: {error.strerror or error}") from None
+        raise BadRequest(
+            f"--token-file {escape_text(str(path))} cannot be written: {error.strerror or error}"
+        ) from None
     with os.fdopen(descriptor, "w", encoding="ascii") as file:
         file.write(text + "\n")

@@ -3,7 +3,7 @@
 import pytest
 
 from roost.cli.backend import Api
-from roost.cli.instance.wait import waited
+from roost.cli.instance.wait import wait_for_operation
 from tests.scripted import scripted
 
 ADDRESSES = (
@@ -104,7 +104,7 @@ def test_who_is_interrupted_while_waiting_is_told_which_operation_goes_on(capsys
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        waited(Api(way), GUEST)
+        wait_for_operation(Api(way), GUEST)
     assert capsys.readouterr().err == f"\nroost: the operation {GUEST} goes on\n"
 
 

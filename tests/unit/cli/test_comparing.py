@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from roost.cli.compare_policies import seeds_of
+from roost.cli.compare_policies import parse_seeds
 from roost.errors import BadRequest
 from tests.products import command, environ, roost
 from tests.unit.simulator.comparisons import PACK, SPREAD
@@ -101,11 +101,11 @@ def test_what_cannot_be_meant_is_one_sentence(run, words, code, sentence):
 
 
 def test_seeds_are_a_list_or_a_number_of_them():
-    assert seeds_of("4") == (1, 2, 3, 4)
-    assert seeds_of("0,9") == (0, 9)
+    assert parse_seeds("4") == (1, 2, 3, 4)
+    assert parse_seeds("0,9") == (0, 9)
     for text in ("", "0", "1,,2", "1,1", "-1", "1001", "1, 2"):
         with pytest.raises(BadRequest):
-            seeds_of(text)
+            parse_seeds(text)
 
 
 @pytest.mark.parametrize("whom", ["the program", "all, as a terminal does"])

@@ -7,11 +7,11 @@ from typing import Any
 import click
 from msgspec.structs import replace
 
-from roost.cli.backend import Where, as_json, asking, told, where
+from roost.cli.backend import BackendOptions, backend_options, json_option, open_api, print_result
 from roost.cli.options import FOLDER, PATH, config
-from roost.cli.text.plain_text import moment
-from roost.cli.text.tables import Table, aligned, fields
-from roost.cli.token_source import token as token_option
+from roost.cli.text.plain_text import format_time
+from roost.cli.text.tables import Table, align, fields
+from roost.cli.token_source import token_options
 from roost.errors import Conflict
 
 
@@ -25,7 +25,7 @@ from roost.errors import Conflict
     "--state-dir", type=PATH, metavar="DIR", help="Folder of its journal.  [agents in the data; with --fleet none]"
 )
 @click.option("--fleet", type=click.IntRange(1, 10_000), metavar="N", help="Run N agents, of hosts NAME-1 to NAME-N.")
-@token_option()
+@token_options()
 @click.option(
     "--provider-config",
     "provider_config",
@@ -65,33 +65,35 @@ def agent(
     settings = settings_of(config, os.environ)
     name = gethostname() if host is None else host
     hosts = (name,) if fleet is None else tuple(f"{name}-{number}" for number in range(1, fleet + 1))
-    told = AgentOptions(
+    agent_options = AgentOptions(
         server=server,
         token=token,
         driver=driver,
-        options=dict(map(_option, options)),
+        options=dict(map(_parse_option, options)),
         hosts=hosts,
         cell=cell,
-        state=_state(state_dir, is_fleet=fleet is not None),
+        state=_state_folder(state_dir, is_fleet=fleet is not None),
         settings=settings.agent,
         is_packing=settings.compute.packing_host_numa_cells_allocation_strategy,
     )
     if provider_config is not None:
-        told = replace(told, settings=replace(told.settings, provider_config_location=str(provider_config)))
-    who = f"agent of {name}" if fleet is None else f"{fleet} agents of {hosts[0]} to {hosts[-1]}"
-    run_agents(told, on_ready=lambda: click.echo(f"{who} for {server}"))
+        agent_options = replace(
+            agent_options, settings=replace(agent_options.settings, provider_config_location=str(provider_config))
+        )
+    title = f"agent of {name}" if fleet is None else f"{fleet} agents of {hosts[0]} to {hosts[-1]}"
+    run_agents(agent_options, on_ready=lambda: click.echo(f"{title} for {server}"))
 
 
-def _option(text: str) -> tuple[str, str]:
+def _parse_option(text: str) -> tuple[str, str]:
     key, is_set, value = text.partition("=")
     if not key or not is_set:
         raise click.BadParameter(f"must be KEY=VALUE, got {text!r}", param_hint="--option")
     return key, value
 
 
-def _state(given: Path | None, *, is_fleet: bool) -> str | None:
-    if given is not None or is_fleet:
-        return None if given is None else str(given)
+def _state_folder(folder: Path | None, *, is_fleet: bool) -> str | None:
+    if folder is not None or is_fleet:
+        return None if folder is None else str(folder)
     from os import environ, geteuid
 
     from roost.settings import data_folder
@@ -100,32 +102,32 @@ def _state(given: Path | None, *, is_fleet: bool) -> str | None:
 
 
 @agent.command("list")
-@as_json
-@where
-def list_(*, is_json: bool, place: Where) -> None:
+@json_option
+@backend_options
+def list_(*, is_json: bool, backend: BackendOptions) -> None:
     """List agents, and whether they are heard."""
-    with asking(place, is_read=True) as api:
-        found = api.listed("agents")
-    told(found, is_json=is_json, lines=lambda: aligned(_table(found), indent=0, right=()))
+    with open_api(backend, is_read=True) as api:
+        agents = api.list_all("agents")
+    print_result(agents, is_json=is_json, lines=lambda: align(_table(agents), indent=0, right=()))
 
 
 @agent.command("show")
 @click.argument("name", metavar="HOST")
-@as_json
-@where
-def show(*, name: str, is_json: bool, place: Where) -> None:
+@json_option
+@backend_options
+def show(*, name: str, is_json: bool, backend: BackendOptions) -> None:
     """Show the agent of a host. HOST is the name of the service."""
-    with asking(place, is_read=True) as api:
-        found = api.ask("GET", "agents", name)
-    told(found, is_json=is_json, lines=lambda: fields(_readable(found)))
+    with open_api(backend, is_read=True) as api:
+        answer = api.request("GET", "agents", name)
+    print_result(answer, is_json=is_json, lines=lambda: fields(_format_times(answer)))
 
 
 @agent.command("adopt", short_help="Make a journal for an agent whose own is lost.")
 @click.argument("name", metavar="HOST")
 @click.option("--state-dir", type=PATH, metavar="DIR", help="Folder of the journal.  [agents in the data]")
-@as_json
-@where
-def adopt(*, name: str, state_dir: Path | None, is_json: bool, place: Where) -> None:
+@json_option
+@backend_options
+def adopt(*, name: str, state_dir: Path | None, is_json: bool, backend: BackendOptions) -> None:
     """Make a journal for the agent of a host whose own is lost, on that host and before the agent is started.
 
     HOST is the name of the service. The server has to show its agent as gone: another one that lives keeps the host.
@@ -133,34 +135,36 @@ def adopt(*, name: str, state_dir: Path | None, is_json: bool, place: Where) -> 
     from roost.app.adopt_host import adopt as written
     from roost.app.agent_process import journal_path
 
-    with asking(place, is_read=True) as api:
-        found = api.ask("GET", "agents", name)
-        if found["state"] != "gone":
+    with open_api(backend, is_read=True) as api:
+        answer = api.request("GET", "agents", name)
+        if answer["state"] != "gone":
             raise Conflict(
-                f"the agent of {found['host']} is there, and was heard {moment(found['heard_at_s'])}: stop it, and "
-                "wait until `roost agent list` shows it as gone"
+                f"the agent of {answer['host']} is there, and was heard {format_time(answer['heard_at_s'])}: "
+                "stop it, and wait until `roost agent list` shows it as gone"
             )
-        if not found["nodes"]:
-            raise Conflict(f"the agent of {found['host']} reported no node: start it without a journal")
-        nodes = {node: api.ask("GET", "hosts", node)["uuid"] for node in found["nodes"]}
-    path = journal_path(str(_state(state_dir, is_fleet=False)), name)
+        if not answer["nodes"]:
+            raise Conflict(f"the agent of {answer['host']} reported no node: start it without a journal")
+        nodes = {node: api.request("GET", "hosts", node)["uuid"] for node in answer["nodes"]}
+    path = journal_path(str(_state_folder(state_dir, is_fleet=False)), name)
     written(path, nodes)
-    made = {"journal": str(path), "nodes": nodes}
-    told(made, is_json=is_json, lines=lambda: fields({"journal": str(path), **nodes}))
+    result = {"journal": str(path), "nodes": nodes}
+    print_result(result, is_json=is_json, lines=lambda: fields({"journal": str(path), **nodes}))
 
 
-def _readable(found: dict[str, Any]) -> dict[str, Any]:
+def _format_times(answer: dict[str, Any]) -> dict[str, Any]:
     """Return an agent with its times as people read them."""
     return {
-        name.removesuffix("_s") if name.endswith("_at_s") else name: moment(value) if name.endswith("_at_s") else value
-        for name, value in found.items()
+        name.removesuffix("_s") if name.endswith("_at_s") else name: format_time(value)
+        if name.endswith("_at_s")
+        else value
+        for name, value in answer.items()
     }
 
 
-def _table(found: list[dict[str, Any]]) -> Table:
+def _table(agents: list[dict[str, Any]]) -> Table:
     table: Table = [("host", "state", "heard", "driver", "cell", "nodes")]
-    for each in found:
+    for each in agents:
         state = f"{each['state']}, {'up' if each['up'] else 'down'}"
-        heard = moment(each["heard_at_s"])
+        heard = format_time(each["heard_at_s"])
         table.append((each["host"], state, heard, each["driver"], each["cell"] or "-", ", ".join(each["nodes"]) or "-"))
     return table

@@ -4,8 +4,8 @@ from typing import Any
 
 import click
 
-from roost.cli.backend import Api, Where, as_json, asking, pairs_of, told, where
-from roost.cli.text.tables import Table, aligned, fields, value_text
+from roost.cli.backend import Api, BackendOptions, backend_options, json_option, open_api, parse_pairs, print_result
+from roost.cli.text.tables import Table, align, fields, value_text
 from roost.errors import BadRequest, NotFound
 
 _NAME = click.argument("name", metavar="AGGREGATE")
@@ -21,24 +21,24 @@ def aggregate() -> None:
 @aggregate.command("list")
 @click.option("--zone", metavar="NAME", help="Only those that make up this availability zone.")
 @click.option("--host", metavar="NAME", help="Only those that this service is in.")
-@as_json
-@where
-def list_(*, zone: str | None, host: str | None, is_json: bool, place: Where) -> None:
+@json_option
+@backend_options
+def list_(*, zone: str | None, host: str | None, is_json: bool, backend: BackendOptions) -> None:
     """List aggregates with how many hosts are in each."""
-    with asking(place, is_read=True) as api:
-        found = api.listed("aggregates", zone=zone, host=host)
-    told(found, is_json=is_json, lines=lambda: aligned(_table(found), indent=0))
+    with open_api(backend, is_read=True) as api:
+        aggregates = api.list_all("aggregates", zone=zone, host=host)
+    print_result(aggregates, is_json=is_json, lines=lambda: align(_table(aggregates), indent=0))
 
 
 @aggregate.command("show")
 @_NAME
-@as_json
-@where
-def show(*, name: str, is_json: bool, place: Where) -> None:
+@json_option
+@backend_options
+def show(*, name: str, is_json: bool, backend: BackendOptions) -> None:
     """Show an aggregate with its metadata and hosts."""
-    with asking(place, is_read=True) as api:
-        found = _named(api, name)
-    told(found, is_json=is_json, lines=lambda: fields(found))
+    with open_api(backend, is_read=True) as api:
+        answer = _find_aggregate(api, name)
+    print_result(answer, is_json=is_json, lines=lambda: fields(answer))
 
 
 @aggregate.command("create")
@@ -46,16 +46,16 @@ def show(*, name: str, is_json: bool, place: Where) -> None:
 @_ZONE
 @_METADATA
 @click.option("--uuid", metavar="UUID", help="Its uuid, such as that of one that the Placement API made.")
-@as_json
-@where
+@json_option
+@backend_options
 def create(
-    *, name: str, zone: str | None, metadata: tuple[str, ...], uuid: str | None, is_json: bool, place: Where
+    *, name: str, zone: str | None, metadata: tuple[str, ...], uuid: str | None, is_json: bool, backend: BackendOptions
 ) -> None:
     """Make an aggregate."""
-    body = {"name": name, "uuid": uuid, "availability_zone": zone, "metadata": pairs_of(metadata)}
-    with asking(place, is_read=False) as api:
-        found = api.ask("POST", "aggregates", body=body)
-    told(found, is_json=is_json, lines=lambda: fields(found))
+    body = {"name": name, "uuid": uuid, "availability_zone": zone, "metadata": parse_pairs(metadata)}
+    with open_api(backend, is_read=False) as api:
+        answer = api.request("POST", "aggregates", body=body)
+    print_result(answer, is_json=is_json, lines=lambda: fields(answer))
 
 
 @aggregate.command("set")
@@ -66,8 +66,8 @@ def create(
 @click.option("--unset", multiple=True, metavar="KEY", help="Metadata to take away; may be repeated.")
 @click.option("--join", multiple=True, metavar="HOST", help="A host that joins; may be repeated.")
 @click.option("--leave", multiple=True, metavar="HOST", help="A host that leaves; may be repeated.")
-@as_json
-@where
+@json_option
+@backend_options
 def set_(
     *,
     name: str,
@@ -78,54 +78,54 @@ def set_(
     join: tuple[str, ...],
     leave: tuple[str, ...],
     is_json: bool,
-    place: Where,
+    backend: BackendOptions,
 ) -> None:
     """Change name, zone or metadata of an aggregate, or who is in it.
 
     What is said is done in turn: an error leaves what was done before it.
     """
-    pairs: dict[str, str | None] = {**pairs_of(metadata), **dict.fromkeys(unset)}
-    said = {"name": new_name, "availability_zone": zone, "metadata": pairs or None}
-    body = {key: value for key, value in said.items() if value is not None}
+    pairs: dict[str, str | None] = {**parse_pairs(metadata), **dict.fromkeys(unset)}
+    changes = {"name": new_name, "availability_zone": zone, "metadata": pairs or None}
+    body = {key: value for key, value in changes.items() if value is not None}
     if not (body or join or leave):
         raise click.UsageError("say what is to change: --name, --zone, --metadata, --unset, --join or --leave")
-    with asking(place, is_read=False) as api:
-        uuid = _named(api, name)["uuid"]
+    with open_api(backend, is_read=False) as api:
+        uuid = _find_aggregate(api, name)["uuid"]
         if body:
-            api.ask("PATCH", "aggregates", uuid, body=body)
+            api.request("PATCH", "aggregates", uuid, body=body)
         for method, hosts in (("PUT", join), ("DELETE", leave)):
             for host in hosts:
-                api.ask(method, "aggregates", uuid, "hosts", host)
-        found = api.ask("GET", "aggregates", uuid)
-    told(found, is_json=is_json, lines=lambda: fields(found))
+                api.request(method, "aggregates", uuid, "hosts", host)
+        answer = api.request("GET", "aggregates", uuid)
+    print_result(answer, is_json=is_json, lines=lambda: fields(answer))
 
 
 @aggregate.command("delete")
 @_NAME
-@where
-def delete(*, name: str, place: Where) -> None:
+@backend_options
+def delete(*, name: str, backend: BackendOptions) -> None:
     """End an aggregate that nobody is in."""
-    with asking(place, is_read=False) as api:
-        api.ask("DELETE", "aggregates", _named(api, name)["uuid"])
+    with open_api(backend, is_read=False) as api:
+        api.request("DELETE", "aggregates", _find_aggregate(api, name)["uuid"])
 
 
-def _named(api: Api, name: str) -> dict[str, Any]:
+def _find_aggregate(api: Api, name: str) -> dict[str, Any]:
     """Return the aggregate of a uuid, or else of a name."""
-    named = api.listed("aggregates", name=name)
-    if len(named) > 1:
-        raise BadRequest(f"{len(named)} aggregates are called {name!r}; say which by its uuid")
-    if named:
-        return named[0]
+    matches = api.list_all("aggregates", name=name)
+    if len(matches) > 1:
+        raise BadRequest(f"{len(matches)} aggregates are called {name!r}; say which by its uuid")
+    if matches:
+        return matches[0]
     try:
-        found: dict[str, Any] = api.ask("GET", "aggregates", name)
+        answer: dict[str, Any] = api.request("GET", "aggregates", name)
     except NotFound:
         raise NotFound("aggregate", name) from None
-    return found
+    return answer
 
 
-def _table(found: list[dict[str, Any]]) -> Table:
+def _table(aggregates: list[dict[str, Any]]) -> Table:
     table: Table = [("name", "zone", "hosts", "metadata", "uuid")]
-    for each in found:
+    for each in aggregates:
         metadata = ", ".join(f"{key}={value}" for key, value in each["metadata"].items() if key != "availability_zone")
         zone = value_text(each["availability_zone"])
         table.append((each["name"] or "-", zone, str(len(each["hosts"])), metadata or "-", each["uuid"]))

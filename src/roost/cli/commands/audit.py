@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 from roost.cli import options
-from roost.cli.text.audit_text import tell
+from roost.cli.text.audit_text import print_findings
 
 
 @click.command("audit", short_help="Check a database by itself, reading only its tables.")
@@ -22,4 +22,4 @@ def audit(*, config: Path | None, data: Path | None, is_json: bool) -> None:
     from roost.app import audit_database
 
     findings = audit_database(config, data, os.environ)
-    tell(findings, is_json=is_json, who="audit", when_well="nothing found: every rule is kept")
+    print_findings(findings, is_json=is_json, check="audit", success="nothing found: every rule is kept")

@@ -8,9 +8,9 @@ import click
 import msgspec
 
 from roost.cli import options
-from roost.cli.text.plain_text import json_text, shown
+from roost.cli.text.plain_text import escape_json, escape_text
 from roost.cli.text.progress import progress_bar
-from roost.cli.text.tables import Table, aligned
+from roost.cli.text.tables import Table, align
 from roost.errors import BadRequest
 from roost.model.evidence.capacity import LIMIT, PLACED_LIMIT, Capacity, HostCapacity, ScopeCapacity, Shortage
 
@@ -72,89 +72,91 @@ def capacity(
     host is counted as if the rest of the fleet were not allowed. The database is only read, beside a server that runs.
     """
     from roost.app import open_reader
-    from roost.cli.capacity_request import flavors_asked, request_in
+    from roost.cli.capacity_request import parse_flavors, read_request
     from roost.model.request import Request
 
     if not (flavors or is_for_known or requests):
         raise click.UsageError("name what is asked for: --flavor, --known-flavors or --request")
-    asked = [request_in(path) for path in requests]
+    requested = [read_request(path) for path in requests]
     with open_reader(config, data, environ=os.environ) as roost:
-        known = roost.flavors()
-        named = [*flavors_asked(flavors, known), *(known if is_for_known else ())]
-        if is_for_known and not known:
+        known_flavors = roost.flavors()
+        all_flavors = [*parse_flavors(flavors, known_flavors), *(known_flavors if is_for_known else ())]
+        if is_for_known and not known_flavors:
             raise BadRequest("no decision was made yet, so no flavor is known: name one with --flavor")
-        asked = [*(Request(flavor=flavor) for flavor in named), *asked]
+        requested = [*(Request(flavor=flavor) for flavor in all_flavors), *requested]
         with progress_bar("capacity") as show:
-            found: list[Capacity] = []
-            counted = roost.capacities(
-                asked,
+            results: list[Capacity] = []
+            counts = roost.capacities(
+                requested,
                 by=(by,),
                 limit=limit,
-                progress=lambda done, total: show(100 * len(found) + 100 * done // total, 100 * len(asked)),
+                progress=lambda done, total: show(100 * len(results) + 100 * done // total, 100 * len(requested)),
             )
-            found.extend(counted)
+            results.extend(counts)
     if style == "json":
-        click.echo(json_text(msgspec.json.encode(found)))
-    elif len(found) == 1:
-        click.echo(_one_text(found[0], by=by, top=top))
+        click.echo(escape_json(msgspec.json.encode(results)))
+    elif len(results) == 1:
+        click.echo(_report(results[0], by=by, top=top))
     else:
-        click.echo("\n".join(aligned(_many(found, by=by))))
+        click.echo("\n".join(align(_flavor_table(results, by=by))))
 
 
-def _one_text(found: Capacity, *, by: str, top: int) -> str:
-    lines = [f"{found.flavor}: {_count(found)} more fit; {found.takers:,} of {found.hosts:,} hosts take one now"]
-    if found.exhausted:
-        lines.append(f"runs out first: {_runs_out(found.exhausted)}")
-    lines += [f"take none now: {each.hosts:,} hosts {each.reason}" for each in found.unfit]
-    lines += [f"warning: {warning}" for warning in found.warnings]
-    table = _by_host(found) if by == "host" else _by_scope(found, by=by)
+def _report(result: Capacity, *, by: str, top: int) -> str:
+    lines = [
+        f"{result.flavor}: {_count_text(result)} more fit; {result.takers:,} of {result.hosts:,} hosts take one now"
+    ]
+    if result.exhausted:
+        lines.append(f"runs out first: {_shortage_text(result.exhausted)}")
+    lines += [f"take none now: {each.hosts:,} hosts {each.reason}" for each in result.unfit]
+    lines += [f"warning: {warning}" for warning in result.warnings]
+    table = _host_table(result) if by == "host" else _scope_table(result, by=by)
     if len(table) > 1:
         rest = len(table) - 1 - top
-        lines += ["", *aligned(table[: top + 1]), *([f"  … and {rest:,} more: --top"] if rest > 0 else [])]
-        if not found.adds_up:
+        lines += ["", *align(table[: top + 1]), *([f"  … and {rest:,} more: --top"] if rest > 0 else [])]
+        if not result.adds_up:
             lines.append("each is counted by itself: together they may hold fewer than the sum")
-    return "\n".join(map(shown, lines))
+    return "\n".join(map(escape_text, lines))
 
 
-def _by_scope(found: Capacity, *, by: str) -> Table:
+def _scope_table(result: Capacity, *, by: str) -> Table:
     table: Table = [(by, "hosts", "more fit")]
-    scopes = found.zones if by == "zone" else found.aggregates
-    table += [(scope.name or scope.uuid, f"{scope.hosts:,}", _count(scope)) for scope in _most(scopes)]
+    scopes = result.zones if by == "zone" else result.aggregates
+    table += [(scope.name or scope.uuid, f"{scope.hosts:,}", _count_text(scope)) for scope in _sort_scopes(scopes)]
     return table
 
 
-def _most(scopes: list[ScopeCapacity]) -> list[ScopeCapacity]:
+def _sort_scopes(scopes: list[ScopeCapacity]) -> list[ScopeCapacity]:
     return sorted(scopes, key=lambda scope: -scope.count)
 
 
-def _by_host(found: Capacity) -> Table:
-    hosts = sorted(found.by_host, key=lambda each: -each.count)
+def _host_table(result: Capacity) -> Table:
+    hosts = sorted(result.by_host, key=lambda each: -each.count)
     table: Table = [("host", "more fit", "then they")]
-    table += [(each.node, _count(each), each.reason) for each in hosts]
+    table += [(each.node, _count_text(each), each.reason) for each in hosts]
     return table
 
 
-def _many(found: list[Capacity], *, by: str) -> Table:
+def _flavor_table(results: list[Capacity], *, by: str) -> Table:
     """Return one row a flavor: in all, in each zone or aggregate, and what runs out."""
-    scopes = [[] if by == "host" else each.zones if by == "zone" else each.aggregates for each in found]
+    scopes = [[] if by == "host" else each.zones if by == "zone" else each.aggregates for each in results]
     names = [scope.name or scope.uuid for scope in scopes[0]][:_ZONES_SHOWN] if scopes else []
     table: Table = [("flavor", "more fit", *names, "runs out first")]
-    for each, parts in zip(found, scopes, strict=True):
-        counts = [_count(part) for part in parts[: len(names)]]
-        why = _runs_out(each.exhausted) if each.exhausted else _refused(each.unfit)
-        table.append((each.flavor, _count(each), *counts, why))
+    for each, parts in zip(results, scopes, strict=True):
+        counts = [_count_text(part) for part in parts[: len(names)]]
+        why = _shortage_text(each.exhausted) if each.exhausted else _refusal_text(each.unfit)
+        table.append((each.flavor, _count_text(each), *counts, why))
     return table
 
 
-def _count(found: Capacity | ScopeCapacity | HostCapacity) -> str:
-    return f"at least {found.count:,}" if found.is_at_least else f"{found.count:,}"
+def _count_text(result: Capacity | ScopeCapacity | HostCapacity) -> str:
+    return f"at least {result.count:,}" if result.is_at_least else f"{result.count:,}"
 
 
-def _runs_out(shortages: list[Shortage]) -> str:
+def _shortage_text(shortages: list[Shortage]) -> str:
     first, *others = shortages
     parts = [f"{first.subject} on {first.hosts:,} {'host' if first.hosts == 1 else 'hosts'}"]
     return ", ".join(parts + [f"{each.subject} on {each.hosts:,}" for each in others])
 
 
-def _refused(unfit: list[Shortage]) -> str:
+def _refusal_text(unfit: list[Shortage]) -> str:
     return f"{unfit[0].hosts:,} hosts {unfit[0].reason}" if unfit else "there is no host"

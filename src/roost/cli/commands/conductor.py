@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from roost.cli import options
-from roost.cli.serve_options import served_by
+from roost.cli.serve_options import load_server_config
 
 _LISTEN = "127.0.0.1:0"
 
@@ -33,9 +33,9 @@ def conductor(
     from roost.api.server.listener import listen_on, url_of
     from roost.app.conductor_process import check_conductor, run_conductor
 
-    served = served_by(config=config, data=data, conf=None, database=database, listen=listen or _LISTEN)
-    check_conductor(served)
-    listener = listen_on("listen", served.settings.placement.listen)
+    server = load_server_config(config=config, data=data, conf=None, database=database, listen=listen or _LISTEN)
+    check_conductor(server)
+    listener = listen_on("listen", server.settings.placement.listen)
     run_conductor(
-        served, listener, cells=cells or None, on_ready=lambda: click.echo(f"listening on {url_of(listener)}")
+        server, listener, cells=cells or None, on_ready=lambda: click.echo(f"listening on {url_of(listener)}")
     )

@@ -9,8 +9,8 @@ import click
 import msgspec
 
 from roost.cli import options
-from roost.cli.text.plain_text import json_text, paragraph, shown
-from roost.cli.text.tables import aligned
+from roost.cli.text.plain_text import escape_json, escape_text, paragraph
+from roost.cli.text.tables import align
 from roost.errors import BadSettings
 
 if TYPE_CHECKING:
@@ -48,10 +48,10 @@ def show(*, config: Path | None, section: str | None, is_set: bool, is_json: boo
         if section in (None, line.section) and not (is_set and line.source == "default")
     ]
     if is_json:
-        click.echo(json_text(msgspec.json.format(msgspec.json.encode(lines), indent=2)))
+        click.echo(escape_json(msgspec.json.format(msgspec.json.encode(lines), indent=2)))
         return
     rows = [(f"{line.section}.{line.key}", _text(line.value), line.source) for line in lines]
-    click.echo(paragraph(aligned([("setting", "value", "source"), *rows], indent=0, right=())), nl=False)
+    click.echo(paragraph(align([("setting", "value", "source"), *rows], indent=0, right=())), nl=False)
 
 
 @config.command("check", short_help="Print all that is wrong with the settings.")
@@ -61,30 +61,32 @@ def check(*, config: Path | None, is_json: bool) -> None:
     """Print all that is wrong with the settings; exit code 3 if there is anything."""
     from roost.app import check_settings
 
-    found = check_settings(config, os.environ)
+    loaded = check_settings(config, os.environ)
     if is_json:
-        click.echo(json_text(msgspec.json.encode([str(problem) for problem in found.problems])))
+        click.echo(escape_json(msgspec.json.encode([str(problem) for problem in loaded.problems])))
     else:
-        click.echo(paragraph(map(str, found.problems)), nl=False)
-    for told in found.dropped:
-        click.echo(f"roost: {shown(told)}", err=True)
-    if found.problems:
-        count = len(found.problems)
+        click.echo(paragraph(map(str, loaded.problems)), nl=False)
+    for note in loaded.dropped:
+        click.echo(f"roost: {escape_text(note)}", err=True)
+    if loaded.problems:
+        count = len(loaded.problems)
         raise BadSettings("settings", "1 problem" if count == 1 else f"{count} problems")
     if not is_json:
-        click.echo(f"nothing is wrong: {len(found.sources)} settings of files, the others have their defaults")
+        click.echo(f"nothing is wrong: {len(loaded.sources)} settings of files, the others have their defaults")
 
 
-def _lines(found: "LoadedSettings") -> list[_Line]:
+def _lines(loaded: "LoadedSettings") -> list[_Line]:
     from roost.settings import values_of
 
     return [
-        _Line(section=section, key=key, value=_public(value), source=found.sources.get((section, key), "default"))
-        for (section, key), value in values_of(found.settings).items()
+        _Line(
+            section=section, key=key, value=_hide_password(value), source=loaded.sources.get((section, key), "default")
+        )
+        for (section, key), value in values_of(loaded.settings).items()
     ]
 
 
-def _public(value: object) -> object:
+def _hide_password(value: object) -> object:
     """Return a value without the password that an address may hold."""
     return _PASSWORD.sub(r"\1:***@", value) if isinstance(value, str) else value
 

@@ -7,8 +7,7 @@ import click
 import msgspec
 
 from roost.cli import options
-from roost.cli.text.plain_text import json_text
-from roost.cli.text.plain_text import shown as shown_as_text
+from roost.cli.text.plain_text import escape_json, escape_text
 from roost.errors import BadRequest, NoValidHost
 
 _SEED_MAX = 2**62 - 1
@@ -45,7 +44,7 @@ def decide(
     if schema is not None:
         from roost.offline.document_schemas import schema_of
 
-        click.echo(_indented(msgspec.json.encode(schema_of(schema))))
+        click.echo(_indent(msgspec.json.encode(schema_of(schema))))
         return
     if fleet is None or request is None:
         raise click.UsageError("name --fleet and --request, or --schema")
@@ -60,22 +59,22 @@ def decide(
     from roost.offline.decide import decide as decide_on
     from roost.offline.read_document import read_document, shown
 
-    found = settings_with_sources(config, os.environ)
-    for told in found.dropped:
-        click.echo(f"roost: {shown_as_text(told)}", err=True)
+    loaded = settings_with_sources(config, os.environ)
+    for note in loaded.dropped:
+        click.echo(f"roost: {escape_text(note)}", err=True)
     answer = decide_on(
         read_document(fleet, FleetDocument),
         read_document(request, RequestDocument),
-        found.settings,
+        loaded.settings,
         seed=seed,
         now_s=now_s,
         fleet_name=shown(fleet),
         request_name=shown(request),
     )
-    click.echo(_indented(msgspec.json.encode(answer)) if form == "json" else to_text(answer).rstrip("\n"))
+    click.echo(_indent(msgspec.json.encode(answer)) if form == "json" else to_text(answer).rstrip("\n"))
     if answer.outcome == "refused":
         raise NoValidHost(answer.reason)
 
 
-def _indented(body: bytes) -> str:
-    return json_text(msgspec.json.format(body, indent=2))
+def _indent(body: bytes) -> str:
+    return escape_json(msgspec.json.format(body, indent=2))

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import click
 
-from roost.cli.text.audit_text import line_of
+from roost.cli.text.audit_text import format_finding
 from roost.cli.text.decide_text import stage_lines
 from roost.cli.text.progress import progress_bar
 from roost.cli.text.replay_text import to_text
-from roost.cli.text.tables import Table, aligned
+from roost.cli.text.tables import Table, align
 from roost.engine.columns.types import Amounts
 from roost.model.evidence.decision import Decision
 from roost.model.fleet import Departure, Fleet
@@ -42,22 +42,22 @@ def demo(*, host_count: int, requests: int, seed: int) -> None:
             open_roost(None, Path(folder), environ=os.environ, is_scratch=True) as roost,
             progress_bar("replay") as progress,
         ):
-            watched = _Watched(roost)
-            report = run_replay(workload, watched, progress=progress)
+            recorder = _SampleRecorder(roost)
+            report = run_replay(workload, recorder, progress=progress)
         findings = audit_path(Path(folder))
     click.echo(to_text(report), nl=False)
-    if watched.granted is not None:
-        click.echo(f"\nA decision that was granted:\n{_granted_text(watched.granted)}")
-    if watched.refused is not None:
-        click.echo(f"\nA decision that was refused:\n{_refused_text(watched.refused)}")
+    if recorder.granted is not None:
+        click.echo(f"\nA decision that was granted:\n{_format_granted(recorder.granted)}")
+    if recorder.refused is not None:
+        click.echo(f"\nA decision that was refused:\n{_format_refused(recorder.refused)}")
     for finding in findings:
-        click.echo(f"audit: {line_of(finding)}", err=True)
+        click.echo(f"audit: {format_finding(finding)}", err=True)
     click.echo(f"\nAudit of the database: {len(findings):,} findings.")
     if findings:
         raise click.ClickException("the database breaks a rule that it must keep")
 
 
-class _Watched:
+class _SampleRecorder:
     """A scheduler that remembers one decision of each kind for the end."""
 
     def __init__(self, scheduling: Scheduling) -> None:
@@ -90,15 +90,15 @@ class _Watched:
         return decisions
 
 
-def _granted_text(decision: Decision) -> str:
+def _format_granted(decision: Decision) -> str:
     table: Table = [("host", "total", *(scale.weigher for scale in decision.scales))]
     cells = decision.table()
     for score in decision.best:
         parts = (f"{cell.contribution:.4f}" for cell in cells[score.host])
         table.append((score.host, f"{score.total:.4f}", *parts))
-    return "\n".join([f"  {decision.uuid}: {decision.picks[0].host}", *aligned(table)])
+    return "\n".join([f"  {decision.uuid}: {decision.picks[0].host}", *align(table)])
 
 
-def _refused_text(decision: Decision) -> str:
+def _format_refused(decision: Decision) -> str:
     lines = [f"  {decision.uuid}: {decision.reason}", *stage_lines(decision.stages)]
     return "\n".join(line.rstrip() for line in lines)

@@ -7,10 +7,10 @@ from typing import Any
 import click
 import msgspec
 
-from roost.cli.backend import Where, asking
-from roost.cli.instance.wait import uuid_of
-from roost.cli.text.plain_text import json_text, moment, shown
-from roost.cli.token_source import token as token_option
+from roost.cli.backend import BackendOptions, open_api
+from roost.cli.instance.wait import find_instance
+from roost.cli.text.plain_text import escape_json, escape_text, format_time
+from roost.cli.token_source import token_options
 from roost.client.event_stream import Following, Told
 
 _URL = "http://127.0.0.1:8780"
@@ -25,7 +25,7 @@ _LOST = "events_lost"
 @click.option("--count", type=click.IntRange(1), metavar="N", help="End after so many.  [never]")
 @click.option("--json", "is_json", is_flag=True, help="For programs: a line of JSON each.")
 @click.option("--url", envvar="ROOST_URL", default=_URL, metavar="URL", help=f"Of the server.  [{_URL}]")
-@token_option()
+@token_options()
 def events(
     *, types: tuple[str, ...], instance: str | None, after: str, count: int | None, is_json: bool, url: str, token: str
 ) -> None:
@@ -39,43 +39,43 @@ def events(
         token=token,
         last_id=after,
         pause=lambda: time.sleep(_PAUSE_S),
-        warn=lambda problem: click.echo(f"roost: {shown(problem)}; it is asked again", err=True),
+        warn=lambda problem: click.echo(f"roost: {escape_text(problem)}; it is asked again", err=True),
     )
-    wanted = (told for told in following.events() if _is_wanted(told, types=types, instance=uuid))
-    for told in islice(wanted, count):
-        click.echo(json_text(msgspec.json.encode(told.body)) if is_json else _line(told))
+    matches = (event for event in following.events() if _is_match(event, types=types, instance=uuid))
+    for event in islice(matches, count):
+        click.echo(escape_json(msgspec.json.encode(event.body)) if is_json else _line(event))
 
 
 def _uuid(instance: str, *, url: str, token: str) -> str:
-    with asking(Where(url=url, token=token, config=None, data=None), is_read=True) as api:
-        return uuid_of(api, instance)
+    with open_api(BackendOptions(url=url, token=token, config=None, data=None), is_read=True) as api:
+        return find_instance(api, instance)
 
 
-def _is_wanted(told: Told, *, types: tuple[str, ...], instance: str | None) -> bool:
-    if told.event_type == _LOST:
+def _is_match(event: Told, *, types: tuple[str, ...], instance: str | None) -> bool:
+    if event.event_type == _LOST:
         click.echo("roost: events were lost: they are no longer kept, or were told by another process", err=True)
         return False
-    if types and not told.event_type.startswith(types):
+    if types and not event.event_type.startswith(types):
         return False
-    return instance is None or instance.lower() in _instances(told.body.get("payload", {}))
+    return instance is None or instance.lower() in _instance_uuids(event.body.get("payload", {}))
 
 
-def _instances(payload: dict[str, Any]) -> set[str]:
+def _instance_uuids(payload: dict[str, Any]) -> set[str]:
     """Return the uuids of the instances that an event is about."""
     placed = {each["instance_uuid"] for each in payload.get("placed", [])}
     return {*payload.get("instance_uuids", []), *placed, *filter(None, [payload.get("instance_uuid")])}
 
 
-def _line(told: Told) -> str:
+def _line(event: Told) -> str:
     """Return an event as people read it."""
-    payload = told.body["payload"]
-    words = payload["told"] if payload["about"] == "story" else _of_decision(payload)
+    payload = event.body["payload"]
+    words = payload["told"] if payload["about"] == "story" else _decision_fields(payload)
     about = payload.get("instance_uuid") or payload.get("operation_uuid") or payload.get("decision_uuid") or "-"
     more = " ".join(f"{name}={value}" for name, value in words.items() if value)
-    return shown(f"{moment(told.body['time_s'])}  {told.event_type}  {about}  {more}".rstrip())
+    return escape_text(f"{format_time(event.body['time_s'])}  {event.event_type}  {about}  {more}".rstrip())
 
 
-def _of_decision(payload: dict[str, Any]) -> dict[str, Any]:
+def _decision_fields(payload: dict[str, Any]) -> dict[str, Any]:
     hosts = ",".join(dict.fromkeys(each["host"] for each in payload["placed"]))
     return {
         "count": payload["count"],

@@ -4,8 +4,8 @@ from typing import Any
 
 import click
 
-from roost.cli.backend import Where, as_json, asking, pairs_of, told, where
-from roost.cli.text.tables import Table, aligned, fields
+from roost.cli.backend import BackendOptions, backend_options, json_option, open_api, parse_pairs, print_result
+from roost.cli.text.tables import Table, align, fields
 
 _SIZE = click.IntRange(min=0)
 
@@ -16,24 +16,24 @@ def flavor() -> None:
 
 
 @flavor.command("list")
-@as_json
-@where
-def list_(*, is_json: bool, place: Where) -> None:
+@json_option
+@backend_options
+def list_(*, is_json: bool, backend: BackendOptions) -> None:
     """List stored flavors."""
-    with asking(place, is_read=True) as api:
-        found = api.listed("flavors")
-    told(found, is_json=is_json, lines=lambda: aligned(_table(found), indent=0))
+    with open_api(backend, is_read=True) as api:
+        flavors = api.list_all("flavors")
+    print_result(flavors, is_json=is_json, lines=lambda: align(_table(flavors), indent=0))
 
 
 @flavor.command("show")
 @click.argument("name")
-@as_json
-@where
-def show(*, name: str, is_json: bool, place: Where) -> None:
+@json_option
+@backend_options
+def show(*, name: str, is_json: bool, backend: BackendOptions) -> None:
     """Show a stored flavor."""
-    with asking(place, is_read=True) as api:
-        found = api.ask("GET", "flavors", name)
-    told(found, is_json=is_json, lines=lambda: fields(found))
+    with open_api(backend, is_read=True) as api:
+        answer = api.request("GET", "flavors", name)
+    print_result(answer, is_json=is_json, lines=lambda: fields(answer))
 
 
 @flavor.command("set")
@@ -44,27 +44,27 @@ def show(*, name: str, is_json: bool, place: Where) -> None:
 @click.option("--ephemeral-gb", type=_SIZE, default=0, metavar="N", help="Further disk in GiB.")
 @click.option("--swap", type=_SIZE, default=0, metavar="N", help="Swap in MiB.")
 @click.option("--extra-spec", multiple=True, metavar="KEY=VALUE", help="Such as hw:cpu_policy; may be repeated.")
-@as_json
-@where
-def set_(*, name: str, extra_spec: tuple[str, ...], is_json: bool, place: Where, **sizes: int) -> None:
+@json_option
+@backend_options
+def set_(*, name: str, extra_spec: tuple[str, ...], is_json: bool, backend: BackendOptions, **sizes: int) -> None:
     """Store a flavor; one of that name is replaced, whole."""
-    with asking(place, is_read=False) as api:
-        found = api.ask("PUT", "flavors", name, body={**sizes, "extra_specs": pairs_of(extra_spec)})
-    told(found, is_json=is_json, lines=lambda: fields(found))
+    with open_api(backend, is_read=False) as api:
+        answer = api.request("PUT", "flavors", name, body={**sizes, "extra_specs": parse_pairs(extra_spec)})
+    print_result(answer, is_json=is_json, lines=lambda: fields(answer))
 
 
 @flavor.command("delete")
 @click.argument("name")
-@where
-def delete(*, name: str, place: Where) -> None:
+@backend_options
+def delete(*, name: str, backend: BackendOptions) -> None:
     """Delete a stored flavor; decisions that were made for it keep it."""
-    with asking(place, is_read=False) as api:
-        api.ask("DELETE", "flavors", name)
+    with open_api(backend, is_read=False) as api:
+        api.request("DELETE", "flavors", name)
 
 
-def _table(found: list[dict[str, Any]]) -> Table:
+def _table(flavors: list[dict[str, Any]]) -> Table:
     table: Table = [("name", "VCPU", "MiB memory", "GiB root", "GiB ephemeral", "MiB swap", "extra specs")]
-    for each in found:
+    for each in flavors:
         sizes = [f"{each[name]:,}" for name in ("vcpus", "memory_mb", "root_gb", "ephemeral_gb", "swap")]
         specs = ", ".join(f"{key}={value}" for key, value in each["extra_specs"].items())
         table.append((each["name"], *sizes, specs or "-"))

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from roost.cli import options
-from roost.cli.text.plain_text import json_text
+from roost.cli.text.plain_text import escape_json
 
 
 @click.group("fleet", short_help="Look at the fleet.")
@@ -33,4 +33,4 @@ def export(*, config: Path | None, data: Path | None, output: str | None) -> Non
             document = document_of(roost.state, now_s=time.time())
         write(document)
     if output is None or output == "-":
-        click.echo(json_text(to_json(document)), nl=False)
+        click.echo(escape_json(to_json(document)), nl=False)

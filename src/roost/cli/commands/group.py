@@ -4,8 +4,8 @@ from typing import Any
 
 import click
 
-from roost.cli.backend import Where, as_json, asking, told, where
-from roost.cli.text.tables import Table, aligned, fields
+from roost.cli.backend import BackendOptions, backend_options, json_option, open_api, print_result
+from roost.cli.text.tables import Table, align, fields
 from roost.errors import BadRequest
 
 _POLICIES = click.Choice(["affinity", "anti-affinity", "soft-affinity", "soft-anti-affinity", "fault-domain"])
@@ -18,27 +18,27 @@ def group() -> None:
 
 @group.command("list")
 @click.option("--policy", type=_POLICIES, help="Only those of this policy.")
-@as_json
-@where
-def list_(*, policy: str | None, is_json: bool, place: Where) -> None:
+@json_option
+@backend_options
+def list_(*, policy: str | None, is_json: bool, backend: BackendOptions) -> None:
     """List server groups with how many members each has."""
-    with asking(place, is_read=True) as api:
-        found = api.listed("groups", policy=policy)
-    told(found, is_json=is_json, lines=lambda: aligned(_table(found), indent=0))
+    with open_api(backend, is_read=True) as api:
+        groups = api.list_all("groups", policy=policy)
+    print_result(groups, is_json=is_json, lines=lambda: align(_table(groups), indent=0))
 
 
 @group.command("show")
 @click.argument("name", metavar="GROUP")
-@as_json
-@where
-def show(*, name: str, is_json: bool, place: Where) -> None:
+@json_option
+@backend_options
+def show(*, name: str, is_json: bool, backend: BackendOptions) -> None:
     """Show a server group and where its members are. GROUP is a name or a uuid."""
-    with asking(place, is_read=True) as api:
-        named = api.listed("groups", name=name)
-        if len(named) > 1:
-            raise BadRequest(f"{len(named)} server groups are called {name!r}; say which by its uuid")
-        found = api.ask("GET", "groups", named[0]["uuid"] if named else name)
-    told(found, is_json=is_json, lines=lambda: _lines(found))
+    with open_api(backend, is_read=True) as api:
+        matches = api.list_all("groups", name=name)
+        if len(matches) > 1:
+            raise BadRequest(f"{len(matches)} server groups are called {name!r}; say which by its uuid")
+        answer = api.request("GET", "groups", matches[0]["uuid"] if matches else name)
+    print_result(answer, is_json=is_json, lines=lambda: _lines(answer))
 
 
 @group.command("create")
@@ -47,26 +47,26 @@ def show(*, name: str, is_json: bool, place: Where) -> None:
 @click.option(
     "--max-server-per-host", type=click.IntRange(min=1), metavar="N", help="anti-affinity only: members on one host."
 )
-@as_json
-@where
-def create(*, name: str, policy: str, max_server_per_host: int | None, is_json: bool, place: Where) -> None:
+@json_option
+@backend_options
+def create(*, name: str, policy: str, max_server_per_host: int | None, is_json: bool, backend: BackendOptions) -> None:
     """Make a server group."""
     body = {"name": name, "policy": policy, "max_server_per_host": max_server_per_host}
-    with asking(place, is_read=False) as api:
-        found = api.ask("POST", "groups", body=body)
-    told(found, is_json=is_json, lines=lambda: fields(found))
+    with open_api(backend, is_read=False) as api:
+        answer = api.request("POST", "groups", body=body)
+    print_result(answer, is_json=is_json, lines=lambda: fields(answer))
 
 
-def _table(found: list[dict[str, Any]]) -> Table:
+def _table(groups: list[dict[str, Any]]) -> Table:
     table: Table = [("name", "policy", "per host", "members", "uuid")]
-    for each in found:
+    for each in groups:
         limit = str(each["max_server_per_host"]) if each["policy"] == "anti-affinity" else "-"
         table.append((each["name"] or "-", each["policy"], limit, str(each["member_count"]), each["uuid"]))
     return table
 
 
-def _lines(found: dict[str, Any]) -> list[str]:
+def _lines(answer: dict[str, Any]) -> list[str]:
     members: Table = [("instance", "host", "node")]
-    members += [(each["instance_uuid"], each["host"], each["node"]) for each in found["members"]]
-    told_first = fields({key: value for key, value in found.items() if key != "members"})
-    return told_first + (["", *aligned(members, indent=0)] if found["members"] else [])
+    members += [(each["instance_uuid"], each["host"], each["node"]) for each in answer["members"]]
+    told_first = fields({key: value for key, value in answer.items() if key != "members"})
+    return told_first + (["", *align(members, indent=0)] if answer["members"] else [])

@@ -9,9 +9,9 @@ from typing import Any
 import click
 
 from roost.cli import options
-from roost.cli.backend import Where, as_json, asking, told, where
+from roost.cli.backend import BackendOptions, backend_options, json_option, open_api, print_result
 from roost.cli.commands import host_drain
-from roost.cli.text.tables import Table, aligned, fields
+from roost.cli.text.tables import Table, align, fields
 
 
 @click.group("host", short_help="Look at hosts; disable, enable, drain and force them down.")
@@ -24,26 +24,32 @@ def host() -> None:
 @click.option("--aggregate", metavar="NAME", help="Only those in this aggregate: its name or uuid.")
 @click.option("--disabled/--enabled", default=None, help="Only those that are disabled, or that are not.")
 @click.option("--up/--down", default=None, help="Only those that are up, or that are down.")
-@as_json
-@where
+@json_option
+@backend_options
 def list_(
-    *, zone: str | None, aggregate: str | None, disabled: bool | None, up: bool | None, is_json: bool, place: Where
+    *,
+    zone: str | None,
+    aggregate: str | None,
+    disabled: bool | None,
+    up: bool | None,
+    is_json: bool,
+    backend: BackendOptions,
 ) -> None:
     """List hosts with what they have and what of it is used."""
-    with asking(place, is_read=True) as api:
-        found = api.listed("hosts", zone=zone, aggregate=aggregate, disabled=disabled, up=up)
-    told(found, is_json=is_json, lines=lambda: aligned(_table(found), indent=0))
+    with open_api(backend, is_read=True) as api:
+        hosts = api.list_all("hosts", zone=zone, aggregate=aggregate, disabled=disabled, up=up)
+    print_result(hosts, is_json=is_json, lines=lambda: align(_table(hosts), indent=0))
 
 
 @host.command("show")
 @click.argument("name", metavar="HOST")
-@as_json
-@where
-def show(*, name: str, is_json: bool, place: Where) -> None:
+@json_option
+@backend_options
+def show(*, name: str, is_json: bool, backend: BackendOptions) -> None:
     """Show a host with all it says of itself. HOST is the name of a node, or of a service that has one."""
-    with asking(place, is_read=True) as api:
-        found = api.ask("GET", "hosts", name)
-    told(found, is_json=is_json, lines=lambda: fields(found))
+    with open_api(backend, is_read=True) as api:
+        answer = api.request("GET", "hosts", name)
+    print_result(answer, is_json=is_json, lines=lambda: fields(answer))
 
 
 @host.command("set")
@@ -51,19 +57,25 @@ def show(*, name: str, is_json: bool, place: Where) -> None:
 @click.option("--disable/--enable", "disabled", default=None, help="Place nothing new on it, or do so again.")
 @click.option("--reason", metavar="TEXT", help="Why it is disabled.")
 @click.option("--force-down/--no-force-down", "forced_down", default=None, help="Let it count as down, or not.")
-@as_json
-@where
+@json_option
+@backend_options
 def set_(
-    *, name: str, disabled: bool | None, reason: str | None, forced_down: bool | None, is_json: bool, place: Where
+    *,
+    name: str,
+    disabled: bool | None,
+    reason: str | None,
+    forced_down: bool | None,
+    is_json: bool,
+    backend: BackendOptions,
 ) -> None:
     """Disable, enable or force down a service. HOST is its name; it holds for all of its nodes."""
-    said = {"disabled": disabled, "disabled_reason": reason, "forced_down": forced_down}
-    body = {key: value for key, value in said.items() if value is not None}
+    changes = {"disabled": disabled, "disabled_reason": reason, "forced_down": forced_down}
+    body = {key: value for key, value in changes.items() if value is not None}
     if not body:
         raise click.UsageError("say what is to change: --disable, --enable, --reason, --force-down or --no-force-down")
-    with asking(place, is_read=False) as api:
-        found = api.ask("PATCH", "services", name, body=body)
-    told(found, is_json=is_json, lines=lambda: fields(found))
+    with open_api(backend, is_read=False) as api:
+        answer = api.request("PATCH", "services", name, body=body)
+    print_result(answer, is_json=is_json, lines=lambda: fields(answer))
 
 
 @host.command("migrate-inventory", short_help="Move inventories as the agent would, while all services are stopped.")
@@ -86,7 +98,7 @@ def set_(
 )
 @options.config
 @options.data
-@as_json
+@json_option
 def migrate_inventory(
     *,
     driver: str,
@@ -108,7 +120,7 @@ def migrate_inventory(
     from roost.direct import migrate_inventory as direct_migrate_inventory
 
     settings = settings_of(config, os.environ)
-    asked = direct_migrate_inventory.migrating(
+    request = direct_migrate_inventory.migrating(
         settings.agent,
         host=name,
         driver=driver,
@@ -118,39 +130,39 @@ def migrate_inventory(
         nodes=nodes,
     )
     url = database_of_settings(settings, data, os.environ)
-    moved = []
+    results = []
     for each in direct_migrate_inventory.migrate_inventory(
-        url, asked, warn=lambda said: click.echo(f"roost: {said}", err=True)
+        url, request, warn=lambda problem: click.echo(f"roost: {problem}", err=True)
     ):
-        moved.append({"node": each.node, "is_reshaped": each.is_reshaped})
+        results.append({"node": each.node, "is_reshaped": each.is_reshaped})
         if not is_json:  # What was done before a node that cannot move is told.
             click.echo(f"{each.node}: {'moved' if each.is_reshaped else 'nothing to move'}")
     if is_json:
-        told(moved, is_json=True, lines=list)
+        print_result(results, is_json=True, lines=list)
 
 
 host.add_command(host_drain.drain)
 
 
-def _table(found: list[dict[str, Any]]) -> Table:
+def _table(hosts: list[dict[str, Any]]) -> Table:
     table: Table = [("host", "node", "zone", "state", "instances", "VCPU", "MiB memory", "GiB disk")]
-    for each in sorted(found, key=lambda each: (_parts(each["host"]), _parts(each["node"]))):
-        amounts = [_used(each["resources"].get(name)) for name in ("VCPU", "MEMORY_MB", "DISK_GB")]
+    for each in sorted(hosts, key=lambda each: (_sort_key(each["host"]), _sort_key(each["node"]))):
+        amounts = [_usage_text(each["resources"].get(name)) for name in ("VCPU", "MEMORY_MB", "DISK_GB")]
         table.append(
             (each["host"], each["node"], ", ".join(each["zones"]), _state(each), str(each["instances"]), *amounts)
         )
     return table
 
 
-def _parts(name: str) -> list[tuple[str, int]]:
+def _sort_key(name: str) -> list[tuple[str, int]]:
     """Return what a name is sorted by, so that host-2 comes before host-10."""
     return [(text, int(digits or 0)) for text, digits in re.findall(r"(\D*)(\d*)", name)]
 
 
-def _state(shown: dict[str, Any]) -> str:
-    state = "disabled" if shown["disabled"] else "enabled"
-    return f"{state}, {'forced down' if shown['forced_down'] else 'up' if shown['up'] else 'down'}"
+def _state(node: dict[str, Any]) -> str:
+    state = "disabled" if node["disabled"] else "enabled"
+    return f"{state}, {'forced down' if node['forced_down'] else 'up' if node['up'] else 'down'}"
 
 
-def _used(amount: dict[str, int] | None) -> str:
+def _usage_text(amount: dict[str, int] | None) -> str:
     return "-" if amount is None else f"{amount['used']:,} of {amount['total'] - amount['reserved']:,}"

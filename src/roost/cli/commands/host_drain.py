@@ -5,9 +5,9 @@ from typing import Any
 
 import click
 
-from roost.cli.backend import Where, as_json, asking, told, where
-from roost.cli.instance.wait import check_served, shown, watched
-from roost.cli.text.tables import Table, aligned
+from roost.cli.backend import BackendOptions, backend_options, json_option, open_api, print_result
+from roost.cli.instance.wait import check_served, get_operation, watch_operation
+from roost.cli.text.tables import Table, align
 from roost.errors import RoostError
 
 
@@ -16,39 +16,41 @@ from roost.errors import RoostError
 @click.option("--dry-run", "is_dry", is_flag=True, help="Say which instance would go where, and move none.")
 @click.option("--at-once", type=click.IntRange(1, 100), default=2, metavar="N", help="How many move together.  [2]")
 @click.option("--disable/--no-disable", "is_disabling", default=True, help="Place nothing new on it, or still do.")
-@as_json
-@where
-def drain(*, name: str, is_dry: bool, at_once: int, is_disabling: bool, is_json: bool, place: Where) -> None:
+@json_option
+@backend_options
+def drain(*, name: str, is_dry: bool, at_once: int, is_disabling: bool, is_json: bool, backend: BackendOptions) -> None:
     """Let all instances of a host go elsewhere, and come back when none is on its way any more.
 
     HOST is a service. One that runs goes as it runs, or is stopped for it where that cannot be; one that is shelved
     gives back what it holds. Exit code 1 if one stays. Ended by Ctrl-C, the server goes on.
     """
-    check_served(place, is_waited=not is_dry)
+    check_served(backend, is_waited=not is_dry)
     body = {"dry_run": is_dry, "at_once": at_once, "disable": is_disabling}
-    with asking(place, is_read=is_dry) as api:
-        found = api.ask("POST", "hosts", name, "drain", body=body)
+    with open_api(backend, is_read=is_dry) as api:
+        answer = api.request("POST", "hosts", name, "drain", body=body)
         if not is_dry:
-            found = watched(
+            answer = watch_operation(
                 api,
-                shown(api, found["operation"]),
+                get_operation(api, answer["operation"]),
                 title="instances gone",
-                done=lambda now: len(now["instances"]) - len(_there(now)),
+                count_done=lambda operation: len(operation["instances"]) - len(_remaining(operation)),
             )
     if is_dry:
-        told(found, is_json=is_json, lines=lambda: _plan_lines(found))
+        print_result(answer, is_json=is_json, lines=lambda: _plan_lines(answer))
         return
-    told(found, is_json=is_json, lines=lambda: [*_lines(found), *(_back_lines(name) if is_disabling else ())])
-    if found["outcome"] == "failed":
-        raise RoostError(found["problem"])
+    print_result(
+        answer, is_json=is_json, lines=lambda: [*_lines(answer), *(_enable_hint(name) if is_disabling else ())]
+    )
+    if answer["outcome"] == "failed":
+        raise RoostError(answer["problem"])
 
 
-def _there(found: dict[str, Any]) -> list[str]:
+def _remaining(operation: dict[str, Any]) -> list[str]:
     """Return the uuids of the instances that are on the host still."""
-    host = _host(found["story"])
+    host = _host(operation["story"])
     return [
         each["uuid"]
-        for each in found["instances"]
+        for each in operation["instances"]
         if each["host"].lower() == host.lower() and each["status"] != "DELETED"
     ]
 
@@ -57,32 +59,34 @@ def _host(story: Iterable[dict[str, Any]]) -> str:
     return next((str(each["told"]["host"]) for each in story if each["kind"] == "drain.asked"), "")
 
 
-def _lines(found: dict[str, Any]) -> list[str]:
+def _lines(operation: dict[str, Any]) -> list[str]:
     """Return the lines of a host that was left: what became of each of its instances."""
-    stayed = {each["instance"]: each["told"]["problem"] for each in found["story"] if each["kind"] == "drain.stayed"}
-    there = set(_there(found))
+    problems = {
+        each["instance"]: each["told"]["problem"] for each in operation["story"] if each["kind"] == "drain.stayed"
+    }
+    remaining = set(_remaining(operation))
     table: Table = [("name", "status", "host", "uuid", "problem")]
-    for each in found["instances"]:
-        problem = stayed.get(each["uuid"], "-") if each["uuid"] in there else "-"
+    for each in operation["instances"]:
+        problem = problems.get(each["uuid"], "-") if each["uuid"] in remaining else "-"
         table.append((each["name"], each["status"], each["host"] or "-", each["uuid"], problem))
-    gone = len(found["instances"]) - len(there)
-    return [*aligned(table, indent=0, right=()), "", f"{gone:,} gone, {len(there):,} stayed"]
+    gone_count = len(operation["instances"]) - len(remaining)
+    return [*align(table, indent=0, right=()), "", f"{gone_count:,} gone, {len(remaining):,} stayed"]
 
 
-def _back_lines(name: str) -> list[str]:
+def _enable_hint(name: str) -> list[str]:
     """Return the line that tells how a host is used again that was disabled to be left."""
     return [f"{name} gets no new instances until `roost host set {name} --enable`"]
 
 
-def _plan_lines(found: dict[str, Any]) -> list[str]:
+def _plan_lines(plan: dict[str, Any]) -> list[str]:
     """Return the lines of a rehearsal."""
     table: Table = [("name", "status", "how", "to", "uuid", "problem")]
-    for each in found["moves"]:
+    for each in plan["moves"]:
         how = each["how"].replace("_", "-") or "stays"
         table.append((each["name"], each["status"], how, each["host"] or "-", each["uuid"], each["problem"] or "-"))
-    staying = sum(not each["how"] for each in found["moves"])
+    staying = sum(not each["how"] for each in plan["moves"])
     return [
-        *aligned(table, indent=0, right=()),
+        *align(table, indent=0, right=()),
         "",
-        f"{len(found['moves']) - staying:,} would go, {staying:,} would stay",
+        f"{len(plan['moves']) - staying:,} would go, {staying:,} would stay",
     ]

@@ -4,8 +4,8 @@ from typing import Any
 
 import click
 
-from roost.cli.backend import Where, as_json, asking, pairs_of, told, where
-from roost.cli.text.tables import Table, aligned, fields
+from roost.cli.backend import BackendOptions, backend_options, json_option, open_api, parse_pairs, print_result
+from roost.cli.text.tables import Table, align, fields
 
 
 @click.group("image", short_help="Look at stored images, store and delete them.")
@@ -14,24 +14,24 @@ def image() -> None:
 
 
 @image.command("list")
-@as_json
-@where
-def list_(*, is_json: bool, place: Where) -> None:
+@json_option
+@backend_options
+def list_(*, is_json: bool, backend: BackendOptions) -> None:
     """List stored images."""
-    with asking(place, is_read=True) as api:
-        found = api.listed("images")
-    told(found, is_json=is_json, lines=lambda: aligned(_table(found), indent=0, right=()))
+    with open_api(backend, is_read=True) as api:
+        images = api.list_all("images")
+    print_result(images, is_json=is_json, lines=lambda: align(_table(images), indent=0, right=()))
 
 
 @image.command("show")
 @click.argument("name")
-@as_json
-@where
-def show(*, name: str, is_json: bool, place: Where) -> None:
+@json_option
+@backend_options
+def show(*, name: str, is_json: bool, backend: BackendOptions) -> None:
     """Show a stored image."""
-    with asking(place, is_read=True) as api:
-        found = api.ask("GET", "images", name)
-    told(found, is_json=is_json, lines=lambda: fields(found))
+    with open_api(backend, is_read=True) as api:
+        answer = api.request("GET", "images", name)
+    print_result(answer, is_json=is_json, lines=lambda: fields(answer))
 
 
 @image.command("set")
@@ -39,8 +39,8 @@ def show(*, name: str, is_json: bool, place: Where) -> None:
 @click.option("--id", "image_id", metavar="ID", help="Of the image where it is kept.")
 @click.option("--disk-format", metavar="FORMAT", help="Such as qcow2.")
 @click.option("--property", "properties", multiple=True, metavar="KEY=VALUE", help="Such as os_type; repeat it.")
-@as_json
-@where
+@json_option
+@backend_options
 def set_(
     *,
     name: str,
@@ -48,27 +48,27 @@ def set_(
     disk_format: str | None,
     properties: tuple[str, ...],
     is_json: bool,
-    place: Where,
+    backend: BackendOptions,
 ) -> None:
     """Store an image; one of that name is replaced, whole."""
-    with asking(place, is_read=False) as api:
-        body = {"id": image_id, "disk_format": disk_format, "properties": pairs_of(properties)}
-        found = api.ask("PUT", "images", name, body=body)
-    told(found, is_json=is_json, lines=lambda: fields(found))
+    with open_api(backend, is_read=False) as api:
+        body = {"id": image_id, "disk_format": disk_format, "properties": parse_pairs(properties)}
+        answer = api.request("PUT", "images", name, body=body)
+    print_result(answer, is_json=is_json, lines=lambda: fields(answer))
 
 
 @image.command("delete")
 @click.argument("name")
-@where
-def delete(*, name: str, place: Where) -> None:
+@backend_options
+def delete(*, name: str, backend: BackendOptions) -> None:
     """Delete a stored image; instances keep its properties."""
-    with asking(place, is_read=False) as api:
-        api.ask("DELETE", "images", name)
+    with open_api(backend, is_read=False) as api:
+        api.request("DELETE", "images", name)
 
 
-def _table(found: list[dict[str, Any]]) -> Table:
+def _table(images: list[dict[str, Any]]) -> Table:
     table: Table = [("name", "id", "disk format", "properties")]
-    for each in found:
+    for each in images:
         properties = ", ".join(f"{key}={value}" for key, value in each["properties"].items())
         table.append((each["name"], each["id"] or "-", each["disk_format"] or "-", properties or "-"))
     return table

@@ -9,15 +9,15 @@ import click
 import msgspec
 
 from roost.cli import options
-from roost.cli.text.plain_text import json_text
-from roost.cli.token_source import token as token_option
+from roost.cli.text.plain_text import escape_json
+from roost.cli.token_source import token_options
 from roost.errors import AuditFailed, BadRequest
 
 if TYPE_CHECKING:
     from roost.compat.upstream.import_run import Imported
     from roost.compat.upstream.verify import Verified
 
-_TOLD = 20
+_DIFFERENCES_MAX = 20
 
 
 @click.group("import", short_help="Copy what another program holds.")
@@ -36,7 +36,7 @@ def import_() -> None:
 @click.option("--database", metavar="URL", help="Where to: PostgreSQL URL, or path of a SQLite file.")
 @options.config
 @options.data
-@token_option(variable="OS_TOKEN", default=None, about="Token for its API; also $OS_TOKEN.")
+@token_options(variable="OS_TOKEN", default=None, about="Token for its API; also $OS_TOKEN.")
 @click.option("--header", "headers", multiple=True, metavar="NAME:VALUE", help="Header for its API; repeat it.")
 @click.option("--dry-run", "is_dry_run", is_flag=True, help="Say what would be done, and write nothing.")
 @click.option("--json", "is_json", is_flag=True, help="Print the result as JSON.")
@@ -61,55 +61,56 @@ def placement(
     from roost.cli.text.progress import progress_bar
     from roost.compat.placement_conf import connection_of_files
 
-    sent = dict(_header(text) for text in headers)
+    all_headers = dict(_parse_header(text) for text in headers)
     if token is not None:
-        sent.setdefault("x-auth-token", token)
+        all_headers.setdefault("x-auth-token", token)
     url = database or database_of(config, data, os.environ)
     with progress_bar("read") as progress:
-        place = connection_of_files([Path(source)]) if source.endswith(".conf") else source
-        done = import_placement(place, url, headers=sent, is_dry_run=is_dry_run, progress=progress)
+        source_url = connection_of_files([Path(source)]) if source.endswith(".conf") else source
+        result = import_placement(source_url, url, headers=all_headers, is_dry_run=is_dry_run, progress=progress)
     if is_json:
-        click.echo(json_text(msgspec.json.encode(done)))
+        click.echo(escape_json(msgspec.json.encode(result)))
     else:
-        click.echo("\n".join(_lines(done)))
-    if done.verified is not None and not done.verified.is_equal:
+        click.echo("\n".join(_lines(result)))
+    if result.verified is not None and not result.verified.is_equal:
         raise AuditFailed("what was imported is not what is there")
 
 
-def _header(text: str) -> tuple[str, str]:
+def _parse_header(text: str) -> tuple[str, str]:
     name, colon, value = text.partition(":")
     if not colon or not name.strip():
         raise BadRequest(f"--header must be NAME:VALUE, got {text!r}")
     return name.strip().lower(), value.strip()
 
 
-def _lines(done: "Imported") -> Iterable[str]:
-    from roost.cli.text.tables import aligned
+def _lines(result: "Imported") -> Iterable[str]:
+    from roost.cli.text.tables import align
 
-    would = "would be " if done.is_dry_run else ""
+    would = "would be " if result.is_dry_run else ""
     head = ("", f"{would}created", f"{would}changed", f"{would}removed", "the same", "changed here, left alone")
-    yield from aligned(
+    yield from align(
         [
             head,
             *(
-                (what, *(f"{number:,}" for number in msgspec.structs.astuple(each)))
-                for what, each in (("providers", done.providers), ("consumers", done.consumers))
+                (label, *(f"{number:,}" for number in msgspec.structs.astuple(each)))
+                for label, each in (("providers", result.providers), ("consumers", result.consumers))
             ),
         ],
         indent=0,
     )
-    if done.verified is not None:
+    if result.verified is not None:
         yield ""
-        yield from _compared(done.verified)
+        yield from _comparison_lines(result.verified)
 
 
-def _compared(verified: "Verified") -> Iterable[str]:
-    from roost.cli.text.tables import aligned
+def _comparison_lines(verified: "Verified") -> Iterable[str]:
+    from roost.cli.text.tables import align
 
     counts = [
-        (each.what, f"{each.there:,}", f"{each.here:,}", _word(each.there == each.here)) for each in verified.counts
+        (each.what, f"{each.there:,}", f"{each.here:,}", _equality_text(each.there == each.here))
+        for each in verified.counts
     ]
-    yield from aligned([("", "there", "here", ""), *counts], indent=0)
+    yield from align([("", "there", "here", ""), *counts], indent=0)
     yield ""
     rows = [
         (
@@ -119,19 +120,19 @@ def _compared(verified: "Verified") -> Iterable[str]:
             f"{each.total_here:,}",
             f"{each.used_there:,}",
             f"{each.used_here:,}",
-            _word(each.is_equal),
+            _equality_text(each.is_equal),
         )
         for each in verified.classes
     ]
     head = ("class", "providers", "total there", "total here", "used there", "used here", "")
-    yield from aligned([head, *rows], indent=0)
+    yield from align([head, *rows], indent=0)
     yield ""
-    yield from verified.differing[:_TOLD]
-    if len(verified.differing) > _TOLD:
-        yield f"and {len(verified.differing) - _TOLD:,} more"
+    yield from verified.differing[:_DIFFERENCES_MAX]
+    if len(verified.differing) > _DIFFERENCES_MAX:
+        yield f"and {len(verified.differing) - _DIFFERENCES_MAX:,} more"
     if verified.is_equal:
         yield "everything that is there is here, generations too"
 
 
-def _word(is_equal: bool) -> str:
+def _equality_text(is_equal: bool) -> str:
     return "equal" if is_equal else "DIFFERENT"

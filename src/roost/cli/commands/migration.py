@@ -4,10 +4,10 @@ from typing import Any, get_args
 
 import click
 
-from roost.cli.backend import Where, as_json, asking, told, where
-from roost.cli.instance.wait import uuid_of
-from roost.cli.text.plain_text import moment
-from roost.cli.text.tables import Table, aligned, fields
+from roost.cli.backend import BackendOptions, backend_options, json_option, open_api, print_result
+from roost.cli.instance.wait import find_instance
+from roost.cli.text.plain_text import format_time
+from roost.cli.text.tables import Table, align, fields
 from roost.model.work.work_rows import MigrationStatus
 
 
@@ -21,37 +21,37 @@ def migration() -> None:
 @click.option("--status", type=click.Choice(get_args(MigrationStatus)), metavar="STATUS", help="Such as moving.")
 @click.option("--source", metavar="NAME", help="Only those from this service.")
 @click.option("--target", metavar="NAME", help="Only those to this service.")
-@as_json
-@where
-def list_(*, instance: str | None, is_json: bool, place: Where, **wanted: str | None) -> None:
+@json_option
+@backend_options
+def list_(*, instance: str | None, is_json: bool, backend: BackendOptions, **filters: str | None) -> None:
     """List moves of instances, oldest first."""
-    with asking(place, is_read=True) as api:
-        uuid = None if instance is None else uuid_of(api, instance)
-        found = api.listed("migrations", instance=uuid, **wanted)
-    told(found, is_json=is_json, lines=lambda: _lines(found))
+    with open_api(backend, is_read=True) as api:
+        uuid = None if instance is None else find_instance(api, instance)
+        migrations = api.list_all("migrations", instance=uuid, **filters)
+    print_result(migrations, is_json=is_json, lines=lambda: _lines(migrations))
 
 
 @migration.command("show")
 @click.argument("uuid")
-@as_json
-@where
-def show(*, uuid: str, is_json: bool, place: Where) -> None:
+@json_option
+@backend_options
+def show(*, uuid: str, is_json: bool, backend: BackendOptions) -> None:
     """Show a move of an instance, and what is held for it."""
-    with asking(place, is_read=True) as api:
-        found = api.ask("GET", "migrations", uuid)
-    told(found, is_json=is_json, lines=lambda: fields(_said(found)))
+    with open_api(backend, is_read=True) as api:
+        answer = api.request("GET", "migrations", uuid)
+    print_result(answer, is_json=is_json, lines=lambda: fields(_format_times(answer)))
 
 
-def _lines(found: list[dict[str, Any]]) -> list[str]:
+def _lines(migrations: list[dict[str, Any]]) -> list[str]:
     table: Table = [("kind", "status", "from", "to", "instance", "uuid")]
     table += [
         (each["kind"], each["status"], each["source_host"], each["target_host"] or "-", each["instance"], each["uuid"])
-        for each in found
+        for each in migrations
     ]
-    return aligned(table, indent=0, right=())
+    return align(table, indent=0, right=())
 
 
-def _said(found: dict[str, Any]) -> dict[str, Any]:
+def _format_times(answer: dict[str, Any]) -> dict[str, Any]:
     """Return what is told of a migration, with times as people read them."""
-    times = {name.removesuffix("_s"): moment(found[name]) for name in ("created_at_s", "changed_at_s")}
-    return {name: value for name, value in found.items() if not name.endswith("_at_s")} | times
+    times = {name.removesuffix("_s"): format_time(answer[name]) for name in ("created_at_s", "changed_at_s")}
+    return {name: value for name, value in answer.items() if not name.endswith("_at_s")} | times

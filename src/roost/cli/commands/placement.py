@@ -4,11 +4,11 @@ from pathlib import Path
 
 import click
 
-from roost.cli.serve_options import served_by, serving_options, supervise
+from roost.cli.serve_options import load_server_config, server_options, supervise
 
 
 @click.command("placement", short_help="Serve the Placement API.")
-@serving_options(listen="127.0.0.1:8778")
+@server_options(listen="127.0.0.1:8778")
 @click.option("--prefix", metavar="PATH", help="Path below which the API is found, such as /placement.")
 @click.option("--metrics-listen", metavar="HOST:PORT", help="Where /healthz and /metrics are asked.  [nowhere]")
 def placement(
@@ -34,7 +34,7 @@ def placement(
     from roost.api.server.listener import listen_on, url_of
     from roost.app import serve_placement
 
-    served = served_by(
+    server = load_server_config(
         config=config,
         data=data,
         conf=conf,
@@ -49,7 +49,7 @@ def placement(
         tls_key=tls_key,
         tls_ca=ca,
     )
-    settings = served.settings.placement
+    settings = server.settings.placement
     listener = listen_on("listen", settings.listen)
     observer = listen_on("metrics_listen", settings.metrics_listen) if settings.metrics_listen else None
 
@@ -59,6 +59,6 @@ def placement(
             click.echo(f"metrics on {url_of(observer)}/metrics")
 
     if settings.workers == 1:
-        serve_placement(served, listener, observer=observer, on_ready=on_ready)
+        serve_placement(server, listener, observer=observer, on_ready=on_ready)
     else:
-        supervise(serve_placement, served, listener, observer=observer, on_ready=on_ready)
+        supervise(serve_placement, server, listener, observer=observer, on_ready=on_ready)

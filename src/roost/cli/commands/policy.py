@@ -7,7 +7,7 @@ import click
 import msgspec
 
 from roost.cli import options
-from roost.cli.text.plain_text import json_text
+from roost.cli.text.plain_text import escape_json
 
 
 @click.group("policy", short_help="Look at who may do what.")
@@ -30,23 +30,23 @@ def show(
     from roost.api.placement.routes import table
     from roost.api.v1.routes import TABLE
     from roost.app import placement_policy, placement_settings
-    from roost.cli.text.tables import aligned
+    from roost.cli.text.tables import align
 
     overrides: dict[str, object] = {} if is_legacy is None else {"enforce_new_defaults": not is_legacy}
     if policy_file is not None:
         overrides["policy_file"] = policy_file
-    found = placement_policy(placement_settings(config, os.environ, conf=conf, overrides=overrides))
-    for warning in found.warnings:
+    policy = placement_policy(placement_settings(config, os.environ, conf=conf, overrides=overrides))
+    for warning in policy.warnings:
         click.echo(f"roost: {warning}", err=True)
     operations: dict[str, list[str]] = {}
     for prefix, paths in (("", table()), ("/v1", TABLE)):
         for path, methods in paths.items():
             for method, route in methods.items():
                 operations.setdefault(route.policy or "", []).append(f"{method} {prefix}{path}")
-    rows = [{**msgspec.to_builtins(each), "operations": operations.get(each.name, [])} for each in found.table]
+    rows = [{**msgspec.to_builtins(each), "operations": operations.get(each.name, [])} for each in policy.table]
     if is_json:
-        click.echo(json_text(msgspec.json.format(msgspec.json.encode(rows), indent=2)))
+        click.echo(escape_json(msgspec.json.format(msgspec.json.encode(rows), indent=2)))
         return
-    lines = [("rule", "says", "source"), *((each.name, each.rule, each.source) for each in found.table)]
-    for line in aligned(lines, indent=0, right=()):
+    lines = [("rule", "says", "source"), *((each.name, each.rule, each.source) for each in policy.table)]
+    for line in align(lines, indent=0, right=()):
         click.echo(line)

@@ -9,9 +9,9 @@ from pathlib import Path
 import click
 from click.core import ParameterSource
 
-from roost.cli.compare_policies import Comparing, check_plots, draw_plots, run_comparison, seeds_of
+from roost.cli.compare_policies import ComparisonOptions, check_plots, draw_plots, parse_seeds, run_comparison
 from roost.cli.options import PATH, nova_conf
-from roost.cli.text.plain_text import json_text
+from roost.cli.text.plain_text import escape_json
 from roost.cli.text.progress import progress_bar
 from roost.cli.text.replay_text import to_text
 from roost.simulator.replay import CHUNK, Scheduling
@@ -93,33 +93,36 @@ def replay(
         check_plots(plot)
     if len(configs) > 1 or seeds is not None or results is not None:
         whole = Source(recipe=recipe, options=options, chunk=chunk)
-        comparing = Comparing(
+        comparison_options = ComparisonOptions(
             source=whole if is_generated else trace_source(trace, options=options, chunk=chunk),
             configs=configs,
-            seeds=seeds_of(seeds) if seeds is not None else (seed if is_generated else None,),
+            seeds=parse_seeds(seeds) if seeds is not None else (seed if is_generated else None,),
             jobs=jobs,
             results=results,
             data=data,
             json_path=json_path,
             plot=plot,
         )
-        run_comparison(comparing)
+        run_comparison(comparison_options)
         return
     if jobs is not None:
         raise click.UsageError("--jobs is of several runs: name several --config, --seeds or --results")
     workload = open_workload(trace, options) if recipe is None else generate(recipe, options)
     config = configs[0] if configs else None
     with json_file(None if json_path == "-" else json_path) as write:
-        with _scheduling(config, data, is_in_memory=is_in_memory) as scheduling, progress_bar("replay") as progress:
+        with (
+            _open_scheduling(config, data, is_in_memory=is_in_memory) as scheduling,
+            progress_bar("replay") as progress,
+        ):
             report = run_replay(workload, scheduling, chunk=chunk, progress=progress)
         write(report)
     if plot is not None:
         draw_plots({"settings" if config is None else config.stem: [report]}, plot, title=report.workload)
-    click.echo(json_text(to_json(report)) if json_path == "-" else to_text(report), nl=False)
+    click.echo(escape_json(to_json(report)) if json_path == "-" else to_text(report), nl=False)
 
 
 @contextmanager
-def _scheduling(config: Path | None, data: Path | None, *, is_in_memory: bool) -> Iterator[Scheduling]:
+def _open_scheduling(config: Path | None, data: Path | None, *, is_in_memory: bool) -> Iterator[Scheduling]:
     # The program is built only where it runs, so that help and completion answer at once.
     from roost.app import open_roost
 

@@ -6,9 +6,9 @@ from pathlib import Path
 import click
 
 from roost.cli import options
-from roost.cli.text.plain_text import json_text
+from roost.cli.text.plain_text import escape_json
 
-_file = click.option(
+_file_option = click.option(
     "--file", "path", type=options.PATH, help="File of the tokens.  [placement.tokens_file of the settings]"
 )
 
@@ -49,12 +49,12 @@ def create(
         if len(hosts) != 1:
             raise click.UsageError("NAME is missing: only for one --host is there a default")
         name = f"agent-of-{hosts[0]}"
-    text, kept = new_token(name, project=project, roles=roles, hosts=hosts)
+    text, entry = new_token(name, project=project, roles=roles, hosts=hosts)
     if token_file is not None:
         write_token(token_file, text)
     if path is not None:
         try:
-            add_token(path, kept)  # Before it is shown: a token that is kept nowhere is good for nothing.
+            add_token(path, entry)  # Before it is shown: a token that is kept nowhere is good for nothing.
         except BaseException:
             if token_file is not None:
                 token_file.unlink()
@@ -64,11 +64,11 @@ def create(
         click.echo(text)
     if path is None:
         click.echo()
-        click.echo(as_toml(kept), nl=False)
+        click.echo(as_toml(entry), nl=False)
 
 
 @token.command("list", short_help="List the tokens of a file.")
-@_file
+@_file_option
 @options.config
 @click.option("--json", "is_json", is_flag=True, help="Print JSON.")
 def list_tokens(*, path: Path | None, config: Path | None, is_json: bool) -> None:
@@ -77,11 +77,11 @@ def list_tokens(*, path: Path | None, config: Path | None, is_json: bool) -> Non
 
     from roost.api.access.authentication import read_tokens
     from roost.cli.text.plain_text import paragraph
-    from roost.cli.text.tables import aligned
+    from roost.cli.text.tables import align
 
-    found = read_tokens(path or _file_of(config))
+    tokens = read_tokens(path or _tokens_file(config))
     if is_json:
-        told = [
+        entries = [
             {
                 "id": each.id,
                 "name": each.name,
@@ -89,34 +89,34 @@ def list_tokens(*, path: Path | None, config: Path | None, is_json: bool) -> Non
                 "roles": each.roles,
                 "hosts": each.hosts,
             }
-            for each in found
+            for each in tokens
         ]
-        click.echo(json_text(msgspec.json.encode(told)))
+        click.echo(escape_json(msgspec.json.encode(entries)))
         return
     rows = [
-        (each.id, each.name, each.identity.project_id, ", ".join(each.roles), ", ".join(each.hosts)) for each in found
+        (each.id, each.name, each.identity.project_id, ", ".join(each.roles), ", ".join(each.hosts)) for each in tokens
     ]
-    click.echo(paragraph(aligned([("id", "name", "project", "roles", "hosts"), *rows], indent=0, right=())), nl=False)
+    click.echo(paragraph(align([("id", "name", "project", "roles", "hosts"), *rows], indent=0, right=())), nl=False)
 
 
 @token.command("revoke", short_help="Take a token out of a file.")
 @click.argument("which", metavar="NAME|ID")
-@_file
+@_file_option
 @options.config
 def revoke(*, which: str, path: Path | None, config: Path | None) -> None:
     """Take a token out of a file; running servers refuse it a second later."""
     from roost.api.access.token_edits import remove_token
 
-    path = path or _file_of(config)
-    gone = remove_token(path, which)
-    click.echo(f"{gone.name} ({gone.id}) is revoked in {path}")
+    path = path or _tokens_file(config)
+    entry = remove_token(path, which)
+    click.echo(f"{entry.name} ({entry.id}) is revoked in {path}")
 
 
-def _file_of(config: Path | None) -> Path:
+def _tokens_file(config: Path | None) -> Path:
     from roost.app import settings_of
     from roost.errors import BadSettings
 
-    named = settings_of(config, os.environ).placement.tokens_file
-    if not named:
+    name = settings_of(config, os.environ).placement.tokens_file
+    if not name:
         raise BadSettings("placement.tokens_file", "names no file of tokens: say --file")
-    return Path(named)
+    return Path(name)

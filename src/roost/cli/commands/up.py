@@ -4,13 +4,13 @@ from pathlib import Path
 
 import click
 
-from roost.cli.serve_options import served_by, serving_options, supervise
+from roost.cli.serve_options import load_server_config, server_options, supervise
 
 _LISTEN = "127.0.0.1:8780"
 
 
 @click.command("up", short_help="Serve everything on one port.")
-@serving_options(listen=_LISTEN)
+@server_options(listen=_LISTEN)
 @click.option("--placement", "remote_url", metavar="URL", help="Claim at this Placement API in place of our own.")
 @click.option("--no-conductor", is_flag=True, help="Leave operations on instances to `roost conductor`.")
 def up(
@@ -40,7 +40,7 @@ def up(
     from roost.app.conductor_process import check_server, disable_conductor
     from roost.errors import BadSettings
 
-    served = served_by(
+    server = load_server_config(
         config=config,
         data=data,
         conf=conf,
@@ -54,16 +54,16 @@ def up(
         tls_ca=ca,
         remote_url=remote_url,
     )
-    served = disable_conductor(served) if no_conductor else served
-    check_server(served)
-    if served.settings.placement.remote_url and served.settings.placement.workers > 1:
+    server = disable_conductor(server) if no_conductor else server
+    check_server(server)
+    if server.settings.placement.remote_url and server.settings.placement.workers > 1:
         raise BadSettings("placement.workers", "must be 1 where placement.remote_url names a Placement")
-    listener = listen_on("listen", served.settings.placement.listen)
+    listener = listen_on("listen", server.settings.placement.listen)
 
     def on_ready() -> None:
-        click.echo(f"listening on {url_of(listener, is_tls=bool(served.settings.placement.tls_cert))}")
+        click.echo(f"listening on {url_of(listener, is_tls=bool(server.settings.placement.tls_cert))}")
 
-    if served.settings.placement.workers == 1:
-        serve_product(served, listener, on_ready=on_ready)
+    if server.settings.placement.workers == 1:
+        serve_product(server, listener, on_ready=on_ready)
     else:
-        supervise(serve_product, served, listener, on_ready=on_ready)
+        supervise(serve_product, server, listener, on_ready=on_ready)

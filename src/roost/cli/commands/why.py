@@ -12,7 +12,7 @@ import msgspec
 from click.core import ParameterSource
 
 from roost.cli import options
-from roost.cli.text.plain_text import json_text
+from roost.cli.text.plain_text import escape_json
 from roost.errors import AuditFailed, BadRequest, NotFound
 
 if TYPE_CHECKING:
@@ -66,31 +66,31 @@ def why(
         raise click.UsageError("name a decision, or --summary alone")
     if since is not None and not is_summary:
         raise click.UsageError("--since goes with --summary")
-    since_s = 0.0 if since is None else _moment(since)
-    said = click.get_current_context().get_parameter_source("nova_conf")
-    is_own = config is None and said is not ParameterSource.COMMANDLINE
+    since_s = 0.0 if since is None else _parse_since(since)
+    nova_conf_source = click.get_current_context().get_parameter_source("nova_conf")
+    is_own = config is None and nova_conf_source is not ParameterSource.COMMANDLINE
     # Of a replay the settings are a question, and say nothing about where the decision is.
     with open_reader(None if is_replayed else config, data, environ=os.environ) as roost:
         if decision is None:
             summary = roost.summary(since_s=since_s)
-            _show(summary, why_text.summary_text(summary, top=top), style=style)
+            _print(summary, why_text.summary_text(summary, top=top), style=style)
             return
-        uuid = _uuid(roost, decision)
+        uuid = _find_uuid(roost, decision)
         if not is_replayed:
-            told = roost.why(uuid)
-            _show(told, why_text.to_text(told), style=style)
+            explanation = roost.why(uuid)
+            _print(explanation, why_text.to_text(explanation), style=style)
             return
         replayed = roost.replay(uuid, None if is_own else settings_of(config, os.environ))
-    _show(replayed, why_text.replayed_text(replayed, top=top), style=style)
+    _print(replayed, why_text.replay_text(replayed, top=top), style=style)
     if is_own and not replayed.is_same:
         raise AuditFailed(f"decision {uuid} does not replay to itself: {', '.join(replayed.fields)} differ")
 
 
-def _show(found: msgspec.Struct, text: str, *, style: str) -> None:
-    click.echo(json_text(msgspec.json.encode(found)) + "\n" if style == "json" else text, nl=False)
+def _print(result: msgspec.Struct, text: str, *, style: str) -> None:
+    click.echo(escape_json(msgspec.json.encode(result)) + "\n" if style == "json" else text, nl=False)
 
 
-def _uuid(roost: "Roost", name: str) -> str:
+def _find_uuid(roost: "Roost", name: str) -> str:
     """Return the uuid of a decision that may be named by how new it is."""
     if name not in _NEWEST:
         return name
@@ -100,7 +100,7 @@ def _uuid(roost: "Roost", name: str) -> str:
     return newest[0].uuid
 
 
-def _moment(text: str) -> float:
+def _parse_since(text: str) -> float:
     """Return a moment in seconds since the epoch, from a span back or a date."""
     span = _SPAN.fullmatch(text)
     if span is not None:

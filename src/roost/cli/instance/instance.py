@@ -4,9 +4,9 @@ from typing import Any
 
 import click
 
-from roost.cli.backend import Api, Where, as_json, asking, told, where
+from roost.cli.backend import Api, BackendOptions, backend_options, json_option, open_api, print_result
 from roost.cli.instance import instance_changes, instance_live, instance_moves
-from roost.cli.instance.wait import ask, check_served, end, flavor_said, uuid_of, wait
+from roost.cli.instance.wait import check_served, find_instance, finish, parse_flavor, run_action, wait_option
 from roost.errors import BadFile, NotFound
 from roost.model.work.operation import STATUSES
 
@@ -30,21 +30,23 @@ def instance() -> None:
 @click.option("--project", metavar="ID", help="Whose they are.")
 @click.option("--user", metavar="ID", help="Who asks.")
 @click.option("--request", metavar="FILE", help="The rest of the request, as roost decide reads it.")
-@wait
-@as_json
-@where
-def create(*, name: str, request: str | None, is_waited: bool, is_json: bool, place: Where, **said: Any) -> None:
+@wait_option
+@json_option
+@backend_options
+def create(
+    *, name: str, request: str | None, is_waited: bool, is_json: bool, backend: BackendOptions, **fields: Any
+) -> None:
     """Let instances run on hosts that are chosen for them; of several the next ones are called NAME-2 and so on.
 
     With --wait, exit code 1 if one cannot be built.
     """
-    check_served(place, is_waited=is_waited)
-    body = {**({} if request is None else _document(request)), **_body(said), "name": name}
+    check_served(backend, is_waited=is_waited)
+    body = {**({} if request is None else _read_request(request)), **_request_body(fields), "name": name}
     if "flavor" not in body:
         raise click.UsageError("say the size of the instance with --flavor, or in the file of --request")
-    with asking(place, is_read=False) as api:
-        found = api.ask("POST", "instances", body=body)
-        end(api, found, is_waited=is_waited, is_json=is_json)
+    with open_api(backend, is_read=False) as api:
+        answer = api.request("POST", "instances", body=body)
+        finish(api, answer, is_waited=is_waited, is_json=is_json)
 
 
 @instance.command("list", short_help="List instances: where they are, and what is done to them.")
@@ -54,100 +56,100 @@ def create(*, name: str, request: str | None, is_waited: bool, is_json: bool, pl
 @click.option(
     "--status", type=click.Choice(STATUSES), metavar="STATUS", help="Only those in this status, such as DELETED."
 )
-@as_json
-@where
-def list_(*, is_json: bool, place: Where, **wanted: str | None) -> None:
+@json_option
+@backend_options
+def list_(*, is_json: bool, backend: BackendOptions, **filters: str | None) -> None:
     """List instances with where they are and what is being done to them."""
     from roost.cli.text.instance_text import instances_text
 
-    with asking(place, is_read=True) as api:
-        found = api.listed("instances", **wanted)
-    told(found, is_json=is_json, lines=lambda: instances_text(found))
+    with open_api(backend, is_read=True) as api:
+        instances = api.list_all("instances", **filters)
+    print_result(instances, is_json=is_json, lines=lambda: instances_text(instances))
 
 
 @instance.command("show", short_help="Show an instance: what it is and holds, and its story.")
 @click.argument("name", metavar="INSTANCE")
-@as_json
-@where
-def show(*, name: str, is_json: bool, place: Where) -> None:
+@json_option
+@backend_options
+def show(*, name: str, is_json: bool, backend: BackendOptions) -> None:
     """Show an instance, what it holds, and how it came to be what it is: its decision, attempts and story."""
     from roost.cli.text.instance_text import instance_text
 
-    with asking(place, is_read=True) as api:
-        found = api.ask("GET", "instances", uuid_of(api, name))
-        decision = None if is_json else _decision(api, found["decision"])
-    told(found, is_json=is_json, lines=lambda: instance_text(found, decision))
+    with open_api(backend, is_read=True) as api:
+        answer = api.request("GET", "instances", find_instance(api, name))
+        decision = None if is_json else _find_decision(api, answer["decision"])
+    print_result(answer, is_json=is_json, lines=lambda: instance_text(answer, decision))
 
 
 @instance.command("delete", short_help="End an instance, and give back what it holds.")
 @click.argument("name", metavar="INSTANCE")
 @click.option("--force", "is_forced", is_flag=True, help="Give back what it holds before its host got rid of it.")
-@wait
-@as_json
-@where
-def delete(*, name: str, is_forced: bool, is_waited: bool, is_json: bool, place: Where) -> None:
+@wait_option
+@json_option
+@backend_options
+def delete(*, name: str, is_forced: bool, is_waited: bool, is_json: bool, backend: BackendOptions) -> None:
     """End an instance: its host gets rid of it, then it gives back what it holds.
 
     A claim that nobody was asked to run is given back at once.
     """
-    check_served(place, is_waited=is_waited)
-    with asking(place, is_read=False) as api:
+    check_served(backend, is_waited=is_waited)
+    with open_api(backend, is_read=False) as api:
         query = {"force": True} if is_forced else None
-        found = api.ask("DELETE", "instances", uuid_of(api, name), query=query)
-        if found is not None:
-            end(api, found, is_waited=is_waited, is_json=is_json)
+        answer = api.request("DELETE", "instances", find_instance(api, name), query=query)
+        if answer is not None:
+            finish(api, answer, is_waited=is_waited, is_json=is_json)
 
 
 @instance.command("start")
 @click.argument("name", metavar="INSTANCE")
-@wait
-@as_json
-@where
-def start(*, name: str, is_waited: bool, is_json: bool, place: Where) -> None:
+@wait_option
+@json_option
+@backend_options
+def start(*, name: str, is_waited: bool, is_json: bool, backend: BackendOptions) -> None:
     """Start an instance that was stopped."""
-    ask("start", name, is_waited=is_waited, is_json=is_json, place=place)
+    run_action("start", name, is_waited=is_waited, is_json=is_json, backend=backend)
 
 
 @instance.command("stop", short_help="Stop an instance, which stays on its host.")
 @click.argument("name", metavar="INSTANCE")
-@wait
-@as_json
-@where
-def stop(*, name: str, is_waited: bool, is_json: bool, place: Where) -> None:
+@wait_option
+@json_option
+@backend_options
+def stop(*, name: str, is_waited: bool, is_json: bool, backend: BackendOptions) -> None:
     """Stop an instance; it stays on its host and keeps what it holds."""
-    ask("stop", name, is_waited=is_waited, is_json=is_json, place=place)
+    run_action("stop", name, is_waited=is_waited, is_json=is_json, backend=backend)
 
 
-def _decision(api: Api, uuid: str | None) -> dict[str, Any] | None:
+def _find_decision(api: Api, uuid: str | None) -> dict[str, Any] | None:
     """Return a decision; None: there is none, or it is no longer kept."""
     try:
-        found: dict[str, Any] | None = None if uuid is None else api.ask("GET", "decisions", uuid)
+        decision: dict[str, Any] | None = None if uuid is None else api.request("GET", "decisions", uuid)
     except NotFound:
         return None
-    return found
+    return decision
 
 
-def _document(path: str) -> dict[str, Any]:
+def _read_request(path: str) -> dict[str, Any]:
     from roost.offline.read_document import bytes_of, parse_document, shown
 
-    found: Any = parse_document(bytes_of(path), dict, name=shown(path))
-    if "name" in found:
+    document: Any = parse_document(bytes_of(path), dict, name=shown(path))
+    if "name" in document:
         raise BadFile(shown(path), "$.name: the name of the instance is said on the command line")
-    return dict(found)
+    return dict(document)
 
 
-def _body(said: dict[str, Any]) -> dict[str, Any]:
+def _request_body(fields: dict[str, Any]) -> dict[str, Any]:
     """Return what options say, as the body of a request has it."""
-    flavor = said["flavor"]
+    flavor = fields["flavor"]
     body = {
-        "flavor": None if flavor is None else flavor_said(flavor),
-        "image": said["image"],
-        "count": said["count"],
-        "group": said["group"],
-        "availability_zone": said["zone"],
-        "force_hosts": None if said["host"] is None else [said["host"]],
-        "project_id": said["project"],
-        "user_id": said["user"],
+        "flavor": None if flavor is None else parse_flavor(flavor),
+        "image": fields["image"],
+        "count": fields["count"],
+        "group": fields["group"],
+        "availability_zone": fields["zone"],
+        "force_hosts": None if fields["host"] is None else [fields["host"]],
+        "project_id": fields["project"],
+        "user_id": fields["user"],
     }
     return {name: value for name, value in body.items() if value is not None}
 

@@ -4,33 +4,33 @@ from typing import Any
 
 import click
 
-from roost.cli.backend import Api, Where, as_json, asking, told, where
-from roost.cli.instance.wait import ask, check_served, wait, waited
+from roost.cli.backend import Api, BackendOptions, backend_options, json_option, open_api, print_result
+from roost.cli.instance.wait import check_served, run_action, wait_for_operation, wait_option
 from roost.cli.text.progress import progress_bar
-from roost.cli.text.tables import Table, aligned
+from roost.cli.text.tables import Table, align
 from roost.errors import RoostError
 
 
 @click.command("live-migrate", short_help="Let an instance go to another host while it runs.")
 @click.argument("name", metavar="INSTANCE")
 @click.option("--host", metavar="NAME", help="The service that it goes to, if filters keep that.")
-@wait
-@as_json
-@where
-def live_migrate(*, name: str, host: str | None, is_waited: bool, is_json: bool, place: Where) -> None:
+@wait_option
+@json_option
+@backend_options
+def live_migrate(*, name: str, host: str | None, is_waited: bool, is_json: bool, backend: BackendOptions) -> None:
     """Let an instance go to another host while it runs; where that fails it stays, and its fault says why."""
-    ask("live-migrate", name, body={"host": host}, is_waited=is_waited, is_json=is_json, place=place)
+    run_action("live-migrate", name, body={"host": host}, is_waited=is_waited, is_json=is_json, backend=backend)
 
 
 @click.command("evacuate", short_help="Build an instance anew elsewhere, since its host is gone.")
 @click.argument("name", metavar="INSTANCE", required=False)
 @click.option("--host", metavar="NAME", help="All instances of this service, each for itself.")
 @click.option("--to", "target", metavar="NAME", help="The service that it goes to, if filters keep that.")
-@wait
-@as_json
-@where
+@wait_option
+@json_option
+@backend_options
 def evacuate(
-    *, name: str | None, host: str | None, target: str | None, is_waited: bool, is_json: bool, place: Where
+    *, name: str | None, host: str | None, target: str | None, is_waited: bool, is_json: bool, backend: BackendOptions
 ) -> None:
     """Build an instance anew on another host, since its own is gone; or with --host all instances of a host.
 
@@ -40,51 +40,51 @@ def evacuate(
     if (name is None) is (host is None):
         raise click.UsageError("say which instance, or all of which host with --host")
     if name is not None:
-        ask("evacuate", name, body={"host": target}, is_waited=is_waited, is_json=is_json, place=place)
+        run_action("evacuate", name, body={"host": target}, is_waited=is_waited, is_json=is_json, backend=backend)
         return
-    check_served(place, is_waited=is_waited)
-    with asking(place, is_read=False) as api:
-        found = api.listed("instances", host=host)
-        if not found:
-            api.ask("GET", "agents", str(host))  # Refuses a host that is not known.
-        rows = [_asked(api, each, target) for each in found if each["status"]]
+    check_served(backend, is_waited=is_waited)
+    with open_api(backend, is_read=False) as api:
+        instances = api.list_all("instances", host=host)
+        if not instances:
+            api.request("GET", "agents", str(host))  # Refuses a host that is not known.
+        rows = [_request_evacuation(api, each, target) for each in instances if each["status"]]
         if is_waited:
-            rows = _waited(api, rows)
-    told(rows, is_json=is_json, lines=lambda: _lines(rows, host))
-    bad = sum(row["outcome"] in {"refused", "failed"} for row in rows)
-    if bad:
-        raise RoostError(f"{bad} of {len(rows)} instances of {host} were not evacuated")
+            rows = _wait_for_all(api, rows)
+    print_result(rows, is_json=is_json, lines=lambda: _lines(rows, host))
+    failures = sum(row["outcome"] in {"refused", "failed"} for row in rows)
+    if failures:
+        raise RoostError(f"{failures} of {len(rows)} instances of {host} were not evacuated")
 
 
 COMMANDS: tuple[click.Command, ...] = (live_migrate, evacuate)
 
 
-def _asked(api: Api, instance: dict[str, Any], target: str | None) -> dict[str, Any]:
+def _request_evacuation(api: Api, instance: dict[str, Any], target: str | None) -> dict[str, Any]:
     """Ask for the evacuation of one of many; return what came of it."""
     row = {"name": instance["name"], "uuid": instance["uuid"], "operation": None, "host": instance["host"]}
     try:
-        accepted = api.ask("POST", "instances", instance["uuid"], "evacuate", body={"host": target})
+        accepted = api.request("POST", "instances", instance["uuid"], "evacuate", body={"host": target})
     except RoostError as error:
         return {**row, "outcome": "refused", "problem": str(error)}
     return {**row, "operation": accepted["operation"], "outcome": "open", "problem": ""}
 
 
-def _waited(api: Api, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _wait_for_all(api: Api, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return the rows when all evacuations are over, and show meanwhile how many are."""
-    found: list[dict[str, Any]] = []
+    finished: list[dict[str, Any]] = []
     with progress_bar("evacuations over") as progress:
         for row in rows:
-            found.append(_over(api, row))
-            progress(len(found), len(rows))
-    return found
+            finished.append(_wait_for_row(api, row))
+            progress(len(finished), len(rows))
+    return finished
 
 
-def _over(api: Api, row: dict[str, Any]) -> dict[str, Any]:
+def _wait_for_row(api: Api, row: dict[str, Any]) -> dict[str, Any]:
     if row["operation"] is None:
         return row
-    found = waited(api, row["operation"])
-    (subject,) = found["instances"]
-    return {**row, "outcome": found["outcome"], "host": subject["host"], "problem": found["problem"]}
+    operation = wait_for_operation(api, row["operation"])
+    (subject,) = operation["instances"]
+    return {**row, "outcome": operation["outcome"], "host": subject["host"], "problem": operation["problem"]}
 
 
 def _lines(rows: list[dict[str, Any]], host: str | None) -> list[str]:
@@ -93,8 +93,10 @@ def _lines(rows: list[dict[str, Any]], host: str | None) -> list[str]:
         (row["name"] or "-", row["uuid"], row["outcome"], row["host"] or "-", row["problem"] or "-") for row in rows
     ]
     done = sum(row["outcome"] == "done" for row in rows)
-    bad = sum(row["outcome"] in {"refused", "failed"} for row in rows)
+    failures = sum(row["outcome"] in {"refused", "failed"} for row in rows)
     if not rows:
         return [f"no instance is on {host}"]
-    total = f"{len(rows)} instances of {host}: {done} done, {len(rows) - done - bad} open, {bad} not evacuated"
-    return [*aligned(table, indent=0, right=()), "", total]
+    total = (
+        f"{len(rows)} instances of {host}: {done} done, {len(rows) - done - failures} open, {failures} not evacuated"
+    )
+    return [*align(table, indent=0, right=()), "", total]

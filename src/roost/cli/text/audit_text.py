@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
-from roost.cli.text.plain_text import json_text
+from roost.cli.text.plain_text import escape_json
 from roost.errors import AuditFailed
 
 if TYPE_CHECKING:
     from roost.store.audit import Finding
 
 
-def tell(findings: "Sequence[Finding]", *, is_json: bool, who: str, when_well: str) -> None:
+def print_findings(findings: "Sequence[Finding]", *, is_json: bool, check: str, success: str) -> None:
     """Print what is wrong, and how much.
 
     Args:
@@ -24,15 +24,15 @@ def tell(findings: "Sequence[Finding]", *, is_json: bool, who: str, when_well: s
         AuditFailed: something is wrong.
     """
     if is_json:
-        click.echo(json_text(msgspec.json.encode(findings)))
+        click.echo(escape_json(msgspec.json.encode(findings)))
     else:
         for finding in findings:
-            click.echo(line_of(finding))
-        click.echo(f"{len(findings):,} findings" if findings else when_well)
+            click.echo(format_finding(finding))
+        click.echo(f"{len(findings):,} findings" if findings else success)
     if findings:
-        raise AuditFailed(f"the {who} found {len(findings):,} broken rules")
+        raise AuditFailed(f"the {check} found {len(findings):,} broken rules")
 
 
-def line_of(finding: "Finding") -> str:
+def format_finding(finding: "Finding") -> str:
     """Return a finding as a line."""
     return f"{finding.check}: {finding.subject}: {finding.problem}"

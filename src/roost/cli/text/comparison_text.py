@@ -1,6 +1,6 @@
 """Policies beside each other as text for people."""
 
-from roost.cli.text.tables import Table, aligned
+from roost.cli.text.tables import Table, align
 from roost.simulator.compare import Comparison, Spread, Unit
 
 
@@ -19,7 +19,7 @@ def to_text(comparison: Comparison) -> str:
         rows = [(row[0], *(cell if cell.endswith(" *") else f"{cell}  " for cell in row[1:])) for row in rows]
     lines = [f"comparison of {comparison.workload}", *(f"  ({note})" for note in comparison.notes)]
     lines += [f"  ({note})" for note in _remarks(comparison)]
-    return "\n".join([*lines, "", *aligned(rows, right=range(1, len(names) + 1))]) + "\n"
+    return "\n".join([*lines, "", *align(rows, right=range(1, len(names) + 1))]) + "\n"
 
 
 def _remarks(comparison: Comparison) -> list[str]:
@@ -35,8 +35,8 @@ def _remarks(comparison: Comparison) -> list[str]:
     if comparison.jobs > 1:
         remarks.append(f"up to {comparison.jobs} runs at a time, which disturb each other's durations")
     if comparison.runs_found:
-        done = len(comparison.policies) * count
-        remarks.append(f"{comparison.runs_found} of {done} runs had been done before")
+        run_count = len(comparison.policies) * count
+        remarks.append(f"{comparison.runs_found} of {run_count} runs had been done before")
     return remarks
 
 

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable
 
-from roost.cli.text.tables import Table, aligned
+from roost.cli.text.tables import Table, align
 from roost.model.documents.answer import Answer, AnswerPick, AnswerStage, RankedHost, RefusedHost
 from roost.model.evidence.decision import Stage
 
@@ -17,7 +17,7 @@ def to_text(answer: Answer) -> str:
     parts += [f"warning: {warning}" for warning in answer.warnings]
     parts += ["", "stages", *(stage_lines(answer.stages) or ["  none: nothing refuses a host"])]
     for stage in answer.stages:
-        parts += _refused(stage)
+        parts += _refusal_lines(stage)
     if answer.ranking:
         parts += ["", *_ranking(answer)]
     parts += ["", f"seed {answer.seed}, now {answer.now:.15g}, roost {answer.roost}"]
@@ -28,13 +28,13 @@ def _outcome(answer: Answer) -> list[str]:
     if answer.outcome == "refused":
         return [f"refused: {answer.reason}"]
     if len(answer.picks) == 1:
-        lines = [f"granted: {_named(answer.picks[0])}"]
+        lines = [f"granted: {_host_name(answer.picks[0])}"]
     else:
-        counts = Counter(_named(pick) for pick in answer.picks)
+        counts = Counter(_host_name(pick) for pick in answer.picks)
         lines = [
             f"granted: {len(answer.picks):,} instances on {len(counts):,} {'host' if len(counts) == 1 else 'hosts'}"
         ]
-        lines += _cut([f"  {count:>6,}  {name}" for name, count in counts.items()], "hosts")
+        lines += _truncate([f"  {count:>6,}  {name}" for name, count in counts.items()], "hosts")
     for pick in answer.picks[:1]:
         lines += [
             f"  takes {', '.join(f'{amount:,} {name}' for name, amount in share.resources.items())} of {share.provider}"
@@ -43,8 +43,8 @@ def _outcome(answer: Answer) -> list[str]:
         if pick.limits:
             lines.append(f"  limits: {', '.join(_limit(name, limit) for name, limit in pick.limits.items())}")
     for cell, picks in answer.alternates.items():
-        where = f" in cell {cell}" if cell else ""
-        lines.append(f"  alternates{where}: {', '.join(_named(pick) for pick in picks)}")
+        cell_text = f" in cell {cell}" if cell else ""
+        lines.append(f"  alternates{cell_text}: {', '.join(_host_name(pick) for pick in picks)}")
     return lines
 
 
@@ -61,41 +61,41 @@ def stage_lines(stages: Iterable[AnswerStage] | Iterable[Stage]) -> list[str]:
     return [f"  {stage.rule:30} {stage.before:>9,} -> {stage.after:>7,}  {stage.reason}" for stage in stages]
 
 
-def _refused(stage: AnswerStage) -> list[str]:
+def _refusal_lines(stage: AnswerStage) -> list[str]:
     """Return the refused hosts of a stage whose reasons are their own; those of one reason are in the stage."""
     own = [host for host in stage.refused if host.reason != stage.reason]
     if not own:
         return []
-    hosts = [f"  {_named(host):30} {host.reason}" for host in own]
-    return ["", f"refused by {stage.rule}, since they {stage.reason}", *_cut(hosts, "hosts")]
+    hosts = [f"  {_host_name(host):30} {host.reason}" for host in own]
+    return ["", f"refused by {stage.rule}, since they {stage.reason}", *_truncate(hosts, "hosts")]
 
 
-def _named(told: AnswerPick | RefusedHost | RankedHost) -> str:
-    return told.host if told.nodename == told.host else f"{told.host} ({told.nodename})"
+def _host_name(host: AnswerPick | RefusedHost | RankedHost) -> str:
+    return host.host if host.nodename == host.host else f"{host.host} ({host.nodename})"
 
 
 def _ranking(answer: Answer) -> list[str]:
     """Return the best hosts, one line each, and of every weigher that tells hosts apart what it adds."""
-    telling = [
+    weighers = [
         cell.weigher
         for at, cell in enumerate(answer.ranking[0].weights)
         if any(host.weights[at].contribution for host in answer.ranking)
     ]
-    rows: Table = [("host", "total", *telling)]
+    rows: Table = [("host", "total", *weighers)]
     for host in answer.ranking[:_ROWS]:
         cells = {cell.weigher: cell for cell in host.weights}
-        shares = [f"{cells[name].contribution:.4f} ({cells[name].raw:,.12g})" for name in telling]
-        rows.append((_named(host), f"{host.total:.4f}", *shares))
+        shares = [f"{cells[name].contribution:.4f} ({cells[name].raw:,.12g})" for name in weighers]
+        rows.append((_host_name(host), f"{host.total:.4f}", *shares))
     if not answer.ranking[0].weights:
         return [f"ranking: only {rows[1][0]} is left, so nothing is weighed"]
     right = range(1, len(rows[0]))
-    lines = ["ranking: what each weigher adds, and its raw weight", *aligned(rows, right=right)]
-    left = len(answer.ranking) - _ROWS
-    if left > 0:
-        lines.append(f"  … and {left:,} hosts more; --format json has all")
+    lines = ["ranking: what each weigher adds, and its raw weight", *align(rows, right=right)]
+    hidden = len(answer.ranking) - _ROWS
+    if hidden > 0:
+        lines.append(f"  … and {hidden:,} hosts more; --format json has all")
     return lines
 
 
-def _cut(lines: list[str], of: str) -> list[str]:
-    left = len(lines) - _ROWS
-    return lines if left <= 0 else [*lines[:_ROWS], f"  … and {left:,} {of} more; --format json has all"]
+def _truncate(lines: list[str], of: str) -> list[str]:
+    hidden = len(lines) - _ROWS
+    return lines if hidden <= 0 else [*lines[:_ROWS], f"  … and {hidden:,} {of} more; --format json has all"]

@@ -2,60 +2,62 @@
 
 from typing import Any
 
-from roost.cli.text.plain_text import moment
-from roost.cli.text.tables import Table, aligned, fields
+from roost.cli.text.plain_text import format_time
+from roost.cli.text.tables import Table, align, fields
 
-_APART = ("attempts", "migrations", "operations", "story")
+_SEPARATE = ("attempts", "migrations", "operations", "story")
 
 
-def instances_text(found: list[dict[str, Any]]) -> list[str]:
+def instances_text(instances: list[dict[str, Any]]) -> list[str]:
     """Return the lines of a list of instances."""
     table: Table = [("name", "status", "task", "host", "uuid")]
-    for each in found:
+    for each in instances:
         table.append(
             (each["name"] or "-", each["status"] or "claim", each["task"] or "-", each["host"] or "-", each["uuid"])
         )
-    return aligned(table, indent=0, right=())
+    return align(table, indent=0, right=())
 
 
-def instance_text(found: dict[str, Any], decision: dict[str, Any] | None) -> list[str]:
+def instance_text(instance: dict[str, Any], decision: dict[str, Any] | None) -> list[str]:
     """Return the lines of one instance, with the story of its decision and attempts.
 
     Args:
         decision: that chose its host; None: it is not known.
     """
-    told = {name: value for name, value in found.items() if name not in _APART}
-    told["status"] = found["status"] or "claim"
+    summary = {name: value for name, value in instance.items() if name not in _SEPARATE}
+    summary["status"] = instance["status"] or "claim"
     for name in ("created_at_s", "changed_at_s"):
-        value = told.pop(name)
-        told[name.removesuffix("_s")] = None if value is None else moment(value)
-    lines = fields(told)
+        value = summary.pop(name)
+        summary[name.removesuffix("_s")] = None if value is None else format_time(value)
+    lines = fields(summary)
     if decision is not None:
-        lines += ["", f"decided {moment(decision['decided_at_s'])}: {_decided(decision)}"]
-    if found["attempts"]:
+        lines += ["", f"decided {format_time(decision['decided_at_s'])}: {_decision_text(decision)}"]
+    if instance["attempts"]:
         attempts: Table = [("host", "node", "claim", "problem")]
-        attempts += [(each["host"], each["node"], each["claim"], each["problem"] or "-") for each in found["attempts"]]
-        lines += ["", "attempts to build it:", *aligned(attempts, indent=0, right=())]
-    if found["migrations"]:
+        attempts += [
+            (each["host"], each["node"], each["claim"], each["problem"] or "-") for each in instance["attempts"]
+        ]
+        lines += ["", "attempts to build it:", *align(attempts, indent=0, right=())]
+    if instance["migrations"]:
         moves: Table = [("move", "status", "from", "to", "uuid")]
         moves += [
             (each["kind"], each["status"], each["source_host"], each["target_host"] or "-", each["uuid"])
-            for each in found["migrations"]
+            for each in instance["migrations"]
         ]
-        lines += ["", *aligned(moves, indent=0, right=())]
-    return lines + _story(found["story"])
+        lines += ["", *align(moves, indent=0, right=())]
+    return lines + _story(instance["story"])
 
 
-def operation_text(found: dict[str, Any]) -> list[str]:
+def operation_text(operation: dict[str, Any]) -> list[str]:
     """Return the lines of an operation that is over: its instances, or where there are none what became of it."""
     table: Table = [("name", "status", "host", "uuid", "fault")]
-    for each in found["instances"]:
+    for each in operation["instances"]:
         row = (each["name"], each["status"], each["host"] or "-", each["uuid"], each["fault"] or "-")
         table.append(row)
-    return aligned(table, indent=0, right=())
+    return align(table, indent=0, right=())
 
 
-def _decided(decision: dict[str, Any]) -> str:
+def _decision_text(decision: dict[str, Any]) -> str:
     if decision["outcome"] != "granted":
         return f"refused, {decision['reason']}"
     alternates = [each["host"] for cell in decision["alternates"].values() for each in cell]
@@ -68,5 +70,5 @@ def _story(story: list[dict[str, Any]]) -> list[str]:
     table: Table = [("when", "what", "more")]
     for each in story:
         more = "; ".join(f"{name} {text}" for name, text in each["told"].items())
-        table.append((moment(each["at_s"]), each["kind"], more or "-"))
-    return ["", *aligned(table, indent=0, right=())]
+        table.append((format_time(each["at_s"]), each["kind"], more or "-"))
+    return ["", *align(table, indent=0, right=())]

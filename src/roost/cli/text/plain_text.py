@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 _NOT_ASCII = re.compile(r"[^\n -~]")
 
 
-def shown(text: str) -> str:
+def escape_text(text: str) -> str:
     r"""Return one line with what cannot be printed spelt out, so that no name moves a cursor or forges a line.
 
     >>> shown("a\x1b[2J\nb")
@@ -20,19 +20,19 @@ def shown(text: str) -> str:
 
 def paragraph(lines: Iterable[str]) -> str:
     """Return lines as text, each ended by a newline, whatever the names in them hold."""
-    return "".join(f"{shown(line)}\n" for line in lines)
+    return "".join(f"{escape_text(line)}\n" for line in lines)
 
 
-def moment(seconds: float) -> str:
+def format_time(seconds: float) -> str:
     """Return seconds since the epoch as a time of UTC."""
     try:
-        found = datetime.fromtimestamp(seconds, tz=UTC)
+        time = datetime.fromtimestamp(seconds, tz=UTC)
     except (OverflowError, ValueError):  # Clocks may say anything, and no calendar goes on for ever.
         return f"{seconds:,.0f} s after 1970"
-    return found.isoformat(sep=" ", timespec="seconds").removesuffix("+00:00") + "Z"
+    return time.isoformat(sep=" ", timespec="seconds").removesuffix("+00:00") + "Z"
 
 
-def json_text(body: bytes) -> str:
+def escape_json(body: bytes) -> str:
     r"""Return JSON with what cannot be printed as escapes, so that no name in it moves a cursor or turns a line around.
 
     >>> json_text('["\x9b\u202e\xe9"]'.encode())
@@ -41,5 +41,5 @@ def json_text(body: bytes) -> str:
     return _NOT_ASCII.sub(_escape, body.decode())
 
 
-def _escape(found: re.Match[str]) -> str:
-    return found[0] if found[0].isprintable() else json.dumps(found[0])[1:-1]
+def _escape(match: re.Match[str]) -> str:
+    return match[0] if match[0].isprintable() else json.dumps(match[0])[1:-1]

@@ -13,18 +13,18 @@ _PLAIN_STEPS = 10  # progress lines where there is no terminal
 
 
 @contextmanager
-def progress_bar(what: str) -> Iterator[Progress]:
+def progress_bar(title: str) -> Iterator[Progress]:
     """Show the progress of what is done: a bar on a terminal, a few lines elsewhere."""
     if sys.stderr is None or not sys.stderr.isatty():
-        yield _lines(what)
+        yield _print_lines(title)
         return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
     from rich.progress import Progress as Bar
 
-    columns = (TextColumn(what), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    columns = (TextColumn(title), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(what, total=None)
+        task = bar.add_task(title, total=None)
 
         def show(done: int, total: int) -> None:
             signals.check()
@@ -33,7 +33,7 @@ def progress_bar(what: str) -> Iterator[Progress]:
         yield show
 
 
-def _lines(what: str) -> Progress:
+def _print_lines(title: str) -> Progress:
     shown = 0
 
     def show(done: int, total: int) -> None:
@@ -42,6 +42,6 @@ def _lines(what: str) -> Progress:
         step = done * _PLAIN_STEPS // total
         if step > shown:
             shown = step
-            click.echo(f"{what}: {done:,} of {total:,}", err=True)
+            click.echo(f"{title}: {done:,} of {total:,}", err=True)
 
     return show

@@ -1,6 +1,6 @@
 """The report of a replay as text for people."""
 
-from roost.cli.text.tables import Table, aligned
+from roost.cli.text.tables import Table, align
 from roost.simulator.report import ClassUse, RefusedReason, ReplayReport
 
 _REASONS_SHOWN = 10
@@ -23,7 +23,7 @@ def to_text(report: ReplayReport) -> str:
         rows.append(("GPU fragmentation", share, "of all GPUs, free but expected to be of no use"))
     parts = [f"replay of {report.workload}"]
     parts += [f"  ({note})" for note in report.notes]
-    parts += ["", *aligned(rows, right={1})]
+    parts += ["", *align(rows, right={1})]
     if report.refused_reasons:
         parts += ["", "refused", *_reasons(report.refused_reasons)]
     if report.classes:
@@ -41,7 +41,7 @@ def _reasons(reasons: list[RefusedReason]) -> list[str]:
                 f"for {len(rest):,} other reason{'' if len(rest) == 1 else 's'}",
             )
         )
-    return aligned(rows, right={0})
+    return align(rows, right={0})
 
 
 def _classes(classes: list[ClassUse]) -> list[str]:
@@ -60,7 +60,7 @@ def _classes(classes: list[ClassUse]) -> list[str]:
                 "-" if use.typical is None else f"{use.typical:,}",
             )
         )
-    return aligned(rows, right=range(1, 8))
+    return align(rows, right=range(1, 8))
 
 
 def _percent(part: int, whole: int) -> str:

@@ -4,12 +4,12 @@ from collections.abc import Collection, Mapping, Sequence
 
 import msgspec
 
-from roost.cli.text.plain_text import shown
+from roost.cli.text.plain_text import escape_text
 
 Table = list[tuple[str, ...]]
 
 
-def aligned(table: Sequence[tuple[str, ...]], *, indent: int = 2, right: Collection[int] | None = None) -> list[str]:
+def align(table: Sequence[tuple[str, ...]], *, indent: int = 2, right: Collection[int] | None = None) -> list[str]:
     """Return the lines of a table.
 
     Args:
@@ -20,7 +20,7 @@ def aligned(table: Sequence[tuple[str, ...]], *, indent: int = 2, right: Collect
     """
     if not table:
         return []
-    table = [tuple(map(shown, row)) for row in table]
+    table = [tuple(map(escape_text, row)) for row in table]
     columns = list(zip(*table, strict=True))
     widths = [max(len(cell) for cell in column) for column in columns]
     if right is None:
@@ -40,10 +40,10 @@ def _is_number(cell: str) -> bool:
     return not bare or bare.isdecimal()
 
 
-def fields(found: Mapping[str, object]) -> list[str]:
+def fields(values: Mapping[str, object]) -> list[str]:
     """Return the lines of one thing: a name and a value each."""
-    table: Table = [(name, value_text(value)) for name, value in found.items()]
-    return aligned(table, indent=0, right=())
+    table: Table = [(name, value_text(value)) for name, value in values.items()]
+    return align(table, indent=0, right=())
 
 
 def value_text(value: object) -> str:

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from roost.cli.text.plain_text import moment, paragraph
-from roost.cli.text.tables import Table, aligned
+from roost.cli.text.plain_text import format_time, paragraph
+from roost.cli.text.tables import Table, align
 from roost.model.evidence.decision import Decision
 from roost.model.evidence.explain import Explanation, Shortfall, Why
 from roost.model.evidence.replay_result import HostStanding, Replayed
@@ -27,20 +27,20 @@ def to_text(why: Why) -> str:
 
 
 def _heading(decision: Decision) -> Iterator[str]:
-    yield f"decision {decision.uuid}: {decision.outcome} at {moment(decision.decided_at_s)}"
+    yield f"decision {decision.uuid}: {decision.outcome} at {format_time(decision.decided_at_s)}"
 
 
 def _request(request: Request, decision: Decision) -> Iterator[str]:
     flavor = request.flavor
     disk_gb = flavor.root_gb + flavor.ephemeral_gb
-    asked = [
+    parts = [
         amount_text(name, amount)
         for name, amount in (("VCPU", flavor.vcpus), ("MEMORY_MB", flavor.memory_mb), ("DISK_GB", disk_gb))
         if amount
     ]
-    asked += [f"{key}={value}" for key, value in sorted(flavor.extra_specs.items())]
+    parts += [f"{key}={value}" for key, value in sorted(flavor.extra_specs.items())]
     count = f"{decision.count:,} instances of " if decision.count > 1 else ""
-    yield f"request   {count}flavor {flavor.name}: {', '.join(asked)}"
+    yield f"request   {count}flavor {flavor.name}: {', '.join(parts)}"
     if request.image is not None:
         properties = ", ".join(f"{key}={value}" for key, value in sorted(request.image.properties.items()))
         yield f"          image {request.image.id or ''} {properties}".rstrip()
@@ -75,33 +75,35 @@ def _answer(decision: Decision) -> Iterator[str]:
         yield f"warning: {warning}"
 
 
-def explanation_lines(told: Explanation) -> Iterator[str]:
+def explanation_lines(explanation: Explanation) -> Iterator[str]:
     """Give the lines of an explanation, an empty one before each part."""
     yield ""
     table: Table = [("rule", "refused in turn", "alone", "no other did", "hosts that")]
-    table += [(rule.rule, f"{rule.in_turn:,}", f"{rule.alone:,}", f"{rule.only:,}", rule.reason) for rule in told.rules]
-    yield from aligned(table, indent=0)
-    yield from _refusal(told) if told.reason else _ranking(told)
+    table += [
+        (rule.rule, f"{rule.in_turn:,}", f"{rule.alone:,}", f"{rule.only:,}", rule.reason) for rule in explanation.rules
+    ]
+    yield from align(table, indent=0)
+    yield from _refusal(explanation) if explanation.reason else _ranking(explanation)
 
 
-def _refusal(told: Explanation) -> Iterator[str]:
-    if told.nearest:
+def _refusal(explanation: Explanation) -> Iterator[str]:
+    if explanation.nearest:
         yield from ("", "nearest:")
         table: Table = [("host", "short of")]
-        table += [(miss.host, "; ".join(_shortfall(each) for each in miss.shortfalls)) for miss in told.nearest]
-        yield from aligned(table)
-    if told.changes:
+        table += [(miss.host, "; ".join(_shortfall(each) for each in miss.shortfalls)) for miss in explanation.nearest]
+        yield from align(table)
+    if explanation.changes:
         yield from ("", "any one of these would have fitted:")
         changes: Table = [("change", "hosts it opens")]
-        changes += [(change.text, f"{change.hosts:,}") for change in told.changes]
-        yield from aligned(changes)
+        changes += [(change.text, f"{change.hosts:,}") for change in explanation.changes]
+        yield from align(changes)
     else:
         yield from ("", "no single change of the request would have fitted")
-    if told.never is not None:
-        if told.never.could_fit:
+    if explanation.never is not None:
+        if explanation.never.could_fit:
             yield from ("", "it fits on this fleet when nobody else is there")
         else:
-            yield from ("", f"it could never fit on this fleet, even with nobody there: {told.never.reason}")
+            yield from ("", f"it could never fit on this fleet, even with nobody there: {explanation.never.reason}")
 
 
 def _shortfall(short: Shortfall) -> str:
@@ -113,38 +115,40 @@ def _shortfall(short: Shortfall) -> str:
     return short.reason
 
 
-def _ranking(told: Explanation) -> Iterator[str]:
-    if not told.ranking:
+def _ranking(explanation: Explanation) -> Iterator[str]:
+    if not explanation.ranking:
         return
-    weighers = list(told.ranking[0].shares)
-    yield from ("", f"best of {told.left:,} hosts:")
+    weighers = list(explanation.ranking[0].shares)
+    yield from ("", f"best of {explanation.left:,} hosts:")
     table: Table = [("host", "total", *weighers)]
     table += [
-        (line.host, f"{line.total:.4f}", *(f"{line.shares[name]:.4f}" for name in weighers)) for line in told.ranking
+        (line.host, f"{line.total:.4f}", *(f"{line.shares[name]:.4f}" for name in weighers))
+        for line in explanation.ranking
     ]
-    yield from aligned(table)
-    if told.tips:
+    yield from align(table)
+    if explanation.tips:
         yield from ("", "what would have tipped it:")
         tips: Table = [("multiplier of", "from", "to", "lets draw level")]
         tips += [
-            (tip.weigher, f"{tip.multiplier:g}", _tipping(tip.multiplier, tip.tipping), tip.host) for tip in told.tips
+            (tip.weigher, f"{tip.multiplier:g}", _tipping_text(tip.multiplier, tip.tipping), tip.host)
+            for tip in explanation.tips
         ]
-        yield from aligned(tips)
+        yield from align(tips)
 
 
-def _tipping(multiplier: float, tipping: float) -> str:
+def _tipping_text(multiplier: float, tipping: float) -> str:
     return "any other" if abs(tipping - multiplier) < _TIED else f"{tipping:.4g}"
 
 
-def replayed_text(replayed: Replayed, *, top: int) -> str:
+def replay_text(replayed: Replayed, *, top: int) -> str:
     """Return what came of a decision made again."""
-    stored, again = replayed.stored, replayed.again
-    lines = list(_heading(stored))
+    past, present = replayed.stored, replayed.again
+    lines = list(_heading(past))
     if replayed.is_same:
         lines.append("made again from what it saw, it comes out the same, to the last bit")
         return paragraph(lines)
     lines.append(f"made again it differs in: {', '.join(replayed.fields)}")
-    for label, decision in (("then", stored), ("now", again)):
+    for label, decision in (("then", past), ("now", present)):
         lines += [f"{label:5} {line}" for line in _answer(decision)]
     if replayed.differences:
         lines += ["", f"{len(replayed.differences):,} hosts stand otherwise:"]
@@ -153,7 +157,7 @@ def replayed_text(replayed: Replayed, *, top: int) -> str:
             (each.node, _standing(each.then, each.picks_then), _standing(each.now, each.picks_now))
             for each in replayed.differences[:top]
         ]
-        lines += aligned(table)
+        lines += align(table)
         if len(replayed.differences) > top:
             lines.append(f"  … and {len(replayed.differences) - top:,} more: --top")
     return paragraph(lines)
@@ -168,7 +172,7 @@ def _standing(standing: HostStanding, picks: int) -> str:
 
 def summary_text(summary: Summary, *, top: int) -> str:
     """Return the refusals of a time, most frequent reason first."""
-    since = f" since {moment(summary.since_s)}" if summary.since_s else ""
+    since = f" since {format_time(summary.since_s)}" if summary.since_s else ""
     lines = [f"{summary.refusals:,} requests were refused{since}"]
     if not summary.is_complete:
         lines.append("(only the newest are counted; name a later --since)")
@@ -179,20 +183,20 @@ def summary_text(summary: Summary, *, top: int) -> str:
                 f"{each.refusals:,}",
                 f"{each.instances:,}",
                 f"{each.projects:,}",
-                moment(each.last_at_s),
+                format_time(each.last_at_s),
                 each.reason,
-                _wanted(each.requests),
+                _request_counts(each.requests),
             )
             for each in summary.reasons[:top]
         ]
-        lines += ["", *aligned(table)]
+        lines += ["", *align(table)]
         if len(summary.reasons) > top:
             lines.append(f"  … and {len(summary.reasons) - top:,} more reasons: --top")
         lines += ["", f"`roost why {summary.reasons[0].newest}` explains the newest of the first row"]
     return paragraph(lines)
 
 
-def _wanted(requests: list[Wanted]) -> str:
+def _request_counts(requests: list[Wanted]) -> str:
     parts = [
         f"{each.flavor or 'a flavor no longer kept'}{f' in {each.zone}' if each.zone else ''} ({each.refusals:,})"
         for each in requests[:_REQUESTS_SHOWN]
