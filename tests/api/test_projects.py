@@ -17,6 +17,7 @@ from tests.working import operation
 
 SMALL = {"flavor": {"name": "small", "vcpus": 1}}
 READER = {"x-auth-token": "eve", "x-roles": "reader,member", "x-project-id": "ours"}
+NOBODY = {"x-auth-token": ":", "x-roles": "reader"}
 WIDE = (
     {"x-auth-token": "admin"},
     {"x-auth-token": "eve", "x-roles": "service", "x-project-id": "ours"},
@@ -152,12 +153,16 @@ def test_the_operation_of_the_whole_fleet_is_not_for_readers():
         assert own.ask("GET", path, headers=READER).status == 404
 
 
-@pytest.mark.parametrize("path", [*LISTS, "/instances/" + uuid_of("nothing"), "/decisions/" + uuid_of("nothing")])
-def test_a_reader_of_no_project_sees_nothing(things, path):
-    refused = things.own.ask("GET", path, headers={"x-auth-token": ":", "x-roles": "reader"})
-    assert refused.status == 403 if path in LISTS else 404
-    if path in LISTS:
-        assert refused.json["detail"] == "name a project: policy roost:all_projects does not allow you to see all"
+@pytest.mark.parametrize("path", [*LISTS, "/groups/{uuid}"])
+def test_a_reader_of_no_project_is_told_to_name_one(things, path):
+    refused = things.own.ask("GET", path.replace("{uuid}", GROUP), headers=NOBODY)
+    assert refused.status == 403
+    assert refused.json["detail"] == "name a project: policy roost:all_projects does not allow you to see all"
+
+
+@pytest.mark.parametrize("path", [path for path in ONE if path != "/groups/{uuid}"])
+def test_a_reader_of_no_project_does_not_learn_what_there_is(things, path):
+    assert things.ask(path, "theirs", NOBODY).status == 404
 
 
 def test_an_agent_sees_all_projects(things):

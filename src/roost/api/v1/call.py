@@ -68,16 +68,20 @@ class Call:
         Raises:
             Problem: 403, whoever asks is of no project.
         """
-        who = self.who
-        if permission.is_allowed(self.allows, ALL_PROJECTS, who):
+        if self.sees_all:
             return None
-        if not who.project_id:
+        if not self.who.project_id:
             raise Problem(403, f"name a project: policy {ALL_PROJECTS} does not allow you to see all")
-        return who.project_id
+        return self.who.project_id
+
+    @property
+    def sees_all(self) -> bool:
+        """Whether whoever asks sees what is of any project."""
+        return permission.is_allowed(self.allows, ALL_PROJECTS, self.who)
 
     def sees(self, project_id: str) -> bool:
-        """Say whether whoever asks may see what is of a project."""
-        return self.project in {None, project_id}
+        """Say whether whoever asks may see what is of a project; whoever is of none sees nothing."""
+        return self.sees_all or (bool(project_id) and self.who.project_id == project_id)
 
     @property
     def owner(self) -> str:

@@ -143,7 +143,7 @@ def _seen(call: Call) -> Decision:
         NotFound: there is none, or whoever asks does not see its project.
     """
     decision = call.product.decision(call.name)
-    if call.project is not None and not call.sees(call.product.request_of(decision).project_id):
+    if not call.sees_all and not call.sees(call.product.request_of(decision).project_id):
         raise NotFound("decision", call.name)
     return decision
 

@@ -63,7 +63,7 @@ def show(call: Call) -> Response:
 
 def _is_seen(call: Call, reader: WorkReader, row: OperationRow) -> bool:
     """Say whether whoever asks sees an operation: that of an instance is of its project, a drain is of none."""
-    if call.project is None:
+    if call.sees_all:
         return True
     if row.kind == "build":
         return call.sees(body_of(row, Build).request.project_id)
