@@ -113,11 +113,11 @@ def asking(store=None, *, identify=believe, policy=None, clock=None):
 class Own(Asking):
     """Roost's own API, and the product behind it, which only ``in_thread`` may touch while it is served."""
 
-    def __init__(self, product, serving, *, waking=None, ends=None, identify=believe):
+    def __init__(self, product, serving, *, waking=None, ends=None, identify=believe, allows=None):
         self.agents = Agents(
             serving, waking or Waking(100), ends=ends or Waking(100, awaited=ENDS), clock=SystemClock()
         )
-        super().__init__(v1.Application(product, agents=self.agents, identify=identify), serving)
+        super().__init__(v1.Application(product, agents=self.agents, identify=identify, allows=allows), serving)
         self.product = product
 
     def in_thread(self, act):
@@ -126,8 +126,8 @@ class Own(Asking):
 
 
 @contextmanager
-def asking_own(*fleets, url="sqlite://", settings=None, identify=believe):
-    """Open Roost's own API on a fleet; by default over a fresh store in memory."""
+def asking_own(*fleets, url="sqlite://", settings=None, identify=believe, policy=None):
+    """Open Roost's own API on a fleet; by default over a fresh store in memory, with the policies by default."""
     waking, ends = Waking(100), Waking(100, awaited=ENDS)
 
     def heed(work):
@@ -136,7 +136,7 @@ def asking_own(*fleets, url="sqlite://", settings=None, identify=believe):
 
     product, serving = open_product(str(url), settings or Settings(), heed=heed)
     try:
-        own = Own(product, serving, waking=waking, ends=ends, identify=identify)
+        own = Own(product, serving, waking=waking, ends=ends, identify=identify, allows=policy and policy.allows)
         for fleet in fleets:
             own.in_thread(lambda roost, fleet=fleet: roost.install(fleet))
         yield own

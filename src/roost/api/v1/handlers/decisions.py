@@ -122,7 +122,7 @@ def advance(call: Call) -> Response | Plan[Response]:
     """Let an instance leave its host and claim its next alternate."""
     body = call.body
     assert isinstance(body, NextBody)
-    decision = call.product.decision(call.name)
+    decision = _seen(call)
     call.check_host(_left(call, decision, body))
     _check_claim(call, pick_of(decision, body.instance_uuid).instance_uuid)
     remote = call.product.remote

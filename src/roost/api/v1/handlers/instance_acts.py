@@ -222,8 +222,16 @@ def _gone(result: Result) -> Response:
 
 
 def _status(call: Call) -> StatusRow | None:
+    """Return the status of the instance that a call is about; None: nobody was asked to run it.
+
+    Raises:
+        NotFound: whoever asks does not see its project.
+    """
     body = uuid_bytes(call.name)
-    return None if body is None else call.agents.reader(call.current).status(body)
+    status = None if body is None else call.agents.reader(call.current).status(body)
+    if status is not None and not call.sees(status.project_id):
+        raise NotFound("instance", call.name)
+    return status
 
 
 def _build_under(call: Call, known: OperationRow) -> Request:

@@ -89,10 +89,10 @@ def show(call: Call) -> Response:
 
 
 def claim_of(call: Call) -> Holder | None:
-    """Return what an instance holds, by the columns; None: there is none of that uuid, or it holds nothing."""
+    """Return what an instance holds, by the columns; None: nothing, or whoever asks does not see its project."""
     body = uuid_bytes(call.name)
     holder = None if body is None else call.current.state.holders.get(body)
-    return None if holder is None or holder.instance is None else holder
+    return holder if holder is not None and holder.instance is not None and call.sees(holder.project_id) else None
 
 
 def host_of(state: State, holder: Holder) -> str:
