@@ -161,7 +161,7 @@ def test_a_reshape_that_is_needed_later_ends_the_process_unless_it_is_told_to_lo
 @pytest.mark.parametrize(
     ("words", "code", "sentence"),
     [
-        (["--driver", "fake"], 2, "--server and --driver are needed to run an agent; see `roost agent --help`"),
+        (["--driver", "fake"], 2, "--server and --driver are required to run an agent; see `roost agent --help`"),
         (["--server", "http://127.0.0.1:1", "--driver", "nope"], 3, "driver nope: is none of fake, libvirt"),
         (
             ["--server", "http://127.0.0.1:1", "--driver", "fake", "--option", "x"],
@@ -249,7 +249,7 @@ def test_a_host_whose_journal_is_lost_gets_a_new_one_and_keeps_its_guests(server
         process.kill()
         process.wait()
     refused = roost(*adopting, cwd=tmp_path)
-    assert (refused.returncode, "the agent of host-1 is there, and was heard" in refused.stderr) == (5, True)
+    assert (refused.returncode, "the agent of host-1 is running, last contact" in refused.stderr) == (5, True)
     assert server.ask("DELETE", "/v1/agents/host-1", headers=ADMIN)[0] == 204
     refused = roost(*adopting, cwd=tmp_path)
     assert (refused.returncode, "knows orders or guests: it is not lost" in refused.stderr) == (5, True)

@@ -277,7 +277,7 @@ def test_the_commands(run, tmp_path):
     for _ in range(2):
         assert db("sync", "--data", data)[0] == f"{data / 'roost.db'} has the schema of this program\n"
     assert db("version", "--database", data / "roost.db")[0].strip().isdigit()
-    assert db("check", "--data", data)[0] == "the schema is right and every rule is kept\n"
+    assert db("check", "--data", data)[0] == "the schema is current and all rules hold\n"
     assert db("check", "--data", data, "--json")[0] == "[]\n"
     done = roost("db", "backup", tmp_path / "b", "--data", data, cwd=tmp_path)
     assert (done.returncode, " rows, " in done.stdout) == (0, True)

@@ -108,5 +108,5 @@ def test_the_commands_of_the_guide_lead_to_the_end(way, target, request, tmp_pat
                 if "curl" in command:
                     run.close()
                     growing.run(60)
-        assert "everything that is there is here, generations too" in run.output
+        assert "all data of the source is here, with equal generations" in run.output
         growing.side.close()

@@ -1,4 +1,4 @@
-"""The ``roost`` command: one file a noun, loaded when it is used."""
+"""The ``roost`` command: one module per noun, imported on use."""
 
 import importlib
 import sys
@@ -14,16 +14,16 @@ from roost.cli import signals
 from roost.cli.text.plain_text import escape_text
 from roost.errors import RoostError
 
-# What the shell sees where no error says otherwise; those of errors are beside them in ``roost.errors``.
+# The exit code of an unexpected exception. Expected errors define theirs in ``roost.errors``.
 EXIT_CODE_FAULT = 70
 
 
 class _OutputClosed(Exception):
-    """Whoever reads the output has closed it; click would call that a failure."""
+    """The reader of the output closed it. Not a failure, unlike click's own handling."""
 
 
 class _LazyGroup(click.Group):
-    """Commands by name; the module of one is imported when it is asked for."""
+    """A group that imports the module of a command on first use."""
 
     modules: ClassVar[dict[str, str]] = {
         "agent": "roost.cli.commands.agent",
@@ -61,7 +61,7 @@ class _LazyGroup(click.Group):
         if module is None:
             return None
         loaded = importlib.import_module(module)
-        # A command that is called like a word of Python has a line behind its name.
+        # A command named like a Python keyword has a trailing underscore.
         command = getattr(loaded, cmd_name, None) or getattr(loaded, f"{cmd_name}_")
         assert isinstance(command, click.Command)
         return command
@@ -69,7 +69,7 @@ class _LazyGroup(click.Group):
     def make_context(
         self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
     ) -> click.Context:
-        with _flush_output():  # Help is printed here.
+        with _flush_output():  # This prints help texts.
             return super().make_context(info_name, args, parent, **extra)
 
     def invoke(self, ctx: click.Context) -> object:
@@ -79,18 +79,18 @@ class _LazyGroup(click.Group):
 
 @contextmanager
 def _flush_output() -> Iterator[None]:
-    """Write all output to its end; what keeps it from being written is no fault of ours."""
+    """Flush standard output at the end, and report write errors as errors of the environment."""
     try:
         try:
             yield
         finally:
-            if sys.stdout is not None:  # Whoever started us may have closed it.
+            if sys.stdout is not None:  # The parent process may have closed it.
                 sys.stdout.flush()
     except BrokenPipeError:
-        sys.stdout = None  # Or the interpreter would flush into it again.
+        sys.stdout = None  # Otherwise the interpreter flushes into it again at exit.
         raise _OutputClosed from None
     except OSError as error:
-        if error.filename is not None:  # Only of streams that are open already no name is told.
+        if error.filename is not None:  # Errors of open streams, such as standard output, carry no file name.
             raise
         sys.stdout = None
         raise RoostError(f"the output cannot be written: {error.strerror}") from None
@@ -99,11 +99,11 @@ def _flush_output() -> Iterator[None]:
 @click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__)
 def roost() -> None:
-    """Decide where every workload runs, and show why."""
+    """Place every workload, and explain each decision."""
 
 
 def main() -> None:
-    """Run the command line; errors are one sentence on standard error."""
+    """Run the command line. Print an error as one sentence on standard error."""
     try:
         signals.watch()
         code = roost.main(prog_name="roost", standalone_mode=False)
@@ -116,19 +116,19 @@ def main() -> None:
         _print_error(str(error))
         code = error.exit_code
     except _OutputClosed:
-        code = 0  # Nothing is wrong, and nothing more can be written.
-    except Exception:  # noqa: BLE001  # whatever it is, the shell must see that it is ours
+        code = 0  # The reader has seen enough.
+    except Exception:  # noqa: BLE001  # the exit code must mark every unexpected exception as a bug
         traceback.print_exc()
-        click.echo("roost: this is a fault of roost itself; please report it with the lines above", err=True)
+        click.echo("roost: this is a bug in roost; please report it with the lines above", err=True)
         code = EXIT_CODE_FAULT
     sys.exit(code if isinstance(code, int) else 0)
 
 
 def _print_usage_error(error: click.ClickException) -> None:
-    """Say what is wrong with the command line, and where its options are listed."""
+    """Print a command-line error, with a pointer to the help of the command."""
     message = error.format_message()
     if isinstance(error, click.exceptions.NoArgsIsHelpError):
-        error.show()  # Nothing is asked yet: the help says what can be.
+        error.show()  # Without arguments, print the help instead.
     elif isinstance(error, click.UsageError) and error.ctx is not None:
         _print_error(f"{message.rstrip('.')}; see `{error.ctx.command_path} --help`")
     else:
@@ -136,5 +136,5 @@ def _print_usage_error(error: click.ClickException) -> None:
 
 
 def _print_error(sentence: str) -> None:
-    """Write one line to standard error, whatever the names in it hold."""
+    """Write one line to standard error, with unprintable characters escaped."""
     click.echo(f"roost: {escape_text(sentence)}", err=True)

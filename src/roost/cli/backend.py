@@ -1,4 +1,4 @@
-"""Where the commands of the nouns ask: a server, or a database that nobody serves; both answer as ``/v1`` does."""
+"""The backend of the noun commands: a server, or a database opened in this process. Both speak the ``/v1`` API."""
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -24,7 +24,7 @@ _ERRORS: dict[int, type[RoostError]] = {400: BadRequest, 409: Conflict, 422: Bad
 
 
 class BackendOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """What the options say of where to ask."""
+    """The options that select a server or a database."""
 
     url: str | None
     token: str
@@ -34,11 +34,11 @@ class BackendOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 class _Transport(Protocol):
     def __call__(self, method: str, path: str, body: bytes) -> tuple[int, bytes]:
-        """Ask; return status and body."""
+        """Send a request; return status and body."""
 
 
 class Api:
-    """Roost's own API, asked over a connection or in this process."""
+    """A client of Roost's own API, over HTTP or in this process."""
 
     def __init__(self, transport: _Transport) -> None:
         self._transport = transport
@@ -50,14 +50,14 @@ class Api:
         body: Mapping[str, object] | None = None,
         query: Mapping[str, str | bool] | None = None,
     ) -> Any:
-        """Ask for one thing; return what is answered, decoded.
+        """Send one request; return the decoded answer.
 
         Args:
-            steps: of the path below ``/v1``.
-            query: what follows it; None: nothing.
+            steps: the path below ``/v1``, one segment each.
+            query: query parameters.
 
         Raises:
-            BadRequest, NotFound, Conflict, Unavailable: as the answer says; BadRequest also if a name is empty.
+            BadRequest, NotFound, Conflict, Unavailable: by the status; BadRequest also for an empty name.
         """
         _check_nonempty(("a name", step) for step in steps)
         parameters = {name: _query_text(value) for name, value in (query or {}).items()}
@@ -66,10 +66,10 @@ class Api:
         return self._request(method, path, {} if body is None else body)
 
     def list_all(self, name: str, /, **query: str | bool | None) -> list[dict[str, Any]]:
-        """Return a whole list, page by page.
+        """Fetch all pages of a list.
 
         Args:
-            query: what is asked for; what is None goes unsaid.
+            query: query parameters; None values are omitted.
 
         Raises:
             BadRequest, NotFound, Conflict, Unavailable: as for ``ask``.
@@ -84,7 +84,7 @@ class Api:
                 path = f"{_path((name,))}?{urlencode(page_query)}"
             page = self._request("GET", path, None)
             if not isinstance(page, dict) or name not in page:
-                raise BadRequest(f"what answers there is not Roost: it tells no {name}")
+                raise BadRequest(f"the server is not Roost: its answer has no {name}")
             items += page[name]
             cursor = page.get("next")
         return items
@@ -97,18 +97,18 @@ class Api:
         try:
             answer = msgspec.json.decode(raw) if raw else None
         except msgspec.DecodeError:
-            raise BadRequest(f"what answers there is not Roost: status {status}, and no JSON") from None
+            raise BadRequest(f"the server is not Roost: status {status}, and the body is not JSON") from None
         if status < 400:
             return answer
         detail = answer.get("detail") if isinstance(answer, dict) else None
-        detail = str(detail or f"status {status}, and no reason is told: is it Roost that answers there?")
+        detail = str(detail or f"status {status} without a reason: is the server Roost?")
         if status == 404:
             raise NotFound("", "", message=detail)
         raise _ERRORS.get(status, RoostError)(detail)
 
 
 def backend_options(command: Command) -> Command:
-    """Add the options that say where to ask, as one argument ``backend``; other options come before."""
+    """Add the options that select the backend, as one argument ``backend``. Apply it below all other options."""
 
     def run(url: str | None, token: str, config: Path | None, *, data: Path | None, **more: Any) -> Any:
         return command(backend=BackendOptions(url=url, token=token, config=config, data=data), **more)
@@ -118,31 +118,31 @@ def backend_options(command: Command) -> Command:
         options.data,
         options.config,
         token_options(),
-        click.option("--url", envvar="ROOST_URL", metavar="URL", help=f"Of the server.  [{_URL}]"),
+        click.option("--url", envvar="ROOST_URL", metavar="URL", help=f"URL of the server.  [{_URL}]"),
     ):
         run = option(run)
-    return run  # type: ignore[return-value]  # takes what the command takes, but for ``backend``
+    return run  # type: ignore[return-value]  # has the command's parameters except ``backend``
 
 
-json_option = click.option("--json", "is_json", is_flag=True, help="For programs.")
+json_option = click.option("--json", "is_json", is_flag=True, help="Print JSON.")
 
 
 @contextmanager
 def open_api(backend: BackendOptions, *, is_read: bool) -> Iterator[Api]:
-    """Open the way to the API: the database itself where ``--config`` or ``--data`` names one, else a server.
+    """Open the API on the database that ``--config`` or ``--data`` names, else on a server.
 
     Args:
-        is_read: whether nothing is changed, so that a database may be served meanwhile.
+        is_read: whether the command only reads, so that a server may use the database meanwhile.
 
     Raises:
-        click.UsageError: a server and a database are named.
-        Unavailable: neither can be asked.
+        click.UsageError: the options name both a server and a database.
+        Unavailable: the server or the database cannot be used.
     """
     if backend.config is None and backend.data is None:
         yield Api(_http_transport(backend.url or _URL, backend.token))
         return
     if backend.url is not None:
-        raise click.UsageError("name a server with --url, or a database with --config or --data")
+        raise click.UsageError("--url cannot be combined with --config or --data")
     from roost.app import database_of_settings, open_own_api, settings_of
 
     settings = settings_of(backend.config, os.environ)
@@ -161,15 +161,15 @@ def open_api(backend: BackendOptions, *, is_read: bool) -> Iterator[Api]:
 
 
 def print_result(result: object, *, is_json: bool, lines: Callable[[], list[str]]) -> None:
-    """Print what was found: as JSON, or as lines for people."""
+    """Print a result as JSON, or as lines of text."""
     click.echo(escape_json(msgspec.json.encode(result)) if is_json else "\n".join(lines()))
 
 
 def parse_pairs(texts: tuple[str, ...]) -> dict[str, str]:
-    """Return what ``KEY=VALUE`` words say.
+    """Parse ``KEY=VALUE`` arguments.
 
     Raises:
-        BadRequest: one is none.
+        BadRequest: an argument has another form.
     """
     pairs = {}
     for text in texts:
@@ -181,7 +181,7 @@ def parse_pairs(texts: tuple[str, ...]) -> dict[str, str]:
 
 
 def _check_nonempty(values: Iterable[tuple[str, str]]) -> None:
-    """Refuse what is empty, as a variable of a script that was never set: to a server it would mean all there is."""
+    """Refuse empty values, such as an unset variable of a script: a server would treat one as "all"."""
     for name, value in values:
         if not value:
             raise BadRequest(f"{name} must not be empty")
@@ -189,11 +189,11 @@ def _check_nonempty(values: Iterable[tuple[str, str]]) -> None:
 
 @contextmanager
 def _check_encoding() -> Iterator[None]:
-    """Refuse words that came in another encoding than the terminal's, so that nobody knows what they say."""
+    """Refuse arguments that are not text in the encoding of the terminal."""
     try:
         yield
     except UnicodeEncodeError as error:
-        raise BadRequest(f"{error.object!r} is no text in the encoding of this terminal") from None
+        raise BadRequest(f"{error.object!r} is not text in the encoding of this terminal") from None
 
 
 def _query_text(value: str | bool | None) -> str:

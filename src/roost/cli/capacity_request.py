@@ -1,4 +1,4 @@
-"""What capacity is asked of: flavors by name, in a file or written out, and requests in files."""
+"""Arguments of ``roost capacity``: flavors by name, from a file or as amounts, and requests from files."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -14,10 +14,10 @@ _ANYTHING: Any = Any
 
 
 def read_request(path: str) -> Request:
-    """Return the request that a JSON file holds.
+    """Read a request from a JSON file.
 
     Raises:
-        BadFile: it cannot be read, holds an unknown key, or what no request can be.
+        BadFile: the file cannot be read, has an unknown key, or is not a valid request.
     """
     request = _decode_file(path, Request)
     assert isinstance(request, Request)
@@ -25,16 +25,16 @@ def read_request(path: str) -> Request:
 
 
 def parse_flavors(texts: Iterable[str], known_flavors: Iterable[Flavor]) -> list[Flavor]:
-    """Return the flavors that the command line asks for, in order.
+    """Resolve the flavors of the command line, in order.
 
     Args:
-        texts: ``vcpus=4,memory_mb=8192``; a path that ends with ``.json`` or holds a ``/``; else a name.
-        known: what names may mean.
+        texts: each is amounts (``vcpus=4,memory_mb=8192``), a path with ``.json`` or ``/``, or a name.
+        known_flavors: flavors that a name can refer to.
 
     Raises:
-        BadFile: a file cannot be read, or holds no flavors.
-        BadRequest: a flavor cannot be meant, or a name means several.
-        NotFound: nobody knows the name.
+        BadFile: a file cannot be read, or has no flavors.
+        BadRequest: amounts are invalid, or a name is ambiguous.
+        NotFound: a name is unknown.
     """
     by_name: dict[str, list[Flavor]] = {}
     for flavor in known_flavors:
@@ -48,13 +48,13 @@ def parse_flavors(texts: Iterable[str], known_flavors: Iterable[Flavor]) -> list
         elif text.endswith(".json") or "/" in text:
             flavors.extend(_read_flavors(text))
         else:
-            raise NotFound("flavor that decisions were made for", text)
+            raise NotFound("stored or previously requested flavor", text)
     return flavors
 
 
 def _single_flavor(name: str, flavors: list[Flavor]) -> Flavor:
     if len(flavors) > 1:
-        raise BadRequest(f"{len(flavors)} different flavors are called {name!r}: name a file with the one you mean")
+        raise BadRequest(f"the name {name!r} is ambiguous: {len(flavors)} flavors have it; put the right one in a file")
     return flavors[0]
 
 
@@ -64,12 +64,12 @@ def _parse_amounts(text: str) -> Flavor:
     for part in text.split(","):
         key, _, value = (word.strip() for word in part.partition("="))
         if key in keys:
-            raise BadRequest(f"flavor {text!r}: {key} is there twice")
+            raise BadRequest(f"flavor {text!r}: {key} is repeated")
         keys.add(key)
         amounts[key] = value
     unknown = sorted(amounts.keys() - {field.name for field in msgspec.structs.fields(Flavor)})
     if unknown:
-        raise BadRequest(f"flavor {text!r}: there is no {unknown[0]!r}")
+        raise BadRequest(f"flavor {text!r}: unknown key {unknown[0]!r}")
     try:
         return msgspec.convert(amounts, Flavor, strict=False)
     except (msgspec.ValidationError, ValueError) as error:
@@ -80,12 +80,12 @@ def _read_flavors(path: str) -> list[Flavor]:
     content = _decode_file(path, Flavor | list[Flavor])
     flavors = [content] if isinstance(content, Flavor) else list(content)
     if not flavors:
-        raise BadFile(path, "holds no flavor")
+        raise BadFile(path, "contains no flavor")
     return flavors
 
 
 def _decode_file(path: str, kind: Any) -> Any:
-    """Decode a JSON file, unknown keys refused."""
+    """Decode a JSON file, and refuse unknown keys."""
     body, name = bytes_of(path), shown(path)
     content = parse_document(body, kind, name=name)
     _check_keys(parse_document(body, _ANYTHING, name=name), content, place="$", name=name)
@@ -93,7 +93,7 @@ def _decode_file(path: str, kind: Any) -> Any:
 
 
 def _check_keys(raw: Any, decoded: Any, *, place: str, name: str) -> None:
-    """Refuse what the file says and nobody read: a misspelt key would change the answer unseen."""
+    """Refuse keys that the decoder ignored: a misspelt key would silently change the answer."""
     if isinstance(decoded, msgspec.Struct):
         fields = {field.encode_name: field.name for field in msgspec.structs.fields(decoded)}
         for key, value in raw.items():

@@ -1,4 +1,4 @@
-"""``roost replay`` with several policies or seeds: what its options mean, and how it is told."""
+"""``roost replay`` with several policies or seeds: parse the options, run the comparison, print it."""
 
 import os
 import re
@@ -20,12 +20,12 @@ _SEEDS_MAX = 1_000
 
 
 class ComparisonOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """What to run, and where to leave it."""
+    """The runs of a comparison, and the files to write."""
 
     source: Source
     configs: tuple[Path, ...]
     seeds: tuple[int | None, ...]
-    jobs: int | None  # None: one a CPU
+    jobs: int | None  # None: one per processor
     results: Path | None
     data: Path | None
     json_path: str | None
@@ -33,10 +33,10 @@ class ComparisonOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def run_comparison(options: ComparisonOptions) -> None:
-    """Compare, and tell what came of it.
+    """Run a comparison and print it.
 
     Raises:
-        RoostError: as ``compare`` raises; or a setting is wrong, or something cannot be written.
+        RoostError: from ``compare``; or a setting is wrong, or a file cannot be written.
     """
     with json_file(None if options.json_path == "-" else options.json_path) as write:
         with progress_bar("replay") as progress:
@@ -57,11 +57,11 @@ def run_comparison(options: ComparisonOptions) -> None:
 
 
 def check_plots(folder: Path) -> None:
-    """Say before hours of work that plots cannot be drawn.
+    """Check that plots can be drawn, before hours of work.
 
     Raises:
-        Unavailable: what draws them is not installed.
-        BadFile: the folder cannot be written.
+        Unavailable: the plotting library is not installed.
+        BadFile: the folder is not writable.
     """
     from roost.simulator.plots import prepare
 
@@ -69,18 +69,18 @@ def check_plots(folder: Path) -> None:
 
 
 def draw_plots(reports: Mapping[str, Sequence[ReplayReport]], folder: Path, *, title: str) -> None:
-    """Draw the plots of policies, and say where they are."""
+    """Draw the plots of some policies, and print their folder."""
     from roost.simulator.plots import draw
 
     paths = draw(reports, folder, title=title)
-    click.echo(f"replay: {len(paths)} plots are in {folder}", err=True)
+    click.echo(f"replay: wrote {len(paths)} plots to {folder}", err=True)
 
 
 def read_policies(configs: Sequence[Path]) -> list[Policy]:
-    """Read the settings of each policy; of one without a file, those that are found, or the defaults.
+    """Read the settings of each policy. Without files, there is one policy: the usual settings file or the defaults.
 
     Raises:
-        BadRequest: a file is named twice, or two cannot be told apart by their names.
+        BadRequest: a file is repeated, or two policies would have the same name.
         BadSettings: a setting is unknown or wrong.
     """
     from roost.app import settings_of
@@ -88,28 +88,28 @@ def read_policies(configs: Sequence[Path]) -> list[Policy]:
     if not configs:
         return [Policy(name="settings", settings=settings_of(None, os.environ))]
     if len({config.resolve() for config in configs}) < len(configs):
-        raise BadRequest("a settings file is named twice: name each policy once")
+        raise BadRequest("a settings file is repeated: give each policy once")
     settings = [settings_of(config, os.environ) for config in configs]
     pairs = zip(policy_names(configs), settings, strict=True)
     return [Policy(name=name, settings=body) for name, body in pairs]
 
 
 def parse_seeds(text: str) -> tuple[int, ...]:
-    """Return the seeds that a text names: a list split on commas, or one number N for 1 to N.
+    """Parse seeds: a comma-separated list, or one number N for 1 to N.
 
     >>> seeds_of("3"), seeds_of("5,7")
     ((1, 2, 3), (5, 7))
 
     Raises:
-        BadRequest: it names none, or one twice.
+        BadRequest: the text has another form, repeats a seed, or has more than 1,000.
     """
     if not re.fullmatch(r"[0-9]{1,15}(,[0-9]{1,15})*", text):
-        raise BadRequest(f"seeds must be whole numbers split on commas, or one number N for 1 to N, got {text[:60]!r}")
+        raise BadRequest(f"seeds must be comma-separated integers, or one number N for 1 to N, got {text[:60]!r}")
     numbers = tuple(int(number) for number in text.split(","))
     if len(numbers) == 1:
         numbers = tuple(range(1, min(numbers[0], _SEEDS_MAX + 1) + 1))
     if not 1 <= len(numbers) <= _SEEDS_MAX:
         raise BadRequest(f"there must be 1..{_SEEDS_MAX:,} seeds, got {text[:60]}")
     if len(set(numbers)) < len(numbers):
-        raise BadRequest(f"a seed is there twice: {text[:60]}")
+        raise BadRequest(f"a seed is repeated: {text[:60]}")
     return numbers

@@ -1,4 +1,4 @@
-"""``roost-manage``: for scripts that were written for ``nova-manage placement``."""
+"""``roost-manage``: a replacement of ``nova-manage placement`` in scripts."""
 
 import argparse
 import os
@@ -19,7 +19,7 @@ _HEAL_EXIT_CODES = {"healed": 0, "limit": 1, "no node": 2, "refused": 3, "nothin
 _SYNC_EXIT_CODES = {"done": 0, "unavailable": 2, "refused": 3, "no provider": 6}
 _EXIT_RESHAPE_FAILED, _EXIT_NO_NODE = 1, 2
 _EXIT_AUDIT_FAILED, _EXIT_ORPHANS, _EXIT_DELETED = 1, 3, 4
-# Of these a host has only so much; what else somebody holds may be of another service.
+# Resource classes that hosts offer. Other services may hold allocations of other classes.
 _AUDIT_CLASSES = ("VCPU", "MEMORY_MB", "DISK_GB", "VGPU", "PCPU", "MEM_ENCRYPTION_CONTEXT")
 _AUDIT_PREFIX = "NET_BW_"
 
@@ -46,7 +46,7 @@ def _main(environ: Mapping[str, str]) -> int:
 
 
 def _parse_arguments() -> argparse.Namespace | None:
-    """Return what is asked; None: it cannot be meant, and that is told. For scripts 2 means something else."""
+    """Parse the command line; None: it is wrong, and argparse has printed why. Its exit code 2 is taken here."""
     try:
         return _build_parser().parse_args()
     except SystemExit as end:
@@ -58,52 +58,58 @@ def _parse_arguments() -> argparse.Namespace | None:
 def _build_parser() -> argparse.ArgumentParser:
     parser = build_parser(_PROGRAM)
     parser.add_argument("--version", action="version", version=__version__)
-    parser.add_argument("--config", metavar="PATH", type=Path, help="settings, a TOML file")
+    parser.add_argument("--config", metavar="PATH", type=Path, help="settings file, TOML")
     parser.add_argument("--data", metavar="DIR", type=Path, help="folder of the database")
     parser.set_defaults(act=None, help_of=parser)
     groups = parser.add_subparsers(title="Command")
-    placement = groups.add_parser("placement", help="what is held, and where")
+    placement = groups.add_parser("placement", help="repair allocations and inventories")
     placement.set_defaults(help_of=placement)
     acts = placement.add_subparsers(title="subcommands")
 
-    heal_allocations = acts.add_parser("heal_allocations", help="give instances the allocations that they lack")
+    heal_allocations = acts.add_parser("heal_allocations", help="create missing allocations of instances")
     heal_allocations.set_defaults(act=_heal)
-    heal_allocations.add_argument("--max-count", metavar="<max_count>", help="heal so many instances at most")
-    heal_allocations.add_argument("--instance", metavar="<uuid>", help="only this one")
-    heal_allocations.add_argument("--cell", metavar="<cell>", help="only those of this cell")
-    heal_allocations.add_argument("--dry-run", action="store_true", help="say what would be done")
-    heal_allocations.add_argument("--force", action="store_true", help="with --instance: replace what it holds")
+    heal_allocations.add_argument("--max-count", metavar="<max_count>", help="maximum number of instances to heal")
+    heal_allocations.add_argument("--instance", metavar="<uuid>", help="heal only this instance")
+    heal_allocations.add_argument("--cell", metavar="<cell>", help="heal only instances of this cell")
+    heal_allocations.add_argument("--dry-run", action="store_true", help="print the changes, and make none")
+    heal_allocations.add_argument("--force", action="store_true", help="with --instance: replace its allocations")
     heal_allocations.add_argument(
-        "--skip-port-allocations", action="store_true", help="without effect: ports hold nothing here"
+        "--skip-port-allocations", action="store_true", help="no effect: ports have no allocations"
     )
 
-    auditing = acts.add_parser("audit", help="find allocations of nobody")
-    auditing.set_defaults(act=_audit)
-    auditing.add_argument("--delete", action="store_true", help="give them back")
-    auditing.add_argument("--resource_provider", metavar="<uuid>", help="only those on this provider")
+    audit = acts.add_parser("audit", help="find orphaned allocations")
+    audit.set_defaults(act=_audit)
+    audit.add_argument("--delete", action="store_true", help="delete them")
+    audit.add_argument("--resource_provider", metavar="<uuid>", help="only allocations on this provider")
 
-    syncing = acts.add_parser("sync_aggregates", help="put providers into the aggregates of their hosts")
-    syncing.set_defaults(act=_sync)
+    sync_aggregates = acts.add_parser("sync_aggregates", help="add providers to the aggregates of their hosts")
+    sync_aggregates.set_defaults(act=_sync)
 
-    migrate_inventory = acts.add_parser(
-        "migrate_compute_inventory", help="move inventories to where the driver wants them"
-    )
+    migrate_inventory = acts.add_parser("migrate_compute_inventory", help="reshape inventories as the driver requires")
     migrate_inventory.set_defaults(act=_migrate)
-    migrate_inventory.add_argument("--driver", metavar="<name>", required=True, help="the driver of the host's agent")
-    migrate_inventory.add_argument("--option", metavar="KEY=VALUE", action="append", default=[], help="of the driver")
-    migrate_inventory.add_argument("--term", metavar="KEY=VALUE", action="append", default=[], help="of the host")
-    migrate_inventory.add_argument("--host", metavar="<name>", default=socket.gethostname(), help="the service")
-    migrate_inventory.add_argument("--node", metavar="<name>", action="append", default=[], help="only this node")
+    migrate_inventory.add_argument("--driver", metavar="<name>", required=True, help="driver of the host's agent")
+    migrate_inventory.add_argument(
+        "--option", metavar="KEY=VALUE", action="append", default=[], help="option of the driver; repeatable"
+    )
+    migrate_inventory.add_argument(
+        "--term", metavar="KEY=VALUE", action="append", default=[], help="term of the host; repeatable"
+    )
+    migrate_inventory.add_argument(
+        "--host", metavar="<name>", default=socket.gethostname(), help="service (default: this machine's name)"
+    )
+    migrate_inventory.add_argument(
+        "--node", metavar="<name>", action="append", default=[], help="only this node; repeatable"
+    )
     migrate_inventory.add_argument(
         "--provider-config", metavar="DIR", default="", help="folder of provider config files"
     )
-    for act in (heal_allocations, auditing, syncing, migrate_inventory):
-        act.add_argument("--verbose", action="store_true", help="say what is done")
+    for act in (heal_allocations, audit, sync_aggregates, migrate_inventory):
+        act.add_argument("--verbose", action="store_true", help="print each step")
     return parser
 
 
 def _database(arguments: argparse.Namespace, environ: Mapping[str, str]) -> str:
-    """Return the database that a ``placement.conf`` names where one is given, else that of the settings."""
+    """Return the database of the given ``placement.conf``, else of the settings."""
     from roost.app import database_of
 
     if arguments.config_file or arguments.config_dir:
@@ -119,9 +125,9 @@ def _heal(arguments: argparse.Namespace, url: str) -> int:
     if arguments.force and not arguments.instance:
         raise BadRequest("--force needs --instance")
     if arguments.instance and arguments.cell is not None:
-        raise BadRequest("--instance and --cell cannot be given together")
+        raise BadRequest("--instance and --cell cannot be combined")
     if arguments.instance and max_count is not None:
-        raise BadRequest("--instance and --max-count cannot be given together")
+        raise BadRequest("--instance and --max-count cannot be combined")
     request = heal_allocations.Asked(
         instance=arguments.instance,
         cell=arguments.cell,
@@ -133,7 +139,7 @@ def _heal(arguments: argparse.Namespace, url: str) -> int:
     result = heal_allocations.heal(url, settings_of(arguments.config, os.environ), request, tell=report)
     _print_error(result.problem)
     if result.left:
-        _print_error(f"{result.left} instances after it were not looked at; --instance <uuid> heals one of them")
+        _print_error(f"{result.left} further instances were not checked; --instance <uuid> heals one of them")
     _print(f"{result.healed} instances {'would be ' if arguments.dry_run else ''}healed")
     return _HEAL_EXIT_CODES["nothing"] if arguments.dry_run else _HEAL_EXIT_CODES[result.verdict]
 
@@ -146,7 +152,7 @@ def _audit(arguments: argparse.Namespace, url: str) -> int:
         _print(f"consumer {orphan.consumer} {orphan.problem}")
     if not orphans:
         if arguments.verbose:
-            _print("no allocation is of nobody")
+            _print("no orphaned allocations")
         return 0
     if not arguments.delete:
         return _EXIT_ORPHANS

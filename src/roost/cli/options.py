@@ -1,4 +1,4 @@
-"""Options that several commands have."""
+"""Options shared by several commands."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -12,34 +12,34 @@ from roost.cli.text.plain_text import escape_text
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-PATH = click.Path(path_type=Path, readable=False)  # What cannot be read is told where it is opened.
-FOLDER = click.Path(path_type=Path, exists=True, file_okay=False, readable=False)  # It is there.
+PATH = click.Path(path_type=Path, readable=False)  # Read errors are reported on opening.
+FOLDER = click.Path(path_type=Path, exists=True, file_okay=False, readable=False)  # Must exist.
 _NOVA_CONF = "ROOST_NOVA_CONF"
 
 
 def nova_conf(command: Command) -> Command:
-    """Add ``--nova-conf``, which means what ``$ROOST_NOVA_CONF`` means; what has no effect is told once."""
+    """Add ``--nova-conf``, the option form of ``$ROOST_NOVA_CONF``. Options of the file without effect are printed."""
     return click.option(
         "--nova-conf",
         type=PATH,
         envvar=_NOVA_CONF,
         expose_value=False,
         callback=_read_nova_conf,
-        help="An existing nova.conf, which goes before the settings.",
+        help="Existing nova.conf; overrides the settings file.",
     )(command)
 
 
 def config(command: Command) -> Command:
     """Add ``--config`` and ``--nova-conf``."""
-    return click.option("--config", type=PATH, help="Settings, a TOML file.")(nova_conf(command))
+    return click.option("--config", type=PATH, help="Settings file, TOML.")(nova_conf(command))
 
 
 data = click.option("--data", type=PATH, help="Folder of the database.")
-conf = click.option("--conf", type=PATH, help="An existing placement.conf, which goes before the settings.")
+conf = click.option("--conf", type=PATH, help="Existing placement.conf; overrides the settings file.")
 
 
 def _read_nova_conf(context: click.Context, _option: click.Parameter, path: Path | None) -> None:
-    """Let all that reads settings, in processes that are started too, find the file as the environment names it."""
+    """Pass the file on in the environment, where this process and its children look for it."""
     if path is None or context.resilient_parsing:
         return
     from roost.app import nova_conf_notes

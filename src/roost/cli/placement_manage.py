@@ -1,4 +1,4 @@
-"""``roost-placement-manage``: for scripts that were written for ``placement-manage``."""
+"""``roost-placement-manage``: a replacement of ``placement-manage`` in scripts."""
 
 import argparse
 from collections.abc import Mapping
@@ -8,7 +8,7 @@ from roost.cli.placement_options import build_parser, find_database, run
 from roost.errors import RoostError
 
 _PROGRAM = "roost-placement-manage"
-# What upstream once had to make up for. Here every provider has its root, and every allocation its consumer.
+# Upstream's data migrations. Here every provider has its root and every allocation its consumer, so they do nothing.
 _MIGRATIONS = ("set_root_provider_ids", "create_incomplete_consumers")
 _HEAD = ("Migration", "Total Found", "Completed")
 _EXIT_FAILED = 2
@@ -93,7 +93,7 @@ def _migrate(arguments: argparse.Namespace, url: str) -> int:
 
 
 def _table(rows: list[tuple[str, ...]]) -> list[str]:
-    """Draw a table with a frame, cells in the middle."""
+    """Draw a framed table with centered cells."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     rule = "+" + "+".join("-" * (width + 2) for width in widths) + "+"
     lines = [

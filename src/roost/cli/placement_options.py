@@ -1,4 +1,4 @@
-"""What the commands that stand in for upstream's share: the options of its configuration, and the database in it."""
+"""Shared parts of the replacements of upstream commands: configuration options, and the database they name."""
 
 import argparse
 import os
@@ -10,7 +10,7 @@ from pathlib import Path
 from roost.cli.text.plain_text import escape_text
 from roost.errors import BadSettings, RoostError
 
-# Scripts give them; there is no log here.
+# Logging options of upstream, accepted for existing scripts. These commands have no log.
 _WITHOUT_EFFECT = (
     "--debug",
     "--nodebug",
@@ -32,7 +32,7 @@ _CONNECTION = "OS_PLACEMENT_DATABASE__CONNECTION"
 
 
 def build_parser(program: str) -> argparse.ArgumentParser:
-    """Return a parser with the options that say where the configuration is."""
+    """Return a parser with the options for the configuration files."""
     parser = argparse.ArgumentParser(prog=program)
     parser.add_argument("--config-file", metavar="PATH", action="append", default=[], help="a placement.conf")
     parser.add_argument("--config-dir", metavar="DIR", action="append", default=[], help="a folder of *.conf files")
@@ -45,7 +45,7 @@ def build_parser(program: str) -> argparse.ArgumentParser:
 
 
 def configuration_files(arguments: argparse.Namespace, environ: Mapping[str, str]) -> list[Path]:
-    """Return the files to read, in order: those that are named, else the first of the usual places."""
+    """Return the files to read, in order: the given ones, else the first that exists in the usual places."""
     files = [Path(name) for name in arguments.config_file]
     for name in arguments.config_dir:
         files += sorted(Path(name).glob("*.conf"))
@@ -59,10 +59,10 @@ def configuration_files(arguments: argparse.Namespace, environ: Mapping[str, str
 
 
 def find_database(arguments: argparse.Namespace, environ: Mapping[str, str]) -> str:
-    """Return the URL of the database that the configuration names.
+    """Return the database URL of the configuration.
 
     Raises:
-        BadSettings: it names none, or one that is not served here.
+        BadSettings: the configuration has no URL, or one of an unsupported database.
     """
     from roost.compat.placement_conf import database_of_files, database_url
     from roost.store.backends import is_postgresql, sqlite_path
@@ -72,7 +72,7 @@ def find_database(arguments: argparse.Namespace, environ: Mapping[str, str]) -> 
     else:
         files = configuration_files(arguments, environ)
         if not files:
-            raise BadSettings("placement.conf", "there is none: name one with --config-file")
+            raise BadSettings("placement.conf", "not found: give one with --config-file")
         url = database_of_files(files)
     if not is_postgresql(url):
         sqlite_path(url)
@@ -80,17 +80,17 @@ def find_database(arguments: argparse.Namespace, environ: Mapping[str, str]) -> 
 
 
 def run(program: str, main: Callable[[Mapping[str, str]], int], *, failure: int) -> None:
-    """End the program with what ``main`` returns; an error is one sentence on standard error.
+    """Run ``main`` and exit with its result. Print an error as one sentence on standard error.
 
     Args:
-        failure: the exit code of an error.
+        failure: the exit code of errors.
     """
     try:
         code = main(os.environ)
     except RoostError as error:
         print(f"{program}: {escape_text(str(error))}", file=sys.stderr)
         code = failure
-    except Exception:  # noqa: BLE001  # Whatever it is, 1 may mean something else.
+    except Exception:  # noqa: BLE001  # Python's own exit code, 1, may mean something else.
         traceback.print_exc()
         code = failure
     sys.exit(code)

@@ -1,4 +1,4 @@
-"""``roost-placement-status``: for scripts that were written for ``placement-status``."""
+"""``roost-placement-status``: a replacement of ``placement-status`` in scripts."""
 
 import json
 import textwrap
@@ -30,7 +30,7 @@ def main() -> None:
 def _main(environ: Mapping[str, str]) -> int:
     parser = build_parser(_PROGRAM)
     groups = parser.add_subparsers(metavar="command", required=True)
-    upgrade = groups.add_parser("upgrade", help="check whether this version can be started")
+    upgrade = groups.add_parser("upgrade", help="check that this version can start")
     upgrade.add_argument("act", choices=("check",), metavar="check")
     upgrade.add_argument("--json", dest="is_json", action="store_true", help="print the results as JSON")
     arguments = parser.parse_args()
@@ -89,7 +89,7 @@ def _is_json(path: Path) -> bool:
 
 
 def _draw_table(checks: Sequence[_CheckResult]) -> list[str]:
-    """Draw the table: a cell a check, as wide as its longest line."""
+    """Draw the table: one cell per check, as wide as the longest line."""
     cells = [[f"Check: {each.name}", f"Result: {_WORDS[each.result]}", *_details(each)] for each in checks]
     width = max(len(line) for cell in ([_TITLE], *cells) for line in cell)
     rule = f"+{'-' * (width + 2)}+"

@@ -1,4 +1,4 @@
-"""What the commands that serve have in common: options, and what they do with them."""
+"""The shared options of the server commands, and their evaluation."""
 
 import os
 from collections.abc import Callable
@@ -19,7 +19,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 class Serve(Protocol):
-    """What serves, as one process or as one of several; a function that other processes can import, too."""
+    """A server function, run in one process or in several. Worker processes must be able to import it."""
 
     def __call__(
         self,
@@ -29,48 +29,48 @@ class Serve(Protocol):
         parent: "Parent | None" = None,
         on_ready: Callable[[], None] = ...,
     ) -> None:
-        """Serve until a signal says stop."""
+        """Serve until a signal stops the process."""
 
 
 def server_options(*, listen: str) -> Callable[[Command], Command]:
-    """Return the options of a server: where, on which data, how many processes.
+    """Return a decorator that adds the options of a server.
 
     Args:
-        listen: where it listens if nobody says otherwise.
+        listen: the default address, as help texts show it.
     """
 
     def with_options(command: Command) -> Command:
         for option in reversed(
             [
                 click.option(
-                    "--listen", metavar="HOST:PORT", help=f"Where to listen; port 0 takes a free one.  [{listen}]"
+                    "--listen", metavar="HOST:PORT", help=f"Address to listen on; port 0 means any.  [{listen}]"
                 ),
                 click.option(
                     "--database",
                     metavar="URL",
-                    help="PostgreSQL URL, or path of a SQLite file.  [roost.db in the data]",
+                    help="PostgreSQL URL, or path of a SQLite file.  [roost.db in the data folder]",
                 ),
                 options.config,
                 options.data,
                 options.conf,
                 click.option(
-                    "--workers", type=int, metavar="N", help="Processes that answer; several only on PostgreSQL.  [1]"
+                    "--workers", type=int, metavar="N", help="Server processes; more than 1 needs PostgreSQL.  [1]"
                 ),
                 click.option(
                     "--allow-insecure-listen",
                     is_flag=True,
                     default=None,
-                    help="Believe everybody (noauth2) on addresses that other machines reach, too.",
+                    help="Allow noauth2, which trusts every client, on addresses that other machines can reach.",
                 ),
                 click.option(
                     "--allow-plain-http",
                     is_flag=True,
                     default=None,
-                    help="Let tokens come over plain HTTP from other machines.",
+                    help="Accept tokens over plain HTTP from other machines.",
                 ),
-                click.option("--tls-cert", metavar="FILE", help="Certificate, PEM; connections are made by TLS then."),
-                click.option("--tls-key", metavar="FILE", help="Its private key, PEM.  [in the same file]"),
-                click.option("--ca", metavar="FILE", help="CAs, PEM, one of which must vouch for every client."),
+                click.option("--tls-cert", metavar="FILE", help="Certificate, PEM; enables TLS."),
+                click.option("--tls-key", metavar="FILE", help="Private key, PEM.  [in the certificate file]"),
+                click.option("--ca", metavar="FILE", help="CA certificates, PEM; clients must present a certificate."),
             ]
         ):
             command = option(command)
@@ -82,13 +82,13 @@ def server_options(*, listen: str) -> Callable[[Command], Command]:
 def load_server_config(
     *, config: Path | None, data: Path | None, conf: Path | None, database: str | None, **options_given: object
 ) -> "ServerConfig":
-    """Return what is to be served, and say on standard error what has no effect.
+    """Resolve the configuration of a server, and print notes about options without effect.
 
     Args:
-        said: what the command line says of settings of section ``placement``; None: nothing.
+        options_given: settings of section ``placement`` from the command line; None: not given.
 
     Raises:
-        BadSettings: a setting is unknown or wrong, or cannot be honoured.
+        BadSettings: a setting is unknown, wrong or unsupported.
     """
     from roost.api.server.listener import check_listening
     from roost.api.server.tls import tls_of
@@ -97,7 +97,7 @@ def load_server_config(
     overrides = {name: value for name, value in options_given.items() if value is not None}
     server = resolve_server_config(config, data, os.environ, conf=conf, database=database, overrides=overrides)
     check_listening(server.settings.placement)
-    tls_of(server.settings.placement)  # Wrong files are told before anything begins.
+    tls_of(server.settings.placement)  # Fail before anything starts.
     for note in (*server.notes, *placement_policy(server.settings.placement).warnings):
         click.echo(f"roost: {note}", err=True)
     return server
@@ -111,7 +111,7 @@ def supervise(
     observer: "socket | None" = None,
     on_ready: Callable[[], None],
 ) -> None:
-    """Let workers share the listening socket, and answer for all of them where they are watched."""
+    """Run worker processes on one listening socket, and serve their combined health and metrics."""
     import tempfile
 
     from roost.api.probes import Observing

@@ -1,38 +1,38 @@
-"""The end that somebody asks for: Ctrl-C, a closed terminal, or the polite signal of a service manager.
+"""Termination by Ctrl-C, a closed terminal, or SIGTERM.
 
-Python raises ``KeyboardInterrupt`` wherever the program is, and drops it where an exception cannot go on, as in
-a callback of the garbage collector. So it is remembered too, and long loops ask.
+Python raises ``KeyboardInterrupt`` wherever the program is, and drops it where exceptions cannot propagate, such as
+garbage-collector callbacks. The signal is therefore recorded too, and long loops call ``check``.
 """
 
 import signal
 import types
 
-# What a shell expects of a program that a signal ended.
+# Added to the signal number: the exit code that shells expect after a signal.
 EXIT_CODE_BASE = 128
 _received: list[int] = []
 
 
 def watch() -> None:
-    """End by ``KeyboardInterrupt`` at each of these signals, so that what is open is closed and temporary files go."""
+    """Raise ``KeyboardInterrupt`` at each of these signals, so that files are closed and temporary ones removed."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _on_signal)
-    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # Under nohup the terminal may close.
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # nohup ignores it: the terminal may close.
         signal.signal(signal.SIGHUP, _on_signal)
 
 
 def check() -> None:
-    """Raise ``KeyboardInterrupt`` if the end was asked for."""
+    """Raise ``KeyboardInterrupt`` if a signal has arrived."""
     if _received:
         raise KeyboardInterrupt
 
 
 def exit_code() -> int:
-    """Return what the program ends with."""
+    """Return the exit code for the last signal."""
     return EXIT_CODE_BASE + (_received[-1] if _received else signal.SIGINT)
 
 
 def _on_signal(number: int, _frame: types.FrameType | None) -> None:
-    # Whoever asks again while files are put away does not mean that they be left lying about.
+    # Only the first signal interrupts, so that a second one does not interrupt the cleanup.
     if not _received:
         _received.append(number)
         raise KeyboardInterrupt

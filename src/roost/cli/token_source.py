@@ -1,4 +1,4 @@
-"""Where commands take the token of a server from: an option, a file, or the environment."""
+"""The token for a server: from an option, a file, or the environment."""
 
 import os
 import stat
@@ -19,32 +19,35 @@ _FILE = "ROOST_TOKEN_FILE"
 
 
 def token_options(
-    *, variable: str = "ROOST_TOKEN", default: str | None = "admin", about: str = "Sent as x-auth-token."
+    *,
+    variable: str = "ROOST_TOKEN",
+    default: str | None = "admin",
+    about: str = "Token, sent as x-auth-token.  [$ROOST_TOKEN, else admin]",
 ) -> Callable[[Command], Command]:
     """Add ``--token`` and ``--token-file``, as one argument ``token``.
 
     Args:
-        variable: of the environment, which holds the token where neither option is given. After it comes
-            ``$ROOST_TOKEN_FILE``.
-        default: where that is not there either.
+        variable: environment variable for the token, used without either option and before ``$ROOST_TOKEN_FILE``.
+        default: the token if the environment has none either.
+        about: help text of ``--token``.
     """
 
-    def decorated(command: Command) -> Command:
+    def add_options(command: Command) -> Command:
         @wraps(command)
         def run(*arguments: Any, token: str | None, token_file: Path | None, **more: Any) -> Any:
             token_text = _find_token(token, token_file, variable=variable)
             return command(*arguments, token=default if token_text is None else token_text, **more)
 
-        file = click.option("--token-file", type=PATH, metavar="FILE", help="File that holds the token.")
+        file = click.option("--token-file", type=PATH, metavar="FILE", help="File that contains the token.")
         text = click.option("--token", metavar="TOKEN", help=about)
-        return text(file(run))  # type: ignore[return-value]  # takes what the command takes, but for ``token_file``
+        return text(file(run))  # type: ignore[return-value]  # has the command's parameters and ``token_file``
 
-    return decorated
+    return add_options
 
 
 def _find_token(text: str | None, path: Path | None, *, variable: str) -> str | None:
     if text is not None and path is not None:
-        raise click.UsageError("give the token with --token or with --token-file")
+        raise click.UsageError("--token and --token-file cannot be combined")
     if text is not None:
         return text
     if path is not None:
@@ -55,10 +58,10 @@ def _find_token(text: str | None, path: Path | None, *, variable: str) -> str | 
 
 
 def read_token(path: Path) -> str:
-    """Return the token that a file holds, in one line; a file that others may read is warned of.
+    """Read a token from a file of one line. Warn if other users may read the file.
 
     Raises:
-        BadRequest: it cannot be read, or holds no token.
+        BadRequest: the file cannot be read, or is not one token.
     """
     try:
         with path.open("rb") as file:
@@ -69,7 +72,7 @@ def read_token(path: Path) -> str:
     except UnicodeDecodeError:
         text, mode = "", 0
     if not text or len(text.split()) > 1 or len(text) > _BYTES_MAX:
-        raise BadRequest(f"--token-file {escape_text(str(path))} must hold one token in one line")
+        raise BadRequest(f"--token-file {escape_text(str(path))} must contain one token, on one line")
     if stat.S_ISREG(mode) and mode & (stat.S_IRGRP | stat.S_IROTH):
         click.echo(
             f"roost: other users of this machine may read {escape_text(str(path))}; run chmod 600 on it", err=True
@@ -81,12 +84,12 @@ def write_token(path: Path, text: str) -> None:
     """Write a token into a new file that only its owner may read.
 
     Raises:
-        BadRequest: there is a file already, or it cannot be written.
+        BadRequest: the file exists, or cannot be written.
     """
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileExistsError:
-        raise BadRequest(f"--token-file {escape_text(str(path))} is there already; name a new file") from None
+        raise BadRequest(f"--token-file {escape_text(str(path))} already exists; give a new file") from None
     except OSError as error:
         raise BadRequest(
             f"--token-file {escape_text(str(path))} cannot be written: {error.strerror or error}"

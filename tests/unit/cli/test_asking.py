@@ -71,10 +71,10 @@ def test_an_empty_name_is_refused_before_anything_is_asked(run, words):
 @pytest.mark.parametrize(
     ("answer", "code", "sentence"),
     [
-        ((200, []), 2, "what answers there is not Roost: it tells no agents"),
-        ((200, {"name": 1}), 2, "what answers there is not Roost: it tells no agents"),
-        ((200, b"<html>"), 2, "what answers there is not Roost: status 200, and no JSON"),
-        ((404, {"errors": []}), 4, "status 404, and no reason is told: is it Roost that answers there?"),
+        ((200, []), 2, "the server is not Roost: its answer has no agents"),
+        ((200, {"name": 1}), 2, "the server is not Roost: its answer has no agents"),
+        ((200, b"<html>"), 2, "the server is not Roost: status 200, and the body is not JSON"),
+        ((404, {"errors": []}), 4, "status 404 without a reason: is the server Roost?"),
     ],
 )
 def test_what_is_not_roost_is_said_to_be_that(run, answer, code, sentence):
@@ -96,7 +96,7 @@ def test_who_waits_is_told_that_the_operation_is_not_lost_with_its_server(run, w
     with scripted((202, operation), *[(200, operation)] * answers, None) as (address, _):
         code, said, problem = run(*words, "--url", address)
     assert (code, said) == (7, "")
-    assert problem.strip().endswith(f"; the operation {GUEST} goes on when a server is back")
+    assert problem.strip().endswith(f"; the operation {GUEST} continues when a server is back")
 
 
 def test_who_is_interrupted_while_waiting_is_told_which_operation_goes_on(capsys):
@@ -105,7 +105,7 @@ def test_who_is_interrupted_while_waiting_is_told_which_operation_goes_on(capsys
 
     with pytest.raises(KeyboardInterrupt):
         wait_for_operation(Api(way), GUEST)
-    assert capsys.readouterr().err == f"\nroost: the operation {GUEST} goes on\n"
+    assert capsys.readouterr().err == f"\nroost: the operation {GUEST} continues\n"
 
 
 @pytest.mark.parametrize(

@@ -47,7 +47,7 @@ def test_two_policies_give_one_table_json_and_plots(folder):
     assert placed["better"] == "more"
     assert placed["spreads"][0]["least"] <= placed["spreads"][0]["mean"] <= placed["spreads"][0]["most"]
     assert len(list((folder / "plots").glob("*.png"))) == 5
-    assert "replay: 5 plots are in plots" in done.stderr
+    assert "replay: wrote 5 plots to plots" in done.stderr
 
 
 def test_a_trace_is_compared_as_it_stands_unless_seeds_are_named(run, folder):
@@ -72,8 +72,8 @@ def test_a_single_replay_can_be_drawn(run, folder):
 
 def test_results_are_used_again(run, folder):
     words = (*of_both(*GENERATED), "--results", "kept", "--jobs", 1)
-    assert "had been done before" not in run(*words)[1]
-    assert "(2 of 4 runs had been done before)" in run(*words, "--seeds", "1,2")[1]
+    assert "finished earlier" not in run(*words)[1]
+    assert "(2 of 4 runs were finished earlier)" in run(*words, "--seeds", "1,2")[1]
     next((folder / "kept").iterdir()).write_text("else")
     code, _, error = run(*words, "--seeds", "1,2")
     assert (code, len(said(error))) == (2, 1)
@@ -84,10 +84,10 @@ def test_results_are_used_again(run, folder):
 @pytest.mark.parametrize(
     ("words", "code", "sentence"),
     [
-        (("--jobs", 2), 2, "--jobs is of several runs: name several --config, --seeds or --results"),
-        (("--seeds", "a"), 2, "seeds must be whole numbers split on commas, or one number N for 1 to N, got 'a'"),
-        (("--seeds", "1", "--seed", "2"), 2, "name --seed or --seeds, not both"),
-        (("--config", "pack.toml", "--config", "./pack.toml"), 2, "a settings file is named twice"),
+        (("--jobs", 2), 2, "--jobs needs several --config, --seeds or --results"),
+        (("--seeds", "a"), 2, "seeds must be comma-separated integers, or one number N for 1 to N, got 'a'"),
+        (("--seeds", "1", "--seed", "2"), 2, "--seed and --seeds cannot be combined"),
+        (("--config", "pack.toml", "--config", "./pack.toml"), 2, "a settings file is repeated"),
         (("--config", "pack.toml", "--config", "absent.toml"), 3, "--config: there is no file absent.toml"),
         (("--seeds", "1", "--results", "pack.toml"), 2, "pack.toml: cannot be written: File exists"),
         (("--seeds", "1", "--plot", "pack.toml"), 2, "pack.toml: cannot be written: File exists"),
@@ -129,7 +129,7 @@ def test_an_end_in_the_middle_stops_the_workers_and_keeps_what_is_finished(folde
     finished = {path.name: path.stat().st_mtime_ns for path in folder.glob("kept/*.json")}
     assert 1 <= len(finished) < 4
     done = roost(*words, "--jobs", 2, cwd=folder)
-    assert f"({len(finished)} of 4 runs had been done before)" in done.stdout
+    assert f"({len(finished)} of 4 runs were finished earlier)" in done.stdout
     after = {path.name: path.stat().st_mtime_ns for path in folder.glob("kept/*.json")}
     assert len(after) == 4
     assert {name: after[name] for name in finished} == finished

@@ -51,7 +51,7 @@ def test_programs_get_json_of_what_is_set_or_of_a_section(run):
 
 
 def test_check_prints_all_that_is_wrong(run, tmp_path):
-    assert run("config", "check")[:2] == (0, "nothing is wrong: 0 settings of files, the others have their defaults\n")
+    assert run("config", "check")[:2] == (0, "no errors: files set 0 settings, the others have their defaults\n")
     (tmp_path / "roost.toml").write_text("[scheduler]\nmax_attempt = 1\nclaim_rounds = 0\n")
     code, output, error = run("config", "check")
     assert code == 3

@@ -10,7 +10,7 @@ from roost.errors import NotFound
     [
         (NotFound("host", "a"), 4, "roost: no such host: a\n"),
         (click.exceptions.Abort(), 130, ""),
-        (ZeroDivisionError("that"), cli.EXIT_CODE_FAULT, "ZeroDivisionError: that\nroost: this is a fault"),
+        (ZeroDivisionError("that"), cli.EXIT_CODE_FAULT, "ZeroDivisionError: that\nroost: this is a bug"),
     ],
     ids=lambda value: type(value).__name__,
 )

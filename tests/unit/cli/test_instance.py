@@ -72,7 +72,7 @@ def test_several_are_asked_for_by_a_document_and_a_name_of_two_is_none(server, i
             assert len(found["instances"]) == 1
         assert instance("show", "twin")[::2] == (
             2,
-            "roost: 2 instances are called 'twin'; say which by its uuid\n",
+            "roost: 2 instances are called 'twin'; use its uuid\n",
         )
         for each in json.loads(instance("list", "--name", "twin", "--json")[1]):
             assert instance("delete", each["uuid"], "--wait")[0] == 0
@@ -84,7 +84,7 @@ def test_several_are_asked_for_by_a_document_and_a_name_of_two_is_none(server, i
 REFUSED = [
     (["show", "none"], 4, "roost: no such instance: none"),
     (["stop", uuid_of("none")], 4, "no such instance"),
-    (["create", "a"], 2, "say the size of the instance with --flavor"),
+    (["create", "a"], 2, "the flavor is missing: give --flavor"),
     (["create", "a", "--flavor", "none"], 2, "there is no flavor 'none'"),
     (["create", "a", "--flavor", "vcpus=x"], 2, "flavor 'vcpus=x'"),
     (["create", "", "--flavor", "vcpus=1"], 2, "$.name"),
@@ -106,7 +106,7 @@ def test_a_database_that_is_not_served_takes_requests_and_nobody_waits_for_them(
     place = ("--data", tmp_path)
     code, _, error = run("instance", "create", "web", "--flavor", "vcpus=1", "--wait", *place)
     assert code == 2
-    assert "nobody works on a database that is not served" in error
+    assert "operations need a server" in error
     assert run("instance", "create", "web", "--flavor", "vcpus=1", *place)[0] == 0
     said = run("instance", "list", *place)[1].splitlines()[1].split()
     assert said[:4] == ["web", "BUILD", "scheduling", "-"]

@@ -80,4 +80,4 @@ def test_what_cannot_be_evacuated_is_told_too(server, asked):
 @pytest.mark.parametrize("words", [(), ("web", "--host", "host-0")])
 def test_either_an_instance_is_named_or_a_host(run, words):
     code, _, problem = run("instance", "evacuate", *words)
-    assert (code, "say which instance, or all of which host" in problem) == (2, True)
+    assert (code, "give either INSTANCE or --host" in problem) == (2, True)

@@ -125,8 +125,8 @@ def test_3_the_first_that_is_refused_ends_it_and_those_after_it_are_counted(stop
     code, said, error = run("heal_allocations")
     assert (code, said) == (3, "0 instances healed\n")
     last = error.splitlines()[-1]
-    assert last == "roost-manage: 2 instances after it were not looked at; --instance <uuid> heals one of them"
-    assert "1 instances after it were not" in run("heal_allocations", "--cell", "")[2]
+    assert last == "roost-manage: 2 further instances were not checked; --instance <uuid> heals one of them"
+    assert "1 further instances were not" in run("heal_allocations", "--cell", "")[2]
     assert run("heal_allocations", "--instance", stopped.uuid("lost"))[0] == 0
     assert stopped.held("lost") == healed(stopped)
 
@@ -160,8 +160,8 @@ def test_8_a_device_that_only_the_host_knows(stopped, run, specs):
         (("--max-count", "0"), "--max-count must be a whole number of 1 or more, got '0'"),
         (("--max-count", "many"), "--max-count must be"),
         (("--force",), "--force needs --instance"),
-        (("--instance", "x", "--cell", "y"), "cannot be given together"),
-        (("--instance", "x", "--max-count", "1"), "cannot be given together"),
+        (("--instance", "x", "--cell", "y"), "cannot be combined"),
+        (("--instance", "x", "--max-count", "1"), "cannot be combined"),
         (("--instance", "x"), "no such instance: x"),
     ],
 )
@@ -191,7 +191,7 @@ def leaked(stopped):
 def test_0_an_audit_without_findings(stopped, run):
     stopped.instance(1, "one")
     stopped.instance(2, "two")
-    assert run("audit", "--verbose")[:2] == (0, "no allocation is of nobody\n")
+    assert run("audit", "--verbose")[:2] == (0, "no orphaned allocations\n")
 
 
 def test_1_an_audit_that_cannot_give_back(leaked, run):

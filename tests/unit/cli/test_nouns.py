@@ -133,9 +133,9 @@ def test_images_are_stored_and_deleted(asked):
     [
         (["host", "list", "--url", "http://127.0.0.1:1"], 7, "does not answer"),
         (["host", "list", "--url", "ftp://x"], 2, "--url must be http://HOST:PORT"),
-        (["host", "list", "--url", "http://x", "--data", "."], 2, "name a server with --url, or a database"),
-        (["host", "set", "h"], 2, "say what is to change"),
-        (["aggregate", "set", "a"], 2, "say what is to change"),
+        (["host", "list", "--url", "http://x", "--data", "."], 2, "--url cannot be combined with --config or --data"),
+        (["host", "set", "h"], 2, "nothing to change"),
+        (["aggregate", "set", "a"], 2, "nothing to change"),
         (["aggregate", "create", "a", "--metadata", "x"], 2, "'x' is not KEY=VALUE"),
         (["group", "create", "g", "--policy", "apart"], 2, "apart"),
     ],

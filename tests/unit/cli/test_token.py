@@ -35,7 +35,7 @@ def test_a_revoked_token_is_gone_and_the_others_stay(token, tmp_path):
     text = f"roost: 2 tokens are of joe: say which one by its id, {', '.join(ids)}\n"
     assert (refused.returncode, refused.stderr) == (2, text)
     (tmp_path / "tokens.toml").chmod(0o640)
-    assert token("revoke", ids[0], "--file", "tokens.toml").stdout == f"joe ({ids[0]}) is revoked in tokens.toml\n"
+    assert token("revoke", ids[0], "--file", "tokens.toml").stdout == f"joe ({ids[0]}) was removed from tokens.toml\n"
     assert json.loads(token("list", "--file", "tokens.toml", "--json").stdout) == before[1:]
     assert stat.S_IMODE((tmp_path / "tokens.toml").stat().st_mode) == 0o640
     assert token("revoke", "joe", "--file", "tokens.toml").returncode == 0
@@ -60,7 +60,7 @@ def test_the_token_of_one_hosts_agent_needs_no_name(token):
     assert (listed["name"], listed["hosts"]) == ("agent-of-host-1", ["host-1"])
     for hosts in ((), ("--host", "host-1", "--host", "host-2")):
         refused = token("create", *hosts, "--file", "tokens.toml")
-        text = "roost: NAME is missing: only for one --host is there a default; see `roost token create --help`\n"
+        text = "roost: NAME is missing: it has a default only with one --host; see `roost token create --help`\n"
         assert (refused.returncode, refused.stderr) == (2, text)
     assert len(json.loads(token("list", "--file", "tokens.toml", "--json").stdout)) == 1
 
@@ -71,7 +71,7 @@ def test_the_file_is_that_of_the_settings(token, tmp_path):
     assert "joe" in token("list").stdout
     assert token("revoke", "joe").returncode == 0
     (tmp_path / "roost.toml").unlink()
-    assert token("list").stderr == "roost: placement.tokens_file: names no file of tokens: say --file\n"
+    assert token("list").stderr == "roost: placement.tokens_file: is not set: give --file\n"
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ def test_a_token_is_written_into_a_new_file_and_printed_nowhere(token, tmp_path)
     assert stat.S_IMODE(secret.stat().st_mode) == 0o600
     before = secret.read_text(), (tmp_path / "tokens.toml").read_text()
     again = token("create", "joe", "--role", "admin", "--file", "tokens.toml", "--token-file", "secret")
-    assert (again.returncode, again.stderr) == (2, "roost: --token-file secret is there already; name a new file\n")
+    assert (again.returncode, again.stderr) == (2, "roost: --token-file secret already exists; give a new file\n")
     assert (secret.read_text(), (tmp_path / "tokens.toml").read_text()) == before
     (tmp_path / "bad.toml").write_text("nonsense")
     assert token("create", "joe", "--file", "bad.toml", "--token-file", "other").returncode == 3
@@ -122,11 +122,12 @@ def test_a_token_is_read_from_a_file(token, tmp_path):
         assert ask("--token-file", "admin", ROOST_TOKEN="wrong") == (0, "")
         assert ask("--token-file", "reader")[0] != 0
         both = ask("--token-file", "reader", "--token", "x")
-        assert (both[0], "give the token with --token or with --token-file" in both[1]) == (2, True)
+        assert (both[0], "--token and --token-file cannot be combined" in both[1]) == (2, True)
         (tmp_path / "admin").chmod(0o644)
         warned = "roost: other users of this machine may read admin; run chmod 600 on it\n"
         assert ask("--token-file", "admin") == (0, warned)
-        for text, problem in (("", "must hold one token in one line"), ("a b", "must hold one token in one line")):
+        problem = "must contain one token, on one line"
+        for text in ("", "a b"):
             (tmp_path / "bad").write_text(text)
             assert ask("--token-file", "bad") == (2, f"roost: --token-file bad {problem}\n")
         assert ask("--token-file", "none") == (

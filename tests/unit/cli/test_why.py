@@ -43,7 +43,7 @@ def test_a_refusal_is_told_with_what_was_nearest_and_what_would_have_fitted(run,
     assert "refused: 0 of 3 hosts: 3 lack 12 VCPU or more; room for 0 of 2 instances" in lines
     assert "  host-0  4 VCPU (has 8 of 12)" in lines
     assert ["8", "VCPU", "instead", "of", "12", "3"] in [line.split() for line in lines]
-    assert lines[-1].startswith("it could never fit on this fleet, even with nobody there: 0 of 3 hosts")
+    assert lines[-1].startswith("the request cannot fit on this fleet, even when it is empty: 0 of 3 hosts")
 
 
 def test_a_granted_one_is_told_with_the_ranking_as_it_was_then(run, served):
@@ -60,7 +60,7 @@ def test_a_decision_replays_to_itself(run, served):
     for which in ("last", "last-refused"):
         code, output, _ = run("why", which, "--replay", "--data", served)
         assert code == 0
-        assert output.splitlines()[-1] == "made again from what it saw, it comes out the same, to the last bit"
+        assert output.splitlines()[-1] == "the replay is identical, to the last bit"
 
 
 def test_other_settings_are_compared_host_by_host(run, served, tmp_path):
@@ -74,8 +74,7 @@ def test_other_settings_are_compared_host_by_host(run, served, tmp_path):
     assert code == 0
     assert json.loads(output)["fields"] == ["alternates"]
     assert (
-        "made again it differs in: alternates"
-        in run("why", "last", "--replay", "--config", policy, "--data", served)[1]
+        "the replay differs in: alternates" in run("why", "last", "--replay", "--config", policy, "--data", served)[1]
     )
 
 
@@ -98,9 +97,9 @@ def test_refusals_are_summed_up(run, served):
 @pytest.mark.parametrize(
     ("words", "code", "error"),
     [
-        ((), 2, "name a decision, or --summary alone"),
-        (("last", "--summary"), 2, "name a decision, or --summary alone"),
-        (("last", "--since", "1h"), 2, "--since goes with --summary"),
+        ((), 2, "give either ID or --summary; --replay needs ID"),
+        (("last", "--summary"), 2, "give either ID or --summary; --replay needs ID"),
+        (("last", "--since", "1h"), 2, "--since needs --summary"),
         (("--summary", "--since", "yesterday"), 2, "--since must be like 90m, 12h, 7d or 2026-01-31T12:00"),
         (("nonsense",), 4, "no such decision: nonsense"),
         (("00000000-0000-0000-0000-000000000000",), 4, "no such decision"),

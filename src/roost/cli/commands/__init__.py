@@ -1,1 +1,1 @@
-"""The commands, one file a noun, loaded on use."""
+"""The commands, one module per noun, imported on use."""

@@ -1,4 +1,4 @@
-"""``roost agent``: runs the agent of a host, and shows agents as a server knows them."""
+"""``roost agent``: run the agent of a host, and show the agents of a server."""
 
 import os
 from pathlib import Path
@@ -15,23 +15,26 @@ from roost.cli.token_source import token_options
 from roost.errors import Conflict
 
 
-@click.group("agent", invoke_without_command=True, short_help="Run the agent of a host, or look at agents.")
-@click.option("--server", metavar="URL", help="Of the server that it works for, as `roost up` prints it.")
-@click.option("--driver", metavar="NAME", help="What runs guests on the host.")
-@click.option("--option", "options", multiple=True, metavar="KEY=VALUE", help="Of the driver; may be repeated.")
-@click.option("--host", metavar="NAME", help="Name of the service.  [that of the machine]")
-@click.option("--cell", default="", metavar="NAME", help="Whose conductor sends it orders.")
+@click.group("agent", invoke_without_command=True, short_help="Run the agent of a host, or show agents.")
+@click.option("--server", metavar="URL", help="URL of the server, as `roost up` prints it.  [required]")
+@click.option("--driver", metavar="NAME", help="Driver that runs guests, such as libvirt.  [required]")
+@click.option("--option", "options", multiple=True, metavar="KEY=VALUE", help="Option of the driver; repeatable.")
+@click.option("--host", metavar="NAME", help="Name of the service.  [name of this machine]")
+@click.option("--cell", default="", metavar="NAME", help="Cell of the host.  [none]")
 @click.option(
-    "--state-dir", type=PATH, metavar="DIR", help="Folder of its journal.  [agents in the data; with --fleet none]"
+    "--state-dir",
+    type=PATH,
+    metavar="DIR",
+    help="Folder of the journal.  [agents in the data folder; none with --fleet]",
 )
-@click.option("--fleet", type=click.IntRange(1, 10_000), metavar="N", help="Run N agents, of hosts NAME-1 to NAME-N.")
+@click.option("--fleet", type=click.IntRange(1, 10_000), metavar="N", help="Run N agents, for hosts NAME-1 to NAME-N.")
 @token_options()
 @click.option(
     "--provider-config",
     "provider_config",
     type=FOLDER,
     metavar="DIR",
-    help="Folder of provider config files.  [by the settings]",
+    help="Folder of provider config files.  [from the settings]",
 )
 @config
 @click.pass_context
@@ -49,14 +52,15 @@ def agent(
     provider_config: Path | None,
     config: Path | None,
 ) -> None:
-    """Run the agent of a host: report what the host has, and do there what the server orders.
+    """Run the agent of a host: report its inventory, and execute the orders of the server.
 
-    SIGTERM and SIGINT stop it once what is begun is done; guests go on.
+    Print one line at the start, then log JSON lines to standard error. SIGTERM and SIGINT stop the agent after its
+    current work; a second signal stops it at once. Guests keep running.
     """
     if context.invoked_subcommand is not None:
         return
     if server is None or driver is None:
-        raise click.UsageError("--server and --driver are needed to run an agent", ctx=context)
+        raise click.UsageError("--server and --driver are required to run an agent", ctx=context)
     from socket import gethostname
 
     from roost.app import settings_of
@@ -105,7 +109,7 @@ def _state_folder(folder: Path | None, *, is_fleet: bool) -> str | None:
 @json_option
 @backend_options
 def list_(*, is_json: bool, backend: BackendOptions) -> None:
-    """List agents, and whether they are heard."""
+    """List agents: state, last contact, driver, cell and nodes."""
     with open_api(backend, is_read=True) as api:
         agents = api.list_all("agents")
     print_result(agents, is_json=is_json, lines=lambda: align(_table(agents), indent=0, right=()))
@@ -116,21 +120,22 @@ def list_(*, is_json: bool, backend: BackendOptions) -> None:
 @json_option
 @backend_options
 def show(*, name: str, is_json: bool, backend: BackendOptions) -> None:
-    """Show the agent of a host. HOST is the name of the service."""
+    """Show the agent of a host. HOST is the name of its service."""
     with open_api(backend, is_read=True) as api:
         answer = api.request("GET", "agents", name)
     print_result(answer, is_json=is_json, lines=lambda: fields(_format_times(answer)))
 
 
-@agent.command("adopt", short_help="Make a journal for an agent whose own is lost.")
+@agent.command("adopt", short_help="Create a journal for an agent that lost its own.")
 @click.argument("name", metavar="HOST")
-@click.option("--state-dir", type=PATH, metavar="DIR", help="Folder of the journal.  [agents in the data]")
+@click.option("--state-dir", type=PATH, metavar="DIR", help="Folder of the journal.  [agents in the data folder]")
 @json_option
 @backend_options
 def adopt(*, name: str, state_dir: Path | None, is_json: bool, backend: BackendOptions) -> None:
-    """Make a journal for the agent of a host whose own is lost, on that host and before the agent is started.
+    """Create a journal for an agent that lost its own, with the nodes that the server knows.
 
-    HOST is the name of the service. The server has to show its agent as gone: another one that lives keeps the host.
+    Run it on that host before you start the agent. HOST is the name of the service. The server must report the agent
+    as gone. Print the path of the journal and the nodes.
     """
     from roost.app.adopt_host import adopt as written
     from roost.app.agent_process import journal_path
@@ -139,11 +144,11 @@ def adopt(*, name: str, state_dir: Path | None, is_json: bool, backend: BackendO
         answer = api.request("GET", "agents", name)
         if answer["state"] != "gone":
             raise Conflict(
-                f"the agent of {answer['host']} is there, and was heard {format_time(answer['heard_at_s'])}: "
+                f"the agent of {answer['host']} is running, last contact {format_time(answer['heard_at_s'])}: "
                 "stop it, and wait until `roost agent list` shows it as gone"
             )
         if not answer["nodes"]:
-            raise Conflict(f"the agent of {answer['host']} reported no node: start it without a journal")
+            raise Conflict(f"the agent of {answer['host']} has reported no node: start it without a journal")
         nodes = {node: api.request("GET", "hosts", node)["uuid"] for node in answer["nodes"]}
     path = journal_path(str(_state_folder(state_dir, is_fleet=False)), name)
     written(path, nodes)
@@ -152,7 +157,7 @@ def adopt(*, name: str, state_dir: Path | None, is_json: bool, backend: BackendO
 
 
 def _format_times(answer: dict[str, Any]) -> dict[str, Any]:
-    """Return an agent with its times as people read them."""
+    """Return an agent with times as text."""
     return {
         name.removesuffix("_s") if name.endswith("_at_s") else name: format_time(value)
         if name.endswith("_at_s")

@@ -1,4 +1,4 @@
-"""``roost aggregate``: sets of hosts with metadata, and the zones they make up."""
+"""``roost aggregate``: host aggregates, their metadata and availability zones."""
 
 from typing import Any
 
@@ -9,22 +9,22 @@ from roost.cli.text.tables import Table, align, fields, value_text
 from roost.errors import BadRequest, NotFound
 
 _NAME = click.argument("name", metavar="AGGREGATE")
-_METADATA = click.option("--metadata", multiple=True, metavar="KEY=VALUE", help="What filters read; may be repeated.")
-_ZONE = click.option("--zone", metavar="NAME", help="Availability zone that its hosts are in.")
+_METADATA = click.option("--metadata", multiple=True, metavar="KEY=VALUE", help="Metadata for rules; repeatable.")
+_ZONE = click.option("--zone", metavar="NAME", help="Availability zone of its hosts.")
 
 
-@click.group("aggregate", short_help="Look at aggregates, make and change them.")
+@click.group("aggregate", short_help="Show, create and change aggregates.")
 def aggregate() -> None:
-    """Look at aggregates, make and change them. AGGREGATE is a name or a uuid."""
+    """Show, create and change aggregates. AGGREGATE is a name or a uuid."""
 
 
 @aggregate.command("list")
-@click.option("--zone", metavar="NAME", help="Only those that make up this availability zone.")
-@click.option("--host", metavar="NAME", help="Only those that this service is in.")
+@click.option("--zone", metavar="NAME", help="Only aggregates of this availability zone.")
+@click.option("--host", metavar="NAME", help="Only aggregates that contain this service.")
 @json_option
 @backend_options
 def list_(*, zone: str | None, host: str | None, is_json: bool, backend: BackendOptions) -> None:
-    """List aggregates with how many hosts are in each."""
+    """List aggregates: name, zone, number of hosts and metadata."""
     with open_api(backend, is_read=True) as api:
         aggregates = api.list_all("aggregates", zone=zone, host=host)
     print_result(aggregates, is_json=is_json, lines=lambda: align(_table(aggregates), indent=0))
@@ -35,7 +35,7 @@ def list_(*, zone: str | None, host: str | None, is_json: bool, backend: Backend
 @json_option
 @backend_options
 def show(*, name: str, is_json: bool, backend: BackendOptions) -> None:
-    """Show an aggregate with its metadata and hosts."""
+    """Show an aggregate, with metadata and hosts."""
     with open_api(backend, is_read=True) as api:
         answer = _find_aggregate(api, name)
     print_result(answer, is_json=is_json, lines=lambda: fields(answer))
@@ -45,27 +45,27 @@ def show(*, name: str, is_json: bool, backend: BackendOptions) -> None:
 @click.argument("name")
 @_ZONE
 @_METADATA
-@click.option("--uuid", metavar="UUID", help="Its uuid, such as that of one that the Placement API made.")
+@click.option("--uuid", metavar="UUID", help="Uuid, for example of an aggregate in Placement.  [new]")
 @json_option
 @backend_options
 def create(
     *, name: str, zone: str | None, metadata: tuple[str, ...], uuid: str | None, is_json: bool, backend: BackendOptions
 ) -> None:
-    """Make an aggregate."""
+    """Create an aggregate and show it. NAME must be unique."""
     body = {"name": name, "uuid": uuid, "availability_zone": zone, "metadata": parse_pairs(metadata)}
     with open_api(backend, is_read=False) as api:
         answer = api.request("POST", "aggregates", body=body)
     print_result(answer, is_json=is_json, lines=lambda: fields(answer))
 
 
-@aggregate.command("set")
+@aggregate.command("set", short_help="Change an aggregate.")
 @_NAME
-@click.option("--name", "new_name", metavar="NAME", help="Its name from now on.")
+@click.option("--name", "new_name", metavar="NAME", help="New name.")
 @_ZONE
 @_METADATA
-@click.option("--unset", multiple=True, metavar="KEY", help="Metadata to take away; may be repeated.")
-@click.option("--join", multiple=True, metavar="HOST", help="A host that joins; may be repeated.")
-@click.option("--leave", multiple=True, metavar="HOST", help="A host that leaves; may be repeated.")
+@click.option("--unset", multiple=True, metavar="KEY", help="Metadata key to remove; repeatable.")
+@click.option("--join", multiple=True, metavar="HOST", help="Host to add; repeatable.")
+@click.option("--leave", multiple=True, metavar="HOST", help="Host to remove; repeatable.")
 @json_option
 @backend_options
 def set_(
@@ -80,15 +80,16 @@ def set_(
     is_json: bool,
     backend: BackendOptions,
 ) -> None:
-    """Change name, zone or metadata of an aggregate, or who is in it.
+    """Change the name, zone, metadata or hosts of an aggregate, and show it.
 
-    What is said is done in turn: an error leaves what was done before it.
+    Changes are made one by one: name, zone and metadata, then added hosts, then removed hosts. An error keeps the
+    changes before it.
     """
     pairs: dict[str, str | None] = {**parse_pairs(metadata), **dict.fromkeys(unset)}
     changes = {"name": new_name, "availability_zone": zone, "metadata": pairs or None}
     body = {key: value for key, value in changes.items() if value is not None}
     if not (body or join or leave):
-        raise click.UsageError("say what is to change: --name, --zone, --metadata, --unset, --join or --leave")
+        raise click.UsageError("nothing to change: give --name, --zone, --metadata, --unset, --join or --leave")
     with open_api(backend, is_read=False) as api:
         uuid = _find_aggregate(api, name)["uuid"]
         if body:
@@ -104,16 +105,16 @@ def set_(
 @_NAME
 @backend_options
 def delete(*, name: str, backend: BackendOptions) -> None:
-    """End an aggregate that nobody is in."""
+    """Delete an aggregate without hosts."""
     with open_api(backend, is_read=False) as api:
         api.request("DELETE", "aggregates", _find_aggregate(api, name)["uuid"])
 
 
 def _find_aggregate(api: Api, name: str) -> dict[str, Any]:
-    """Return the aggregate of a uuid, or else of a name."""
+    """Return an aggregate by name or uuid."""
     matches = api.list_all("aggregates", name=name)
     if len(matches) > 1:
-        raise BadRequest(f"{len(matches)} aggregates are called {name!r}; say which by its uuid")
+        raise BadRequest(f"{len(matches)} aggregates are called {name!r}; use its uuid")
     if matches:
         return matches[0]
     try:

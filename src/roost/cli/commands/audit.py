@@ -1,4 +1,4 @@
-"""``roost audit``: check a database by itself, reading only its tables."""
+"""``roost audit``: check a database for consistency."""
 
 import os
 from pathlib import Path
@@ -9,17 +9,17 @@ from roost.cli import options
 from roost.cli.text.audit_text import print_findings
 
 
-@click.command("audit", short_help="Check a database by itself, reading only its tables.")
+@click.command("audit", short_help="Check a database for consistency.")
 @options.config
 @options.data
 @click.option("--json", "is_json", is_flag=True, help="Print the findings as JSON.")
 def audit(*, config: Path | None, data: Path | None, is_json: bool) -> None:
-    """Check that no capacity is exceeded, nothing is held twice or by nobody, and group rules are kept.
+    """Check a database for exceeded capacity, orphaned or duplicate allocations, and broken group rules.
 
-    It reads the tables and nothing else, beside a server that runs. Exit code 8 if it finds anything.
-    An inventory that was lowered below what is held, or whose units were changed, is found too.
+    Read only the tables; a server may run meanwhile. Print one line per finding, and their number. End with exit code
+    8 if there are findings. Inventories lowered below their use are findings too.
     """
     from roost.app import audit_database
 
     findings = audit_database(config, data, os.environ)
-    print_findings(findings, is_json=is_json, check="audit", success="nothing found: every rule is kept")
+    print_findings(findings, is_json=is_json, check="audit", success="no findings: all rules hold")

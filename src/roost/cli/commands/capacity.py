@@ -1,4 +1,4 @@
-"""``roost capacity``: how many more of a flavor or a request fit, and what runs out first."""
+"""``roost capacity``: count how many more instances fit, and find the scarce resource."""
 
 import os
 from pathlib import Path
@@ -17,32 +17,32 @@ from roost.model.evidence.capacity import LIMIT, PLACED_LIMIT, Capacity, HostCap
 if TYPE_CHECKING:
     from roost.scheduler.explain.capacity_count import By
 
-_ZONES_SHOWN = 6  # columns of a table, so that it fits a screen
+_ZONES_SHOWN = 6  # columns of a table, to fit a screen
 
 
-@click.command("capacity", short_help="Say how many more of a flavor fit, and what runs out first.")
+@click.command("capacity", short_help="Count how many more instances fit.")
 @click.option(
     "--flavor",
     "flavors",
     multiple=True,
     metavar="NAME|FILE|AMOUNTS",
-    help="A flavor that decisions were made for; a JSON file of one or several; or vcpus=4,memory_mb=8192,root_gb=20.",
+    help="A stored flavor, a JSON file, or amounts like vcpus=4,memory_mb=8192,root_gb=20; repeatable.",
 )
-@click.option("--known-flavors", "is_for_known", is_flag=True, help="Every flavor that decisions were made for.")
-@click.option("--request", "requests", multiple=True, metavar="FILE", help="A request with image, hints, group: JSON.")
+@click.option("--known-flavors", "is_for_known", is_flag=True, help="All stored and previously requested flavors.")
+@click.option("--request", "requests", multiple=True, metavar="FILE", help="A request as JSON; - is standard input.")
 @click.option(
     "--by",
     type=click.Choice(["zone", "aggregate", "host"]),
     default="zone",
     show_default=True,
-    help="Parts of the fleet to count too.",
+    help="Parts of the fleet to count separately.",
 )
-@click.option("--top", type=click.IntRange(min=1), default=20, show_default=True, help="Most parts shown as text.")
+@click.option("--top", type=click.IntRange(min=1), default=20, show_default=True, help="Parts in text output.")
 @click.option(
     "--limit",
     type=int,
-    show_default=f"{LIMIT:,}; {PLACED_LIMIT:,} where instances are placed one by one",
-    help="Where counting stops.",
+    show_default=f"{LIMIT:,}; {PLACED_LIMIT:,} if instances must be placed one by one",
+    help="Stop counting at this number.",
 )
 @click.option(
     "--format",
@@ -50,7 +50,7 @@ _ZONES_SHOWN = 6  # columns of a table, so that it fits a screen
     type=click.Choice(["text", "json"]),
     default="text",
     show_default=True,
-    help="For people, or for programs.",
+    help="Output format.",
 )
 @options.config
 @options.data
@@ -66,23 +66,24 @@ def capacity(
     config: Path | None,
     data: Path | None,
 ) -> None:
-    """Say how many more instances would be placed one after the other, on the fleet as it is now.
+    """Count how many more instances could be placed one after another on the current fleet.
 
-    Everything a decision looks at counts: filters, trees, sharing providers, server groups. Each zone, aggregate and
-    host is counted as if the rest of the fleet were not allowed. The database is only read, beside a server that runs.
+    The count respects all rules of a decision. Each zone, aggregate or host is counted as if it were the whole fleet.
+    Print the count, the resource that runs out first, and a table of parts. Only read the database; a server may run
+    meanwhile.
     """
     from roost.app import open_reader
     from roost.cli.capacity_request import parse_flavors, read_request
     from roost.model.request import Request
 
     if not (flavors or is_for_known or requests):
-        raise click.UsageError("name what is asked for: --flavor, --known-flavors or --request")
+        raise click.UsageError("give --flavor, --known-flavors or --request")
     requested = [read_request(path) for path in requests]
     with open_reader(config, data, environ=os.environ) as roost:
         known_flavors = roost.flavors()
         all_flavors = [*parse_flavors(flavors, known_flavors), *(known_flavors if is_for_known else ())]
         if is_for_known and not known_flavors:
-            raise BadRequest("no decision was made yet, so no flavor is known: name one with --flavor")
+            raise BadRequest("no flavor is stored or was requested yet: give one with --flavor")
         requested = [*(Request(flavor=flavor) for flavor in all_flavors), *requested]
         with progress_bar("capacity") as show:
             results: list[Capacity] = []
@@ -114,7 +115,7 @@ def _report(result: Capacity, *, by: str, top: int) -> str:
         rest = len(table) - 1 - top
         lines += ["", *align(table[: top + 1]), *([f"  … and {rest:,} more: --top"] if rest > 0 else [])]
         if not result.adds_up:
-            lines.append("each is counted by itself: together they may hold fewer than the sum")
+            lines.append("counted separately: together they may hold fewer than the sum")
     return "\n".join(map(escape_text, lines))
 
 
@@ -131,13 +132,13 @@ def _sort_scopes(scopes: list[ScopeCapacity]) -> list[ScopeCapacity]:
 
 def _host_table(result: Capacity) -> Table:
     hosts = sorted(result.by_host, key=lambda each: -each.count)
-    table: Table = [("host", "more fit", "then they")]
+    table: Table = [("host", "more fit", "limit")]
     table += [(each.node, _count_text(each), each.reason) for each in hosts]
     return table
 
 
 def _flavor_table(results: list[Capacity], *, by: str) -> Table:
-    """Return one row a flavor: in all, in each zone or aggregate, and what runs out."""
+    """Return one row per flavor: the count in total and per zone or aggregate, and the scarce resource."""
     scopes = [[] if by == "host" else each.zones if by == "zone" else each.aggregates for each in results]
     names = [scope.name or scope.uuid for scope in scopes[0]][:_ZONES_SHOWN] if scopes else []
     table: Table = [("flavor", "more fit", *names, "runs out first")]
@@ -159,4 +160,4 @@ def _shortage_text(shortages: list[Shortage]) -> str:
 
 
 def _refusal_text(unfit: list[Shortage]) -> str:
-    return f"{unfit[0].hosts:,} hosts {unfit[0].reason}" if unfit else "there is no host"
+    return f"{unfit[0].hosts:,} hosts {unfit[0].reason}" if unfit else "no hosts"

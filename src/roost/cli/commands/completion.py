@@ -1,4 +1,4 @@
-"""``roost completion``: scripts that complete commands and options in a shell."""
+"""``roost completion``: completion scripts for shells."""
 
 import click
 from click.shell_completion import get_completion_class
@@ -10,10 +10,10 @@ _HINTS = {
 }
 
 
-@click.command("completion", short_help="Print a script that completes commands in a shell.")
+@click.command("completion", short_help="Print a completion script for a shell.")
 @click.argument("shell", type=click.Choice(sorted(_HINTS)))
 def completion(shell: str) -> None:
-    """Print the script that completes roost's commands and options in SHELL."""
+    """Print a script that completes commands and options in SHELL. Its first line shows how to install it."""
     from roost.cli import roost
 
     script = get_completion_class(shell)

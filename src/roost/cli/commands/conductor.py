@@ -1,4 +1,4 @@
-"""``roost conductor``: works on operations beside the servers of a PostgreSQL database."""
+"""``roost conductor``: run a conductor beside the servers of a PostgreSQL database."""
 
 from pathlib import Path
 
@@ -10,25 +10,25 @@ from roost.cli.serve_options import load_server_config
 _LISTEN = "127.0.0.1:0"
 
 
-@click.command("conductor", short_help="Work on what is asked of instances, beside servers.")
+@click.command("conductor", short_help="Run a conductor beside servers.")
 @click.option(
     "--cell",
     "cells",
     multiple=True,
     metavar="NAME",
-    help="Whose operations; '' is those without a host; may be repeated.  [all]",
+    help="Cell to work for; '' means operations without a host; repeatable.  [all]",
 )
-@click.option("--listen", metavar="HOST:PORT", help=f"Of /healthz and /metrics; port 0 takes a free one.  [{_LISTEN}]")
-@click.option("--database", metavar="URL", help="Of PostgreSQL.  [that of the settings]")
+@click.option("--listen", metavar="HOST:PORT", help=f"Address of /healthz and /metrics; port 0 means any.  [{_LISTEN}]")
+@click.option("--database", metavar="URL", help="PostgreSQL URL.  [from the settings]")
 @options.config
 @options.data
 def conductor(
     *, cells: tuple[str, ...], listen: str | None, database: str | None, config: Path | None, data: Path | None
 ) -> None:
-    """Work on operations on instances, and on the periodic jobs, beside servers on the same PostgreSQL database.
+    """Run a conductor: advance operations and run periodic jobs, beside servers of the same PostgreSQL database.
 
-    The first line printed says where /healthz and /metrics are. SIGTERM and SIGINT stop it when the step that is
-    begun is committed.
+    Print the address of /healthz and /metrics first. SIGTERM and SIGINT stop it after the commit of the current step.
+    SIGHUP reloads the settings.
     """
     from roost.api.server.listener import listen_on, url_of
     from roost.app.conductor_process import check_conductor, run_conductor

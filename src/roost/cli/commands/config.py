@@ -1,4 +1,4 @@
-"""``roost config``: the settings in force, where each comes from, and what is wrong with them."""
+"""``roost config``: the settings in force, their sources, and their errors."""
 
 import os
 import re
@@ -20,7 +20,7 @@ _PASSWORD = re.compile(r"(?<=://)([^/@:]*):[^/@]*@")
 
 
 class _Line(msgspec.Struct, frozen=True, kw_only=True):
-    """A setting as it is printed."""
+    """One printed setting."""
 
     section: str
     key: str
@@ -28,18 +28,18 @@ class _Line(msgspec.Struct, frozen=True, kw_only=True):
     source: str  # file and line, or default
 
 
-@click.group("config", short_help="Look at the settings.")
+@click.group("config", short_help="Show and check the settings.")
 def config() -> None:
-    """Look at the settings."""
+    """Show and check the settings."""
 
 
-@config.command("show", short_help="Print every setting, and where its value comes from.")
+@config.command("show", short_help="Print all settings with their sources.")
 @options.config
-@click.option("--section", help="Only the settings of this section.")
-@click.option("--set", "is_set", is_flag=True, help="Only the settings that a file sets.")
+@click.option("--section", help="Only settings of this section.")
+@click.option("--set", "is_set", is_flag=True, help="Only settings that a file sets.")
 @click.option("--json", "is_json", is_flag=True, help="Print JSON.")
 def show(*, config: Path | None, section: str | None, is_set: bool, is_json: bool) -> None:
-    """Print every setting with its value and the file and line that it comes from."""
+    """Print all settings: name, value, and the file and line that set it, or "default"."""
     from roost.app import settings_with_sources
 
     lines = [
@@ -54,11 +54,11 @@ def show(*, config: Path | None, section: str | None, is_set: bool, is_json: boo
     click.echo(paragraph(align([("setting", "value", "source"), *rows], indent=0, right=())), nl=False)
 
 
-@config.command("check", short_help="Print all that is wrong with the settings.")
+@config.command("check", short_help="Print all errors in the settings.")
 @options.config
-@click.option("--json", "is_json", is_flag=True, help="Print the problems as JSON.")
+@click.option("--json", "is_json", is_flag=True, help="Print the errors as JSON.")
 def check(*, config: Path | None, is_json: bool) -> None:
-    """Print all that is wrong with the settings; exit code 3 if there is anything."""
+    """Print all errors in the settings and the rules that they enable. End with exit code 3 if there are any."""
     from roost.app import check_settings
 
     loaded = check_settings(config, os.environ)
@@ -72,7 +72,7 @@ def check(*, config: Path | None, is_json: bool) -> None:
         count = len(loaded.problems)
         raise BadSettings("settings", "1 problem" if count == 1 else f"{count} problems")
     if not is_json:
-        click.echo(f"nothing is wrong: {len(loaded.sources)} settings of files, the others have their defaults")
+        click.echo(f"no errors: files set {len(loaded.sources)} settings, the others have their defaults")
 
 
 def _lines(loaded: "LoadedSettings") -> list[_Line]:
@@ -87,7 +87,7 @@ def _lines(loaded: "LoadedSettings") -> list[_Line]:
 
 
 def _hide_password(value: object) -> object:
-    """Return a value without the password that an address may hold."""
+    """Mask the password in a URL."""
     return _PASSWORD.sub(r"\1:***@", value) if isinstance(value, str) else value
 
 

@@ -1,4 +1,4 @@
-"""``roost db``: the database's schema, and copies of what it holds."""
+"""``roost db``: schema, backup and restore of the database."""
 
 import os
 from collections.abc import Callable
@@ -11,13 +11,13 @@ from roost.cli import options
 from roost.cli.text.audit_text import print_findings
 
 
-@click.group("db", short_help="Look after the database.")
+@click.group("db", short_help="Manage the database.")
 def db() -> None:
-    """Look after the database."""
+    """Manage the database: schema, check, backup, restore."""
 
 
 def _database_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command the options that say which database."""
+    """Add the options that select the database."""
     for option in (
         click.option("--database", metavar="URL", help="PostgreSQL URL, or path of a SQLite file."),
         options.data,
@@ -36,14 +36,17 @@ def _url(database: str | None, config: Path | None, data: Path | None) -> str:
 def _display_name(url: str) -> str:
     from roost.store.backends import is_postgresql
 
-    # The address of a server may hold a password.
+    # A PostgreSQL URL may contain a password.
     return "the PostgreSQL database" if is_postgresql(url) else url
 
 
-@db.command("upgrade", short_help="Bring the database to this program's schema.")
+@db.command("upgrade", short_help="Upgrade the schema of the database.")
 @_database_options
 def upgrade(*, database: str | None, config: Path | None, data: Path | None) -> None:
-    """Bring the database to this program's schema; nothing is lost, and it may be repeated."""
+    """Upgrade the database to the schema of this program. No data is lost; repeating it is safe.
+
+    Stop the server of a SQLite file first.
+    """
     from roost import app
 
     url = _url(database, config, data)
@@ -51,10 +54,10 @@ def upgrade(*, database: str | None, config: Path | None, data: Path | None) -> 
     click.echo(f"{_display_name(url)} has the schema of this program")
 
 
-@db.command("sync", short_help="Make the database, or bring it to this program's schema.")
+@db.command("sync", short_help="Create the database, or upgrade its schema.")
 @_database_options
 def sync(*, database: str | None, config: Path | None, data: Path | None) -> None:
-    """Make the database if it is absent, else bring it to this program's schema."""
+    """Create the database if it is absent or empty, else upgrade its schema. Repeating it is safe."""
     from roost import app
 
     url = _url(database, config, data)
@@ -62,34 +65,35 @@ def sync(*, database: str | None, config: Path | None, data: Path | None) -> Non
     click.echo(f"{_display_name(url)} has the schema of this program")
 
 
-@db.command("version")
+@db.command("version", short_help="Print the schema version of the database.")
 @_database_options
 def version(*, database: str | None, config: Path | None, data: Path | None) -> None:
-    """Print the schema that the database has."""
+    """Print the schema version of the database, such as 0005; "none" for an empty database."""
     from roost.app import version_of
 
     click.echo(version_of(_url(database, config, data)) or "none")
 
 
-@db.command("check", short_help="Check the schema, and that the tables keep every rule.")
+@db.command("check", short_help="Check the schema and consistency of the database.")
 @_database_options
 @click.option("--json", "is_json", is_flag=True, help="Print the findings as JSON.")
 def check(*, database: str | None, config: Path | None, data: Path | None, is_json: bool) -> None:
-    """Check that the schema is this program's, and that the tables keep every rule.
+    """Check that the database has the schema of this program and is consistent, as `roost audit` does.
 
-    The database is only read, beside a server that runs. Exit code 7 for another schema, 8 for broken rules.
+    Only read the database; a server may run meanwhile. Print the findings. End with exit code 7 for another schema,
+    and 8 if there are findings.
     """
     from roost.app import audit
 
-    well = "the schema is right and every rule is kept"
+    well = "the schema is current and all rules hold"
     print_findings(audit(_url(database, config, data)), is_json=is_json, check="check", success=well)
 
 
-@db.command("backup", short_help="Write all that the database holds into FILE.")
+@db.command("backup", short_help="Write a backup of the database to FILE.")
 @click.argument("file", type=click.Path(path_type=Path))
 @_database_options
 def backup(*, file: Path, database: str | None, config: Path | None, data: Path | None) -> None:
-    """Write all that the database holds at one moment into FILE, while it is served."""
+    """Write a consistent backup of the database to FILE, which must not exist. Servers may run meanwhile."""
     from roost import app
     from roost.cli.text.progress import progress_bar
 
@@ -98,15 +102,15 @@ def backup(*, file: Path, database: str | None, config: Path | None, data: Path 
     click.echo(f"{file}: {header.rows:,} rows, {size:,} bytes, schema {header.schema}, made {header.made_at}")
 
 
-@db.command("restore", short_help="Let the database hold what the backup FILE holds.")
+@db.command("restore", short_help="Restore the database from the backup FILE.")
 @click.argument("file", type=click.Path(path_type=Path))
 @_database_options
-@click.option("--replace", "may_replace", is_flag=True, help="Replace what the database holds.")
+@click.option("--replace", "may_replace", is_flag=True, help="Replace existing data.")
 def restore(*, file: Path, database: str | None, config: Path | None, data: Path | None, may_replace: bool) -> None:
-    """Let the database hold what the backup FILE holds: all of it, or what it held before.
+    """Restore the database from the backup FILE, in one commit.
 
-    Without --replace the database must be absent or empty. Processes that serve a PostgreSQL database read it
-    again by themselves; those that serve a SQLite file must be stopped first.
+    Without --replace the database must be absent or empty. Servers of a PostgreSQL database reload it by themselves.
+    Stop the server of a SQLite file first.
     """
     from roost import app
     from roost.cli.text.progress import progress_bar

@@ -1,4 +1,4 @@
-"""``roost decide``: a decision from documents, without a database."""
+"""``roost decide``: decide on JSON documents, without a database."""
 
 import os
 from pathlib import Path
@@ -11,24 +11,24 @@ from roost.cli.text.plain_text import escape_json, escape_text
 from roost.errors import BadRequest, NoValidHost
 
 _SEED_MAX = 2**62 - 1
-_HELP = """Decide about a request on a fleet, both in JSON documents, and show all that led to it.
+_HELP = """Decide on a request for a fleet, both given as JSON documents, and print the decision with its evidence.
 
-Nothing is read or stored but the documents and the settings; equal documents, settings and seeds give equal answers.
-FILE may be - for standard input. Exit code 6 if no host is found.
+Use no database and store nothing. Equal documents, settings and seeds give equal answers. FILE can be - for standard
+input. End with exit code 6 if no host fits.
 """
 
 
-@click.command("decide", help=_HELP, short_help="Decide about a request on a fleet, both in documents.")
-@click.option("--fleet", metavar="FILE", help="The fleet: hosts, aggregates, zones, server groups, maybe providers.")
-@click.option("--request", metavar="FILE", help="The request: flavor, image, hints, count.")
+@click.command("decide", help=_HELP, short_help="Decide on JSON documents, without a database.")
+@click.option("--fleet", metavar="FILE", help="Fleet: hosts, aggregates, server groups, providers.  [required]")
+@click.option("--request", metavar="FILE", help="Request: flavor, image, hints, count.  [required]")
 @options.config
 @click.option(
-    "--format", "form", default="text", show_default=True, type=click.Choice(["text", "json"]), help="Output."
+    "--format", "form", default="text", show_default=True, type=click.Choice(["text", "json"]), help="Output format."
 )
-@click.option("--seed", default=0, show_default=True, type=click.IntRange(0, _SEED_MAX), help="Seed of the draw.")
-@click.option("--now", "now_s", type=float, help="The moment, in seconds since the epoch, if not the fleet's.")
+@click.option("--seed", default=0, show_default=True, type=click.IntRange(0, _SEED_MAX), help="Random seed.")
+@click.option("--now", "now_s", type=float, help="Current time, in seconds since the epoch.  [from the fleet]")
 @click.option(
-    "--schema", type=click.Choice(["fleet", "request", "answer"]), help="Print the JSON Schema of a document instead."
+    "--schema", type=click.Choice(["fleet", "request", "answer"]), help="Print a JSON Schema, and decide nothing."
 )
 def decide(
     *,
@@ -47,9 +47,9 @@ def decide(
         click.echo(_indent(msgspec.json.encode(schema_of(schema))))
         return
     if fleet is None or request is None:
-        raise click.UsageError("name --fleet and --request, or --schema")
+        raise click.UsageError("give --fleet and --request, or --schema")
     if fleet == request == "-":
-        raise click.UsageError("only one of --fleet and --request can be standard input")
+        raise click.UsageError("--fleet and --request cannot both be standard input")
     if now_s is not None and not abs(now_s) < _SEED_MAX:
         raise BadRequest(f"--now must be a number of seconds, got {now_s}")
     from roost.app import settings_with_sources

@@ -1,4 +1,4 @@
-"""``roost demo``: the main job on a generated fleet, with one refusal explained."""
+"""``roost demo``: place requests on a generated fleet, and explain a refusal."""
 
 import os
 import tempfile
@@ -24,15 +24,15 @@ from roost.simulator.workload import Options
 _RECIPE = Recipe()
 
 
-@click.command("demo", short_help="Place thousands of requests on a generated fleet, and explain.")
-@click.option("--host-count", default=_RECIPE.hosts, show_default=True, help="Hosts to generate.")
-@click.option("--requests", default=_RECIPE.requests, show_default=True, help="Requests to generate.")
-@click.option("--seed", default=_RECIPE.seed, show_default=True, help="Seed of what is generated.")
+@click.command("demo", short_help="Place requests on a generated fleet.")
+@click.option("--host-count", default=_RECIPE.hosts, show_default=True, help="Number of hosts.")
+@click.option("--requests", default=_RECIPE.requests, show_default=True, help="Number of requests.")
+@click.option("--seed", default=_RECIPE.seed, show_default=True, help="Seed of the generator.")
 def demo(*, host_count: int, requests: int, seed: int) -> None:
-    """Place a generated workload through the real scheduler and a SQLite store, then explain.
+    """Place a generated workload with the real scheduler, in a temporary SQLite database.
 
-    Every claim is durable before it counts. Shown at the end: a summary, one decision that was granted, one
-    that was refused, and what an audit of the database finds.
+    Every claim is durable before it counts. Print a report, one granted and one refused decision, and the result of an
+    audit of the database.
     """
     from roost.app import audit_path, open_roost
 
@@ -47,18 +47,18 @@ def demo(*, host_count: int, requests: int, seed: int) -> None:
         findings = audit_path(Path(folder))
     click.echo(to_text(report), nl=False)
     if recorder.granted is not None:
-        click.echo(f"\nA decision that was granted:\n{_format_granted(recorder.granted)}")
+        click.echo(f"\nA granted decision:\n{_format_granted(recorder.granted)}")
     if recorder.refused is not None:
-        click.echo(f"\nA decision that was refused:\n{_format_refused(recorder.refused)}")
+        click.echo(f"\nA refused decision:\n{_format_refused(recorder.refused)}")
     for finding in findings:
         click.echo(f"audit: {format_finding(finding)}", err=True)
     click.echo(f"\nAudit of the database: {len(findings):,} findings.")
     if findings:
-        raise click.ClickException("the database breaks a rule that it must keep")
+        raise click.ClickException("the database breaks a rule")
 
 
 class _SampleRecorder:
-    """A scheduler that remembers one decision of each kind for the end."""
+    """A scheduler that keeps one granted and one refused decision as samples."""
 
     def __init__(self, scheduling: Scheduling) -> None:
         self._scheduling = scheduling
@@ -74,11 +74,11 @@ class _SampleRecorder:
         return self._scheduling.utilisation()
 
     def free_by_provider(self, resource_class: str) -> Amounts:
-        """Return what is free of a class: int64, shape (providers that offer it,)."""
+        """Return the free amounts of a class: int64, shape (providers with inventory of it,)."""
         return self._scheduling.free_by_provider(resource_class)
 
     def work(self, acts: Sequence[Request | Departure]) -> list[Decision | None]:
-        """Do the acts, and remember."""
+        """Do the acts, and keep samples."""
         decisions = self._scheduling.work(acts)
         for decision in decisions:
             if decision is None:

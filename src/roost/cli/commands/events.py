@@ -1,4 +1,4 @@
-"""``roost events``: what is decided and what happens to instances, line by line as it happens."""
+"""``roost events``: follow the events of a server."""
 
 import time
 from itertools import islice
@@ -18,20 +18,21 @@ _PAUSE_S = 1.0
 _LOST = "events_lost"
 
 
-@click.command("events", short_help="Follow what happens, line by line.")
-@click.option("--type", "types", multiple=True, metavar="TYPE", help="Only types that begin so; may be repeated.")
-@click.option("--instance", metavar="INSTANCE", help="Only what is about this instance, by its uuid or name.")
-@click.option("--after", default="", metavar="ID", help="Go on after this event.  [the next one]")
-@click.option("--count", type=click.IntRange(1), metavar="N", help="End after so many.  [never]")
-@click.option("--json", "is_json", is_flag=True, help="For programs: a line of JSON each.")
-@click.option("--url", envvar="ROOST_URL", default=_URL, metavar="URL", help=f"Of the server.  [{_URL}]")
+@click.command("events", short_help="Follow the events of a server.")
+@click.option("--type", "types", multiple=True, metavar="TYPE", help="Only types with this prefix; repeatable.")
+@click.option("--instance", metavar="INSTANCE", help="Only events of this instance: its uuid or name.")
+@click.option("--after", default="", metavar="ID", help="Resume after this event.  [new events only]")
+@click.option("--count", type=click.IntRange(1), metavar="N", help="Stop after N events.  [never]")
+@click.option("--json", "is_json", is_flag=True, help="Print one line of JSON per event.")
+@click.option("--url", envvar="ROOST_URL", default=_URL, metavar="URL", help=f"URL of the server.  [{_URL}]")
 @token_options()
 def events(
     *, types: tuple[str, ...], instance: str | None, after: str, count: int | None, is_json: bool, url: str, token: str
 ) -> None:
-    """Follow what is decided and what happens to instances, operations and agents.
+    """Follow decisions and the events of instances, operations and agents.
 
-    Where the connection ends it goes on with another one, and says so on standard error.
+    Print one line per event: time, type, subject and details. After a lost connection, reconnect and resume, with a
+    note on standard error. Stop with Ctrl-C.
     """
     uuid = None if instance is None else _uuid(instance, url=url, token=token)
     following = Following(
@@ -39,7 +40,7 @@ def events(
         token=token,
         last_id=after,
         pause=lambda: time.sleep(_PAUSE_S),
-        warn=lambda problem: click.echo(f"roost: {escape_text(problem)}; it is asked again", err=True),
+        warn=lambda problem: click.echo(f"roost: {escape_text(problem)}; reconnecting", err=True),
     )
     matches = (event for event in following.events() if _is_match(event, types=types, instance=uuid))
     for event in islice(matches, count):
@@ -53,7 +54,7 @@ def _uuid(instance: str, *, url: str, token: str) -> str:
 
 def _is_match(event: Told, *, types: tuple[str, ...], instance: str | None) -> bool:
     if event.event_type == _LOST:
-        click.echo("roost: events were lost: they are no longer kept, or were told by another process", err=True)
+        click.echo("roost: events were lost: the server no longer has them, or another process had them", err=True)
         return False
     if types and not event.event_type.startswith(types):
         return False
@@ -61,13 +62,13 @@ def _is_match(event: Told, *, types: tuple[str, ...], instance: str | None) -> b
 
 
 def _instance_uuids(payload: dict[str, Any]) -> set[str]:
-    """Return the uuids of the instances that an event is about."""
+    """Return the uuids of the instances of an event."""
     placed = {each["instance_uuid"] for each in payload.get("placed", [])}
     return {*payload.get("instance_uuids", []), *placed, *filter(None, [payload.get("instance_uuid")])}
 
 
 def _line(event: Told) -> str:
-    """Return an event as people read it."""
+    """Return an event as one line of text."""
     payload = event.body["payload"]
     words = payload["told"] if payload["about"] == "story" else _decision_fields(payload)
     about = payload.get("instance_uuid") or payload.get("operation_uuid") or payload.get("decision_uuid") or "-"

@@ -1,4 +1,4 @@
-"""``roost flavor``: sizes of instances under names."""
+"""``roost flavor``: stored flavors."""
 
 from typing import Any
 
@@ -10,16 +10,16 @@ from roost.cli.text.tables import Table, align, fields
 _SIZE = click.IntRange(min=0)
 
 
-@click.group("flavor", short_help="Look at stored flavors, store and delete them.")
+@click.group("flavor", short_help="Show, store and delete flavors.")
 def flavor() -> None:
-    """Look at stored flavors, store and delete them."""
+    """Show, store and delete flavors."""
 
 
 @flavor.command("list")
 @json_option
 @backend_options
 def list_(*, is_json: bool, backend: BackendOptions) -> None:
-    """List stored flavors."""
+    """List stored flavors with their sizes."""
     with open_api(backend, is_read=True) as api:
         flavors = api.list_all("flavors")
     print_result(flavors, is_json=is_json, lines=lambda: align(_table(flavors), indent=0))
@@ -38,16 +38,16 @@ def show(*, name: str, is_json: bool, backend: BackendOptions) -> None:
 
 @flavor.command("set")
 @click.argument("name")
-@click.option("--vcpus", type=_SIZE, default=0, metavar="N", help="Virtual CPUs.")
-@click.option("--memory-mb", type=_SIZE, default=0, metavar="N", help="Memory in MiB.")
-@click.option("--root-gb", type=_SIZE, default=0, metavar="N", help="Root disk in GiB.")
-@click.option("--ephemeral-gb", type=_SIZE, default=0, metavar="N", help="Further disk in GiB.")
-@click.option("--swap", type=_SIZE, default=0, metavar="N", help="Swap in MiB.")
-@click.option("--extra-spec", multiple=True, metavar="KEY=VALUE", help="Such as hw:cpu_policy; may be repeated.")
+@click.option("--vcpus", type=_SIZE, default=0, metavar="N", help="Virtual CPUs.  [0]")
+@click.option("--memory-mb", type=_SIZE, default=0, metavar="N", help="Memory in MiB.  [0]")
+@click.option("--root-gb", type=_SIZE, default=0, metavar="N", help="Root disk in GiB.  [0]")
+@click.option("--ephemeral-gb", type=_SIZE, default=0, metavar="N", help="Ephemeral disk in GiB.  [0]")
+@click.option("--swap", type=_SIZE, default=0, metavar="N", help="Swap in MiB.  [0]")
+@click.option("--extra-spec", multiple=True, metavar="KEY=VALUE", help="Extra spec, like hw:cpu_policy; repeatable.")
 @json_option
 @backend_options
 def set_(*, name: str, extra_spec: tuple[str, ...], is_json: bool, backend: BackendOptions, **sizes: int) -> None:
-    """Store a flavor; one of that name is replaced, whole."""
+    """Store a flavor and show it. Replace an existing flavor of that name completely."""
     with open_api(backend, is_read=False) as api:
         answer = api.request("PUT", "flavors", name, body={**sizes, "extra_specs": parse_pairs(extra_spec)})
     print_result(answer, is_json=is_json, lines=lambda: fields(answer))
@@ -57,7 +57,7 @@ def set_(*, name: str, extra_spec: tuple[str, ...], is_json: bool, backend: Back
 @click.argument("name")
 @backend_options
 def delete(*, name: str, backend: BackendOptions) -> None:
-    """Delete a stored flavor; decisions that were made for it keep it."""
+    """Delete a stored flavor. Existing decisions and instances keep their copy."""
     with open_api(backend, is_read=False) as api:
         api.request("DELETE", "flavors", name)
 

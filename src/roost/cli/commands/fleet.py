@@ -1,4 +1,4 @@
-"""``roost fleet``: what there is."""
+"""``roost fleet``: export the fleet."""
 
 import os
 import time
@@ -10,19 +10,19 @@ from roost.cli import options
 from roost.cli.text.plain_text import escape_json
 
 
-@click.group("fleet", short_help="Look at the fleet.")
+@click.group("fleet", short_help="Export the fleet.")
 def fleet() -> None:
-    """Look at the fleet."""
+    """Export the fleet."""
 
 
-@fleet.command("export", short_help="Write the document of the fleet for `roost decide`.")
+@fleet.command("export", short_help="Write the fleet as a document for `roost decide`.")
 @options.config
 @options.data
-@click.option("-o", "--output", metavar="FILE", help="Where to write it; without it, or with -, standard output.")
+@click.option("-o", "--output", metavar="FILE", help="Output file.  [standard output]")
 def export(*, config: Path | None, data: Path | None, output: str | None) -> None:
-    """Write the document of the fleet, on which `roost decide` decides as the live one does now.
+    """Write the current fleet as a JSON document, on which `roost decide` decides as a live server does.
 
-    The database is only read, beside a server that runs.
+    Only read the database; a server may run meanwhile.
     """
     from roost.app import open_reader
     from roost.offline.export import document_of

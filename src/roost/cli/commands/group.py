@@ -1,4 +1,4 @@
-"""``roost group``: server groups, whose members want to be together or apart."""
+"""``roost group``: server groups, which keep instances together or apart."""
 
 from typing import Any
 
@@ -11,17 +11,17 @@ from roost.errors import BadRequest
 _POLICIES = click.Choice(["affinity", "anti-affinity", "soft-affinity", "soft-anti-affinity", "fault-domain"])
 
 
-@click.group("group", short_help="Look at server groups, and make them.")
+@click.group("group", short_help="Show and create server groups.")
 def group() -> None:
-    """Look at server groups, and make them."""
+    """Show and create server groups. GROUP is a name or a uuid."""
 
 
-@group.command("list")
-@click.option("--policy", type=_POLICIES, help="Only those of this policy.")
+@group.command("list", short_help="List server groups.")
+@click.option("--policy", type=_POLICIES, help="Only groups with this policy.")
 @json_option
 @backend_options
 def list_(*, policy: str | None, is_json: bool, backend: BackendOptions) -> None:
-    """List server groups with how many members each has."""
+    """List server groups: name, policy, limit per host and number of members."""
     with open_api(backend, is_read=True) as api:
         groups = api.list_all("groups", policy=policy)
     print_result(groups, is_json=is_json, lines=lambda: align(_table(groups), indent=0))
@@ -32,25 +32,28 @@ def list_(*, policy: str | None, is_json: bool, backend: BackendOptions) -> None
 @json_option
 @backend_options
 def show(*, name: str, is_json: bool, backend: BackendOptions) -> None:
-    """Show a server group and where its members are. GROUP is a name or a uuid."""
+    """Show a server group, with the hosts of its members."""
     with open_api(backend, is_read=True) as api:
         matches = api.list_all("groups", name=name)
         if len(matches) > 1:
-            raise BadRequest(f"{len(matches)} server groups are called {name!r}; say which by its uuid")
+            raise BadRequest(f"{len(matches)} server groups are called {name!r}; use its uuid")
         answer = api.request("GET", "groups", matches[0]["uuid"] if matches else name)
     print_result(answer, is_json=is_json, lines=lambda: _lines(answer))
 
 
 @group.command("create")
 @click.argument("name")
-@click.option("--policy", type=_POLICIES, required=True, help="What its members want of each other.")
+@click.option("--policy", type=_POLICIES, required=True, help="Placement policy of the members.")
 @click.option(
-    "--max-server-per-host", type=click.IntRange(min=1), metavar="N", help="anti-affinity only: members on one host."
+    "--max-server-per-host",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="For anti-affinity: maximum of members on a host.  [1]",
 )
 @json_option
 @backend_options
 def create(*, name: str, policy: str, max_server_per_host: int | None, is_json: bool, backend: BackendOptions) -> None:
-    """Make a server group."""
+    """Create a server group and show it."""
     body = {"name": name, "policy": policy, "max_server_per_host": max_server_per_host}
     with open_api(backend, is_read=False) as api:
         answer = api.request("POST", "groups", body=body)

@@ -1,4 +1,4 @@
-"""``roost host``: nodes and the services on them."""
+"""``roost host``: hosts, their nodes and services."""
 
 import os
 import re
@@ -14,16 +14,16 @@ from roost.cli.commands import host_drain
 from roost.cli.text.tables import Table, align, fields
 
 
-@click.group("host", short_help="Look at hosts; disable, enable, drain and force them down.")
+@click.group("host", short_help="Show, disable, enable and drain hosts.")
 def host() -> None:
-    """Look at hosts; disable, enable, drain and force them down."""
+    """Show, disable, enable and drain hosts."""
 
 
-@host.command("list")
-@click.option("--zone", metavar="NAME", help="Only those in this availability zone.")
-@click.option("--aggregate", metavar="NAME", help="Only those in this aggregate: its name or uuid.")
-@click.option("--disabled/--enabled", default=None, help="Only those that are disabled, or that are not.")
-@click.option("--up/--down", default=None, help="Only those that are up, or that are down.")
+@host.command("list", short_help="List hosts with their state and use.")
+@click.option("--zone", metavar="NAME", help="Only hosts in this availability zone.")
+@click.option("--aggregate", metavar="NAME", help="Only hosts in this aggregate: its name or uuid.")
+@click.option("--disabled/--enabled", default=None, help="Only disabled, or only enabled hosts.")
+@click.option("--up/--down", default=None, help="Only hosts that are up, or down.")
 @json_option
 @backend_options
 def list_(
@@ -35,7 +35,7 @@ def list_(
     is_json: bool,
     backend: BackendOptions,
 ) -> None:
-    """List hosts with what they have and what of it is used."""
+    """List hosts: zone, state, number of instances, and used and total amounts."""
     with open_api(backend, is_read=True) as api:
         hosts = api.list_all("hosts", zone=zone, aggregate=aggregate, disabled=disabled, up=up)
     print_result(hosts, is_json=is_json, lines=lambda: align(_table(hosts), indent=0))
@@ -46,17 +46,17 @@ def list_(
 @json_option
 @backend_options
 def show(*, name: str, is_json: bool, backend: BackendOptions) -> None:
-    """Show a host with all it says of itself. HOST is the name of a node, or of a service that has one."""
+    """Show all data of a host. HOST is the name of a node, or of a service with one node."""
     with open_api(backend, is_read=True) as api:
         answer = api.request("GET", "hosts", name)
     print_result(answer, is_json=is_json, lines=lambda: fields(answer))
 
 
-@host.command("set")
+@host.command("set", short_help="Disable, enable or force down a service.")
 @click.argument("name", metavar="HOST")
-@click.option("--disable/--enable", "disabled", default=None, help="Place nothing new on it, or do so again.")
-@click.option("--reason", metavar="TEXT", help="Why it is disabled.")
-@click.option("--force-down/--no-force-down", "forced_down", default=None, help="Let it count as down, or not.")
+@click.option("--disable/--enable", "disabled", default=None, help="Stop or resume new placements.")
+@click.option("--reason", metavar="TEXT", help="Reason for disabling, up to 255 characters.")
+@click.option("--force-down/--no-force-down", "forced_down", default=None, help="Report it as down, or stop that.")
 @json_option
 @backend_options
 def set_(
@@ -68,33 +68,33 @@ def set_(
     is_json: bool,
     backend: BackendOptions,
 ) -> None:
-    """Disable, enable or force down a service. HOST is its name; it holds for all of its nodes."""
+    """Disable, enable or force down a service, with all its nodes, and show it. HOST is the name of the service."""
     changes = {"disabled": disabled, "disabled_reason": reason, "forced_down": forced_down}
     body = {key: value for key, value in changes.items() if value is not None}
     if not body:
-        raise click.UsageError("say what is to change: --disable, --enable, --reason, --force-down or --no-force-down")
+        raise click.UsageError("nothing to change: give --disable, --enable, --reason, --force-down or --no-force-down")
     with open_api(backend, is_read=False) as api:
         answer = api.request("PATCH", "services", name, body=body)
     print_result(answer, is_json=is_json, lines=lambda: fields(answer))
 
 
-@host.command("migrate-inventory", short_help="Move inventories as the agent would, while all services are stopped.")
-@click.option("--driver", required=True, metavar="NAME", help="The driver of the host's agent.")
-@click.option("--option", "pairs", multiple=True, metavar="KEY=VALUE", help="Of the driver, as its agent has it.")
+@host.command("migrate-inventory", short_help="Reshape inventories while services are stopped.")
+@click.option("--driver", required=True, metavar="NAME", help="Driver of the host's agent.")
+@click.option("--option", "pairs", multiple=True, metavar="KEY=VALUE", help="Option of the driver; repeatable.")
 @click.option(
     "--term",
     "terms",
     multiple=True,
     metavar="KEY=VALUE",
-    help="On which the host offers what it has; else by the settings.",
+    help="Term of the host; repeatable.  [from the settings]",
 )
-@click.option("--host", "name", default=socket.gethostname, metavar="NAME", help="The service; else this machine's.")
-@click.option("--node", "nodes", multiple=True, metavar="NAME", help="Only this node; else all of the host.")
+@click.option("--host", "name", default=socket.gethostname, metavar="NAME", help="Service.  [name of this machine]")
+@click.option("--node", "nodes", multiple=True, metavar="NAME", help="Only this node; repeatable.  [all nodes]")
 @click.option(
     "--provider-config",
     type=options.FOLDER,
     metavar="DIR",
-    help="Folder of provider config files; else by the settings.",
+    help="Folder of provider config files.  [from the settings]",
 )
 @options.config
 @options.data
@@ -111,10 +111,10 @@ def migrate_inventory(
     data: Path | None,
     is_json: bool,
 ) -> None:
-    """Move inventories, and all that is held of them, to where the driver of a host wants them.
+    """Move inventories and their allocations to the providers that the driver of a host requires.
 
-    It writes to the database, and is refused while a server runs on it. It is what the agent does when it starts,
-    without the agent; where nothing needs to move it changes nothing. Exit code 9 if something must move and cannot.
+    This is the reshape of an agent's start, without the agent. Stop all services but the database first. Print one
+    line per node. Change nothing if no inventory has to move. End with exit code 9 if one cannot move.
     """
     from roost.app import database_of_settings, settings_of
     from roost.direct import migrate_inventory as direct_migrate_inventory
@@ -135,7 +135,7 @@ def migrate_inventory(
         url, request, warn=lambda problem: click.echo(f"roost: {problem}", err=True)
     ):
         results.append({"node": each.node, "is_reshaped": each.is_reshaped})
-        if not is_json:  # What was done before a node that cannot move is told.
+        if not is_json:  # Print each node at once, since a later one may fail.
             click.echo(f"{each.node}: {'moved' if each.is_reshaped else 'nothing to move'}")
     if is_json:
         print_result(results, is_json=True, lines=list)
@@ -155,7 +155,7 @@ def _table(hosts: list[dict[str, Any]]) -> Table:
 
 
 def _sort_key(name: str) -> list[tuple[str, int]]:
-    """Return what a name is sorted by, so that host-2 comes before host-10."""
+    """Return a sort key that puts host-2 before host-10."""
     return [(text, int(digits or 0)) for text, digits in re.findall(r"(\D*)(\d*)", name)]
 
 

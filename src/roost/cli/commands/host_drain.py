@@ -1,4 +1,4 @@
-"""``roost host drain``: all instances of a host go elsewhere."""
+"""``roost host drain``: move all instances off a host."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -11,18 +11,18 @@ from roost.cli.text.tables import Table, align
 from roost.errors import RoostError
 
 
-@click.command("drain", short_help="Let all instances of a host go elsewhere.")
+@click.command("drain", short_help="Move all instances off a host.")
 @click.argument("name", metavar="HOST")
-@click.option("--dry-run", "is_dry", is_flag=True, help="Say which instance would go where, and move none.")
-@click.option("--at-once", type=click.IntRange(1, 100), default=2, metavar="N", help="How many move together.  [2]")
-@click.option("--disable/--no-disable", "is_disabling", default=True, help="Place nothing new on it, or still do.")
+@click.option("--dry-run", "is_dry", is_flag=True, help="Print the planned moves, and make none.")
+@click.option("--at-once", type=click.IntRange(1, 100), default=2, metavar="N", help="Number of concurrent moves.  [2]")
+@click.option("--disable/--no-disable", "is_disabling", default=True, help="Disable the host first.  [--disable]")
 @json_option
 @backend_options
 def drain(*, name: str, is_dry: bool, at_once: int, is_disabling: bool, is_json: bool, backend: BackendOptions) -> None:
-    """Let all instances of a host go elsewhere, and come back when none is on its way any more.
+    """Move all instances off a host, and wait until all moves end. HOST is the name of a service.
 
-    HOST is a service. One that runs goes as it runs, or is stopped for it where that cannot be; one that is shelved
-    gives back what it holds. Exit code 1 if one stays. Ended by Ctrl-C, the server goes on.
+    Running instances migrate live, or stopped if they cannot. Shelved instances are offloaded. Print the result of each
+    instance. End with exit code 1 if one remains. After Ctrl-C the server continues.
     """
     check_served(backend, is_waited=not is_dry)
     body = {"dry_run": is_dry, "at_once": at_once, "disable": is_disabling}
@@ -46,7 +46,7 @@ def drain(*, name: str, is_dry: bool, at_once: int, is_disabling: bool, is_json:
 
 
 def _remaining(operation: dict[str, Any]) -> list[str]:
-    """Return the uuids of the instances that are on the host still."""
+    """Return the uuids of the instances that are still on the host."""
     host = _host(operation["story"])
     return [
         each["uuid"]
@@ -60,7 +60,7 @@ def _host(story: Iterable[dict[str, Any]]) -> str:
 
 
 def _lines(operation: dict[str, Any]) -> list[str]:
-    """Return the lines of a host that was left: what became of each of its instances."""
+    """Return the lines of a finished drain: the result of each instance."""
     problems = {
         each["instance"]: each["told"]["problem"] for each in operation["story"] if each["kind"] == "drain.stayed"
     }
@@ -74,12 +74,12 @@ def _lines(operation: dict[str, Any]) -> list[str]:
 
 
 def _enable_hint(name: str) -> list[str]:
-    """Return the line that tells how a host is used again that was disabled to be left."""
+    """Return a hint how to enable the host again."""
     return [f"{name} gets no new instances until `roost host set {name} --enable`"]
 
 
 def _plan_lines(plan: dict[str, Any]) -> list[str]:
-    """Return the lines of a rehearsal."""
+    """Return the lines of a dry run."""
     table: Table = [("name", "status", "how", "to", "uuid", "problem")]
     for each in plan["moves"]:
         how = each["how"].replace("_", "-") or "stays"

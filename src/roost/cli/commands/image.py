@@ -1,4 +1,4 @@
-"""``roost image``: what instances boot from, under names."""
+"""``roost image``: stored images, from which instances boot."""
 
 from typing import Any
 
@@ -8,16 +8,16 @@ from roost.cli.backend import BackendOptions, backend_options, json_option, open
 from roost.cli.text.tables import Table, align, fields
 
 
-@click.group("image", short_help="Look at stored images, store and delete them.")
+@click.group("image", short_help="Show, store and delete images.")
 def image() -> None:
-    """Look at stored images, store and delete them."""
+    """Show, store and delete images."""
 
 
 @image.command("list")
 @json_option
 @backend_options
 def list_(*, is_json: bool, backend: BackendOptions) -> None:
-    """List stored images."""
+    """List stored images with their properties."""
     with open_api(backend, is_read=True) as api:
         images = api.list_all("images")
     print_result(images, is_json=is_json, lines=lambda: align(_table(images), indent=0, right=()))
@@ -36,9 +36,11 @@ def show(*, name: str, is_json: bool, backend: BackendOptions) -> None:
 
 @image.command("set")
 @click.argument("name")
-@click.option("--id", "image_id", metavar="ID", help="Of the image where it is kept.")
-@click.option("--disk-format", metavar="FORMAT", help="Such as qcow2.")
-@click.option("--property", "properties", multiple=True, metavar="KEY=VALUE", help="Such as os_type; repeat it.")
+@click.option("--id", "image_id", metavar="ID", help="Id of the image in the image service.")
+@click.option("--disk-format", metavar="FORMAT", help="Disk format, like qcow2.")
+@click.option(
+    "--property", "properties", multiple=True, metavar="KEY=VALUE", help="Property, like os_type; repeatable."
+)
 @json_option
 @backend_options
 def set_(
@@ -50,7 +52,7 @@ def set_(
     is_json: bool,
     backend: BackendOptions,
 ) -> None:
-    """Store an image; one of that name is replaced, whole."""
+    """Store an image and show it. Replace an existing image of that name completely."""
     with open_api(backend, is_read=False) as api:
         body = {"id": image_id, "disk_format": disk_format, "properties": parse_pairs(properties)}
         answer = api.request("PUT", "images", name, body=body)
@@ -61,7 +63,7 @@ def set_(
 @click.argument("name")
 @backend_options
 def delete(*, name: str, backend: BackendOptions) -> None:
-    """Delete a stored image; instances keep its properties."""
+    """Delete a stored image. Existing instances keep its properties."""
     with open_api(backend, is_read=False) as api:
         api.request("DELETE", "images", name)
 

@@ -1,4 +1,4 @@
-"""``roost import``: copy what other programs hold."""
+"""``roost import``: import data of other programs."""
 
 import os
 from collections.abc import Iterable
@@ -17,28 +17,28 @@ if TYPE_CHECKING:
     from roost.compat.upstream.import_run import Imported
     from roost.compat.upstream.verify import Verified
 
-_DIFFERENCES_MAX = 20
+_DIFFERENCES_MAX = 20  # lines of the comparison
 
 
-@click.group("import", short_help="Copy what another program holds.")
+@click.group("import", short_help="Import data of another program.")
 def import_() -> None:
-    """Copy what another program holds."""
+    """Import data of another program."""
 
 
-@import_.command("placement", short_help="Copy all that a running OpenStack Placement holds.")
+@import_.command("placement", short_help="Import the data of an OpenStack Placement.")
 @click.option(
     "--from",
     "source",
     required=True,
     metavar="URL",
-    help="URL of its database or of its API, or the path of its placement.conf.",
+    help="Source: URL of its database or API, or path of its placement.conf.",
 )
-@click.option("--database", metavar="URL", help="Where to: PostgreSQL URL, or path of a SQLite file.")
+@click.option("--database", metavar="URL", help="Target: PostgreSQL URL, or path of a SQLite file.")
 @options.config
 @options.data
-@token_options(variable="OS_TOKEN", default=None, about="Token for its API; also $OS_TOKEN.")
-@click.option("--header", "headers", multiple=True, metavar="NAME:VALUE", help="Header for its API; repeat it.")
-@click.option("--dry-run", "is_dry_run", is_flag=True, help="Say what would be done, and write nothing.")
+@token_options(variable="OS_TOKEN", default=None, about="Token for its API.  [$OS_TOKEN]")
+@click.option("--header", "headers", multiple=True, metavar="NAME:VALUE", help="Header for its API; repeatable.")
+@click.option("--dry-run", "is_dry_run", is_flag=True, help="Print the changes, and make none.")
 @click.option("--json", "is_json", is_flag=True, help="Print the result as JSON.")
 def placement(
     *,
@@ -51,11 +51,11 @@ def placement(
     is_dry_run: bool,
     is_json: bool,
 ) -> None:
-    """Copy a running OpenStack Placement: uuids, generations, names, trees, inventories, traits, aggregates, consumers.
+    """Import all data of an OpenStack Placement, with uuids and generations, and compare it afterwards.
 
-    It is only read. All of it is written in one commit, or nothing; then everything is compared. It may be repeated:
-    what changed there since is brought over, and what changed here as well is refused. Exit code 5 for that, 8 if
-    the comparison finds a difference.
+    The source is only read, and may run meanwhile. The import is one commit. Repeating it imports later changes. Print
+    the number of changes and the comparison. End with exit code 5 if the same data changed on both sides, and 8 if the
+    comparison finds a difference.
     """
     from roost.app import database_of, import_placement
     from roost.cli.text.progress import progress_bar
@@ -73,7 +73,7 @@ def placement(
     else:
         click.echo("\n".join(_lines(result)))
     if result.verified is not None and not result.verified.is_equal:
-        raise AuditFailed("what was imported is not what is there")
+        raise AuditFailed("the imported data differs from the source")
 
 
 def _parse_header(text: str) -> tuple[str, str]:
@@ -87,7 +87,7 @@ def _lines(result: "Imported") -> Iterable[str]:
     from roost.cli.text.tables import align
 
     would = "would be " if result.is_dry_run else ""
-    head = ("", f"{would}created", f"{would}changed", f"{would}removed", "the same", "changed here, left alone")
+    head = ("", f"{would}created", f"{would}changed", f"{would}removed", "unchanged", "changed here, kept")
     yield from align(
         [
             head,
@@ -131,7 +131,7 @@ def _comparison_lines(verified: "Verified") -> Iterable[str]:
     if len(verified.differing) > _DIFFERENCES_MAX:
         yield f"and {len(verified.differing) - _DIFFERENCES_MAX:,} more"
     if verified.is_equal:
-        yield "everything that is there is here, generations too"
+        yield "all data of the source is here, with equal generations"
 
 
 def _equality_text(is_equal: bool) -> str:

@@ -1,4 +1,4 @@
-"""``roost migration``: moves of instances from host to host."""
+"""``roost migration``: migrations of instances between hosts."""
 
 from typing import Any, get_args
 
@@ -11,20 +11,22 @@ from roost.cli.text.tables import Table, align, fields
 from roost.model.work.work_rows import MigrationStatus
 
 
-@click.group("migration", short_help="Look at moves of instances.")
+@click.group("migration", short_help="Show migrations of instances.")
 def migration() -> None:
-    """Look at moves of instances from host to host."""
+    """Show migrations of instances between hosts."""
 
 
 @migration.command("list")
-@click.option("--instance", metavar="INSTANCE", help="Only those of this instance, by its uuid or name.")
-@click.option("--status", type=click.Choice(get_args(MigrationStatus)), metavar="STATUS", help="Such as moving.")
-@click.option("--source", metavar="NAME", help="Only those from this service.")
-@click.option("--target", metavar="NAME", help="Only those to this service.")
+@click.option("--instance", metavar="INSTANCE", help="Only migrations of this instance: its uuid or name.")
+@click.option(
+    "--status", type=click.Choice(get_args(MigrationStatus)), metavar="STATUS", help="Only this status, like moving."
+)
+@click.option("--source", metavar="NAME", help="Only migrations from this service.")
+@click.option("--target", metavar="NAME", help="Only migrations to this service.")
 @json_option
 @backend_options
 def list_(*, instance: str | None, is_json: bool, backend: BackendOptions, **filters: str | None) -> None:
-    """List moves of instances, oldest first."""
+    """List migrations, oldest first."""
     with open_api(backend, is_read=True) as api:
         uuid = None if instance is None else find_instance(api, instance)
         migrations = api.list_all("migrations", instance=uuid, **filters)
@@ -36,7 +38,7 @@ def list_(*, instance: str | None, is_json: bool, backend: BackendOptions, **fil
 @json_option
 @backend_options
 def show(*, uuid: str, is_json: bool, backend: BackendOptions) -> None:
-    """Show a move of an instance, and what is held for it."""
+    """Show a migration, with its allocations."""
     with open_api(backend, is_read=True) as api:
         answer = api.request("GET", "migrations", uuid)
     print_result(answer, is_json=is_json, lines=lambda: fields(_format_times(answer)))
@@ -52,6 +54,6 @@ def _lines(migrations: list[dict[str, Any]]) -> list[str]:
 
 
 def _format_times(answer: dict[str, Any]) -> dict[str, Any]:
-    """Return what is told of a migration, with times as people read them."""
+    """Return a migration with times as text."""
     times = {name.removesuffix("_s"): format_time(answer[name]) for name in ("created_at_s", "changed_at_s")}
     return {name: value for name, value in answer.items() if not name.endswith("_at_s")} | times

@@ -1,4 +1,4 @@
-"""``roost placement``: a server of the Placement API alone."""
+"""``roost placement``: serve only the Placement API."""
 
 from pathlib import Path
 
@@ -9,8 +9,8 @@ from roost.cli.serve_options import load_server_config, server_options, supervis
 
 @click.command("placement", short_help="Serve the Placement API.")
 @server_options(listen="127.0.0.1:8778")
-@click.option("--prefix", metavar="PATH", help="Path below which the API is found, such as /placement.")
-@click.option("--metrics-listen", metavar="HOST:PORT", help="Where /healthz and /metrics are asked.  [nowhere]")
+@click.option("--prefix", metavar="PATH", help="Path prefix of the API, like /placement.  [none]")
+@click.option("--metrics-listen", metavar="HOST:PORT", help="Address of /healthz and /metrics.  [none]")
 def placement(
     *,
     listen: str | None,
@@ -27,9 +27,9 @@ def placement(
     tls_key: str | None,
     ca: str | None,
 ) -> None:
-    """Serve the Placement API, 1.0 to 1.39.
+    """Serve only the Placement API, microversions 1.0 to 1.39.
 
-    The first line printed says where. SIGTERM and SIGINT stop it once all that was asked is answered.
+    Print the address first. SIGTERM and SIGINT stop the server after the requests in flight.
     """
     from roost.api.server.listener import listen_on, url_of
     from roost.app import serve_placement

@@ -1,4 +1,4 @@
-"""``roost policy``: who may do what."""
+"""``roost policy``: the access policies of both APIs."""
 
 import os
 from pathlib import Path
@@ -10,23 +10,21 @@ from roost.cli import options
 from roost.cli.text.plain_text import escape_json
 
 
-@click.group("policy", short_help="Look at who may do what.")
+@click.group("policy", short_help="Show the access policies.")
 def policy() -> None:
-    """Look at who may do what in the Placement API and below /v1."""
+    """Show the access policies of the Placement API and of Roost's own API."""
 
 
 @policy.command("show")
 @options.config
 @options.conf
-@click.option(
-    "--policy-file", metavar="FILE", help="YAML or JSON file of policies, in place of the one in the settings."
-)
-@click.option("--legacy/--new", "is_legacy", default=None, help="Which defaults hold, whatever the settings say.")
+@click.option("--policy-file", metavar="FILE", help="Policy file, YAML or JSON.  [from the settings]")
+@click.option("--legacy/--new", "is_legacy", default=None, help="Legacy or new defaults.  [from the settings]")
 @click.option("--json", "is_json", is_flag=True, help="Print JSON.")
 def show(
     *, config: Path | None, conf: Path | None, policy_file: str | None, is_legacy: bool | None, is_json: bool
 ) -> None:
-    """Print every rule in force, and where it comes from."""
+    """Print all policy rules in force: name, rule, and source."""
     from roost.api.placement.routes import table
     from roost.api.v1.routes import TABLE
     from roost.app import placement_policy, placement_settings
@@ -47,6 +45,6 @@ def show(
     if is_json:
         click.echo(escape_json(msgspec.json.format(msgspec.json.encode(rows), indent=2)))
         return
-    lines = [("rule", "says", "source"), *((each.name, each.rule, each.source) for each in policy.table)]
+    lines = [("name", "rule", "source"), *((each.name, each.rule, each.source) for each in policy.table)]
     for line in align(lines, indent=0, right=()):
         click.echo(line)

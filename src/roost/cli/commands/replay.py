@@ -1,4 +1,4 @@
-"""``roost replay``: run a trace, or a generated workload, through the scheduler and the store."""
+"""``roost replay``: replay a trace or a generated workload."""
 
 import os
 import tempfile
@@ -26,39 +26,40 @@ from roost.simulator.workload import Options
 
 _DEFAULTS = Recipe()
 
-_HELP = f"""Run a trace through the real scheduler and store, and report what came of it.
+_HELP = f"""Replay a trace with the real scheduler and store, and print a report.
 
-TRACE are the files of one trace, in any order; they are known by their headers:
+TRACE are the files of one trace, in any order, recognised by their headers:
 {known_formats()}.
 
-Without --data or --memory the database is the one whose URL the settings named by --config hold, if they do,
-else a new one in a temporary folder, deleted at the end.
+Without --data or --memory the database is store.url of the settings given with --config, else a temporary one.
 
-Several --config, --seeds or --results compare policies: each is a run of its own, with a database in memory or below
---data, and one table holds the figures of all.
+Several --config, --seeds or --results compare policies. Each run then has a database of its own, in memory or below
+--data. Print one table with the figures of all policies.
 """
 
 
-@click.command("replay", help=_HELP, short_help="Run a trace through the real scheduler and store.")
+@click.command("replay", help=_HELP, short_help="Replay a trace with the real scheduler.")
 @click.argument("trace", nargs=-1, type=PATH)
-@click.option("--hosts", multiple=True, help=f"Hosts of a trace that has none (cospot): {HOSTS_SYNTAX}.")
+@click.option("--hosts", multiple=True, help=f"Hosts, for traces without any (cospot): {HOSTS_SYNTAX}.")
 @click.option("--generate", "is_generated", is_flag=True, help="Generate a workload instead of reading a trace.")
-@click.option("--host-count", default=_DEFAULTS.hosts, show_default=True, help="Hosts to generate.")
-@click.option("--requests", default=_DEFAULTS.requests, show_default=True, help="Requests to generate.")
-@click.option("--seed", default=_DEFAULTS.seed, show_default=True, help="Seed of what is generated.")
-@click.option("--mix", default=_DEFAULTS.mix, show_default=True, type=click.Choice(list(MIXES)), help="What is asked.")
-@click.option("--seeds", metavar="LIST", help="Compare over seeds: a list split on commas, or N for 1 to N.")
-@click.option("--config", "configs", type=PATH, multiple=True, help="Settings, a TOML file; several are compared.")
+@click.option("--host-count", default=_DEFAULTS.hosts, show_default=True, help="Number of hosts.")
+@click.option("--requests", default=_DEFAULTS.requests, show_default=True, help="Number of requests.")
+@click.option("--seed", default=_DEFAULTS.seed, show_default=True, help="Seed of the generator.")
+@click.option(
+    "--mix", default=_DEFAULTS.mix, show_default=True, type=click.Choice(list(MIXES)), help="Mix of requests."
+)
+@click.option("--seeds", metavar="LIST", help="Compare over seeds: a comma-separated list, or N for 1 to N.")
+@click.option("--config", "configs", type=PATH, multiple=True, help="Settings file, TOML; repeat it to compare.")
 @nova_conf
-@click.option("--jobs", type=click.IntRange(min=1), help="Compare with N runs at a time.  [default: one a CPU]")
-@click.option("--results", type=PATH, help="Compare, and keep finished runs in this folder; they are not repeated.")
+@click.option("--jobs", type=click.IntRange(min=1), help="Number of concurrent runs.  [default: one per CPU]")
+@click.option("--results", type=PATH, help="Compare, and keep the results here; finished runs are not repeated.")
 @click.option("--plot", type=PATH, metavar="FOLDER", help="Draw plots into this folder, as PNG.")
-@click.option("--data", type=PATH, help="Folder of the database, kept for `roost audit`; of several if compared.")
-@click.option("--memory", "is_in_memory", is_flag=True, help="Keep nothing on disk; claims are not durable.")
-@click.option("--json", "json_path", metavar="FILE", help="Write the report as JSON too; - prints it instead.")
-@click.option("--no-departures", is_flag=True, help="What has arrived stays.")
-@click.option("--limit", type=int, help="Only the first N requests.")
-@click.option("--chunk", default=CHUNK, show_default=True, help="Arrivals and departures handed over at once.")
+@click.option("--data", type=PATH, help="Folder of the database, kept afterwards.  [temporary]")
+@click.option("--memory", "is_in_memory", is_flag=True, help="Keep the database in memory; claims are not durable.")
+@click.option("--json", "json_path", metavar="FILE", help="Also write the report as JSON; - prints only JSON.")
+@click.option("--no-departures", is_flag=True, help="Ignore the departures of instances.")
+@click.option("--limit", type=int, help="Replay only the first N requests.")
+@click.option("--chunk", default=CHUNK, show_default=True, help="Events per commit.")
 def replay(
     *,
     trace: tuple[Path, ...],
@@ -82,11 +83,11 @@ def replay(
 ) -> None:
     """Run ``roost replay``."""
     if is_generated and trace:
-        raise click.UsageError("name a trace or --generate, not both")
+        raise click.UsageError("TRACE and --generate cannot be combined")
     if is_in_memory and data is not None:
-        raise click.UsageError("name --data or --memory, not both")
+        raise click.UsageError("--data and --memory cannot be combined")
     if seeds is not None and click.get_current_context().get_parameter_source("seed") is not ParameterSource.DEFAULT:
-        raise click.UsageError("name --seed or --seeds, not both")
+        raise click.UsageError("--seed and --seeds cannot be combined")
     options = Options(hosts=hosts, has_departures=not no_departures, limit=limit)
     recipe = Recipe(hosts=host_count, requests=requests, seed=seed, mix=mix) if is_generated else None
     if plot is not None:
@@ -106,7 +107,7 @@ def replay(
         run_comparison(comparison_options)
         return
     if jobs is not None:
-        raise click.UsageError("--jobs is of several runs: name several --config, --seeds or --results")
+        raise click.UsageError("--jobs needs several --config, --seeds or --results")
     workload = open_workload(trace, options) if recipe is None else generate(recipe, options)
     config = configs[0] if configs else None
     with json_file(None if json_path == "-" else json_path) as write:
@@ -123,14 +124,14 @@ def replay(
 
 @contextmanager
 def _open_scheduling(config: Path | None, data: Path | None, *, is_in_memory: bool) -> Iterator[Scheduling]:
-    # The program is built only where it runs, so that help and completion answer at once.
+    # Imported only here, so that help and completion are fast.
     from roost.app import open_roost
 
     if is_in_memory or data is not None:
         with open_roost(config, data, environ=os.environ, is_scratch=True) as roost:
             yield roost
         return
-    # Settings that merely lie about may name the database of a cloud in service: no place for a trace.
+    # A settings file in a usual place may name a production database: never replay a trace there.
     is_scratch = config is None
     with (
         tempfile.TemporaryDirectory(prefix="roost-replay-") as folder,

@@ -1,4 +1,4 @@
-"""``roost token``: tokens that both APIs accept of a file."""
+"""``roost token``: the file of tokens that both APIs accept."""
 
 import os
 from pathlib import Path
@@ -9,24 +9,24 @@ from roost.cli import options
 from roost.cli.text.plain_text import escape_json
 
 _file_option = click.option(
-    "--file", "path", type=options.PATH, help="File of the tokens.  [placement.tokens_file of the settings]"
+    "--file", "path", type=options.PATH, help="Token file.  [placement.tokens_file of the settings]"
 )
 
 
-@click.group("token", short_help="Make, list and revoke tokens of the APIs.")
+@click.group("token", short_help="Create, list and revoke API tokens.")
 def token() -> None:
-    """Make, list and revoke tokens, which the APIs accept with auth_strategy tokens."""
+    """Create, list and revoke API tokens, for servers with auth_strategy "tokens"."""
 
 
-@token.command("create", short_help="Make a token and print it, this once.")
+@token.command("create", short_help="Create a token and print it once.")
 @click.argument("name", required=False)
-@click.option("--role", "roles", multiple=True, help="A role of its holder, such as reader; may be repeated.")
+@click.option("--role", "roles", multiple=True, help="Role of the token, like reader; repeatable.")
 @click.option(
-    "--host", "hosts", multiple=True, help="A host whose agent holds it, all that it may touch; may be repeated."
+    "--host", "hosts", multiple=True, help="Host whose agent uses the token; it may access no other; repeatable."
 )
-@click.option("--project", default="", help="Project of its holder.  [its name]")
-@click.option("--file", "path", type=options.PATH, help="File to add it to, made if it is absent.")
-@click.option("--token-file", type=options.PATH, help="New file to write the token into, in place of printing it.")
+@click.option("--project", default="", help="Project of the token.  [NAME]")
+@click.option("--file", "path", type=options.PATH, help="Token file for the new entry, created if absent.")
+@click.option("--token-file", type=options.PATH, help="New file for the token, instead of printing it.")
 def create(
     *,
     name: str | None,
@@ -36,10 +36,10 @@ def create(
     path: Path | None,
     token_file: Path | None,
 ) -> None:
-    """Make a token and print it, this once; what a file keeps of it is added to the file, or printed below.
+    """Create a token and print it. It is stored nowhere, so it cannot be shown again.
 
-    With --token-file the token is written there, and not printed. NAME is the user that requests with this token are
-    of; by default agent-of-HOST, for the agent of one host.
+    Without --file, print its entry for a token file too. NAME is the user of requests with this token; with one --host
+    it defaults to agent-of-HOST.
     """
     from roost.api.access.authentication import as_toml, new_token
     from roost.api.access.token_edits import add_token
@@ -47,14 +47,14 @@ def create(
 
     if name is None:
         if len(hosts) != 1:
-            raise click.UsageError("NAME is missing: only for one --host is there a default")
+            raise click.UsageError("NAME is missing: it has a default only with one --host")
         name = f"agent-of-{hosts[0]}"
     text, entry = new_token(name, project=project, roles=roles, hosts=hosts)
     if token_file is not None:
         write_token(token_file, text)
     if path is not None:
         try:
-            add_token(path, entry)  # Before it is shown: a token that is kept nowhere is good for nothing.
+            add_token(path, entry)  # Before it is printed: a token without an entry is useless.
         except BaseException:
             if token_file is not None:
                 token_file.unlink()
@@ -72,7 +72,7 @@ def create(
 @options.config
 @click.option("--json", "is_json", is_flag=True, help="Print JSON.")
 def list_tokens(*, path: Path | None, config: Path | None, is_json: bool) -> None:
-    """List the tokens of a file: whose they are, and by which id they can be revoked."""
+    """List the tokens of a file: id, name, project, roles and hosts."""
     import msgspec
 
     from roost.api.access.authentication import read_tokens
@@ -99,17 +99,17 @@ def list_tokens(*, path: Path | None, config: Path | None, is_json: bool) -> Non
     click.echo(paragraph(align([("id", "name", "project", "roles", "hosts"), *rows], indent=0, right=())), nl=False)
 
 
-@token.command("revoke", short_help="Take a token out of a file.")
+@token.command("revoke", short_help="Remove a token from a file.")
 @click.argument("which", metavar="NAME|ID")
 @_file_option
 @options.config
 def revoke(*, which: str, path: Path | None, config: Path | None) -> None:
-    """Take a token out of a file; running servers refuse it a second later."""
+    """Remove a token from a file. Running servers refuse it within a second."""
     from roost.api.access.token_edits import remove_token
 
     path = path or _tokens_file(config)
     entry = remove_token(path, which)
-    click.echo(f"{entry.name} ({entry.id}) is revoked in {path}")
+    click.echo(f"{entry.name} ({entry.id}) was removed from {path}")
 
 
 def _tokens_file(config: Path | None) -> Path:
@@ -118,5 +118,5 @@ def _tokens_file(config: Path | None) -> Path:
 
     name = settings_of(config, os.environ).placement.tokens_file
     if not name:
-        raise BadSettings("placement.tokens_file", "names no file of tokens: say --file")
+        raise BadSettings("placement.tokens_file", "is not set: give --file")
     return Path(name)

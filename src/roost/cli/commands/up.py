@@ -1,4 +1,4 @@
-"""``roost up``: the whole product on one port."""
+"""``roost up``: serve the whole product on one port."""
 
 from pathlib import Path
 
@@ -11,8 +11,8 @@ _LISTEN = "127.0.0.1:8780"
 
 @click.command("up", short_help="Serve everything on one port.")
 @server_options(listen=_LISTEN)
-@click.option("--placement", "remote_url", metavar="URL", help="Claim at this Placement API in place of our own.")
-@click.option("--no-conductor", is_flag=True, help="Leave operations on instances to `roost conductor`.")
+@click.option("--placement", "remote_url", metavar="URL", help="Use the Placement API of another server.")
+@click.option("--no-conductor", is_flag=True, help="Leave operations to `roost conductor`.")
 def up(
     *,
     listen: str | None,
@@ -29,11 +29,12 @@ def up(
     remote_url: str | None,
     no_conductor: bool,
 ) -> None:
-    """Serve Roost's own API below /v1, the Placement API below /placement, and /healthz and /metrics.
+    """Serve Roost's own API at /v1, the Placement API at /placement, and /healthz and /metrics.
 
-    With --placement the amounts are those of another server's Placement API, and it is not served here.
+    With --placement, claim resources at another Placement server, and serve no Placement API here.
 
-    The first line printed says where. SIGTERM and SIGINT stop it once all that was asked is answered.
+    Print the address first. SIGTERM and SIGINT stop the server after the requests in flight. SIGHUP reloads the
+    settings.
     """
     from roost.api.server.listener import listen_on, url_of
     from roost.app import serve_product
@@ -57,7 +58,7 @@ def up(
     server = disable_conductor(server) if no_conductor else server
     check_server(server)
     if server.settings.placement.remote_url and server.settings.placement.workers > 1:
-        raise BadSettings("placement.workers", "must be 1 where placement.remote_url names a Placement")
+        raise BadSettings("placement.workers", "must be 1 with placement.remote_url")
     listener = listen_on("listen", server.settings.placement.listen)
 
     def on_ready() -> None:

@@ -1,4 +1,4 @@
-"""``roost why``: why a request was answered as it was, and what would have changed the answer."""
+"""``roost why``: explain a stored decision."""
 
 import os
 import re
@@ -22,29 +22,29 @@ _NEWEST = ("last", "last-refused")
 _SPAN = re.compile(r"([0-9]{1,9})([smhdw])")
 _SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 
-_HELP = """Explain a stored decision as of the moment it was made: ID is its uuid, or `last`, or `last-refused`.
+_HELP = """Explain a stored decision, on the state at its time. ID is a uuid, `last`, or `last-refused`.
 
-Each rule on its own, the hosts that were refused by least, the single changes by which the request would have
-fitted, and whether it could ever fit; of a granted one the ranking and what would have tipped it. The database is only
-read, beside the processes that serve it.
+For a refusal, print the effect of each rule, the nearest hosts, the changes that would fit, and whether the request
+could ever fit. For a placement, print the ranking and the multipliers that would change it. Only read the database; a
+server may run meanwhile.
 """
 
 
-@click.command("why", help=_HELP, short_help="Explain a decision: who refused, and what would fit.")
+@click.command("why", help=_HELP, short_help="Explain a stored decision.")
 @click.argument("decision", metavar="[ID]", required=False)
-@click.option("--replay", "is_replayed", is_flag=True, help="Decide again from what the decision saw, and compare.")
-@click.option("--summary", "is_summary", is_flag=True, help="Sum up refusals by reason and request instead.")
-@click.option("--since", metavar="TIME", help="With --summary: only so far back, 90m, 12h, 7d, or from 2026-01-31 on.")
-@click.option("--top", type=click.IntRange(min=1), default=20, show_default=True, help="Most rows shown as text.")
+@click.option("--replay", "is_replayed", is_flag=True, help="Decide again on the same state, and compare.")
+@click.option("--summary", "is_summary", is_flag=True, help="Summarise refusals by reason and request instead.")
+@click.option("--since", metavar="TIME", help="With --summary: start, like 90m, 12h or 7d ago, or 2026-01-31.")
+@click.option("--top", type=click.IntRange(min=1), default=20, show_default=True, help="Rows in text output.")
 @click.option(
     "--format",
     "style",
     type=click.Choice(["text", "json"]),
     default="text",
     show_default=True,
-    help="For people, or for programs.",
+    help="Output format.",
 )
-@click.option("--config", type=options.PATH, help="Settings, a TOML file; with --replay those to decide under.")
+@click.option("--config", type=options.PATH, help="Settings file, TOML; with --replay, for the replay only.")
 @options.nova_conf
 @options.data
 def why(
@@ -63,13 +63,13 @@ def why(
     from roost.cli.text import why_text
 
     if is_summary == (decision is not None) or (is_summary and is_replayed):
-        raise click.UsageError("name a decision, or --summary alone")
+        raise click.UsageError("give either ID or --summary; --replay needs ID")
     if since is not None and not is_summary:
-        raise click.UsageError("--since goes with --summary")
+        raise click.UsageError("--since needs --summary")
     since_s = 0.0 if since is None else _parse_since(since)
     nova_conf_source = click.get_current_context().get_parameter_source("nova_conf")
     is_own = config is None and nova_conf_source is not ParameterSource.COMMANDLINE
-    # Of a replay the settings are a question, and say nothing about where the decision is.
+    # With --replay the settings are for the replay, and do not select the database.
     with open_reader(None if is_replayed else config, data, environ=os.environ) as roost:
         if decision is None:
             summary = roost.summary(since_s=since_s)
@@ -91,7 +91,7 @@ def _print(result: msgspec.Struct, text: str, *, style: str) -> None:
 
 
 def _find_uuid(roost: "Roost", name: str) -> str:
-    """Return the uuid of a decision that may be named by how new it is."""
+    """Resolve ``last`` and ``last-refused`` to a uuid."""
     if name not in _NEWEST:
         return name
     newest = roost.decisions(1) if name == "last" else roost.refusals(1)
@@ -101,7 +101,7 @@ def _find_uuid(roost: "Roost", name: str) -> str:
 
 
 def _parse_since(text: str) -> float:
-    """Return a moment in seconds since the epoch, from a span back or a date."""
+    """Parse a duration before now, or a date; return seconds since the epoch."""
     span = _SPAN.fullmatch(text)
     if span is not None:
         return time.time() - int(span[1]) * _SECONDS[span[2]]

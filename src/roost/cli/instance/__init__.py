@@ -1,1 +1,1 @@
-"""``roost instance``: all that can be done with instances."""
+"""``roost instance``: the commands for instances."""

@@ -1,4 +1,4 @@
-"""``roost instance``: instances that run on hosts with agents."""
+"""``roost instance``: create, show, delete, start and stop instances."""
 
 from typing import Any
 
@@ -11,55 +11,57 @@ from roost.errors import BadFile, NotFound
 from roost.model.work.operation import STATUSES
 
 
-@click.group("instance", short_help="Run instances on hosts with agents.")
+@click.group("instance", short_help="Create and manage instances.")
 def instance() -> None:
-    """Run instances on hosts with agents.
+    """Create and manage instances on hosts with agents.
 
-    INSTANCE is a uuid, or a name that only one has.
+    INSTANCE is a uuid or a unique name.
     """
 
 
-@instance.command("create", short_help="Let instances run on hosts that are chosen for them.")
+@instance.command("create", short_help="Create instances.")
 @click.argument("name")
-@click.option("--flavor", metavar="FLAVOR", help="A stored flavor, or one like vcpus=2,memory_mb=2048.")
-@click.option("--image", metavar="NAME", help="A stored image.")
-@click.option("--count", type=click.IntRange(1, 1000), metavar="N", help="How many: all get a host, or none.")
-@click.option("--group", metavar="GROUP", help="The server group that they join: its name or uuid.")
-@click.option("--zone", metavar="NAME", help="The availability zone that they go to.")
-@click.option("--host", metavar="NAME", help="The service that they go to; filters are not asked.")
-@click.option("--project", metavar="ID", help="Whose they are.")
-@click.option("--user", metavar="ID", help="Who asks.")
-@click.option("--request", metavar="FILE", help="The rest of the request, as roost decide reads it.")
+@click.option("--flavor", metavar="FLAVOR", help="Stored flavor, or amounts like vcpus=2,memory_mb=2048.")
+@click.option("--image", metavar="NAME", help="Stored image.")
+@click.option(
+    "--count", type=click.IntRange(1, 1000), metavar="N", help="Number of instances; all get a host, or none.  [1]"
+)
+@click.option("--group", metavar="GROUP", help="Server group: its name or uuid.")
+@click.option("--zone", metavar="NAME", help="Availability zone.")
+@click.option("--host", metavar="NAME", help="Service to use; filters are skipped.")
+@click.option("--project", metavar="ID", help="Project of the instances.")
+@click.option("--user", metavar="ID", help="User of the instances.")
+@click.option("--request", metavar="FILE", help="Rest of the request, as JSON for `roost decide`.")
 @wait_option
 @json_option
 @backend_options
 def create(
     *, name: str, request: str | None, is_waited: bool, is_json: bool, backend: BackendOptions, **fields: Any
 ) -> None:
-    """Let instances run on hosts that are chosen for them; of several the next ones are called NAME-2 and so on.
+    """Create instances on hosts that the scheduler chooses. Further instances are called NAME-2, NAME-3 and so on.
 
-    With --wait, exit code 1 if one cannot be built.
+    Print the accepted operation, or with --wait the instances. End with exit code 1 if a build fails.
     """
     check_served(backend, is_waited=is_waited)
     body = {**({} if request is None else _read_request(request)), **_request_body(fields), "name": name}
     if "flavor" not in body:
-        raise click.UsageError("say the size of the instance with --flavor, or in the file of --request")
+        raise click.UsageError("the flavor is missing: give --flavor, or put it into the file of --request")
     with open_api(backend, is_read=False) as api:
         answer = api.request("POST", "instances", body=body)
         finish(api, answer, is_waited=is_waited, is_json=is_json)
 
 
-@instance.command("list", short_help="List instances: where they are, and what is done to them.")
-@click.option("--host", metavar="NAME", help="Only those on this service.")
-@click.option("--project", metavar="ID", help="Only those of this project.")
-@click.option("--name", metavar="NAME", help="Only those of this name.")
+@instance.command("list", short_help="List instances.")
+@click.option("--host", metavar="NAME", help="Only instances on this service.")
+@click.option("--project", metavar="ID", help="Only instances of this project.")
+@click.option("--name", metavar="NAME", help="Only instances with this name.")
 @click.option(
-    "--status", type=click.Choice(STATUSES), metavar="STATUS", help="Only those in this status, such as DELETED."
+    "--status", type=click.Choice(STATUSES), metavar="STATUS", help="Only instances in this status, like DELETED."
 )
 @json_option
 @backend_options
 def list_(*, is_json: bool, backend: BackendOptions, **filters: str | None) -> None:
-    """List instances with where they are and what is being done to them."""
+    """List instances: name, status, task, host and uuid. List deleted ones only with --status DELETED."""
     from roost.cli.text.instance_text import instances_text
 
     with open_api(backend, is_read=True) as api:
@@ -67,12 +69,12 @@ def list_(*, is_json: bool, backend: BackendOptions, **filters: str | None) -> N
     print_result(instances, is_json=is_json, lines=lambda: instances_text(instances))
 
 
-@instance.command("show", short_help="Show an instance: what it is and holds, and its story.")
+@instance.command("show", short_help="Show an instance and its story.")
 @click.argument("name", metavar="INSTANCE")
 @json_option
 @backend_options
 def show(*, name: str, is_json: bool, backend: BackendOptions) -> None:
-    """Show an instance, what it holds, and how it came to be what it is: its decision, attempts and story."""
+    """Show an instance: fields, allocations, decision, build attempts, migrations and story."""
     from roost.cli.text.instance_text import instance_text
 
     with open_api(backend, is_read=True) as api:
@@ -81,16 +83,16 @@ def show(*, name: str, is_json: bool, backend: BackendOptions) -> None:
     print_result(answer, is_json=is_json, lines=lambda: instance_text(answer, decision))
 
 
-@instance.command("delete", short_help="End an instance, and give back what it holds.")
+@instance.command("delete", short_help="Delete an instance.")
 @click.argument("name", metavar="INSTANCE")
-@click.option("--force", "is_forced", is_flag=True, help="Give back what it holds before its host got rid of it.")
+@click.option("--force", "is_forced", is_flag=True, help="Release its resources at once.")
 @wait_option
 @json_option
 @backend_options
 def delete(*, name: str, is_forced: bool, is_waited: bool, is_json: bool, backend: BackendOptions) -> None:
-    """End an instance: its host gets rid of it, then it gives back what it holds.
+    """Delete an instance: its host destroys the guest, then its resources are released.
 
-    A claim that nobody was asked to run is given back at once.
+    With --force, release the resources first. A claim without a guest is released at once.
     """
     check_served(backend, is_waited=is_waited)
     with open_api(backend, is_read=False) as api:
@@ -106,22 +108,22 @@ def delete(*, name: str, is_forced: bool, is_waited: bool, is_json: bool, backen
 @json_option
 @backend_options
 def start(*, name: str, is_waited: bool, is_json: bool, backend: BackendOptions) -> None:
-    """Start an instance that was stopped."""
+    """Start a stopped instance."""
     run_action("start", name, is_waited=is_waited, is_json=is_json, backend=backend)
 
 
-@instance.command("stop", short_help="Stop an instance, which stays on its host.")
+@instance.command("stop", short_help="Stop an instance.")
 @click.argument("name", metavar="INSTANCE")
 @wait_option
 @json_option
 @backend_options
 def stop(*, name: str, is_waited: bool, is_json: bool, backend: BackendOptions) -> None:
-    """Stop an instance; it stays on its host and keeps what it holds."""
+    """Stop an instance. It stays on its host and keeps its resources."""
     run_action("stop", name, is_waited=is_waited, is_json=is_json, backend=backend)
 
 
 def _find_decision(api: Api, uuid: str | None) -> dict[str, Any] | None:
-    """Return a decision; None: there is none, or it is no longer kept."""
+    """Return a decision; None if it is not stored."""
     try:
         decision: dict[str, Any] | None = None if uuid is None else api.request("GET", "decisions", uuid)
     except NotFound:
@@ -134,12 +136,12 @@ def _read_request(path: str) -> dict[str, Any]:
 
     document: Any = parse_document(bytes_of(path), dict, name=shown(path))
     if "name" in document:
-        raise BadFile(shown(path), "$.name: the name of the instance is said on the command line")
+        raise BadFile(shown(path), "$.name: the name of the instance belongs on the command line")
     return dict(document)
 
 
 def _request_body(fields: dict[str, Any]) -> dict[str, Any]:
-    """Return what options say, as the body of a request has it."""
+    """Return the options as fields of a request body."""
     flavor = fields["flavor"]
     body = {
         "flavor": None if flavor is None else parse_flavor(flavor),

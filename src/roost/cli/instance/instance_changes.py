@@ -1,4 +1,4 @@
-"""``roost instance``: what changes one where it is, or takes it off its host for a while."""
+"""``roost instance``: rebuild, shelve, reboot and reset instances."""
 
 import click
 
@@ -6,47 +6,47 @@ from roost.cli.backend import BackendOptions, backend_options, json_option
 from roost.cli.instance.wait import run_action, wait_option
 
 
-@click.command("rebuild", short_help="Give an instance the disk of an image anew.")
+@click.command("rebuild", short_help="Rebuild the disk of an instance.")
 @click.argument("name", metavar="INSTANCE")
-@click.option("--image", metavar="NAME", help="A stored image; else the one that it has.")
+@click.option("--image", metavar="NAME", help="Stored image.  [the current image]")
 @wait_option
 @json_option
 @backend_options
 def rebuild(*, name: str, image: str | None, is_waited: bool, is_json: bool, backend: BackendOptions) -> None:
-    """Give an instance the disk of an image anew; it keeps its host, its uuid and what it holds.
+    """Rebuild the disk of an instance from an image. The instance keeps its host, uuid and resources.
 
-    What was on its disk is lost. Where that fails it is in ERROR, and may be rebuilt again.
+    The content of the disk is lost. After a failure the instance is in ERROR, and can be rebuilt again.
     """
     run_action("rebuild", name, body={"image": image}, is_waited=is_waited, is_json=is_json, backend=backend)
 
 
-@click.command("shelve", short_help="Stop an instance, and save its disk as an image.")
+@click.command("shelve", short_help="Shelve an instance.")
 @click.argument("name", metavar="INSTANCE")
 @wait_option
 @json_option
 @backend_options
 def shelve(*, name: str, is_waited: bool, is_json: bool, backend: BackendOptions) -> None:
-    """Stop an instance and save its disk as an image; by the settings it leaves its host at once, later or never."""
+    """Stop an instance and save its disk as an image. Settings decide if and when it is offloaded from its host."""
     run_action("shelve", name, is_waited=is_waited, is_json=is_json, backend=backend)
 
 
-@click.command("offload", short_help="Let an instance that is shelved leave its host.")
+@click.command("offload", short_help="Offload a shelved instance from its host.")
 @click.argument("name", metavar="INSTANCE")
 @wait_option
 @json_option
 @backend_options
 def offload(*, name: str, is_waited: bool, is_json: bool, backend: BackendOptions) -> None:
-    """Let an instance that is shelved leave its host, which has room for others then."""
+    """Offload a shelved instance from its host, and release its resources."""
     run_action("offload", name, is_waited=is_waited, is_json=is_json, backend=backend)
 
 
-@click.command("unshelve", short_help="Let an instance that is shelved run again.")
+@click.command("unshelve", short_help="Restore a shelved instance.")
 @click.argument("name", metavar="INSTANCE")
 @wait_option
 @json_option
 @backend_options
 def unshelve(*, name: str, is_waited: bool, is_json: bool, backend: BackendOptions) -> None:
-    """Let an instance that is shelved run again: on its host, or if it left that on one that is chosen for it."""
+    """Restore a shelved instance: on its host, or after an offload on a host that the scheduler chooses."""
     run_action("unshelve", name, is_waited=is_waited, is_json=is_json, backend=backend)
 
 
@@ -56,17 +56,17 @@ def unshelve(*, name: str, is_waited: bool, is_json: bool, backend: BackendOptio
 @json_option
 @backend_options
 def reboot(*, name: str, is_waited: bool, is_json: bool, backend: BackendOptions) -> None:
-    """Stop an instance, and start it again."""
+    """Reboot an instance."""
     run_action("reboot", name, is_waited=is_waited, is_json=is_json, backend=backend)
 
 
-@click.command("reset", short_help="Let an instance in ERROR be what its host says.")
+@click.command("reset", short_help="Reset an instance in ERROR.")
 @click.argument("name", metavar="INSTANCE")
 @wait_option
 @json_option
 @backend_options
 def reset(*, name: str, is_waited: bool, is_json: bool, backend: BackendOptions) -> None:
-    """Let an instance in ERROR be what its host says: ACTIVE if it runs there, SHUTOFF if it is stopped."""
+    """Reset an instance in ERROR to the state of its guest: ACTIVE if it runs, SHUTOFF if it is stopped."""
     run_action("reset", name, is_waited=is_waited, is_json=is_json, backend=backend)
 
 

@@ -1,4 +1,4 @@
-"""``roost instance``: what lets one leave its host while it runs, or when its host is gone."""
+"""``roost instance``: live-migrate and evacuate instances."""
 
 from typing import Any
 
@@ -11,34 +11,36 @@ from roost.cli.text.tables import Table, align
 from roost.errors import RoostError
 
 
-@click.command("live-migrate", short_help="Let an instance go to another host while it runs.")
+@click.command("live-migrate", short_help="Migrate a running instance to another host.")
 @click.argument("name", metavar="INSTANCE")
-@click.option("--host", metavar="NAME", help="The service that it goes to, if filters keep that.")
+@click.option("--host", metavar="NAME", help="Target service; filters must accept it.  [chosen by the scheduler]")
 @wait_option
 @json_option
 @backend_options
 def live_migrate(*, name: str, host: str | None, is_waited: bool, is_json: bool, backend: BackendOptions) -> None:
-    """Let an instance go to another host while it runs; where that fails it stays, and its fault says why."""
+    """Migrate a running instance to another host. After a failure it stays, with the reason in its fault."""
     run_action("live-migrate", name, body={"host": host}, is_waited=is_waited, is_json=is_json, backend=backend)
 
 
-@click.command("evacuate", short_help="Build an instance anew elsewhere, since its host is gone.")
+@click.command("evacuate", short_help="Rebuild instances of a failed host elsewhere.")
 @click.argument("name", metavar="INSTANCE", required=False)
-@click.option("--host", metavar="NAME", help="All instances of this service, each for itself.")
-@click.option("--to", "target", metavar="NAME", help="The service that it goes to, if filters keep that.")
+@click.option("--host", metavar="NAME", help="Evacuate all instances of this service.")
+@click.option(
+    "--to", "target", metavar="NAME", help="Target service; filters must accept it.  [chosen by the scheduler]"
+)
 @wait_option
 @json_option
 @backend_options
 def evacuate(
     *, name: str | None, host: str | None, target: str | None, is_waited: bool, is_json: bool, backend: BackendOptions
 ) -> None:
-    """Build an instance anew on another host, since its own is gone; or with --host all instances of a host.
+    """Rebuild an instance on another host because its own has failed; with --host, all instances of a host.
 
-    What its host still has of it is destroyed when that is back. With --host, exit code 1 if one was not taken, or with
-    --wait not done.
+    The failed host destroys its guests when it returns. With --host, print one line per instance, and end with exit
+    code 1 if one is refused, or with --wait fails.
     """
     if (name is None) is (host is None):
-        raise click.UsageError("say which instance, or all of which host with --host")
+        raise click.UsageError("give either INSTANCE or --host")
     if name is not None:
         run_action("evacuate", name, body={"host": target}, is_waited=is_waited, is_json=is_json, backend=backend)
         return
@@ -46,7 +48,7 @@ def evacuate(
     with open_api(backend, is_read=False) as api:
         instances = api.list_all("instances", host=host)
         if not instances:
-            api.request("GET", "agents", str(host))  # Refuses a host that is not known.
+            api.request("GET", "agents", str(host))  # Raises NotFound for an unknown host.
         rows = [_request_evacuation(api, each, target) for each in instances if each["status"]]
         if is_waited:
             rows = _wait_for_all(api, rows)
@@ -60,7 +62,7 @@ COMMANDS: tuple[click.Command, ...] = (live_migrate, evacuate)
 
 
 def _request_evacuation(api: Api, instance: dict[str, Any], target: str | None) -> dict[str, Any]:
-    """Ask for the evacuation of one of many; return what came of it."""
+    """Request the evacuation of one instance; return its row."""
     row = {"name": instance["name"], "uuid": instance["uuid"], "operation": None, "host": instance["host"]}
     try:
         accepted = api.request("POST", "instances", instance["uuid"], "evacuate", body={"host": target})
@@ -70,7 +72,7 @@ def _request_evacuation(api: Api, instance: dict[str, Any], target: str | None) 
 
 
 def _wait_for_all(api: Api, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the rows when all evacuations are over, and show meanwhile how many are."""
+    """Wait for all evacuations, with a progress bar; return their rows."""
     finished: list[dict[str, Any]] = []
     with progress_bar("evacuations over") as progress:
         for row in rows:

@@ -1,4 +1,4 @@
-"""``roost instance``: what lets one go to another host, or have another size."""
+"""``roost instance``: resize and migrate instances, and confirm or revert that."""
 
 import click
 
@@ -6,57 +6,57 @@ from roost.cli.backend import BackendOptions, backend_options, json_option
 from roost.cli.instance.wait import parse_flavor, run_action, wait_option
 
 
-@click.command("resize", short_help="Let an instance have another size.")
+@click.command("resize", short_help="Resize an instance.")
 @click.argument("name", metavar="INSTANCE")
 @click.argument("flavor", metavar="FLAVOR")
 @wait_option
 @json_option
 @backend_options
 def resize(*, name: str, flavor: str, is_waited: bool, is_json: bool, backend: BackendOptions) -> None:
-    """Let an instance have another size: FLAVOR, a stored one, or one like vcpus=2,memory_mb=2048.
+    """Resize an instance to FLAVOR: a stored flavor, or amounts like vcpus=2,memory_mb=2048.
 
-    It stops on the way, may stay on its host or go to another, and waits there to be confirmed or reverted.
+    The instance stops, may move to another host, and then waits in VERIFY_RESIZE for confirm or revert.
     """
     run_action(
         "resize", name, is_waited=is_waited, is_json=is_json, backend=backend, body={"flavor": parse_flavor(flavor)}
     )
 
 
-@click.command("migrate", short_help="Let an instance go to another host, stopped on the way.")
+@click.command("migrate", short_help="Migrate an instance to another host, stopped.")
 @click.argument("name", metavar="INSTANCE")
-@click.option("--host", metavar="NAME", help="The service that it goes to, if filters keep that.")
-@click.option("--verify", "is_verified", is_flag=True, help="Let it wait there to be confirmed or reverted.")
+@click.option("--host", metavar="NAME", help="Target service; filters must accept it.  [chosen by the scheduler]")
+@click.option("--verify", "is_verified", is_flag=True, help="Wait for confirm or revert afterwards.")
 @wait_option
 @json_option
 @backend_options
 def migrate(
     *, name: str, host: str | None, is_verified: bool, is_waited: bool, is_json: bool, backend: BackendOptions
 ) -> None:
-    """Let an instance go to another host; it stops on the way, and runs there if it ran."""
+    """Migrate an instance to another host. It stops meanwhile, and starts again if it was running."""
     body = {"verify": is_verified, **({} if host is None else {"host": host})}
     run_action("migrate", name, is_waited=is_waited, is_json=is_json, backend=backend, body=body)
 
 
-@click.command("confirm", short_help="Let an instance stay as a move made it.")
+@click.command("confirm", short_help="Confirm a resize or migration.")
 @click.argument("name", metavar="INSTANCE")
 @wait_option
 @json_option
 @backend_options
 def confirm(*, name: str, is_waited: bool, is_json: bool, backend: BackendOptions) -> None:
-    """Let an instance stay as a move made it; its old host gets rid of it."""
+    """Confirm a resize, or a migration with --verify. The old host destroys its guest and releases its resources."""
     run_action("confirm", name, is_waited=is_waited, is_json=is_json, backend=backend)
 
 
-@click.command("revert", short_help="Let an instance go back to where a move took it from.")
+@click.command("revert", short_help="Revert a resize or migration.")
 @click.argument("name", metavar="INSTANCE")
-@click.option("--lost", "is_lost", is_flag=True, help="The host that it is on is lost, and runs nothing.")
+@click.option("--lost", "is_lost", is_flag=True, help="The current host has failed for good.")
 @wait_option
 @json_option
 @backend_options
 def revert(*, name: str, is_lost: bool, is_waited: bool, is_json: bool, backend: BackendOptions) -> None:
-    """Let an instance go back to where it was before a move, with the size that it had.
+    """Revert a resize, or a migration with --verify: return to the old host and the old size.
 
-    With --lost also where the host that it is on is gone for good. What that has of it is destroyed if it is back.
+    With --lost, revert without the current host, whose agent must be gone. It destroys its guest if it returns.
     """
     run_action("revert", name, is_waited=is_waited, is_json=is_json, backend=backend, body={"lost": is_lost})
 

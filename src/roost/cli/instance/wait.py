@@ -1,4 +1,4 @@
-"""What a command asked of an instance, and what became of it."""
+"""Requests on instances, and waiting for their operations."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -11,21 +11,20 @@ from roost.cli.text.tables import fields
 from roost.errors import BadRequest, NotFound, RoostError, Unavailable
 from roost.model.names import uuid_bytes
 
-# A server is asked to wait for so long at once; it is asked again until the operation is over. Of several instances it
-# is shown meanwhile how far that is.
+# Seconds of one long poll, without and with a progress bar. Polls repeat until the operation ends.
 _WAIT_S = "20"
 _WATCH_S = "1"
-wait_option = click.option("--wait", "is_waited", is_flag=True, help="Come back when it is done, or cannot be.")
+wait_option = click.option("--wait", "is_waited", is_flag=True, help="Wait until the operation ends.")
 
 
 def check_served(backend: BackendOptions, *, is_waited: bool) -> None:
-    """Refuse to wait where nobody works.
+    """Refuse to wait without a server, since no conductor runs.
 
     Raises:
-        click.UsageError: a database is named.
+        click.UsageError: the options select a database.
     """
     if is_waited and (backend.config or backend.data):
-        raise click.UsageError("nobody works on a database that is not served: wait with --url, or not at all")
+        raise click.UsageError("operations need a server: give --url instead of --config or --data, or do not wait")
 
 
 def run_action(
@@ -37,15 +36,15 @@ def run_action(
     backend: BackendOptions,
     body: Mapping[str, object] | None = None,
 ) -> None:
-    """Ask that something is done to an instance, and tell what was accepted, or with ``--wait`` what became of it.
+    """Request an act on an instance. Print the accepted operation, or with ``--wait`` its result.
 
     Args:
-        act: as the path of the API has it.
-        name: a uuid, or a name that only one instance has.
+        act: the last segment of the API path.
+        name: uuid or unique name of the instance.
 
     Raises:
-        click.UsageError: nobody works there.
-        RoostError: it was not done.
+        click.UsageError: waiting needs a server.
+        RoostError: the request was refused, or the operation failed.
     """
     check_served(backend, is_waited=is_waited)
     with open_api(backend, is_read=False) as api:
@@ -54,10 +53,10 @@ def run_action(
 
 
 def finish(api: Api, accepted: dict[str, Any], *, is_waited: bool, is_json: bool) -> None:
-    """Tell what was accepted, or with ``--wait`` what became of it.
+    """Print the accepted operation, or with ``--wait`` its result.
 
     Raises:
-        RoostError: it was not done.
+        RoostError: the operation failed.
     """
     if not is_waited:
         print_result(accepted, is_json=is_json, lines=lambda: fields(accepted))
@@ -68,28 +67,28 @@ def finish(api: Api, accepted: dict[str, Any], *, is_waited: bool, is_json: bool
     print_result(operation, is_json=is_json, lines=lambda: operation_text(operation))
     if operation["outcome"] == "failed":
         faults = [each["fault"] for each in operation["instances"] if each["fault"]]
-        raise RoostError(next(filter(None, [operation["problem"], *faults]), "it was not done"))
+        raise RoostError(next(filter(None, [operation["problem"], *faults]), "the operation failed"))
 
 
 def get_operation(api: Api, uuid: str, *, wait_s: str = "") -> dict[str, Any]:
-    """Return an operation when something has changed, or a while later; at once if no while is said.
+    """Return an operation, with ``wait_s`` after its next change or that time.
 
     Raises:
-        Unavailable: the server is gone; who asked is told that the operation is not.
-        KeyboardInterrupt: whoever waits ended that; so for them.
+        Unavailable: the server does not answer; the message adds that the operation continues.
+        KeyboardInterrupt: the user stopped waiting; prints that the operation continues.
     """
     try:
         answer: dict[str, Any] = api.request("GET", "operations", uuid, query={"wait_s": wait_s} if wait_s else None)
     except Unavailable as error:
-        raise Unavailable(f"{error}; the operation {uuid} goes on when a server is back") from None
+        raise Unavailable(f"{error}; the operation {uuid} continues when a server is back") from None
     except KeyboardInterrupt:
-        click.echo(f"\nroost: the operation {uuid} goes on", err=True)
+        click.echo(f"\nroost: the operation {uuid} continues", err=True)
         raise
     return answer
 
 
 def wait_for_operation(api: Api, uuid: str) -> dict[str, Any]:
-    """Return an operation when it is over; of several instances it is shown meanwhile how many are built."""
+    """Return an operation when it has ended. Show progress if it has several instances."""
     answer = get_operation(api, uuid)
     if len(answer["instances"]) > 1:
         return watch_operation(
@@ -106,12 +105,12 @@ def wait_for_operation(api: Api, uuid: str) -> dict[str, Any]:
 def watch_operation(
     api: Api, operation: dict[str, Any], *, title: str, count_done: Callable[[dict[str, Any]], int]
 ) -> dict[str, Any]:
-    """Return an operation on several instances when it is over, and show meanwhile how far it is.
+    """Return an operation on several instances when it has ended, and show progress meanwhile.
 
     Args:
-        found: the operation, as it is now.
-        title: says what is counted.
-        done: counts it.
+        operation: its current state.
+        title: label of the progress bar.
+        count_done: counts the finished instances.
     """
     from roost.cli.text.progress import progress_bar
 
@@ -127,8 +126,8 @@ def find_instance(api: Api, name: str) -> str:
     """Return the uuid of an instance.
 
     Raises:
-        NotFound: nothing is called so.
-        BadRequest: several are, or the name is empty.
+        NotFound: no instance has the name.
+        BadRequest: several have it, or it is empty.
     """
     if uuid_bytes(name) is not None:
         return name
@@ -136,12 +135,12 @@ def find_instance(api: Api, name: str) -> str:
     if not matches:
         raise NotFound("instance", name)
     if len(matches) > 1:
-        raise BadRequest(f"{len(matches)} instances are called {name!r}; say which by its uuid")
+        raise BadRequest(f"{len(matches)} instances are called {name!r}; use its uuid")
     return str(matches[0]["uuid"])
 
 
 def parse_flavor(text: str) -> str | dict[str, Any]:
-    """Return a flavor as a body has it: what is written like ``vcpus=2,memory_mb=2048``, or its name."""
+    """Return a flavor for a request body: parsed amounts like ``vcpus=2,memory_mb=2048``, or its name."""
     if "=" not in text:
         return text
     from roost.cli.capacity_request import parse_flavors

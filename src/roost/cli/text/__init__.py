@@ -1,1 +1,1 @@
-"""Text for people: tables, progress, and each command's report."""
+"""Text output: tables, progress, and the report of each command."""

@@ -1,4 +1,4 @@
-"""What ``roost audit`` and ``roost db check`` say."""
+"""The output of ``roost audit`` and ``roost db check``."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
 
 def print_findings(findings: "Sequence[Finding]", *, is_json: bool, check: str, success: str) -> None:
-    """Print what is wrong, and how much.
+    """Print findings and their number.
 
     Args:
-        who: what looked, as the error names it.
-        when_well: what is said where nothing is wrong.
+        check: the command, as the error names it.
+        success: printed if nothing is wrong.
 
     Raises:
         AuditFailed: something is wrong.
@@ -34,5 +34,5 @@ def print_findings(findings: "Sequence[Finding]", *, is_json: bool, check: str, 
 
 
 def format_finding(finding: "Finding") -> str:
-    """Return a finding as a line."""
+    """Return a finding as one line."""
     return f"{finding.check}: {finding.subject}: {finding.problem}"

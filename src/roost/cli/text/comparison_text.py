@@ -1,11 +1,11 @@
-"""Policies beside each other as text for people."""
+"""A comparison of policies as text."""
 
 from roost.cli.text.tables import Table, align
 from roost.simulator.compare import Comparison, Spread, Unit
 
 
 def to_text(comparison: Comparison) -> str:
-    """Return the comparison as text for people, ended by a newline."""
+    """Return the comparison as text, with a final newline."""
     names = [policy.name for policy in comparison.policies]
     rows: Table = [("", *names)]
     for figure in comparison.figures:
@@ -15,7 +15,7 @@ def to_text(comparison: Comparison) -> str:
         ]
         rows.append((figure.name, *cells))
     if any(figure.best for figure in comparison.figures):
-        # The marks stand beside the numbers, not in their column.
+        # Pad unmarked cells, so that marks do not shift the numbers.
         rows = [(row[0], *(cell if cell.endswith(" *") else f"{cell}  " for cell in row[1:])) for row in rows]
     lines = [f"comparison of {comparison.workload}", *(f"  ({note})" for note in comparison.notes)]
     lines += [f"  ({note})" for note in _remarks(comparison)]
@@ -31,12 +31,12 @@ def _remarks(comparison: Comparison) -> list[str]:
     elif seeds:
         remarks.append(f"seed {seeds}")
     if any(figure.best for figure in comparison.figures):
-        remarks.append("* is better than the others" + (", whatever the seed" if count > 1 else ""))
+        remarks.append("* is better than the others" + (", with every seed" if count > 1 else ""))
     if comparison.jobs > 1:
         remarks.append(f"up to {comparison.jobs} runs at a time, which disturb each other's durations")
     if comparison.runs_found:
         run_count = len(comparison.policies) * count
-        remarks.append(f"{comparison.runs_found} of {run_count} runs had been done before")
+        remarks.append(f"{comparison.runs_found} of {run_count} runs were finished earlier")
     return remarks
 
 

@@ -1,4 +1,4 @@
-"""An answer as text for people."""
+"""The answer of ``roost decide`` as text."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -7,12 +7,12 @@ from roost.cli.text.tables import Table, align
 from roost.model.documents.answer import Answer, AnswerPick, AnswerStage, RankedHost, RefusedHost
 from roost.model.evidence.decision import Stage
 
-# So many hosts fit on a screen; JSON has all of them.
+# Hosts per list, to fit a screen; JSON has all of them.
 _ROWS = 10
 
 
 def to_text(answer: Answer) -> str:
-    """Return an answer as text, ended by a newline."""
+    """Return an answer as text, with a final newline."""
     parts = [*_outcome(answer), "", answer.scope]
     parts += [f"warning: {warning}" for warning in answer.warnings]
     parts += ["", "stages", *(stage_lines(answer.stages) or ["  none: nothing refuses a host"])]
@@ -57,12 +57,12 @@ def _limit(name: str, limit: object) -> str:
 
 
 def stage_lines(stages: Iterable[AnswerStage] | Iterable[Stage]) -> list[str]:
-    """Return a line a stage."""
+    """Return one line per stage."""
     return [f"  {stage.rule:30} {stage.before:>9,} -> {stage.after:>7,}  {stage.reason}" for stage in stages]
 
 
 def _refusal_lines(stage: AnswerStage) -> list[str]:
-    """Return the refused hosts of a stage whose reasons are their own; those of one reason are in the stage."""
+    """Return the refused hosts of a stage with a reason of their own; the stage line has the common reason."""
     own = [host for host in stage.refused if host.reason != stage.reason]
     if not own:
         return []
@@ -75,7 +75,7 @@ def _host_name(host: AnswerPick | RefusedHost | RankedHost) -> str:
 
 
 def _ranking(answer: Answer) -> list[str]:
-    """Return the best hosts, one line each, and of every weigher that tells hosts apart what it adds."""
+    """Return the best hosts, one line each, with a column for each weigher that differs between hosts."""
     weighers = [
         cell.weigher
         for at, cell in enumerate(answer.ranking[0].weights)
@@ -92,10 +92,10 @@ def _ranking(answer: Answer) -> list[str]:
     lines = ["ranking: what each weigher adds, and its raw weight", *align(rows, right=right)]
     hidden = len(answer.ranking) - _ROWS
     if hidden > 0:
-        lines.append(f"  … and {hidden:,} hosts more; --format json has all")
+        lines.append(f"  … and {hidden:,} more hosts; --format json has all")
     return lines
 
 
 def _truncate(lines: list[str], of: str) -> list[str]:
     hidden = len(lines) - _ROWS
-    return lines if hidden <= 0 else [*lines[:_ROWS], f"  … and {hidden:,} {of} more; --format json has all"]
+    return lines if hidden <= 0 else [*lines[:_ROWS], f"  … and {hidden:,} more {of}; --format json has all"]

@@ -1,4 +1,4 @@
-"""Instances and operations as people read them."""
+"""Instances and operations as text."""
 
 from typing import Any
 
@@ -19,10 +19,10 @@ def instances_text(instances: list[dict[str, Any]]) -> list[str]:
 
 
 def instance_text(instance: dict[str, Any], decision: dict[str, Any] | None) -> list[str]:
-    """Return the lines of one instance, with the story of its decision and attempts.
+    """Return the lines of one instance: fields, decision, build attempts, moves and story.
 
     Args:
-        decision: that chose its host; None: it is not known.
+        decision: the decision that chose its host, if stored.
     """
     summary = {name: value for name, value in instance.items() if name not in _SEPARATE}
     summary["status"] = instance["status"] or "claim"
@@ -37,7 +37,7 @@ def instance_text(instance: dict[str, Any], decision: dict[str, Any] | None) -> 
         attempts += [
             (each["host"], each["node"], each["claim"], each["problem"] or "-") for each in instance["attempts"]
         ]
-        lines += ["", "attempts to build it:", *align(attempts, indent=0, right=())]
+        lines += ["", "build attempts:", *align(attempts, indent=0, right=())]
     if instance["migrations"]:
         moves: Table = [("move", "status", "from", "to", "uuid")]
         moves += [
@@ -49,7 +49,7 @@ def instance_text(instance: dict[str, Any], decision: dict[str, Any] | None) -> 
 
 
 def operation_text(operation: dict[str, Any]) -> list[str]:
-    """Return the lines of an operation that is over: its instances, or where there are none what became of it."""
+    """Return the lines of a finished operation: one per instance."""
     table: Table = [("name", "status", "host", "uuid", "fault")]
     for each in operation["instances"]:
         row = (each["name"], each["status"], each["host"] or "-", each["uuid"], each["fault"] or "-")

@@ -1,16 +1,16 @@
-"""Text that a terminal shows as it is."""
+"""Text that is safe to print on a terminal."""
 
 import json
 import re
 from collections.abc import Iterable
 from datetime import UTC, datetime
 
-# Beside these JSON has line ends of its own, and nothing else, as it is.
+# All but printable ASCII, and line ends, which formatted JSON has.
 _NOT_ASCII = re.compile(r"[^\n -~]")
 
 
 def escape_text(text: str) -> str:
-    r"""Return one line with what cannot be printed spelt out, so that no name moves a cursor or forges a line.
+    r"""Escape unprintable characters of a line, so that no name can move the cursor or forge a line.
 
     >>> shown("a\x1b[2J\nb")
     'a\\x1b[2J\\nb'
@@ -19,21 +19,21 @@ def escape_text(text: str) -> str:
 
 
 def paragraph(lines: Iterable[str]) -> str:
-    """Return lines as text, each ended by a newline, whatever the names in them hold."""
+    """Return escaped lines as text, each with a newline."""
     return "".join(f"{escape_text(line)}\n" for line in lines)
 
 
 def format_time(seconds: float) -> str:
-    """Return seconds since the epoch as a time of UTC."""
+    """Format seconds since the epoch as a UTC time."""
     try:
         time = datetime.fromtimestamp(seconds, tz=UTC)
-    except (OverflowError, ValueError):  # Clocks may say anything, and no calendar goes on for ever.
+    except (OverflowError, ValueError):  # Clocks may be wrong, and the calendar ends with the year 9999.
         return f"{seconds:,.0f} s after 1970"
     return time.isoformat(sep=" ", timespec="seconds").removesuffix("+00:00") + "Z"
 
 
 def escape_json(body: bytes) -> str:
-    r"""Return JSON with what cannot be printed as escapes, so that no name in it moves a cursor or turns a line around.
+    r"""Escape unprintable characters of JSON, so that no name can move the cursor or reverse a line.
 
     >>> json_text('["\x9b\u202e\xe9"]'.encode())
     '["\\u009b\\u202e\xe9"]'

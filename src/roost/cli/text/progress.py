@@ -1,4 +1,4 @@
-"""How far a long command is, on standard error."""
+"""The progress of long commands, on standard error."""
 
 import sys
 from collections.abc import Callable, Iterator
@@ -8,13 +8,13 @@ import click
 
 from roost.cli import signals
 
-Progress = Callable[[int, int], None]  # done, in all
-_PLAIN_STEPS = 10  # progress lines where there is no terminal
+Progress = Callable[[int, int], None]  # done, total
+_PLAIN_STEPS = 10  # progress lines without a terminal
 
 
 @contextmanager
 def progress_bar(title: str) -> Iterator[Progress]:
-    """Show the progress of what is done: a bar on a terminal, a few lines elsewhere."""
+    """Show progress: a bar on a terminal, a few lines elsewhere."""
     if sys.stderr is None or not sys.stderr.isatty():
         yield _print_lines(title)
         return

@@ -1,4 +1,4 @@
-"""The report of a replay as text for people."""
+"""The report of a replay as text."""
 
 from roost.cli.text.tables import Table, align
 from roost.simulator.report import ClassUse, RefusedReason, ReplayReport
@@ -7,7 +7,7 @@ _REASONS_SHOWN = 10
 
 
 def to_text(report: ReplayReport) -> str:
-    """Return the report as text for people, ended by a newline."""
+    """Return the report as text, with a final newline."""
     rows: Table = [
         ("hosts", f"{report.hosts:,}", f"{report.providers:,} providers, installed in {report.install_s:.2f} s"),
         ("requests", f"{report.requests:,}", ""),

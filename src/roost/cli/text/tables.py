@@ -1,4 +1,4 @@
-"""Tables of plain text."""
+"""Plain-text tables."""
 
 from collections.abc import Collection, Mapping, Sequence
 
@@ -13,10 +13,10 @@ def align(table: Sequence[tuple[str, ...]], *, indent: int = 2, right: Collectio
     """Return the lines of a table.
 
     Args:
-        table: its rows, all of the same length.
-        indent: blanks before each line.
-        right: places of the columns that stand to the right; None: the first row is a head, and those do, save the
-            first, that hold only numbers below it.
+        table: rows of equal length.
+        indent: spaces before each line.
+        right: indices of the right-aligned columns; None: all columns but the first whose cells below the head are
+            numbers.
     """
     if not table:
         return []
@@ -41,13 +41,13 @@ def _is_number(cell: str) -> bool:
 
 
 def fields(values: Mapping[str, object]) -> list[str]:
-    """Return the lines of one thing: a name and a value each."""
+    """Return one line per field: its name and value."""
     table: Table = [(name, value_text(value)) for name, value in values.items()]
     return align(table, indent=0, right=())
 
 
 def value_text(value: object) -> str:
-    """Return a value as people read it."""
+    """Return a value as text; JSON for a structure."""
     if value is None or value in ("", []):
         return "-"
     if isinstance(value, list) and all(isinstance(each, str) for each in value):

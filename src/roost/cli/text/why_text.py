@@ -1,4 +1,4 @@
-"""A decision and its explanation as text for people."""
+"""A decision and its explanation as text."""
 
 from collections.abc import Iterator
 
@@ -16,7 +16,7 @@ _REQUESTS_SHOWN = 3
 
 
 def to_text(why: Why) -> str:
-    """Return the whole story of a stored decision."""
+    """Return a stored decision with its request, answer and explanation."""
     lines = [*_heading(why.decision), *_request(why.request, why.decision), ""]
     lines += _answer(why.decision)
     if why.explanation is None:
@@ -70,15 +70,15 @@ def _answer(decision: Decision) -> Iterator[str]:
     for cell, picks in decision.alternates.items():
         yield f"alternates{f' in {cell}' if cell else ''}: {', '.join(pick.node for pick in picks)}"
     if decision.conflicts:
-        yield f"lost to other processes before: {', '.join(decision.conflicts)}"
+        yield f"lost to concurrent claims: {', '.join(decision.conflicts)}"
     for warning in decision.warnings:
         yield f"warning: {warning}"
 
 
 def explanation_lines(explanation: Explanation) -> Iterator[str]:
-    """Give the lines of an explanation, an empty one before each part."""
+    """Yield the lines of an explanation, with an empty line before each part."""
     yield ""
-    table: Table = [("rule", "refused in turn", "alone", "no other did", "hosts that")]
+    table: Table = [("rule", "refused in turn", "alone", "only by this", "hosts that")]
     table += [
         (rule.rule, f"{rule.in_turn:,}", f"{rule.alone:,}", f"{rule.only:,}", rule.reason) for rule in explanation.rules
     ]
@@ -93,17 +93,17 @@ def _refusal(explanation: Explanation) -> Iterator[str]:
         table += [(miss.host, "; ".join(_shortfall(each) for each in miss.shortfalls)) for miss in explanation.nearest]
         yield from align(table)
     if explanation.changes:
-        yield from ("", "any one of these would have fitted:")
-        changes: Table = [("change", "hosts it opens")]
+        yield from ("", "any one of these changes would fit:")
+        changes: Table = [("change", "hosts it gains")]
         changes += [(change.text, f"{change.hosts:,}") for change in explanation.changes]
         yield from align(changes)
     else:
-        yield from ("", "no single change of the request would have fitted")
+        yield from ("", "no single change of the request would fit")
     if explanation.never is not None:
         if explanation.never.could_fit:
-            yield from ("", "it fits on this fleet when nobody else is there")
+            yield from ("", "the request fits on this fleet when it is empty")
         else:
-            yield from ("", f"it could never fit on this fleet, even with nobody there: {explanation.never.reason}")
+            yield from ("", f"the request cannot fit on this fleet, even when it is empty: {explanation.never.reason}")
 
 
 def _shortfall(short: Shortfall) -> str:
@@ -127,8 +127,8 @@ def _ranking(explanation: Explanation) -> Iterator[str]:
     ]
     yield from align(table)
     if explanation.tips:
-        yield from ("", "what would have tipped it:")
-        tips: Table = [("multiplier of", "from", "to", "lets draw level")]
+        yield from ("", "multipliers that would change the ranking:")
+        tips: Table = [("multiplier of", "from", "to", "ties with")]
         tips += [
             (tip.weigher, f"{tip.multiplier:g}", _tipping_text(tip.multiplier, tip.tipping), tip.host)
             for tip in explanation.tips
@@ -141,17 +141,17 @@ def _tipping_text(multiplier: float, tipping: float) -> str:
 
 
 def replay_text(replayed: Replayed, *, top: int) -> str:
-    """Return what came of a decision made again."""
+    """Return the comparison of a stored decision with its replay."""
     past, present = replayed.stored, replayed.again
     lines = list(_heading(past))
     if replayed.is_same:
-        lines.append("made again from what it saw, it comes out the same, to the last bit")
+        lines.append("the replay is identical, to the last bit")
         return paragraph(lines)
-    lines.append(f"made again it differs in: {', '.join(replayed.fields)}")
+    lines.append(f"the replay differs in: {', '.join(replayed.fields)}")
     for label, decision in (("then", past), ("now", present)):
         lines += [f"{label:5} {line}" for line in _answer(decision)]
     if replayed.differences:
-        lines += ["", f"{len(replayed.differences):,} hosts stand otherwise:"]
+        lines += ["", f"{len(replayed.differences):,} hosts differ:"]
         table: Table = [("host", "then", "now")]
         table += [
             (each.node, _standing(each.then, each.picks_then), _standing(each.now, each.picks_now))
@@ -171,13 +171,13 @@ def _standing(standing: HostStanding, picks: int) -> str:
 
 
 def summary_text(summary: Summary, *, top: int) -> str:
-    """Return the refusals of a time, most frequent reason first."""
+    """Return the refusals of a period by reason, most frequent first."""
     since = f" since {format_time(summary.since_s)}" if summary.since_s else ""
     lines = [f"{summary.refusals:,} requests were refused{since}"]
     if not summary.is_complete:
-        lines.append("(only the newest are counted; name a later --since)")
+        lines.append("(only the newest are counted; use a later --since)")
     if summary.reasons:
-        table: Table = [("refused", "instances", "projects", "last", "hosts", "most often asked for")]
+        table: Table = [("refused", "instances", "projects", "last", "hosts", "most frequent requests")]
         table += [
             (
                 f"{each.refusals:,}",
