@@ -10,9 +10,10 @@ from roost.compute.agent import saved_images
 from roost.compute.agent.execute_order import Acting
 from roost.conductor.agents import agent_protocol
 from roost.conductor.intake import accept
+from roost.conductor.operation.events import Event
 from roost.conductor.operation.reconcile import Reconciled
 from roost.conductor.operation.step import body_of, is_open
-from roost.conductor.steps import STEPS, clean, delete, spawn
+from roost.conductor.steps import clean, delete, spawn
 from roost.model.work.operation import Cleaning
 from roost.model.work.work_rows import AgentRow, OrderRow, Put
 from tests.simulation.plants_of_moves import PLANTS_OF_MOVES
@@ -20,21 +21,26 @@ from tests.simulation.plants_of_moves import PLANTS_OF_MOVES
 Plant = Callable[[pytest.MonkeyPatch], None]
 
 
+def replace_handler(monkeypatch, table, step, event, handler):
+    """Replace what a table does at an event."""
+    monkeypatch.setattr(table.states[step].find(event), "handler", handler)
+
+
 def skipped_release(monkeypatch):
     """Let an instance that no host could build keep what it holds."""
-    buried = spawn._buried
-    monkeypatch.setattr(spawn, "_buried", lambda *words, **more: replace(buried(*words, **more), writes=()))
+    buried = spawn._bury
+    monkeypatch.setattr(spawn, "_bury", lambda *words, **more: replace(buried(*words, **more), writes=()))
 
 
 def skipped_release_of_refused(monkeypatch):
     """Let instances whose hosts never had an agent keep what they hold."""
-    buried = spawn._buried
+    buried = spawn._bury
 
     def kept(view, *words, **more):
         step = buried(view, *words, **more)
         return replace(step, writes=()) if view.agent(view.status.host) is None else step
 
-    monkeypatch.setattr(spawn, "_buried", kept)
+    monkeypatch.setattr(spawn, "_bury", kept)
 
 
 def doubled_build(monkeypatch):
@@ -64,10 +70,11 @@ def answer_to_a_withdrawn_order(monkeypatch):
 
 def destroyed_too_late(monkeypatch):
     """Let an instance give back what it holds before its host got rid of it."""
-    send = delete._send
-    monkeypatch.setattr(
-        delete, "_send", lambda view, desk, body: send(view, desk, msgspec.structs.replace(body, is_forced=True))
-    )
+
+    def send(view, desk, body):
+        return delete.send(view, desk, msgspec.structs.replace(body, is_forced=True))
+
+    replace_handler(monkeypatch, delete.TABLE, "send", Event.STARTED, send)
 
 
 def unclean_return(monkeypatch):
@@ -106,7 +113,7 @@ def answer_counted_twice(monkeypatch):
 
 def stale_run_accepted(monkeypatch):
     """Let whoever began to clean a host go on whatever became of its agent since, and of its run."""
-    next_step = clean.next_step
+    next_step = clean.TABLE.next_step
 
     def stepped(view, desk):
         body = body_of(view.operation, Cleaning)
@@ -122,16 +129,16 @@ def stale_run_accepted(monkeypatch):
         return Put(msgspec.structs.replace(row, fence=fence), put.expected) if isinstance(row, AgentRow) else put
 
     monkeypatch.setattr(agent_protocol, "_ended_early", lambda *_words, **_more: [])
-    monkeypatch.setitem(STEPS, "clean", STEPS["clean"]._replace(next_step=stepped))
+    monkeypatch.setattr(clean.TABLE, "next_step", stepped)
 
 
 def unfinished_cancel(monkeypatch):
     """Let a build that a deletion has ended go on at its host."""
-    cancelled = spawn.hand_over
+    cancel = spawn.TABLE.cancel.handler
     monkeypatch.setattr(
-        spawn,
-        "cancelled",
-        lambda view, desk, body: without_orders(cancelled(view, desk, body)),
+        spawn.TABLE.cancel,
+        "handler",
+        lambda view, desk, body: without_orders(cancel(view, desk, body)),
     )
 
 

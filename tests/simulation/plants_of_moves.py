@@ -7,34 +7,38 @@ import msgspec
 from roost.compute.agent import queues
 from roost.compute.agent.execute_order import Acting
 from roost.conductor.agents import agent_protocol
-from roost.conductor.moves import migration, targets, try_targets
+from roost.conductor.moves import migration, try_targets
 from roost.conductor.moves.endings import hand_over
 from roost.conductor.moves.migration import migration_of, release_migration
 from roost.conductor.moves.try_targets import target_of
 from roost.conductor.operation import reconcile
+from roost.conductor.operation.events import Event
 from roost.conductor.operation.step import body_of
-from roost.conductor.steps import STEPS, clean, confirm, drain, live_migrate, move, revert, shelve, spawn
+from roost.conductor.operation.step_table import To
+from roost.conductor.operation.watches import AT_ONCE
+from roost.conductor.steps import TABLES, clean, confirm, drain, live_migrate, move, revert, shelve, spawn
 from roost.model.work.change_memory import Drain
 from roost.model.work.orders import Discard
 
 
 def settled_on_arrival(monkeypatch):
     """Let a move give back what was left as soon as its instance has arrived, whoever may want it back."""
-    arrived = move._arrived
+    arrived = move.TABLE.states["finish"].find(Event.DONE)
+    arrive = arrived.handler
 
     def gone(view, desk, body):
-        step = arrived(view, desk, body)
+        step = arrive(view, desk, body)
+        if step.operation.step not in {"part", "end"}:
+            return step
         return replace(step, writes=(*step.writes, *release_migration(desk.current, migration_of(view))))
 
-    monkeypatch.setattr(move, "_arrived", gone)
+    monkeypatch.setattr(arrived, "handler", gone)
 
 
 def unclaimed_alternate(monkeypatch):
     """Let a move go on to another host without taking anything there."""
-    failed = try_targets._after_failure
-    monkeypatch.setattr(
-        try_targets, "_after_failure", lambda *words, **more: failed(*words, **more)._replace(writes=())
-    )
+    failed = try_targets._find_next
+    monkeypatch.setattr(try_targets, "_find_next", lambda *words, **more: failed(*words, **more)._replace(writes=()))
 
 
 def claimed_beside(monkeypatch):
@@ -71,21 +75,22 @@ def forgotten_move(monkeypatch):
 
 def drained_too_fast(monkeypatch):
     """Let a drain begin as many moves as it is allowed, whoever is on the way still."""
-    steps = STEPS["drain"]
+    next_step, own_subjects = drain.TABLE.next_step, drain.TABLE.subjects
 
     def wide(view, desk):
         body = body_of(view.operation, Drain)
         more = msgspec.structs.replace(body, at_once=body.at_once + len(body.going))
-        step = drain.next_step(replace(view, operation=_with(view.operation, more)), desk)
+        step = next_step(replace(view, operation=_with(view.operation, more)), desk)
         after = msgspec.structs.replace(body_of(step.operation, Drain), at_once=body.at_once)
         return replace(step, operation=_with(step.operation, after))
 
     def subjects(operation):
         body = body_of(operation, Drain)
         more = msgspec.structs.replace(body, at_once=body.at_once + len(body.going))
-        return steps.subjects(_with(operation, more))
+        return own_subjects(_with(operation, more))
 
-    monkeypatch.setitem(STEPS, "drain", steps._replace(next_step=wide, subjects=subjects))
+    monkeypatch.setattr(drain.TABLE, "next_step", wide)
+    monkeypatch.setattr(drain.TABLE, "subjects", subjects)
 
 
 def _with(operation, body):
@@ -94,22 +99,23 @@ def _with(operation, body):
 
 def confirmed_unseen(monkeypatch):
     """Let what was left be given back before its host got rid of it."""
-    monkeypatch.setattr(
-        confirm, "part", lambda view, desk, body, *, is_on: confirm._end(view, desk, body, is_on=is_on, is_clean=True)
-    )
+    for name in ("order_parting", "leave_source"):
+        monkeypatch.setattr(confirm, name, confirm.finish)
+    for event in (Event.STARTED, Event.HOST_GONE):
+        monkeypatch.setattr(confirm.PART.find(event), "handler", confirm.finish)
 
 
 def undone_unseen(monkeypatch):
     """Let the target of a move that was not answered undo what it has, whoever runs the instance by then."""
-    look = live_migrate._look
+    inspect = live_migrate._inspect
 
     def undo(view, desk, body, *, host, lost=""):
         if view.operation.step != "migrate":
-            return look(view, desk, body, host=host, lost=lost)
+            return inspect(view, desk, body, host=host, lost=lost)
         target = target_of(body)
-        return live_migrate._ordered(view, desk, body, host=target, actions=("discard",), step="undo", lost=lost)
+        return live_migrate._send(view, desk, body, host=target, actions=("discard",), step="undo", lost=lost)
 
-    monkeypatch.setattr(live_migrate, "_look", undo)
+    monkeypatch.setattr(live_migrate, "_inspect", undo)
 
 
 def unspared(monkeypatch):
@@ -119,12 +125,15 @@ def unspared(monkeypatch):
 
 def reverted_unseen(monkeypatch):
     """Let an instance start on its old host before the other one has undone the move."""
-    monkeypatch.setattr(revert, "_discarded", revert._restart)
+    state = revert.TABLE.states["discard"]
+    monkeypatch.setattr(state, "watch", AT_ONCE)
+    monkeypatch.setattr(state, "events", {Event.STARTED: To(revert.restart, "restart", "end")})
 
 
 def offloaded_unheard(monkeypatch):
     """Let an instance count as off its host when that could not get rid of it."""
-    monkeypatch.setattr(shelve, "_left", lambda _order: "")
+    to = shelve.TABLE.states["offload"].find(Event.FAILED)
+    monkeypatch.setattr(to, "handler", shelve.finish_offload)
 
 
 def kept_by_a_cancelled_move(monkeypatch):
@@ -134,7 +143,8 @@ def kept_by_a_cancelled_move(monkeypatch):
         step = hand_over(view, desk, body)
         return replace(step, work=(*step.work, migration.update_migration(view, "failed")))
 
-    monkeypatch.setattr(targets, "hand_over", over)
+    for table in (move.TABLE, live_migrate.TABLE, TABLES["evacuate"]):
+        monkeypatch.setattr(table.cancel, "handler", over)
 
 
 def discarded_once(monkeypatch):

@@ -7,7 +7,7 @@ from functools import cache
 
 import pytest
 
-from roost.conductor.steps import STEPS
+from roost.conductor.steps import TABLES
 from roost.model.writes import CLASS_MASK
 from roost.simulator.cluster import __main__ as command
 from roost.simulator.cluster.audit_rows import findings_of
@@ -51,13 +51,13 @@ def test_with_a_thousand_seeds_every_invariant_holds_and_all_comes_to_rest():
 
 def test_some_seeds_together_have_what_can_go_wrong_and_every_end_of_every_kind():
     troubles = set(Shares.__struct_fields__)
-    ends = {f"{kind} failed" for kind in STEPS if kind != "clean"}
-    ends |= {f"{kind} cancelled" for kind in STEPS if kind not in NEVER_CANCELLED}
+    ends = {f"{kind} failed" for kind in TABLES if kind != "clean"}
+    ends |= {f"{kind} cancelled" for kind in TABLES if kind not in NEVER_CANCELLED}
     courses = []
     for seed in (*SEEDS, *FURTHER):
         courses.append(lived(seed))
         total = total_of(courses)
-        rare = {kind for kind in STEPS if total.ended.get(f"{kind} done", 0) < DONE_LEAST}
+        rare = {kind for kind in TABLES if total.ended.get(f"{kind} done", 0) < DONE_LEAST}
         missing = (rare, ends - total.ended.keys(), troubles - total.troubles.keys())
         if not any(missing):
             break

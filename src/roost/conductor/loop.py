@@ -9,13 +9,15 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeVar
 
 from roost.conductor.builds.build_failures import plan_count
+from roost.conductor.operation.events import Transition
 from roost.conductor.operation.row_changes import make_due, next_version, replace_row
 from roost.conductor.operation.step import CHOOSE, Choose, Commit, Desk, Step, Terms, View
 from roost.conductor.operation.story import line
-from roost.conductor.steps import steps_of
+from roost.conductor.steps import table_of
 from roost.conductor.views import views_of
 from roost.errors import Conflict, RoostError, StoreBroken, Unavailable
 from roost.model.devices.pci import PciRequest
@@ -47,6 +49,7 @@ class Product:
     decision: Callable[[str], Decision]  # a stored one; raises NotFound
     devices: Callable[[Request], tuple[PciRequest, ...]]  # that a request wants
     terms: Callable[[], Terms]  # by the settings in force
+    note: Callable[[Transition], object] = lambda _transition: None  # called after each step that was committed
 
 
 class Conductor:
@@ -136,6 +139,9 @@ class Conductor:
         outcomes: list[Future[Step]] = [self._asked(self._task(view)) for view in views]
         found = [self._step_of(view, outcome) for view, outcome in zip(views, outcomes, strict=True)]
         done = [step for step, _ in found if step is not None]
+        for step in done:
+            if step.transition is not None:
+                self._product.note(step.transition)
         if done:
             self._count([each for step in done if isinstance(step, Commit) for each in step.builds], views[0].terms)
         refused = [view for view, (_, error) in zip(views, found, strict=True) if isinstance(error, Conflict)]
@@ -156,10 +162,10 @@ class Conductor:
 
     def _task(self, view: View) -> Task[Step]:
         """Return what finds the next step on the columns as they are, and commits it."""
-        steps = steps_of(view.operation)
+        table = table_of(view.operation)
 
         def task(current: Current) -> Plan[Step] | Act[Step]:
-            step = steps.next_step(view, self._desk(current))
+            step = table.next_step(view, self._desk(current))
             return _act(step) if isinstance(step, Choose) else _plan(step)
 
         return task
@@ -175,10 +181,12 @@ class Conductor:
     def _step_of(self, view: View, outcome: Future[Step]) -> tuple[Step, None] | tuple[None, BaseException]:
         """Return the step that was committed, or why none was; what nobody can mend is set aside."""
         step, error = _outcome(outcome)
-        refused = steps_of(view.operation).refused if view.operation.step == CHOOSE else None
-        if isinstance(error, RoostError) and not isinstance(error, Unavailable) and refused is not None:
-            # Where somebody else took the step, this one is refused too.
-            again: Future[Step] = self._asked(self._refused(view, error, refused))
+        table = table_of(view.operation)
+        can_refuse = view.operation.step == CHOOSE and table.refusal is not None
+        if isinstance(error, RoostError) and not isinstance(error, Unavailable) and can_refuse:
+            # If another conductor took the step, this one is refused as well.
+            refused: Task[Step] = partial(self._refused_step, view, error)
+            again: Future[Step] = self._asked(refused)
             step, error = _outcome(again)
         if step is not None:
             return step, None
@@ -187,10 +195,8 @@ class Conductor:
             self._set_aside(view.operation, error, now_s=view.now_s, terms=view.terms)
         return None, error
 
-    def _refused(
-        self, view: View, error: RoostError, refused: Callable[[View, Desk, RoostError], Commit]
-    ) -> Task[Step]:
-        return lambda current: _plan(refused(view, self._desk(current), error))
+    def _refused_step(self, view: View, error: RoostError, current: Current) -> Plan[Step]:
+        return _plan(table_of(view.operation).refused_step(view, self._desk(current), error))
 
     def _set_aside(self, operation: OperationRow, error: BaseException, *, now_s: float, terms: Terms) -> None:
         """Let an operation wait that no step was found for, and let the log know why.

@@ -7,7 +7,7 @@ from itertools import islice
 from typing import TypeVar
 
 from roost.conductor.operation.step import Terms, View
-from roost.conductor.steps import steps_of
+from roost.conductor.steps import table_of
 from roost.model.work.work_rows import AgentRow, MigrationRow, OperationRow, OrderRow, StatusRow
 from roost.ports import WorkReader
 
@@ -44,7 +44,7 @@ def views_of(rows: Sequence[OperationRow], *, reader: WorkReader, terms: Terms) 
 
 
 def _known(rows: Sequence[OperationRow], reader: WorkReader) -> _Known:
-    subjects = {row.id: steps_of(row).subjects(row) for row in rows}
+    subjects = {row.id: table_of(row).subjects(row) for row in rows}
     uuids = {uuid for own in subjects.values() for uuid in own}
     statuses = {status.uuid: status for status in _read(reader.statuses_of, uuids)}
     moved = {uuid for row in rows for uuid in _moved(row, subjects[row.id], statuses)}
@@ -54,7 +54,7 @@ def _known(rows: Sequence[OperationRow], reader: WorkReader) -> _Known:
         subjects=subjects,
         statuses=statuses,
         agents=reader.agents_in_charge(),
-        parts={row.id: reader.parts_of(row.id) for row in rows if steps_of(row).has_parts},
+        parts={row.id: reader.parts_of(row.id) for row in rows if table_of(row).has_parts},
         migrations=_grouped(_read(reader.migrations_of_all, moved), lambda each: each.instance_uuid),
         orders=_grouped(_read(reader.orders_of_all, {row.id for row in rows}), lambda order: order.operation_id),
         others=_grouped(_read(reader.open_operations_on, own), lambda each: each.instance_uuid or b""),

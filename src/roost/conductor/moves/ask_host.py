@@ -1,48 +1,59 @@
-"""What is asked of a host: the orders, and nothing else any more, in the commit that begins to wait for the answer."""
+"""Send orders to a host, and wait for its answer: one commit, which also withdraws the orders before."""
 
 from collections.abc import Sequence
 
 import msgspec
 
-from roost.conductor.moves.wait_for_host import PAUSE_S, Awaiting
 from roost.conductor.operation.step import Commit, Desk, View, new_order, simple_order, wait_until, withdraw_orders
+from roost.conductor.operation.watches import PAUSE_S
+from roost.model.work.change_memory import Rebuilding, Shelve, Unshelve
+from roost.model.work.operation import Moving, Powering, Settling
 from roost.model.work.orders import Action, OrderBody
 from roost.model.work.work_rows import Put
 
+# Bodies with ``limit_at_s``, the time until which a host may answer.
+Limited = Moving | Settling | Powering | Rebuilding | Shelve | Unshelve
+
 
 def send_order(
-    view: View, desk: Desk, body: Awaiting, *, host: str, action: Action, step: str, said: OrderBody | None = None
+    view: View, desk: Desk, body: Limited, *, host: str, action: Action, step: str, order: OrderBody | None = None
 ) -> Commit:
-    """Return the step that orders one thing of a host, which may take its time for it.
+    """Return the step that sends an order to a host, which has until the limit of the order to answer.
 
     Args:
-        step: in which it is waited for.
-        said: more than the action says, and how long it may take; None: nothing, and as long as most acts.
+        step: the name of the step that waits for the answer.
+        order: None: without details, and with the usual limit.
     """
-    told = said or simple_order(view, limit_s=view.terms.act_timeout_s)
-    after = msgspec.structs.replace(body, limit_at_s=view.now_s + told.limit_s)
-    order = new_order(view, desk, host, action=action, body=told)
+    order = order or simple_order(view, limit_s=view.terms.act_timeout_s)
+    after = msgspec.structs.replace(body, limit_at_s=view.now_s + order.limit_s)
+    row = new_order(view, desk, host, action=action, body=order)
     return Commit(
         operation=wait_until(view, after.limit_at_s, step=step, body=after),
-        work=(*withdraw_orders(view.orders), Put(order)),
+        work=(*withdraw_orders(view.orders), Put(row)),
     )
 
 
 def send_until_done(
     view: View,
     desk: Desk,
-    body: Awaiting,
+    body: Limited,
     *,
     host: str,
     actions: Sequence[Action],
     step: str,
-    said: OrderBody | None = None,
+    order: OrderBody | None = None,
 ) -> Commit:
-    """Return the step that orders of a host what it is asked again, after a pause, until it did; see ``asked``."""
-    told = said or simple_order(view, limit_s=view.terms.act_timeout_s)
+    """Return the step that sends orders to a host; if they fail, they may be sent again after a pause.
+
+    Args:
+        actions: one order each, in this sequence.
+        step: the name of the step that waits for the answers.
+        order: None: without details, and with the usual limit.
+    """
+    order = order or simple_order(view, limit_s=view.terms.act_timeout_s)
     after = msgspec.structs.replace(body, limit_at_s=view.now_s + PAUSE_S)
-    orders = (Put(new_order(view, desk, host, action=action, body=told, ahead=at)) for at, action in enumerate(actions))
-    until_s = view.now_s + (0.0 if view.is_away(host) else told.limit_s)
+    rows = (Put(new_order(view, desk, host, action=action, body=order, ahead=at)) for at, action in enumerate(actions))
+    until_s = view.now_s + (0.0 if view.is_away(host) else order.limit_s)
     return Commit(
-        operation=wait_until(view, until_s, step=step, body=after), work=(*withdraw_orders(view.orders), *orders)
+        operation=wait_until(view, until_s, step=step, body=after), work=(*withdraw_orders(view.orders), *rows)
     )

@@ -6,6 +6,7 @@ from typing import TypeVar
 
 import msgspec
 
+from roost.conductor.operation.events import STARTED, Reply, Transition
 from roost.conductor.operation.liveness import is_gone
 from roost.conductor.operation.row_changes import make_due, next_version, replace_row
 from roost.conductor.operation.story import line
@@ -23,7 +24,7 @@ from roost.model.writes import Write
 from roost.ports import Commits
 
 Body = Build | Spawning | Delete | Powering | Moving | Settling | Cleaning | Rebuilding | Shelve | Unshelve | Drain
-B = TypeVar("B", Build, Spawning, Delete, Powering, Moving, Settling, Cleaning, Rebuilding, Shelve, Unshelve, Drain)
+B = TypeVar("B", bound=Body)
 
 # The step in which an operation of any kind asks for a decision.
 CHOOSE = "choose"
@@ -59,6 +60,7 @@ class View:
     holder: OperationRow | None = None  # who works on the instance, if it is another one
     now_s: float
     terms: Terms
+    reply: Reply = STARTED  # what the step found
 
     @property
     def status(self) -> StatusRow:
@@ -94,6 +96,7 @@ class Commit:
     work: tuple[Put, ...] = ()
     # Builds that ended with it, each with whether it failed: counted on their hosts afterwards, which is a hint.
     builds: tuple[tuple[Pick, bool], ...] = ()
+    transition: Transition | None = None  # that this step is
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,6 +107,7 @@ class Choose:
     request: Request
     decision_uuid: str
     work: tuple[Put, ...] = ()  # beside the operation
+    transition: Transition | None = None  # that this step is
 
     @property
     def deed(self) -> NamedRequest:

@@ -1,15 +1,9 @@
-"""A request for instances: hosts are chosen for all of them or none, then each is sent to its host.
-
-.. code-block:: text
-
-    choose ─▶ send      with the decision, whatever it says: both are one commit
-    send   ─▶ send      a piece of the instances each: an operation of its own with its first order, or ERROR
-           ─▶ end
-"""
+"""A request for instances: choose hosts for all of them or none, then start an operation ``spawn`` for each."""
 
 import msgspec
 
 from roost.conductor.moves.move_decision import GrantedDecision, load_decision, retry_decision
+from roost.conductor.operation.events import Event
 from roost.conductor.operation.faults import describe_error
 from roost.conductor.operation.retries import check_attempt, first_attempt
 from roost.conductor.operation.row_changes import next_version, replace_row
@@ -18,13 +12,14 @@ from roost.conductor.operation.step import (
     Choose,
     Commit,
     Desk,
-    Step,
     View,
     advance,
     body_of,
     end,
     story_line,
 )
+from roost.conductor.operation.step_table import Refusal, State, Table, To
+from roost.conductor.operation.watches import AT_ONCE
 from roost.conductor.steps.spawn import new_spawn
 from roost.errors import MaxRetriesExceeded, RoostError
 from roost.model.evidence.decision import Pick
@@ -34,16 +29,21 @@ from roost.model.work.operation import Build, Spawning
 from roost.model.work.work_rows import OperationRow, Put, StatusRow
 from roost.placement.writes.claims import given_back
 
-# So many instances are sent in one commit.
+# Instances that one commit sends.
 PIECE = 100
 
 
-def next_step(view: View, desk: Desk) -> Step:
-    """Return the next step."""
+def choose(view: View, _desk: Desk, body: Build) -> Choose:
+    """Decide; the decision, granted or refused, is committed together with the next step."""
+    return Choose(operation=advance(view, "send"), request=body.request, decision_uuid=body.decision_uuid)
+
+
+def refuse(view: View, desk: Desk, error: RoostError) -> Commit:
+    """Return the step after an error of the scheduler; nothing was claimed."""
     body = body_of(view.operation, Build)
-    if view.operation.step == CHOOSE:
-        return Choose(operation=advance(view, "send"), request=body.request, decision_uuid=body.decision_uuid)
-    return _send(view, desk, body)
+    problem = msgspec.structs.replace(body, problem=describe_error(error))
+    uuids = map(uuid_bytes, body.request.instance_uuids)
+    return retry_decision(view, desk, error, consumers=uuids) or Commit(operation=advance(view, "send", body=problem))
 
 
 def subjects(operation: OperationRow) -> tuple[bytes, ...]:
@@ -55,36 +55,31 @@ def subjects(operation: OperationRow) -> tuple[bytes, ...]:
     return tuple(filter(None, map(uuid_bytes, piece)))
 
 
-def refused(view: View, desk: Desk, error: RoostError) -> Commit:
-    """Return the step that follows where the scheduler gave no decision; nothing was claimed."""
-    body = body_of(view.operation, Build)
-    without = Commit(operation=advance(view, "send", body=msgspec.structs.replace(body, problem=describe_error(error))))
-    return retry_decision(view, desk, error, consumers=map(uuid_bytes, body.request.instance_uuids)) or without
-
-
-def _send(view: View, desk: Desk, body: Build) -> Commit:
-    found = body.problem or load_decision(desk, body.request, decision_uuid=body.decision_uuid)
-    problem = found if isinstance(found, str) else ""
-    picks = {} if isinstance(found, str) else {pick.instance_uuid: pick for pick in found.decision.picks}
-    ids: list[bytes] = []  # of instances whose claims are given back
+def send(view: View, desk: Desk, body: Build) -> Commit:
+    """Start the builds of up to 100 instances; without a host, set ERROR and release their allocations."""
+    granted = body.problem or load_decision(desk, body.request, decision_uuid=body.decision_uuid)
+    problem = granted if isinstance(granted, str) else ""
+    picks = {} if isinstance(granted, str) else {pick.instance_uuid: pick for pick in granted.decision.picks}
+    released: list[bytes] = []
     work: list[Put] = []
     piece = subjects(view.operation)
     for uuid in piece:
         status, pick = view.statuses[uuid], picks.get(uuid_text(uuid))
-        fault = problem or _fault(view, body.request, pick, uuid=uuid_text(uuid))
-        if isinstance(found, str) or fault or pick is None:
-            ids += [] if body.problem else [uuid]  # Without a decision it is not this request that claimed.
-            work += _buried(view, desk, status, decision_uuid=body.decision_uuid, fault=fault)
+        fault = problem or _find_fault(view, body.request, pick, uuid=uuid_text(uuid))
+        if isinstance(granted, str) or fault or pick is None:
+            # Without a decision, any claim is of another request.
+            released += [] if body.problem else [uuid]
+            work += _bury(view, desk, status, decision_uuid=body.decision_uuid, fault=fault)
         else:
-            work += _sent(view, desk, status, body=body, found=found, pick=pick)
+            work += _start_build(view, desk, status, body=body, granted=granted, pick=pick)
     after = msgspec.structs.replace(body, sent=body.sent + len(piece))
     is_last = after.sent >= body.request.count
     operation = end(view, body=after, problem=problem) if is_last else advance(view, "send", body=after)
-    return Commit(operation=operation, writes=given_back(desk.current.state, ids), work=tuple(work))
+    return Commit(operation=operation, writes=given_back(desk.current.state, released), work=tuple(work))
 
 
-def _fault(view: View, request: Request, pick: Pick | None, *, uuid: str) -> str:
-    """Say why an instance is not sent to the host that was chosen for it; empty: it is."""
+def _find_fault(view: View, request: Request, pick: Pick | None, *, uuid: str) -> str:
+    """Say why an instance cannot be sent to its host; empty: it can."""
     if pick is None:
         return "its decision has no host for it"
     try:
@@ -100,18 +95,20 @@ def _fault(view: View, request: Request, pick: Pick | None, *, uuid: str) -> str
     return ""
 
 
-def _sent(view: View, desk: Desk, status: StatusRow, *, body: Build, found: GrantedDecision, pick: Pick) -> list[Put]:
+def _start_build(
+    view: View, desk: Desk, status: StatusRow, *, body: Build, granted: GrantedDecision, pick: Pick
+) -> list[Put]:
     """Return the operation that builds one instance, with its first order."""
     request = msgspec.structs.replace(body.request, instance_uuids=(), count=1)
     spawn = Spawning(
         request=request,
         name=status.name,
-        needs=found.needs,
-        picks=found.with_alternates(pick),
+        needs=granted.needs,
+        picks=granted.with_alternates(pick),
         attempt=first_attempt(request),
     )
     operation, order = new_spawn(view, desk, status, body=spawn)
-    held = next_version(
+    row = next_version(
         status,
         task="spawning",
         operation_id=operation.id,
@@ -122,14 +119,14 @@ def _sent(view: View, desk: Desk, status: StatusRow, *, body: Build, found: Gran
         changed_at_s=view.now_s,
     )
     return [
-        replace_row(held),
+        replace_row(row),
         Put(operation),
         Put(order),
         story_line(view, desk, "build.sent", instance_uuid=status.uuid, host=pick.host),
     ]
 
 
-def _buried(view: View, desk: Desk, status: StatusRow, *, decision_uuid: str, fault: str) -> list[Put]:
+def _bury(view: View, desk: Desk, status: StatusRow, *, decision_uuid: str, fault: str) -> list[Put]:
     row = next_version(
         status,
         status="ERROR",
@@ -140,3 +137,15 @@ def _buried(view: View, desk: Desk, status: StatusRow, *, decision_uuid: str, fa
         changed_at_s=view.now_s,
     )
     return [replace_row(row), story_line(view, desk, "build.failed", instance_uuid=status.uuid, problem=fault)]
+
+
+TABLE = Table(
+    Build,
+    {
+        "choose": State(AT_ONCE, {Event.STARTED: To(choose, "send")}),
+        "send": State(AT_ONCE, {Event.STARTED: To(send, "send", "end")}),
+    },
+    first=("choose",),
+    subjects=subjects,
+    refusal=Refusal(refuse, "choose", "send"),
+)

@@ -1,18 +1,12 @@
-"""A host that came back gets rid of what is not its own any more; then it counts as up.
+"""Clean a host that returned: destroy the guests that no longer belong to it, then mark it up."""
 
-.. code-block:: text
-
-    clean ─▶ clean   orders to destroy are out, or an evacuation that decides about an instance goes on; what was left
-                     here by instances that went elsewhere is given back when it is gone
-          ─▶ end     nothing is there that is not the host's own: ready
-          ─▶ end     the agent registered again, or went: another operation of this kind does the rest, if there is any
-"""
+from collections.abc import Collection
 
 import msgspec
 
-from roost.conductor.moves.wait_for_host import PAUSE_S
+from roost.conductor.operation.events import STARTED, Event, Reply
 from roost.conductor.operation.liveness import write_report_time
-from roost.conductor.operation.reconcile import end_moves, is_left_by, reconcile
+from roost.conductor.operation.reconcile import Reconciled, end_moves, is_left_by, reconcile
 from roost.conductor.operation.row_changes import next_version, replace_row
 from roost.conductor.operation.step import (
     Commit,
@@ -28,43 +22,31 @@ from roost.conductor.operation.step import (
     wait_until,
     withdraw_orders,
 )
+from roost.conductor.operation.step_table import State, Table, To
+from roost.conductor.operation.watches import PAUSE_S, Watch
 from roost.model.names import uuid_bytes
 from roost.model.work.operation import Cleaning
 from roost.model.work.work_rows import OperationRow, OrderRow, Put
+from roost.model.writes import Write
 
 
 def subjects(operation: OperationRow) -> tuple[bytes, ...]:
-    """Return the instances that may have to go."""
+    """Return the instances that may have to be destroyed on the host."""
     return tuple(filter(None, map(uuid_bytes, body_of(operation, Cleaning).guests)))
 
 
-def next_step(view: View, desk: Desk) -> Commit:
-    """Return the next step."""
-    body = body_of(view.operation, Cleaning)
-    agent = view.agent(body.host)
-    if agent is None or agent.state != "arriving" or agent.fence != body.fence:
-        return Commit(operation=end(view, body=body), work=withdraw_orders(view.orders))
-    found = reconcile(body.host, subjects(view.operation), statuses=view.statuses, migrations=view.migrations)
-    last = {order.instance_uuid: order for order in view.orders if order.number > body.after or is_open(order)}
-    left = [uuid for uuid in found.destroy if not _is_gone(last.get(uuid))]
-    gone = frozenset(found.destroy).difference(left)
-    moves = [each for each in view.migrations if each.instance_uuid in gone and is_left_by(each, body.host)]
-    writes, over = end_moves(desk.current.state, moves, now_s=view.now_s)
+def clean(view: View, desk: Desk, body: Cleaning) -> Commit:
+    """Order the host to destroy what is not its own, again after a pause where it failed; release what had left it."""
+    found = _reconcile(view, body)
+    orders_of = {order.instance_uuid: order for order in view.orders if order.number > body.after or is_open(order)}
+    left = [uuid for uuid in found.destroy if not _is_destroyed(orders_of.get(uuid))]
+    writes, ends = _end_moves(view, desk, body, destroyed=frozenset(found.destroy).difference(left))
     if not left and not found.hold:
-        return Commit(
-            operation=end(view, body=body),
-            writes=(*writes, *write_report_time(desk.current.state, body.host, reported_at_s=None)),
-            work=(
-                *withdraw_orders(view.orders),
-                *over,
-                replace_row(next_version(agent, state="ready")),
-                story_line(view, desk, "agent.ready", host=agent.name),
-            ),
-        )
-    failed = [uuid for uuid in left if uuid in last and not is_open(last[uuid])]
-    is_again = bool(failed) and 0 < body.again_at_s <= view.now_s
-    again_at_s = body.again_at_s or view.now_s + PAUSE_S if failed and not is_again else 0.0
-    asked = [uuid for uuid in left if uuid not in last or (is_again and uuid in failed)]
+        return _finish(view, desk, body, writes=writes, ends=ends)
+    failed = [uuid for uuid in left if uuid in orders_of and not is_open(orders_of[uuid])]
+    is_due = bool(failed) and 0 < body.again_at_s <= view.now_s
+    again_at_s = body.again_at_s or view.now_s + PAUSE_S if failed and not is_due else 0.0
+    missing = [uuid for uuid in left if uuid not in orders_of or (is_due and uuid in failed)]
     orders = [
         Put(
             msgspec.structs.replace(
@@ -73,11 +55,63 @@ def next_step(view: View, desk: Desk) -> Commit:
                 turn=view.statuses[uuid].version,
             )
         )
-        for at, uuid in enumerate(asked)
+        for at, uuid in enumerate(missing)
     ]
     after = msgspec.structs.replace(body, again_at_s=again_at_s)
-    return Commit(operation=wait_until(view, view.now_s + PAUSE_S, body=after), writes=writes, work=(*over, *orders))
+    return Commit(operation=wait_until(view, view.now_s + PAUSE_S, body=after), writes=writes, work=(*ends, *orders))
 
 
-def _is_gone(order: OrderRow | None) -> bool:
+def stop(view: View, _desk: Desk, body: Cleaning) -> Commit:
+    """Withdraw the orders: another operation cleans the host, if that is necessary."""
+    return Commit(operation=end(view, body=body), work=withdraw_orders(view.orders))
+
+
+def _reconcile(view: View, body: Cleaning) -> Reconciled:
+    return reconcile(body.host, subjects(view.operation), statuses=view.statuses, migrations=view.migrations)
+
+
+def _end_moves(
+    view: View, desk: Desk, body: Cleaning, *, destroyed: Collection[bytes]
+) -> tuple[tuple[Write, ...], tuple[Put, ...]]:
+    """Return what ends the moves by which destroyed instances had left the host."""
+    moves = [each for each in view.migrations if each.instance_uuid in destroyed and is_left_by(each, body.host)]
+    return end_moves(desk.current.state, moves, now_s=view.now_s)
+
+
+def _finish(view: View, desk: Desk, body: Cleaning, *, writes: tuple[Write, ...], ends: tuple[Put, ...]) -> Commit:
+    """Mark the host up."""
+    agent = view.agent(body.host)
+    assert agent is not None, "the watch saw it"
+    return Commit(
+        operation=end(view, body=body),
+        writes=(*writes, *write_report_time(desk.current.state, body.host, reported_at_s=None)),
+        work=(
+            *withdraw_orders(view.orders),
+            *ends,
+            replace_row(next_version(agent, state="ready")),
+            story_line(view, desk, "agent.ready", host=agent.name),
+        ),
+    )
+
+
+def _is_destroyed(order: OrderRow | None) -> bool:
     return order is not None and order.state == "answered" and answer_of(order).outcome == "ok"
+
+
+def _find_registration(view: View, body: Cleaning) -> Reply:
+    agent = view.agent(body.host)
+    is_current = agent is not None and agent.state == "arriving" and agent.fence == body.fence
+    return STARTED if is_current else Reply(event=Event.HOST_GONE)
+
+
+TABLE = Table(
+    Cleaning,
+    {
+        "clean": State(
+            Watch(_find_registration, Event.STARTED | Event.HOST_GONE),
+            {Event.STARTED: To(clean, "clean", "end"), Event.HOST_GONE: To(stop, "end")},
+        ),
+    },
+    first=("clean",),
+    subjects=subjects,
+)

@@ -1,12 +1,7 @@
-"""A host is left: its instances go one after the other, so many at once, each by an operation of its own.
+"""Drain a host: its instances leave, a number of them at once, each by an operation of its own.
 
-.. code-block:: text
-
-    move ─▶ move   those that are on their way are waited for, and the next ones begin
-         ─▶ end    nobody is on the way and nobody is left; or it was cancelled, and those on the way have arrived
-
-One that runs goes as it runs; where that fails and it still is where it was, it is stopped for the move. Whatever
-cannot go is told, and the others go on.
+A running instance migrates live. If that fails while it is still there, it is stopped for the move. An instance that
+cannot leave is recorded, and the others go on.
 """
 
 from collections.abc import Sequence
@@ -16,9 +11,12 @@ import msgspec
 
 from roost.conductor.intake import accept, accept_changes
 from roost.conductor.intake.accept_drain import How, drain_method, drain_request
+from roost.conductor.operation.events import Event
 from roost.conductor.operation.faults import describe_error
 from roost.conductor.operation.row_changes import derive_uuid
 from roost.conductor.operation.step import Commit, Desk, View, advance, body_of, end, story_line, wait_until
+from roost.conductor.operation.step_table import State, Table, To
+from roost.conductor.operation.watches import AT_ONCE
 from roost.errors import BadRequest, Conflict, StoreBroken
 from roost.model.names import uuid_bytes, uuid_text
 from roost.model.work.change_memory import Drain
@@ -27,8 +25,8 @@ from roost.model.writes import Write
 from roost.placement.write_plan import Plan
 
 
-class _Begun(NamedTuple):
-    """What came of an instance that was to leave."""
+class _Departure(NamedTuple):
+    """The result of beginning the move of an instance."""
 
     is_going: bool = False
     writes: tuple[Write, ...] = ()
@@ -36,58 +34,57 @@ class _Begun(NamedTuple):
     problem: str = ""  # why it stays
 
 
-class _Known:
-    """What is known of instances, as whoever accepts an operation asks for it."""
+class _StatusIndex:
+    """The status of one instance, for the functions that accept operations."""
 
     def __init__(self, status: StatusRow) -> None:
         self._status = status
 
     def operation_of(self, _uuid: bytes) -> None:
-        """Return nothing: parts are asked for once, in the commit that says so."""
+        """Return None: each part is requested once, in one commit."""
 
     def status(self, uuid: bytes) -> StatusRow | None:
         """Return the status of an instance."""
         return self._status if uuid == self._status.uuid else None
 
     def open_operations_on(self, _uuids: Sequence[bytes]) -> list[OperationRow]:
-        """Return nothing: an operation that has the instance is told by its status."""
+        """Return nothing: the status names the operation that holds the instance."""
         return []
 
 
-def next_step(view: View, desk: Desk) -> Commit:
-    """Return the next step."""
-    body = body_of(view.operation, Drain)
+def move(view: View, desk: Desk, body: Drain) -> Commit:
+    """Wait for the moves under way, and begin the next ones; end when none is left, or after a cancellation."""
     going = tuple(uuid for uuid in body.going if any(not part.outcome for part in _parts_of(view, uuid)))
     back = [uuid for uuid in body.going if uuid not in going and _is_there(view, body, uuid)]
     again: list[tuple[str, How | None]] = [(uuid, "migrate") for uuid in back if _is_again(view, uuid)]
     again += [(uuid, None) for uuid in back if not _parts_of(view, uuid)]
-    stayed = [(uuid, _why(view, uuid)) for uuid in back if uuid not in dict(again)]
+    stayed = [(uuid, _stay_reason(view, uuid)) for uuid in back if uuid not in dict(again)]
     if view.operation.is_cancelled:
         stayed, again = [*stayed, *((uuid, "it was cancelled") for uuid, _ in again)], []
     room = 0 if view.operation.is_cancelled else body.at_once - len(going) - len(again)
     following = body.instances[body.begun : body.begun + max(0, room)]
-    work, writes = [_left(view, desk, uuid, problem=problem) for uuid, problem in stayed], list[Write]()
+    work, writes = [_record_stay(view, desk, uuid, problem=problem) for uuid, problem in stayed], list[Write]()
     for uuid, how in (*again, *((uuid, None) for uuid in following)):
-        begun = _begun(view, desk, body, uuid=uuid, how=how)
-        writes += [write for write in begun.writes if write not in writes]
-        work += begun.work
-        going += (uuid,) if begun.is_going else ()
-        if begun.problem:
-            stayed.append((uuid, begun.problem))
-            work.append(_left(view, desk, uuid, problem=begun.problem))
+        departure = _begin_move(view, desk, body, uuid=uuid, how=how)
+        writes += [write for write in departure.writes if write not in writes]
+        work += departure.work
+        going += (uuid,) if departure.is_going else ()
+        if departure.problem:
+            stayed.append((uuid, departure.problem))
+            work.append(_record_stay(view, desk, uuid, problem=departure.problem))
     after = msgspec.structs.replace(
         body, begun=body.begun + len(following), going=going, stayed=body.stayed + len(stayed)
     )
-    return _committed(view, desk, after, writes=tuple(writes), work=tuple(work))
+    return _commit(view, desk, after, writes=tuple(writes), work=tuple(work))
 
 
 def subjects(operation: OperationRow) -> tuple[bytes, ...]:
-    """Return the instances that are on their way, and those that are next."""
+    """Return the instances under way, and the next ones."""
     body = body_of(operation, Drain)
     return tuple(map(_bytes, (*body.going, *body.instances[body.begun : body.begun + body.at_once])))
 
 
-def _committed(view: View, desk: Desk, body: Drain, *, writes: tuple[Write, ...], work: tuple[Put, ...]) -> Commit:
+def _commit(view: View, desk: Desk, body: Drain, *, writes: tuple[Write, ...], work: tuple[Put, ...]) -> Commit:
     is_at_end = body.begun == len(body.instances) or view.operation.is_cancelled
     if body.going or not is_at_end:
         has_room = not is_at_end and len(body.going) < body.at_once
@@ -105,56 +102,56 @@ def _committed(view: View, desk: Desk, body: Drain, *, writes: tuple[Write, ...]
 
 
 def _parts_of(view: View, uuid: str) -> list[OperationRow]:
-    """Return the parts that are about an instance; their numbers do not say which one began first."""
+    """Return the parts for an instance, in no particular order."""
     return [part for part in view.parts if part.instance_uuid == _bytes(uuid)]
 
 
 def _is_there(view: View, body: Drain, uuid: str) -> bool:
-    """Say whether an instance is on the host still."""
+    """Say whether an instance is still on the host."""
     status = view.statuses.get(_bytes(uuid))
     return status is not None and status.status != "DELETED" and status.host.lower() == body.host.lower()
 
 
 def _is_again(view: View, uuid: str) -> bool:
-    """Say whether an instance that could not go as it ran may go when it is stopped."""
+    """Say whether an instance whose live migration failed can be stopped and moved."""
     status, kinds = view.statuses[_bytes(uuid)], {part.kind for part in _parts_of(view, uuid)}
     return kinds == {"live_migrate"} and status.status == "ACTIVE" and not status.operation_id
 
 
-def _why(view: View, uuid: str) -> str:
-    """Say why an instance that was on its way is on the host still."""
+def _stay_reason(view: View, uuid: str) -> str:
+    """Say why an instance is still on the host after its move."""
     status = view.statuses[_bytes(uuid)]
     return status.fault or f"it is in status {status.status}, and nobody says why"
 
 
-def _begun(view: View, desk: Desk, body: Drain, *, uuid: str, how: How | None) -> _Begun:
-    """Let an instance leave, if it is there and can.
+def _begin_move(view: View, desk: Desk, body: Drain, *, uuid: str, how: How | None) -> _Departure:
+    """Begin the move of an instance, if it is there and can leave.
 
     Args:
-        how: None: as follows from its status.
+        how: None: as its status determines.
     """
     if not _is_there(view, body, uuid):
-        return _Begun()
+        return _Departure()
     status = view.statuses[_bytes(uuid)]
     if status.task == "deleting":
-        return _Begun()  # It leaves, too.
+        return _Departure()  # It leaves as well.
     if status.task == "syncing":
-        return _Begun(is_going=True)  # Its host is asked how it is: it begins when that is known.
-    way = drain_method(status)
-    if way.how is None:
-        return _Begun(problem=way.problem)
+        return _Departure(is_going=True)  # Its move begins when its host has reported its state.
+    method = drain_method(status)
+    if method.how is None:
+        return _Departure(problem=method.problem)
     try:
-        plan = _part(view, desk, status, how=how or way.how)
+        plan = _part(view, desk, status, how=how or method.how)
     except (BadRequest, Conflict, StoreBroken) as error:
-        return _Begun(problem=describe_error(error))
-    event = story_line(view, desk, "drain.moving", instance_uuid=status.uuid, how=how or way.how)
-    return _Begun(is_going=True, writes=plan.writes, work=(*plan.work, event))
+        return _Departure(problem=describe_error(error))
+    event = story_line(view, desk, "drain.moving", instance_uuid=status.uuid, how=how or method.how)
+    return _Departure(is_going=True, writes=plan.writes, work=(*plan.work, event))
 
 
 def _part(view: View, desk: Desk, status: StatusRow, *, how: How) -> Plan[OperationRow]:
-    """Plan the operation that lets an instance leave."""
+    """Plan the operation that takes an instance off the host."""
     part = derive_uuid(how, view.operation.uuid, status.uuid)
-    known, uuid, parent_id = _Known(status), uuid_text(status.uuid), view.operation.id
+    known, uuid, parent_id = _StatusIndex(status), uuid_text(status.uuid), view.operation.id
     if how == "offload":
         plan = accept_changes.offload(
             desk.current, known, uuid, operation_uuid=part, now_s=view.now_s, parent_id=parent_id
@@ -176,7 +173,7 @@ def _part(view: View, desk: Desk, status: StatusRow, *, how: How) -> Plan[Operat
     return plan
 
 
-def _left(view: View, desk: Desk, uuid: str, *, problem: str) -> Put:
+def _record_stay(view: View, desk: Desk, uuid: str, *, problem: str) -> Put:
     return story_line(view, desk, "drain.stayed", instance_uuid=_bytes(uuid), problem=problem)
 
 
@@ -184,3 +181,12 @@ def _bytes(uuid: str) -> bytes:
     found = uuid_bytes(uuid)
     assert found is not None, "it was written as one"
     return found
+
+
+TABLE = Table(
+    Drain,
+    {"move": State(AT_ONCE, {Event.STARTED: To(move, "move", "end")})},
+    first=("move",),
+    subjects=subjects,
+    has_parts=True,
+)

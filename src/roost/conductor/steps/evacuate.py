@@ -1,22 +1,8 @@
-"""An instance is built anew on another host, since its own is gone.
+"""Evacuate an instance: build it anew on another host, since its own is gone.
 
-.. code-block:: text
-
-    choose ─▶ send     with the decision, whatever it says: both are one commit
-    send   ─▶ spawn    the target is to build it
-           ─▶ end      there is none: it stays on its host
-    spawn  ─▶ end      it is there; its migration keeps what its old host has until that is back and clean
-           ─▶ spawn    the target could not: the next alternate is claimed in the commit that orders it there
-           ─▶ clear    the target took too long, and is alive: first it has to get rid of what there may be of it
-           ─▶ sweep    it is there, and its old host, which may not run it, is back
-           ─▶ end      no target could: it stays on its host
-    clear  ─▶ clear    the target could not get rid of it: it is asked again
-           ─▶ spawn, end as above, when the target answered, or was given up
-    sweep  ─▶ sweep    the old host could not get rid of it: it is asked again
-           ─▶ end      it did, or was given up again
+Its migration keeps the allocations on the old host until that host is back and clean.
 """
 
-from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 
@@ -24,84 +10,109 @@ import msgspec
 
 from roost.conductor.moves import targets, try_targets
 from roost.conductor.moves.ask_host import send_until_done
-from roost.conductor.moves.endings import finish_move
+from roost.conductor.moves.endings import finish_move, hand_over
 from roost.conductor.moves.try_targets import guest_order, target_of
-from roost.conductor.moves.wait_for_host import unfinished
-from roost.conductor.operation.step import Commit, Desk, Step, View, is_open
+from roost.conductor.operation.events import Event
+from roost.conductor.operation.step import Commit, Desk, View
+from roost.conductor.operation.step_table import State, Table, To
+from roost.conductor.operation.watches import AT_ONCE, UNTIL_DONE, WITHIN_LIMIT
 from roost.model.work.operation import Moving
 from roost.model.writes import Write
 
 
-def next_step(view: View, desk: Desk) -> Step:
-    """Return the next step."""
-    return targets.next_step(view, desk, _STEPS)
+def send(view: View, desk: Desk, body: Moving) -> Commit:
+    """Order the target to build the instance; without a target, keep it on its host."""
+    # No build was sent to a target that is skipped, so none failed there.
+    return try_targets.ask_first_target(view, desk, body, leave=_skip_target, ask=_order_build, needs_source=False)
 
 
-def _send(view: View, desk: Desk, body: Moving) -> Commit:
-    # Nothing was built yet where it cannot be sent to, so nothing failed there.
-    return try_targets.ask_first_target(view, desk, body, onward=_PAST, ask=_spawn, is_source_asked=False)
-
-
-def _spawn(view: View, desk: Desk, body: Moving, *, writes: tuple[Write, ...] = ()) -> Commit:
-    said = guest_order(view, body, limit_s=view.terms.build_timeout_s, is_on=_status(view) == "ACTIVE")
-    return try_targets.order_target(view, desk, body, action="spawn", said=said, writes=writes)
-
-
-def _spawned(view: View, desk: Desk, body: Moving) -> Commit:
-    late = f"it was not built within {view.terms.build_timeout_s:,.0f} s"
-    answer = try_targets.answered(view, desk, body, onward=_onward, clear=_clear, late=late)
-    if isinstance(answer, Commit):
-        return answer
+def arrive(view: View, desk: Desk, body: Moving) -> Commit:
+    """Put the instance on the target; if its old host is back, destroy what is left there first."""
     agent = view.agent(view.status.host)
     if agent is not None and agent.state == "ready":
-        return _rid(view, desk, msgspec.structs.replace(body, lost=""), host=view.status.host, step="sweep")
-    # While its old host is away, or not clean yet, it cannot run there.
-    return _arrived(view, desk, body, is_clean=False)
+        return _order_destroy(view, desk, body, host=view.status.host, step="sweep")
+    return _finish(view, desk, body, is_clean=False)
 
 
-def _clear(view: View, desk: Desk, body: Moving, *, lost: str) -> Commit:
-    return _rid(view, desk, msgspec.structs.replace(body, lost=lost), host=target_of(body), step="clear")
+def try_next_target(view: View, desk: Desk, body: Moving) -> Commit:
+    """Claim the next alternate and order the build there, in one commit; with none left, keep the instance."""
+    return _try_next(view, desk, body, problem=view.reply.problem, is_final=view.reply.event is Event.ABORTED)
 
 
-def _cleared(view: View, desk: Desk, body: Moving) -> Commit:
-    return _asked_again(view, desk, body) or _onward(view, desk, body, problem=body.lost)
+def clear_target(view: View, desk: Desk, body: Moving) -> Commit:
+    """Order the target to destroy what it may have built."""
+    lost = f"it was not built within {view.terms.build_timeout_s:,.0f} s"
+    after = msgspec.structs.replace(body, lost=lost)
+    return _order_destroy(view, desk, after, host=target_of(body), step="clear")
 
 
-def _swept(view: View, desk: Desk, body: Moving) -> Commit:
-    is_clean = not is_open(view.orders[-1])
-    return _asked_again(view, desk, body) or _arrived(view, desk, body, is_clean=is_clean)
+def leave_target(view: View, desk: Desk, body: Moving) -> Commit:
+    """Go on as after a failed build."""
+    return _try_next(view, desk, body, problem=body.lost)
 
 
-def _rid(view: View, desk: Desk, body: Moving, *, host: str, step: str) -> Commit:
-    """Return the step that lets a host get rid of what it has."""
+def finish(view: View, desk: Desk, body: Moving) -> Commit:
+    """Put the instance on the target, and release its old allocations unless its old host is gone again."""
+    return _finish(view, desk, body, is_clean=view.reply.event is Event.DONE)
+
+
+def destroy_again(view: View, desk: Desk, body: Moving) -> Commit:
+    """Order it again."""
+    return _order_destroy(view, desk, body, host=view.orders[-1].host, step=view.operation.step)
+
+
+def _order_build(view: View, desk: Desk, body: Moving, *, writes: tuple[Write, ...] = ()) -> Commit:
+    order = guest_order(view, body, limit_s=view.terms.build_timeout_s, is_on=_status(view) == "ACTIVE")
+    return try_targets.order_target(view, desk, body, action="spawn", order=order, writes=writes)
+
+
+def _order_destroy(view: View, desk: Desk, body: Moving, *, host: str, step: str) -> Commit:
     return send_until_done(view, desk, body, host=host, actions=("destroy",), step=step)
 
 
-def _asked_again(view: View, desk: Desk, body: Moving) -> Commit | None:
-    """Return the step that waits for a host, or asks it again to get rid of what it has; None: it did, or is away."""
-    host, step = view.orders[-1].host, view.operation.step
-    return unfinished(view, limit_at_s=body.limit_at_s, again=lambda: _rid(view, desk, body, host=host, step=step))
-
-
-def _onward(view: View, desk: Desk, body: Moving, *, problem: str, is_final: bool = False) -> Commit:
-    step = _PAST(view, desk, body, problem=problem, is_final=is_final)
+def _try_next(view: View, desk: Desk, body: Moving, *, problem: str, is_final: bool = False) -> Commit:
+    step = _skip_target(view, desk, body, problem=problem, is_final=is_final)
     return replace(step, builds=((body.picks[0], True),))
 
 
-def _arrived(view: View, desk: Desk, body: Moving, *, is_clean: bool) -> Commit:
+def _finish(view: View, desk: Desk, body: Moving, *, is_clean: bool) -> Commit:
     step = finish_move(view, desk, body, status=_status(view), is_clean=is_clean)
     return replace(step, builds=((body.picks[0], False),))
 
 
 def _status(view: View) -> str:
-    """Return what the instance is to be: stopped if it was, else it runs."""
+    """Return the status after the evacuation: a stopped instance stays stopped, any other runs."""
     return "SHUTOFF" if view.status.status == "SHUTOFF" else "ACTIVE"
 
 
-_PAST = partial(try_targets.ask_next_target, ask=_spawn)
-_STEPS: Mapping[str, Callable[[View, Desk, Moving], Commit]] = {
-    "send": _send,
-    "spawn": _spawned,
-    "clear": _cleared,
-    "sweep": _swept,
-}
+_skip_target = partial(try_targets.ask_next_target, ask=_order_build)
+TABLE = Table(
+    Moving,
+    {
+        "choose": targets.CHOOSE,
+        "send": State(AT_ONCE, {Event.STARTED: To(send, "spawn", "end")}),
+        "spawn": State(
+            WITHIN_LIMIT,
+            {
+                Event.DONE: To(arrive, "end", "sweep"),
+                Event.FAILED | Event.HOST_GONE: To(try_next_target, "spawn", "end"),
+                Event.ABORTED: To(try_next_target, "end"),
+                Event.TIMED_OUT: To(clear_target, "clear"),
+            },
+        ),
+        "clear": State(
+            UNTIL_DONE,
+            {
+                Event.DONE | Event.HOST_GONE: To(leave_target, "spawn", "end"),
+                Event.FAILED: To(destroy_again, "clear"),
+            },
+        ),
+        "sweep": State(
+            UNTIL_DONE,
+            {Event.DONE | Event.HOST_GONE: To(finish, "end"), Event.FAILED: To(destroy_again, "sweep")},
+        ),
+    },
+    first=("choose",),
+    cancel=To(hand_over, "end"),
+    refusal=targets.REFUSAL,
+)

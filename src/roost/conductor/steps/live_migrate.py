@@ -1,210 +1,219 @@
-"""An instance goes to another host while it runs.
+"""Migrate a running instance to another host.
 
-.. code-block:: text
-
-    choose  ─▶ send      with the decision, whatever it says: both are one commit
-    send    ─▶ prepare   the target is to keep room for it
-            ─▶ end       there is none, or nobody is at the source: it stays
-    prepare ─▶ migrate   room is kept: the source is to let it go there
-            ─▶ prepare   the target could not: the next alternate is claimed in the commit that orders it there
-            ─▶ clear     the target took too long, and is alive: first it has to undo what there may be
-            ─▶ end       no target could: it stays
-    clear   ─▶ prepare, end as above, when the target answered, or was given up
-    migrate ─▶ end       it runs on the target, and its migration gives back what it had
-            ─▶ look      it failed, took too long, or the source was given up: where it is, is asked and never guessed
-    look    ─▶ look      a host could not tell, or was given up: the other one is asked, or the same again
-            ─▶ undo      it is not on the target, which spares it if it comes to run there before
-            ─▶ sweep     it runs on the target, and the source is back meanwhile
-            ─▶ end       it runs on the target; of a source that is away its migration keeps what it had
-    undo    ─▶ end       the target has nothing of it: it stays; or spared it
-            ─▶ look      the target was given up before anybody could tell
-            ─▶ sweep     the target spared it, and the source is back meanwhile
-    sweep   ─▶ end       the source got rid of what it had, or was given up again
+If the migration fails or is not answered, the hosts are asked for the guest; its place is never guessed.
 """
-
-from collections.abc import Callable, Mapping
 
 import msgspec
 
 from roost.conductor.moves import targets, try_targets
 from roost.conductor.moves.ask_host import send_order, send_until_done
-from roost.conductor.moves.endings import finish_move, keep_on_source
-from roost.conductor.moves.try_targets import target_of
-from roost.conductor.moves.wait_for_host import PAUSE_S, awaited, paused, problem_of, silence_problem, unfinished
-from roost.conductor.operation.step import Commit, Desk, Step, View, answer_of, is_open, simple_order, wait_until
+from roost.conductor.moves.endings import finish_move, hand_over, keep_on_source
+from roost.conductor.moves.try_targets import prepared_move, target_of
+from roost.conductor.operation.events import Event, Reply
+from roost.conductor.operation.step import Commit, Desk, View, answer_of, is_open, simple_order, wait_until
+from roost.conductor.operation.step_table import State, Table, To
+from roost.conductor.operation.watches import (
+    AT_ONCE,
+    PAUSE_S,
+    UNTIL_DONE,
+    WITHIN_LIMIT,
+    Watch,
+    find_reply,
+    retry_after_pause,
+    silence_problem,
+    wait_for_answer,
+)
 from roost.model.names import uuid_text
 from roost.model.work.guest import Found
 from roost.model.work.operation import Moving
 from roost.model.work.orders import Action, Answer, OrderBody
 from roost.model.work.work_rows import OrderRow
 
-# So often at most a target is asked to undo something that cannot run there.
-_TRIES = 3
+# Orders to a target to discard something that cannot run there.
+_DISCARDS_MAX = 3
 _WHOLE = frozenset({"running", "stopped"})
-
-
-def next_step(view: View, desk: Desk) -> Step:
-    """Return the next step."""
-    return targets.next_step(view, desk, _STEPS)
-
 
 # --- before anything moves ---
 
 
-def _send(view: View, desk: Desk, body: Moving) -> Commit:
-    return try_targets.ask_first_target(view, desk, body, onward=try_targets.ask_next_target)
+def send(view: View, desk: Desk, body: Moving) -> Commit:
+    """Order the target to reserve room; without a target, or if the source is gone, keep the instance there."""
+    return try_targets.ask_first_target(view, desk, body, leave=try_targets.ask_next_target)
 
 
-def _prepared(view: View, desk: Desk, body: Moving) -> Commit:
-    source, limit_s = view.status.host, view.terms.build_timeout_s
-    late = f"{target_of(body)} kept no room within {view.terms.act_timeout_s:,.0f} s"
-    after = try_targets.prepared(view, desk, body, onward=try_targets.ask_next_target, clear=_clear, late=late)
-    if isinstance(after, Commit):
-        return after
+def migrate(view: View, desk: Desk, body: Moving) -> Commit:
+    """Order the source to migrate the instance to the target."""
+    source, move = view.status.host, prepared_move(view, body)
+    if isinstance(move, str):
+        return _clear_target(view, desk, body, lost=move)
     if view.is_away(source):
-        return _clear(view, desk, body, lost=silence_problem(source))
-    said = OrderBody(operation=uuid_text(view.operation.uuid), limit_s=limit_s, to=after.prepared)
-    return send_order(view, desk, after, host=source, action="live_migrate", said=said, step="migrate")
+        return _clear_target(view, desk, body, lost=silence_problem(source))
+    order = OrderBody(operation=uuid_text(view.operation.uuid), limit_s=view.terms.build_timeout_s, to=move.prepared)
+    return send_order(view, desk, move, host=source, action="live_migrate", order=order, step="migrate")
 
 
-def _clear(view: View, desk: Desk, body: Moving, *, lost: str) -> Commit:
-    return _ordered(view, desk, body, host=target_of(body), actions=("discard",), step="clear", lost=lost)
+def try_next_target(view: View, desk: Desk, body: Moving) -> Commit:
+    """Claim the next alternate and order it to reserve room, in one commit; with none left, keep the instance."""
+    is_final = view.reply.event is Event.ABORTED
+    return try_targets.ask_next_target(view, desk, body, problem=view.reply.problem, is_final=is_final)
 
 
-def _cleared(view: View, desk: Desk, body: Moving) -> Commit:
-    """Return what follows when the target undid what there was: nothing was on its way, so nothing can run there."""
-    if _may_ask_again(view):
-        return paused(view, limit_at_s=body.limit_at_s) or _clear(view, desk, body, lost=body.lost)
+def clear_target(view: View, desk: Desk, body: Moving) -> Commit:
+    """Order the target to discard what it may have reserved."""
+    lost = f"{target_of(body)} kept no room within {view.terms.act_timeout_s:,.0f} s"
+    return _clear_target(view, desk, body, lost=lost)
+
+
+def clear_again(view: View, desk: Desk, body: Moving) -> Commit:
+    """Order it again, up to three times."""
+    return _clear_target(view, desk, body, lost=body.lost)
+
+
+def leave_target(view: View, desk: Desk, body: Moving) -> Commit:
+    """Go on to the next target: nothing was on its way, so nothing can run on this one."""
     is_final = view.is_away(view.status.host)
-    return awaited(view) or try_targets.ask_next_target(view, desk, body, problem=body.lost, is_final=is_final)
+    return try_targets.ask_next_target(view, desk, body, problem=body.lost, is_final=is_final)
 
 
-# --- on its way ---
+def _clear_target(view: View, desk: Desk, body: Moving, *, lost: str) -> Commit:
+    return _send(view, desk, body, host=target_of(body), actions=("discard",), step="clear", lost=lost)
 
 
-def _migrated(view: View, desk: Desk, body: Moving) -> Commit:
-    order, source = view.orders[-1], view.status.host
-    if not is_open(order):
-        answer = answer_of(order)
-        if answer.outcome == "ok":
-            return finish_move(view, desk, body, status="ACTIVE", is_clean=True)
-        return _look(view, desk, body, host=source, lost=problem_of(answer, host=source))
-    if view.is_away(source):
-        return _look(view, desk, body, host=target_of(body), lost=silence_problem(source))
-    if view.now_s < body.limit_at_s:
-        return Commit(operation=wait_until(view, body.limit_at_s))
-    lost = f"it did not move within {view.terms.build_timeout_s:,.0f} s"
-    return _look(view, desk, body, host=source, lost=lost)
+# --- where the instance is ---
 
 
-# --- where it is ---
+def arrive(view: View, desk: Desk, body: Moving) -> Commit:
+    """Put the instance on the target, and release its old allocations."""
+    return finish_move(view, desk, body, status="ACTIVE", is_clean=True)
 
 
-def _look(view: View, desk: Desk, body: Moving, *, host: str, lost: str = "") -> Commit:
-    """Ask a host what it has of the instance.
-
-    The source is asked behind the move, which is aborted: when it answers, nothing moves any more.
-    """
-    is_source = _is_source(view, host)
-    actions: tuple[Action, ...] = ("abort_migration", "inspect") if is_source else ("inspect",)
-    return _ordered(view, desk, body, host=host, actions=actions, step="look", lost=lost or body.lost)
+def inspect_source(view: View, desk: Desk, body: Moving) -> Commit:
+    """Abort the migration, and ask the source for its guest."""
+    late = f"it did not move within {view.terms.build_timeout_s:,.0f} s"
+    lost = late if view.reply.event is Event.TIMED_OUT else view.reply.problem
+    return _inspect(view, desk, body, host=view.status.host, lost=lost)
 
 
-def _looked(view: View, desk: Desk, body: Moving) -> Commit:
-    order, source = view.orders[-1], view.status.host
-    other = target_of(body) if _is_source(view, order.host) else source
-    if is_open(order):
-        if not view.is_away(order.host):
-            return Commit(operation=wait_until(view, view.now_s + view.terms.act_timeout_s))
-        if view.is_away(other) or _has_nothing(_seen_at_source(view)):
-            return Commit(operation=wait_until(view, view.now_s + PAUSE_S))
-        return _look(view, desk, body, host=other)
-    answer = answer_of(order)
-    if answer.outcome != "ok":
-        return paused(view, limit_at_s=body.limit_at_s) or _look(view, desk, body, host=order.host)
-    if _is_source(view, order.host):
-        return _undo(view, desk, body) if _is_whole(answer) else _look(view, desk, body, host=other)
-    return _seen_at_target(view, desk, body, found=answer.found)
+def inspect_target(view: View, desk: Desk, body: Moving) -> Commit:
+    """Ask the target for its guest."""
+    return _inspect(view, desk, body, host=target_of(body), lost=silence_problem(view.status.host))
 
 
-def _seen_at_target(view: View, desk: Desk, body: Moving, *, found: Found | None) -> Commit:
-    source, is_known = view.status.host, _has_nothing(_seen_at_source(view))
-    is_here = found is not None and (found.state == "running" or (found.state in _WHOLE and is_known))
-    if is_here and found is not None:
-        status = "ACTIVE" if found.state == "running" else "SHUTOFF"
-        if is_known or view.is_away(source):
-            return finish_move(view, desk, body, status=status, is_clean=is_known)
-        return _ordered(view, desk, body, host=source, actions=("destroy",), step="sweep", lost=body.lost)
-    if is_known or view.is_away(source):
-        return _undo(view, desk, body)
-    return _look(view, desk, body, host=source)
+def inspect_again(view: View, desk: Desk, body: Moving) -> Commit:
+    """Ask the same host again."""
+    return _inspect(view, desk, body, host=view.orders[-1].host)
 
 
-def _undo(view: View, desk: Desk, body: Moving) -> Commit:
-    """Let the target undo what it prepared; where nobody knows that the source has it, it may still arrive."""
-    is_sparing = not _is_at_source(view)
-    said = msgspec.structs.replace(simple_order(view, limit_s=view.terms.act_timeout_s), is_sparing=is_sparing)
-    return send_until_done(view, desk, body, host=target_of(body), actions=("discard",), step="undo", said=said)
+def inspect_other(view: View, desk: Desk, body: Moving) -> Commit:
+    """Ask the other host; wait if that is gone as well, or is known to have nothing."""
+    other = _other_host(view, body)
+    if view.is_away(other) or _has_nothing(_source_report(view)):
+        return Commit(operation=wait_until(view, view.now_s + PAUSE_S))
+    return _inspect(view, desk, body, host=other)
 
 
-def _undone(view: View, desk: Desk, body: Moving) -> Commit:
-    order, source, seen = view.orders[-1], view.status.host, _seen_at_source(view)
-    is_there = _is_at_source(view)
-    if is_open(order):
-        if not view.is_away(order.host):
-            return Commit(operation=wait_until(view, view.now_s + view.terms.act_timeout_s))
-        if not is_there:  # It may have arrived at the last moment.
-            if view.is_away(source) or _has_nothing(seen):
-                return Commit(operation=wait_until(view, view.now_s + PAUSE_S))
-            return _look(view, desk, body, host=source)
-    elif answer_of(order).outcome != "ok" and (not is_there or _may_ask_again(view)):
-        return paused(view, limit_at_s=body.limit_at_s) or _undo(view, desk, body)
-    elif not is_there and _is_spared(view, found := answer_of(order).found):
-        return _seen_at_target(view, desk, body, found=found)
-    if is_there or seen is None:
-        is_stopped = seen is not None and seen.found is not None and seen.found.state == "stopped"
+def judge(view: View, desk: Desk, body: Moving) -> Commit:
+    """Decide from the report of a host where the instance is, or ask the other host."""
+    order, answer = view.orders[-1], view.reply.answer
+    assert answer is not None, "the host has answered"
+    if not _is_source(view, order.host):
+        return _judge_target(view, desk, body, guest=answer.found)
+    if _has_whole(answer):
+        return undo(view, desk, body)
+    return _inspect(view, desk, body, host=target_of(body))
+
+
+def _inspect(view: View, desk: Desk, body: Moving, *, host: str, lost: str = "") -> Commit:
+    """Ask a host for its guest. The source aborts the migration first, so that nothing moves once it has answered."""
+    actions: tuple[Action, ...] = ("abort_migration", "inspect") if _is_source(view, host) else ("inspect",)
+    return _send(view, desk, body, host=host, actions=actions, step="look", lost=lost or body.lost)
+
+
+def _judge_target(view: View, desk: Desk, body: Moving, *, guest: Found | None) -> Commit:
+    source, is_only_here = view.status.host, _has_nothing(_source_report(view))
+    if guest is not None and (guest.state == "running" or (guest.state in _WHOLE and is_only_here)):
+        status = "ACTIVE" if guest.state == "running" else "SHUTOFF"
+        if is_only_here or view.is_away(source):
+            return finish_move(view, desk, body, status=status, is_clean=is_only_here)
+        return _send(view, desk, body, host=source, actions=("destroy",), step="sweep", lost=body.lost)
+    if is_only_here or view.is_away(source):
+        return undo(view, desk, body)
+    return _inspect(view, desk, body, host=source)
+
+
+# --- back to the source ---
+
+
+def undo(view: View, desk: Desk, body: Moving) -> Commit:
+    """Order the target to discard what it reserved; it spares a guest that came to run there meanwhile."""
+    is_sparing = not _is_on_source(view)
+    order = msgspec.structs.replace(simple_order(view, limit_s=view.terms.act_timeout_s), is_sparing=is_sparing)
+    return send_until_done(view, desk, body, host=target_of(body), actions=("discard",), step="undo", order=order)
+
+
+def keep(view: View, desk: Desk, body: Moving) -> Commit:
+    """Keep the instance on the source; if the target spared it, put it there. If neither host has it, set ERROR."""
+    report, guest = _source_report(view), None if view.reply.answer is None else view.reply.answer.found
+    if view.reply.event is Event.DONE and not _is_on_source(view) and _is_spared(view, guest):
+        return _judge_target(view, desk, body, guest=guest)
+    if report is None or _has_whole(report):
+        is_stopped = report is not None and report.found is not None and report.found.state == "stopped"
         return keep_on_source(view, desk, body, problem=body.lost, status="SHUTOFF" if is_stopped else "")
-    problem = f"{body.lost}; and neither {source} nor {target_of(body)} has it"
+    problem = f"{body.lost}; and neither {view.status.host} nor {target_of(body)} has it"
     return keep_on_source(view, desk, body, problem=problem, status="ERROR")
 
 
-def _swept(view: View, desk: Desk, body: Moving) -> Commit:
-    def again() -> Commit:
-        host = view.orders[-1].host
-        return _ordered(view, desk, body, host=host, actions=("destroy",), step="sweep", lost=body.lost)
-
-    is_clean = not is_open(view.orders[-1])
-    return unfinished(view, limit_at_s=body.limit_at_s, again=again) or finish_move(
-        view, desk, body, status="ACTIVE", is_clean=is_clean
-    )
-
-
-# --- what these share ---
+def keep_or_inspect(view: View, desk: Desk, body: Moving) -> Commit:
+    """Keep the instance on the source if it is known to be there; otherwise ask the source, or wait."""
+    if _is_on_source(view):
+        return keep(view, desk, body)
+    source = view.status.host
+    if view.is_away(source) or _has_nothing(_source_report(view)):
+        return Commit(operation=wait_until(view, view.now_s + PAUSE_S))
+    return _inspect(view, desk, body, host=source)
 
 
-def _ordered(
+def finish_sweep(view: View, desk: Desk, body: Moving) -> Commit:
+    """Put the instance on the target; a source that is gone again keeps its allocations until it is back."""
+    return finish_move(view, desk, body, status="ACTIVE", is_clean=view.reply.event is Event.DONE)
+
+
+def sweep_again(view: View, desk: Desk, body: Moving) -> Commit:
+    """Order the source again to destroy what it has."""
+    host = view.orders[-1].host
+    return _send(view, desk, body, host=host, actions=("destroy",), step="sweep", lost=body.lost)
+
+
+# --- shared ---
+
+
+def _send(
     view: View, desk: Desk, body: Moving, *, host: str, actions: tuple[Action, ...], step: str, lost: str
 ) -> Commit:
-    """Return the step that orders something of a host, since a move went wrong."""
+    """Send orders after a migration failed.
+
+    Args:
+        lost: why it failed.
+    """
     after = msgspec.structs.replace(body, lost=lost)
     return send_until_done(view, desk, after, host=host, actions=actions, step=step)
 
 
-def _may_ask_again(view: View) -> bool:
-    """Say whether the target is asked again to undo what it could not: what is left there is no guest that can run."""
+def _may_discard_again(view: View) -> bool:
+    """Say whether the target is asked again to discard: what it failed to discard cannot run."""
     order = view.orders[-1]
     is_bad = not is_open(order) and answer_of(order).outcome != "ok"
     tries = [each for each in view.orders if (each.action, each.host) == ("discard", order.host)]
-    return is_bad and len(tries) < _TRIES and not view.is_away(order.host)
+    return is_bad and len(tries) < _DISCARDS_MAX and not view.is_away(order.host)
 
 
-def _seen_at_source(view: View) -> Answer | None:
-    """Return what the source said last of what it has; None: it did not."""
-    found = [order for order in view.orders if order.action == "inspect" and _is_source(view, order.host)]
-    return next(filter(None, (_said(order) for order in reversed(found))), None)
+def _source_report(view: View) -> Answer | None:
+    """Return the last report of the source about its guest; None: there is none."""
+    orders = [order for order in view.orders if order.action == "inspect" and _is_source(view, order.host)]
+    return next(filter(None, (_ok_answer(order) for order in reversed(orders))), None)
 
 
-def _said(order: OrderRow) -> Answer | None:
+def _ok_answer(order: OrderRow) -> Answer | None:
     answer = answer_of(order) if order.state == "answered" else None
     return answer if answer is not None and answer.outcome == "ok" else None
 
@@ -213,32 +222,104 @@ def _is_source(view: View, host: str) -> bool:
     return host.lower() == view.status.host.lower()
 
 
-def _is_at_source(view: View) -> bool:
-    """Say whether the source is known to have the whole instance."""
-    seen = _seen_at_source(view)
-    return seen is not None and _is_whole(seen)
+def _other_host(view: View, body: Moving) -> str:
+    """Return the source if the last order went to the target, and the reverse."""
+    return target_of(body) if _is_source(view, view.orders[-1].host) else view.status.host
 
 
-def _is_spared(view: View, found: Found | None) -> bool:
-    """Say whether an instance came to run on the target before that undid what it had prepared."""
-    return found is not None and (found.state, found.operation) == ("running", uuid_text(view.operation.uuid))
+def _is_on_source(view: View) -> bool:
+    """Say whether the source has reported a complete guest."""
+    report = _source_report(view)
+    return report is not None and _has_whole(report)
 
 
-def _has_nothing(seen: Answer | None) -> bool:
-    """Say whether the source is known to have nothing of the instance."""
-    return seen is not None and not _is_whole(seen)
+def _is_spared(view: View, guest: Found | None) -> bool:
+    """Say whether the guest came to run on the target before that discarded what it had reserved."""
+    return guest is not None and (guest.state, guest.operation) == ("running", uuid_text(view.operation.uuid))
 
 
-def _is_whole(answer: Answer) -> bool:
-    return answer.found is not None and answer.found.state in _WHOLE
+def _has_nothing(report: Answer | None) -> bool:
+    """Say whether a host has reported that it has no complete guest."""
+    return report is not None and not _has_whole(report)
 
 
-_STEPS: Mapping[str, Callable[[View, Desk, Moving], Commit]] = {
-    "send": _send,
-    "prepare": _prepared,
-    "clear": _cleared,
-    "migrate": _migrated,
-    "look": _looked,
-    "undo": _undone,
-    "sweep": _swept,
-}
+def _has_whole(report: Answer) -> bool:
+    return report.found is not None and report.found.state in _WHOLE
+
+
+def _find_clear(view: View, body: Moving) -> Reply:
+    """Find the reply of the target; a failure that is not worth another order is ``ABORTED``."""
+    reply = find_reply(view, view.orders[-1])
+    if reply is None:
+        return wait_for_answer(view)
+    if reply.answer is None or reply.event is Event.DONE:
+        return reply
+    if _may_discard_again(view):
+        return retry_after_pause(view, body, reply)
+    return Reply(event=Event.ABORTED, problem=reply.problem, answer=reply.answer)
+
+
+def _find_undo(view: View, body: Moving) -> Reply:
+    """As before; as long as the source has not reported the guest, another order is always worth it."""
+    if _is_on_source(view):
+        return _find_clear(view, body)
+    return UNTIL_DONE.observe(view, body)
+
+
+_REPLIES = UNTIL_DONE.events | Event.ABORTED
+_JUDGED = ("undo", "look", "sweep", "end")
+TABLE = Table(
+    Moving,
+    {
+        "choose": targets.CHOOSE,
+        "send": State(AT_ONCE, {Event.STARTED: To(send, "prepare", "end")}),
+        "prepare": State(
+            WITHIN_LIMIT,
+            {
+                Event.DONE: To(migrate, "migrate", "clear"),
+                Event.FAILED | Event.HOST_GONE: To(try_next_target, "prepare", "end"),
+                Event.ABORTED: To(try_next_target, "end"),
+                Event.TIMED_OUT: To(clear_target, "clear"),
+            },
+        ),
+        "clear": State(
+            Watch(_find_clear, _REPLIES),
+            {
+                Event.DONE | Event.ABORTED | Event.HOST_GONE: To(leave_target, "prepare", "end"),
+                Event.FAILED: To(clear_again, "clear"),
+            },
+        ),
+        "migrate": State(
+            WITHIN_LIMIT,
+            {
+                Event.DONE: To(arrive, "end"),
+                Event.FAILED | Event.ABORTED | Event.TIMED_OUT: To(inspect_source, "look"),
+                Event.HOST_GONE: To(inspect_target, "look"),
+            },
+        ),
+        "look": State(
+            UNTIL_DONE,
+            {
+                Event.DONE: To(judge, *_JUDGED),
+                Event.FAILED: To(inspect_again, "look"),
+                Event.HOST_GONE: To(inspect_other, "look"),
+            },
+        ),
+        "undo": State(
+            Watch(_find_undo, _REPLIES),
+            {
+                Event.DONE: To(keep, *_JUDGED),
+                Event.ABORTED: To(keep, "end"),
+                Event.FAILED: To(undo, "undo"),
+                Event.HOST_GONE: To(keep_or_inspect, "undo", "look", "end"),
+            },
+        ),
+        "sweep": State(
+            UNTIL_DONE,
+            {Event.DONE | Event.HOST_GONE: To(finish_sweep, "end"), Event.FAILED: To(sweep_again, "sweep")},
+        ),
+    },
+    first=("choose",),
+    cancel=To(hand_over, "end"),
+    refusal=targets.REFUSAL,
+)

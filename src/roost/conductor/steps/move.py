@@ -1,30 +1,9 @@
-"""An instance goes to another host, or gets another size, and is stopped on the way.
+"""Move an instance to another host, or resize it: it is stopped on the way.
 
-.. code-block:: text
-
-    choose  ─▶ send      with the decision, whatever it says: both are one commit
-    send    ─▶ prepare   the target is to keep room for it
-            ─▶ end       there is none, or nobody is at the source: it stays
-    prepare ─▶ stop      room is kept: the source is to stop it, if it runs, or may
-            ─▶ copy      it does not run
-            ─▶ prepare   the target could not: the next alternate is claimed in the commit that orders it there
-            ─▶ clear     the target took too long, and is alive: first it has to undo what there may be
-            ─▶ end       no target could: it stays
-    clear   ─▶ prepare, end as above, when the target answered, or was given up
-    stop    ─▶ copy      the source is to send its disk
-    copy    ─▶ finish    the target is to make a guest of it
-    finish  ─▶ end       it is on the target, and waits to be confirmed or reverted
-            ─▶ part      it is on the target, and nobody asked to look at it first
-    stop, copy, finish
-            ─▶ undo      that failed, took too long, or the host was given up
-    undo    ─▶ undo      the target could not undo what it has; or it is away, and may run it: it is waited for
-            ─▶ restart   the target has nothing of it: the source is to start it again, if that had to stop it
-            ─▶ end       the source need not, or cannot: it stays; where both are one host, that undoes it on its return
-    restart ─▶ end       it stays on the source
-    part    ─▶ end       the source got rid of what it had, or was given up
+The source keeps its copy until the target has arrived. After that, the instance waits in VERIFY_RESIZE, or is settled
+at once.
 """
 
-from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 import msgspec
@@ -32,17 +11,16 @@ import msgspec
 from roost.conductor.builds.alternates import location_of
 from roost.conductor.moves import targets, try_targets
 from roost.conductor.moves.ask_host import send_order, send_until_done
-from roost.conductor.moves.endings import keep_on_source
+from roost.conductor.moves.endings import hand_over, keep_on_source
 from roost.conductor.moves.migration import migration_of, update_migration
-from roost.conductor.moves.try_targets import guest_order, target_of
-from roost.conductor.moves.wait_for_host import PAUSE_S, awaited, came_of, may_be_on, paused, silence_problem
+from roost.conductor.moves.try_targets import guest_order, prepared_move, target_of
+from roost.conductor.operation.events import NOT_DONE, Event, Reply
 from roost.conductor.operation.faults import describe_error
 from roost.conductor.operation.liveness import require_same_agent
 from roost.conductor.operation.row_changes import next_version, replace_row
 from roost.conductor.operation.step import (
     Commit,
     Desk,
-    Step,
     View,
     advance,
     answer_of,
@@ -55,104 +33,95 @@ from roost.conductor.operation.step import (
     wait_until,
     withdraw_orders,
 )
-from roost.conductor.steps import confirm
+from roost.conductor.operation.step_table import State, Table, To
+from roost.conductor.operation.watches import (
+    AT_ONCE,
+    PAUSE_S,
+    WHILE_ALIVE,
+    WITHIN_LIMIT,
+    Watch,
+    may_run,
+    retry_after_pause,
+    silence_problem,
+    wait_for_answer,
+)
+from roost.conductor.steps.confirm import PART
 from roost.errors import Conflict
 from roost.model.names import uuid_bytes, uuid_text
 from roost.model.work.operation import Moving
 from roost.model.work.orders import OrderBody
 from roost.model.work.work_rows import OrderRow, Put
 
-
-def next_step(view: View, desk: Desk) -> Step:
-    """Return the next step."""
-    return targets.next_step(view, desk, _STEPS)
+# --- the target reserves room ---
 
 
-# --- room for it ---
+def send(view: View, desk: Desk, body: Moving) -> Commit:
+    """Order the target to reserve room; without a target, or if the source is gone, keep the instance there."""
+    return try_targets.ask_first_target(view, desk, body, leave=_try_next)
 
 
-def _send(view: View, desk: Desk, body: Moving) -> Commit:
-    return try_targets.ask_first_target(view, desk, body, onward=_onward)
-
-
-def _prepared(view: View, desk: Desk, body: Moving) -> Commit:
-    late = f"{target_of(body)} did not answer within {view.terms.act_timeout_s:,.0f} s"
-    after = try_targets.prepared(view, desk, body, onward=_onward, clear=_clear, late=late)
-    if isinstance(after, Commit):
-        return after
+def leave_source(view: View, desk: Desk, body: Moving) -> Commit:
+    """Order the source to stop the instance, or, if it does not run, to send its disk."""
+    move = prepared_move(view, body)
+    if isinstance(move, str):
+        return _clear_target(view, desk, body, lost=move)
     if view.is_away(view.status.host):
-        return _undo(view, desk, after, lost=silence_problem(view.status.host))
-    return _stop(view, desk, after) if after.is_on or may_be_on(view) else _copy(view, desk, after)
+        return _undo(view, desk, move, lost=silence_problem(view.status.host))
+    if not move.is_on and not may_run(view):
+        return copy(view, desk, move)
+    return send_order(view, desk, move, host=view.status.host, action="power_off", step="stop")
 
 
-def _clear(view: View, desk: Desk, body: Moving, *, lost: str) -> Commit:
+def try_next_target(view: View, desk: Desk, body: Moving) -> Commit:
+    """Claim the next alternate and order it to reserve room, in one commit; with none left, keep the instance."""
+    return _try_next(view, desk, body, problem=view.reply.problem, is_final=view.reply.event is Event.ABORTED)
+
+
+def clear_target(view: View, desk: Desk, body: Moving) -> Commit:
+    """Order the target to discard what it may have reserved."""
+    lost = f"{target_of(body)} did not answer within {view.terms.act_timeout_s:,.0f} s"
+    return _clear_target(view, desk, body, lost=lost)
+
+
+def leave_target(view: View, desk: Desk, body: Moving) -> Commit:
+    """Go on to the next target, whatever the answer: nothing can run where room was reserved at most."""
+    return _try_next(view, desk, body, problem=body.lost, is_final=view.is_away(view.status.host))
+
+
+def _clear_target(view: View, desk: Desk, body: Moving, *, lost: str) -> Commit:
     after = msgspec.structs.replace(body, lost=lost)
     return send_until_done(view, desk, after, host=target_of(body), actions=("discard",), step="clear")
 
 
-def _cleared(view: View, desk: Desk, body: Moving) -> Commit:
-    """Return what follows when the target undid what there was: it had room at most, so nothing can run there."""
-    is_final = view.is_away(view.status.host)
-    return awaited(view) or _onward(view, desk, body, problem=body.lost, is_final=is_final)
+def _try_next(view: View, desk: Desk, body: Moving, *, problem: str, is_final: bool = False) -> Commit:
+    step = try_targets.ask_next_target(view, desk, body, problem=problem, is_final=is_final)
+    return _require_absent_target(view, body, step)
 
 
-def _onward(view: View, desk: Desk, body: Moving, *, problem: str, is_final: bool = False) -> Commit:
-    return _seen(view, body, try_targets.ask_next_target(view, desk, body, problem=problem, is_final=is_final))
+# --- from the source to the target ---
 
 
-# --- on its way ---
+def copy(view: View, desk: Desk, body: Moving) -> Commit:
+    """Order the source to send the disk."""
+    order = OrderBody(operation=uuid_text(view.operation.uuid), limit_s=view.terms.build_timeout_s, to=body.prepared)
+    return send_order(view, desk, body, host=view.status.host, action="send_disk", order=order, step="copy")
 
 
-def _stop(view: View, desk: Desk, body: Moving) -> Commit:
-    return send_order(view, desk, body, host=view.status.host, action="power_off", step="stop")
+def complete(view: View, desk: Desk, body: Moving) -> Commit:
+    """Order the target to complete the guest."""
+    if view.is_away(target_of(body)):
+        return _undo(view, desk, body, lost=silence_problem(target_of(body)))
+    order = guest_order(view, body, limit_s=view.terms.build_timeout_s, is_on=body.is_on)
+    return send_order(view, desk, body, host=target_of(body), action="finish", order=order, step="finish")
 
 
-def _stopped(view: View, desk: Desk, body: Moving) -> Commit:
-    came = came_of(view, body)
-    if isinstance(came, Commit):
-        return came
-    return _undo(view, desk, body, lost=came.problem) if came.problem else _copy(view, desk, body)
-
-
-def _copy(view: View, desk: Desk, body: Moving) -> Commit:
-    limit_s = view.terms.build_timeout_s
-    said = OrderBody(operation=uuid_text(view.operation.uuid), limit_s=limit_s, to=body.prepared)
-    return send_order(view, desk, body, host=view.status.host, action="send_disk", said=said, step="copy")
-
-
-def _copied(view: View, desk: Desk, body: Moving) -> Commit:
-    came = came_of(view, body)
-    if isinstance(came, Commit):
-        return came
-    if came.problem or view.is_away(target_of(body)):
-        return _undo(view, desk, body, lost=came.problem or silence_problem(target_of(body)))
-    said = guest_order(view, body, limit_s=view.terms.build_timeout_s, is_on=body.is_on)
-    return send_order(view, desk, body, host=target_of(body), action="finish", said=said, step="finish")
-
-
-def _finished(view: View, desk: Desk, body: Moving) -> Commit:
-    came = came_of(view, body)
-    if isinstance(came, Commit):
-        return came
-    problem = came.problem or _strayed(view, desk, body)
-    return _undo(view, desk, body, lost=problem) if problem else _arrived(view, desk, body)
-
-
-def _strayed(view: View, desk: Desk, body: Moving) -> str:
-    """Say how what the instance holds is not what it was let go with; empty: it is."""
-    pick, name = body.picks[0], uuid_text(view.status.uuid)
-    try:
-        here = location_of(desk.current.state, name)
-    except Conflict as error:
-        return describe_error(error)
-    return "" if here == (pick.host, pick.node) else f"the instance {name} went to {here[1]} while it was moved"
-
-
-def _arrived(view: View, desk: Desk, body: Moving) -> Commit:
-    """Return what follows when the instance is on its target: a source that keeps a copy keeps it stopped."""
-    pick, kind = body.picks[0], view.operation.kind
-    move = migration_of(view)
-    after: dict[str, object] = {
+def arrive(view: View, desk: Desk, body: Moving) -> Commit:
+    """Put the instance on the target: VERIFY_RESIZE, or settle the move at once."""
+    problem = _claim_problem(view, desk, body)
+    if problem:
+        return _undo(view, desk, body, lost=problem)
+    pick, move = body.picks[0], migration_of(view)
+    changes: dict[str, object] = {
         "cell": pick.cell,
         "host": pick.host,
         "node": pick.node,
@@ -160,125 +129,184 @@ def _arrived(view: View, desk: Desk, body: Moving) -> Commit:
         "fault": "",
         "decision_uuid": uuid_bytes(body.decision_uuid),
     }
-    work = (
-        update_migration(view, "finished"),
-        story_line(view, desk, f"{kind}.arrived", host=pick.host, source=move.source_host),
-    )
+    event = story_line(view, desk, f"{view.operation.kind}.arrived", host=pick.host, source=move.source_host)
+    work = (update_migration(view, "finished"), event)
     if body.is_verified:
-        gone = release_lock(view, status="VERIFY_RESIZE", **after)
-        return Commit(operation=end(view, body=body), work=(*work, *gone))
-    held = next_version(view.status, changed_at_s=view.now_s, **after)
-    return Commit(operation=advance(view, "part", body=body), work=(*work, replace_row(held)))
+        lock = release_lock(view, status="VERIFY_RESIZE", **changes)
+        return Commit(operation=end(view, body=body), work=(*work, *lock))
+    status = next_version(view.status, changed_at_s=view.now_s, **changes)
+    return Commit(operation=advance(view, "part", body=body), work=(*work, replace_row(status)))
 
 
-def _part(view: View, desk: Desk, body: Moving) -> Commit:
-    return confirm.part(view, desk, body, is_on=body.is_on)
+def _claim_problem(view: View, desk: Desk, body: Moving) -> str:
+    """Say why the claim of the instance is no longer on the target; empty: it is there."""
+    pick, name = body.picks[0], uuid_text(view.status.uuid)
+    try:
+        location = location_of(desk.current.state, name)
+    except Conflict as error:
+        return describe_error(error)
+    if location == (pick.host, pick.node):
+        return ""
+    return f"the instance {name} went to {location[1]} while it was moved"
 
 
-# --- back ---
+# --- back to the source ---
+
+
+def undo(view: View, desk: Desk, body: Moving) -> Commit:
+    """Order the target to discard what it has; a target that is gone and may run the instance is waited for."""
+    return _undo(view, desk, body, lost=view.reply.problem)
+
+
+def undo_again(view: View, desk: Desk, body: Moving) -> Commit:
+    """Order the target to discard what it has."""
+    return _undo(view, desk, body, lost=body.lost)
+
+
+def restart(view: View, desk: Desk, body: Moving) -> Commit:
+    """Order the source to start the instance, if the move stopped it; otherwise keep it there.
+
+    A target that is gone and is the same host discards what it has when it is back.
+    """
+    source = view.status.host
+    if not body.is_on or not any(order.action == "power_off" and _was_delivered(order) for order in view.orders):
+        return _leave(view, desk, body, step=keep_on_source(view, desk, body, problem=body.lost))
+    if view.is_away(source):
+        problem = f"{body.lost}; and {silence_problem(source)}"
+        step = keep_on_source(view, desk, body, problem=problem, status="SHUTOFF")
+        return _leave(view, desk, body, step=step)
+    step = send_order(view, desk, body, host=source, action="power_on", step="restart")
+    if view.is_away(target_of(body)):  # It destroys what it has when it is back.
+        move = update_migration(view, "moving", target_host="", target_node="")
+        step = replace(step, work=(*step.work, move))
+    return _require_absent_target(view, body, step)
+
+
+def restart_or_wait(view: View, desk: Desk, body: Moving) -> Commit:
+    """Start the instance on the source, unless it may run on the target: then wait for that."""
+    if not _may_run_on_target(view):
+        return restart(view, desk, body)
+    return Commit(operation=wait_until(view, view.now_s + PAUSE_S))
+
+
+def finish_restart(view: View, desk: Desk, body: Moving) -> Commit:
+    """Keep the instance on the source; the fault says why."""
+    return keep_on_source(view, desk, body, problem=body.lost)
+
+
+def fail_restart(view: View, desk: Desk, body: Moving) -> Commit:
+    """Keep the instance on the source and set SHUTOFF; the fault says why."""
+    fault = f"{body.lost}; and it was not started again: {view.reply.problem}"
+    return keep_on_source(view, desk, body, problem=fault, status="SHUTOFF")
 
 
 def _undo(view: View, desk: Desk, body: Moving, *, lost: str) -> Commit:
-    """Return the step that lets the target have nothing of the instance, which may run there if it got so far."""
     target, now_s = target_of(body), view.now_s
     after = msgspec.structs.replace(body, lost=lost, limit_at_s=now_s + PAUSE_S)
     if not view.is_away(target):
         return send_until_done(view, desk, after, host=target, actions=("discard",), step="undo")
-    if not _may_run(view):
-        return _restart(view, desk, after)
+    if not _may_run_on_target(view):
+        return restart(view, desk, after)
     fault = f"{lost}; it may run on {target}, which is waited for"
-    held = replace_row(next_version(view.status, fault=fault, changed_at_s=now_s))
+    status = replace_row(next_version(view.status, fault=fault, changed_at_s=now_s))
     return Commit(
         operation=wait_until(view, after.limit_at_s, step="undo", body=after),
-        work=(*withdraw_orders(view.orders), held),
+        work=(*withdraw_orders(view.orders), status),
     )
 
 
-def _undone(view: View, desk: Desk, body: Moving) -> Commit:
-    last, target = view.orders[-1], target_of(body)
-    is_asked = last.action == "discard"
-    if is_asked and last.state == "answered" and answer_of(last).outcome == "ok":
-        return _restart(view, desk, body)
-    if view.is_away(target):
-        if not _may_run(view):
-            return _restart(view, desk, body)
-        return Commit(operation=wait_until(view, view.now_s + PAUSE_S))
-    if is_asked and is_open(last):
-        return Commit(operation=wait_until(view, view.now_s + view.terms.act_timeout_s))
-    return paused(view, limit_at_s=body.limit_at_s) or _undo(view, desk, body, lost=body.lost)
+def _leave(view: View, desk: Desk, body: Moving, *, step: Commit) -> Commit:
+    """Add to the end of a move the order that a target which is gone finds on its return, if it is the own host.
 
-
-def _restart(view: View, desk: Desk, body: Moving) -> Commit:
-    source = view.status.host
-    if not body.is_on or not any(order.action == "power_off" and _was_told(order) for order in view.orders):
-        return _left(view, desk, body, step=keep_on_source(view, desk, body, problem=body.lost))
-    if view.is_away(source):
-        problem = f"{body.lost}; and {silence_problem(source)}"
-        return _left(view, desk, body, step=keep_on_source(view, desk, body, problem=problem, status="SHUTOFF"))
-    step = send_order(view, desk, body, host=source, action="power_on", step="restart")
-    if view.is_away(target_of(body)):  # What it has goes when it is back.
-        step = replace(step, work=(*step.work, update_migration(view, "moving", target_host="", target_node="")))
-    return _seen(view, body, step)
-
-
-def _is_back(view: View, body: Moving) -> bool:
-    """Say whether the target is there again that was away when it should undo what it has."""
-    asked = [order for order in view.orders if order.action == "discard" and order.host == target_of(body).lower()]
-    is_undone = any(order.state == "answered" and answer_of(order).outcome == "ok" for order in asked)
-    return not is_undone and not view.is_away(target_of(body))
-
-
-def _restarted(view: View, desk: Desk, body: Moving) -> Commit:
-    if _is_back(view, body):
-        return _undo(view, desk, body, lost=body.lost)
-    came = came_of(view, body)
-    if isinstance(came, Commit):
-        return came
-    if not came.problem:
-        return keep_on_source(view, desk, body, problem=body.lost)
-    fault = f"{body.lost}; and it was not started again: {came.problem}"
-    return keep_on_source(view, desk, body, problem=fault, status="SHUTOFF")
-
-
-# --- what these share ---
-
-
-def _seen(view: View, body: Moving, step: Commit) -> Commit:
-    """Return a step that is not taken where a target that it takes for gone is there by then, with what it has."""
-    target = target_of(body)
-    return replace(step, work=(*step.work, *require_same_agent(view.agent(target)))) if view.is_away(target) else step
-
-
-def _left(view: View, desk: Desk, body: Moving, *, step: Commit) -> Commit:
-    """Return the end of a move whose target may be away, with room for it: where that is its own host, it undoes that.
-
-    Any other host has nothing of an instance that is elsewhere when it counts as up again.
+    Any other host destroys guests that are elsewhere before it counts as up again.
     """
-    target, seen = target_of(body), _seen(view, body, step)
+    target, step = target_of(body), _require_absent_target(view, body, step)
     if not view.is_away(target) or target.lower() != view.status.host.lower():
-        return seen
+        return step
     order = new_order(view, desk, target, action="discard", body=simple_order(view))
-    return replace(seen, work=(*seen.work, Put(order)))
+    return replace(step, work=(*step.work, Put(order)))
 
 
-def _may_run(view: View) -> bool:
-    """Say whether the target may have made a guest of what it got."""
-    return any(order.action == "finish" and _was_told(order) for order in view.orders)
+def _require_absent_target(view: View, body: Moving, step: Commit) -> Commit:
+    """Let a step fail if a target that it takes for gone is back by the commit."""
+    target = target_of(body)
+    if not view.is_away(target):
+        return step
+    return replace(step, work=(*step.work, *require_same_agent(view.agent(target))))
 
 
-def _was_told(order: OrderRow) -> bool:
-    """Say whether an agent knows, or knew, of an order."""
+def _may_run_on_target(view: View) -> bool:
+    """Say whether the target may have completed a guest."""
+    return any(order.action == "finish" and _was_delivered(order) for order in view.orders)
+
+
+def _was_delivered(order: OrderRow) -> bool:
     return order.run is not None
 
 
-_STEPS: Mapping[str, Callable[[View, Desk, Moving], Commit]] = {
-    "send": _send,
-    "prepare": _prepared,
-    "clear": _cleared,
-    "stop": _stopped,
-    "copy": _copied,
-    "finish": _finished,
-    "undo": _undone,
-    "restart": _restarted,
-    "part": _part,
-}
+def _find_undo(view: View, body: Moving) -> Reply:
+    last = view.orders[-1]
+    is_discard = last.action == "discard"
+    if is_discard and last.state == "answered" and answer_of(last).outcome == "ok":
+        return Reply(event=Event.DONE)
+    if view.is_away(target_of(body)):
+        return Reply(event=Event.HOST_GONE)
+    if is_discard and is_open(last):
+        return wait_for_answer(view)
+    return retry_after_pause(view, body, Reply(event=Event.FAILED))
+
+
+def _find_restart(view: View, body: Moving) -> Reply:
+    """Find the reply of the source, unless the target, which was gone when it should discard, is back."""
+    target = target_of(body)
+    discards = [order for order in view.orders if order.action == "discard" and order.host == target.lower()]
+    is_undone = any(order.state == "answered" and answer_of(order).outcome == "ok" for order in discards)
+    if not is_undone and not view.is_away(target):
+        return Reply(event=Event.HOST_BACK)
+    return WITHIN_LIMIT.observe(view, body)
+
+
+_UNDO = To(undo, "undo", "restart", "end")
+TABLE = Table(
+    Moving,
+    {
+        "choose": targets.CHOOSE,
+        "send": State(AT_ONCE, {Event.STARTED: To(send, "prepare", "end")}),
+        "prepare": State(
+            WITHIN_LIMIT,
+            {
+                Event.DONE: To(leave_source, "stop", "copy", "clear", "undo", "end"),
+                Event.FAILED | Event.HOST_GONE: To(try_next_target, "prepare", "end"),
+                Event.ABORTED: To(try_next_target, "end"),
+                Event.TIMED_OUT: To(clear_target, "clear"),
+            },
+        ),
+        "clear": State(
+            WHILE_ALIVE,
+            {Event.DONE | Event.FAILED | Event.ABORTED | Event.HOST_GONE: To(leave_target, "prepare", "end")},
+        ),
+        "stop": State(WITHIN_LIMIT, {Event.DONE: To(copy, "copy"), NOT_DONE: _UNDO}),
+        "copy": State(WITHIN_LIMIT, {Event.DONE: To(complete, "finish", *_UNDO.then), NOT_DONE: _UNDO}),
+        "finish": State(WITHIN_LIMIT, {Event.DONE: To(arrive, "part", *_UNDO.then), NOT_DONE: _UNDO}),
+        "undo": State(
+            Watch(_find_undo, Event.NOT_YET | Event.DONE | Event.FAILED | Event.HOST_GONE),
+            {
+                Event.DONE: To(restart, "restart", "end"),
+                Event.FAILED: To(undo_again, "undo"),
+                Event.HOST_GONE: To(restart_or_wait, "undo", "restart", "end"),
+            },
+        ),
+        "restart": State(
+            Watch(_find_restart, WITHIN_LIMIT.events | Event.HOST_BACK),
+            {
+                Event.DONE: To(finish_restart, "end"),
+                NOT_DONE: To(fail_restart, "end"),
+                Event.HOST_BACK: To(undo_again, "undo"),
+            },
+        ),
+        "part": PART,
+    },
+    first=("choose",),
+    cancel=To(hand_over, "end"),
+    refusal=targets.REFUSAL,
+)

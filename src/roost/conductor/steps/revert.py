@@ -1,24 +1,8 @@
-"""An instance goes back to where a move took it from, with the size that it had.
+"""Revert a move: the instance returns to its old host, with its old size.
 
-.. code-block:: text
-
-    send    ─▶ look      its host is asked what it has of it
-            ─▶ end       that host, or the one that it is to go back to, is away: it waits to be confirmed still
-    look    ─▶ discard   its host is to undo what the move did there
-            ─▶ end       the host did not say: it waits to be confirmed still
-    discard ─▶ discard   the host could not; or it is away, and may run it: it is waited for
-            ─▶ restart   it is undone: the old host is to start it, if it ran
-            ─▶ end       it need not, or cannot: the instance is where it was, with what it had
-    restart ─▶ end       the same
-
-Where whoever asked says that the host of the instance is lost, and its agent is gone, nothing is undone there:
-
-.. code-block:: text
-
-    send, look, discard ─▶ apart     the instance is on its old host from this commit on; what the lost host has is kept
-                                     by a migration like that of an evacuation, so that goes before that host is up
-    apart               ─▶ restart   the old host is to start it, if it ran
-                        ─▶ end       it need not, or cannot
+If the user says that its present host is lost, and its agent is gone, nothing is undone there. The instance is then on
+its old host at once. Another migration, like that of an evacuation, keeps the allocations on the lost host, so that the
+guest is destroyed before that host counts as up.
 """
 
 import msgspec
@@ -26,7 +10,7 @@ import msgspec
 from roost.conductor.moves.ask_host import send_order
 from roost.conductor.moves.endings import hand_over, other_migration
 from roost.conductor.moves.migration import cell_of, claim_back, migration_of, swap_claims, update_migration
-from roost.conductor.moves.wait_for_host import PAUSE_S, came_of, paused, silence_problem
+from roost.conductor.operation.events import NOT_DONE, Event, Reply
 from roost.conductor.operation.liveness import require_same_agent
 from roost.conductor.operation.row_changes import derive_uuid, next_version, replace_row
 from roost.conductor.operation.step import (
@@ -34,17 +18,23 @@ from roost.conductor.operation.step import (
     Desk,
     View,
     advance,
-    answer_of,
-    body_of,
     end,
-    is_open,
     new_order,
     release_lock,
     story_line,
     wait_until,
     withdraw_orders,
 )
-from roost.conductor.steps.confirm import look, looked, refused
+from roost.conductor.operation.step_table import State, Table, To
+from roost.conductor.operation.watches import (
+    AT_ONCE,
+    PAUSE_S,
+    UNTIL_DONE,
+    WITHIN_LIMIT,
+    Watch,
+    silence_problem,
+)
+from roost.conductor.steps.confirm import fail, inspect, whole_guest
 from roost.errors import Conflict
 from roost.model.names import uuid_text
 from roost.model.work.operation import Settling
@@ -52,80 +42,86 @@ from roost.model.work.orders import Action, OrderBody
 from roost.model.work.work_rows import MigrationRow, Put
 
 
-def next_step(view: View, desk: Desk) -> Commit:
-    """Return the next step."""
-    body, step = body_of(view.operation, Settling), view.operation.step
-    if view.operation.is_cancelled:
-        return hand_over(view, desk, body)
-    if step == "send":
-        return _send(view, desk, body)
-    if step == "look":
-        return _look(view, desk, body)
-    if step == "apart":
-        return _restart(view, desk, body)
-    return _discarded(view, desk, body) if step == "discard" else _restarted(view, desk, body)
-
-
-def _send(view: View, desk: Desk, body: Settling) -> Commit:
+def begin(view: View, desk: Desk, body: Settling) -> Commit:
+    """Ask the host of the instance for its guest; end if that host or the old one is gone."""
     source = migration_of(view).source_host
     if view.is_away(source):
-        return refused(view, desk, body, problem=f"it cannot go back: {silence_problem(source)}")
+        return fail(view, desk, body, problem=f"it cannot go back: {silence_problem(source)}")
     if _is_lost(view, body):
-        return _apart(view, desk, body, is_on=body.was_on)
+        return _return_from_lost(view, desk, body, is_on=body.was_on)
     if view.is_away(view.status.host):
-        return refused(view, desk, body, problem=_gone(view))
-    return look(view, desk, body)
+        return fail(view, desk, body, problem=_absence_problem(view))
+    return inspect(view, desk, body)
 
 
-def _look(view: View, desk: Desk, body: Settling) -> Commit:
-    if _is_lost(view, body):
-        return _apart(view, desk, body, is_on=body.was_on)
-    seen, source = looked(view, body), migration_of(view).source_host
-    if isinstance(seen, Commit):
-        return seen
-    is_same = source.lower() == view.status.host.lower()
-    if isinstance(seen, str) or (seen is None and is_same):
-        problem = _gone(view) if seen == silence_problem(view.status.host) else seen
-        return refused(view, desk, body, problem=problem or f"{view.status.host} has nothing of it")
+def undo(view: View, desk: Desk, body: Settling) -> Commit:
+    """Order the host of the instance to discard the move; destroy the rest if the guest is not complete there."""
+    guest, source = whole_guest(view), migration_of(view).source_host
+    if guest is None and source.lower() == view.status.host.lower():
+        return fail(view, desk, body, problem=f"{view.status.host} has nothing of it")
     if view.is_away(source):
-        return refused(view, desk, body, problem=f"it cannot go back: {silence_problem(source)}")
+        return fail(view, desk, body, problem=f"it cannot go back: {silence_problem(source)}")
     after = msgspec.structs.replace(
-        body, is_on=seen is None or seen.state == "running", of="" if seen is None else seen.operation
+        body, is_on=guest is None or guest.state == "running", of="" if guest is None else guest.operation
     )
-    return _discard(view, desk, after, is_first=True)
+    return _order_undo(view, desk, after, moves=(update_migration(view, "reverting"),))
 
 
-def _discard(view: View, desk: Desk, body: Settling, *, is_first: bool = False) -> Commit:
-    """Return the step that lets the host of the instance undo the move; what it lost of it, it gets rid of."""
+def refuse(view: View, desk: Desk, body: Settling) -> Commit:
+    """Keep VERIFY_RESIZE; the fault says why."""
+    return fail(view, desk, body, problem=view.reply.problem)
+
+
+def return_or_refuse(view: View, desk: Desk, body: Settling) -> Commit:
+    """Bring the instance to its old host if its present one is lost; otherwise keep VERIFY_RESIZE."""
+    if _is_lost(view, body):
+        return _return_from_lost(view, desk, body, is_on=body.was_on)
+    return fail(view, desk, body, problem=_absence_problem(view))
+
+
+def undo_again(view: View, desk: Desk, body: Settling) -> Commit:
+    """Order it again."""
+    return _order_undo(view, desk, body)
+
+
+def return_or_wait(view: View, desk: Desk, body: Settling) -> Commit:
+    """Bring the instance to its old host if its present one is lost; otherwise wait: it may run there."""
+    if _is_lost(view, body):
+        return _return_from_lost(view, desk, body, is_on=body.is_on)
+    fault = f"it may run on {view.status.host} still, which is waited for: {_absence_problem(view)}"
+    status = () if view.status.fault == fault else (replace_row(next_version(view.status, fault=fault)),)
+    return Commit(operation=wait_until(view, view.now_s + PAUSE_S), work=status)
+
+
+def restart(view: View, desk: Desk, body: Settling) -> Commit:
+    """Order the old host to start the instance, if it ran; otherwise it is back."""
+    home = _home(view, body)
+    if not body.is_on:
+        return _finish(view, desk, body)
+    if view.is_away(home):
+        return _finish(view, desk, body, problem=silence_problem(home))
+    return send_order(view, desk, body, host=home, action="power_on", step="restart")
+
+
+def finish(view: View, desk: Desk, body: Settling) -> Commit:
+    """Put the instance on its old host, with its old allocations: ACTIVE, or SHUTOFF if it was not started."""
+    return _finish(view, desk, body, problem=view.reply.problem)
+
+
+def _order_undo(view: View, desk: Desk, body: Settling, *, moves: tuple[Put, ...] = ()) -> Commit:
     limit_s = view.terms.act_timeout_s
     action: Action = "discard" if body.of else "destroy"
-    said = OrderBody(operation=uuid_text(view.operation.uuid), limit_s=limit_s, of=body.of)
+    order_body = OrderBody(operation=uuid_text(view.operation.uuid), limit_s=limit_s, of=body.of)
     after = msgspec.structs.replace(body, limit_at_s=view.now_s + PAUSE_S)
-    order = new_order(view, desk, view.status.host, action=action, body=said)
-    moved = (update_migration(view, "reverting"),) if is_first else ()
+    order = new_order(view, desk, view.status.host, action=action, body=order_body)
     return Commit(
         operation=wait_until(view, view.now_s + limit_s, step="discard", body=after),
-        work=(*withdraw_orders(view.orders), *moved, Put(order)),
+        work=(*withdraw_orders(view.orders), *moves, Put(order)),
     )
 
 
-def _discarded(view: View, desk: Desk, body: Settling) -> Commit:
-    order, host = view.orders[-1], view.status.host
-    if is_open(order):
-        if not view.is_away(host):
-            return Commit(operation=wait_until(view, view.now_s + view.terms.act_timeout_s))
-        if _is_lost(view, body):
-            return _apart(view, desk, body, is_on=body.is_on)
-        fault = f"it may run on {host} still, which is waited for: {_gone(view)}"
-        held = () if view.status.fault == fault else (replace_row(next_version(view.status, fault=fault)),)
-        return Commit(operation=wait_until(view, view.now_s + PAUSE_S), work=held)
-    if answer_of(order).outcome == "ok":
-        return _restart(view, desk, body)
-    return paused(view, limit_at_s=body.limit_at_s) or _discard(view, desk, body)
-
-
-def _gone(view: View) -> str:
-    """Say that the host of an instance is away, and where that may be undone without it, how."""
+def _absence_problem(view: View) -> str:
+    """Say that the host of an instance is gone, and, where possible, how to revert without it."""
     host = view.status.host
     if migration_of(view).source_host.lower() == host.lower():
         return silence_problem(host)
@@ -133,12 +129,12 @@ def _gone(view: View) -> str:
 
 
 def _is_lost(view: View, body: Settling) -> bool:
-    """Say whether an instance goes back though its host cannot undo the move, to another host that is there."""
+    """Say whether the instance returns without its present host, which is lost, while the old host is there."""
     return body.is_lost and view.is_away(view.status.host) and not view.is_away(migration_of(view).source_host)
 
 
-def _apart(view: View, desk: Desk, body: Settling, *, is_on: bool) -> Commit:
-    """Return the step that brings an instance back to its old host, and keeps what its lost host has for that."""
+def _return_from_lost(view: View, desk: Desk, body: Settling, *, is_on: bool) -> Commit:
+    """Put the instance on its old host, stopped; another migration keeps the allocations on the lost host."""
     move, status = migration_of(view), view.status
     left = MigrationRow(
         uuid=derive_uuid("lost", view.operation.uuid),
@@ -159,8 +155,7 @@ def _apart(view: View, desk: Desk, body: Settling, *, is_on: bool) -> Commit:
     try:
         writes = swap_claims(desk.current, move, heir=left.uuid)
     except Conflict as error:
-        return _stuck(view, desk, body, problem=str(error))
-    # It is stopped there, and runs on no host that counts.
+        return _bury(view, desk, body, problem=str(error))
     home = next_version(
         status,
         status="SHUTOFF",
@@ -186,30 +181,16 @@ def _apart(view: View, desk: Desk, body: Settling, *, is_on: bool) -> Commit:
     )
 
 
-def _restart(view: View, desk: Desk, body: Settling) -> Commit:
-    home = _home(view, body)
-    if not body.is_on:
-        return _back(view, desk, body)
-    if view.is_away(home):
-        return _back(view, desk, body, problem=silence_problem(home))
-    return send_order(view, desk, body, host=home, action="power_on", step="restart")
-
-
 def _home(view: View, body: Settling) -> str:
-    """Return the host that an instance goes back to."""
+    """Return the old host."""
     return view.status.host if body.is_apart else migration_of(view).source_host
 
 
-def _restarted(view: View, desk: Desk, body: Settling) -> Commit:
-    came = came_of(view, body)
-    return came if isinstance(came, Commit) else _back(view, desk, body, problem=came.problem)
-
-
-def _back(view: View, desk: Desk, body: Settling, *, problem: str = "") -> Commit:
-    """Return the end: the instance has again what its migration kept.
+def _finish(view: View, desk: Desk, body: Settling, *, problem: str = "") -> Commit:
+    """End with the instance on its old host.
 
     Args:
-        problem: why it does not run there, though it ran.
+        problem: why it was not started there, though it ran.
     """
     home = _home(view, body)
     fault = f"it went back to {home}, and was not started there: {problem}" if problem else ""
@@ -222,7 +203,7 @@ def _back(view: View, desk: Desk, body: Settling, *, problem: str = "") -> Commi
     try:
         writes = claim_back(desk.current, move)
     except Conflict as error:
-        return _stuck(view, desk, body, problem=str(error))
+        return _bury(view, desk, body, problem=str(error))
     return Commit(
         operation=end(view, body=body, problem=fault),
         writes=writes,
@@ -244,8 +225,42 @@ def _back(view: View, desk: Desk, body: Settling, *, problem: str = "") -> Commi
     )
 
 
-def _stuck(view: View, desk: Desk, body: Settling, *, problem: str) -> Commit:
-    """Return the end of what cannot go back: whoever deletes it gives back what its migration holds."""
+def _bury(view: View, desk: Desk, body: Settling, *, problem: str) -> Commit:
+    """Set ERROR: the instance cannot return. Its deletion releases what its migration holds."""
     event = story_line(view, desk, "revert.failed", problem=problem)
     work = (*withdraw_orders(view.orders), *release_lock(view, status="ERROR", fault=problem), event)
     return Commit(operation=end(view, body=body, problem=problem), work=work)
+
+
+def _find_guest(view: View, body: Settling) -> Reply:
+    if _is_lost(view, body):
+        return Reply(event=Event.HOST_GONE)
+    return WITHIN_LIMIT.observe(view, body)
+
+
+TABLE = Table(
+    Settling,
+    {
+        "send": State(AT_ONCE, {Event.STARTED: To(begin, "look", "apart", "end")}),
+        "look": State(
+            Watch(_find_guest, WITHIN_LIMIT.events),
+            {
+                Event.DONE: To(undo, "discard", "end"),
+                Event.FAILED | Event.ABORTED | Event.TIMED_OUT: To(refuse, "end"),
+                Event.HOST_GONE: To(return_or_refuse, "apart", "end"),
+            },
+        ),
+        "discard": State(
+            UNTIL_DONE,
+            {
+                Event.DONE: To(restart, "restart", "end"),
+                Event.FAILED: To(undo_again, "discard"),
+                Event.HOST_GONE: To(return_or_wait, "discard", "apart", "end"),
+            },
+        ),
+        "apart": State(AT_ONCE, {Event.STARTED: To(restart, "restart", "end")}),
+        "restart": State(WITHIN_LIMIT, {Event.DONE | NOT_DONE: To(finish, "end")}),
+    },
+    first=("send",),
+    cancel=To(hand_over, "end"),
+)

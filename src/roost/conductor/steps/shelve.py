@@ -1,36 +1,19 @@
-"""An instance is shelved: its disk is saved, and by the settings or when asked it leaves its host.
+"""Shelve an instance: stop it, save its disk, and take it off its host if the settings or the user say so.
 
-.. code-block:: text
-
-    send    ─▶ off       it runs, or may: it is stopped first
-            ─▶ save      it does not
-    off     ─▶ save      it is stopped
-            ─▶ offload   so it is, and its disk is a volume, which nobody has to save
-            ─▶ end       it could not be: the status stays, and the fault says why
-    save    ─▶ offload   it is saved: SHELVED, and by the settings it leaves its host at once
-            ─▶ end       it is saved: SHELVED, and holds what it held
-            ─▶ back      it could not be, and it ran before
-            ─▶ end       it could not be: SHUTOFF, and the fault says why
-    back    ─▶ end       it runs again: ACTIVE, and the fault says why; else SHUTOFF
-    offload ─▶ end       its host got rid of it, or was given up: it gives back what it holds, SHELVED_OFFLOADED
-            ─▶ end       its host could not: SHELVED, and the fault says why
-
-An operation ``offload`` begins with ``offload``. There a host that is alive is waited for, however long it takes.
+An operation ``offload`` begins in step ``send`` and goes straight to ``offload``, which waits for a living host without
+a limit.
 """
 
 import msgspec
 
 from roost.conductor.moves.ask_host import send_order
-from roost.conductor.moves.wait_for_host import awaited, came_of, may_be_on, silence_problem
+from roost.conductor.operation.events import NOT_DONE, Event, Reply
 from roost.conductor.operation.row_changes import next_version, replace_row
 from roost.conductor.operation.step import (
     Commit,
     Desk,
     View,
-    answer_of,
-    body_of,
     end,
-    is_open,
     new_order,
     release_lock,
     simple_order,
@@ -38,69 +21,87 @@ from roost.conductor.operation.step import (
     wait_until,
     withdraw_orders,
 )
+from roost.conductor.operation.step_table import State, Table, To
 from roost.conductor.operation.stored_request import store_image
+from roost.conductor.operation.watches import AT_ONCE, ON_HOST, WHILE_ALIVE, WITHIN_LIMIT, Watch, may_run
 from roost.model.work.change_memory import Shelve
-from roost.model.work.work_rows import OrderRow, Put
+from roost.model.work.work_rows import Put
 from roost.model.writes import Write
 from roost.placement.writes.claims import given_back
 
 
-def next_step(view: View, desk: Desk) -> Commit:
-    """Return the next step."""
-    body, step = body_of(view.operation, Shelve), view.operation.step
-    if view.operation.is_cancelled:
-        return _end(view, desk, body, problem="it was cancelled")
-    if step == "send":
-        return _send(view, desk, body)
-    if step == "offload":
-        return _offloading(view, desk, body)
-    came = came_of(view, body)
-    if isinstance(came, Commit):
-        return came
-    if step == "off":
-        return _end(view, desk, body, problem=came.problem) if came.problem else _saving(view, desk, body)
-    if step == "back":
-        problem = f"{body.lost}; and it could not be started again: {came.problem}" if came.problem else body.lost
-        return _end(view, desk, body, problem=problem, status="SHUTOFF" if came.problem else "")
-    saved = "" if came.answer is None else came.answer.saved
-    problem = came.problem or ("" if saved else f"{view.status.host} did not say what it was saved as")
-    return _unsaved(view, desk, body, problem=problem) if problem else _saved(view, desk, body, saved=saved)
-
-
-def _send(view: View, desk: Desk, body: Shelve) -> Commit:
-    host = view.status.host
+def begin(view: View, desk: Desk, body: Shelve) -> Commit:
+    """Stop the instance if it may run; otherwise save it."""
     if view.operation.kind == "offload":
         return _offload(view, desk, body)
-    if view.is_away(host):
-        return _end(view, desk, body, problem=silence_problem(host))
-    if body.is_on or may_be_on(view):
-        return send_order(view, desk, body, host=host, action="power_off", step="off")
-    return _saving(view, desk, body)
+    if body.is_on or may_run(view):
+        return send_order(view, desk, body, host=view.status.host, action="power_off", step="off")
+    return save(view, desk, body)
 
 
-def _saving(view: View, desk: Desk, body: Shelve) -> Commit:
-    """Return the step that follows when it does not run."""
-    if body.is_saved:
-        said = simple_order(view, limit_s=view.terms.build_timeout_s)
-        return send_order(view, desk, body, host=view.status.host, action="save", said=said, step="save")
-    return _offload(view, desk, body, image_id=view.status.image_id)
+def save(view: View, desk: Desk, body: Shelve) -> Commit:
+    """Order the host to save the disk; an instance whose disk is a volume is offloaded at once."""
+    if not body.is_saved:
+        return _offload(view, desk, body, image_id=view.status.image_id)
+    order = simple_order(view, limit_s=view.terms.build_timeout_s)
+    return send_order(view, desk, body, host=view.status.host, action="save", order=order, step="save")
 
 
-def _unsaved(view: View, desk: Desk, body: Shelve, *, problem: str) -> Commit:
-    """Return what follows where its disk could not be saved: it is as it was, if it can be."""
-    host, after = view.status.host, msgspec.structs.replace(body, lost=problem)
-    if not body.is_on or view.is_away(host):
-        return _end(view, desk, body, problem=problem, status="SHUTOFF")
-    return send_order(view, desk, after, host=host, action="power_on", step="back")
-
-
-def _saved(view: View, desk: Desk, body: Shelve, *, saved: str) -> Commit:
+def shelve(view: View, desk: Desk, body: Shelve) -> Commit:
+    """Set SHELVED; offload the instance at once if the settings say so."""
+    saved = "" if view.reply.answer is None else view.reply.answer.saved
+    if not saved:
+        problem = f"{view.status.host} did not say what it was saved as"
+        return _restart(view, desk, body, problem=problem)
     image_id, writes = store_image(desk.current.state, msgspec.structs.replace(body.image, id=saved))
     if view.terms.shelved_offload_time_s == 0:
         return _offload(view, desk, body, image_id=image_id, writes=writes, saved=saved)
-    gone_on = release_lock(view, status="SHELVED", fault="", image_id=image_id)
+    lock = release_lock(view, status="SHELVED", fault="", image_id=image_id)
     event = story_line(view, desk, "shelve.done", image=saved)
-    return Commit(operation=end(view, body=body), writes=writes, work=(*gone_on, event))
+    return Commit(operation=end(view, body=body), writes=writes, work=(*lock, event))
+
+
+def restart(view: View, desk: Desk, body: Shelve) -> Commit:
+    """Start the instance again if it ran before; otherwise, or if its host is gone, set SHUTOFF."""
+    return _restart(view, desk, body, problem=view.reply.problem)
+
+
+def finish_restart(view: View, desk: Desk, body: Shelve) -> Commit:
+    """Keep the status; the fault says why the instance was not saved."""
+    return _fail(view, desk, body, problem=body.lost)
+
+
+def fail_restart(view: View, desk: Desk, body: Shelve) -> Commit:
+    """Set SHUTOFF; the fault says why."""
+    problem = f"{body.lost}; and it could not be started again: {view.reply.problem}"
+    return _fail(view, desk, body, problem=problem, status="SHUTOFF")
+
+
+def finish_offload(view: View, desk: Desk, body: Shelve) -> Commit:
+    """Set SHELVED_OFFLOADED and release all allocations; a host that is gone destroys the guest when it returns."""
+    lock = release_lock(view, status="SHELVED_OFFLOADED", fault="", host="", node="")
+    return Commit(
+        operation=end(view, body=body),
+        writes=given_back(desk.current.state, [view.status.uuid]),
+        work=(*lock, story_line(view, desk, "offload.done", host=view.status.host)),
+    )
+
+
+def fail_offload(view: View, desk: Desk, body: Shelve) -> Commit:
+    """Keep SHELVED and the allocations; the fault says why."""
+    return _fail(view, desk, body, problem=f"{view.status.host} could not get rid of it: {_reason(view.reply)}")
+
+
+def fail(view: View, desk: Desk, body: Shelve) -> Commit:
+    """Record the fault; the status stays."""
+    return _fail(view, desk, body, problem=view.reply.problem)
+
+
+def _restart(view: View, desk: Desk, body: Shelve, *, problem: str) -> Commit:
+    host, after = view.status.host, msgspec.structs.replace(body, lost=problem)
+    if not body.is_on or view.is_away(host):
+        return _fail(view, desk, body, problem=problem, status="SHUTOFF")
+    return send_order(view, desk, after, host=host, action="power_on", step="back")
 
 
 def _offload(
@@ -112,53 +113,61 @@ def _offload(
     writes: tuple[Write, ...] = (),
     saved: str = "",
 ) -> Commit:
-    """Return the step that lets its host get rid of it.
+    """Order the host to destroy the guest.
 
     Args:
-        image_id: that it is shelved as from now on; None: it is shelved already.
+        image_id: the document of the image that the instance is shelved as from now on; None: it is shelved already.
     """
     order = new_order(view, desk, view.status.host, action="destroy", body=simple_order(view))
     operation = wait_until(view, view.now_s + view.terms.act_timeout_s, step="offload", body=body)
     if image_id is None:
         return Commit(operation=operation, work=(Put(order),))
-    held = next_version(
-        view.status, status="SHELVED", task="offloading", fault="", image_id=image_id, changed_at_s=view.now_s
-    )
+    changes = {"status": "SHELVED", "task": "offloading", "fault": "", "image_id": image_id}
+    status = replace_row(next_version(view.status, changed_at_s=view.now_s, **changes))
     event = story_line(view, desk, "shelve.done", image=saved)
-    return Commit(operation=operation, writes=writes, work=(replace_row(held), Put(order), event))
+    return Commit(operation=operation, writes=writes, work=(status, Put(order), event))
 
 
-def _offloading(view: View, desk: Desk, body: Shelve) -> Commit:
-    waits = awaited(view)
-    if waits is not None:
-        return waits
-    problem = _left(view.orders[-1])
-    if problem:
-        return _end(view, desk, body, problem=f"{view.status.host} could not get rid of it: {problem}")
-    gone_on = release_lock(view, status="SHELVED_OFFLOADED", fault="", host="", node="")
-    return Commit(
-        operation=end(view, body=body),
-        writes=given_back(desk.current.state, [view.status.uuid]),
-        work=(*gone_on, story_line(view, desk, "offload.done", host=view.status.host)),
-    )
+def _reason(reply: Reply) -> str:
+    """Return why a host did not destroy a guest, in its own words."""
+    return "" if reply.answer is None else reply.answer.problem or reply.answer.outcome
 
 
-def _left(order: OrderRow) -> str:
-    """Say why a host may still have something of the instance; empty: it has not, or gets rid of it on its return."""
-    if is_open(order):
-        return ""
-    answer = answer_of(order)
-    return "" if answer.outcome == "ok" else answer.problem or answer.outcome
-
-
-def _end(view: View, desk: Desk, body: Shelve, *, problem: str, status: str = "") -> Commit:
-    """Return the end of what was not done.
+def _fail(view: View, desk: Desk, body: Shelve, *, problem: str, status: str = "") -> Commit:
+    """End without success.
 
     Args:
-        status: of the instance from now on; empty: as it is.
+        status: of the instance from now on; empty: it stays.
     """
-    gone_on = release_lock(view, status=status or view.status.status, fault=problem)
+    lock = release_lock(view, status=status or view.status.status, fault=problem)
     event = story_line(view, desk, f"{view.operation.kind}.failed", problem=problem)
-    return Commit(
-        operation=end(view, body=body, problem=problem), work=(*withdraw_orders(view.orders), *gone_on, event)
-    )
+    return Commit(operation=end(view, body=body, problem=problem), work=(*withdraw_orders(view.orders), *lock, event))
+
+
+def _start(view: View, body: Shelve) -> Reply:
+    return (AT_ONCE if view.operation.kind == "offload" else ON_HOST).observe(view, body)
+
+
+TABLE = Table(
+    Shelve,
+    {
+        "send": State(
+            Watch(_start, ON_HOST.events),
+            {Event.STARTED: To(begin, "off", "save", "offload"), Event.HOST_GONE: To(fail, "end")},
+        ),
+        "off": State(WITHIN_LIMIT, {Event.DONE: To(save, "save", "offload"), NOT_DONE: To(fail, "end")}),
+        "save": State(
+            WITHIN_LIMIT, {Event.DONE: To(shelve, "offload", "back", "end"), NOT_DONE: To(restart, "back", "end")}
+        ),
+        "back": State(WITHIN_LIMIT, {Event.DONE: To(finish_restart, "end"), NOT_DONE: To(fail_restart, "end")}),
+        "offload": State(
+            WHILE_ALIVE,
+            {
+                Event.DONE | Event.HOST_GONE: To(finish_offload, "end"),
+                Event.FAILED | Event.ABORTED: To(fail_offload, "end"),
+            },
+        ),
+    },
+    first=("send",),
+    cancel=To(fail, "end"),
+)

@@ -8,7 +8,9 @@ from typing import TypeVar
 from roost.compat.adapter import adapt
 from roost.conductor.jobs import Jobs
 from roost.conductor.loop import Conductor, Product
+from roost.conductor.operation.events import Transition
 from roost.conductor.operation.step import Terms
+from roost.conductor.steps import TABLES
 from roost.errors import Unavailable
 from roost.model.settings.roost_settings import Settings
 from roost.model.work.work_rows import OperationRow, Put
@@ -18,11 +20,13 @@ from roost.product import Roost
 from roost.scheduler import registry
 from roost.scheduler.framework.plugin import Rules
 from roost.scheduler.query.pci_requests import PciAliases
+from roost.simulator.cluster.environment.event_queue import Broken
 from roost.simulator.cluster.environment.shared_state import Environment
 from roost.simulator.seeded_random import SeededRandom
 
 A = TypeVar("A")
 
+ALLOWED = frozenset(transition for kind, table in TABLES.items() for transition in table.transitions(kind))
 DOWN_TIME_S = 10.0
 TERMS = Terms(attempts_max=3, build_timeout_s=20.0, act_timeout_s=8.0, owner_s=6.0)
 _SETTINGS = Settings()
@@ -65,7 +69,10 @@ class Process:
         self.serving = Serving(current, decide=self.roost.scheduler.work, heed=self._heed, has_thread=False, retries=10)
         self.reader = store.work_reader(world.clock)
         product = Product(
-            decision=self.roost.decision, devices=PciAliases(_SETTINGS.pci).requests, terms=lambda: self._terms
+            decision=self.roost.decision,
+            devices=PciAliases(_SETTINGS.pci).requests,
+            terms=lambda: self._terms,
+            note=self._note,
         )
         name = f"{self.name}.{self._lives}"
         self._conductor = Conductor(name, cells=None, serving=self.serving, reader=self.reader, product=product)
@@ -119,6 +126,11 @@ class Process:
     def _heed(self, work: Sequence[Put]) -> None:
         if any(isinstance(put.row, OperationRow) and not (put.row.owner or put.row.outcome) for put in work):
             self._look_in(_SOON_S)
+
+    def _note(self, transition: Transition) -> None:
+        if transition not in ALLOWED:
+            raise Broken("operations follow their tables", f"{transition} is in none")
+        self._world.transitions[transition] += 1
 
     def _before_commit(self) -> None:
         trouble = self._world.trouble

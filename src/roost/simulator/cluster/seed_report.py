@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 
+from roost.simulator.cluster.processes import ALLOWED
 from roost.simulator.cluster.seed_runs import Total
 from roost.simulator.cluster.simulation import Course
 
@@ -23,6 +24,9 @@ def lines_of(total: Total, *, elapsed_s: float) -> Iterator[str]:
     """
     for name, title in _TITLES.items():
         yield from _table(title, getattr(total, name))
+    missing = sorted(each for each in ALLOWED if " ".join(each) not in total.transitions)
+    yield f"transitions taken: {len(total.transitions):,} of {len(ALLOWED):,}; never (kind, step, event, next step):"
+    yield from (f"  {' '.join(each)}" for each in missing)
     rate = total.events / elapsed_s if elapsed_s > 0 else 0.0
     yield (
         f"{total.seeds:,} seeds, {len(total.broken):,} broke an invariant; {total.events:,} events in "

@@ -9,6 +9,7 @@ import msgspec
 
 from roost.simulator.cluster.simulation import Course, Simulation
 
+_SUMS = ("kinds", "troubles", "asked", "ended", "transitions", "excused")
 # So many seeds a process does before another takes its place: what they leave in memory goes with it.
 _TASKS_MAX = 100
 
@@ -23,6 +24,7 @@ class Total(msgspec.Struct, frozen=True, kw_only=True):
     troubles: dict[str, int]
     asked: dict[str, int]
     ended: dict[str, int]
+    transitions: dict[str, int]
     excused: dict[str, int]
     broken: tuple[Course, ...]  # in the order of their seeds
 
@@ -57,7 +59,7 @@ def total_of(courses: Iterable[Course], *, told: Callable[[Course], None] = lamb
     Args:
         told: is told each as it comes.
     """
-    sums: dict[str, Counter[str]] = {name: Counter() for name in ("kinds", "troubles", "asked", "ended", "excused")}
+    sums: dict[str, Counter[str]] = {name: Counter() for name in _SUMS}
     count = events = 0
     virtual_s = 0.0
     broken = []

@@ -38,6 +38,7 @@ class Course(msgspec.Struct, frozen=True, kw_only=True):
     troubles: dict[str, int]
     asked: dict[str, int]  # operations that were accepted, by kind
     ended: dict[str, int]  # operations that ended, by kind and end: done, failed, cancelled
+    transitions: dict[str, int]  # of operations: kind, step, event, next step
     excused: dict[str, int]  # what was not as it should be when all had come to rest, and may be so
     invariant: str = ""  # that was broken; empty: none
     problem: str = ""
@@ -168,6 +169,7 @@ class Simulation:
             troubles=dict(self._trouble.counts),
             asked=dict(self.world.asked),
             ended=dict(ended),
+            transitions={" ".join(each): count for each, count in self.world.transitions.items()},
             excused=dict(self.world.excused),
             invariant=invariant,
             problem=problem,

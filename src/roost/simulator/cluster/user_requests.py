@@ -12,7 +12,7 @@ from roost.conductor.moves.migration import leave_request, move_request
 from roost.conductor.operation.liveness import require_gone_agent
 from roost.conductor.operation.step import Body
 from roost.conductor.operation.stored_request import request_of
-from roost.conductor.steps import STEPS
+from roost.conductor.steps import TABLES
 from roost.model.flavor import Flavor
 from roost.model.names import uuid_bytes, uuid_text
 from roost.model.request import Request
@@ -51,7 +51,7 @@ Change = Callable[[Current, Process, Names], Accepted]
 class Ask(msgspec.Struct, frozen=True, kw_only=True):
     """One kind of operation as people ask for it."""
 
-    kind: str  # of ``conductor.steps.STEPS``; where it is not there, nobody asks for it
+    kind: str  # of ``conductor.steps.TABLES``; where it is not there, nobody asks for it
     weight: int  # how often, compared with the others
     make: Callable[[World, str], Deed | None]  # None: there is nothing to ask it of
 
@@ -62,7 +62,7 @@ def asks_there_are(kinds: Collection[str] = ()) -> Sequence[Ask]:
     Args:
         kinds: no others; none: all of them.
     """
-    return [ask for ask in ASKS if ask.kind in STEPS and (not kinds or ask.kind in kinds)]
+    return [ask for ask in ASKS if ask.kind in TABLES and (not kinds or ask.kind in kinds)]
 
 
 def _build(world: World, _kind: str) -> Deed:
@@ -313,7 +313,7 @@ def _bytes(uuid: str) -> bytes:
     return body
 
 
-# A kind that is not in ``STEPS`` is left out, so that a line may be here before its steps are.
+# A kind that is not in ``TABLES`` is left out, so that a line may be here before its steps are.
 ASKS: Sequence[Ask] = (
     Ask(kind="build", weight=10, make=_build),
     Ask(kind="delete", weight=6, make=_delete),

@@ -4,6 +4,7 @@ import random
 from collections import Counter
 from typing import Literal
 
+from roost.conductor.operation.events import Transition
 from roost.model.names import uuid_text
 from roost.model.work.work_rows import AgentRow, StatusRow
 from roost.simulator.cluster.environment.event_queue import Happenings
@@ -31,6 +32,7 @@ class Environment:
         self.store = TroubledStore()
         self.asked: Counter[str] = Counter()  # accepted operations, by kind
         self.excused: Counter[str] = Counter()
+        self.transitions: Counter[Transition] = Counter()  # of operations
         self.commits = 0  # attempts included
         self.cut_until_s: dict[str, float] = {}  # by host
 

@@ -1,0 +1,124 @@
+"""Watches: how a step of an operation finds its event."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from roost.conductor.operation.events import NOT_DONE, STARTED, Event, Reply
+from roost.conductor.operation.step import View, answer_of, is_open, order_limit_s
+from roost.model.work.work_rows import OrderRow
+
+# Seconds until a host is sent an order again that it could not carry out, and until an absent host is looked for again.
+PAUSE_S = 10.0
+
+
+class Watch(NamedTuple):
+    """How a step finds its event.
+
+    Args:
+        observe: the event, from the view of the operation and its body.
+        events: all that ``observe`` can return.
+    """
+
+    observe: Callable[[View, Any], Reply]
+    events: Event
+
+
+def silence_problem(host: str) -> str:
+    """Say that no answer is to be expected of a host."""
+    return f"the agent of {host} does not answer"
+
+
+def target_problem(view: View, host: str) -> str:
+    """Say why an instance cannot be sent to a host; empty: it can.
+
+    Alternates were chosen a while ago, so their hosts may have gone since.
+    """
+    agent = view.agent(host)
+    if agent is None:
+        return f"no agent runs on {host}"
+    if view.is_away(host):
+        return silence_problem(host)
+    return "" if agent.state == "ready" else f"{host} is back, and not rid yet of what is elsewhere by now"
+
+
+def may_run(view: View) -> bool:
+    """Say whether an instance that is not ACTIVE may run: the last order to stop it may have failed."""
+    return bool(view.status.fault)
+
+
+def find_reply(view: View, order: OrderRow) -> Reply | None:
+    """Return how an order ended; None: its answer may still come."""
+    agent = view.agent(order.host)
+    host = order.host if agent is None else agent.name  # in its own letter case
+    if not is_open(order):
+        answer = answer_of(order)
+        if answer.outcome == "ok":
+            return Reply(event=Event.DONE, answer=answer)
+        event = Event.ABORTED if answer.outcome == "aborted" else Event.FAILED
+        return Reply(event=event, problem=answer.problem or f"{host} said no more than {answer.outcome}", answer=answer)
+    if view.is_away(order.host):
+        return Reply(event=Event.HOST_GONE, problem=silence_problem(host))
+    return None
+
+
+def not_yet(until_s: float) -> Reply:
+    """Return the reply of a step that looks again at a time."""
+    return Reply(event=Event.NOT_YET, until_s=until_s)
+
+
+def wait_for_answer(view: View) -> Reply:
+    """Return the reply of a step that waits for a living host, however long it takes."""
+    return not_yet(view.now_s + view.terms.act_timeout_s)
+
+
+def _start(_view: View, _body: Any) -> Reply:
+    return STARTED
+
+
+def _start_on_host(view: View, _body: Any) -> Reply:
+    host = view.status.host
+    if view.is_away(host):
+        return Reply(event=Event.HOST_GONE, problem=silence_problem(host))
+    return STARTED
+
+
+def _within_limit(view: View, body: Any) -> Reply:
+    order = view.orders[-1]
+    reply = find_reply(view, order)
+    if reply is not None:
+        return reply
+    if view.now_s < body.limit_at_s:
+        return not_yet(body.limit_at_s)
+    agent = view.agent(order.host)
+    host = order.host if agent is None else agent.name
+    return Reply(event=Event.TIMED_OUT, problem=f"{host} did not answer within {order_limit_s(order):,.0f} s")
+
+
+def _while_alive(view: View, _body: Any) -> Reply:
+    return find_reply(view, view.orders[-1]) or wait_for_answer(view)
+
+
+def _until_done(view: View, body: Any) -> Reply:
+    reply = _while_alive(view, body)
+    if reply.event in Event.FAILED | Event.ABORTED:
+        return retry_after_pause(view, body, reply)
+    return reply
+
+
+def retry_after_pause(view: View, body: Any, reply: Reply) -> Reply:
+    """Return that an order failed, so that it is sent again, but not before the pause of the body is over."""
+    if view.now_s < body.limit_at_s:
+        return not_yet(body.limit_at_s)
+    return Reply(event=Event.FAILED, problem=reply.problem, answer=reply.answer)
+
+
+# The step sends something, and knows nothing of hosts.
+AT_ONCE = Watch(_start, Event.STARTED)
+# The step sends something to the host of the instance.
+ON_HOST = Watch(_start_on_host, Event.STARTED | Event.HOST_GONE)
+# The host of the last order has until ``limit_at_s`` of the body.
+WITHIN_LIMIT = Watch(_within_limit, Event.NOT_YET | Event.DONE | NOT_DONE)
+# The host of the last order has as long as it lives.
+WHILE_ALIVE = Watch(_while_alive, Event.NOT_YET | Event.DONE | Event.FAILED | Event.ABORTED | Event.HOST_GONE)
+# As before, and an order that failed is sent again after a pause, which ends at ``limit_at_s`` of the body.
+UNTIL_DONE = Watch(_until_done, Event.NOT_YET | Event.DONE | Event.FAILED | Event.HOST_GONE)
