@@ -3,14 +3,14 @@
 import json
 from contextlib import contextmanager
 
-from roost.api.access.authentication import believe
+from roost.api.access.authentication import trust_headers
 from roost.api.access.policy import Policy
 from roost.api.asgi import Api
 from roost.api.http import Request, Response, new_request_id
 from roost.api.placement.application import Application
 from roost.api.v1 import application as v1
-from roost.api.v1.agent_registry import Agents
-from roost.api.v1.wakeups import ENDS, Waking
+from roost.api.v1.agent_registry import AgentRegistry
+from roost.api.v1.wakeups import ENDS, Wakeups
 from roost.app import open_product
 from roost.errors import RoostError
 from roost.machine import SystemClock
@@ -99,7 +99,7 @@ class Asking:
 
 
 @contextmanager
-def asking(store=None, *, identify=believe, policy=None, clock=None):
+def asking(store=None, *, identify=trust_headers, policy=None, clock=None):
     """Open the API over a store; by default a fresh one in memory, which believes whoever asks."""
     current = Current(store or MemoryStore(), clock=clock)
     Placement(current)
@@ -113,9 +113,9 @@ def asking(store=None, *, identify=believe, policy=None, clock=None):
 class Own(Asking):
     """Roost's own API, and the product behind it, which only ``in_thread`` may touch while it is served."""
 
-    def __init__(self, product, serving, *, waking=None, ends=None, identify=believe, allows=None):
-        self.agents = Agents(
-            serving, waking or Waking(100), ends=ends or Waking(100, awaited=ENDS), clock=SystemClock()
+    def __init__(self, product, serving, *, wakeups=None, ends=None, identify=trust_headers, allows=None):
+        self.agents = AgentRegistry(
+            serving, wakeups or Wakeups(100), ends=ends or Wakeups(100, topic=ENDS), clock=SystemClock()
         )
         super().__init__(v1.Application(product, agents=self.agents, identify=identify, allows=allows), serving)
         self.product = product
@@ -126,17 +126,17 @@ class Own(Asking):
 
 
 @contextmanager
-def asking_own(*fleets, url="sqlite://", settings=None, identify=believe, policy=None):
+def asking_own(*fleets, url="sqlite://", settings=None, identify=trust_headers, policy=None):
     """Open Roost's own API on a fleet; by default over a fresh store in memory, with the policies by default."""
-    waking, ends = Waking(100), Waking(100, awaited=ENDS)
+    wakeups, ends = Wakeups(100), Wakeups(100, topic=ENDS)
 
     def heed(work):
-        waking.heed(work)
-        ends.heed(work)
+        wakeups.wake_for(work)
+        ends.wake_for(work)
 
     product, serving = open_product(str(url), settings or Settings(), heed=heed)
     try:
-        own = Own(product, serving, waking=waking, ends=ends, identify=identify, allows=policy and policy.allows)
+        own = Own(product, serving, wakeups=wakeups, ends=ends, identify=identify, allows=policy and policy.allows)
         for fleet in fleets:
             own.in_thread(lambda roost, fleet=fleet: roost.install(fleet))
         yield own

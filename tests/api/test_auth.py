@@ -3,12 +3,12 @@
 import msgspec
 import pytest
 
-from roost.api.access.authentication import Tokens, as_toml, believe, new_token, read_tokens
+from roost.api.access.authentication import Tokens, as_toml, new_token, read_tokens, trust_headers
 from roost.errors import BadRequest, BadSettings
 
 
 def told(**headers):
-    return believe({name.replace("_", "-"): value for name, value in headers.items()})
+    return trust_headers({name.replace("_", "-"): value for name, value in headers.items()})
 
 
 def test_without_authentication_everybody_is_who_they_say():

@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from roost.api.access.authentication import believe
+from roost.api.access.authentication import trust_headers
 from roost.api.access.policy import Policy
 from roost.api.placement.application import Application
 from roost.model.fleet import Fleet
@@ -221,7 +221,7 @@ def test_next_passes_over_a_host_that_is_not_there_any_more_or_not_as_a_whole(go
         flavor = {**SMALL["flavor"], "extra_specs": {"resources:SRIOV_NET_VF": "1"}}
         decision = made(own, {"flavor": flavor})
         assert [pick["host"] for pick in decision["alternates"][""]] == ["host-1", "host-2"]
-        placement = Asking(Application(identify=believe, allows=Policy(is_legacy=True).allows), own.serving)
+        placement = Asking(Application(identify=trust_headers, allows=Policy(is_legacy=True).allows), own.serving)
         for each in [parts[1], whole.providers[1]]:
             if each.name.endswith(gone):
                 assert placement.delete(f"/resource_providers/{each.uuid}").status == 204

@@ -6,13 +6,13 @@ import threading
 
 import pytest
 
-from roost.api.access.authentication import believe
+from roost.api.access.authentication import trust_headers
 from roost.api.access.policy import Policy
 from roost.api.answer_options import DEFAULTS, Options
 from roost.api.asgi import AsgiApplication
 from roost.api.outages import Outages
 from roost.api.placement.application import Application
-from roost.api.probes import Checkup, Observing
+from roost.api.probes import HealthCheck, Probes
 from roost.errors import StoreBroken, StoreBusy, StoreGone, StoreOutdated, Unavailable
 from roost.model.settings.placement_settings import Placement as Settings
 from roost.placement.current import Current
@@ -27,7 +27,7 @@ class Edge:
     def __init__(self, serving, *, options=DEFAULTS, **settings):
         self.serving = serving
         self.gone = asyncio.Event()  # whether clients have left
-        application = Application(identify=believe, allows=Policy().allows, options=options)
+        application = Application(identify=trust_headers, allows=Policy().allows, options=options)
         self.outages = Outages()
         self.application = AsgiApplication(application, serving, settings=Settings(**settings), outages=self.outages)
 
@@ -265,7 +265,7 @@ async def healthz(edge):
     async def send(message):
         answer.append(message)
 
-    watched = Observing(Checkup(edge.serving), note=edge.outages.note)
+    watched = Probes(HealthCheck(edge.serving), note=edge.outages.note)
     await watched({"method": "GET", "path": "/healthz"}, None, send)
     return answer[0]["status"], answer[1]["body"].decode()
 

@@ -67,7 +67,7 @@ class Waiting:
 
     async def waits(self, count=1):
         """Come back when so many hosts are waited for."""
-        while len(self.own.agents.waking.keys) != count:  # noqa: ASYNC110  # it is told to nobody
+        while len(self.own.agents.wakeups.keys) != count:  # noqa: ASYNC110  # it is told to nobody
             await asyncio.sleep(0.001)
 
     async def commit(self, *rows):
@@ -102,13 +102,13 @@ def test_a_poll_is_answered_when_there_is_an_order_for_its_host(waiting):
 def test_an_order_that_comes_while_a_poll_begins_is_not_missed(waiting):
     """It is committed after the poll has looked, and before it waits."""
     agents = waiting.own.agents
-    mark = agents.waking.mark
+    mark = agents.wakeups.mark
 
     async def play():
         await waiting.commit(order(1, host="host-0", action="destroy", body=ORDER))
-        waiter = agents.waking.open(["host-0"], mark=mark)
-        found = await agents.next(msgspec.convert(polling(wait_s=20), Poll), waiter)
-        agents.waking.leave(waiter)
+        waiter = agents.wakeups.open(["host-0"], mark=mark)
+        found = await agents.wait_for_work(msgspec.convert(polling(wait_s=20), Poll), waiter)
+        agents.wakeups.leave(waiter)
         return found
 
     assert [each.id for each in asyncio.run(play()).orders] == [1]
@@ -125,7 +125,7 @@ def test_a_poll_ends_empty_when_its_time_is_up_or_the_server_stops_and_with_its_
         await waiting.waits(0)
         stopped = asyncio.create_task(waiting.poll(polling(wait_s=20)))
         await waiting.waits()
-        waiting.own.agents.waking.close()
+        waiting.own.agents.wakeups.close()
         assert (await stopped)[1]["orders"] == []
         status, problem = await waiting.poll(polling(wait_s=20))
         assert (status, problem["detail"]) == (503, "the server is stopping; try again")
@@ -135,13 +135,13 @@ def test_a_poll_ends_empty_when_its_time_is_up_or_the_server_stops_and_with_its_
 
 def test_more_agents_than_may_wait_are_told_to_come_back(waiting):
     async def play():
-        waiters = [waiting.own.agents.waking.open([f"h{number}" for number in range(100)], mark=0)]
+        waiters = [waiting.own.agents.wakeups.open([f"h{number}" for number in range(100)], mark=0)]
         status, problem = await waiting.poll(polling(wait_s=20))
         assert (status, problem["detail"]) == (
             503,
             "100 agents wait for orders (limit placement.agents_max); try again",
         )
-        waiting.own.agents.waking.leave(waiters[0])
+        waiting.own.agents.wakeups.leave(waiters[0])
 
     asyncio.run(play())
 

@@ -4,7 +4,7 @@ import pytest
 
 from roost.api.answer_options import Options
 from roost.api.http import Identity
-from roost.api.placement.name_quota import NewNames
+from roost.api.placement.name_quota import NameQuota
 from roost.api.problems import Problem
 from tests.api.bound_tokens import AGENT, OTHER, OWN_ROOT, bound, generation, offered
 
@@ -72,7 +72,7 @@ def test_names_that_nobody_may_create_are_refused_as_ever_and_do_not_count():
 
 def test_requests_that_are_under_way_count_until_they_can_be_no_more():
     times = iter([0.0, 1.0, 60.0, 1_000.0])
-    names = NewNames(clock=lambda: next(times))
+    names = NameQuota(clock=lambda: next(times))
     with few() as apis:
         state = apis.placement.serving.run(lambda current: current.state)
         names.check(creation(apis, "CUSTOM_A"), state)

@@ -3,7 +3,7 @@
 import pytest
 
 from roost.api.access.authentication import as_toml, new_token
-from roost.api.access.token_file import TokensFile
+from roost.api.access.token_file import TokenFile
 from roost.errors import BadSettings
 
 
@@ -16,7 +16,7 @@ def test_tokens_that_come_and_go_hold_a_second_later(path, capfd):
     (first, kept), (second, kept_too) = new_token("first"), new_token("second")
     path.write_text(as_toml(kept))
     now_s = [0.0]
-    tokens = TokensFile(path, clock=lambda: now_s[0])
+    tokens = TokenFile(path, clock=lambda: now_s[0])
 
     def known():
         now_s[0] += 1
@@ -37,4 +37,4 @@ def test_tokens_that_come_and_go_hold_a_second_later(path, capfd):
 
 def test_a_file_that_makes_no_sense_at_the_start_is_refused(path):
     with pytest.raises(BadSettings, match="cannot be read"):
-        TokensFile(path)
+        TokenFile(path)

@@ -14,14 +14,14 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
-from roost.api.access.authentication import believe
+from roost.api.access.authentication import trust_headers
 from roost.api.access.policy import Policy
-from roost.api.asgi import Api, at_home
+from roost.api.asgi import Api, try_in_thread
 from roost.api.http import Identity, Request, Response, TooSlow
 from roost.api.placement.application import Application as PlacementApplication
-from roost.api.v1.agent_registry import Agents
+from roost.api.v1.agent_registry import AgentRegistry
 from roost.api.v1.application import Application as OwnApplication
-from roost.api.v1.wakeups import ENDS, Waking
+from roost.api.v1.wakeups import ENDS, Wakeups
 from roost.app import Roost
 from roost.app.server_process import SLICE_S
 from roost.errors import OverBudget, RoostError
@@ -80,9 +80,9 @@ class World:
         self.roost = Roost(self.current.store, Settings(), current=self.current)
         self.roost.install(joined(*random.sample(parts, random.randint(1, 3))))
         serving = Serving(self.current, has_thread=False)
-        agents = Agents(serving, Waking(1), ends=Waking(1, awaited=ENDS), clock=SystemClock())
-        self.own: Api = OwnApplication(self.roost, agents=agents, identify=believe)
-        self.placement: Api = PlacementApplication(identify=believe, allows=Policy().allows)
+        agents = AgentRegistry(serving, Wakeups(1), ends=Wakeups(1, topic=ENDS), clock=SystemClock())
+        self.own: Api = OwnApplication(self.roost, agents=agents, identify=trust_headers)
+        self.placement: Api = PlacementApplication(identify=trust_headers, allows=Policy().allows)
         self.decisions: list[str] = []
 
 
@@ -163,12 +163,12 @@ def work_on(world: World, ask: Ask, costs: Costs) -> None:
         return
     if kind == "decision":
         _decide(world, ask, _timed(lambda: task(world.current), costs, ask), costs)
-    elif request.work == "past" or not _is_done_at_home(world, ask, at_home(request, task), costs):
+    elif request.work == "past" or not _is_done_at_home(world, ask, try_in_thread(request, task), costs):
         costs.went_on += 1
         begun_s = time.thread_time()
         slow = OverBudget("the question", seconds=BUDGET_S, limit="none")
         try:
-            request.within(BUDGET_S, task, too_slow=slow)(world.current)
+            request.with_budget(BUDGET_S, task, too_slow=slow)(world.current)
         except OverBudget:
             costs.cut += 1
         except RoostError:

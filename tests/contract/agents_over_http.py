@@ -6,12 +6,12 @@ from contextlib import contextmanager
 
 import msgspec
 
-from roost.api.access.authentication import believe
+from roost.api.access.authentication import trust_headers
 from roost.api.access.policy import Policy
 from roost.api.asgi import AsgiApplication
 from roost.api.placement.application import Application
 from roost.api.server.listener import Server, listen_on, url_of
-from roost.api.server.mount import Front
+from roost.api.server.mount import Mount
 from roost.app.conductor_thread import ConductorThread
 from roost.client.agent_server import HttpServer
 from roost.compute.agent.agent_journal import Journal
@@ -34,20 +34,20 @@ def answering(product=None):
     """Answer over HTTP in this process; give both APIs and the URL."""
     with asking_own(settings=product) as own:
         settings = Settings()
-        placement = Asking(Application(identify=believe, allows=Policy(is_legacy=True).allows), own.serving)
+        placement = Asking(Application(identify=trust_headers, allows=Policy(is_legacy=True).allows), own.serving)
         below = {
             prefix: AsgiApplication(api, own.serving, settings=msgspec.structs.replace(settings, prefix=prefix))
             for prefix, api in (("/v1", own.application), ("/placement", placement.application))
         }
         listener = listen_on("listen", "127.0.0.1:0")
-        server = Server(Front(below, otherwise=below["/v1"]), listener, settings)
+        server = Server(Mount(below, otherwise=below["/v1"]), listener, settings)
         loop = asyncio.new_event_loop()
         thread = threading.Thread(target=loop.run_until_complete, args=(server.answer(),))
         thread.start()
         try:
             yield own, placement, url_of(listener)
         finally:
-            loop.call_soon_threadsafe(own.agents.waking.close)
+            loop.call_soon_threadsafe(own.agents.wakeups.close)
             loop.call_soon_threadsafe(server.stop)
             thread.join()
             loop.close()

@@ -8,7 +8,7 @@ from contextlib import closing, contextmanager
 import pytest
 
 from roost.app.agent_process import SharedHttp
-from roost.client.agent_server import HttpServer, KnownInstances
+from roost.client.agent_server import HttpServer, InstanceLookup
 from roost.client.report_http import ReportHttp
 from roost.compute.agent.agent_journal import Journal
 from roost.compute.inventory.device_providers import DeviceProviders
@@ -127,7 +127,7 @@ class Machine:
             book=journal,
             monitors=Monitors(()),
             devices=devices,
-            instances=KnownInstances(server, self.name),
+            instances=InstanceLookup(server, self.name),
         )
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from roost.api.http import Request
 from roost.api.placement import candidate_json, candidate_query
 from roost.api.placement.candidate_json import form_of
-from roost.api.placement.handlers.candidates import _body, _Kept, _Known
+from roost.api.placement.handlers.candidates import _body, _Cache, _CompiledQuery
 from roost.api.versions import Version
 from roost.engine.candidates import search
 from roost.engine.candidates.picks import picks_at
@@ -108,15 +108,15 @@ def test_an_answer_that_is_asked_again_knows_what_is_left_for_groups_that_ask_th
 
 
 def test_what_is_kept_of_a_tree_takes_the_place_of_what_was(monkeypatch):
-    monkeypatch.setattr(candidate_json, "_KEPT_MAX_BYTES", 2_000)
-    texts = candidate_json.Texts()
-    one, other = (candidate_json._Written("x" * 500, 1, frozenset({1}), limit) for limit in (1, 2))
+    monkeypatch.setattr(candidate_json, "_CACHE_MAX_BYTES", 2_000)
+    texts = candidate_json.TextCache()
+    one, other = (candidate_json._TreeText("x" * 500, 1, frozenset({1}), limit) for limit in (1, 2))
     for _ in range(9):
         texts.keep(1, one)
         texts.keep(1, other)
-    assert texts.of_tree == {1: other}
+    assert texts.trees == {1: other}
     texts.keep(2, one)
-    assert texts.of_tree == {1: other}  # there is no room
+    assert texts.trees == {1: other}  # there is no room
 
 
 def test_what_was_written_of_a_query_makes_room_when_inventories_change():
@@ -124,9 +124,9 @@ def test_what_was_written_of_a_query_makes_room_when_inventories_change():
     columns, history = Columns(state), History(state, Random(1), first=1_000)
     for _ in range(3):
         _, answer = columns.get("/allocation_candidates?resources1=VCPU:1")
-        kept = columns.current.kept[_Kept]
+        kept = columns.current.kept[_Cache]
         assert len(kept._with_texts) == 1
-        assert len(kept._with_texts[0].texts.of_tree) == len(answer["allocation_requests"])
+        assert len(kept._with_texts[0].texts.trees) == len(answer["allocation_requests"])
         apply(state, history.stock())
 
 
@@ -196,12 +196,12 @@ def test_many_ways_to_make_the_last_picks_are_told_one_by_one(version, policy):
     query = CandidateQuery(groups=groups, group_policy=policy)
     wanted = answer_of(state, query, version)
     assert len(wanted["allocation_requests"]) == 2 * 5 * 4 * 3 * 2
-    known = _Known(
+    known = _CompiledQuery(
         query, compile_query(state, query), form_of(Version(1, version), [CLASSES.index("CUSTOM_DEVICE") + 1]), 0
     )
     for limit in (None, 239, 100, 34, 33, 32, 1):
         known.query = msgspec.structs.replace(query, limit=limit)
-        body = json.loads(_body(_Kept(state), known, Request(method="GET", path="", headers={})))
+        body = json.loads(_body(_Cache(state), known, Request(method="GET", path="", headers={})))
         assert body["allocation_requests"] == wanted["allocation_requests"][:limit]
         hosts = 1 if limit in {1, 32, 33, 34, 100} else 2
         assert len(body["provider_summaries"]) == 6 * hosts
@@ -210,13 +210,13 @@ def test_many_ways_to_make_the_last_picks_are_told_one_by_one(version, policy):
 def test_hosts_that_stand_alone_are_written_again_only_when_others_pass(monkeypatch):
     state = state_of({name: Node(stocks={"VCPU": Stock(8)}) for name in ("one", "two", "three")})
     columns, history, written = Columns(state), History(state, Random(1), first=1_000), []
-    of_fan = candidate_json.Requests._of_fan
+    of_fan = candidate_json.Requests._write_fan
 
     def spied(self, fan, limit):
         written.append(len(fan.rows))
         return of_fan(self, fan, limit)
 
-    monkeypatch.setattr(candidate_json.Requests, "_of_fan", spied)
+    monkeypatch.setattr(candidate_json.Requests, "_write_fan", spied)
 
     def ask(query):
         written.clear()

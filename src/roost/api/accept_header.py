@@ -12,7 +12,7 @@ _RANGE = re.compile(rf"(\*/\*|{_WORD}/\*|{_WORD}/{_WORD})")
 _GAP = re.compile(r"[ \t]*(?:,[ \t]*)*")
 
 
-def acceptable(header: str | None, offers: Sequence[str]) -> list[str]:
+def acceptable_types(header: str | None, offers: Sequence[str]) -> list[str]:
     """Return the media types that a client takes, the ones it likes best first.
 
     Args:
@@ -27,7 +27,7 @@ def acceptable(header: str | None, offers: Sequence[str]) -> list[str]:
     >>> acceptable("image/png", ["text/html"])
     []
     """
-    ranges = _ranges(header) if header else None
+    ranges = _parse_ranges(header) if header else None
     if ranges is None:
         return list(offers)
     found = []
@@ -42,10 +42,10 @@ def acceptable(header: str | None, offers: Sequence[str]) -> list[str]:
     return [offer for _, offer in liked]
 
 
-def _ranges(header: str) -> dict[str, float] | None:
+def _parse_ranges(header: str) -> dict[str, float] | None:
     """Return the quality of every range, without those that have parameters; None: the header has no sense."""
     found: dict[str, float] = {}
-    at = _end(_GAP, header, 0)
+    at = _match_end(_GAP, header, 0)
     while at < len(header):
         match = _RANGE.match(header, at)
         if match is None:
@@ -60,13 +60,13 @@ def _ranges(header: str) -> dict[str, float] | None:
             quality, after = float(match[1]), match.end()
             while extension := _EXTENSION.match(header, after):
                 after = extension.end()
-        at = _end(_GAP, header, after)
+        at = _match_end(_GAP, header, after)
         if at < len(header) and "," not in header[after:at]:
             return None
         found.setdefault(f"{name};" if has_parameters else name, quality)
     return found
 
 
-def _end(pattern: re.Pattern[str], text: str, at: int) -> int:
+def _match_end(pattern: re.Pattern[str], text: str, at: int) -> int:
     match = pattern.match(text, at)
     return at if match is None else match.end()

@@ -10,10 +10,10 @@ from roost.api.problems import Problem
 from roost.model.settings.placement_settings import Placement as Settings
 
 _ANY = "*"
-_ELSEWHERE = frozenset({"cross-site", "same-site"})  # of header sec-fetch-site, which pages cannot set
+_CROSS_SITE = frozenset({"cross-site", "same-site"})  # of header sec-fetch-site, which pages cannot set
 
 
-class Hosts:
+class AllowedHosts:
     """The names that requests may give the server.
 
     Args:
@@ -26,7 +26,7 @@ class Hosts:
         self._origins = frozenset(settings.cors_allowed_origin)
 
     @classmethod
-    def of(cls, settings: Settings) -> "Hosts | None":
+    def from_settings(cls, settings: Settings) -> "AllowedHosts | None":
         """Return what settings say; None: credentials protect the server, which no foreign page has."""
         return cls(settings) if settings.auth_strategy == "noauth2" else None
 
@@ -39,7 +39,7 @@ class Hosts:
         host = request.headers.get("host", "")
         if host and not self._is_own(host):
             raise Problem(421, f"{host[:255]} is not a name of this server (setting placement.allowed_hosts).")
-        if request.headers.get("sec-fetch-site") in _ELSEWHERE:
+        if request.headers.get("sec-fetch-site") in _CROSS_SITE:
             origin = request.headers.get("origin")
             if self._origins.isdisjoint({_ANY, origin}):
                 raise Problem(403, "Pages of other sites may not ask (setting placement.cors_allowed_origin).")

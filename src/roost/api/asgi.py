@@ -8,11 +8,11 @@ from contextlib import contextmanager
 from typing import Any, ClassVar, Protocol
 from urllib.parse import unquote_to_bytes
 
-from roost.api.allowed_hosts import Hosts
-from roost.api.body_limits import Bodies
+from roost.api.allowed_hosts import AllowedHosts
+from roost.api.body_limits import BodyReader
 from roost.api.cors import Cors
-from roost.api.fast_reads import Pace
-from roost.api.http import Admitted, Identity, Receive, Request, Response, Send, TooSlow, new_request_id
+from roost.api.fast_reads import FastReads
+from roost.api.http import Admission, Identity, Receive, Request, Response, Send, TooSlow, new_request_id
 from roost.api.outages import Outages
 from roost.api.problems import Problem, busy
 from roost.errors import OverBudget
@@ -40,7 +40,7 @@ class Api(Protocol):
     open_paths: ClassVar[frozenset[str]]  # below the prefix: what everybody may ask
     path_encoding: ClassVar[str]  # of the bytes that percent signs stand for in a path
 
-    def admit(self, request: Request) -> Response | Admitted:
+    def admit(self, request: Request) -> Response | Admission:
         """Check who asks for what before the body is read; return an error, or how to go on."""
 
     def enter(self, request: Request) -> Response | Task[Response]:
@@ -80,9 +80,9 @@ class Mailbox:
         self._waiting.append(act)
         if not self._is_woken:
             self._is_woken = True
-            self.loop.call_soon_threadsafe(self._empty)
+            self.loop.call_soon_threadsafe(self._drain)
 
-    def _empty(self) -> None:
+    def _drain(self) -> None:
         # First of all: what comes from now on wakes the loop again.
         self._is_woken = False
         while self._waiting:
@@ -152,29 +152,29 @@ class AsgiApplication:
         *,
         settings: Settings | None = None,
         authenticate: Authenticate | None = None,
-        bodies: Bodies | None = None,
+        bodies: BodyReader | None = None,
         outages: Outages | None = None,
         ask_reader: AskReader | None = None,
     ) -> None:
         self._application = application
         self._serving = serving
         self._settings = settings or Settings()
-        self._bodies = bodies or Bodies(self._settings)
+        self._bodies = bodies or BodyReader(self._settings)
         self._outages = outages or Outages()
         self._authenticate = authenticate
         self._ask_reader = ask_reader
-        self._cors = Cors.of(self._settings)
-        self._hosts = Hosts.of(self._settings)
+        self._cors = Cors.from_settings(self._settings)
+        self._hosts = AllowedHosts.from_settings(self._settings)
         self._mailbox: Mailbox | None = None
-        self._pace = Pace()
-        self._under_way = 0
+        self._fast_reads = FastReads()
+        self._in_flight = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
         assert scope["type"] == "http", scope["type"]
         begun_s = time.perf_counter()
-        request = self._request(scope)
-        self._under_way += 1
+        request = self._parse_request(scope)
+        self._in_flight += 1
         try:
             if self._hosts is not None:
                 self._hosts.check(request)
@@ -182,12 +182,14 @@ class AsgiApplication:
             if response.stream is not None:
                 response.stream.open()
         except Exception as error:  # noqa: BLE001  # everybody gets an answer
-            self._outages.fail(request, error)
+            self._outages.record_failure(request, error)
             response = self._application.fail(request, error)
         finally:
             self._bodies.release(request)
-            self._under_way -= 1
-        headers = [(name.encode("latin-1"), _bytes(value)) for name, value in self._headers(request, response).items()]
+            self._in_flight -= 1
+        headers = [
+            (name.encode("latin-1"), _header_bytes(value)) for name, value in self._headers(request, response).items()
+        ]
         start = {"type": "http.response.start", "status": response.status, "headers": headers}
         if response.stream is not None:
             self._observe(request, response, time.perf_counter() - begun_s)
@@ -235,7 +237,7 @@ class AsgiApplication:
             )
 
     async def _answer(self, request: Request, receive: Receive) -> Response:
-        if self._under_way > self._settings.requests_max:
+        if self._in_flight > self._settings.requests_max:
             raise busy(f"{self._settings.requests_max:,} requests are under way", "requests_max")
         if not request.is_mounted:
             raise Problem(404)
@@ -255,8 +257,8 @@ class AsgiApplication:
         if isinstance(entered, Response):
             return entered
         if request.method == "GET":
-            entered = self._pace.measured(request, entered)
-            at_once = self._pace.answer_at_once(request, entered, self._serving)
+            entered = self._fast_reads.measure(request, entered)
+            at_once = self._fast_reads.answer_at_once(request, entered, self._serving)
             if at_once is not None:
                 return self._application.finish(request, at_once)
         loop = asyncio.get_running_loop()
@@ -265,27 +267,27 @@ class AsgiApplication:
         if request.work == "point" or self._ask_reader is None:
             budget_s = self._settings.question_budget_s
             slow = OverBudget("the work on this request", seconds=budget_s, limit="placement.question_budget_s")
-            bounded = request.within(budget_s, entered, too_slow=slow)
-            return self._application.finish(request, await self._in_thread(request, bounded, receive))
+            bounded = request.with_budget(budget_s, entered, too_slow=slow)
+            return self._application.finish(request, await self._answer_in_thread(request, bounded, receive))
         if request.work != "past":
             try:
-                task = at_home(request, entered)
-                return self._application.finish(request, await self._in_thread(request, task, receive))
+                task = try_in_thread(request, entered)
+                return self._application.finish(request, await self._answer_in_thread(request, task, receive))
             except TooSlow:
                 pass
-        return await self._in_reader(request, receive)
+        return await self._answer_in_reader(request, receive)
 
-    async def _in_thread(self, request: Request, task: Task[Response], receive: Receive) -> Response:
+    async def _answer_in_thread(self, request: Request, task: Task[Response], receive: Receive) -> Response:
         """Answer in the thread that decides."""
         assert self._mailbox is not None, "made by whoever calls this"
         outcome = AsgiOutcome(self._mailbox.loop, self._mailbox)
-        self._serving.submit(self._outages.watched(request, task), outcome)
-        with self._patience(request, receive, outcome.expire):
+        self._serving.submit(self._outages.track(request, task), outcome)
+        with self._limit_time(request, receive, outcome.expire):
             response = await outcome.wait()
-        self._outages.succeed(request)
+        self._outages.record_success(request)
         return response
 
-    async def _in_reader(self, request: Request, receive: Receive) -> Response:
+    async def _answer_in_reader(self, request: Request, receive: Receive) -> Response:
         """Answer in the reader process."""
         assert self._ask_reader is not None, "asked for by whoever calls this"
         asked = asyncio.ensure_future(self._ask_reader(request))
@@ -295,7 +297,7 @@ class AsgiApplication:
             why.append(problem)
             asked.cancel()
 
-        with self._patience(request, receive, end):
+        with self._limit_time(request, receive, end):
             try:
                 return await asked
             except asyncio.CancelledError:
@@ -305,20 +307,20 @@ class AsgiApplication:
                 raise
 
     @contextmanager
-    def _patience(self, request: Request, receive: Receive, end: Callable[[Problem], None]) -> Iterator[None]:
+    def _limit_time(self, request: Request, receive: Receive, end: Callable[[Problem], None]) -> Iterator[None]:
         """End the work on a request when it takes too long, or when its client leaves."""
         loop = asyncio.get_running_loop()
         timeout_s = self._settings.request_timeout_s
 
         def give_up(problem: Problem) -> None:
-            request.is_given_up = True
+            request.is_abandoned = True
             end(problem)
 
         late = busy(f"the answer took longer than {timeout_s:g} s", "request_timeout_s")
         timer = loop.call_later(timeout_s, give_up, late)
         gone = None
         if request.method == "GET" or request.work != "point":
-            gone = loop.create_task(_disconnected(receive, lambda: give_up(Problem(503, "the client has left"))))
+            gone = loop.create_task(_watch_disconnect(receive, lambda: give_up(Problem(503, "the client has left"))))
         try:
             yield
         finally:
@@ -326,7 +328,7 @@ class AsgiApplication:
             if gone is not None:
                 gone.cancel()
 
-    def _request(self, scope: Scope) -> Request:
+    def _parse_request(self, scope: Scope) -> Request:
         headers: dict[str, str] = {}
         for name, value in scope["headers"]:
             key, text = name.decode("latin-1"), value.decode("latin-1")
@@ -351,16 +353,16 @@ class AsgiApplication:
         )
 
 
-def at_home(request: Request, task: Task[Response]) -> Task[Response]:
+def try_in_thread(request: Request, task: Task[Response]) -> Task[Response]:
     """Return a question as the thread that decides tries it, before the reader process is asked.
 
     Raises:
         TooSlow: by the task.
     """
-    return request.within(_SEARCH_S, _on_small_fleet(task) if request.work == "copy" else task)
+    return request.with_budget(_SEARCH_S, _require_small_fleet(task) if request.work == "copy" else task)
 
 
-def _on_small_fleet(task: Task[Response]) -> Task[Response]:
+def _require_small_fleet(task: Task[Response]) -> Task[Response]:
     """Return a task that is only begun where the columns are copied in some milliseconds."""
 
     def run(current: Current) -> "Response | Plan[Response] | Act[Response] | Again":
@@ -371,12 +373,12 @@ def _on_small_fleet(task: Task[Response]) -> Task[Response]:
     return run
 
 
-async def _disconnected(receive: Receive, act: Callable[[], None]) -> None:
+async def _watch_disconnect(receive: Receive, act: Callable[[], None]) -> None:
     """Act when a client whose request was read closes its connection."""
     if (await receive())["type"] == "http.disconnect":
         act()
 
 
-def _bytes(value: str) -> bytes:
+def _header_bytes(value: str) -> bytes:
     # What a client sent may come back in a header, but never as a header of its own.
     return value.replace("\r", " ").replace("\n", " ").encode("latin-1", "replace")

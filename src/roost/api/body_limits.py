@@ -5,7 +5,7 @@ from roost.api.problems import Problem, busy
 from roost.model.settings.placement_settings import Placement as Settings
 
 
-class Bodies:
+class BodyReader:
     """Reads the bodies of requests, and counts the bytes of those under way in this process.
 
     Args:

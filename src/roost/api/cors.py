@@ -11,12 +11,12 @@ class Cors:
     """Which origins are let in, and how."""
 
     origins: frozenset[str]
-    always: dict[str, str]  # headers of every answer to such an origin
-    allowed: dict[str, str]  # further ones of the answer to what a browser asks beforehand
+    common_headers: dict[str, str]  # headers of every answer to such an origin
+    preflight_headers: dict[str, str]  # further ones of the answer to what a browser asks beforehand
     methods: frozenset[str]
 
     @classmethod
-    def of(cls, settings: Settings) -> "Cors | None":
+    def from_settings(cls, settings: Settings) -> "Cors | None":
         """Return what settings say; None: no origin is let in, and none is spoken of."""
         if not settings.cors_allowed_origin:
             return None
@@ -25,8 +25,8 @@ class Cors:
             always["access-control-allow-credentials"] = "true"
         return cls(
             origins=frozenset(settings.cors_allowed_origin),
-            always=always,
-            allowed={
+            common_headers=always,
+            preflight_headers={
                 "access-control-allow-methods": ",".join(settings.cors_allow_methods),
                 "access-control-allow-headers": ",".join(settings.cors_allow_headers),
                 "access-control-max-age": str(settings.cors_max_age),
@@ -39,7 +39,7 @@ class Cors:
         if origin is None or not ({"*", origin} & self.origins):
             return {}
         # The origin by name even where all are let in: a browser wants that where credentials are sent.
-        return {"access-control-allow-origin": origin, "vary": "openstack-api-version, origin", **self.always}
+        return {"access-control-allow-origin": origin, "vary": "openstack-api-version, origin", **self.common_headers}
 
     def preflight(self, request: Request) -> Response | None:
         """Answer what a browser asks before it asks; None: it is no such request.
@@ -50,4 +50,4 @@ class Cors:
             return None
         method = request.headers.get("access-control-request-method")
         is_let_in = method in self.methods and self.headers(request.headers.get("origin"))
-        return Response(headers={**(self.allowed if is_let_in else {}), "content-length": "0"})
+        return Response(headers={**(self.preflight_headers if is_let_in else {}), "content-length": "0"})

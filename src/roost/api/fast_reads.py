@@ -14,19 +14,19 @@ from roost.placement.write_plan import Act, Again, Plan
 # A read that took no longer last time is answered on the loop, and all others wait so long for it.
 _QUICK_S = 0.002
 # What takes longer after all is given up there, and answered by the thread.
-_AT_ONCE_MAX_S = 0.02
-_KEPT = 4096
+_INLINE_MAX_S = 0.02
+_DURATIONS_MAX = 4096
 
 Answer = TypeVar("Answer")
 
 
-class Pace:
+class FastReads:
     """How long each read took the last time it was asked."""
 
     def __init__(self) -> None:
-        self._took_s: dict[tuple[str, str], float] = {}  # by route and query string
+        self._durations_s: dict[tuple[str, str], float] = {}  # by route and query string
 
-    def measured(self, request: Request, task: Task[Answer]) -> Task[Answer]:
+    def measure(self, request: Request, task: Task[Answer]) -> Task[Answer]:
         """Return the task of a read, to be measured when it runs."""
         key = request.route, request.query_string
 
@@ -36,19 +36,19 @@ class Pace:
             try:
                 return task(current)
             finally:
-                if len(self._took_s) >= _KEPT:
-                    self._took_s.clear()
-                self._took_s[key] = time.perf_counter() - begun_s
+                if len(self._durations_s) >= _DURATIONS_MAX:
+                    self._durations_s.clear()
+                self._durations_s[key] = time.perf_counter() - begun_s
 
         return run
 
     def answer_at_once(self, request: Request, task: Task[Answer], serving: Serving) -> Answer | None:
         """Answer a read on the loop; None: it is not quick, or there is something to wait for."""
-        if self._took_s.get((request.route, request.query_string), math.inf) > _QUICK_S:
+        if self._durations_s.get((request.route, request.query_string), math.inf) > _QUICK_S:
             return None
         request.is_at_once = True
         try:
-            return serving.answer_at_once(request.within(_AT_ONCE_MAX_S, task))
+            return serving.answer_at_once(request.with_budget(_INLINE_MAX_S, task))
         except TooSlow:
             return None
         except RoostError:

@@ -11,7 +11,7 @@ from urllib.parse import parse_qsl
 
 import msgspec
 
-from roost.api.accept_header import acceptable
+from roost.api.accept_header import acceptable_types
 from roost.api.answer_options import DEFAULTS, Options
 from roost.api.json_schema import Schema, decode
 from roost.api.problems import Problem, VersionHeaders
@@ -24,9 +24,9 @@ from roost.placement.write_plan import Act, Again, Plan
 
 JSON = "application/json"
 # Some hundred microseconds' worth of what is shown.
-_CHECKED_EACH = 64
+_CHECK_INTERVAL = 64
 # Names of hosts in a sentence.
-_HOSTS_SHOWN = 5
+_HOSTS_MAX = 5
 
 # What answering takes: little; a search on the columns; a copy of them; the columns of the past.
 Work = Literal["point", "search", "copy", "past"]
@@ -58,7 +58,7 @@ class Identity:
     @property
     def bounds(self) -> str:
         """What it may touch, in words."""
-        names, more = sorted(self.hosts)[:_HOSTS_SHOWN], len(self.hosts) - _HOSTS_SHOWN
+        names, more = sorted(self.hosts)[:_HOSTS_MAX], len(self.hosts) - _HOSTS_MAX
         return f"host{'s' if len(self.hosts) > 1 else ''} {', '.join(names)}{f' and {more:,} more' * (more > 0)}"
 
 
@@ -87,14 +87,14 @@ class Request:
     identity: Identity | None = None
     options: Options = DEFAULTS
     parameters: Mapping[str, str] = field(default_factory=dict)  # of the path
-    is_given_up: bool = False  # whether the client has left, or has its answer already
+    is_abandoned: bool = False  # whether the client has left, or has its answer already
     work: Work = "point"
     is_at_once: bool = False  # whether the loop itself works on it
     until_s: float = math.inf  # end of the work on it, by ``time.perf_counter``
     too_slow: Exception = field(default_factory=TooSlow)  # raised when work goes on beyond that
     _decoded: Any = None
 
-    def wants(self, version: Version) -> bool:
+    def supports(self, version: Version) -> bool:
         """Say whether the asked version has what came with another."""
         return self.version >= version
 
@@ -108,19 +108,19 @@ class Request:
             self._decoded = decode(self.body, schema)
         return self._decoded
 
-    def check_wanted(self) -> None:
+    def check_active(self) -> None:
         """End the work if its client has left, or its budget is used up; cheap enough to be called often.
 
         Raises:
             Problem: 503, the client has left.
             Exception: ``too_slow``.
         """
-        if self.is_given_up:
+        if self.is_abandoned:
             raise Problem(503, "the client has left, or was answered already")
         if time.perf_counter() > self.until_s:
             raise self.too_slow
 
-    def within(self, budget_s: float, task: Task[Answer], *, too_slow: Exception | None = None) -> Task[Answer]:
+    def with_budget(self, budget_s: float, task: Task[Answer], *, too_slow: Exception | None = None) -> Task[Answer]:
         """Return a task that may work for so long.
 
         Args:
@@ -131,7 +131,7 @@ class Request:
         def run(current: Current) -> "Answer | Plan[Answer] | Act[Answer] | Again":
             self.until_s, self.too_slow = time.perf_counter() + budget_s, too_slow or TooSlow()
             state = current.state
-            state.check = self.check_wanted
+            state.check = self.check_active
             try:
                 return task(current)
             finally:
@@ -140,11 +140,11 @@ class Request:
 
         return run
 
-    def while_wanted(self, items: Iterable[Item]) -> Iterator[Item]:
+    def while_active(self, items: Iterable[Item]) -> Iterator[Item]:
         """Yield what there may be much of, and check now and then; see ``check_wanted``."""
         for at, item in enumerate(items):
-            if at % _CHECKED_EACH == 0:
-                self.check_wanted()
+            if at % _CHECK_INTERVAL == 0:
+                self.check_active()
             yield item
 
     def pairs(self) -> list[tuple[str, str]]:
@@ -156,7 +156,7 @@ class Request:
         # Until its parts are told apart, every character stands for a byte.
         found = parse_qsl(self.query_string.replace(";", "&"), keep_blank_values=True, encoding="latin-1")
         try:
-            return [(_text(name), _text(value)) for name, value in found]
+            return [(_decode_text(name), _decode_text(value)) for name, value in found]
         except UnicodeDecodeError as error:
             raise BadRequest(f"Invalid query string parameters: {error}") from None
 
@@ -212,18 +212,18 @@ Handler = Callable[[Request, Current], Response | Plan[Response]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Admitted:
+class Admission:
     """A request whose head was accepted: what its body may have, and what to do once it is there."""
 
     enter: Callable[[], Response | Task[Response]]  # answers what needs no columns, or returns what to ask of them
     body_max_bytes: int | None = None  # None: as many as the settings allow
 
 
-def _text(raw: str) -> str:
+def _decode_text(raw: str) -> str:
     return raw if raw.isascii() else raw.encode("latin-1").decode()
 
 
-def answer(
+def make_response(
     request: Request,
     value: object = None,
     *,
@@ -242,7 +242,7 @@ def answer(
     if value is not None:
         body = value if isinstance(value, bytes) else msgspec.json.encode(value)
         found["content-type"] = JSON
-    if changed_s is not None and request.wants(CACHE_HEADERS):
+    if changed_s is not None and request.supports(CACHE_HEADERS):
         found["last-modified"] = formatdate(changed_s, usegmt=True)
         found["cache-control"] = "no-cache"
     return Response(status=status, body=body, headers=found)
@@ -271,7 +271,7 @@ def require_reader(request: Request) -> None:
         Problem: 406.
     """
     accept = request.headers.get("accept")
-    if accept and not acceptable(accept, [JSON]):
+    if accept and not acceptable_types(accept, [JSON]):
         raise not_acceptable(request, "Only application/json is provided")
 
 

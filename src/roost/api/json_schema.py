@@ -13,7 +13,7 @@ from roost.model.names import uuid_bytes
 
 # The slow library takes seconds for a megabyte: what is wrong with larger bodies than this is not told in its words.
 _EXACT_BYTES = 256 * 2**10
-_TOLD_MAX = 500  # characters of that
+_MESSAGE_MAX = 500  # characters of that
 # Of all formats only uuids occur. In a body they may be spelt in every way there is; in a query string they have
 # their dashes.
 _LENIENT = jsonschema.FormatChecker(formats=())
@@ -35,16 +35,16 @@ def _unique_items(
     _validator: Any, is_wanted: object, value: object, _schema: object
 ) -> Iterator[jsonschema.ValidationError]:
     """Say whether two items are equal, in one pass: the library compares each with each where they have no order."""
-    if is_wanted and isinstance(value, list) and len(set(map(_as_key, value))) < len(value):
+    if is_wanted and isinstance(value, list) and len(set(map(_equality_key, value))) < len(value):
         yield jsonschema.ValidationError(f"{value!r} has non-unique elements")
 
 
-def _as_key(value: Any) -> Hashable:
+def _equality_key(value: Any) -> Hashable:
     """Return what is equal for equal JSON values: 1 and 1.0 are, 1 and true are not."""
     if isinstance(value, list):
-        return tuple(map(_as_key, value))
+        return tuple(map(_equality_key, value))
     if isinstance(value, dict):
-        return frozenset((name, _as_key(each)) for name, each in value.items())
+        return frozenset((name, _equality_key(each)) for name, each in value.items())
     return (bool, value) if isinstance(value, bool) else value
 
 
@@ -65,8 +65,8 @@ class Schema:
 
     def __init__(self, document: dict[str, Any]) -> None:
         self._document = document
-        self._of_body: _Compiled | None = None
-        self._of_query: _Compiled | None = None
+        self._of_body: _Validator | None = None
+        self._of_query: _Validator | None = None
 
     @property
     def document(self) -> dict[str, Any]:
@@ -80,17 +80,17 @@ class Schema:
             is_large: tell it in words that are found soon, instead of those of the library ``jsonschema``.
         """
         if self._of_body is None:
-            self._of_body = _Compiled(self._document, _LENIENT, _is_uuid)
+            self._of_body = _Validator(self._document, _LENIENT, _is_uuid)
         return self._of_body.quick_problem(value) if is_large else self._of_body.problem(value)
 
     def query_problem(self, values: dict[str, str]) -> str | None:
         """Return what is wrong with a query string, likewise."""
         if self._of_query is None:
-            self._of_query = _Compiled(self._document, _STRICT, _is_dashed_uuid)
+            self._of_query = _Validator(self._document, _STRICT, _is_dashed_uuid)
         return self._of_query.problem(values)
 
 
-class _Compiled:
+class _Validator:
     """A schema as both libraries have it."""
 
     __slots__ = ("_quick", "_slow")
@@ -117,9 +117,9 @@ class _Compiled:
             self._quick.validate(value)
         except jsonschema_rs.ValidationError as error:
             where = "".join(f"[{step!r}]" for step in error.instance_path)
-            return f"{error.message[:_TOLD_MAX]} (at {where[:_TOLD_MAX] or 'the top'})"
+            return f"{error.message[:_MESSAGE_MAX]} (at {where[:_MESSAGE_MAX] or 'the top'})"
         except ValueError as error:
-            return str(error)[:_TOLD_MAX]
+            return str(error)[:_MESSAGE_MAX]
         return None
 
 

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable
 
 from roost.api.http import Request, Response
-from roost.api.problems import OF_THE_DATABASE
+from roost.api.problems import DATABASE_ERRORS
 from roost.observe import log, metrics
 from roost.placement.current import Current
 from roost.placement.deciding_thread import Task
@@ -29,7 +29,7 @@ class Outages:
         self._requests = 0  # that failed, since the last line
         self._write_failed_s: float | None = None  # None: the last write did not fail
 
-    def watched(self, request: Request, task: Task[Response]) -> Task[Response]:
+    def track(self, request: Request, task: Task[Response]) -> Task[Response]:
         """Return a task that notes in its request whether it writes."""
 
         # Quoted, or it would be worked out for each request.
@@ -41,9 +41,9 @@ class Outages:
 
         return run
 
-    def fail(self, request: Request, error: Exception) -> None:
+    def record_failure(self, request: Request, error: Exception) -> None:
         """Note that a request failed, if the database failed it."""
-        if not isinstance(error, OF_THE_DATABASE):
+        if not isinstance(error, DATABASE_ERRORS):
             return
         metrics.DATABASE_FAILURES.inc()
         now_s = self._clock()
@@ -56,7 +56,7 @@ class Outages:
         if self._begun_s is None:
             self._begun_s = now_s
 
-    def succeed(self, request: Request) -> None:
+    def record_success(self, request: Request) -> None:
         """Note that the database served a request."""
         if self._begun_s is None:
             return

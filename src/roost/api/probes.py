@@ -13,14 +13,14 @@ from roost.placement.deciding_thread import Serving
 
 Health = Callable[[], Awaitable[str | None]]
 # Whoever asks waits no longer than this; the look goes on, and the next question has what it found.
-_PATIENCE_S = 0.03
+_WAIT_S = 0.03
 # A thread that has not answered for so long is taken for dead.
 _DEAD_S = 60.0
 # Work that takes longer is told as being busy.
 _BUSY_S = 0.1
 
 
-class Checkup:
+class HealthCheck:
     """Looks whether the thread that decides answers, which reads the database too: one look at a time.
 
     Args:
@@ -40,10 +40,10 @@ class Checkup:
         try:
             if self._looking is None:
                 outcome: Future[str] = Future()
-                self._serving.submit(_look, outcome)
+                self._serving.submit(_confirm, outcome)
                 self._looking, self._asked_s = asyncio.wrap_future(outcome), loop.time()
             looking = self._looking
-            await asyncio.wait((looking,), timeout=_PATIENCE_S)
+            await asyncio.wait((looking,), timeout=_WAIT_S)
             if not looking.done():
                 waited_s = loop.time() - self._asked_s
                 late = f"the thread that answers has not done so for {waited_s:.0f} s"
@@ -57,11 +57,11 @@ class Checkup:
         return None
 
 
-def _look(_current: Current) -> str:
+def _confirm(_current: Current) -> str:
     return "well"
 
 
-class Observing:
+class Probes:
     """``/healthz`` and ``/metrics`` as an ASGI application.
 
     Args:

@@ -12,7 +12,7 @@ from roost import errors
 
 # The first sentence of each status, and how the rest follows: the words of WebOb, which clients of this field match
 # on. In the second form nothing stands behind the text.
-_BEFORE = {
+_PREAMBLES = {
     400: "The server could not comply with the request since it is either malformed or otherwise incorrect.",
     401: "This server could not verify that you are authorized to access the document you requested. "
     "Either you supplied the wrong credentials (e.g., bad password), or your browser does not understand how "
@@ -35,7 +35,7 @@ _STATUSES: tuple[tuple[type[errors.RoostError], int], ...] = (
     (errors.Unavailable, 503),
 )
 # What these say names files and servers that are no business of clients; the log has it all.
-OF_THE_DATABASE = (errors.StoreBroken, errors.StoreBusy, errors.StoreGone, errors.StoreOutdated)
+DATABASE_ERRORS = (errors.StoreBroken, errors.StoreBusy, errors.StoreGone, errors.StoreOutdated)
 _RETRY_MAX_S = 5
 _DATABASE_TEXT = "The database cannot be used now; the log of the server says why."
 _BREAK = re.compile(r"<br\s*/?>")
@@ -89,7 +89,7 @@ def problem_of(error: Exception) -> Problem:
         if isinstance(error, kind):
             headers: VersionHeaders = "version" if kind is errors.NotFound else "all"
             later = {"retry-after": _retry_after(error)} if kind is errors.Unavailable else {}
-            text = _DATABASE_TEXT if isinstance(error, OF_THE_DATABASE) else str(error)
+            text = _DATABASE_TEXT if isinstance(error, DATABASE_ERRORS) else str(error)
             return Problem(status, text, code=error.code, headers=later, version_headers=headers)
     return Problem(500)
 
@@ -116,7 +116,7 @@ def as_json(problem: Problem, *, request_id: str, has_code: bool) -> bytes:
     """
     status = problem.status
     if status == HTTPStatus.UNAUTHORIZED:
-        message = _marked(problem, is_escaped=True)
+        message = _format_message(problem, is_escaped=True)
         told: dict[str, object] = {
             "message": message,
             "code": f"{int(status)} {title_of(status)}",
@@ -135,7 +135,7 @@ def as_html(problem: Problem) -> bytes:
     status = f"{problem.status} {title_of(problem.status)}"
     page = (
         f"<html>\n <head>\n  <title>{status}</title>\n </head>\n <body>\n  <h1>{status}</h1>\n"
-        f"  {_marked(problem, is_escaped=True)}\n </body>\n</html>"
+        f"  {_format_message(problem, is_escaped=True)}\n </body>\n</html>"
     )
     return page.encode("ascii", "xmlcharrefreplace")
 
@@ -147,11 +147,11 @@ def as_text(problem: Problem) -> bytes:
 
 def detail_of(problem: Problem) -> str:
     """Return what is wrong as clients read it: one text, without marks and line ends."""
-    one_line = _marked(problem, is_escaped=False).replace("\n", " ").replace("\r", "")
-    return _without_marks(_BREAK.sub("\n", one_line))
+    one_line = _format_message(problem, is_escaped=False).replace("\n", " ").replace("\r", "")
+    return _strip_tags(_BREAK.sub("\n", one_line))
 
 
-def _without_marks(text: str) -> str:
+def _strip_tags(text: str) -> str:
     """Leave out comments, which end in their line, and everything else between < and >.
 
     What is left out is found in one pass: clients send texts of megabytes that only begin marks, and get them back.
@@ -173,10 +173,10 @@ def _without_marks(text: str) -> str:
     return "".join(parts)
 
 
-def _marked(problem: Problem, *, is_escaped: bool) -> str:
+def _format_message(problem: Problem, *, is_escaped: bool) -> str:
     text, before = problem.text, problem.before
     after = "" if before is not None else "\n\n"
-    before = _BEFORE.get(problem.status, title_of(problem.status)) if before is None else before
+    before = _PREAMBLES.get(problem.status, title_of(problem.status)) if before is None else before
     if is_escaped:
         text, before = html.escape(text), html.escape(before)
     return f"{before}<br /><br />\n{text}{after}"

@@ -35,7 +35,7 @@ _AT_ONCE = 2
 _WAITING_MAX = 64
 _EACH_MAX = 8
 # A reader that ended is started again no sooner than this after its last start.
-_PAUSE_S = 1.0
+_RESTART_PAUSE_S = 1.0
 
 _decoder = msgspec.msgpack.Decoder(FromReader)
 
@@ -113,7 +113,7 @@ class _Link:
         try:
             while True:
                 size = int.from_bytes(await reader.readexactly(FRAME_HEAD), "big")
-                self._hand_out(_decoder.decode(await reader.readexactly(size)))
+                self._deliver(_decoder.decode(await reader.readexactly(size)))
         except (asyncio.IncompleteReadError, ConnectionError):
             self.problem = self.problem or "the reader process has ended; try again"
         finally:
@@ -123,7 +123,7 @@ class _Link:
             self.process.poll()
             self._writer.close()
 
-    def _hand_out(self, message: Answer | Failure) -> None:
+    def _deliver(self, message: Answer | Failure) -> None:
         if message.number == 0 and isinstance(message, Failure):
             self.problem = message.problem
             log.event("reader_cannot_start", problem=message.problem)
@@ -143,7 +143,7 @@ class OverBudgetInReader(Exception):
     """The reader killed a question whose budget was used up."""
 
 
-class Reader:
+class ReaderClient:
     """Asks the reader process, which is started with the first question.
 
     Args:
@@ -159,7 +159,7 @@ class Reader:
         self._turns = Turns()
         self._link: _Link | None = None
         self._listening: asyncio.Task[None] | None = None
-        self._started_s = -_PAUSE_S
+        self._started_s = -_RESTART_PAUSE_S
         self._number = 0
 
     async def ask(self, request: Request, *, is_own_api: bool) -> Response:
@@ -196,7 +196,7 @@ class Reader:
             )
             metrics.QUESTIONS_READ.inc()
             try:
-                answer = await self._answer(await self._linked(), ask)
+                answer = await self._answer(await self._connect(), ask)
             except OverBudgetInReader:
                 raise OverBudget(
                     "the work on this request", seconds=budget_s, limit="placement.question_budget_s"
@@ -219,11 +219,11 @@ class Reader:
         finally:
             del link.pending[ask.number]
 
-    async def _linked(self) -> _Link:
+    async def _connect(self) -> _Link:
         if self._link is not None and self._listening is not None and not self._listening.done():
             return self._link
         now_s = time.monotonic()
-        if now_s - self._started_s < _PAUSE_S:
+        if now_s - self._started_s < _RESTART_PAUSE_S:
             raise Unavailable((self._link and self._link.problem) or "the reader process is being started; try again")
         self._started_s = now_s
         ours, theirs = socket.socketpair()

@@ -72,7 +72,7 @@ class UnknownVersion(ValueError):
     """The header asks for a version that there is not; the text is what it asks for."""
 
 
-def asked(header: str | None) -> Version:
+def parse_version(header: str | None) -> Version:
     """Return the version that a header asks for.
 
     Args:
@@ -82,7 +82,7 @@ def asked(header: str | None) -> Version:
         InvalidVersion: it cannot be understood.
         UnknownVersion: there is no such version.
     """
-    text = None if header is None else _wanted(header)
+    text = None if header is None else _placement_part(header)
     if text is None:
         return OLDEST
     if text == "latest":
@@ -99,7 +99,7 @@ def asked(header: str | None) -> Version:
     return found
 
 
-def _wanted(header: str) -> str | None:
+def _placement_part(header: str) -> str | None:
     """Return what is asked of this service: the last part that names it counts."""
     for part in reversed(header.split(",")):
         words = part.split(None, 1)

@@ -15,7 +15,7 @@ from urllib.parse import quote
 import msgspec
 
 from roost import __version__
-from roost.client.agent_server import HttpServer, KnownInstances
+from roost.client.agent_server import HttpServer, InstanceLookup
 from roost.client.report_http import ReportHttp
 from roost.compute.agent.agent_journal import Journal
 from roost.compute.agent.execute_order import Acting
@@ -170,7 +170,7 @@ def _build_resident(
     # Without a journal only a uuid that follows from the name is the same after a restart.
     numbers = count()
     new_uuid = (lambda: str(uuid.uuid5(_FLEET_NAMESPACE, f"{host}/{next(numbers)}"))) if path is None else _fresh_uuid
-    instances = KnownInstances(server, host)
+    instances = InstanceLookup(server, host)
     tracker = Tracker(
         host,
         driver=driver,

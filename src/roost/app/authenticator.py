@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from roost.api.access.authentication import believe
-from roost.api.access.token_file import TokensFile
+from roost.api.access.authentication import trust_headers
+from roost.api.access.token_file import TokenFile
 from roost.api.asgi import Authenticate
 from roost.api.http import Identify
 from roost.errors import BadSettings
@@ -17,11 +17,11 @@ def build_authenticators(settings: Settings) -> tuple[Identify, Authenticate | N
         BadSettings: a file that is needed is not named, or is not as it should be.
     """
     if settings.auth_strategy == "noauth2":
-        return believe, None
+        return trust_headers, None
     if settings.auth_strategy == "tokens":
         if not settings.tokens_file:
             raise BadSettings("placement.tokens_file", "must name the file of tokens that auth_strategy tokens reads")
-        return TokensFile(Path(settings.tokens_file)).identify, None
+        return TokenFile(Path(settings.tokens_file)).identify, None
     if not settings.keystone_file:
         text = "must name the file with a section keystone_authtoken that auth_strategy keystone reads"
         raise BadSettings("placement.keystone_file", text)

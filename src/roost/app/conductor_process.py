@@ -66,10 +66,10 @@ def run_conductor(
         BadSettings: rules are not as they should be.
         Unavailable: the database cannot be used; the message says why.
     """
-    from roost.api.probes import Observing
+    from roost.api.probes import Probes
 
     def sites(_serving: Serving, health: "Health") -> list[Site]:
-        return [Site(Observing(health), listener)]
+        return [Site(Probes(health), listener)]
 
     with open_events(config.settings.notifications) as events:
         conductor = ConductorThread(cells=cells, is_hearing=False)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from roost.api.access.authentication import believe
+from roost.api.access.authentication import trust_headers
 from roost.api.access.policy import Policy, read_policy
 from roost.api.answer_options import options_of
 from roost.api.placement.application import Application
@@ -34,7 +34,7 @@ from roost.store.memory_store import MemoryStore
 
 if TYPE_CHECKING:
     from roost.api.probes import Health
-    from roost.api.server.supervisor import Parent
+    from roost.api.server.supervisor import ParentPipe
     from roost.compat.upstream import import_run
 
 Progress = Callable[[int, int], None]  # done, in all
@@ -134,7 +134,7 @@ def serve_placement(
     listener: socket,
     *,
     observer: socket | None = None,
-    parent: "Parent | None" = None,
+    parent: "ParentPipe | None" = None,
     on_ready: Callable[[], None] = lambda: None,
 ) -> None:
     """Serve the Placement API until a signal says stop.
@@ -151,15 +151,15 @@ def serve_placement(
     """
     from roost.api.asgi import AsgiApplication
     from roost.api.outages import Outages
-    from roost.api.probes import Observing
-    from roost.api.server.tls import tls_of
+    from roost.api.probes import Probes
+    from roost.api.server.tls import tls_context
     from roost.app.authenticator import build_authenticators
 
     settings = config.settings.placement
     identify, authenticate = build_authenticators(settings)
     application = Application(identify=identify, allows=placement_policy(settings).allows, options=options_of(settings))
 
-    tls = tls_of(settings)
+    tls = tls_context(settings)
     reader = build_reader(config.url, config.settings)
     ask_reader = None if reader is None else partial(reader.ask, is_own_api=False)
 
@@ -170,9 +170,7 @@ def serve_placement(
         )
         api_sites = [Site(edge, listener, tls)]
         return (
-            api_sites
-            if observer is None
-            else [*api_sites, Site(Observing(health, serving, note=outages.note), observer)]
+            api_sites if observer is None else [*api_sites, Site(Probes(health, serving, note=outages.note), observer)]
         )
 
     serving = open_placement(config.url, config.settings)
@@ -207,7 +205,7 @@ def open_in_process(url: str, settings: Settings) -> InProcess:
         Unavailable: the database cannot be used; the message says why.
     """
     allows, options = placement_policy(settings.placement).allows, options_of(settings.placement)
-    return InProcess(Application(identify=believe, allows=allows, options=options), open_placement(url, settings))
+    return InProcess(Application(identify=trust_headers, allows=allows, options=options), open_placement(url, settings))
 
 
 def import_placement(

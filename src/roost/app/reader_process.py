@@ -29,9 +29,9 @@ from roost.api.answer_options import options_of
 from roost.api.asgi import Api
 from roost.api.http import Identity, Request, Response
 from roost.api.placement.application import Application as PlacementApplication
-from roost.api.v1.agent_registry import Agents
+from roost.api.v1.agent_registry import AgentRegistry
 from roost.api.v1.application import Application as OwnApplication
-from roost.api.v1.wakeups import ENDS, ENDS_MAX, Waking
+from roost.api.v1.wakeups import ENDS, ENDS_MAX, Wakeups
 from roost.app.placement_server import placement_policy
 from roost.compat.aliases import lend_names
 from roost.errors import OverBudget, RoostError, Unavailable, error_text
@@ -103,8 +103,8 @@ class _Columns:
         if self._roost is None:
             return {False: placement}
         serving = Serving(self.current, has_thread=False)
-        waking, ends = Waking(settings.agents_max), Waking(ENDS_MAX, awaited=ENDS)
-        agents = Agents(serving, waking, ends=ends, clock=SystemClock())
+        wakeups, ends = Wakeups(settings.agents_max), Wakeups(ENDS_MAX, topic=ENDS)
+        agents = AgentRegistry(serving, wakeups, ends=ends, clock=SystemClock())
         return {
             False: placement,
             True: OwnApplication(self._roost, agents=agents, identify=_no_identity, allows=allows),
@@ -301,7 +301,7 @@ def _response(columns: _Columns, api: Api, request: Request, *, budget_s: float)
         return entered
     slow = OverBudget("the work on this request", seconds=budget_s, limit="placement.question_budget_s")
     try:
-        result = request.within(_WORK_PART * budget_s, entered, too_slow=slow)(columns.current)
+        result = request.with_budget(_WORK_PART * budget_s, entered, too_slow=slow)(columns.current)
         if isinstance(result, Plan | Act | Again):
             return api.fail(request, Unavailable("this changes something, and is not to be answered here"))
         return api.finish(request, result)

@@ -21,8 +21,8 @@ from roost.store.memory_store import MemoryStore
 
 if TYPE_CHECKING:
     from roost.api.probes import Health
-    from roost.api.reader_client import Reader
-    from roost.api.server.supervisor import Parent
+    from roost.api.reader_client import ReaderClient
+    from roost.api.server.supervisor import ParentPipe
     from roost.product import Roost
 
 
@@ -40,17 +40,17 @@ SLICE_S = 0.03
 _IN_MEMORY = ("sqlite://", "sqlite:///:memory:", ":memory:")
 
 
-def build_reader(url: str, settings: Settings, *, product: "Roost | None" = None) -> "Reader | None":
+def build_reader(url: str, settings: Settings, *, product: "Roost | None" = None) -> "ReaderClient | None":
     """Return what asks the reader process of a database; None: it is in memory, or the settings want no such process.
 
     Args:
         product: of which /v1 is answered too, under its settings of the moment.
     """
-    from roost.api.reader_client import Reader
+    from roost.api.reader_client import ReaderClient
 
     if url in _IN_MEMORY or not settings.placement.has_reader:
         return None
-    return Reader(
+    return ReaderClient(
         url, settings=lambda: settings if product is None else product.settings, has_own_api=product is not None
     )
 
@@ -100,7 +100,7 @@ def serve_sites(
     sites: "Callable[[Serving, Health], Sequence[Site]]",
     *,
     settings: PlacementSettings,
-    parent: "Parent | None",
+    parent: "ParentPipe | None",
     on_ready: Callable[[], None],
     look: Callable[[], None] = lambda: None,
     on_stop: Callable[[], None] = lambda: None,
@@ -119,15 +119,15 @@ def serve_sites(
     Raises:
         RoostError: the thread has ended by itself.
     """
-    from roost.api.probes import Checkup
-    from roost.api.server.connection_limit import Connections, connections_within
+    from roost.api.probes import HealthCheck
+    from roost.api.server.connection_limit import Connections, fit_connections
     from roost.api.server.listener import Server, run
 
     gc.collect()
     gc.freeze()  # What was loaded lives as long as the process.
     try:
-        health = Checkup(serving)
-        connections = Connections(connections_within(settings.connections_max))
+        health = HealthCheck(serving)
+        connections = Connections(fit_connections(settings.connections_max))
         servers = [
             Server(site.application, site.listener, settings, connections=connections, tls=site.tls)
             for site in sites(serving, health)
@@ -139,7 +139,7 @@ def serve_sites(
             contained("measure", serving.measure)
             contained("look", look)
             if parent is not None:
-                parent.say(await health())
+                parent.report(await health())
 
         on_ready()
         run(*servers, each_second=each_second, parent=None if parent is None else parent.fileno(), on_stop=on_stop)

@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from roost.api.outages import Outages
     from roost.api.placement.in_process import InProcess
     from roost.api.probes import Health
-    from roost.api.reader_client import Reader
-    from roost.api.server.supervisor import Parent
+    from roost.api.reader_client import ReaderClient
+    from roost.api.server.supervisor import ParentPipe
 
 PLACEMENT = "/placement"
 
@@ -47,7 +47,7 @@ def serve_product(
     config: ServerConfig,
     listener: socket,
     *,
-    parent: "Parent | None" = None,
+    parent: "ParentPipe | None" = None,
     on_ready: Callable[[], None] = lambda: None,
 ) -> None:
     """Serve Roost's own API, the Placement API, /healthz and /metrics until a signal says stop.
@@ -79,32 +79,32 @@ def open_events(settings: Notifications) -> Iterator[Events]:
 
 
 def _serve(
-    config: ServerConfig, listener: socket, events: Events, *, parent: "Parent | None", on_ready: Callable[[], None]
+    config: ServerConfig, listener: socket, events: Events, *, parent: "ParentPipe | None", on_ready: Callable[[], None]
 ) -> None:
     from roost.api.answer_options import options_of
     from roost.api.outages import Outages
     from roost.api.placement.application import Application as PlacementApplication
-    from roost.api.probes import Observing
-    from roost.api.server.mount import Front
-    from roost.api.server.tls import tls_of
+    from roost.api.probes import Probes
+    from roost.api.server.mount import Mount
+    from roost.api.server.tls import tls_context
     from roost.api.v1 import application as v1
-    from roost.api.v1.agent_registry import Agents
-    from roost.api.v1.wakeups import ENDS, ENDS_MAX, Waking
+    from roost.api.v1.agent_registry import AgentRegistry
+    from roost.api.v1.wakeups import ENDS, ENDS_MAX, Wakeups
     from roost.app.authenticator import build_authenticators
 
     settings = config.settings.placement
     identify, authenticate = build_authenticators(settings)
     allows, options = placement_policy(settings).allows, options_of(settings)
     placement = PlacementApplication(identify=identify, allows=allows, options=options)
-    tls = tls_of(settings)
+    tls = tls_context(settings)
     remote = connect_remote(config.settings, os.environ) if settings.remote_url else None
-    waking, ends = Waking(settings.agents_max), Waking(ENDS_MAX, awaited=ENDS)
+    wakeups, ends = Wakeups(settings.agents_max), Wakeups(ENDS_MAX, topic=ENDS)
     cells = None if config.settings.conductor.in_server else ()
     conductor, publisher = ConductorThread(cells=cells), StoryPublisher(events)
-    heed = heed_each(waking.heed, ends.heed, conductor.heed)
+    heed = heed_each(wakeups.wake_for, ends.wake_for, conductor.heed)
     roost, serving = open_product(config.url, config.settings, events=events, remote=remote, heed=heed)
     reader = None if remote is not None else build_reader(config.url, config.settings, product=roost)
-    agents = Agents(serving, waking, ends=ends, clock=SystemClock())
+    agents = AgentRegistry(serving, wakeups, ends=ends, clock=SystemClock())
     own = v1.Application(roost, agents=agents, identify=identify, allows=allows, events=events)
 
     def sites(serving: Serving, health: "Health") -> list[Site]:
@@ -113,12 +113,12 @@ def _serve(
             apis.insert(0, (PLACEMENT, placement))
         outages = Outages()
         below = _http_edges(apis, serving, settings=settings, authenticate=authenticate, reader=reader, outages=outages)
-        probes = Observing(health, serving, others=tuple(below), note=outages.note)
-        return [Site(Front(below, otherwise=probes), listener, tls)]
+        probes = Probes(health, serving, others=tuple(below), note=outages.note)
+        return [Site(Mount(below, otherwise=probes), listener, tls)]
 
     reload = start_reloader(roost, serving, config=config, tls=tls)
     look = call_each(reload, agents.note_heard)
-    on_stop = call_each(conductor.stop, events.close, waking.close, ends.close)
+    on_stop = call_each(conductor.stop, events.close, wakeups.close, ends.close)
     if remote is not None:
         remote.start(serving)
     try:
@@ -143,14 +143,14 @@ def _http_edges(
     settings: PlacementSettings,
     authenticate: "Authenticate | None",
     outages: "Outages",
-    reader: "Reader | None",
+    reader: "ReaderClient | None",
 ) -> "dict[str, AsgiApplication]":
     """Return what answers each API over HTTP, by its prefix; all of them share one bound of bodies."""
     from roost.api.asgi import AsgiApplication
-    from roost.api.body_limits import Bodies
+    from roost.api.body_limits import BodyReader
     from roost.api.v1.application import PREFIX
 
-    bodies = Bodies(settings)
+    bodies = BodyReader(settings)
     return {
         prefix: AsgiApplication(
             api,
@@ -189,14 +189,14 @@ def start_reloader(
     roost: Roost, serving: Serving, *, config: ServerConfig, tls: ssl.SSLContext | None
 ) -> Callable[[], None]:
     """Let SIGHUP ask for the settings and the certificate to be read anew; return what looks whether it did."""
-    from roost.api.server.tls import renew
+    from roost.api.server.tls import reload_certificate
 
     reloader = Reloader(roost, config=config.settings_file, environ=os.environ, file_settings=config.file_settings)
     reloader.watch()
 
     def reload(_current: Current) -> None:
         if reloader.is_requested and tls is not None:
-            renew(tls, config.settings.placement)
+            reload_certificate(tls, config.settings.placement)
         reloader.reload_if_requested()
 
     def look() -> None:
@@ -258,11 +258,11 @@ def open_own_api(url: str, settings: Settings, *, is_read: bool) -> "InProcess":
         BadSettings: a rule or an option of one is unknown or wrong.
         Unavailable: the database cannot be used; the message says why.
     """
-    from roost.api.access.authentication import believe
+    from roost.api.access.authentication import trust_headers
     from roost.api.placement.in_process import InProcess
-    from roost.api.v1.agent_registry import Agents
+    from roost.api.v1.agent_registry import AgentRegistry
     from roost.api.v1.application import Application
-    from roost.api.v1.wakeups import ENDS, ENDS_MAX, Waking
+    from roost.api.v1.wakeups import ENDS, ENDS_MAX, Wakeups
 
     if is_read:
         store = open_reader(url, settings=settings.store)
@@ -274,6 +274,6 @@ def open_own_api(url: str, settings: Settings, *, is_read: bool) -> "InProcess":
             raise
     else:
         roost, serving = open_product(url, settings)
-    waking, ends = Waking(settings.placement.agents_max), Waking(ENDS_MAX, awaited=ENDS)
-    agents = Agents(serving, waking, ends=ends, clock=SystemClock())
-    return InProcess(Application(roost, agents=agents, identify=believe), serving, on_close=agents.close)
+    wakeups, ends = Wakeups(settings.placement.agents_max), Wakeups(ENDS_MAX, topic=ENDS)
+    agents = AgentRegistry(serving, wakeups, ends=ends, clock=SystemClock())
+    return InProcess(Application(roost, agents=agents, identify=trust_headers), serving, on_close=agents.close)

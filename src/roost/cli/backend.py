@@ -207,9 +207,9 @@ def _path(steps: tuple[str, ...]) -> str:
 def _http_transport(url: str, token: str) -> _Transport:
     import http.client
 
-    from roost.client.wire import given_address
+    from roost.client.wire import parse_url_option
 
-    address = given_address(url, token=token)
+    address = parse_url_option(url, token=token)
     connection_class = http.client.HTTPSConnection if address.is_tls else http.client.HTTPConnection
 
     def transport(method: str, path: str, body: bytes) -> tuple[int, bytes]:

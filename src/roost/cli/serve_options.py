@@ -12,7 +12,7 @@ from roost.cli import options
 if TYPE_CHECKING:
     from socket import socket
 
-    from roost.api.server.supervisor import Parent
+    from roost.api.server.supervisor import ParentPipe
     from roost.app import ServerConfig
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -26,7 +26,7 @@ class Serve(Protocol):
         config: "ServerConfig",
         listener: "socket",
         *,
-        parent: "Parent | None" = None,
+        parent: "ParentPipe | None" = None,
         on_ready: Callable[[], None] = ...,
     ) -> None:
         """Serve until a signal stops the process."""
@@ -91,13 +91,13 @@ def load_server_config(
         BadSettings: a setting is unknown, wrong or unsupported.
     """
     from roost.api.server.listener import check_listening
-    from roost.api.server.tls import tls_of
+    from roost.api.server.tls import tls_context
     from roost.app import placement_policy, resolve_server_config
 
     overrides = {name: value for name, value in options_given.items() if value is not None}
     server = resolve_server_config(config, data, os.environ, conf=conf, database=database, overrides=overrides)
     check_listening(server.settings.placement)
-    tls_of(server.settings.placement)  # Fail before anything starts.
+    tls_context(server.settings.placement)  # Fail before anything starts.
     for note in (*server.notes, *placement_policy(server.settings.placement).warnings):
         click.echo(f"roost: {note}", err=True)
     return server
@@ -114,8 +114,8 @@ def supervise(
     """Run worker processes on one listening socket, and serve their combined health and metrics."""
     import tempfile
 
-    from roost.api.probes import Observing
-    from roost.api.server.connection_limit import Connections, connections_within
+    from roost.api.probes import Probes
+    from roost.api.server.connection_limit import Connections, fit_connections
     from roost.api.server.listener import Server
     from roost.api.server.supervisor import Supervisor
     from roost.observe import metrics
@@ -132,6 +132,6 @@ def supervise(
         )
         servers = []
         if observer is not None:
-            connections = Connections(connections_within(settings.connections_max))
-            servers = [Server(Observing(supervisor.health), observer, settings, connections=connections)]
+            connections = Connections(fit_connections(settings.connections_max))
+            servers = [Server(Probes(supervisor.health), observer, settings, connections=connections)]
         supervisor.run(*servers)

@@ -23,14 +23,14 @@ _PAUSE_FIRST_S, _PAUSE_LAST_S = 0.5, 15.0
 _ANSWER_S = 30.0
 
 # What a server says of a question; whatever else is not of 200 to 299 is said by what stands before it, or may pass.
-_SAID = frozenset({400, 401, 403, 404, 409, 413, 422})
-_ENDING = frozenset({401, 403, 404})  # An agent ends, or begins anew; a proxy says these of a server that is away.
+_REFUSALS = frozenset({400, 401, 403, 404, 409, 413, 422})
+_TERMINAL = frozenset({401, 403, 404})  # An agent ends, or begins anew; a proxy says these of a server that is away.
 
-Told = TypeVar("Told")
-_REGISTERED = msgspec.json.Decoder(Registered).decode
-_POLLED = msgspec.json.Decoder(Polled).decode
-_STANDINGS = msgspec.json.Decoder(Standings).decode
-_KEPT = msgspec.json.Decoder(Kept).decode
+Result = TypeVar("Result")
+_decode_registered = msgspec.json.Decoder(Registered).decode
+_decode_polled = msgspec.json.Decoder(Polled).decode
+_decode_standings = msgspec.json.Decoder(Standings).decode
+_decode_kept = msgspec.json.Decoder(Kept).decode
 
 
 class HttpServer:
@@ -55,12 +55,12 @@ class HttpServer:
         self._idle = [self._wire()]
         self._is_closed = False
         self._runs: dict[str, str] = {}  # by host: as it was registered
-        self._unanswered = 0  # questions that are asked again
+        self._failing_count = 0  # questions that are asked again
 
     def register(self, host: str, registration: Registration) -> Registered:
         """See ``Server``."""
         try:
-            told = self._ask("PUT", f"/v1/agents/{quote(host, safe='')}", registration, told=_REGISTERED)
+            told = self._ask("PUT", f"/v1/agents/{quote(host, safe='')}", registration, told=_decode_registered)
         except NotFound:
             raise BadSettings(self._url, "no agents are known there: it is no server of Roost") from None
         self._runs[host] = registration.run
@@ -68,17 +68,17 @@ class HttpServer:
 
     def report(self, host: str, node: str, facts: HostFacts) -> None:
         """See ``Server``."""
-        path = f"/v1/agents/{quote(host, safe='')}/nodes/{quote(node, safe='')}{self._as_run(host)}"
-        self._ask("PUT", path, facts, told=_nothing)
+        path = f"/v1/agents/{quote(host, safe='')}/nodes/{quote(node, safe='')}{self._run_query(host)}"
+        self._ask("PUT", path, facts, told=_discard)
 
     def poll(self, poll: Poll) -> Polled:
         """See ``Server``."""
-        return self._ask("POST", "/v1/orders/poll", poll, told=_POLLED)
+        return self._ask("POST", "/v1/orders/poll", poll, told=_decode_polled)
 
     def answer(self, order_id: int, answer: OrderAnswer) -> None:
         """See ``Server``."""
         try:
-            kept = self._ask("POST", f"/v1/orders/{order_id}/answer", answer, told=_KEPT)
+            kept = self._ask("POST", f"/v1/orders/{order_id}/answer", answer, told=_decode_kept)
         except Conflict as error:
             raise BadSettings(self._url, str(error)) from None
         if not kept.is_wanted:
@@ -86,7 +86,7 @@ class HttpServer:
 
     def deregister(self, host: str) -> None:
         """See ``Server``."""
-        self._ask("DELETE", f"/v1/agents/{quote(host, safe='')}{self._as_run(host)}", told=_nothing)
+        self._ask("DELETE", f"/v1/agents/{quote(host, safe='')}{self._run_query(host)}", told=_discard)
 
     def standings(self, host: str, uuids: Collection[str]) -> dict[str, Standing]:
         """Return what is known of instances of which a host found something; those unknown are left out.
@@ -98,7 +98,7 @@ class HttpServer:
         path = f"/v1/agents/{quote(host, safe='')}/standings"
         for at in range(0, len(wanted), ASKED_MAX):
             asked = Holders(instances=tuple(wanted[at : at + ASKED_MAX]))
-            found |= self._ask("POST", path, asked, told=_STANDINGS).instances
+            found |= self._ask("POST", path, asked, told=_decode_standings).instances
         return found
 
     def close(self) -> None:
@@ -109,14 +109,14 @@ class HttpServer:
         for wire in idle:
             wire.close()
 
-    def _as_run(self, host: str) -> str:
+    def _run_query(self, host: str) -> str:
         """Return the query that says which run asks, as it was registered."""
         run = self._runs.get(host)
         return "" if run is None else f"?run={run}"
 
     def _ask(
-        self, method: str, path: str, body: msgspec.Struct | None = None, *, told: Callable[[bytes], Told]
-    ) -> Told:
+        self, method: str, path: str, body: msgspec.Struct | None = None, *, told: Callable[[bytes], Result]
+    ) -> Result:
         """Ask until there is an answer, and return what is told.
 
         Raises:
@@ -125,12 +125,12 @@ class HttpServer:
         """
         pause_s = _PAUSE_FIRST_S
         sent = None if body is None else msgspec.to_builtins(body)
-        with self._noting() as unanswered:
+        with self._log_outage() as unanswered:
             while True:
                 try:
                     status, text = self._send(method, path, sent)
                     problem = problem_of(status, text)
-                    if status < HTTPStatus.MULTIPLE_CHOICES or self._is_said(status, text):
+                    if status < HTTPStatus.MULTIPLE_CHOICES or self._is_refusal(status, text):
                         self._check(status, problem)
                         return told(text)
                 except LOST as error:
@@ -143,7 +143,7 @@ class HttpServer:
                 pause_s = min(2 * pause_s, _PAUSE_LAST_S)
 
     @contextmanager
-    def _noting(self) -> Iterator[Callable[[str], None]]:
+    def _log_outage(self) -> Iterator[Callable[[str], None]]:
         """Give what is told that a question is not answered, so that of many at once the first is logged, and the end.
 
         The end is when the last of them is answered, be it with a refusal.
@@ -156,8 +156,8 @@ class HttpServer:
                 return
             is_counted = True
             with self._lock:
-                self._unanswered += 1
-                if self._unanswered == 1:
+                self._failing_count += 1
+                if self._failing_count == 1:
                     log.event("server_is_away", server=self._url, problem=problem)
 
         try:
@@ -168,16 +168,16 @@ class HttpServer:
         finally:
             if is_counted:
                 with self._lock:
-                    self._unanswered -= 1
-                    if not self._unanswered:
+                    self._failing_count -= 1
+                    if not self._failing_count:
                         log.event("server_is_back", server=self._url)
 
-    def _is_said(self, status: int, text: bytes) -> bool:
+    def _is_refusal(self, status: int, text: bytes) -> bool:
         """Say whether a server of Roost refuses, and not something that stands before it.
 
         Who was let in once asks again where its server seems to be gone without a word of it.
         """
-        return status in _SAID and (status not in _ENDING or not self._runs or is_explained(text))
+        return status in _REFUSALS and (status not in _TERMINAL or not self._runs or is_explained(text))
 
     def _send(self, method: str, path: str, body: object) -> tuple[int, bytes]:
         """Ask once, or twice where the other side had closed the connection meanwhile.
@@ -185,7 +185,7 @@ class HttpServer:
         Raises:
             LOST: it was not answered.
         """
-        with self._taken() as wire:
+        with self._borrow_wire() as wire:
             was_open = wire.is_open
             try:
                 return wire.send(method, path, body, version=None)
@@ -195,7 +195,7 @@ class HttpServer:
             return wire.send(method, path, body, version=None)
 
     @contextmanager
-    def _taken(self) -> Iterator[Wire]:
+    def _borrow_wire(self) -> Iterator[Wire]:
         with self._lock:
             wire = self._idle.pop() if self._idle else None
         wire = wire or self._wire()
@@ -224,7 +224,7 @@ class HttpServer:
             raise BadRequest(problem)
 
 
-class KnownInstances:
+class InstanceLookup:
     """Knows what became of instances, as the server of an agent knows it.
 
     Args:
@@ -240,5 +240,5 @@ class KnownInstances:
         return self._server.standings(self._host, uuids)
 
 
-def _nothing(_text: bytes) -> None:
+def _discard(_text: bytes) -> None:
     """Read an answer that says no more than that it was done."""

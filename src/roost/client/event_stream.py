@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from roost.client.wire import check_can_be_sent, given_address, problem_of
+from roost.client.wire import check_header_text, parse_url_option, problem_of
 from roost.errors import RoostError, Unavailable
 
 _PATH = "/v1/events"
@@ -17,7 +17,7 @@ _STREAM = "text/event-stream"
 _LINE_MAX = 64 * 2**20  # bytes; a line that goes on cannot be understood
 
 
-class Told(NamedTuple):
+class Event(NamedTuple):
     """One event, or that some were lost."""
 
     id: str
@@ -25,7 +25,7 @@ class Told(NamedTuple):
     body: dict[str, Any]
 
 
-class Following:
+class EventFollower:
     """Follows the events of a server.
 
     Args:
@@ -42,14 +42,14 @@ class Following:
     def __init__(
         self, url: str, *, token: str, last_id: str = "", pause: Callable[[], None], warn: Callable[[str], None]
     ) -> None:
-        self._host, self._port, self._prefix, is_tls = given_address(url, token=token)
-        check_can_be_sent("--after", last_id)
+        self._host, self._port, self._prefix, is_tls = parse_url_option(url, token=token)
+        check_header_text("--after", last_id)
         self._url = url
         self._tls = ssl.create_default_context() if is_tls else None
         self._headers = {"x-auth-token": token, "accept": _STREAM}
         self._last_id, self._pause, self._warn = last_id, pause, warn
 
-    def events(self) -> Iterator[Told]:
+    def events(self) -> Iterator[Event]:
         """Give events as they come, without an end.
 
         Raises:
@@ -73,9 +73,9 @@ class Following:
                 is_away = True
             self._pause()
 
-    def _stream(self) -> Iterator[Told | None]:
+    def _stream(self) -> Iterator[Event | None]:
         """Give the events of one connection; None when it was taken, and for each sign of life."""
-        connection = self._connected()
+        connection = self._connect()
         try:
             more = {"last-event-id": self._last_id} if self._last_id else {}
             connection.request("GET", self._prefix + _PATH, headers={**self._headers, **more})
@@ -90,25 +90,25 @@ class Following:
                 if name:
                     fields[name] = value
                 else:
-                    yield _told(fields)
+                    yield _decode_event(fields)
                     fields = {}
         finally:
             connection.close()
 
-    def _connected(self) -> http.client.HTTPConnection:
+    def _connect(self) -> http.client.HTTPConnection:
         if self._tls is None:
             return http.client.HTTPConnection(self._host, self._port, timeout=_SILENCE_S)
         return http.client.HTTPSConnection(self._host, self._port, timeout=_SILENCE_S, context=self._tls)
 
 
-def _told(fields: dict[str, str]) -> Told | None:
+def _decode_event(fields: dict[str, str]) -> Event | None:
     if "event" not in fields:
         return None
     try:
         body = msgspec.json.decode(fields.get("data", "{}"), type=dict[str, Any])
     except msgspec.MsgspecError as error:
         raise Unavailable(f"an event cannot be understood: {error}") from None
-    return Told(fields.get("id", ""), fields["event"], body)
+    return Event(fields.get("id", ""), fields["event"], body)
 
 
 def _refusal(status: int, text: bytes) -> RoostError:

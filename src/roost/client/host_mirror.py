@@ -31,7 +31,7 @@ class Mirror:
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
-        self._known: dict[str, int] = {}  # uuid -> generation
+        self._generations: dict[str, int] = {}  # uuid -> generation
 
     def read(self) -> list[ProviderSpec]:
         """Return the providers that are new or changed, parents before their children.
@@ -43,7 +43,7 @@ class Mirror:
         try:
             for told in _parents_first(part(self._connection.get("/resource_providers"), "resource_providers")):
                 uuid, generation = uuid_form(told["uuid"]), told["generation"]
-                if self._known.get(uuid) == generation:
+                if self._generations.get(uuid) == generation:
                     continue
                 spec = self._spec(told)
                 if spec is not None:  # It may have been deleted meanwhile.
@@ -51,12 +51,12 @@ class Mirror:
                     generations[uuid] = generation
         except (LookupError, TypeError, ValueError) as error:
             raise PlacementGone(f"its providers cannot be understood: {error!r}") from error
-        self._known |= generations
+        self._generations |= generations
         return found
 
     def forget(self) -> None:
         """Let everything be read again: what was read was not written."""
-        self._known.clear()
+        self._generations.clear()
 
     def _spec(self, told: dict[str, Any]) -> ProviderSpec | None:
         path = f"/resource_providers/{told['uuid']}"

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from roost.client.wire import LOST, Wire, decoded
+from roost.client.wire import LOST, Wire, decode_json
 from roost.errors import BadSettings, PlacementGone
 from roost.model.placement_api import Answer, newest_minor
 
@@ -88,7 +88,7 @@ class Connection:
 def _answer(what: str, status: int, text: bytes, *, is_repeated: bool) -> Answer:
     if status in {401, 403}:
         raise PlacementGone(f"it does not let us in: status {status}; put a token into ${TOKEN_VARIABLE}")
-    answer = Answer(status, decoded(text), is_repeated)
+    answer = Answer(status, decode_json(text), is_repeated)
     if status >= 500:
         raise PlacementGone(f"it answers {what} with {answer.problem}")
     return answer

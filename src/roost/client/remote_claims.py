@@ -68,7 +68,7 @@ class RemotePlacement:
         """
         if self._is_dry:
             return True
-        generation = self._told(consumer_uuid).get("consumer_generation")
+        generation = self._stored_allocations(consumer_uuid).get("consumer_generation")
         return self._put(consumer_uuid, allocations, project_id=project_id, user_id=user_id, generation=generation)
 
     def release(self, consumer_uuid: str) -> None:
@@ -103,11 +103,11 @@ class RemotePlacement:
         return answer.is_repeated and self._holds(consumer_uuid, allocations)
 
     def _holds(self, consumer_uuid: str, allocations: Amounts) -> bool:
-        told = self._told(consumer_uuid).get("allocations", {})
+        told = self._stored_allocations(consumer_uuid).get("allocations", {})
         held = {uuid_form(uuid): each["resources"] for uuid, each in told.items()}
         return held == {uuid: dict(amounts) for uuid, amounts in allocations.items()}
 
-    def _told(self, consumer_uuid: str) -> Mapping[str, Any]:
+    def _stored_allocations(self, consumer_uuid: str) -> Mapping[str, Any]:
         found: Mapping[str, Any] = self._connection.get(f"/allocations/{consumer_uuid}") or {}
         return found
 

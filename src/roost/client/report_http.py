@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from roost.client.placement_http import SETTING
-from roost.client.wire import LOST, Wire, decoded
+from roost.client.wire import LOST, Wire, decode_json
 from roost.errors import PlacementGone
 from roost.model.placement_api import Answer
 
@@ -42,7 +42,7 @@ class ReportHttp:
                     is_repeated = True
                     continue
                 raise PlacementGone(str(error) or type(error).__name__) from error
-            return Answer(status, decoded(text), is_repeated)
+            return Answer(status, decode_json(text), is_repeated)
 
     def close(self) -> None:
         """Close the connection; the next question opens another."""

@@ -12,10 +12,10 @@ from roost.errors import BadRequest, BadSettings
 
 # What a request may fail with where it is not answered.
 LOST = (OSError, http.client.HTTPException)
-_TOLD_MAX = 500  # characters of an error that is none of Roost's
+_PROBLEM_MAX = 500  # characters of an error that is none of Roost's
 # An answer of more bytes is none; the candidates of 100,000 hosts are a quarter of it.
-_ANSWER_MAX = 512 * 2**20
-_PART = 2**20  # bytes that are read at once, at most
+_ANSWER_MAX_BYTES = 512 * 2**20
+_CHUNK_BYTES = 2**20  # bytes that are read at once, at most
 
 
 class Address(NamedTuple):
@@ -43,12 +43,12 @@ def address_of(url: str) -> Address:
     return Address(host, port, parts.path.rstrip("/"), parts.scheme == "https")
 
 
-def can_be_sent(text: str) -> bool:
+def is_header_text(text: str) -> bool:
     """Say whether a header can hold a text, as a token."""
     return text.isprintable() and all(letter <= "\xff" for letter in text)
 
 
-def given_address(url: str, *, token: str) -> Address:
+def parse_url_option(url: str, *, token: str) -> Address:
     """Return the address of a server that a command is given, with the token for it.
 
     Raises:
@@ -58,17 +58,17 @@ def given_address(url: str, *, token: str) -> Address:
         address = address_of(url)
     except ValueError:
         raise BadRequest(f"--url must be http://HOST:PORT or https://HOST:PORT, got {url!r}") from None
-    check_can_be_sent("--token", token)
+    check_header_text("--token", token)
     return address
 
 
-def check_can_be_sent(option: str, text: str) -> None:
+def check_header_text(option: str, text: str) -> None:
     """Refuse the value of an option that no header can hold; it may be a token, so it is not shown.
 
     Raises:
         BadRequest: it is one.
     """
-    if not can_be_sent(text):
+    if not is_header_text(text):
         raise BadRequest(f"{option} holds a letter that no header can hold, as a line break")
 
 
@@ -93,17 +93,17 @@ class Wire:
                 setting, "must be http://HOST:PORT/PATH or https://…, without name and password"
             ) from None
         for name, value in headers.items():
-            if not can_be_sent(value):  # It may be a token, so it is not shown.
+            if not is_header_text(value):  # It may be a token, so it is not shown.
                 raise BadSettings(name, "holds a letter that no header can hold, as a line break")
         self._tls = ssl.create_default_context() if is_tls else None
         self._timeout_s = timeout_s
-        self._open: http.client.HTTPConnection | None = None
+        self._connection: http.client.HTTPConnection | None = None
         self._headers = {"accept": "application/json", **headers}
 
     @property
     def is_open(self) -> bool:
         """Whether a connection is kept, which the other side may have closed."""
-        return self._open is not None
+        return self._connection is not None
 
     def send(self, method: str, path: str, body: object = None, *, version: str | None) -> tuple[int, bytes]:
         """Send a request once; return status and body of its answer.
@@ -123,27 +123,27 @@ class Wire:
             data = json.dumps(body).encode()
             headers["content-type"] = "application/json"
         try:
-            connection = self._open
+            connection = self._connection
             if connection is None:
-                connection = self._open = (
+                connection = self._connection = (
                     http.client.HTTPConnection(self._host, self._port, timeout=self._timeout_s)
                     if self._tls is None
                     else http.client.HTTPSConnection(self._host, self._port, timeout=self._timeout_s, context=self._tls)
                 )
             connection.request(method, self._prefix + path, body=data, headers=headers)
             answer = connection.getresponse()
-            return answer.status, self._whole(answer)
+            return answer.status, self._read_body(answer)
         except LOST:
             self.close()
             raise
 
-    def _whole(self, answer: http.client.HTTPResponse) -> bytes:
+    def _read_body(self, answer: http.client.HTTPResponse) -> bytes:
         """Read a body, from a server that may send a byte now and then, or never end."""
         found, end_s = bytearray(), time.monotonic() + self._timeout_s
-        while part := answer.read1(_PART):
+        while part := answer.read1(_CHUNK_BYTES):
             found += part
-            if len(found) > _ANSWER_MAX:
-                raise http.client.HTTPException(f"its answer has more than {_ANSWER_MAX:,} bytes")
+            if len(found) > _ANSWER_MAX_BYTES:
+                raise http.client.HTTPException(f"its answer has more than {_ANSWER_MAX_BYTES:,} bytes")
             if time.monotonic() > end_s:
                 raise TimeoutError(f"its answer did not end in {self._timeout_s:g} s")
         if answer.length:  # Unlike other ways to read, this one says nothing of what is missing.
@@ -153,9 +153,9 @@ class Wire:
 
     def close(self) -> None:
         """Close the connection; the next request opens another."""
-        if self._open is not None:
-            self._open.close()
-            self._open = None
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
 
 
 def _is_one_word(text: str) -> bool:
@@ -164,18 +164,18 @@ def _is_one_word(text: str) -> bool:
 
 def problem_of(status: int, text: bytes) -> str:
     """Return what an error of Roost's own API says of itself, in one line."""
-    body = decoded(text)
+    body = decode_json(text)
     detail = body.get("detail") if isinstance(body, dict) else None
-    return " ".join(str(detail or f"status {status}").split())[:_TOLD_MAX]
+    return " ".join(str(detail or f"status {status}").split())[:_PROBLEM_MAX]
 
 
 def is_explained(text: bytes) -> bool:
     """Say whether an error is told as Roost's own API tells it."""
-    body = decoded(text)
+    body = decode_json(text)
     return isinstance(body, dict) and "detail" in body
 
 
-def decoded(text: bytes) -> Any:
+def decode_json(text: bytes) -> Any:
     """Return a body of JSON, decoded; None: it is none."""
     try:
         return json.loads(text) if text else None

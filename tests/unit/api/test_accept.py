@@ -1,6 +1,6 @@
 import pytest
 
-from roost.api.accept_header import acceptable
+from roost.api.accept_header import acceptable_types
 
 PAGE, DATA = "text/html", "application/json"
 
@@ -25,9 +25,9 @@ PAGE, DATA = "text/html", "application/json"
     ],
 )
 def test_a_client_takes_what_its_header_says(header, liked):
-    assert acceptable(header, [PAGE, DATA]) == liked
+    assert acceptable_types(header, [PAGE, DATA]) == liked
 
 
 @pytest.mark.parametrize("header", ["bogus", "*", "a/b/c", "text/html,;", ";q=1", "text/html bogus", "text/html;q=2"])
 def test_a_header_without_sense_takes_everything(header):
-    assert acceptable(header, [PAGE, DATA]) == [PAGE, DATA]
+    assert acceptable_types(header, [PAGE, DATA]) == [PAGE, DATA]

@@ -2,8 +2,8 @@
 
 import pytest
 
-from roost.api.v1.agent_registry import Agents
-from roost.api.v1.wakeups import ENDS, Waking
+from roost.api.v1.agent_registry import AgentRegistry
+from roost.api.v1.wakeups import ENDS, Wakeups
 from roost.app.up import call_each, heed_each
 from roost.errors import Unavailable
 from roost.machine import SystemClock
@@ -15,7 +15,7 @@ from roost.store.memory_store import MemoryStore
 def test_who_was_heard_is_noted_again_where_the_database_did_not_take_it(monkeypatch):
     store, taken = MemoryStore(), []
     serving = Serving(Current(store))
-    agents = Agents(serving, Waking(8), ends=Waking(8, awaited=ENDS), clock=SystemClock())
+    agents = AgentRegistry(serving, Wakeups(8), ends=Wakeups(8, topic=ENDS), clock=SystemClock())
 
     def full(_hosts, _now_s):
         raise Unavailable("no space left")

@@ -1,6 +1,6 @@
 import pytest
 
-from roost.api.allowed_hosts import Hosts
+from roost.api.allowed_hosts import AllowedHosts
 from roost.api.http import Request
 from roost.api.problems import Problem
 from roost.model.settings.placement_settings import Placement as Settings
@@ -9,7 +9,7 @@ from roost.model.settings.placement_settings import Placement as Settings
 def refused(settings, **headers):
     """Give the status with which a request is refused; 0: it is not."""
     names = {name.replace("_", "-"): value for name, value in headers.items()}
-    hosts = Hosts.of(settings)
+    hosts = AllowedHosts.from_settings(settings)
     try:
         assert hosts is not None
         hosts.check(Request(method="GET", path="/", headers=names))
@@ -58,5 +58,5 @@ def test_a_page_of_an_origin_that_is_let_in_may_ask():
 
 
 def test_credentials_protect_every_other_server():
-    assert Hosts.of(Settings(auth_strategy="tokens")) is None
-    assert Hosts.of(Settings(auth_strategy="keystone")) is None
+    assert AllowedHosts.from_settings(Settings(auth_strategy="tokens")) is None
+    assert AllowedHosts.from_settings(Settings(auth_strategy="keystone")) is None

@@ -3,13 +3,13 @@ import pytest
 from roost.api.http import Response
 from roost.api.problems import Problem
 from roost.api.v1 import idempotency
-from roost.api.v1.idempotency import Keys
+from roost.api.v1.idempotency import IdempotencyKeys
 from roost.errors import BadRequest
 
 
 def remembered(*bodies):
     """Give keys with an answer each."""
-    found = Keys()
+    found = IdempotencyKeys()
     for number, body in enumerate(bodies):
         found.remember("me", str(number), fingerprint=b"f", response=Response(body=body))
     return found
@@ -30,9 +30,9 @@ def test_an_answer_is_found_by_owner_and_key_and_marked():
 
 
 def test_the_oldest_answers_make_room_by_number_and_by_size(monkeypatch):
-    monkeypatch.setattr(idempotency, "_KEPT", 3)
+    monkeypatch.setattr(idempotency, "_RESPONSES_MAX", 3)
     assert known(remembered(*[b"x"] * 5), 5) == [2, 3, 4]
-    monkeypatch.setattr(idempotency, "_KEPT_BYTES", 10)
+    monkeypatch.setattr(idempotency, "_RESPONSES_MAX_BYTES", 10)
     assert known(remembered(b"x" * 6, b"x" * 4, b"x" * 3), 3) == [1, 2]
     assert known(remembered(b"x", b"x" * 50), 2) == [1]
 

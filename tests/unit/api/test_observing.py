@@ -3,7 +3,7 @@ import threading
 
 import pytest
 
-from roost.api.probes import Checkup, Observing
+from roost.api.probes import HealthCheck, Probes
 from roost.placement.current import Current
 from roost.placement.deciding_thread import Serving
 from roost.store.memory_store import MemoryStore
@@ -46,7 +46,7 @@ def held(serving):
 
 def test_health_is_told_while_the_thread_is_at_work(serving, held):
     async def watch():
-        observing = Observing(Checkup(serving), serving)
+        observing = Probes(HealthCheck(serving), serving)
         found = await asked(observing)
         while "busy" not in found[1]:
             found = await asked(observing)
@@ -62,10 +62,10 @@ def test_health_is_told_while_the_thread_is_at_work(serving, held):
 
 @pytest.mark.usefixtures("held")
 def test_a_thread_that_does_not_answer_for_long_is_told_to_be_dead(serving):
-    problem = asyncio.run(Checkup(serving, dead_s=0.0)())
+    problem = asyncio.run(HealthCheck(serving, dead_s=0.0)())
     assert problem.startswith("the thread that answers has not done so for")
 
 
 def test_a_thread_that_has_ended_is_a_problem_at_once(serving):
     serving.stop()
-    assert "stopping" in asyncio.run(Checkup(serving)())
+    assert "stopping" in asyncio.run(HealthCheck(serving)())

@@ -49,33 +49,33 @@ def begun(requests):
 
 def test_an_outage_is_a_line_at_its_begin_one_a_minute_and_one_at_its_end(outages, clock, logged):
     for _ in range(1_000):
-        outages.fail(request(), StoreGone("it is away"))
+        outages.record_failure(request(), StoreGone("it is away"))
     assert logged() == [begun(1)]
     clock.now_s += 60
-    outages.fail(request(), StoreGone("it is away"))
-    outages.fail(request(), StoreGone("it is away"))
+    outages.record_failure(request(), StoreGone("it is away"))
+    outages.record_failure(request(), StoreGone("it is away"))
     assert logged() == [begun(1_000)]
     clock.now_s += 5
-    outages.succeed(request())
-    outages.succeed(request())
+    outages.record_success(request())
+    outages.record_success(request())
     assert logged() == [{"event": "database_usable", "seconds": 65.0, "requests": 1}]
 
 
 def test_reads_do_not_end_an_outage_of_writes(outages, clock, logged):
-    outages.fail(request(is_write=True), StoreBroken("it is away"))
+    outages.record_failure(request(is_write=True), StoreBroken("it is away"))
     clock.now_s += 7
-    outages.succeed(request())
-    outages.fail(request(is_write=True), StoreBroken("it is away"))
+    outages.record_success(request())
+    outages.record_failure(request(is_write=True), StoreBroken("it is away"))
     clock.now_s += 7
     assert outages.note() == "the last write failed 7 s ago; the log says why"
     assert logged() == [begun(1)]
-    outages.succeed(request(is_write=True))
+    outages.record_success(request(is_write=True))
     assert outages.note() == ""
     assert [line["event"] for line in logged()] == ["database_usable"]
 
 
 def test_what_is_no_fault_of_the_database_is_no_outage(outages, logged):
-    outages.fail(request(is_write=True), Conflict("others were faster"))
+    outages.record_failure(request(is_write=True), Conflict("others were faster"))
     assert (outages.note(), logged()) == ("", [])
 
 
@@ -89,5 +89,5 @@ def test_what_is_no_fault_of_the_database_is_no_outage(outages, logged):
 )
 def test_a_request_knows_whether_it_writes(outages, found, is_write):
     asked = request()
-    assert outages.watched(asked, lambda _current: found)(None) is found
+    assert outages.track(asked, lambda _current: found)(None) is found
     assert asked.is_write == is_write

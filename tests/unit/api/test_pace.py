@@ -2,7 +2,7 @@ import time
 
 import pytest
 
-from roost.api.fast_reads import Pace
+from roost.api.fast_reads import FastReads
 from roost.api.http import Request, TooSlow
 from roost.api.placement.routes import find
 from roost.api.versions import Version
@@ -27,10 +27,10 @@ def request(query):
 
 
 def test_a_read_that_was_quick_is_answered_at_once_the_next_time(serving):
-    pace = Pace()
+    pace = FastReads()
 
     def ask(query):
-        task = pace.measured(request(query), lambda _current: query)
+        task = pace.measure(request(query), lambda _current: query)
         at_once = pace.answer_at_once(request(query), task, serving)
         assert serving.run(task) == query
         return at_once
@@ -39,30 +39,30 @@ def test_a_read_that_was_quick_is_answered_at_once_the_next_time(serving):
 
 
 def test_a_read_that_was_slow_is_not(serving):
-    pace, slow = Pace(), request("")
-    serving.run(pace.measured(slow, lambda _current: time.sleep(0.003)))
+    pace, slow = FastReads(), request("")
+    serving.run(pace.measure(slow, lambda _current: time.sleep(0.003)))
     assert pace.answer_at_once(slow, lambda _current: "answer", serving) is None
 
 
 def test_a_read_that_takes_long_all_at_once_is_given_up_and_can_be_asked_again(serving):
-    pace, asked = Pace(), request("")
-    serving.run(pace.measured(asked, lambda _current: "quick"))
+    pace, asked = FastReads(), request("")
+    serving.run(pace.measure(asked, lambda _current: "quick"))
 
     def slow(_current):
         until_s = time.perf_counter() + 0.05
         while time.perf_counter() < until_s:
-            asked.check_wanted()
+            asked.check_active()
         return "slow"
 
-    task = pace.measured(asked, slow)
+    task = pace.measure(asked, slow)
     assert pace.answer_at_once(asked, task, serving) is None
     assert serving.run(task) == "slow"
     assert pace.answer_at_once(asked, task, serving) is None
 
 
 def test_a_fault_on_the_loop_is_counted_as_one_in_the_thread_is(serving):
-    pace, asked = Pace(), request("")
-    serving.run(pace.measured(asked, lambda _current: "quick"))
+    pace, asked = FastReads(), request("")
+    serving.run(pace.measure(asked, lambda _current: "quick"))
     before = metrics.FAULTS._value.get()
     with pytest.raises(ZeroDivisionError):
         pace.answer_at_once(asked, lambda _current: 1 / 0, serving)

@@ -34,13 +34,13 @@ def test_each_request_is_compared_with_the_tokens_of_one_key_alone(monkeypatch):
     made = [new_token(f"user-{number}") for number in range(50)]
     tokens = Tokens([kept for _, kept in made])
     compared = []
-    original = type(made[0][1]).is_of
+    original = type(made[0][1]).matches
 
-    def is_of(token, text):
+    def matches(token, text):
         compared.append(token.name)
         return original(token, text)
 
-    monkeypatch.setattr(type(made[0][1]), "is_of", is_of)
+    monkeypatch.setattr(type(made[0][1]), "matches", matches)
     assert who(tokens, made[7][0]) == "user-7"
     assert who(tokens, "nobody knows this one") is None
     assert compared == ["user-7"]

@@ -1,6 +1,6 @@
 import pytest
 
-from roost.api.versions import NEWEST, OLDEST, InvalidVersion, UnknownVersion, Version, asked
+from roost.api.versions import NEWEST, OLDEST, InvalidVersion, UnknownVersion, Version, parse_version
 
 
 @pytest.mark.parametrize(
@@ -18,7 +18,7 @@ from roost.api.versions import NEWEST, OLDEST, InvalidVersion, UnknownVersion, V
     ],
 )
 def test_the_last_version_asked_of_placement_counts(header, version):
-    assert asked(header) == version
+    assert parse_version(header) == version
 
 
 @pytest.mark.parametrize(
@@ -33,11 +33,11 @@ def test_the_last_version_asked_of_placement_counts(header, version):
 )
 def test_what_is_no_version_is_told_with_the_reason(text, reason):
     with pytest.raises(InvalidVersion) as caught:
-        asked(f"placement {text}")
+        parse_version(f"placement {text}")
     assert str(caught.value) == f"{text}; {reason}"
 
 
 @pytest.mark.parametrize("text", ["1.40", "0.9", "2.0", "1.-1", "1.99999999999999999999"])
 def test_a_version_that_there_is_not_is_told_as_it_was_asked(text):
     with pytest.raises(UnknownVersion, match=text):
-        asked(f"placement {text}")
+        parse_version(f"placement {text}")

@@ -8,7 +8,7 @@ from threading import Barrier, Event
 import msgspec
 import pytest
 
-from roost.client.agent_server import HttpServer, KnownInstances
+from roost.client.agent_server import HttpServer, InstanceLookup
 from roost.errors import BadRequest, BadSettings, Conflict, NotFound, Unavailable
 from roost.model.host import HostFacts
 from roost.model.work.orders import (
@@ -68,7 +68,7 @@ def test_questions_and_answers_are_those_of_the_api():
         assert server.poll(POLL).orders == (order,)
         server.answer(7, OK)
         server.deregister("a b")
-        assert KnownInstances(server, "a b").standings([RUN]) == known.instances
+        assert InstanceLookup(server, "a b").standings([RUN]) == known.instances
         agents = "/below/v1/agents/a%20b"
         assert [(method, path) for method, path, _ in asked] == [
             ("PUT", agents),

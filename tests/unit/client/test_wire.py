@@ -83,7 +83,7 @@ def test_an_answer_that_comes_byte_by_byte_is_not_waited_for_without_end():
 
 
 def test_an_answer_without_an_end_is_given_up(monkeypatch):
-    monkeypatch.setattr(wire, "_ANSWER_MAX", 1_000)
+    monkeypatch.setattr(wire, "_ANSWER_MAX_BYTES", 1_000)
     with (
         speaking([HEAD + b"\r\n", *(b"a" * 300,) * 9]) as way,
         pytest.raises(http.client.HTTPException, match="more than 1,000 bytes"),

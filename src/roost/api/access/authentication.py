@@ -26,7 +26,7 @@ _KEY = re.compile(rf"[0-9a-f]{{{2 * _KEY_BYTES}}}")
 _ROLE = re.compile(r"[^\s,]+")
 
 
-def believe(headers: Headers) -> Identity | None:
+def trust_headers(headers: Headers) -> Identity | None:
     """Return whoever the headers say asks, as noauth2 does: ``x-auth-token`` is USER or USER:PROJECT."""
     token = headers.get("x-auth-token")
     if not token:
@@ -38,12 +38,12 @@ def believe(headers: Headers) -> Identity | None:
     return Identity(
         user_id=user,
         project_id=headers.get("x-project-id") or (project if colon else user),
-        roles=roles_of(roles),
+        roles=parse_roles(roles),
         is_system_scoped=bool(headers.get("openstack-system-scope")),
     )
 
 
-def roles_of(text: str) -> frozenset[str]:
+def parse_roles(text: str) -> frozenset[str]:
     """Return the roles of a list with commas, in lower case: rules do not mind the case."""
     return frozenset(role.strip().lower() for role in text.split(",") if role.strip())
 
@@ -73,10 +73,10 @@ class Token(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         if not all(is_text(host, length_max=_HOST_MAX) and host.strip() for host in self.hosts):
             raise ValueError(f"a host of {self.name} has no name")
 
-    def is_of(self, text: bytes) -> bool:
+    def matches(self, text: bytes) -> bool:
         """Say whether this is the token of a text, in a time that does not tell how nearly."""
         salt, _, wanted = self.sha256.partition(":")
-        return hmac.compare_digest(_hashed(text, bytes.fromhex(salt)), wanted)
+        return hmac.compare_digest(_hash(text, bytes.fromhex(salt)), wanted)
 
     @property
     def id(self) -> str:
@@ -87,7 +87,9 @@ class Token(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     def identity(self) -> Identity:
         """Who holds it."""
         roles = frozenset(role.lower() for role in self.roles)
-        return Identity(user_id=self.name, project_id=self.project or self.name, roles=roles, hosts=_folded(self.hosts))
+        return Identity(
+            user_id=self.name, project_id=self.project or self.name, roles=roles, hosts=_fold_case(self.hosts)
+        )
 
 
 class _File(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -105,18 +107,18 @@ class Tokens:
 
     def __init__(self, tokens: Sequence[Token]) -> None:
         # By their keys, so that a request costs the same however many there are; older ones have none.
-        self._known: dict[str, list[tuple[Token, Identity]]] = {}
+        self._tokens_by_key: dict[str, list[tuple[Token, Identity]]] = {}
         for token in tokens:
-            self._known.setdefault(token.key, []).append((token, token.identity))
+            self._tokens_by_key.setdefault(token.key, []).append((token, token.identity))
 
     def identify(self, headers: Headers) -> Identity | None:
         """Return whoever holds the token in ``x-auth-token``, if it is one of ours."""
         given = headers.get("x-auth-token", "")
         key, dot, _ = given.partition(".")
-        known = self._known.get(key if dot else "", [])
+        known = self._tokens_by_key.get(key if dot else "", [])
         text = given.encode("latin-1", "replace")
         # All of one key are compared, so that the time says nothing about which one it is.
-        found = [identity for token, identity in known if token.is_of(text)]
+        found = [identity for token, identity in known if token.matches(text)]
         return found[0] if found else None
 
 
@@ -155,7 +157,7 @@ def new_token(
             raise BadRequest(f"a role is one word without commas, got {role!r}")
     key, salt = secrets.token_hex(_KEY_BYTES), secrets.token_bytes(_SALT_BYTES)
     text = f"{key}.{secrets.token_urlsafe(_SECRET_BYTES)}"
-    kept = f"{salt.hex()}:{_hashed(text.encode(), salt)}"
+    kept = f"{salt.hex()}:{_hash(text.encode(), salt)}"
     given = tuple(roles) or ((AGENT,) if hosts else ())
     try:
         return text, Token(name=name, sha256=kept, project=project, roles=given, hosts=tuple(hosts), key=key)
@@ -165,27 +167,27 @@ def new_token(
 
 def as_toml(token: Token) -> str:
     """Return an entry of a file of tokens."""
-    lines = ["[[token]]", f"name = {_quoted(token.name)}"]
+    lines = ["[[token]]", f"name = {_quote(token.name)}"]
     if token.project:
-        lines.append(f"project = {_quoted(token.project)}")
-    lines.append(f"roles = [{', '.join(map(_quoted, token.roles))}]")
+        lines.append(f"project = {_quote(token.project)}")
+    lines.append(f"roles = [{', '.join(map(_quote, token.roles))}]")
     if token.hosts:
-        lines.append(f"hosts = [{', '.join(map(_quoted, token.hosts))}]")
+        lines.append(f"hosts = [{', '.join(map(_quote, token.hosts))}]")
     if token.key:
         lines.append(f'key = "{token.key}"')
     lines.append(f'sha256 = "{token.sha256}"')
     return "\n".join(lines) + "\n"
 
 
-def _folded(hosts: Sequence[str]) -> frozenset[str]:
+def _fold_case(hosts: Sequence[str]) -> frozenset[str]:
     # Two hosts never differ by case only.
     return frozenset(host.lower() for host in hosts)
 
 
-def _hashed(text: bytes, salt: bytes) -> str:
+def _hash(text: bytes, salt: bytes) -> str:
     return hashlib.sha256(salt + text).hexdigest()
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     # A JSON string is one of TOML too, except that TOML wants this one control character spelt out.
     return msgspec.json.encode(text).decode().replace("\x7f", "\\u007f")

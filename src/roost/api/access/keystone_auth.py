@@ -14,14 +14,14 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from roost.api.access.authentication import roles_of
+from roost.api.access.authentication import parse_roles
 from roost.api.http import Identity, Request, Response
 from roost.api.problems import Problem
 from roost.errors import BadSettings, first_line
 from roost.observe import log
 
 _THREADS = 8
-_KEPT_MAX = 4096
+_IDENTITIES_MAX = 4096
 _HEADERS = ("x-auth-token", "x-service-token")
 _Environ = dict[str, Any]
 
@@ -52,34 +52,34 @@ class Keystone:
         try:
             conf = cfg.ConfigOpts()
             conf([], project="placement", default_config_files=[str(path)])
-            auth_token.AuthProtocol(_admitted, {"oslo_config_config": conf})  # It declares the options.
+            auth_token.AuthProtocol(_accept_all, {"oslo_config_config": conf})  # It declares the options.
             self._keep_s = float(conf.keystone_authtoken.token_cache_time)
             # What two caches kept one after the other would be kept for too long.
             conf.set_override("token_cache_time", -1, group="keystone_authtoken")
-            self._middleware: Any = auth_token.AuthProtocol(_admitted, {"oslo_config_config": conf})
+            self._middleware: Any = auth_token.AuthProtocol(_accept_all, {"oslo_config_config": conf})
         except Exception as error:
             # Many libraries read that section, each with errors of its own.
             raise BadSettings(str(path), f"[keystone_authtoken] cannot be used: {first_line(error)}") from error
         logger = logging.getLogger("keystonemiddleware")
         logger.propagate = False
-        logger.handlers = [_Told(logging.WARNING)]
+        logger.handlers = [_EventHandler(logging.WARNING)]
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="keystone")
-        self._kept: dict[bytes, tuple[float, Identity]] = {}  # until when, and who
-        self._asking: dict[tuple[bytes, str, str], asyncio.Future[Identity | Response]] = {}
+        self._identities: dict[bytes, tuple[float, Identity]] = {}  # until when, and who
+        self._pending: dict[tuple[bytes, str, str], asyncio.Future[Identity | Response]] = {}
 
     async def __call__(self, request: Request, /) -> Identity | Response:
         """Return who asks, or what is to be answered to somebody unknown."""
         key = _key(request)
-        kept = self._kept.get(key)
+        kept = self._identities.get(key)
         if kept is not None and kept[0] > time.time():
             return kept[1]
         # Clients send many requests at once with a new token: it is asked about once.
         question = key, request.method, request.path
-        asking = self._asking.get(question)
+        asking = self._pending.get(question)
         if asking is None:
             loop = asyncio.get_running_loop()
-            asking = self._asking[question] = loop.run_in_executor(self._threads, self._ask, request, key)
-            asking.add_done_callback(lambda _: self._asking.pop(question, None))
+            asking = self._pending[question] = loop.run_in_executor(self._threads, self._ask, request, key)
+            asking.add_done_callback(lambda _: self._pending.pop(question, None))
         return await asyncio.shield(asking)
 
     def _ask(self, request: Request, key: bytes) -> Identity | Response:
@@ -103,7 +103,7 @@ class Keystone:
         identity = Identity(
             user_id=user,
             project_id=environ.get("HTTP_X_PROJECT_ID", ""),
-            roles=roles_of(environ.get("HTTP_X_ROLES", "")),
+            roles=parse_roles(environ.get("HTTP_X_ROLES", "")),
             is_system_scoped=bool(environ.get("HTTP_OPENSTACK_SYSTEM_SCOPE")),
         )
         self._keep(key, identity, environ.get("keystone.token_info", {}).get("token", {}))
@@ -115,19 +115,19 @@ class Keystone:
         until_s = time.time() + self._keep_s
         if token.get("expires_at"):
             until_s = min(until_s, datetime.fromisoformat(token["expires_at"]).timestamp())
-        if len(self._kept) >= _KEPT_MAX:
-            self._kept.clear()
-        self._kept[key] = until_s, identity
+        if len(self._identities) >= _IDENTITIES_MAX:
+            self._identities.clear()
+        self._identities[key] = until_s, identity
 
 
-class _Told(logging.Handler):
+class _EventHandler(logging.Handler):
     """Lets what the middleware logs become events of ours."""
 
     def emit(self, record: logging.LogRecord) -> None:
         log.event("keystone", level=record.levelname.lower(), message=record.getMessage())
 
 
-def _admitted(_environ: _Environ, start_response: Callable[..., object]) -> Iterable[bytes]:
+def _accept_all(_environ: _Environ, start_response: Callable[..., object]) -> Iterable[bytes]:
     """Be the application that the middleware lets requests through to."""
     start_response("200 OK", [])
     return [b""]

@@ -58,7 +58,7 @@ _REFERENCES_MAX = 50
 _NONE: Mapping[str, str] = {}
 
 
-class Effective(msgspec.Struct, frozen=True, kw_only=True):
+class EffectiveRule(msgspec.Struct, frozen=True, kw_only=True):
     """One rule as it is in force."""
 
     name: str
@@ -89,8 +89,8 @@ class Policy:
     ) -> None:
         overrides = overrides or {}
         defaults = {**_BASE, **{name: _SPECIAL.get(name, "rule:admin_or_service_api") for name in _NAMES}, **others}
-        self.table = tuple(_effective(overrides, origin, defaults=defaults, is_legacy=is_legacy))
-        parsed = {each.name: _parsed(each, origin) for each in self.table}
+        self.table = tuple(_merge_rules(overrides, origin, defaults=defaults, is_legacy=is_legacy))
+        parsed = {each.name: _parse(each, origin) for each in self.table}
         _check_references(parsed, {each.name: each.source for each in self.table})
         self._judges: dict[str, Judge] = {}
         for name, rule in parsed.items():
@@ -148,22 +148,22 @@ def read_policy(path: Path | None, *, is_legacy: bool = False, others: Mapping[s
     return Policy(document, origin=str(path), is_legacy=is_legacy, others=others)
 
 
-def _effective(
+def _merge_rules(
     overrides: Mapping[str, str], origin: str, *, defaults: Mapping[str, str], is_legacy: bool
-) -> Iterable[Effective]:
+) -> Iterable[EffectiveRule]:
     for name, text in defaults.items():
         if name in overrides:
-            yield Effective(name=name, rule=overrides[name], source=origin)
+            yield EffectiveRule(name=name, rule=overrides[name], source=origin)
         elif is_legacy and name in _LEGACY:
-            yield Effective(name=name, rule=_LEGACY[name], source="legacy default")
+            yield EffectiveRule(name=name, rule=_LEGACY[name], source="legacy default")
         else:
-            yield Effective(name=name, rule=text, source="default")
+            yield EffectiveRule(name=name, rule=text, source="default")
     for name, text in overrides.items():
         if name not in defaults:
-            yield Effective(name=name, rule=text, source=origin)
+            yield EffectiveRule(name=name, rule=text, source=origin)
 
 
-def _parsed(each: Effective, origin: str) -> Rule:
+def _parse(each: EffectiveRule, origin: str) -> Rule:
     try:
         return policy_rules.parse(each.rule)
     except BadRule as error:

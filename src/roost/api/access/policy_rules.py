@@ -46,7 +46,7 @@ def parse(text: str) -> Rule:
         BadRule: it cannot be understood.
     """
     parser = _Parser(text)
-    return Rule(judge=parser.whole(), refers=frozenset(parser.refers))
+    return Rule(judge=parser.parse_rule(), refers=frozenset(parser.refers))
 
 
 class _Parser:
@@ -54,14 +54,14 @@ class _Parser:
 
     def __init__(self, text: str) -> None:
         self.refers: set[str] = set()
-        self._words = [*_words(text), ""]
+        self._words = [*_tokenize(text), ""]
         self._at = 0
         self._depth = 0
 
-    def whole(self) -> _Check:
+    def parse_rule(self) -> _Check:
         if self._words == [""]:
-            return _everybody
-        found = self._either()
+            return _allow_all
+        found = self._parse_or()
         if self._next:
             raise BadRule(f"{self._next!r} stands where 'and', 'or' or the end is due")
         return found
@@ -70,41 +70,41 @@ class _Parser:
     def _next(self) -> str:
         return self._words[self._at]
 
-    def _takes(self, word: str) -> bool:
+    def _accept(self, word: str) -> bool:
         is_next = self._next.lower() == word
         self._at += is_next
         return is_next
 
-    def _either(self) -> _Check:
-        parts = [self._all()]
-        while self._takes("or"):
-            parts.append(self._all())
+    def _parse_or(self) -> _Check:
+        parts = [self._parse_and()]
+        while self._accept("or"):
+            parts.append(self._parse_and())
         return parts[0] if len(parts) == 1 else lambda who, target, others: any(p(who, target, others) for p in parts)
 
-    def _all(self) -> _Check:
-        parts = [self._part()]
-        while self._takes("and"):
-            parts.append(self._part())
+    def _parse_and(self) -> _Check:
+        parts = [self._parse_part()]
+        while self._accept("and"):
+            parts.append(self._parse_part())
         return parts[0] if len(parts) == 1 else lambda who, target, others: all(p(who, target, others) for p in parts)
 
-    def _part(self) -> _Check:
+    def _parse_part(self) -> _Check:
         self._depth += 1
         if self._depth > _DEPTH_MAX:
             raise BadRule(f"brackets and 'not' are nested deeper than {_DEPTH_MAX}")
         try:
-            if self._takes("not"):
-                part = self._part()
+            if self._accept("not"):
+                part = self._parse_part()
                 return lambda who, target, others: not part(who, target, others)
-            if self._takes("("):
-                found = self._either()
-                if not self._takes(")"):
+            if self._accept("("):
+                found = self._parse_or()
+                if not self._accept(")"):
                     raise BadRule("a bracket is not closed")
                 return found
-            return self._check()
+            return self._parse_check()
         finally:
             self._depth -= 1
 
-    def _check(self) -> _Check:
+    def _parse_check(self) -> _Check:
         word = self._next
         if not word:
             raise BadRule("it ends where a check is due")
@@ -112,32 +112,32 @@ class _Parser:
             raise BadRule(f"{word!r} stands where a check is due")
         self._at += 1
         if word == "@":
-            return _everybody
+            return _allow_all
         if word == "!":
-            return _nobody
+            return _deny_all
         kind, colon, match = word.partition(":")
         if not colon:
             raise BadRule(f"{word!r} is no check: one is @, ! or has the form KIND:MATCH")
-        return self._of_kind(kind, match)
+        return self._make_check(kind, match)
 
-    def _of_kind(self, kind: str, match: str) -> _Check:
+    def _make_check(self, kind: str, match: str) -> _Check:
         if kind == "rule":
             self.refers.add(match)
             return lambda who, target, others: others[match](who, target)
         if kind == "role":
-            return lambda who, target, _others: _filled(match, target).lower() in who.roles
+            return lambda who, target, _others: _substitute(match, target).lower() in who.roles
         if kind in {"http", "https"}:
             raise BadRule(f"{kind}:{match} asks another server, which is not done here")
         if _LITERAL.fullmatch(kind):
             literal = kind.strip("'\"")
-            return lambda _who, target, _others: _filled(match, target) == literal
+            return lambda _who, target, _others: _substitute(match, target) == literal
         if kind not in _ATTRIBUTES:
             raise BadRule(f"{kind!r} is no kind of check: these are role, rule, {', '.join(_ATTRIBUTES)} and literals")
         read = _ATTRIBUTES[kind]
-        return lambda who, target, _others: _filled(match, target) in read(who)
+        return lambda who, target, _others: _substitute(match, target) in read(who)
 
 
-def _words(text: str) -> Iterator[str]:
+def _tokenize(text: str) -> Iterator[str]:
     at = 0
     while text[at:].strip():
         found = _WORD.match(text, at)
@@ -147,16 +147,16 @@ def _words(text: str) -> Iterator[str]:
         at = found.end()
 
 
-def _filled(match: str, target: Target) -> str:
+def _substitute(match: str, target: Target) -> str:
     """Put what is acted on into a match; what is not known of it matches nothing that anybody has."""
     return _SUBSTITUTE.sub(lambda found: target.get(found[1], "\0"), match)
 
 
-def _everybody(_who: Identity, _target: Target, _others: Mapping[str, Judge]) -> bool:
+def _allow_all(_who: Identity, _target: Target, _others: Mapping[str, Judge]) -> bool:
     return True
 
 
-def _nobody(_who: Identity, _target: Target, _others: Mapping[str, Judge]) -> bool:
+def _deny_all(_who: Identity, _target: Target, _others: Mapping[str, Judge]) -> bool:
     return False
 
 

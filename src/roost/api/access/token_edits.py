@@ -17,7 +17,7 @@ def add_token(path: Path, token: Token) -> None:
         BadSettings: what is there already is no file of tokens.
         RoostError: it cannot be written.
     """
-    with _alone(path):
+    with _lock_folder(path):
         if path.exists():
             read_tokens(path)  # What is there already must be right, or all of it would be refused.
         with os.fdopen(os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600), "a", encoding="utf-8") as file:
@@ -36,7 +36,7 @@ def remove_token(path: Path, which: str) -> Token:
         BadSettings: it is no file of tokens.
         RoostError: it cannot be written.
     """
-    with _alone(path):
+    with _lock_folder(path):
         known = read_tokens(path)
         found = [token for token in known if token.id == which] or [token for token in known if token.name == which]
         if not found:
@@ -59,7 +59,7 @@ def remove_token(path: Path, which: str) -> Token:
 
 
 @contextmanager
-def _alone(path: Path) -> Iterator[None]:
+def _lock_folder(path: Path) -> Iterator[None]:
     """Let no other command change files of the folder meanwhile."""
     try:
         folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)

@@ -9,10 +9,10 @@ from roost.api.http import Identity
 from roost.errors import BadSettings
 from roost.observe import log
 
-_LOOK_S = 1.0
+_CHECK_INTERVAL_S = 1.0
 
 
-class TokensFile:
+class TokenFile:
     """Tokens of a file that is read again when it has changed; one that makes no sense changes nothing.
 
     Args:
@@ -26,19 +26,19 @@ class TokensFile:
     def __init__(self, path: Path, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._path = path
         self._clock = clock
-        self._looked_s = clock()
-        self._mark = self._look()  # Before it is read: what is written meanwhile is another mark.
+        self._checked_s = clock()
+        self._stamp = self._read_stamp()  # Before it is read: what is written meanwhile is another mark.
         self._tokens = Tokens(read_tokens(path))
 
     def identify(self, headers: Headers) -> Identity | None:
         """Return whoever holds the token in ``x-auth-token``, if it is one of the file."""
         now_s = self._clock()
-        if now_s - self._looked_s >= _LOOK_S:
-            self._looked_s = now_s
+        if now_s - self._checked_s >= _CHECK_INTERVAL_S:
+            self._checked_s = now_s
             self._refresh()
         return self._tokens.identify(headers)
 
-    def _look(self) -> tuple[int, int, int] | None:
+    def _read_stamp(self) -> tuple[int, int, int] | None:
         try:
             found = self._path.stat()
         except OSError:
@@ -46,10 +46,10 @@ class TokensFile:
         return found.st_mtime_ns, found.st_size, found.st_ino
 
     def _refresh(self) -> None:
-        mark = self._look()
-        if mark == self._mark:
+        mark = self._read_stamp()
+        if mark == self._stamp:
             return
-        self._mark = mark
+        self._stamp = mark
         try:
             self._tokens = Tokens(read_tokens(self._path))
         except BadSettings as error:

@@ -46,14 +46,14 @@ _MAPPINGS: Part = {
 _TYPE: Part = {"type": "string", "pattern": "^[A-Z0-9_]+$", "minLength": 1, "maxLength": 255}
 
 
-def _listed(properties: Part) -> Schema:
+def _list_schema(properties: Part) -> Schema:
     """One consumer before 1.12."""
     required = ["allocations", *properties]
     properties = {"allocations": _LIST, **properties}
     return Schema({"type": "object", "properties": properties, "required": required, "additionalProperties": False})
 
 
-def _consumer(version: Version, *, least: int) -> Part:
+def _consumer_schema(version: Version, *, least: int) -> Part:
     """One consumer since 1.12; ``least``: of how many providers."""
     allocations: Part = {
         "type": "object",
@@ -81,27 +81,27 @@ def _consumer(version: Version, *, least: int) -> Part:
     return {"type": "object", "properties": properties, "additionalProperties": False, "required": required}
 
 
-def consumers(version: Version, *, least: int = 1) -> Part:
+def consumers_schema(version: Version, *, least: int = 1) -> Part:
     """Return what several consumers must be in a version, 1.13 or later; ``least``: how many."""
     return {
         "type": "object",
         "minProperties": least,
         "additionalProperties": False,
-        "patternProperties": {UUID_KEY: _consumer(version, least=0)},
+        "patternProperties": {UUID_KEY: _consumer_schema(version, least=0)},
     }
 
 
 _ONE: dict[Version, Schema] = {
-    versions.OLDEST: _listed({}),
-    versions.ALLOCATIONS_NAME_OWNERS: _listed({"project_id": _OWNER, "user_id": _OWNER}),
-    versions.ALLOCATIONS_BY_PROVIDER: Schema(_consumer(versions.ALLOCATIONS_BY_PROVIDER, least=1)),
+    versions.OLDEST: _list_schema({}),
+    versions.ALLOCATIONS_NAME_OWNERS: _list_schema({"project_id": _OWNER, "user_id": _OWNER}),
+    versions.ALLOCATIONS_BY_PROVIDER: Schema(_consumer_schema(versions.ALLOCATIONS_BY_PROVIDER, least=1)),
     **{
-        since: Schema(_consumer(since, least=0))
+        since: Schema(_consumer_schema(since, least=0))
         for since in (versions.CONSUMER_GENERATIONS, versions.MAPPINGS, versions.CONSUMER_TYPES)
     },
 }
 _MANY: dict[Version, Schema] = {
-    since: Schema(consumers(since))
+    since: Schema(consumers_schema(since))
     for since in (
         versions.ALLOCATIONS_OF_MANY,
         versions.CONSUMER_GENERATIONS,
@@ -111,16 +111,16 @@ _MANY: dict[Version, Schema] = {
 }
 
 
-def of_one(version: Version) -> Schema:
+def schema_of_one(version: Version) -> Schema:
     """Return what the body of one consumer must be."""
-    return newest(_ONE, version)
+    return pick_newest(_ONE, version)
 
 
-def of_many(version: Version) -> Schema:
+def schema_of_many(version: Version) -> Schema:
     """Return what a body of several consumers must be."""
-    return newest(_MANY, version)
+    return pick_newest(_MANY, version)
 
 
-def newest(schemas: dict[Version, Schema], version: Version) -> Schema:
+def pick_newest(schemas: dict[Version, Schema], version: Version) -> Schema:
     """Return the newest of some schemas that a version has; they stand in ascending order."""
     return next(schemas[since] for since in reversed(schemas) if version >= since)

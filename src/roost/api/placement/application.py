@@ -5,11 +5,11 @@ from dataclasses import replace
 from typing import ClassVar
 
 from roost.api import problems, versions
-from roost.api.accept_header import acceptable
+from roost.api.accept_header import acceptable_types
 from roost.api.answer_options import DEFAULTS, Options
 from roost.api.http import (
     JSON,
-    Admitted,
+    Admission,
     Identify,
     Identity,
     Request,
@@ -19,7 +19,7 @@ from roost.api.http import (
     require_reader,
 )
 from roost.api.placement import ownership, routes
-from roost.api.placement.name_quota import NewNames
+from roost.api.placement.name_quota import NameQuota
 from roost.api.placement.routes import Route
 from roost.api.problems import Problem, VersionHeaders
 from roost.api.versions import Version
@@ -51,14 +51,14 @@ class Application:
         self._identify = identify
         self._allows = allows
         self._options = options
-        self._new_names = NewNames()
+        self._new_names = NameQuota()
 
     def enter(self, request: Request) -> Response | Task[Response]:
         """Admit a request whose body is there, and return its answer or its task."""
         admitted = self.admit(request)
         return admitted if isinstance(admitted, Response) else admitted.enter()
 
-    def admit(self, request: Request) -> Response | Admitted:
+    def admit(self, request: Request) -> Response | Admission:
         """Check who asks for what before the body is read; return an error, or how to go on."""
         try:
             route = self._admit(request)
@@ -72,7 +72,7 @@ class Application:
             self._new_names.check(request, current.state)
             return handler(request, current)
 
-        return Admitted(enter=lambda: task)
+        return Admission(enter=lambda: task)
 
     def _admit(self, request: Request) -> Route:
         """Find who asks, in which version, and for what.
@@ -84,16 +84,16 @@ class Application:
             request.identity = self._identify(request.headers)
         if request.identity is None and request.path not in self.open_paths:
             raise Problem(401, version_headers="none")
-        request.version = _version(request)
+        request.version = _parse_version(request)
         request.options = self._options
         _check_length(request)
-        route = _route(request)
+        route = _find_route(request)
         if not route.is_silent(request.version):
             if request.method == "GET":
                 require_reader(request)
             elif request.method in {"POST", "PUT"}:
                 require_json(request)
-        if not request.wants(route.since):
+        if not request.supports(route.since):
             raise Problem(404)
         request.work = route.work
         self._check_policy(route, request)
@@ -133,15 +133,15 @@ class Application:
         if not isinstance(error, RoostError):
             log.fault(request.request_id, error)
         problem = problems.problem_of(error)
-        content_type, body = _told(request, problem)
+        content_type, body = _format_error(request, problem)
         headers = {**problem.headers, "content-type": content_type}
         response = Response(status=problem.status, body=body, headers=headers)
         return self.finish(request, response, version_headers=problem.version_headers)
 
 
-def _version(request: Request) -> Version:
+def _parse_version(request: Request) -> Version:
     try:
-        return versions.asked(request.headers.get(_VERSION_HEADER))
+        return versions.parse_version(request.headers.get(_VERSION_HEADER))
     except versions.InvalidVersion as error:
         text = f"Invalid microversion: invalid version string: {error}"
         raise Problem(400, text, version_headers="none") from None
@@ -166,7 +166,7 @@ def _check_length(request: Request) -> None:
         raise Problem(400, "content-type header required when content-length > 0", version_headers="version")
 
 
-def _route(request: Request) -> Route:
+def _find_route(request: Request) -> Route:
     """Find what is asked for, and write down the parameters in its path."""
     found = routes.find(request.path)
     if found is None:
@@ -174,7 +174,7 @@ def _route(request: Request) -> Route:
     methods, request.parameters = found
     request.route = routes.path_of(methods)
     route = methods.get(request.method)
-    is_too_new = route is not None and not request.wants(route.since)
+    is_too_new = route is not None and not request.supports(route.since)
     before = f"The method {request.method} is not allowed for this resource. "
     if route is None:
         text = "The method specified is not allowed for this resource."
@@ -186,16 +186,16 @@ def _route(request: Request) -> Route:
     return route
 
 
-def _told(request: Request, problem: Problem) -> tuple[str, bytes]:
+def _format_error(request: Request, problem: Problem) -> tuple[str, bytes]:
     """Return the media type and the body of an error."""
     if request.method == "HEAD":
         return f"{_HTML}; charset=UTF-8", b""
     accept = request.headers.get("accept")
     # Whoever takes anything is a program.
-    liked = [JSON] if accept in {None, "", "*/*"} else acceptable(accept, [_HTML, JSON])
+    liked = [JSON] if accept in {None, "", "*/*"} else acceptable_types(accept, [_HTML, JSON])
     if not liked:
         return "text/plain; charset=UTF-8", problems.as_text(problem)
     if liked[0] == _HTML:
         return f"{_HTML}; charset=UTF-8", problems.as_html(problem)
-    has_code = problem.version_headers != "none" and request.wants(versions.ERROR_CODES)
+    has_code = problem.version_headers != "none" and request.supports(versions.ERROR_CODES)
     return JSON, problems.as_json(problem, request_id=request.request_id, has_code=has_code)

@@ -16,14 +16,14 @@ from roost.engine.candidates.walk import End, Mapping, RowCandidate, Sheaf, Take
 from roost.engine.columns.state import State
 from roost.errors import BadRequest
 
-_ENDS_KEPT = 64
+_ENDS_MAX = 64
 # What is kept of one query may be so large.
-_KEPT_MAX_BYTES = 8 * 1024 * 1024
+_CACHE_MAX_BYTES = 8 * 1024 * 1024
 # What is kept takes beyond its characters: by itself, and for each provider.
 _TREE_BYTES, _EACH_BYTES = 512, 64
 
 
-class _Written(NamedTuple):
+class _TreeText(NamedTuple):
     """Some requests as they are sent, with commas between them."""
 
     text: str
@@ -41,7 +41,7 @@ class _Written(NamedTuple):
         return self.requests == limit or self.requests < min(limit, self.limit)
 
 
-class _WrittenAlone(NamedTuple):
+class _FlatText(NamedTuple):
     """The requests of hosts that stand alone, as they are sent, with commas between them."""
 
     stamp: tuple[int, int, int | None]  # epoch, version of the rows, and how many were wanted
@@ -49,38 +49,38 @@ class _WrittenAlone(NamedTuple):
     rows: list[int]  # of providers, ascending
 
 
-class Texts:
+class TextCache:
     """What was written for one query in one form, for as long as it stays true."""
 
     def __init__(self) -> None:
-        self.of_tree: dict[int, _Written] = {}  # by the provider row of the root
+        self.trees: dict[int, _TreeText] = {}  # by the provider row of the root
         self.watch = Watch(self._forget)
         self.alone = Alone()
-        self.of_alone: _WrittenAlone | None = None
+        self.flat: _FlatText | None = None
         self._bytes = 0
 
-    def keep(self, anchor: int, written: _Written) -> None:
+    def keep(self, anchor: int, written: _TreeText) -> None:
         """Keep the requests of a tree in place of others of it, if there is room."""
         self._forget([anchor])
         size = written.memory_bytes
-        if self._bytes + size <= _KEPT_MAX_BYTES:
+        if self._bytes + size <= _CACHE_MAX_BYTES:
             self._bytes += size
-            self.of_tree[anchor] = written
+            self.trees[anchor] = written
 
     def _forget(self, anchors: list[int] | None) -> None:
         if anchors is None:
-            self.of_tree.clear()
+            self.trees.clear()
             self._bytes = 0
             return
         for anchor in anchors:
-            written = self.of_tree.pop(anchor, None)
+            written = self.trees.pop(anchor, None)
             self._bytes -= 0 if written is None else written.memory_bytes
 
 
 class Form(msgspec.Struct, frozen=True):
     """What an answer shows in a version."""
 
-    are_allocations_named: bool  # by their providers, or a list
+    has_provider_keys: bool  # by their providers, or a list
     has_mappings: bool
     has_traits: bool
     has_trees: bool  # of every provider used all of its tree, with parents and roots
@@ -91,7 +91,7 @@ def form_of(version: Version, classes: Iterable[int]) -> Form:
     """Return what a version shows where these classes are asked."""
     has_all = version >= versions.ALL_CLASSES_IN_SUMMARIES
     return Form(
-        are_allocations_named=version >= versions.ALLOCATIONS_BY_PROVIDER,
+        has_provider_keys=version >= versions.ALLOCATIONS_BY_PROVIDER,
         has_mappings=version >= versions.MAPPINGS,
         has_traits=version >= versions.CANDIDATES_BY_TRAITS,
         has_trees=version >= versions.NESTED_CANDIDATES,
@@ -111,21 +111,21 @@ class Requests:
         kept: what was written of trees before; what is new of them is added.
     """
 
-    def __init__(self, state: State, form: Form, *, bytes_max: int, kept: Texts | None = None) -> None:
+    def __init__(self, state: State, form: Form, *, bytes_max: int, kept: TextCache | None = None) -> None:
         self._state = state
         self._form = form
         self._bytes_max = bytes_max
-        self._kept = kept or Texts()
+        self._cache = kept or TextCache()
         self._texts: dict[tuple[Take, ...], str] = {}
-        self._of_provider: dict[tuple[Take, ...], str] = {}
-        self._mapped: dict[Mapping, str] = {}
-        self._known_ends: dict[int, tuple[list[End], list[tuple[str, str]]]] = {}
+        self._provider_texts: dict[tuple[Take, ...], str] = {}
+        self._mapping_texts: dict[Mapping, str] = {}
+        self._end_texts: dict[int, tuple[list[End], list[tuple[str, str]]]] = {}
         self._used: set[int] = set()
         self.used: Collection[int] = self._used  # provider rows
 
-    def of_alone(self, compiled: Compiled, limit: int | None) -> str | None:
+    def write_flat(self, compiled: Compiled, limit: int | None) -> str | None:
         """Return the requests of the first ``limit`` hosts that stand alone; None where others have a part too."""
-        alone, kept = self._kept.alone, self._kept.of_alone
+        alone, kept = self._cache.alone, self._cache.flat
         found = alone.rows(self._state, compiled)
         if found is None:
             return None
@@ -133,15 +133,15 @@ class Requests:
         if kept is None or kept.stamp != stamp:
             assert compiled.plain is not None
             rows = found[:limit]
-            text = ",".join(self._of_fan(Fan((), (), "", compiled.plain.resources, tuple(rows)), None))
-            kept = self._kept.of_alone = _WrittenAlone(stamp, text, rows)
-            if len(text) > _KEPT_MAX_BYTES:
-                self._kept.of_alone = None
+            text = ",".join(self._write_fan(Fan((), (), "", compiled.plain.resources, tuple(rows)), None))
+            kept = self._cache.flat = _FlatText(stamp, text, rows)
+            if len(text) > _CACHE_MAX_BYTES:
+                self._cache.flat = None
         self._check_size(len(kept.text))
         self.used = kept.rows
         return kept.text
 
-    def of(self, found: Iterable[RowCandidate | Fan | Tree], *, limit: int | None = None) -> str:
+    def write(self, found: Iterable[RowCandidate | Fan | Tree], *, limit: int | None = None) -> str:
         """Return the requests of candidates, or of the first ``limit`` of them."""
         texts: list[str] = []
         most = math.inf if limit is None else limit
@@ -151,9 +151,11 @@ class Requests:
             if left <= 0:
                 break
             if isinstance(each, RowCandidate):
-                text, more = self._of_one(each), 1
+                text, more = self._write_candidate(each), 1
             else:
-                text, more = self._of_run(each, left) if isinstance(each, Fan) else self._of_tree(each, left, size=size)
+                text, more = (
+                    self._write_run(each, left) if isinstance(each, Fan) else self._write_tree(each, left, size=size)
+                )
             if more:
                 texts.append(text)
                 count += more
@@ -161,18 +163,18 @@ class Requests:
                 self._check_size(size)
         return ",".join(texts)
 
-    def _of_run(self, fan: Fan, limit: float) -> tuple[str, int]:
+    def _write_run(self, fan: Fan, limit: float) -> tuple[str, int]:
         """Return the requests of hosts that stand alone among trees, and how many they are."""
-        parts = self._of_fan(fan, None if limit == math.inf else int(limit))
+        parts = self._write_fan(fan, None if limit == math.inf else int(limit))
         return ",".join(parts), len(parts)
 
-    def _of_tree(self, tree: Tree, limit: float, *, size: int) -> tuple[str, int]:
+    def _write_tree(self, tree: Tree, limit: float, *, size: int) -> tuple[str, int]:
         """Return the requests of a tree as they were kept, or made now, and how many they are.
 
         Args:
             size: characters that were written before.
         """
-        written = self._kept.of_tree.get(tree.anchor)
+        written = self._cache.trees.get(tree.anchor)
         if written is None or not written.serves(limit):
             all_used, self._used = self._used, set()
             parts: list[str] = []
@@ -180,64 +182,64 @@ class Requests:
                 left = limit - len(parts)
                 if left <= 0:
                     break
-                more = self._of(each, None if left == math.inf else int(left))
+                more = self._write_parts(each, None if left == math.inf else int(left))
                 parts += more
                 size += sum(map(len, more))
                 self._check_size(size)
-            written = _Written(",".join(parts), len(parts), frozenset(self._used), limit)
+            written = _TreeText(",".join(parts), len(parts), frozenset(self._used), limit)
             self._used = all_used
-            self._kept.keep(tree.anchor, written)
+            self._cache.keep(tree.anchor, written)
         self._used |= written.used
         return written.text, written.requests
 
-    def _of(self, found: RowCandidate | Fan | Sheaf, limit: int | None) -> list[str]:
+    def _write_parts(self, found: RowCandidate | Fan | Sheaf, limit: int | None) -> list[str]:
         if isinstance(found, RowCandidate):
-            return [self._of_one(found)]
-        return self._of_fan(found, limit) if isinstance(found, Fan) else self._of_sheaf(found, limit)
+            return [self._write_candidate(found)]
+        return self._write_fan(found, limit) if isinstance(found, Fan) else self._write_sheaf(found, limit)
 
-    def _of_one(self, candidate: RowCandidate) -> str:
+    def _write_candidate(self, candidate: RowCandidate) -> str:
         text = self._texts.get(candidate.takes) or self._allocations(candidate.takes)
         if not self._form.has_mappings:
             return f'{{"allocations":{text}}}'
-        mapped = self._mapped
+        mapped = self._mapping_texts
         mappings = ",".join([mapped.get(each) or self._mapping(each) for each in candidate.mappings])
         return f'{{"allocations":{text},"mappings":{{{mappings}}}}}'
 
-    def _of_fan(self, fan: Fan, limit: int | None) -> list[str]:
+    def _write_fan(self, fan: Fan, limit: int | None) -> list[str]:
         """Return the requests of a fan: what they have in common is made once."""
         rows = fan.rows[:limit]
         self._used.update(rows)
         uuids = map(self._state.providers.uuids.__getitem__, rows)
-        opened, closed = ("{", "}") if self._form.are_allocations_named else ("[", "]")
+        opened, closed = ("{", "}") if self._form.has_provider_keys else ("[", "]")
         start, end = self._around(fan.demand)
         common = f"{self._allocations(fan.takes)[1:-1]}," if fan.takes else ""
         before = f'{{"allocations":{opened}{common}{start}'
         if not self._form.has_mappings:
             return [f"{before}{uuid}{end}{closed}}}" for uuid in uuids]
-        mappings = "".join([f"{self._mapped.get(each) or self._mapping(each)}," for each in fan.mappings])
+        mappings = "".join([f"{self._mapping_texts.get(each) or self._mapping(each)}," for each in fan.mappings])
         between = f'{end}{closed},"mappings":{{{mappings}"{fan.suffix}":["'
         return [f'{before}{uuid}{between}{uuid}"]}}}}' for uuid in uuids]
 
-    def _of_sheaf(self, sheaf: Sheaf, limit: int | None) -> list[str]:
+    def _write_sheaf(self, sheaf: Sheaf, limit: int | None) -> list[str]:
         """Return the requests of a sheaf: its beginning is made once, and its ends were as a rule met before."""
-        opened, closed = ("{", "}") if self._form.are_allocations_named else ("[", "]")
-        before = "".join([f"{self._of_provider.get(each) or self._allocation(each)}," for each in sheaf.takes])
-        ends = self._ends(sheaf.ends if limit is None or limit >= len(sheaf.ends) else sheaf.ends[:limit])
+        opened, closed = ("{", "}") if self._form.has_provider_keys else ("[", "]")
+        before = "".join([f"{self._provider_texts.get(each) or self._allocation(each)}," for each in sheaf.takes])
+        ends = self._write_ends(sheaf.ends if limit is None or limit >= len(sheaf.ends) else sheaf.ends[:limit])
         if not self._form.has_mappings:
             return [f'{{"allocations":{opened}{before}{taken}{closed}}}' for taken, _ in ends]
-        mappings = "".join([f"{self._mapped.get(each) or self._mapping(each)}," for each in sheaf.mappings])
+        mappings = "".join([f"{self._mapping_texts.get(each) or self._mapping(each)}," for each in sheaf.mappings])
         before = f'{{"allocations":{opened}{before}'
         between = f'{closed},"mappings":{{{mappings}'
         return [f"{before}{taken}{between}{mapped}}}}}" for taken, mapped in ends]
 
-    def _ends(self, ends: list[End]) -> list[tuple[str, str]]:
+    def _write_ends(self, ends: list[End]) -> list[tuple[str, str]]:
         """Return, and keep, what the ends of a sheaf take, and their mappings."""
-        known = self._known_ends.get(id(ends))
+        known = self._end_texts.get(id(ends))
         if known is not None:
             return known[1]
-        if len(self._known_ends) >= _ENDS_KEPT:
-            self._known_ends.clear()
-        taken_of, mapped_of = self._of_provider, self._mapped
+        if len(self._end_texts) >= _ENDS_MAX:
+            self._end_texts.clear()
+        taken_of, mapped_of = self._provider_texts, self._mapping_texts
         texts = [
             (
                 ",".join([taken_of.get(each) or self._allocation(each) for each in takes]),
@@ -246,14 +248,14 @@ class Requests:
             for takes, mappings in ends
         ]
         # Who is kept here cannot lend its identity to another.
-        self._known_ends[id(ends)] = ends, texts
+        self._end_texts[id(ends)] = ends, texts
         return texts
 
     def _around(self, demand: Iterable[tuple[int, int]]) -> tuple[str, str]:
         """Return what stands before and behind the uuid of a provider from which something is taken."""
         name_of = self._state.class_ids.name_of
         resources = ",".join([f'"{name_of(class_id)}":{amount}' for class_id, amount in demand])
-        if self._form.are_allocations_named:
+        if self._form.has_provider_keys:
             return '"', f'":{{"resources":{{{resources}}}}}'
         return '{"resource_provider":{"uuid":"', f'"}},"resources":{{{resources}}}}}'
 
@@ -266,26 +268,26 @@ class Requests:
 
     def _allocations(self, takes: tuple[Take, ...]) -> str:
         """Return, and keep, what a candidate takes; the takes from one provider stand together."""
-        parts, start, of_provider = [], 0, self._of_provider
+        parts, start, of_provider = [], 0, self._provider_texts
         for end in range(1, len(takes) + 1):
             if end == len(takes) or takes[end][0] != takes[start][0]:
                 own = takes[start:end]
                 parts.append(of_provider.get(own) or self._allocation(own))
                 start = end
         text = ",".join(parts)
-        text = self._texts[takes] = f"{{{text}}}" if self._form.are_allocations_named else f"[{text}]"
+        text = self._texts[takes] = f"{{{text}}}" if self._form.has_provider_keys else f"[{text}]"
         return text
 
     def _allocation(self, takes: tuple[Take, ...]) -> str:
         row = takes[0][0]
         self._used.add(row)
         start, end = self._around([(class_id, amount) for _, class_id, amount in takes])
-        text = self._of_provider[takes] = f"{start}{self._state.providers.uuids[row]}{end}"
+        text = self._provider_texts[takes] = f"{start}{self._state.providers.uuids[row]}{end}"
         return text
 
     def _mapping(self, mapping: Mapping) -> str:
         suffix, rows = mapping
         uuids = self._state.providers.uuids
         shown = ",".join(f'"{uuids[row]}"' for row in rows)
-        text = self._mapped[mapping] = f'"{suffix}":[{shown}]'
+        text = self._mapping_texts[mapping] = f'"{suffix}":[{shown}]'
         return text

@@ -33,7 +33,7 @@ class Summaries:
         self._epoch = -1
         self._position = 0
 
-    def of(self, used: Collection[int], *, while_wanted: Callable[[Iterable[int]], Iterable[int]] = iter) -> str:
+    def write(self, used: Collection[int], *, while_wanted: Callable[[Iterable[int]], Iterable[int]] = iter) -> str:
         """Return the summaries that belong to candidates which take from these providers.
 
         Args:

@@ -51,11 +51,11 @@ class InProcess:
             entered = self._application.enter(request)
             if isinstance(entered, Response):
                 return entered
-            response = serving.run(self._outages.watched(request, entered))
-            self._outages.succeed(request)
+            response = serving.run(self._outages.track(request, entered))
+            self._outages.record_success(request)
             return self._application.finish(request, response)
         except RoostError as error:
-            self._outages.fail(request, error)
+            self._outages.record_failure(request, error)
             return self._application.fail(request, error)
 
     def close(self) -> None:

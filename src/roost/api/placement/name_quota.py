@@ -25,7 +25,7 @@ _CREATING: Mapping[tuple[str, str], Kind] = {
 _NOUNS = {"resource_class": "resource classes", "trait": "traits"}
 
 
-class NewNames:
+class NameQuota:
     """Remembers the names that agents created in this process.
 
     Args:
@@ -56,7 +56,7 @@ class NewNames:
                 created[each] = 0.0  # If it is missing later, somebody deleted it.
             elif now_s > until_s:
                 del created[each]
-        names = created.keys() | _used_by(state, who.hosts, kind)
+        names = created.keys() | _names_in_use(state, who.hosts, kind)
         names_max = request.options.agent_names_max * len(who.hosts)
         if name not in names and len(names) >= names_max:
             raise Problem(
@@ -74,7 +74,7 @@ def _is_custom(kind: Kind, name: str) -> bool:
     return is_resource_class(name) and name not in standard_resource_classes()
 
 
-def _used_by(state: State, hosts: frozenset[str], kind: Kind) -> set[str]:
+def _names_in_use(state: State, hosts: frozenset[str], kind: Kind) -> set[str]:
     """Return the custom names that the trees of hosts use."""
     rows = {
         row

@@ -106,11 +106,11 @@ class _Bounds:
         return self.host_of(row) or providers.names[providers.root.each[row]]
 
 
-def _provider(request: Request, _state: State, bounds: _Bounds) -> None:
+def _check_provider(request: Request, _state: State, bounds: _Bounds) -> None:
     bounds.check_uuid(request.parameters["uuid"])
 
 
-def _new_provider(request: Request, _state: State, bounds: _Bounds) -> None:
+def _check_creation(request: Request, _state: State, bounds: _Bounds) -> None:
     body = providers.creation_body(request)
     parent = body.get("parent_provider_uuid")
     if parent is None:
@@ -119,7 +119,7 @@ def _new_provider(request: Request, _state: State, bounds: _Bounds) -> None:
         bounds.check_uuid(parent)
 
 
-def _changed_provider(request: Request, state: State, bounds: _Bounds) -> None:
+def _check_update(request: Request, state: State, bounds: _Bounds) -> None:
     row = state.providers.row_of_uuid.get(request.parameters["uuid"])
     if row is None:
         return
@@ -133,21 +133,21 @@ def _changed_provider(request: Request, state: State, bounds: _Bounds) -> None:
         bounds.check_root(body["name"])
 
 
-def _allocations(request: Request, state: State, bounds: _Bounds) -> None:
+def _check_allocations(request: Request, state: State, bounds: _Bounds) -> None:
     _check_wishes([allocations.wish_of(request)], state, bounds)
 
 
-def _allocations_of_many(request: Request, state: State, bounds: _Bounds) -> None:
+def _check_many_allocations(request: Request, state: State, bounds: _Bounds) -> None:
     _check_wishes(allocations.wishes_of_many(request), state, bounds)
 
 
-def _ending(request: Request, state: State, bounds: _Bounds) -> None:
+def _check_deletion(request: Request, state: State, bounds: _Bounds) -> None:
     holder = holder_of(state, request.parameters["consumer"])
     if holder is not None:
         bounds.check_consumer(holder, {})
 
 
-def _reshape(request: Request, state: State, bounds: _Bounds) -> None:
+def _check_reshape(request: Request, state: State, bounds: _Bounds) -> None:
     offers, wishes = reshaper.offers_and_wishes(request)
     for offer in offers:
         bounds.check_uuid(offer.uuid)
@@ -170,22 +170,22 @@ def _check_wishes(wishes: list[Wish], state: State, bounds: _Bounds) -> None:
         bounds.check_consumer(holder, amounts)
 
 
-def _anybody(_request: Request, _state: State, _bounds: _Bounds) -> None:
+def _allow_any(_request: Request, _state: State, _bounds: _Bounds) -> None:
     """Let it pass: names are added for all, and nothing is taken away. ``new_names`` counts them."""
 
 
-def _class(request: Request, _state: State, bounds: _Bounds) -> None:
-    if not request.wants(versions.RESOURCE_CLASS_IDEMPOTENT):
+def _check_class(request: Request, _state: State, bounds: _Bounds) -> None:
+    if not request.supports(versions.RESOURCE_CLASS_IDEMPOTENT):
         raise bounds.refusal("a resource class gets another name for all hosts")
 
 
 # What is not here is refused.
 _CHECKS: Mapping[tuple[str, str], _Check] = {
-    ("POST", "/resource_providers"): _new_provider,
-    ("PUT", "/resource_providers/{uuid}"): _changed_provider,
-    ("DELETE", "/resource_providers/{uuid}"): _provider,
+    ("POST", "/resource_providers"): _check_creation,
+    ("PUT", "/resource_providers/{uuid}"): _check_update,
+    ("DELETE", "/resource_providers/{uuid}"): _check_provider,
     **{
-        (method, f"/resource_providers/{{uuid}}/{what}"): _provider
+        (method, f"/resource_providers/{{uuid}}/{what}"): _check_provider
         for what, methods in {
             "inventories": ("POST", "PUT", "DELETE"),
             "inventories/{resource_class}": ("PUT", "DELETE"),
@@ -194,11 +194,11 @@ _CHECKS: Mapping[tuple[str, str], _Check] = {
         }.items()
         for method in methods
     },
-    ("POST", "/resource_classes"): _anybody,
-    ("PUT", "/resource_classes/{name}"): _class,
-    ("PUT", "/traits/{name}"): _anybody,
-    ("POST", "/allocations"): _allocations_of_many,
-    ("PUT", "/allocations/{consumer}"): _allocations,
-    ("DELETE", "/allocations/{consumer}"): _ending,
-    ("POST", "/reshaper"): _reshape,
+    ("POST", "/resource_classes"): _allow_any,
+    ("PUT", "/resource_classes/{name}"): _check_class,
+    ("PUT", "/traits/{name}"): _allow_any,
+    ("POST", "/allocations"): _check_many_allocations,
+    ("PUT", "/allocations/{consumer}"): _check_allocations,
+    ("DELETE", "/allocations/{consumer}"): _check_deletion,
+    ("POST", "/reshaper"): _check_reshape,
 }

@@ -85,11 +85,15 @@ _TABLE: dict[str, dict[str, Route]] = {
     },
     "/resource_providers/{uuid}/traits": {
         "GET": Route(
-            handler=traits.show_worn, policy="placement:resource_providers:traits:list", since=versions.TRAITS
+            handler=traits.show_of_provider, policy="placement:resource_providers:traits:list", since=versions.TRAITS
         ),
-        "PUT": Route(handler=traits.wear, policy="placement:resource_providers:traits:update", since=versions.TRAITS),
+        "PUT": Route(
+            handler=traits.replace_of_provider,
+            policy="placement:resource_providers:traits:update",
+            since=versions.TRAITS,
+        ),
         "DELETE": Route(
-            handler=traits.take_off, policy="placement:resource_providers:traits:delete", since=versions.TRAITS
+            handler=traits.clear_of_provider, policy="placement:resource_providers:traits:delete", since=versions.TRAITS
         ),
     },
     "/resource_providers/{uuid}/usages": {
@@ -136,7 +140,7 @@ _TABLE: dict[str, dict[str, Route]] = {
         "DELETE": Route(handler=traits.delete, policy="placement:traits:delete", since=versions.TRAITS),
     },
     "/usages": {
-        "GET": Route(handler=usages.show_owned, policy="placement:usages", since=versions.USAGES_OF_PROJECTS),
+        "GET": Route(handler=usages.show_by_owner, policy="placement:usages", since=versions.USAGES_OF_PROJECTS),
     },
     "/resource_providers/{uuid}/allocations": {
         "GET": Route(handler=allocations.list_of_provider, policy="placement:resource_providers:allocations:list"),

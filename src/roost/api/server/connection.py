@@ -28,9 +28,9 @@ from roost.observe import metrics
 # before it has read why.
 _LINGER_S = 2.0
 # Of a stream, so much is written ahead of its reader; else the system takes megabytes.
-_WAITING_BYTES = 2**16
+_STREAM_BUFFER_BYTES = 2**16
 # Below it errors are told as Roost's own API tells them, else as the Placement API does.
-_OWN = b"/v1/"
+_OWN_PREFIX = b"/v1/"
 # Requests of one connection that wait for their answers; beyond it nothing more is read of the client.
 _UNANSWERED_MAX = 16
 _HEAD_END = b"\r\n\r\n"
@@ -40,7 +40,7 @@ _HEAD_MIN_BYTES = len(b"GET / HTTP/1.1")
 _HOST = re.compile(rb"[\w.~%!$&'()*+,;=:\[\]-]*")
 
 
-class _Refused(Exception):
+class _LimitError(Exception):
     """What a client sends is beyond a limit."""
 
     def __init__(self, problem: Problem) -> None:
@@ -72,7 +72,7 @@ class Connection(HttpToolsProtocol):
     flow: _Flow
 
     @classmethod
-    def within(cls, limits: Settings, connections: Connections) -> "type[Connection]":
+    def with_limits(cls, limits: Settings, connections: Connections) -> "type[Connection]":
         """Return the kind of connection that keeps other limits: uvicorn's server makes each of a class."""
         return type("Connection", (cls,), {"limits": limits, "all": connections})
 
@@ -100,15 +100,15 @@ class Connection(HttpToolsProtocol):
         super().connection_made(transport)  # type: ignore[arg-type]  # a socket's transport is one
         self.flow = _Flow(self.transport)
         if self.all.enter():
-            self._wait(self.limits.header_timeout_s, self.transport.close)
-        elif self.all.has_room_to_tell:
+            self._start_timer(self.limits.header_timeout_s, self.transport.close)
+        elif self.all.can_explain:
             self._end(problems.busy(f"{self.all.maximum:,} connections are open", "connections_max"))
         else:
             self.transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """End."""
-        self._wait_no_more()
+        self._cancel_timer()
         self.all.leave()
         self._unparsed, self._parsed = b"", 0
         super().connection_lost(exc)
@@ -136,17 +136,17 @@ class Connection(HttpToolsProtocol):
         """Parse a part; where a head is too long, the rest of it is not even looked at."""
         if self._is_in_head:
             if self._head_bytes == 0:
-                self._wait(self.limits.header_timeout_s, self._head_is_late)
+                self._start_timer(self.limits.header_timeout_s, self._refuse_late_head)
             self._head_bytes += len(data)
         super().data_received(data)
         # A parser keeps what it has not seen the end of.
         if self._is_in_head and self._head_bytes > self.limits.head_max_bytes and self._problem is None:
-            self._end(self._head_is_large())
+            self._end(self._large_head_problem())
 
     def on_message_begin(self) -> None:
         """Begin to read a request."""
         super().on_message_begin()
-        self.scope["extensions"] = {ABORT: {"abort": self.transport.abort, "narrow": self._narrow}}
+        self.scope["extensions"] = {ABORT: {"abort": self.transport.abort, "narrow": self._shrink_buffers}}
         self._is_in_head = True
         self._head_size = 0
 
@@ -155,24 +155,24 @@ class Connection(HttpToolsProtocol):
         super().on_url(url)
         if len(self.url) > self.limits.uri_max_bytes:
             text = f"The URI is longer than {self.limits.uri_max_bytes:,} bytes (limit placement.uri_max_bytes)."
-            raise _Refused(Problem(414, text))
+            raise _LimitError(Problem(414, text))
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Take a header."""
         super().on_header(name, value)
         if len(self.headers) > self.limits.header_count_max:
             text = f"There are more than {self.limits.header_count_max:,} headers (limit placement.header_count_max)."
-            raise _Refused(Problem(431, text))
+            raise _LimitError(Problem(431, text))
         self._head_size += len(name) + len(value)
         if self._head_size + len(self.url) > self.limits.head_max_bytes:
-            raise _Refused(self._head_is_large())
+            raise _LimitError(self._large_head_problem())
 
     def on_headers_complete(self) -> None:
         """Let the request be answered while its body may still come."""
         self._check_host()
         self._is_in_head = False
         self._head_bytes = 0
-        self._wait(self.limits.body_timeout_s, self._body_is_late)
+        self._start_timer(self.limits.body_timeout_s, self._refuse_late_body)
         super().on_headers_complete()
         self._cycles.append(self.cycle)
         if self.parser.should_upgrade():
@@ -180,7 +180,7 @@ class Connection(HttpToolsProtocol):
 
     def on_message_complete(self) -> None:
         """Wait for the answer, and no longer for the client."""
-        self._wait_no_more()
+        self._cancel_timer()
         self._is_in_head = True
         super().on_message_complete()
 
@@ -192,21 +192,21 @@ class Connection(HttpToolsProtocol):
         if not self.transport.is_closing():
             self._parse()
         if self.cycle is not None and self.cycle.more_body:
-            self._wait(_LINGER_S, self.transport.abort)
+            self._start_timer(_LINGER_S, self.transport.abort)
 
     def timeout_keep_alive_handler(self) -> None:
         """Close a connection on which nothing happens; one whose client still reads an answer goes on."""
         unread = self.transport.get_write_buffer_size()
         if unread and unread != self._unread_bytes:
             self._unread_bytes = unread
-            self._wait(self.limits.keep_alive_s, self.timeout_keep_alive_handler)
+            self._start_timer(self.limits.keep_alive_s, self.timeout_keep_alive_handler)
         else:
             self.transport.abort()
 
     def send_400_response(self, msg: str) -> None:
         """Say what is wrong with what cannot be read, and close."""
         context = _cause()
-        self._end(context.problem if isinstance(context, _Refused) else Problem(400, "This is no HTTP request."))
+        self._end(context.problem if isinstance(context, _LimitError) else Problem(400, "This is no HTTP request."))
 
     def _unsupported_upgrade_warning(self) -> None:
         self._is_other_protocol = True
@@ -216,30 +216,30 @@ class Connection(HttpToolsProtocol):
         hosts = [value for name, value in self.headers if name == b"host"]
         is_old = self.parser.get_http_version() != "1.1"  # where the header is not needed
         if len(hosts) > 1 or (not hosts and not is_old) or not all(map(_HOST.fullmatch, hosts)):
-            raise _Refused(Problem(400, "A request of HTTP/1.1 has one header host, with a name or an address."))
+            raise _LimitError(Problem(400, "A request of HTTP/1.1 has one header host, with a name or an address."))
 
-    def _narrow(self) -> None:
+    def _shrink_buffers(self) -> None:
         """Let little wait to be read, here and in the system, so that a client that reads nothing is noticed soon."""
-        self.transport.set_write_buffer_limits(high=_WAITING_BYTES)
-        self.transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _WAITING_BYTES)
+        self.transport.set_write_buffer_limits(high=_STREAM_BUFFER_BYTES)
+        self.transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _STREAM_BUFFER_BYTES)
 
-    def _head_is_large(self) -> Problem:
+    def _large_head_problem(self) -> Problem:
         limit = self.limits.head_max_bytes
         return Problem(431, f"The head is longer than {limit:,} bytes (limit placement.head_max_bytes).")
 
-    def _head_is_late(self) -> None:
+    def _refuse_late_head(self) -> None:
         limit_s = self.limits.header_timeout_s
         self._end(Problem(408, f"The head took longer than {limit_s:g} s (limit placement.header_timeout_s)."))
 
-    def _body_is_late(self) -> None:
+    def _refuse_late_body(self) -> None:
         limit_s = self.limits.body_timeout_s
         self._end(Problem(408, f"The body took longer than {limit_s:g} s (limit placement.body_timeout_s)."))
 
-    def _wait(self, delay_s: float, then: Callable[[], None]) -> None:
-        self._wait_no_more()
+    def _start_timer(self, delay_s: float, then: Callable[[], None]) -> None:
+        self._cancel_timer()
         self._timer = self.loop.call_later(delay_s, then)
 
-    def _wait_no_more(self) -> None:
+    def _cancel_timer(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -247,7 +247,7 @@ class Connection(HttpToolsProtocol):
     def _end(self, problem: Problem) -> None:
         """Answer, unless an answer has begun, and close the connection."""
         self._problem = problem
-        self._wait_no_more()
+        self._cancel_timer()
         self.pipeline.clear()
         self._unparsed, self._parsed = b"", 0
         for cycle in self._cycles:
@@ -259,7 +259,7 @@ class Connection(HttpToolsProtocol):
             self.transport.close()
             return
         metrics.answered("", "other", problem.status, elapsed_s=0.0)
-        self.transport.write(_answer(problem, self.url))
+        self.transport.write(_format_response(problem, self.url))
         if self.transport.can_write_eof():
             self.transport.write_eof()
         self.loop.call_later(_LINGER_S, self.transport.abort)
@@ -271,13 +271,13 @@ def _cause() -> BaseException | None:
     return error.__context__ if isinstance(error, httptools.HttpParserCallbackError) else None
 
 
-def _answer(problem: Problem, url: bytes) -> bytes:
+def _format_response(problem: Problem, url: bytes) -> bytes:
     title = problems.title_of(problem.status)
     request_id = new_request_id()
-    if url.startswith(_OWN):
+    if url.startswith(_OWN_PREFIX):
         kind, body = CONTENT_TYPE, as_json(problem, request_id=request_id)
     else:
-        kind, body = "application/json", _of_placement(problem, request_id)
+        kind, body = "application/json", _placement_json(problem, request_id)
     headers = {
         "content-type": kind,
         "content-length": str(len(body)),
@@ -289,7 +289,7 @@ def _answer(problem: Problem, url: bytes) -> bytes:
     return "\r\n".join(lines).encode() + body
 
 
-def _of_placement(problem: Problem, request_id: str) -> bytes:
+def _placement_json(problem: Problem, request_id: str) -> bytes:
     told = {
         "status": problem.status,
         "title": problems.title_of(problem.status),

@@ -10,7 +10,7 @@ from roost.observe import log, metrics
 # Descriptors that connections leave for the database, files, listening sockets and clients that read a refusal.
 _OTHER_FILES = 100
 # Of the connections beyond the limit so many at once get an answer; others are closed without one.
-_TOLD_MAX = 50
+_EXPLAIN_MAX = 50
 _LOG_EVERY_S = 60.0
 
 
@@ -42,9 +42,9 @@ class Connections:
         self.open -= 1
 
     @property
-    def has_room_to_tell(self) -> bool:
+    def can_explain(self) -> bool:
         """Whether a connection beyond the limit may stay until its client has read why it is refused."""
-        return self.open <= self.maximum + _TOLD_MAX
+        return self.open <= self.maximum + _EXPLAIN_MAX
 
     def _refuse(self) -> None:
         metrics.CONNECTIONS_REFUSED.inc()
@@ -55,7 +55,7 @@ class Connections:
             self._refused, self._logged_s = 0, now_s
 
 
-def connections_within(connections_max: int) -> int:
+def fit_connections(connections_max: int) -> int:
     """Raise the limit of open files as far as the system allows; return how many connections it has room for."""
     files = _raise_file_limit()
     found = max(1, min(connections_max, files - _OTHER_FILES))

@@ -118,7 +118,7 @@ class Server(uvicorn.Server):
         kept = connections or Connections(settings.connections_max)
         config = uvicorn.Config(
             application,
-            http=Connection.within(settings, kept),
+            http=Connection.with_limits(settings, kept),
             lifespan="off",
             ws="none",
             access_log=False,

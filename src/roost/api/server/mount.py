@@ -8,7 +8,7 @@ from roost.api.http import Receive, Send
 Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 
-class Front:
+class Mount:
     """ASGI applications by the beginnings of their paths.
 
     Args:

@@ -18,29 +18,29 @@ from roost.observe import log, metrics
 _DELAY_S = 0.1
 _DELAY_S_MAX = 10.0
 # A worker that lived for so long did not die of how it was started.
-_LONG_S = 60.0
+_STABLE_S = 60.0
 # What workers get on top of the time that requests have to finish.
 _GRACE_S = 5.0
 _READY = "ready"
 _STARTING = "starting"
 
 
-class Parent:
+class ParentPipe:
     """What a worker tells its parent, and hears of it."""
 
     def __init__(self, pipe: Connection) -> None:
         self._pipe = pipe
-        self._said: str | None = None
+        self._reported: str | None = None
 
     def fileno(self) -> int:
         """Return what becomes readable when the parent says stop, or is gone."""
         return self._pipe.fileno()
 
-    def say(self, problem: str | None) -> None:
+    def report(self, problem: str | None) -> None:
         """Tell that all is well, or what is not; what was said last is not repeated."""
         word = problem or _READY
-        if word != self._said:
-            self._said = word
+        if word != self._reported:
+            self._reported = word
             self.send((word, 0))
 
     def send(self, message: tuple[str, int]) -> None:
@@ -59,7 +59,7 @@ class _Worker:
         self.pipe: Connection | None = None
         self.problem: str | None = _STARTING
         self.was_ready = False
-        self.is_told = False  # that the settings are others than at the start
+        self.is_reloaded = False  # that the settings are others than at the start
         self.delay_s = _DELAY_S
         self.begun_s = 0.0
 
@@ -116,8 +116,8 @@ class Supervisor:
     async def _run(self, servers: Sequence[Server]) -> None:
         loop = asyncio.get_running_loop()
         for number in STOP_SIGNALS:
-            loop.add_signal_handler(number, self._signalled, number)
-        loop.add_signal_handler(signal.SIGHUP, self._pass_on)
+            loop.add_signal_handler(number, self._handle_signal, number)
+        loop.add_signal_handler(signal.SIGHUP, self._reload_all)
         for worker in self._workers:
             self._start(worker)
         answering = [loop.create_task(server.answer()) for server in servers]
@@ -132,13 +132,13 @@ class Supervisor:
         worker.process = self._context.Process(
             target=_main, args=(self._work, self._arguments, theirs), name="roost-worker"
         )
-        worker.problem, worker.begun_s, worker.is_told = _STARTING, loop.time(), False
+        worker.problem, worker.begun_s, worker.is_reloaded = _STARTING, loop.time(), False
         worker.process.start()
         theirs.close()
-        loop.add_reader(worker.pipe.fileno(), self._hear, worker)
-        loop.add_reader(worker.process.sentinel, self._bury, worker)
+        loop.add_reader(worker.pipe.fileno(), self._receive, worker)
+        loop.add_reader(worker.process.sentinel, self._handle_exit, worker)
 
-    def _hear(self, worker: _Worker) -> bool:
+    def _receive(self, worker: _Worker) -> bool:
         """Take one message of a worker; say whether there was one."""
         assert worker.pipe is not None
         try:
@@ -151,22 +151,22 @@ class Supervisor:
             self._failure = RoostError(word)
             self._failure.exit_code = exit_code
             self._stop()
-        if worker.problem is None and self._is_changed and not worker.is_told:
-            self._tell(worker)  # It began with the settings that this process was started with.
+        if worker.problem is None and self._is_changed and not worker.is_reloaded:
+            self._reload(worker)  # It began with the settings that this process was started with.
         if worker.problem is None and not worker.was_ready:
             worker.was_ready = True
             if all(each.was_ready for each in self._workers):
                 self._on_ready()
         return True
 
-    def _bury(self, worker: _Worker) -> None:
+    def _handle_exit(self, worker: _Worker) -> None:
         """Take note of a worker's end; let another take its place unless all are to end."""
         loop = asyncio.get_running_loop()
         process, pipe = worker.process, worker.pipe
         assert process is not None
         assert pipe is not None
         loop.remove_reader(process.sentinel)
-        while self._hear(worker):
+        while self._receive(worker):
             pass
         pipe.close()
         process.join()
@@ -177,7 +177,7 @@ class Supervisor:
             if all(each.process is None for each in self._workers):
                 self._ended.set()
             return
-        if loop.time() - worker.begun_s > _LONG_S:
+        if loop.time() - worker.begun_s > _STABLE_S:
             worker.delay_s = _DELAY_S
         log.event("worker_ended", exit_code=exit_code, problem=told, begins_again_in_s=worker.delay_s)
         loop.call_later(worker.delay_s, self._start_again, worker)
@@ -187,20 +187,20 @@ class Supervisor:
         if not self._is_stopping:
             self._start(worker)
 
-    def _pass_on(self) -> None:
+    def _reload_all(self) -> None:
         """Let all workers read the settings anew, those that begin later too."""
         self._is_changed = True
         for worker in self._workers:
-            self._tell(worker)
+            self._reload(worker)
 
-    def _tell(self, worker: _Worker) -> None:
+    def _reload(self, worker: _Worker) -> None:
         # Until it has been ready once, it may not listen to this signal, which would end it.
         if worker.process is not None and worker.process.pid is not None and worker.problem != _STARTING:
-            worker.is_told = True
+            worker.is_reloaded = True
             with suppress(ProcessLookupError):  # It may have ended this moment.
                 os.kill(worker.process.pid, signal.SIGHUP)
 
-    def _signalled(self, number: int) -> None:
+    def _handle_signal(self, number: int) -> None:
         if self._is_stopping:
             self._kill()
             os._exit(EXIT_CODE_BASE + number)
@@ -229,7 +229,7 @@ def _main(work: Callable[..., None], arguments: Sequence[Any], pipe: Connection)
     # Until it listens to signals itself, only the parent decides.
     for number in (*STOP_SIGNALS, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
-    parent = Parent(pipe)
+    parent = ParentPipe(pipe)
     try:
         work(*arguments, parent=parent)
     except RoostError as error:

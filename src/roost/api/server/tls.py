@@ -8,7 +8,7 @@ from roost.model.settings.placement_settings import Placement as Settings
 from roost.observe import log
 
 
-def tls_of(settings: Settings) -> ssl.SSLContext | None:
+def tls_context(settings: Settings) -> ssl.SSLContext | None:
     """Return how connections are made safe, as the settings say; None: they are plain HTTP.
 
     Raises:
@@ -57,7 +57,7 @@ def load_certificate(context: ssl.SSLContext, settings: Settings) -> None:
         raise BadSettings("placement.tls_key", f"{key} cannot be read: {error.strerror or error}") from None
 
 
-def renew(context: ssl.SSLContext, settings: Settings) -> None:
+def reload_certificate(context: ssl.SSLContext, settings: Settings) -> None:
     """Read certificate and key anew; what came of it is told in the log."""
     try:
         load_certificate(context, settings)

@@ -8,17 +8,17 @@ import msgspec
 
 from roost.api import problems
 from roost.api.access.policy import Policy
-from roost.api.http import Admitted, Identify, Request, Response
+from roost.api.http import Admission, Identify, Request, Response
 from roost.api.problems import Problem
 from roost.api.v1 import idempotency, openapi, permission, policies
-from roost.api.v1.agent_registry import Agents
+from roost.api.v1.agent_registry import AgentRegistry
 from roost.api.v1.call import JSON, Call
-from roost.api.v1.idempotency import Keys
+from roost.api.v1.idempotency import IdempotencyKeys
 from roost.api.v1.permission import Allows
 from roost.api.v1.product_port import Product
 from roost.api.v1.route import Route
 from roost.api.v1.routes import PATHS
-from roost.api.v1.wire.decode_body import check_unsaid, decoded, queried
+from roost.api.v1.wire.decode_body import check_unused, decode_body, decode_query
 from roost.api.v1.wire.problem_details import CONTENT_TYPE, as_json
 from roost.errors import Conflict, RoostError
 from roost.model.names import uuid_form
@@ -50,7 +50,7 @@ class Application:
         self,
         product: Product,
         *,
-        agents: Agents,
+        agents: AgentRegistry,
         identify: Identify,
         allows: Allows | None = None,
         events: Events | None = None,
@@ -58,7 +58,7 @@ class Application:
         self._product, self._agents = product, agents
         self._identify = identify
         self._allows = allows or Policy(others=policies.DEFAULTS).allows
-        self._keys = Keys()
+        self._keys = IdempotencyKeys()
         self._events = events or Events(Notifications(), run="none")
 
     def enter(self, request: Request) -> Response | Task[Response]:
@@ -66,7 +66,7 @@ class Application:
         admitted = self.admit(request)
         return admitted if isinstance(admitted, Response) else admitted.enter()
 
-    def admit(self, request: Request) -> Response | Admitted:
+    def admit(self, request: Request) -> Response | Admission:
         """Check who asks for what before the body is read; return an error, or how to go on."""
         try:
             if request.path == openapi.PATH and request.method == "GET":
@@ -76,11 +76,11 @@ class Application:
             route = self._admit(request)
         except Exception as error:  # noqa: BLE001  # everybody gets an answer
             return self.fail(request, error)
-        return Admitted(enter=lambda: self._enter(request, route), body_max_bytes=route.body_max_bytes)
+        return Admission(enter=lambda: self._enter(request, route), body_max_bytes=route.body_max_bytes)
 
     def _enter(self, request: Request, route: Route) -> Response | Task[Response]:
         try:
-            body, query = _read(request, route)
+            body, query = _decode_request(request, route)
             request.work = route.work if getattr(body, "dry_run", True) else "point"
         except Exception as error:  # noqa: BLE001  # everybody gets an answer
             return self.fail(request, error)
@@ -99,7 +99,7 @@ class Application:
                 query=query,
                 allows=self._allows,
             )
-            return handler(call) if call.key is None else _keyed(call, call.key, route)
+            return handler(call) if call.key is None else _apply_key(call, call.key, route)
 
         return task
 
@@ -149,7 +149,7 @@ class Application:
         return self.finish(request, Response(status=problem.status, body=body, headers=headers))
 
 
-def _read(request: Request, route: Route) -> tuple[Any, Any]:
+def _decode_request(request: Request, route: Route) -> tuple[Any, Any]:
     """Return the body and the query string that a route names, None where it names none.
 
     Raises:
@@ -158,16 +158,16 @@ def _read(request: Request, route: Route) -> tuple[Any, Any]:
     """
     if route.body is not None and request.body and _media_type(request) != JSON:
         raise Problem(415, f"the body must be {JSON}, and its content-type say so")
-    check_unsaid(request, has_body=route.body is not None, has_query=route.query is not None)
-    body = None if route.body is None else decoded(request.body, route.body)
-    return body, None if route.query is None else queried(request.pairs(), route.query)
+    check_unused(request, has_body=route.body is not None, has_query=route.query is not None)
+    body = None if route.body is None else decode_body(request.body, route.body)
+    return body, None if route.query is None else decode_query(request.pairs(), route.query)
 
 
 def _media_type(request: Request) -> str:
     return request.headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
-def _keyed(call: Call, key: str, route: Route) -> Response | Plan[Response] | Act[Response] | Again:
+def _apply_key(call: Call, key: str, route: Route) -> Response | Plan[Response] | Act[Response] | Again:
     """Answer under an idempotency key."""
     if not route.is_keyed:
         return route.handler(call)
@@ -175,7 +175,7 @@ def _keyed(call: Call, key: str, route: Route) -> Response | Plan[Response] | Ac
     known = call.keys.find(owner, key, fingerprint=fingerprint)
     if known is not None:
         return known
-    if call.keys.is_under_way(owner, key):
+    if call.keys.is_in_progress(owner, key):
         return Again()
     try:
         result = route.handler(call)

@@ -9,8 +9,8 @@ import msgspec
 from roost.api.http import Identity, Request, Response, TooSlow
 from roost.api.problems import Problem
 from roost.api.v1 import permission
-from roost.api.v1.agent_registry import Agents
-from roost.api.v1.idempotency import Keys
+from roost.api.v1.agent_registry import AgentRegistry
+from roost.api.v1.idempotency import IdempotencyKeys
 from roost.api.v1.permission import Allows
 from roost.api.v1.policies import ALL_PROJECTS
 from roost.api.v1.product_port import Product
@@ -31,9 +31,9 @@ class Call:
     request: Request
     product: Product
     current: Current
-    keys: Keys
+    keys: IdempotencyKeys
     events: Events
-    agents: Agents
+    agents: AgentRegistry
     body: Any  # of the type that the route names; None: it names none
     query: Any  # likewise
     allows: Allows
@@ -48,7 +48,7 @@ class Call:
         return self.request.parameters[name]
 
     @property
-    def who(self) -> Identity:
+    def identity(self) -> Identity:
         """Who asks."""
         assert self.request.identity is not None, "nobody unknown comes so far"
         return self.request.identity
@@ -59,7 +59,7 @@ class Call:
         Raises:
             Problem: 403.
         """
-        permission.check(self.allows, policy, self.who)
+        permission.check(self.allows, policy, self.identity)
 
     @property
     def project(self) -> str | None:
@@ -68,25 +68,25 @@ class Call:
         Raises:
             Problem: 403, whoever asks is of no project.
         """
-        if self.sees_all:
+        if self.can_see_all:
             return None
-        if not self.who.project_id:
+        if not self.identity.project_id:
             raise Problem(403, f"name a project: policy {ALL_PROJECTS} does not allow you to see all")
-        return self.who.project_id
+        return self.identity.project_id
 
     @property
-    def sees_all(self) -> bool:
+    def can_see_all(self) -> bool:
         """Whether whoever asks sees what is of any project."""
-        return permission.is_allowed(self.allows, ALL_PROJECTS, self.who)
+        return permission.is_allowed(self.allows, ALL_PROJECTS, self.identity)
 
-    def sees(self, project_id: str) -> bool:
+    def can_see(self, project_id: str) -> bool:
         """Say whether whoever asks may see what is of a project; whoever is of none sees nothing."""
-        return self.sees_all or (bool(project_id) and self.who.project_id == project_id)
+        return self.can_see_all or (bool(project_id) and self.identity.project_id == project_id)
 
     @property
     def owner(self) -> str:
         """Who asks, in one word: keys of one are none of another's."""
-        who = self.who
+        who = self.identity
         return f"{who.user_id}\0{who.project_id}"
 
     @property
@@ -100,11 +100,11 @@ class Call:
         Raises:
             Problem: 403.
         """
-        who = self.who
+        who = self.identity
         if not who.may_touch(host):
             raise Problem(403, f"this token may only touch {who.bounds}, not {host}")
 
-    def in_thread(self) -> None:
+    def require_thread(self) -> None:
         """Let nobody but the thread that owns the columns answer this, however quick it was the last time.
 
         Raises:
@@ -117,12 +117,12 @@ class Call:
 Handler = Callable[[Call], Response | Plan[Response] | Act[Response] | Again]
 
 
-def answered(plan: Plan[Any], response: Response) -> Plan[Response]:
+def plan_response(plan: Plan[Any], response: Response) -> Plan[Response]:
     """Return a plan whose answer is told over HTTP."""
     return Plan(answer=response, writes=plan.writes, work=plan.work, reads_work=plan.reads_work, told=plan.told)
 
 
-def shown(value: msgspec.Struct, *, status: int = 200, location: str = "") -> Response:
+def json_response(value: msgspec.Struct, *, status: int = 200, location: str = "") -> Response:
     """Return an answer with a body; ``location`` is the URL of what was made."""
     headers = {"content-type": JSON}
     if location:

@@ -10,23 +10,23 @@ from roost.errors import BadRequest
 from roost.model.names import uuid_text
 
 # So many answers are kept, or so many bytes of them: the last one whatever its size.
-_KEPT = 10_000
-_KEPT_BYTES = 64 * 2**20
+_RESPONSES_MAX = 10_000
+_RESPONSES_MAX_BYTES = 64 * 2**20
 _LENGTH_MAX = 255
 
 
-class _Answered(NamedTuple):
+class _StoredResponse(NamedTuple):
     fingerprint: bytes
     response: Response
 
 
-class Keys:
+class IdempotencyKeys:
     """What was answered of late, by key. Only the thread that owns the columns uses it."""
 
     def __init__(self) -> None:
-        self._answered: OrderedDict[tuple[str, str], _Answered] = OrderedDict()
+        self._responses: OrderedDict[tuple[str, str], _StoredResponse] = OrderedDict()
         self._bytes = 0
-        self._under_way: set[tuple[str, str]] = set()
+        self._in_progress: set[tuple[str, str]] = set()
 
     def find(self, owner: str, key: str, *, fingerprint: bytes) -> Response | None:
         """Return what was answered.
@@ -34,32 +34,34 @@ class Keys:
         Raises:
             Problem: 422, another question came with the key.
         """
-        known = self._answered.get((owner, key))
+        known = self._responses.get((owner, key))
         if known is None:
             return None
         if known.fingerprint != fingerprint:
-            raise used_otherwise(key)
-        return replayed(known.response)
+            raise key_conflict(key)
+        return mark_replay(known.response)
 
     def remember(self, owner: str, key: str, *, fingerprint: bytes, response: Response) -> None:
         """Keep an answer; the oldest make room."""
-        self._answered[owner, key] = _Answered(fingerprint, response)
+        self._responses[owner, key] = _StoredResponse(fingerprint, response)
         self._bytes += len(response.body)
-        while len(self._answered) > 1 and (len(self._answered) > _KEPT or self._bytes > _KEPT_BYTES):
-            _, (_, oldest) = self._answered.popitem(last=False)
+        while len(self._responses) > 1 and (
+            len(self._responses) > _RESPONSES_MAX or self._bytes > _RESPONSES_MAX_BYTES
+        ):
+            _, (_, oldest) = self._responses.popitem(last=False)
             self._bytes -= len(oldest.body)
 
-    def is_under_way(self, owner: str, key: str) -> bool:
+    def is_in_progress(self, owner: str, key: str) -> bool:
         """Say whether an act of the key is not done yet."""
-        return (owner, key) in self._under_way
+        return (owner, key) in self._in_progress
 
     def begin(self, owner: str, key: str) -> None:
         """Note that an act of the key is to be done."""
-        self._under_way.add((owner, key))
+        self._in_progress.add((owner, key))
 
     def end(self, owner: str, key: str) -> None:
         """Note that it was done, or was not."""
-        self._under_way.discard((owner, key))
+        self._in_progress.discard((owner, key))
 
 
 def check(key: str) -> None:
@@ -72,12 +74,12 @@ def check(key: str) -> None:
         raise BadRequest(f"Idempotency-Key must be 1..{_LENGTH_MAX} visible ASCII characters")
 
 
-def used_otherwise(key: str) -> Problem:
+def key_conflict(key: str) -> Problem:
     """Return the answer to somebody who asks something else with the same key."""
     return Problem(422, f"Idempotency-Key {key!r} came with another request before: choose a new one")
 
 
-def replayed(response: Response) -> Response:
+def mark_replay(response: Response) -> Response:
     """Return an answer that is given once more, marked so."""
     return Response(
         status=response.status, body=response.body, headers={**response.headers, "idempotency-replayed": "true"}

@@ -7,23 +7,23 @@ from contextlib import suppress
 import msgspec
 
 from roost.api.http import Receive, Send
-from roost.api.v1.wakeups import Waiter, Waking
+from roost.api.v1.wakeups import Waiter, Wakeups
 
 
-class Late:
+class LongPoll:
     """The rest of an answer whose head was sent.
 
     Args:
-        waking: where it is waited for.
+        wakeups: where it is waited for.
         keys: what is waited for there.
         mark: when there was nothing yet.
         told: waits, and gives what is told; it must not fail.
     """
 
     def __init__(
-        self, waking: Waking, keys: Sequence[str], *, mark: int, told: Callable[[Waiter], Awaitable[msgspec.Struct]]
+        self, wakeups: Wakeups, keys: Sequence[str], *, mark: int, wait: Callable[[Waiter], Awaitable[msgspec.Struct]]
     ) -> None:
-        self._waking, self._keys, self._mark, self._told = waking, keys, mark, told
+        self._wakeups, self._keys, self._mark, self._wait = wakeups, keys, mark, wait
         self._waiter: Waiter | None = None
 
     def open(self) -> None:
@@ -32,18 +32,18 @@ class Late:
         Raises:
             Unavailable: there is none.
         """
-        self._waiter = self._waking.open(self._keys, mark=self._mark)
+        self._waiter = self._wakeups.open(self._keys, mark=self._mark)
 
     def close(self) -> None:
         """Give the place back."""
         if self._waiter is not None:
-            self._waking.leave(self._waiter)
+            self._wakeups.leave(self._waiter)
 
     async def run(self, receive: Receive, send: Send, *, abort: Callable[[], None]) -> None:
         """Wait, and send the answer, unless the client leaves before."""
         assert self._waiter is not None, "it was opened"
-        waiting = asyncio.ensure_future(self._told(self._waiter))
-        leaving = asyncio.ensure_future(left(receive))
+        waiting = asyncio.ensure_future(self._wait(self._waiter))
+        leaving = asyncio.ensure_future(wait_for_disconnect(receive))
         try:
             await asyncio.wait((waiting, leaving), return_when=asyncio.FIRST_COMPLETED)
             if waiting.done():
@@ -55,7 +55,7 @@ class Late:
                 await asyncio.gather(waiting, leaving, return_exceptions=True)
 
 
-async def left(receive: Receive) -> None:
+async def wait_for_disconnect(receive: Receive) -> None:
     """Wait until the client leaves."""
     while (await receive())["type"] != "http.disconnect":
         pass

@@ -100,7 +100,7 @@ _AGENTS: Mapping[str, Mapping[str, Route]] = {
     },
     "/agents/{host}/standings": {
         "POST": Route(
-            handler=standings.tell,
+            handler=standings.show,
             about="Say what became of instances of which there is something on a host.",
             body=Holders,
             answer=Standings,
@@ -308,12 +308,12 @@ _FLEET: Mapping[str, Mapping[str, Route]] = {
 }
 
 
-def _ruled(table: Mapping[str, Mapping[str, Route]]) -> Mapping[str, Mapping[str, Route]]:
+def _assign_policies(table: Mapping[str, Mapping[str, Route]]) -> Mapping[str, Mapping[str, Route]]:
     return {
         path: {method: replace(route, policy=policy_of(method, path)) for method, route in methods.items()}
         for path, methods in table.items()
     }
 
 
-TABLE = _ruled({**_DECIDING, **INSTANCE_ROUTES, **_FLEET, **_AGENTS})
+TABLE = _assign_policies({**_DECIDING, **INSTANCE_ROUTES, **_FLEET, **_AGENTS})
 PATHS = Paths(TABLE)

@@ -12,15 +12,15 @@ from roost.observe import metrics
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Awaited:
+class Topic:
     """What is waited for at one place."""
 
     keys: Callable[[Iterable[Put]], set[str]]  # what of it came with work that was committed
-    crowded: str  # how many wait already, for whoever is told to come back
+    limit_message: str  # how many wait already, for whoever is told to come back
     count: Callable[[int], None] = lambda _waited: None  # is told how many wait
 
 
-def _hosts(work: Iterable[Put]) -> set[str]:
+def _find_hosts(work: Iterable[Put]) -> set[str]:
     """Return hosts with an order, with one that nobody wants any more, or with another agent."""
     return {
         put.row.host
@@ -30,7 +30,7 @@ def _hosts(work: Iterable[Put]) -> set[str]:
     }
 
 
-def _ended(work: Iterable[Put]) -> set[str]:
+def _find_ended(work: Iterable[Put]) -> set[str]:
     """Return operations that ended, or of which a part did."""
     rows = [put.row for put in work if isinstance(put.row, OperationRow) and put.row.outcome]
     return {key_of(number) for row in rows for number in (row.id, row.parent_id) if number}
@@ -42,17 +42,17 @@ def key_of(operation_id: int) -> str:
 
 
 # By host in lower case.
-ORDERS = Awaited(
-    keys=_hosts,
-    crowded="{waited:,} agents wait for orders (limit placement.agents_max)",
+ORDERS = Topic(
+    keys=_find_hosts,
+    limit_message="{waited:,} agents wait for orders (limit placement.agents_max)",
     count=metrics.AGENTS_WAITING.set,
 )
-ENDS = Awaited(keys=_ended, crowded="{waited:,} clients wait for operations")
+ENDS = Topic(keys=_find_ended, limit_message="{waited:,} clients wait for operations")
 # So many may wait for operations.
 ENDS_MAX = 1_000
 
 
-class Waking:
+class Wakeups:
     """What is waited for at this process.
 
     Those who wait live on one loop; that there is something is told from any thread.
@@ -62,14 +62,14 @@ class Waking:
         awaited: what it is.
     """
 
-    def __init__(self, most: int, *, awaited: Awaited = ORDERS) -> None:
-        self._most, self._awaited = most, awaited
+    def __init__(self, most: int, *, topic: Topic = ORDERS) -> None:
+        self._most, self._topic = most, topic
         self._lock = Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._waiting: dict[str, set[Waiter]] = {}  # by key
-        self._waited = 0  # so much is waited for
+        self._waiting_count = 0  # so much is waited for
         self._count = 0
-        self._woken: dict[str, int] = {}  # by key: which call was the last one for it
+        self._last_calls: dict[str, int] = {}  # by key: which call was the last one for it
         self._forgotten = 0  # calls up to this one may be missing there
         self.is_closed = False
 
@@ -85,9 +85,9 @@ class Waking:
         with self._lock:
             return sorted(self._waiting)
 
-    def heed(self, work: Iterable[Put]) -> None:
+    def wake_for(self, work: Iterable[Put]) -> None:
         """Wake whoever waits for what was committed."""
-        keys = self._awaited.keys(work)
+        keys = self._topic.keys(work)
         if keys:
             self.wake(keys)
 
@@ -96,11 +96,13 @@ class Waking:
         called = set(keys)
         with self._lock:
             self._count += 1
-            if len(self._woken) > 2 * self._most:  # Who began to look before is woken for nothing, and looks again.
-                self._woken.clear()
+            if (
+                len(self._last_calls) > 2 * self._most
+            ):  # Who began to look before is woken for nothing, and looks again.
+                self._last_calls.clear()
                 self._forgotten = self._count
             for key in called:
-                self._woken[key] = self._count
+                self._last_calls[key] = self._count
             found = {waiter for key in called for waiter in self._waiting.get(key, ())}
             loop = self._loop
         if found and loop is not None:
@@ -121,13 +123,13 @@ class Waking:
         with self._lock:
             if self.is_closed:
                 raise Unavailable("the server is stopping; try again")
-            if self._waited + len(waiter.keys) > self._most:
-                raise Unavailable(f"{self._awaited.crowded.format(waited=self._waited)}; try again")
+            if self._waiting_count + len(waiter.keys) > self._most:
+                raise Unavailable(f"{self._topic.limit_message.format(waited=self._waiting_count)}; try again")
             self._loop = asyncio.get_running_loop()
             for key in waiter.keys:
                 self._waiting.setdefault(key, set()).add(waiter)
             self._count_waiters(len(waiter.keys))
-            if any(self._woken.get(key, self._forgotten) > mark for key in waiter.keys):
+            if any(self._last_calls.get(key, self._forgotten) > mark for key in waiter.keys):
                 waiter.awake.set()
         return waiter
 
@@ -150,8 +152,8 @@ class Waking:
         _wake(found)
 
     def _count_waiters(self, more: int) -> None:
-        self._waited += more
-        self._awaited.count(self._waited)
+        self._waiting_count += more
+        self._topic.count(self._waiting_count)
 
 
 class Waiter:

@@ -11,7 +11,7 @@ from roost.cli.backend import BackendOptions, open_api
 from roost.cli.instance.wait import find_instance
 from roost.cli.text.plain_text import escape_json, escape_text, format_time
 from roost.cli.token_source import token_options
-from roost.client.event_stream import Following, Told
+from roost.client.event_stream import Event, EventFollower
 
 _URL = "http://127.0.0.1:8780"
 _PAUSE_S = 1.0
@@ -35,7 +35,7 @@ def events(
     note on standard error. Stop with Ctrl-C.
     """
     uuid = None if instance is None else _uuid(instance, url=url, token=token)
-    following = Following(
+    following = EventFollower(
         url,
         token=token,
         last_id=after,
@@ -52,7 +52,7 @@ def _uuid(instance: str, *, url: str, token: str) -> str:
         return find_instance(api, instance)
 
 
-def _is_match(event: Told, *, types: tuple[str, ...], instance: str | None) -> bool:
+def _is_match(event: Event, *, types: tuple[str, ...], instance: str | None) -> bool:
     if event.event_type == _LOST:
         click.echo("roost: events were lost: the server no longer has them, or another process had them", err=True)
         return False
@@ -67,7 +67,7 @@ def _instance_uuids(payload: dict[str, Any]) -> set[str]:
     return {*payload.get("instance_uuids", []), *placed, *filter(None, [payload.get("instance_uuid")])}
 
 
-def _line(event: Told) -> str:
+def _line(event: Event) -> str:
     """Return an event as one line of text."""
     payload = event.body["payload"]
     words = payload["told"] if payload["about"] == "story" else _decision_fields(payload)

@@ -3,7 +3,7 @@
 from typing import Any
 
 from roost.api import versions
-from roost.api.http import Request, Response, answer
+from roost.api.http import Request, Response, make_response
 from roost.api.json_schema import Schema
 from roost.model.names import uuid_form
 from roost.placement.current import Current
@@ -28,14 +28,14 @@ def show(request: Request, current: Current) -> Response:
     state = current.state
     row = row_of(state, request.parameters["uuid"])
     generation, changed_s = state.providers.generation.each[row], state.providers.touched_s.each[row]
-    return _shown(request, labels.aggregates_of(state, row), generation=generation, changed_s=changed_s)
+    return _respond(request, labels.aggregates_of(state, row), generation=generation, changed_s=changed_s)
 
 
 def replace(request: Request, current: Current) -> Plan[Response]:
     """Replace the aggregates that a provider is in."""
     state = current.state
     row = row_of(state, request.parameters["uuid"])
-    if request.wants(versions.AGGREGATES_WITH_GENERATION):
+    if request.supports(versions.AGGREGATES_WITH_GENERATION):
         body = request.json(_WITH_GENERATION)
         named, generation = body["aggregates"], body["resource_provider_generation"]
     else:
@@ -43,11 +43,11 @@ def replace(request: Request, current: Current) -> Plan[Response]:
     uuids = list(dict.fromkeys(map(uuid_form, named)))
     writes = labels.joining(current, row, uuids=uuids, generation=generation)
     risen = state.providers.generation.each[row] + 1
-    return Plan(writes=writes, answer=_shown(request, uuids, generation=risen, changed_s=state.now_s))
+    return Plan(writes=writes, answer=_respond(request, uuids, generation=risen, changed_s=state.now_s))
 
 
-def _shown(request: Request, uuids: list[str], *, generation: int, changed_s: float) -> Response:
+def _respond(request: Request, uuids: list[str], *, generation: int, changed_s: float) -> Response:
     value: dict[str, Any] = {"aggregates": uuids}
-    if request.wants(versions.AGGREGATES_WITH_GENERATION):
+    if request.supports(versions.AGGREGATES_WITH_GENERATION):
         value["resource_provider_generation"] = generation
-    return answer(request, value, changed_s=changed_s)
+    return make_response(request, value, changed_s=changed_s)

@@ -7,8 +7,8 @@ import msgspec
 
 from roost.api import versions
 from roost.api.answer_options import Options
-from roost.api.http import Request, Response, answer
-from roost.api.placement.allocation_schemas import of_many, of_one
+from roost.api.http import Request, Response, make_response
+from roost.api.placement.allocation_schemas import schema_of_many, schema_of_one
 from roost.api.problems import Problem
 from roost.errors import BadRequest, NotFound
 from roost.model.names import is_text, uuid_bytes, uuid_text
@@ -24,7 +24,7 @@ def show(request: Request, current: Current) -> Response:
     state = current.state
     holder = claims.holder_of(state, request.parameters["consumer"])
     if holder is None:
-        return answer(request, {"allocations": {}}, changed_s=state.now_s)
+        return make_response(request, {"allocations": {}}, changed_s=state.now_s)
     shown: dict[str, Any] = {}
     rows = state.providers.row_of_id
     for inventory_id, amount in holder.takes:
@@ -35,15 +35,15 @@ def show(request: Request, current: Current) -> Response:
             shown[state.providers.uuids[row]] = of_provider
         of_provider["resources"][state.class_ids.name_of(inventory_id & CLASS_MASK)] = amount
     value: dict[str, Any] = {"allocations": shown}
-    if request.wants(versions.ALLOCATIONS_BY_PROVIDER):
+    if request.supports(versions.ALLOCATIONS_BY_PROVIDER):
         # An owner that no decision was told is named all the same: what is shown here may be written back.
         value["project_id"] = holder.project_id or request.options.incomplete_consumer_project_id
         value["user_id"] = holder.user_id or request.options.incomplete_consumer_user_id
-    if request.wants(versions.CONSUMER_GENERATIONS):
+    if request.supports(versions.CONSUMER_GENERATIONS):
         value["consumer_generation"] = holder.generation
-    if request.wants(versions.CONSUMER_TYPES):
+    if request.supports(versions.CONSUMER_TYPES):
         value["consumer_type"] = claims.type_name(state, holder)
-    return answer(request, value, changed_s=holder.touched_s)
+    return make_response(request, value, changed_s=holder.touched_s)
 
 
 def list_of_provider(request: Request, current: Current) -> Response:
@@ -56,7 +56,7 @@ def list_of_provider(request: Request, current: Current) -> Response:
     provider_id, name_of = state.providers.ids[row], state.class_ids.name_of
     shown: dict[str, Any] = {}
     changed_s = 0.0
-    for holder in request.while_wanted(state.consumers().of_provider(provider_id)):
+    for holder in request.while_active(state.consumers().of_provider(provider_id)):
         of_consumer: dict[str, Any] = {
             "resources": {
                 name_of(inventory_id & CLASS_MASK): amount
@@ -64,12 +64,12 @@ def list_of_provider(request: Request, current: Current) -> Response:
                 if inventory_id >> CLASS_BITS == provider_id
             }
         }
-        if request.wants(versions.CONSUMER_GENERATIONS):
+        if request.supports(versions.CONSUMER_GENERATIONS):
             of_consumer["consumer_generation"] = holder.generation
         shown[uuid_text(holder.uuid)] = of_consumer
         changed_s = max(changed_s, holder.touched_s)
     value = {"allocations": shown, "resource_provider_generation": state.providers.generation.each[row]}
-    return answer(request, value, changed_s=changed_s or state.now_s)
+    return make_response(request, value, changed_s=changed_s or state.now_s)
 
 
 def replace(request: Request, current: Current) -> Response | Plan[Response]:
@@ -91,7 +91,7 @@ def delete(request: Request, current: Current) -> Plan[Response]:
         freed = claims.end(current.state, request.parameters["consumer"])
     except NotFound as error:
         raise Problem(404, str(error)) from None
-    return Plan(writes=(freed,), answer=answer(request, status=204))
+    return Plan(writes=(freed,), answer=make_response(request, status=204))
 
 
 def wish_of(request: Request) -> Wish:
@@ -104,12 +104,12 @@ def wish_of(request: Request) -> Wish:
     body = uuid_bytes(uuid)
     if body is None:
         raise _malformed(uuid)
-    return _wish(body, request.json(of_one(request.version)), request.options)
+    return _wish(body, request.json(schema_of_one(request.version)), request.options)
 
 
 def wishes_of_many(request: Request) -> list[Wish]:
     """Return what the consumers of a body are to hold."""
-    return wishes_of(request.json(of_many(request.version)), request.options)
+    return wishes_of(request.json(schema_of_many(request.version)), request.options)
 
 
 def wishes_of(consumers: Mapping[str, Any], options: Options) -> list[Wish]:
@@ -130,7 +130,7 @@ def wishes_of(consumers: Mapping[str, Any], options: Options) -> list[Wish]:
 
 
 def _plan(request: Request, current: Current, wishes: list[Wish], *, unknown_class: str) -> Response | Plan[Response]:
-    done = answer(request, status=204)
+    done = make_response(request, status=204)
     writes = claims.replacement(current, wishes, unknown_class=unknown_class).writes
     return Plan(writes=writes, answer=done) if writes else done
 

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from roost.api import versions
-from roost.api.http import Request, Response, answer
+from roost.api.http import Request, Response, make_response
 from roost.api.json_schema import Schema
 from roost.api.problems import Problem
 from roost.engine.columns.state import State
@@ -49,7 +49,7 @@ REPLACE = Schema(
     )
 )
 # Records under names that no class can have pass the schema, whatever they are.
-_STRAY_RECORD = Schema(_ONE_OF_ALL)
+_RECORD_SCHEMA = Schema(_ONE_OF_ALL)
 
 
 def list_inventories(request: Request, current: Current) -> Response:
@@ -57,7 +57,7 @@ def list_inventories(request: Request, current: Current) -> Response:
     state = current.state
     row = _row_to_show(request, state)
     generation = state.providers.generation.each[row]
-    return _all(request, state, row, shown=inventories.offered(state, row), generation=generation)
+    return _respond_all(request, state, row, shown=inventories.offered(state, row), generation=generation)
 
 
 def show(request: Request, current: Current) -> Response:
@@ -68,7 +68,7 @@ def show(request: Request, current: Current) -> Response:
     if inventory is None:
         raise Problem(404, f"No inventory of class {name} for {state.providers.uuids[row]}")
     changed_s = state.providers.touched_s.each[row]
-    return _one(request, inventory, generation=state.providers.generation.each[row], changed_s=changed_s)
+    return _respond_one(request, inventory, generation=state.providers.generation.each[row], changed_s=changed_s)
 
 
 def add(request: Request, current: Current) -> Plan[Response]:
@@ -77,12 +77,12 @@ def add(request: Request, current: Current) -> Plan[Response]:
     row = providers.row_of(state, request.parameters["uuid"])
     body = request.json(_ADD)
     name = body["resource_class"]
-    inventory = _meant(request, state, row, name=name, record=body, act="create")
+    inventory = _parse_inventory(request, state, row, name=name, record=body, act="create")
     path = f"/resource_providers/{state.providers.uuids[row]}/inventories/{name}"
-    created = _one(
+    created = _respond_one(
         request,
         inventory,
-        generation=_next(state, row),
+        generation=_next_generation(state, row),
         changed_s=state.now_s,
         status=201,
         headers=request.location(path),
@@ -98,11 +98,13 @@ def replace(request: Request, current: Current) -> Plan[Response]:
     inventories.check_generation(state, row, body["resource_provider_generation"])
     wanted = {}
     for name, record in body["inventories"].items():
-        if name not in state.class_ids and _STRAY_RECORD.problem(record) is not None:
+        if name not in state.class_ids and _RECORD_SCHEMA.problem(record) is not None:
             raise inventories.unknown_class(state, row, name)
-        wanted[name] = _meant(request, state, row, name=name, record=record, act="update")
+        wanted[name] = _parse_inventory(request, state, row, name=name, record=record, act="update")
     writes = inventories.replaced(state, row, wanted)
-    return Plan(writes=writes, answer=_all(request, state, row, shown=wanted, generation=_next(state, row)))
+    return Plan(
+        writes=writes, answer=_respond_all(request, state, row, shown=wanted, generation=_next_generation(state, row))
+    )
 
 
 def change(request: Request, current: Current) -> Plan[Response]:
@@ -111,9 +113,9 @@ def change(request: Request, current: Current) -> Plan[Response]:
     row = providers.row_of(state, request.parameters["uuid"])
     body = request.json(_CHANGE_ONE)
     inventories.check_generation(state, row, body["resource_provider_generation"])
-    inventory = _meant(request, state, row, name=name, record=body, act="update")
+    inventory = _parse_inventory(request, state, row, name=name, record=body, act="update")
     writes = inventories.changed(state, row, resource_class=name, inventory=inventory)
-    shown = _one(request, inventory, generation=_next(state, row), changed_s=state.now_s)
+    shown = _respond_one(request, inventory, generation=_next_generation(state, row), changed_s=state.now_s)
     return Plan(writes=writes, answer=shown)
 
 
@@ -125,14 +127,14 @@ def remove(request: Request, current: Current) -> Plan[Response]:
         writes = inventories.removed(state, row, request.parameters["resource_class"])
     except NotFound as error:
         raise Problem(404, str(error)) from None
-    return Plan(writes=writes, answer=answer(request, status=204))
+    return Plan(writes=writes, answer=make_response(request, status=204))
 
 
 def clear(request: Request, current: Current) -> Plan[Response]:
     """Let a provider offer nothing any more."""
     state = current.state
     row = providers.row_of(state, request.parameters["uuid"])
-    return Plan(writes=inventories.cleared(state, row), answer=answer(request, status=204))
+    return Plan(writes=inventories.cleared(state, row), answer=make_response(request, status=204))
 
 
 def _row_to_show(request: Request, state: State) -> int:
@@ -142,23 +144,25 @@ def _row_to_show(request: Request, state: State) -> int:
         raise Problem(404, f"No resource provider with uuid {request.parameters['uuid']} found : {error}") from None
 
 
-def _meant(request: Request, state: State, row: int, *, name: str, record: Mapping[str, Any], act: str) -> Inventory:
+def _parse_inventory(
+    request: Request, state: State, row: int, *, name: str, record: Mapping[str, Any], act: str
+) -> Inventory:
     """Return the inventory that a body means, of a resource class."""
     return inventories.inventory_of(
         record,
         resource_class=name,
         provider_uuid=state.providers.uuids[row],
         act=act,
-        may_reserve_all=request.wants(versions.ALL_MAY_BE_RESERVED),
+        may_reserve_all=request.supports(versions.ALL_MAY_BE_RESERVED),
     )
 
 
-def _next(state: State, row: int) -> int:
+def _next_generation(state: State, row: int) -> int:
     generation: int = state.providers.generation.each[row] + 1
     return generation
 
 
-def _one(
+def _respond_one(
     request: Request,
     inventory: Inventory,
     *,
@@ -168,14 +172,16 @@ def _one(
     headers: Mapping[str, str] | None = None,
 ) -> Response:
     shown = msgspec.structs.asdict(inventory) | {"resource_provider_generation": generation}
-    return answer(request, shown, status=status, changed_s=changed_s, headers=headers)
+    return make_response(request, shown, status=status, changed_s=changed_s, headers=headers)
 
 
-def _all(request: Request, state: State, row: int, *, shown: Mapping[str, Inventory], generation: int) -> Response:
+def _respond_all(
+    request: Request, state: State, row: int, *, shown: Mapping[str, Inventory], generation: int
+) -> Response:
     value = {"resource_provider_generation": generation, "inventories": shown}
     is_new = generation != state.providers.generation.each[row]
     changed_s = state.now_s if is_new else state.providers.touched_s.each[row]
-    if shown or not request.wants(versions.CACHE_HEADERS):
-        return answer(request, value, changed_s=changed_s)
+    if shown or not request.supports(versions.CACHE_HEADERS):
+        return make_response(request, value, changed_s=changed_s)
     # Nothing has no date.
-    return answer(request, value, headers={"cache-control": "no-cache"})
+    return make_response(request, value, headers={"cache-control": "no-cache"})

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from roost.api import versions
-from roost.api.http import Request, Response, answer
+from roost.api.http import Request, Response, make_response
 from roost.api.json_schema import Schema
 from roost.api.placement import query_params
 from roost.api.problems import Problem
@@ -65,7 +65,7 @@ _LINKS: tuple[tuple[versions.Version, str], ...] = (
 def list_providers(request: Request, current: Current) -> Response:
     """List the providers that pass all filters."""
     state = current.state
-    known = sum(request.wants(since) for since, _, _ in _FILTERS)
+    known = sum(request.supports(since) for since, _, _ in _FILTERS)
     asked = request.query(_list_schema(known))
     member_of, forbidden_aggregates = query_params.aggregates(request.values("member_of"), request.version)
     required, forbidden = query_params.traits(request.values("required"), request.version)
@@ -82,15 +82,17 @@ def list_providers(request: Request, current: Current) -> Response:
     touched_s = state.providers.touched_s.view[rows]
     changed_s = float(touched_s.max()) if len(rows) else state.now_s
     form = _Form(request)
-    shown = ",".join([form.row(state, row) for row in request.while_wanted(rows.tolist())])
-    return answer(request, f'{{"resource_providers":[{shown}]}}'.encode(), changed_s=changed_s)
+    shown = ",".join([form.row(state, row) for row in request.while_active(rows.tolist())])
+    return make_response(request, f'{{"resource_providers":[{shown}]}}'.encode(), changed_s=changed_s)
 
 
 def show(request: Request, current: Current) -> Response:
     """Show one provider."""
     state = current.state
     row = providers.row_of(state, request.parameters["uuid"])
-    return answer(request, _Form(request).row(state, row).encode(), changed_s=state.providers.touched_s.each[row])
+    return make_response(
+        request, _Form(request).row(state, row).encode(), changed_s=state.providers.touched_s.each[row]
+    )
 
 
 def create(request: Request, current: Current) -> Response | Plan[Response]:
@@ -102,13 +104,13 @@ def create(request: Request, current: Current) -> Response | Plan[Response]:
     )
     _check_tree(request, current.state, creation.parent_uuid)
     headers = request.location(f"/resource_providers/{number}")
-    if not request.wants(versions.CREATED_PROVIDER_IN_BODY):
-        return Plan(create=creation.writes, answer=answer(request, status=201, headers=headers))
+    if not request.supports(versions.CREATED_PROVIDER_IN_BODY):
+        return Plan(create=creation.writes, answer=make_response(request, status=201, headers=headers))
     text = _Form(request).text(
         number, name=body["name"], generation=0, parent=creation.parent_uuid, root=creation.root_uuid
     )
     now_s = current.state.now_s
-    return Plan(create=creation.writes, answer=answer(request, text.encode(), headers=headers, changed_s=now_s))
+    return Plan(create=creation.writes, answer=make_response(request, text.encode(), headers=headers, changed_s=now_s))
 
 
 def update(request: Request, current: Current) -> Plan[Response]:
@@ -121,7 +123,7 @@ def update(request: Request, current: Current) -> Plan[Response]:
         row,
         name=body["name"],
         parent=(body["parent_provider_uuid"],) if "parent_provider_uuid" in body else None,
-        may_move=request.wants(versions.RE_PARENTING),
+        may_move=request.supports(versions.RE_PARENTING),
     )
     _check_tree(request, state, revision.parent_uuid, moved_row=row)
     text = _Form(request).text(
@@ -131,7 +133,7 @@ def update(request: Request, current: Current) -> Plan[Response]:
         parent=revision.parent_uuid,
         root=revision.root_uuid,
     )
-    return Plan(writes=revision.writes, answer=answer(request, text.encode(), changed_s=state.now_s))
+    return Plan(writes=revision.writes, answer=make_response(request, text.encode(), changed_s=state.now_s))
 
 
 def creation_body(request: Request) -> dict[str, Any]:
@@ -140,12 +142,12 @@ def creation_body(request: Request) -> dict[str, Any]:
     Raises:
         BadRequest: it cannot be meant; so for the other one.
     """
-    return _body(request, _CREATE_NESTED if request.wants(versions.NESTED_PROVIDERS) else _CREATE)
+    return _body(request, _CREATE_NESTED if request.supports(versions.NESTED_PROVIDERS) else _CREATE)
 
 
 def revision_body(request: Request) -> dict[str, Any]:
     """Return what is said of a provider that there is."""
-    return _body(request, _UPDATE_NESTED if request.wants(versions.NESTED_PROVIDERS) else _UPDATE)
+    return _body(request, _UPDATE_NESTED if request.supports(versions.NESTED_PROVIDERS) else _UPDATE)
 
 
 def _body(request: Request, schema: Schema) -> dict[str, Any]:
@@ -171,7 +173,7 @@ def delete(request: Request, current: Current) -> Plan[Response]:
         row = providers.row_of(current.state, uuid_text)
     except NotFound:
         raise Problem(404, f"No resource provider with uuid {uuid_text} found for delete") from None
-    return Plan(writes=providers.deletion(current.state, row), answer=answer(request, status=204))
+    return Plan(writes=providers.deletion(current.state, row), answer=make_response(request, status=204))
 
 
 class _Form:
@@ -183,9 +185,9 @@ class _Form:
     __slots__ = ("_is_nested", "_pieces")
 
     def __init__(self, request: Request) -> None:
-        self._is_nested = request.wants(versions.NESTED_PROVIDERS)
+        self._is_nested = request.supports(versions.NESTED_PROVIDERS)
         base = request.url("/resource_providers/\0")
-        rels = [rel for since, rel in _LINKS if request.wants(since)]
+        rels = [rel for since, rel in _LINKS if request.supports(since)]
         links = [{"rel": rel, "href": f"{base}/{rel}" if rel != "self" else base} for rel in rels]
         # The uuid stands between the pieces.
         self._pieces = msgspec.json.encode(links).decode().split("\\u0000")

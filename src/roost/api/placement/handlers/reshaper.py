@@ -3,9 +3,9 @@
 from typing import Any
 
 from roost.api import versions
-from roost.api.http import Request, Response, answer
+from roost.api.http import Request, Response, make_response
 from roost.api.json_schema import Schema
-from roost.api.placement.allocation_schemas import UUID_KEY, consumers, newest
+from roost.api.placement.allocation_schemas import UUID_KEY, consumers_schema, pick_newest
 from roost.api.placement.handlers.allocations import wishes_of
 from roost.api.placement.handlers.inventories import REPLACE
 from roost.api.versions import Version
@@ -25,7 +25,7 @@ def _schema(version: Version) -> Schema:
     return Schema(
         {
             "type": "object",
-            "properties": {"inventories": offered, "allocations": consumers(version, least=0)},
+            "properties": {"inventories": offered, "allocations": consumers_schema(version, least=0)},
             "required": ["inventories", "allocations"],
             "additionalProperties": False,
         }
@@ -39,7 +39,7 @@ def post(request: Request, current: Current) -> Plan[Response]:
     """Let providers offer and consumers hold what the body says, all of it or nothing."""
     offers, wishes = offers_and_wishes(request)
     writes = reshape(current, offers, wishes)
-    return Plan(writes=writes, answer=answer(request, status=204))
+    return Plan(writes=writes, answer=make_response(request, status=204))
 
 
 def offers_and_wishes(request: Request) -> tuple[list[Offer], list[Wish]]:
@@ -48,7 +48,7 @@ def offers_and_wishes(request: Request) -> tuple[list[Offer], list[Wish]]:
     Raises:
         BadRequest: it cannot be meant.
     """
-    body: dict[str, Any] = request.json(newest(_SCHEMAS, request.version))
+    body: dict[str, Any] = request.json(pick_newest(_SCHEMAS, request.version))
     offers = [
         Offer(uuid=uuid, generation=each["resource_provider_generation"], inventories=each["inventories"])
         for uuid, each in body["inventories"].items()

@@ -3,14 +3,14 @@
 from typing import Any
 
 from roost.api import versions
-from roost.api.http import Request, Response, answer
+from roost.api.http import Request, Response, make_response
 from roost.api.json_schema import Schema
 from roost.errors import BadRequest
 from roost.placement.current import Current
 from roost.placement.write_plan import Plan
 from roost.placement.writes import resource_classes
 
-_NAMED = Schema(
+_NAME_BODY = Schema(
     {
         "type": "object",
         "properties": {"name": {"type": "string", "pattern": "^CUSTOM_[A-Z0-9_]+$", "maxLength": 255}},
@@ -23,20 +23,20 @@ _NAMED = Schema(
 def list_classes(request: Request, current: Current) -> Response:
     """List all classes."""
     state = current.state
-    body = {"resource_classes": [_shown(request, name) for name in state.class_ids.names]}
-    return answer(request, body, changed_s=state.names_touched_s)
+    body = {"resource_classes": [_describe_class(request, name) for name in state.class_ids.names]}
+    return make_response(request, body, changed_s=state.names_touched_s)
 
 
 def show(request: Request, current: Current) -> Response:
     """Show one class."""
     name = request.parameters["name"]
     resource_classes.number_of(current.state, name)
-    return answer(request, _shown(request, name), changed_s=current.state.names_touched_s)
+    return make_response(request, _describe_class(request, name), changed_s=current.state.names_touched_s)
 
 
 def new_name(request: Request) -> str:
     """Return the name of the class that a request creates."""
-    name: str = request.json(_NAMED)["name"]
+    name: str = request.json(_NAME_BODY)["name"]
     return name
 
 
@@ -44,37 +44,37 @@ def create(request: Request, current: Current) -> Plan[Response]:
     """Create a class."""
     name = new_name(request)
     writes = resource_classes.creation(current, name)
-    return Plan(writes=writes, answer=answer(request, status=201, headers=_location(request, name)))
+    return Plan(writes=writes, answer=make_response(request, status=201, headers=_location(request, name)))
 
 
 def update(request: Request, current: Current) -> Response | Plan[Response]:
     """See that a class is there; before 1.7, give it another name."""
     name = request.parameters["name"]
-    if not request.wants(versions.RESOURCE_CLASS_IDEMPOTENT):
+    if not request.supports(versions.RESOURCE_CLASS_IDEMPOTENT):
         return _rename(request, current, name)
-    problem = _NAMED.problem({"name": name})
+    problem = _NAME_BODY.problem({"name": name})
     if problem is not None:
         raise BadRequest(f"JSON does not validate: {problem}")
     writes = resource_classes.ensuring(current, name)
     if not writes:
-        return answer(request, status=204, headers=_location(request, name))
-    return Plan(writes=writes, answer=answer(request, status=201, headers=_location(request, name)))
+        return make_response(request, status=204, headers=_location(request, name))
+    return Plan(writes=writes, answer=make_response(request, status=201, headers=_location(request, name)))
 
 
 def _rename(request: Request, current: Current, name: str) -> Response | Plan[Response]:
-    new = request.json(_NAMED)["name"]
+    new = request.json(_NAME_BODY)["name"]
     writes = resource_classes.renaming(current.state, name, to=new)
-    renamed = answer(request, _shown(request, new))
+    renamed = make_response(request, _describe_class(request, new))
     return Plan(writes=writes, answer=renamed) if writes else renamed
 
 
 def delete(request: Request, current: Current) -> Plan[Response]:
     """Delete a class."""
     writes = resource_classes.removal(current.state, request.parameters["name"])
-    return Plan(writes=writes, answer=answer(request, status=204))
+    return Plan(writes=writes, answer=make_response(request, status=204))
 
 
-def _shown(request: Request, name: str) -> dict[str, Any]:
+def _describe_class(request: Request, name: str) -> dict[str, Any]:
     return {"name": name, "links": [{"rel": "self", "href": request.url(f"/resource_classes/{name}")}]}
 
 

@@ -1,6 +1,6 @@
 """``/``: which versions there are."""
 
-from roost.api.http import Request, Response, answer
+from roost.api.http import Request, Response, make_response
 from roost.api.versions import NEWEST, OLDEST
 from roost.placement.current import Current
 
@@ -14,4 +14,4 @@ def versions_document(request: Request, current: Current) -> Response:
         "status": "CURRENT",
         "links": [{"rel": "self", "href": ""}],
     }
-    return answer(request, {"versions": [version]}, changed_s=current.state.now_s)
+    return make_response(request, {"versions": [version]}, changed_s=current.state.now_s)

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from roost.api.http import Request, Response, answer
+from roost.api.http import Request, Response, make_response
 from roost.api.json_schema import Schema
 from roost.api.placement.handlers.providers import row_to_read
 from roost.api.problems import Problem
@@ -20,7 +20,7 @@ _LIST = Schema(
         "additionalProperties": False,
     }
 )
-_WEAR = Schema(
+_REPLACE = Schema(
     {
         "type": "object",
         "properties": {
@@ -41,9 +41,9 @@ def list_traits(request: Request, current: Current) -> Response:
         current.state,
         names=value.split(",") if kind == "in" else None,
         prefix=value if kind == "startswith" else None,
-        is_worn=_associated(query.get("associated")),
+        is_worn=_parse_associated(query.get("associated")),
     )
-    return answer(request, {"traits": found}, changed_s=current.state.names_touched_s)
+    return make_response(request, {"traits": found}, changed_s=current.state.names_touched_s)
 
 
 def _name_filter(text: str | None) -> tuple[str, str]:
@@ -58,7 +58,7 @@ def _name_filter(text: str | None) -> tuple[str, str]:
     return kind, value
 
 
-def _associated(text: str | None) -> bool | None:
+def _parse_associated(text: str | None) -> bool | None:
     if text is None:
         return None
     if text.lower() not in ("true", "false"):
@@ -68,8 +68,8 @@ def _associated(text: str | None) -> bool | None:
 
 def show(request: Request, current: Current) -> Response:
     """Tell whether there is a trait."""
-    _named(request, current.state)
-    return answer(request, status=204, changed_s=current.state.names_touched_s)
+    _existing_trait(request, current.state)
+    return make_response(request, status=204, changed_s=current.state.names_touched_s)
 
 
 def ensure(request: Request, current: Current) -> Response | Plan[Response]:
@@ -78,17 +78,17 @@ def ensure(request: Request, current: Current) -> Response | Plan[Response]:
     writes = traits.ensuring(current, name)
     headers, state = request.location(f"/traits/{name}"), current.state
     if not writes:
-        return answer(request, status=204, headers=headers, changed_s=state.names_touched_s)
-    return Plan(writes=writes, answer=answer(request, status=201, headers=headers, changed_s=state.now_s))
+        return make_response(request, status=204, headers=headers, changed_s=state.names_touched_s)
+    return Plan(writes=writes, answer=make_response(request, status=201, headers=headers, changed_s=state.now_s))
 
 
 def delete(request: Request, current: Current) -> Plan[Response]:
     """Delete a custom trait."""
-    writes = traits.removal(current.state, _named(request, current.state))
-    return Plan(writes=writes, answer=answer(request, status=204))
+    writes = traits.removal(current.state, _existing_trait(request, current.state))
+    return Plan(writes=writes, answer=make_response(request, status=204))
 
 
-def _named(request: Request, state: State) -> str:
+def _existing_trait(request: Request, state: State) -> str:
     """Return the trait that the path names.
 
     Raises:
@@ -102,33 +102,33 @@ def _named(request: Request, state: State) -> str:
     return name
 
 
-def show_worn(request: Request, current: Current) -> Response:
+def show_of_provider(request: Request, current: Current) -> Response:
     """Show what a provider wears."""
     state = current.state
     row = row_to_read(request, state)
     generation, changed_s = state.providers.generation.each[row], state.providers.touched_s.each[row]
-    return _worn(request, labels.traits_of(state, row), generation=generation, changed_s=changed_s)
+    return _respond(request, labels.traits_of(state, row), generation=generation, changed_s=changed_s)
 
 
-def wear(request: Request, current: Current) -> Response | Plan[Response]:
+def replace_of_provider(request: Request, current: Current) -> Response | Plan[Response]:
     """Replace what a provider wears."""
-    body = request.json(_WEAR)
+    body = request.json(_REPLACE)
     state = current.state
     row = row_of(state, request.parameters["uuid"])
     names, generation = sorted(set(body["traits"])), state.providers.generation.each[row]
     writes = labels.wearing(state, row, names=names, generation=body["resource_provider_generation"])
     if not writes:
-        return _worn(request, names, generation=generation, changed_s=state.providers.touched_s.each[row])
-    return Plan(writes=writes, answer=_worn(request, names, generation=generation + 1, changed_s=state.now_s))
+        return _respond(request, names, generation=generation, changed_s=state.providers.touched_s.each[row])
+    return Plan(writes=writes, answer=_respond(request, names, generation=generation + 1, changed_s=state.now_s))
 
 
-def take_off(request: Request, current: Current) -> Response | Plan[Response]:
+def clear_of_provider(request: Request, current: Current) -> Response | Plan[Response]:
     """Let a provider wear nothing."""
     state = current.state
     writes = labels.taking_off(state, row_of(state, request.parameters["uuid"]))
-    bare = answer(request, status=204)
+    bare = make_response(request, status=204)
     return Plan(writes=writes, answer=bare) if writes else bare
 
 
-def _worn(request: Request, names: Sequence[str], *, generation: int, changed_s: float) -> Response:
-    return answer(request, {"traits": names, "resource_provider_generation": generation}, changed_s=changed_s)
+def _respond(request: Request, names: Sequence[str], *, generation: int, changed_s: float) -> Response:
+    return make_response(request, {"traits": names, "resource_provider_generation": generation}, changed_s=changed_s)

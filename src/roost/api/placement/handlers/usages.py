@@ -3,7 +3,7 @@
 from typing import Any
 
 from roost.api import versions
-from roost.api.http import Request, Response, answer
+from roost.api.http import Request, Response, make_response
 from roost.api.json_schema import Schema
 from roost.api.placement.handlers.providers import row_to_read
 from roost.placement import usages
@@ -40,16 +40,16 @@ def show(request: Request, current: Current) -> Response:
     row = row_to_read(request, state)
     generation = state.providers.generation.each[row]
     body = {"resource_provider_generation": generation, "usages": usages.of_provider(state, row)}
-    return answer(request, body, changed_s=state.now_s)
+    return make_response(request, body, changed_s=state.now_s)
 
 
-def show_owned(request: Request, current: Current) -> Response:
+def show_by_owner(request: Request, current: Current) -> Response:
     """Show what a project, or one user of it, uses; from 1.38 by consumer type."""
     state = current.state
-    has_types = request.wants(versions.CONSUMER_TYPES)
+    has_types = request.supports(versions.CONSUMER_TYPES)
     query = request.query(_OWNED_BY_TYPE if has_types else _OWNED)
     holders = usages.holders_of(state, query["project_id"], user_id=query.get("user_id"))
-    found = usages.by_type(state, request.while_wanted(holders))
+    found = usages.by_type(state, request.while_active(holders))
     if not has_types:
         shown: dict[str, Any] = usages.by_class(state, usages.total(found.values()))
     else:
@@ -62,4 +62,4 @@ def show_owned(request: Request, current: Current) -> Response:
             name: {**usages.by_class(state, usage), "consumer_count": usage.consumer_count}
             for name, usage in found.items()
         }
-    return answer(request, {"usages": shown}, changed_s=state.now_s)
+    return make_response(request, {"usages": shown}, changed_s=state.now_s)

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 
 from roost.api.http import Response
-from roost.api.v1.call import Call, answered, shown
+from roost.api.v1.call import Call, json_response, plan_response
 from roost.api.v1.host_uptime import down_time_of
 from roost.api.v1.schemas.agents import AgentsPage, AgentsQuery, LeaveQuery, ReportQuery, ShownAgent
-from roost.api.v1.wire.decode_body import wrong
+from roost.api.v1.wire.decode_body import field_problem
 from roost.conductor.agents import agent_protocol
 from roost.conductor.operation.liveness import is_silent
 from roost.errors import BadRequest, Conflict, NotFound
@@ -32,7 +32,7 @@ _AMOUNTS = (
 
 def register(call: Call) -> Plan[Response] | Response:
     """Let an agent begin, or come back."""
-    body, host, state = call.body, _host(call), call.current.state
+    body, host, state = call.body, _allowed_host(call), call.current.state
     assert isinstance(body, Registration)
     if call.product.remote is not None:
         raise Conflict("amounts are kept by another Placement, where no agent can be told what to do")
@@ -46,15 +46,15 @@ def register(call: Call) -> Plan[Response] | Response:
         now_s=_now_s(call),
         down_time_s=down_time_of(call.product.settings),
     )
-    return answered(plan, shown(plan.answer)) if isinstance(plan, Plan) else shown(plan)
+    return plan_response(plan, json_response(plan.answer)) if isinstance(plan, Plan) else json_response(plan)
 
 
 def report(call: Call) -> Plan[Response] | Response:
     """Keep what an agent says of a node; of a root that is none yet it makes one."""
-    told, host, node, state = call.body, _host(call), call.parameter("node"), call.current.state
+    told, host, node, state = call.body, _allowed_host(call), call.parameter("node"), call.current.state
     assert isinstance(told, HostFacts)
     _check_amounts(told)
-    agent = _agent(call, host)
+    agent = _find_agent(call, host)
     _check_run(call, agent)
     row = check_node(state, host=host, node=node)
     if row is None:
@@ -70,26 +70,26 @@ def report(call: Call) -> Plan[Response] | Response:
 
 def list_agents(call: Call) -> Response:
     """Show a page of agents."""
-    call.in_thread()
+    call.require_thread()
     query = call.query
     assert isinstance(query, AgentsQuery)
     found = [each for each in call.agents.reader(call.current).agents() if each.host > query.cursor]
     page = found[: query.limit]
     following = page[-1].host if len(found) > len(page) else None
-    return shown(AgentsPage(agents=[_shown(call, each) for each in page], next=following))
+    return json_response(AgentsPage(agents=[_show_agent(call, each) for each in page], next=following))
 
 
 def show(call: Call) -> Response:
     """Show one agent."""
-    call.in_thread()
-    return shown(_shown(call, _agent(call, call.parameter("host"))))
+    call.require_thread()
+    return json_response(_show_agent(call, _find_agent(call, call.parameter("host"))))
 
 
 def leave(call: Call) -> Plan[Response] | Response:
     """Let an agent end: its host is down at once."""
-    query, host = call.query, _host(call)
+    query, host = call.query, _allowed_host(call)
     assert isinstance(query, LeaveQuery)
-    run = _run(query.run) if query.run else _agent(call, host).run
+    run = _parse_run(query.run) if query.run else _find_agent(call, host).run
     plan = agent_protocol.leave(
         call.current,
         call.agents.reader(call.current),
@@ -98,10 +98,10 @@ def leave(call: Call) -> Plan[Response] | Response:
         now_s=_now_s(call),
         down_time_s=down_time_of(call.product.settings),
     )
-    return _DONE if plan is None else answered(plan, _DONE)
+    return _DONE if plan is None else plan_response(plan, _DONE)
 
 
-def _host(call: Call) -> str:
+def _allowed_host(call: Call) -> str:
     """Return the host that the path names, which the token must be for.
 
     Raises:
@@ -124,10 +124,10 @@ def _check_amounts(facts: HostFacts) -> None:
     for name in _AMOUNTS:
         amount = getattr(facts, name)
         if amount is not None and amount < 0:
-            raise wrong(f"$.{name}", "must be 0 or more")
+            raise field_problem(f"$.{name}", "must be 0 or more")
 
 
-def _agent(call: Call, host: str) -> AgentRow:
+def _find_agent(call: Call, host: str) -> AgentRow:
     agent = call.agents.reader(call.current).agent(host.lower())
     if agent is None:
         raise NotFound("agent", host)
@@ -142,14 +142,14 @@ def _check_run(call: Call, agent: AgentRow) -> None:
     """
     query = call.query
     assert isinstance(query, ReportQuery)
-    if query.run and agent.run != _run(query.run):
+    if query.run and agent.run != _parse_run(query.run):
         raise Conflict(f"the host {agent.name} was registered by another run of its agent")
 
 
-def _run(text: str) -> bytes:
+def _parse_run(text: str) -> bytes:
     run = uuid_bytes(text)
     if run is None:
-        raise wrong("?run", f"{text[:70]!r} is no uuid")
+        raise field_problem("?run", f"{text[:70]!r} is no uuid")
     return run
 
 
@@ -161,7 +161,7 @@ def _long_ago_s(call: Call) -> float:
     return _now_s(call) - down_time_of(call.product.settings) - 1
 
 
-def _shown(call: Call, agent: AgentRow) -> ShownAgent:
+def _show_agent(call: Call, agent: AgentRow) -> ShownAgent:
     hosts = call.current.state.hosts
     rows: Sequence[int] = [row for row in hosts.rows_of_name.get(agent.host, ()) if hosts.alive.each[row]]
     down_time_s = down_time_of(call.product.settings)

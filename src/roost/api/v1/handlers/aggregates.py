@@ -6,7 +6,7 @@ import msgspec
 
 from roost.api.http import Response
 from roost.api.v1 import idempotency
-from roost.api.v1.call import Call, shown
+from roost.api.v1.call import Call, json_response
 from roost.api.v1.host_uptime import Uptime
 from roost.api.v1.schemas.aggregates import (
     AggregateBody,
@@ -17,7 +17,7 @@ from roost.api.v1.schemas.aggregates import (
     ShownZone,
     ZonesList,
 )
-from roost.api.v1.wire.decode_body import wrong
+from roost.api.v1.wire.decode_body import field_problem
 from roost.api.v1.wire.pages import page_of
 from roost.engine.columns.state import State
 from roost.errors import BadRequest, Conflict
@@ -32,7 +32,7 @@ from roost.scheduler.rule_support.scopes import ZONE, parts, zones
 
 def list_aggregates(call: Call) -> Response:
     """Show a page of aggregates."""
-    call.in_thread()
+    call.require_thread()
     query, state = call.query, call.current.state
     assert isinstance(query, AggregatesQuery)
     inside: set[int] | None = None
@@ -49,13 +49,13 @@ def list_aggregates(call: Call) -> Response:
         and aggregate_writes.is_there(state, number)
     )
     page, following = page_of(found, query)
-    return shown(AggregatesPage(aggregates=[_shown(state, number) for number in page], next=following))
+    return json_response(AggregatesPage(aggregates=[_show_aggregate(state, number) for number in page], next=following))
 
 
 def show(call: Call) -> Response:
     """Show one aggregate."""
     state = call.current.state
-    return shown(_shown(state, aggregate_writes.aggregate_of(state, call.parameter("uuid"))))
+    return json_response(_show_aggregate(state, aggregate_writes.aggregate_of(state, call.parameter("uuid"))))
 
 
 def create(call: Call) -> Plan[Response]:
@@ -69,16 +69,16 @@ def create(call: Call) -> Plan[Response]:
     try:
         aggregate_writes.check_metadata(metadata)
     except BadRequest as error:
-        raise wrong("$.metadata", str(error)) from None
+        raise field_problem("$.metadata", str(error)) from None
     state = current.state
     aggregate_writes.check_name_free(state, body.name)
     uuid = _free_uuid(state, body.name) if body.uuid is None else uuid_form(body.uuid)
     if aggregate_writes.is_named(state, uuid):
         raise Conflict(f"there is an aggregate {uuid} already")
     write = aggregate_writes.creation(current, Aggregate(uuid=uuid, name=body.name, metadata=metadata))
-    made = _told(state, write)
+    made = _show_written(state, write)
     url = call.request.location(f"/aggregates/{made.uuid}")["location"]
-    return Plan(answer=shown(made, status=201, location=url), writes=(write,))
+    return Plan(answer=json_response(made, status=201, location=url), writes=(write,))
 
 
 def change(call: Call) -> Plan[Response] | Response:
@@ -94,10 +94,10 @@ def change(call: Call) -> Plan[Response] | Response:
     try:
         write = aggregate_writes.change(state, number, name=name, metadata=metadata)
     except BadRequest as error:
-        raise wrong("$", str(error)) from None
+        raise field_problem("$", str(error)) from None
     if write is None:
-        return shown(_shown(state, number))
-    return Plan(answer=shown(_told(state, write)), writes=(write,))
+        return json_response(_show_aggregate(state, number))
+    return Plan(answer=json_response(_show_written(state, write)), writes=(write,))
 
 
 def delete(call: Call) -> Plan[Response]:
@@ -125,7 +125,7 @@ def leave(call: Call) -> Plan[Response]:
 
 def list_zones(call: Call) -> Response:
     """Show the availability zones."""
-    call.in_thread()
+    call.require_thread()
     state, hosts, uptime = call.current.state, call.current.state.hosts, Uptime(call)
     found = []
     for zone in zones(state, default_zone=call.product.settings.default.default_availability_zone):
@@ -134,7 +134,7 @@ def list_zones(call: Call) -> Response:
         available = any(not each.is_disabled and uptime.is_up(each) for each in facts)
         names = list(dict.fromkeys(hosts.names[row] for row in rows))
         found.append(ShownZone(name=zone.name, available=available, hosts=names))
-    return shown(ZonesList(zones=found))
+    return json_response(ZonesList(zones=found))
 
 
 def _check_zone(metadata: Mapping[str, object], *, is_said: bool) -> None:
@@ -144,7 +144,7 @@ def _check_zone(metadata: Mapping[str, object], *, is_said: bool) -> None:
         Problem: 400.
     """
     if is_said and ZONE in metadata:
-        raise wrong(f"$.metadata.{ZONE}", "is said beside metadata already")
+        raise field_problem(f"$.metadata.{ZONE}", "is said beside metadata already")
 
 
 def _free_uuid(state: State, name: str) -> str:
@@ -157,18 +157,18 @@ def _free_uuid(state: State, name: str) -> str:
         number += 1
 
 
-def _shown(state: State, number: int) -> ShownAggregate:
+def _show_aggregate(state: State, number: int) -> ShownAggregate:
     uuid, name, metadata = state.aggregates.name_of(number), state.aggregate_names[number], state.metadata[number]
-    return _of_number(state, number, Aggregate(uuid=uuid, name=name, metadata=metadata))
+    return _with_members(state, number, Aggregate(uuid=uuid, name=name, metadata=metadata))
 
 
-def _told(state: State, write: PutAggregate) -> ShownAggregate:
+def _show_written(state: State, write: PutAggregate) -> ShownAggregate:
     """Return what an aggregate is once it is written."""
     aggregate = Aggregate(uuid=uuid_text(write.uuid), name=write.name, metadata=write.metadata)
-    return _of_number(state, write.id, aggregate)
+    return _with_members(state, write.id, aggregate)
 
 
-def _of_number(state: State, number: int, aggregate: Aggregate) -> ShownAggregate:
+def _with_members(state: State, number: int, aggregate: Aggregate) -> ShownAggregate:
     """Return an aggregate with those who are in it."""
     hosts, others = dict[str, None](), []
     for row in aggregate_writes.members(state, number):

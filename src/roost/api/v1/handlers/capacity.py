@@ -1,22 +1,22 @@
 """How many more of a flavor, or of a request, fit."""
 
 from roost.api.http import Response
-from roost.api.v1.call import Call, shown
-from roost.api.v1.current_names import StateNames, flavor_named
+from roost.api.v1.call import Call, json_response
+from roost.api.v1.current_names import StateNames, find_flavor
 from roost.api.v1.schemas.capacity import CapacityBody, CapacityQuery
-from roost.api.v1.wire.decode_body import wrong
+from roost.api.v1.wire.decode_body import field_problem
 from roost.model.request import Request
 from roost.scheduler.query import request_lookup
 
 
 def of_flavor(call: Call) -> Response:
     """Count a flavor that is known by its name."""
-    call.in_thread()
+    call.require_thread()
     query = call.query
     assert isinstance(query, CapacityQuery)
-    flavor = flavor_named(query.flavor, call.product.flavors(), at="?flavor")
+    flavor = find_flavor(query.flavor, call.product.flavors(), at="?flavor")
     by = () if query.by is None else (query.by,)
-    return shown(call.product.capacity(Request(flavor=flavor), by=by, limit=query.limit))
+    return json_response(call.product.capacity(Request(flavor=flavor), by=by, limit=query.limit))
 
 
 def of_request(call: Call) -> Response:
@@ -26,5 +26,5 @@ def of_request(call: Call) -> Response:
     try:
         request = request_lookup.request_of(body.request, StateNames(call.current.state))
     except ValueError as error:
-        raise wrong("$.request", str(error)) from None
-    return shown(call.product.capacity(request, by=body.by, limit=body.limit))
+        raise field_problem("$.request", str(error)) from None
+    return json_response(call.product.capacity(request, by=body.by, limit=body.limit))

@@ -4,23 +4,23 @@ import msgspec
 
 from roost.api.http import Response
 from roost.api.v1 import idempotency
-from roost.api.v1.call import Call, shown
-from roost.api.v1.current_names import StateNames, flavor_named
-from roost.api.v1.handlers.stored_names import image_named
+from roost.api.v1.call import Call, json_response
+from roost.api.v1.current_names import StateNames, find_flavor
+from roost.api.v1.handlers.stored_names import find_image
 from roost.api.v1.schemas.decisions import (
-    AskedBody,
     DecisionBody,
     DecisionsPage,
     DecisionsQuery,
+    InstanceRequestBody,
     NextBody,
     NextStep,
     ReplayBody,
     ShownWhy,
-    decision_shown,
-    pick_shown,
-    replay_shown,
+    show_decision,
+    show_pick,
+    show_replay,
 )
-from roost.api.v1.wire.decode_body import wrong
+from roost.api.v1.wire.decode_body import field_problem
 from roost.conductor.builds.alternates import location_of, next_alternate, pick_of
 from roost.conductor.builds.remote_alternates import next_remote_alternate
 from roost.conductor.intake import accept
@@ -44,7 +44,7 @@ def create(call: Call) -> Response | Act[Response]:
     """Choose hosts and claim them, or say what would be chosen."""
     body = call.body
     assert isinstance(body, DecisionBody)
-    known = None if call.key is None or body.dry_run else _known(call, body, call.key)
+    known = None if call.key is None or body.dry_run else _find_replay(call, body, call.key)
     if known is not None:
         return known
     asked = request_of(call, body)
@@ -53,22 +53,22 @@ def create(call: Call) -> Response | Act[Response]:
     if body.dry_run:
         (decision,) = call.product.work([asked], dry_run=True)
         assert decision is not None
-        return shown(decision_shown(decision, dry_run=True))
+        return json_response(show_decision(decision, dry_run=True))
     if asked.move is not None:
         _check_claim(call, asked.move.instance_uuid)
     if call.key is None:
-        return Act(deed=asked, answer=lambda result: _created(call, result))
-    return _keyed(call, body, asked, key=call.key)
+        return Act(deed=asked, answer=lambda result: _respond_created(call, result))
+    return _decide_with_key(call, body, asked, key=call.key)
 
 
 def list_decisions(call: Call) -> Response:
     """Show a page of decisions."""
-    call.in_thread()
+    call.require_thread()
     query = call.query
     assert isinstance(query, DecisionsQuery)
     project = call.project
     if project is not None and query.project not in {None, project}:
-        return shown(DecisionsPage(decisions=[], next=None))
+        return json_response(DecisionsPage(decisions=[], next=None))
     outcome = "" if query.refused is None else "refused" if query.refused else "granted"
     wanted = DecisionQuery(
         host=query.host,
@@ -82,23 +82,23 @@ def list_decisions(call: Call) -> Response:
     found = call.product.find_decisions(wanted)
     page = found[: query.limit]
     following = str(page[-1][0]) if len(found) > len(page) else None
-    return shown(DecisionsPage(decisions=[decision_shown(each) for _, each in page], next=following))
+    return json_response(DecisionsPage(decisions=[show_decision(each) for _, each in page], next=following))
 
 
 def show(call: Call) -> Response:
     """Show one decision."""
-    call.in_thread()
-    return shown(decision_shown(_seen(call)))
+    call.require_thread()
+    return json_response(show_decision(_visible_decision(call)))
 
 
 def why(call: Call) -> Response:
     """Explain one decision."""
-    call.in_thread()
-    _seen(call)
+    call.require_thread()
+    _visible_decision(call)
     told = call.product.why(call.name)
-    return shown(
+    return json_response(
         ShownWhy(
-            decision=decision_shown(told.decision), request=told.request, explanation=told.explanation, note=told.note
+            decision=show_decision(told.decision), request=told.request, explanation=told.explanation, note=told.note
         )
     )
 
@@ -107,43 +107,43 @@ def replay(call: Call) -> Response:
     """Make one decision again from what it saw."""
     body = call.body
     assert isinstance(body, ReplayBody)
-    _seen(call)
+    _visible_decision(call)
     if body.settings is not None:
         try:
             settings: Settings | None = call.product.override_settings(body.settings)
         except BadSettings as error:
-            raise wrong("$.settings", str(error)) from None
+            raise field_problem("$.settings", str(error)) from None
     else:
         settings = call.product.settings if body.under == "current" else None
-    return shown(replay_shown(call.product.replay(call.name, settings)))
+    return json_response(show_replay(call.product.replay(call.name, settings)))
 
 
 def advance(call: Call) -> Response | Plan[Response]:
     """Let an instance leave its host and claim its next alternate."""
     body = call.body
     assert isinstance(body, NextBody)
-    decision = _seen(call)
-    call.check_host(_left(call, decision, body))
+    decision = _visible_decision(call)
+    call.check_host(_source_host(call, decision, body))
     _check_claim(call, pick_of(decision, body.instance_uuid).instance_uuid)
     remote = call.product.remote
     if remote is not None:
         pick, left = next_remote_alternate(
             call.current, remote, decision, instance_uuid=body.instance_uuid, from_host=body.from_host
         )
-        return shown(NextStep(pick=pick_shown(pick), left=left))
+        return json_response(NextStep(pick=show_pick(pick), left=left))
     step = next_alternate(call.current, decision, body.instance_uuid, from_host=body.from_host)
-    answer = shown(NextStep(pick=pick_shown(step.pick), left=step.left))
+    answer = json_response(NextStep(pick=show_pick(step.pick), left=step.left))
     return Plan(answer=answer, writes=(step.release, step.claim))
 
 
-def _seen(call: Call) -> Decision:
+def _visible_decision(call: Call) -> Decision:
     """Return the decision that is asked for.
 
     Raises:
         NotFound: there is none, or whoever asks does not see its project.
     """
     decision = call.product.decision(call.name)
-    if not call.sees_all and not call.sees(call.product.request_of(decision).project_id):
+    if not call.can_see_all and not call.can_see(call.product.request_of(decision).project_id):
         raise NotFound("decision", call.name)
     return decision
 
@@ -171,14 +171,14 @@ def _check_claim(call: Call, instance_uuid: str) -> None:
         raise Conflict(f"the instance {instance_uuid} is run here: what it holds moves with it, when it is migrated")
 
 
-def _left(call: Call, decision: Decision, body: NextBody) -> str:
+def _source_host(call: Call, decision: Decision, body: NextBody) -> str:
     """Return the service that an instance is to leave; if it is on another one, nothing happens."""
     if body.from_host is not None:
         return body.from_host
     return location_of(call.current.state, pick_of(decision, body.instance_uuid).instance_uuid)[0]
 
 
-def request_of(call: Call, body: AskedBody, *, before: Request | None = None) -> Request:
+def request_of(call: Call, body: InstanceRequestBody, *, before: Request | None = None) -> Request:
     """Return the request that a body asks for, its names looked up.
 
     Args:
@@ -188,20 +188,20 @@ def request_of(call: Call, body: AskedBody, *, before: Request | None = None) ->
         BadRequest: it cannot be meant.
     """
     if before is not None:
-        body = _as_before(call, body, before)
+        body = _resolve_as_before(call, body, before)
     document: RequestDocument = body
     if isinstance(body.flavor, str):
-        known = flavor_named(body.flavor, call.product.flavors(), at="$.flavor")
+        known = find_flavor(body.flavor, call.product.flavors(), at="$.flavor")
         document = msgspec.structs.replace(document, flavor=_entry(known))
     if isinstance(body.image, str):
-        document = msgspec.structs.replace(document, image=image_named(call, body.image, at="$.image"))
+        document = msgspec.structs.replace(document, image=find_image(call, body.image, at="$.image"))
     try:
         return request_lookup.request_of(document, StateNames(call.current.state))
     except ValueError as error:
-        raise wrong("$", str(error)) from None
+        raise field_problem("$", str(error)) from None
 
 
-def _as_before(call: Call, body: AskedBody, before: Request) -> AskedBody:
+def _resolve_as_before(call: Call, body: InstanceRequestBody, before: Request) -> InstanceRequestBody:
     """Put what was asked before in the place of names that it may have had: of an image the name is not kept."""
     if body.flavor == before.flavor.name:
         body = msgspec.structs.replace(body, flavor=_entry(before.flavor))
@@ -221,15 +221,15 @@ def _entry(flavor: Flavor) -> FlavorEntry:
     return FlavorEntry(**msgspec.structs.asdict(flavor))
 
 
-def _created(call: Call, result: Result) -> Response:
+def _respond_created(call: Call, result: Result) -> Response:
     if isinstance(result, Exception):
         raise result
     assert result is not None, "a request leads to a decision"
     url = call.request.location(f"/decisions/{result.uuid}")["location"]
-    return shown(decision_shown(result), status=201, location=url)
+    return json_response(show_decision(result), status=201, location=url)
 
 
-def _keyed(call: Call, body: DecisionBody, asked: Request, *, key: str) -> Act[Response]:
+def _decide_with_key(call: Call, body: DecisionBody, asked: Request, *, key: str) -> Act[Response]:
     """Do the same under a key: decision and instances have uuids that follow from it.
 
     So what was decided is found by the key as long as decisions are kept, by whichever process is asked, and no two
@@ -239,19 +239,19 @@ def _keyed(call: Call, body: DecisionBody, asked: Request, *, key: str) -> Act[R
     def answer(result: Result) -> Response:
         if isinstance(result, Exception):
             # Another process may have been asked the same, and was faster.
-            return _known(call, body, key) or _created(call, result)
-        return _created(call, result)
+            return _find_replay(call, body, key) or _respond_created(call, result)
+        return _respond_created(call, result)
 
-    uuid = _uuid_under(call, key)
-    return Act(deed=NamedRequest(request=_named(asked, uuid), decision_uuid=uuid), answer=answer)
+    uuid = _uuid_for_key(call, key)
+    return Act(deed=NamedRequest(request=_name_instances(asked, uuid), decision_uuid=uuid), answer=answer)
 
 
-def _uuid_under(call: Call, key: str) -> str:
+def _uuid_for_key(call: Call, key: str) -> str:
     """Return the uuid of the decision that is made under a key."""
     return idempotency.uuid_for("decision", call.owner, key)
 
 
-def _named(asked: Request, uuid: str) -> Request:
+def _name_instances(asked: Request, uuid: str) -> Request:
     """Return a request that names its instances, after the decision on it where they have no uuids."""
     if asked.instance_uuids:
         return asked
@@ -261,23 +261,23 @@ def _named(asked: Request, uuid: str) -> Request:
     return msgspec.structs.replace(asked, instance_uuids=uuids)
 
 
-def _known(call: Call, body: DecisionBody, key: str) -> Response | None:
+def _find_replay(call: Call, body: DecisionBody, key: str) -> Response | None:
     """Return the answer to a request that was decided under its key already; None: it was not.
 
     Raises:
         Problem: 422, something else was decided under it.
     """
     try:
-        decision = call.product.decision(_uuid_under(call, key))
+        decision = call.product.decision(_uuid_for_key(call, key))
     except NotFound:
         return None
     before = call.product.request_of(decision)
-    if not _answers(before, _named(request_of(call, body, before=before), decision.uuid), decision):
-        raise idempotency.used_otherwise(key)
-    return idempotency.replayed(_created(call, decision))
+    if not _is_answer(before, _name_instances(request_of(call, body, before=before), decision.uuid), decision):
+        raise idempotency.key_conflict(key)
+    return idempotency.mark_replay(_respond_created(call, decision))
 
 
-def _answers(before: Request, asked: Request, decision: Decision) -> bool:
+def _is_answer(before: Request, asked: Request, decision: Decision) -> bool:
     """Say whether a decision is the answer to a request: what is kept of a request does not say who asked."""
     uuids = asked.instance_uuids if decision.is_granted else ()
     return before == msgspec.structs.replace(asked, instance_uuids=uuids, user_id="")

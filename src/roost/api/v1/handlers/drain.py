@@ -2,8 +2,8 @@
 
 from roost.api.http import Response
 from roost.api.v1 import idempotency
-from roost.api.v1.accepted_response import accepted, operation_uuid, shown_where
-from roost.api.v1.call import Call, answered, shown
+from roost.api.v1.accepted_response import operation_uuid, respond_accepted, respond_with_location
+from roost.api.v1.call import Call, json_response, plan_response
 from roost.api.v1.schemas.drain import DrainBody, DrainPlan, PlannedMove
 from roost.conductor.intake import accept_drain
 from roost.conductor.intake.accept_drain import DrainMethod, How, drain_method
@@ -26,11 +26,11 @@ def drain(call: Call) -> Response | Plan[Response]:
     call.check_host(call.parameter("host"))
     reader = call.agents.reader(call.current)
     if body.dry_run:
-        return shown(_plan(call, body))
+        return json_response(_plan(call, body))
     uuid = operation_uuid(call)
     known = reader.operation_of(uuid)
     if known is not None and not _is_same(known, call.parameter("host"), at_once=body.at_once):
-        raise idempotency.used_otherwise(call.key or "")
+        raise idempotency.key_conflict(call.key or "")
     plan = accept_drain.drain(
         call.current,
         reader,
@@ -40,14 +40,17 @@ def drain(call: Call) -> Response | Plan[Response]:
         operation_uuid=uuid,
         now_s=reader.now_s(),
     )
-    return accepted(call, plan, uuid_text(uuid))
+    return respond_accepted(call, plan, uuid_text(uuid))
 
 
 def cancel(call: Call) -> Response | Plan[Response]:
     """Let no more instances leave a host."""
     reader = call.agents.reader(call.current)
-    taken, response = accept_drain.cancel(reader, call.name, now_s=reader.now_s()), shown_where(call, call.name)
-    return answered(taken, response) if isinstance(taken, Plan) else response
+    taken, response = (
+        accept_drain.cancel(reader, call.name, now_s=reader.now_s()),
+        respond_with_location(call, call.name),
+    )
+    return plan_response(taken, response) if isinstance(taken, Plan) else response
 
 
 def _is_same(known: OperationRow, host: str, *, at_once: int) -> bool:

@@ -6,7 +6,7 @@ from contextlib import suppress
 
 from roost.api.http import Receive, Response, Send
 from roost.api.v1.call import EVENT_STREAM, Call
-from roost.api.v1.long_poll import left
+from roost.api.v1.long_poll import wait_for_disconnect
 from roost.observe import metrics
 from roost.observe.event_buffer import Events, Reader
 
@@ -20,10 +20,10 @@ _GAP = b"event: events_lost\ndata: {}\n\n"
 def follow(call: Call) -> Response:
     """Begin a stream after the event that the client names, or with the next one."""
     last_id = call.request.headers.get("last-event-id", "")
-    return Response(headers=_HEADERS, stream=Following(call.events, last_id, owner=call.owner))
+    return Response(headers=_HEADERS, stream=EventStream(call.events, last_id, owner=call.owner))
 
 
-class Following:
+class EventStream:
     """The rest of an answer that ends when the client leaves, the server stops, or the client reads too slowly.
 
     Args:
@@ -57,7 +57,7 @@ class Following:
         """
         assert self._reader is not None, "it was opened"
         sending = asyncio.ensure_future(self._send(self._reader, send))
-        leaving = asyncio.ensure_future(left(receive))
+        leaving = asyncio.ensure_future(wait_for_disconnect(receive))
         try:
             await asyncio.wait((sending, leaving), return_when=asyncio.FIRST_COMPLETED)
             if sending.done() and sending.exception() is not None:

@@ -6,9 +6,9 @@ from typing import get_args
 
 from roost.api.http import Response
 from roost.api.v1 import idempotency
-from roost.api.v1.call import Call, shown
+from roost.api.v1.call import Call, json_response
 from roost.api.v1.schemas.groups import DetailedGroup, GroupBody, GroupMember, GroupsPage, GroupsQuery, ShownGroup
-from roost.api.v1.wire.decode_body import wrong
+from roost.api.v1.wire.decode_body import field_problem
 from roost.api.v1.wire.pages import page_of
 from roost.engine.columns.state import Group, State
 from roost.errors import Conflict, NotFound
@@ -23,7 +23,7 @@ _POLICIES: tuple[GroupPolicy, ...] = get_args(GroupPolicy)
 
 def list_groups(call: Call) -> Response:
     """Show a page of server groups."""
-    call.in_thread()
+    call.require_thread()
     query, groups = call.query, call.current.state.groups
     assert isinstance(query, GroupsQuery)
     members = _own_members(call)
@@ -35,19 +35,19 @@ def list_groups(call: Call) -> Response:
         and query.policy in (None, groups[number].policy)
     )
     page, following = page_of(found, query)
-    return shown(GroupsPage(groups=[_shown(group, members) for group in page], next=following))
+    return json_response(GroupsPage(groups=[_show_group(group, members) for group in page], next=following))
 
 
 def show(call: Call) -> Response:
     """Show one server group and its members."""
-    call.in_thread()
+    call.require_thread()
     state, name = call.current.state, call.parameter("uuid")
     group = state.groups_by_uuid.get(uuid_form(name))
     own = _own_members(call)
     if group is None or (own is not None and group.id not in own):
         raise NotFound("server group", name)
-    told = _shown(group, own)
-    return shown(
+    told = _show_group(group, own)
+    return json_response(
         DetailedGroup(
             uuid=told.uuid,
             name=told.name,
@@ -69,24 +69,24 @@ def create(call: Call) -> Plan[Response] | Response:
     body, current = call.body, call.current
     assert isinstance(body, GroupBody)
     if body.max_server_per_host is not None and body.policy != "anti-affinity":
-        raise wrong("$.max_server_per_host", f"is for the policy anti-affinity, and this is {body.policy}")
+        raise field_problem("$.max_server_per_host", f"is for the policy anti-affinity, and this is {body.policy}")
     group = ServerGroup(
         uuid=uuid_form(body.uuid or _new_uuid(call)),
         name=body.name,
         policy=body.policy,
         max_server_per_host=body.max_server_per_host or 1,
     )
-    known, made = current.state.groups_by_uuid.get(group.uuid), _made(call, group)
+    known, made = current.state.groups_by_uuid.get(group.uuid), _respond_created(call, group)
     if known is None:
         return Plan(answer=made, writes=(group_creation(current, group),))
     if call.key is None or body.uuid is not None:
         raise Conflict(f"there is a server group {group.uuid} already")
     if (known.name, known.policy, known.limit) != (group.name, group.policy, group.max_server_per_host):
-        raise idempotency.used_otherwise(call.key)
-    return idempotency.replayed(made)
+        raise idempotency.key_conflict(call.key)
+    return idempotency.mark_replay(made)
 
 
-def _made(call: Call, group: ServerGroup) -> Response:
+def _respond_created(call: Call, group: ServerGroup) -> Response:
     """Return the answer that a server group was made."""
     made = ShownGroup(
         uuid=group.uuid,
@@ -96,7 +96,7 @@ def _made(call: Call, group: ServerGroup) -> Response:
         member_count=0,
     )
     url = call.request.location(f"/groups/{made.uuid}")["location"]
-    return shown(made, status=201, location=url)
+    return json_response(made, status=201, location=url)
 
 
 def _new_uuid(call: Call) -> str:
@@ -112,14 +112,14 @@ def _own_members(call: Call) -> dict[int, int] | None:
     if call.project is None:
         return None
     found: dict[int, int] = {}
-    for holder in call.request.while_wanted(call.current.state.consumers().of_project(call.project)):
+    for holder in call.request.while_active(call.current.state.consumers().of_project(call.project)):
         instance = holder.instance
         if instance is not None and instance.group_id and instance.flavor_id != KEPT:
             found[instance.group_id] = found.get(instance.group_id, 0) + 1
     return found
 
 
-def _shown(group: Group, own: Mapping[int, int] | None) -> ShownGroup:
+def _show_group(group: Group, own: Mapping[int, int] | None) -> ShownGroup:
     policy = next(each for each in _POLICIES if each == group.policy)
     return ShownGroup(
         uuid=group.uuid,
@@ -134,7 +134,7 @@ def _members(call: Call, state: State, group: Group) -> list[GroupMember]:
     if not group.members:
         return []
     hosts, found, project = state.hosts, [], call.project
-    for holder in call.request.while_wanted(state.holders_by_id.values()):
+    for holder in call.request.while_active(state.holders_by_id.values()):
         instance, is_seen = holder.instance, project in {None, holder.project_id}
         if is_seen and instance is not None and instance.group_id == group.id and instance.flavor_id != KEPT:
             found.append((holder.id, uuid_text(holder.uuid), hosts.row_of_id[instance.host_id]))

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from roost.api.http import Response
-from roost.api.v1.call import Call, shown
+from roost.api.v1.call import Call, json_response
 from roost.api.v1.current_names import StateNames
 from roost.api.v1.host_uptime import Uptime
 from roost.api.v1.schemas.hosts import (
@@ -19,7 +19,7 @@ from roost.api.v1.schemas.hosts import (
     ShownHost,
     ShownService,
 )
-from roost.api.v1.wire.decode_body import wrong
+from roost.api.v1.wire.decode_body import field_problem
 from roost.api.v1.wire.pages import PageQuery, page_of
 from roost.engine.columns.state import State
 from roost.engine.columns.types import Mask
@@ -30,39 +30,39 @@ from roost.placement.write_plan import Plan
 from roost.scheduler.rule_support.scopes import Scope, zones
 
 # Nodes that an error names.
-_NODES_SHOWN = 5
+_NODES_MAX = 5
 
 
 def list_hosts(call: Call) -> Response:
     """Show a page of hosts."""
-    call.in_thread()
+    call.require_thread()
     query = call.query
     assert isinstance(query, HostsQuery)
     scopes = _zones(call)
-    page, following = page_of(_wanted(call, query, scopes), query)
-    return shown(HostsPage(hosts=[_shown(call, row, scopes) for row in page], next=following))
+    page, following = page_of(_find_hosts(call, query, scopes), query)
+    return json_response(HostsPage(hosts=[_show_host(call, row, scopes) for row in page], next=following))
 
 
 def show(call: Call) -> Response:
     """Show one host."""
-    call.in_thread()
+    call.require_thread()
     row = _row_of(call.current.state, call.parameter("host"))
-    told = _shown(call, row, _zones(call))
+    told = _show_host(call, row, _zones(call))
     facts = call.current.state.hosts.facts[row]
-    return shown(DetailedHost(**{name: getattr(told, name) for name in told.__struct_fields__}, facts=facts))
+    return json_response(DetailedHost(**{name: getattr(told, name) for name in told.__struct_fields__}, facts=facts))
 
 
 def list_services(call: Call) -> Response:
     """Show a page of services."""
-    call.in_thread()
+    call.require_thread()
     query, state = call.query, call.current.state
     assert isinstance(query, PageQuery)
     hosts, uptime = state.hosts, Uptime(call)
     alive = ([row for row in rows if hosts.alive.each[row]] for rows in hosts.rows_of_name.values())
     found = sorted((hosts.ids[rows[0]], rows) for rows in alive if rows and hosts.ids[rows[0]] > query.cursor)
     page, following = page_of(found, query)
-    services = [_service(state, rows, [hosts.facts[row] for row in rows], uptime=uptime) for rows in page]
-    return shown(ServicesPage(services=services, next=following))
+    services = [_show_service(state, rows, [hosts.facts[row] for row in rows], uptime=uptime) for rows in page]
+    return json_response(ServicesPage(services=services, next=following))
 
 
 def change_service(call: Call) -> Plan[Response] | Response:
@@ -70,7 +70,7 @@ def change_service(call: Call) -> Plan[Response] | Response:
     body, state = call.body, call.current.state
     assert isinstance(body, ServicePatch)
     if body == ServicePatch():
-        raise wrong("$", "nothing is said: disabled, disabled_reason or forced_down")
+        raise field_problem("$", "nothing is said: disabled, disabled_reason or forced_down")
     rows = rows_of_service(state, call.parameter("host"))
     change = ServiceChange(
         is_disabled=body.disabled, disabled_reason=body.disabled_reason, is_forced_down=body.forced_down
@@ -78,8 +78,8 @@ def change_service(call: Call) -> Plan[Response] | Response:
     try:
         facts = changed_facts(state, rows, change)
     except BadRequest as error:
-        raise wrong("$.disabled_reason", str(error)) from None
-    answer = shown(_service(state, rows, facts, uptime=Uptime(call)))
+        raise field_problem("$.disabled_reason", str(error)) from None
+    answer = json_response(_show_service(state, rows, facts, uptime=Uptime(call)))
     writes = writes_of_facts(state, rows, facts)
     return Plan(answer=answer, writes=writes) if writes else answer
 
@@ -88,7 +88,7 @@ def _zones(call: Call) -> list[Scope]:
     return zones(call.current.state, default_zone=call.product.settings.default.default_availability_zone)
 
 
-def _wanted(call: Call, query: HostsQuery, scopes: list[Scope]) -> Iterator[tuple[int, int]]:
+def _find_hosts(call: Call, query: HostsQuery, scopes: list[Scope]) -> Iterator[tuple[int, int]]:
     """Yield identities above the cursor with the rows of the hosts that a query wants."""
     state, uptime = call.current.state, Uptime(call)
     hosts = state.hosts
@@ -123,12 +123,12 @@ def _row_of(state: State, name: str) -> int:
     if not rows:
         rows = rows_of_service(state, name)
     if len(rows) > 1:
-        nodes = ", ".join(hosts.nodes[row] for row in rows[:_NODES_SHOWN])
+        nodes = ", ".join(hosts.nodes[row] for row in rows[:_NODES_MAX])
         raise BadRequest(f"{len(rows)} nodes are called {name}, or are of a service of that name: {nodes}")
     return rows[0]
 
 
-def _shown(call: Call, row: int, scopes: list[Scope]) -> ShownHost:
+def _show_host(call: Call, row: int, scopes: list[Scope]) -> ShownHost:
     state = call.current.state
     hosts, facts = state.hosts, state.hosts.facts[row]
     root = int(hosts.provider_row.each[row])
@@ -166,7 +166,7 @@ def _resources(state: State, root: int) -> dict[str, ShownAmount]:
     return dict(sorted(found.items()))
 
 
-def _service(state: State, rows: Sequence[int], facts: Sequence[HostFacts], *, uptime: Uptime) -> ShownService:
+def _show_service(state: State, rows: Sequence[int], facts: Sequence[HostFacts], *, uptime: Uptime) -> ShownService:
     """Return a service by what its nodes say, or will say."""
     hosts = state.hosts
     reports = [each.reported_at_s for each in facts if each.reported_at_s is not None]

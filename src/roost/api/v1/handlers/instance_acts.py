@@ -8,7 +8,7 @@ import msgspec
 
 from roost.api.http import Response
 from roost.api.v1 import idempotency
-from roost.api.v1.accepted_response import Taken, accepted, operation_uuid
+from roost.api.v1.accepted_response import OperationPlan, operation_uuid, respond_accepted
 from roost.api.v1.call import Call
 from roost.api.v1.handlers.decisions import request_of
 from roost.api.v1.handlers.instances import claim_of, host_of
@@ -35,7 +35,7 @@ class Accept(Protocol):
 
     def __call__(
         self, current: Current, reader: WorkReader, instance_uuid: str, /, *, operation_uuid: bytes, now_s: float
-    ) -> Taken:
+    ) -> OperationPlan:
         """Return the operation."""
 
 
@@ -47,12 +47,12 @@ def create(call: Call) -> Response | Plan[Response]:
         raise Conflict("amounts are kept by another Placement, where instances can be decided on, and not be run")
     reader, uuid = call.agents.reader(call.current), operation_uuid(call)
     name, known = uuid_text(uuid), reader.operation_of(uuid)
-    asked = request_of(call, body, before=None if known is None else _build_under(call, known))
+    asked = request_of(call, body, before=None if known is None else _stored_build(call, known))
     if not asked.instance_uuids and asked.move is None:
         uuids = tuple(idempotency.uuid_for("instance", name, str(number)) for number in range(asked.count))
         asked = msgspec.structs.replace(asked, instance_uuids=uuids)
     if known is not None and not _is_same(reader, known, asked, name=body.name):
-        raise idempotency.used_otherwise(call.key or "")
+        raise idempotency.key_conflict(call.key or "")
     plan = accept.build(
         call.current,
         reader,
@@ -63,7 +63,7 @@ def create(call: Call) -> Response | Plan[Response]:
         now_s=reader.now_s(),
     )
     told = AcceptedInstances(operation=name, instances=[uuid_form(each) for each in asked.instance_uuids])
-    return accepted(call, plan, name, told=told)
+    return respond_accepted(call, plan, name, told=told)
 
 
 def delete(call: Call) -> Response | Plan[Response] | Act[Response]:
@@ -72,18 +72,18 @@ def delete(call: Call) -> Response | Plan[Response] | Act[Response]:
     assert isinstance(query, DeleteQuery)
     if query.force:  # What the instance holds is given back before its host got rid of it.
         call.check_allowed(FORCE_DELETE)
-    status = _status(call)
+    status = _find_status(call)
     if status is None:
         return _release(call)
     call.check_host(status.host or "an instance that is on none")
-    known = repeated(call, "delete", lambda row: body_of(row, Delete).is_forced == query.force)
+    known = find_repeat(call, "delete", lambda row: body_of(row, Delete).is_forced == query.force)
     if known is not None:
         return known
     uuid = operation_uuid(call)
     plan = accept.delete(
         call.current, reader, call.name, operation_uuid=uuid, now_s=reader.now_s(), is_forced=query.force
     )
-    return accepted(call, plan, uuid_text(uuid))
+    return respond_accepted(call, plan, uuid_text(uuid))
 
 
 def start(call: Call) -> Response | Plan[Response]:
@@ -123,7 +123,7 @@ def move(
 
     def accept_move(
         current: Current, reader: WorkReader, instance_uuid: str, /, *, operation_uuid: bytes, now_s: float
-    ) -> Taken:
+    ) -> OperationPlan:
         name, request = uuid_text(operation_uuid), asked(status_of(call, kind))
         known = request.move or Move(instance_uuid=uuid_form(instance_uuid))
         known = msgspec.structs.replace(known, migration_uuid=idempotency.uuid_for("migration", name))
@@ -142,13 +142,13 @@ def move(
     return begin(call, kind, accept_move, is_same=is_same)
 
 
-def _as_asked(_known: OperationRow) -> bool:
+def _always_same(_known: OperationRow) -> bool:
     """Say of what has no more to it than its kind that it is what is asked now."""
     return True
 
 
 def begin(
-    call: Call, kind: Asked, accept: Accept, *, is_same: Callable[[OperationRow], bool] = _as_asked
+    call: Call, kind: Asked, accept: Accept, *, is_same: Callable[[OperationRow], bool] = _always_same
 ) -> Response | Plan[Response]:
     """Let an operation begin on an instance that somebody was asked to run, unless the same was asked already.
 
@@ -156,18 +156,18 @@ def begin(
         accept: plans it.
         is_same: as for ``repeated``.
     """
-    known = repeated(call, kind, is_same)
+    known = find_repeat(call, kind, is_same)
     if known is not None:
         return known
     status_of(call, kind)
     reader, uuid = call.agents.reader(call.current), operation_uuid(call)
     taken = accept(call.current, reader, call.name, operation_uuid=uuid, now_s=reader.now_s())
     row = taken.answer if isinstance(taken, Plan) else taken
-    return accepted(call, taken, uuid_text(row.uuid))
+    return respond_accepted(call, taken, uuid_text(row.uuid))
 
 
-def repeated(
-    call: Call, kind: Asked, is_same: Callable[[OperationRow], bool] = _as_asked
+def find_repeat(
+    call: Call, kind: Asked, is_same: Callable[[OperationRow], bool] = _always_same
 ) -> Response | Plan[Response] | None:
     """Return the answer to what was asked under its key before; None: it was not.
 
@@ -183,8 +183,8 @@ def repeated(
         return None
     _check_same(call, known, kind)
     if not is_same(known):
-        raise idempotency.used_otherwise(call.key or "")
-    return accepted(call, known, uuid_text(uuid))
+        raise idempotency.key_conflict(call.key or "")
+    return respond_accepted(call, known, uuid_text(uuid))
 
 
 def status_of(call: Call, kind: Asked) -> StatusRow:
@@ -195,7 +195,7 @@ def status_of(call: Call, kind: Asked) -> StatusRow:
         Conflict: nobody was asked to run it.
         Problem: it is on a host that the token of whoever asks is not for.
     """
-    status = _status(call)
+    status = _find_status(call)
     if status is None:
         if claim_of(call) is None:
             raise NotFound("instance", call.name)
@@ -211,17 +211,17 @@ def _release(call: Call) -> Plan[Response] | Act[Response]:
         raise NotFound("instance", call.name)
     call.check_host(host_of(call.current.state, holder))
     if call.product.remote is not None:
-        return Act(deed=Departure(instance_uuids=(uuid_text(holder.uuid),)), answer=_gone)
+        return Act(deed=Departure(instance_uuids=(uuid_text(holder.uuid),)), answer=_respond_released)
     return Plan(answer=_DONE, writes=(release_of(call.current.state, [holder]),))
 
 
-def _gone(result: Result) -> Response:
+def _respond_released(result: Result) -> Response:
     if isinstance(result, Exception):
         raise result
     return _DONE
 
 
-def _status(call: Call) -> StatusRow | None:
+def _find_status(call: Call) -> StatusRow | None:
     """Return the status of the instance that a call is about; None: nobody was asked to run it.
 
     Raises:
@@ -229,19 +229,19 @@ def _status(call: Call) -> StatusRow | None:
     """
     body = uuid_bytes(call.name)
     status = None if body is None else call.agents.reader(call.current).status(body)
-    if status is not None and not call.sees(status.project_id):
+    if status is not None and not call.can_see(status.project_id):
         raise NotFound("instance", call.name)
     return status
 
 
-def _build_under(call: Call, known: OperationRow) -> Request:
+def _stored_build(call: Call, known: OperationRow) -> Request:
     """Return what was asked to be built under a key.
 
     Raises:
         Problem: 422, something else was asked under it.
     """
     if known.kind != "build":
-        raise idempotency.used_otherwise(call.key or "")
+        raise idempotency.key_conflict(call.key or "")
     return body_of(known, Build).request
 
 
@@ -261,4 +261,4 @@ def _check_same(call: Call, known: OperationRow | None, kind: str) -> None:
         Problem: 422.
     """
     if known is not None and (known.kind, known.instance_uuid) != (kind, uuid_bytes(call.name)):
-        raise idempotency.used_otherwise(call.key or "")
+        raise idempotency.key_conflict(call.key or "")

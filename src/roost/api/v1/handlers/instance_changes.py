@@ -6,8 +6,8 @@ from roost.api.http import Response
 from roost.api.v1 import idempotency
 from roost.api.v1.accepted_response import operation_uuid
 from roost.api.v1.call import Call
-from roost.api.v1.handlers.instance_acts import act, begin, repeated
-from roost.api.v1.handlers.stored_names import image_named
+from roost.api.v1.handlers.instance_acts import act, begin, find_repeat
+from roost.api.v1.handlers.stored_names import find_image
 from roost.api.v1.schemas.instances import RebuildBody
 from roost.conductor.intake import accept_changes
 from roost.model.image import Image
@@ -20,11 +20,11 @@ def rebuild(call: Call) -> Response | Plan[Response]:
     """Let an instance have the disk of an image anew."""
     body, image = call.body, None
     assert isinstance(body, RebuildBody)
-    known = repeated(call, "rebuild")  # Whatever became of the image since then.
+    known = find_repeat(call, "rebuild")  # Whatever became of the image since then.
     if known is not None:
         return known
     if body.image is not None:
-        entry = image_named(call, body.image, at="$.image")
+        entry = find_image(call, body.image, at="$.image")
         image = Image(id=entry.id, disk_format=entry.disk_format, properties=entry.properties)
     return begin(call, "rebuild", partial(accept_changes.rebuild, image=image, filters=call.product.rules.filters))
 

@@ -5,7 +5,7 @@ from functools import partial
 from roost.api.http import Response
 from roost.api.v1.call import Call
 from roost.api.v1.handlers.instance_acts import move, status_of
-from roost.api.v1.handlers.instance_moves import is_sent_to, sent_to
+from roost.api.v1.handlers.instance_moves import aim_at_host, is_aimed_at
 from roost.api.v1.schemas.migrations import TargetBody
 from roost.conductor.moves.migration import leave_request
 from roost.conductor.operation.liveness import require_gone_agent
@@ -17,12 +17,12 @@ from roost.placement.write_plan import Plan
 
 def live_migrate(call: Call) -> Response | Plan[Response]:
     """Let an instance go to another host while it runs."""
-    return move(call, "live_migrate", partial(_asked, call), is_same=partial(_is_same, call))
+    return move(call, "live_migrate", partial(_build_request, call), is_same=partial(_is_same, call))
 
 
 def evacuate(call: Call) -> Response | Plan[Response]:
     """Let an instance whose host is gone be built on another one."""
-    plan = move(call, "evacuate", partial(_asked, call), is_same=partial(_is_same, call))
+    plan = move(call, "evacuate", partial(_build_request, call), is_same=partial(_is_same, call))
     if not isinstance(plan, Plan):
         return plan
     return require_gone_agent(plan, call.agents.reader(call.current), status_of(call, "evacuate"))
@@ -31,11 +31,11 @@ def evacuate(call: Call) -> Response | Plan[Response]:
 def _is_same(call: Call, known: OperationRow) -> bool:
     body = call.body
     assert isinstance(body, TargetBody)
-    return is_sent_to(known, body.host)
+    return is_aimed_at(known, body.host)
 
 
-def _asked(call: Call, status: StatusRow) -> Request:
+def _build_request(call: Call, status: StatusRow) -> Request:
     body = call.body
     assert isinstance(body, TargetBody)
     asked = leave_request(request_of(call.current.store.document, status), status)
-    return sent_to(call, asked, status, host=body.host)
+    return aim_at_host(call, asked, status, host=body.host)

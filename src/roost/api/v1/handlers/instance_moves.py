@@ -6,11 +6,11 @@ import msgspec
 
 from roost.api.http import Response
 from roost.api.v1.call import Call
-from roost.api.v1.current_names import flavor_named
+from roost.api.v1.current_names import find_flavor
 from roost.api.v1.handlers.instance_acts import act, begin, move
 from roost.api.v1.policies import REVERT_LOST
 from roost.api.v1.schemas.instances import MigrateBody, ResizeBody, RevertBody
-from roost.api.v1.wire.decode_body import wrong
+from roost.api.v1.wire.decode_body import field_problem
 from roost.conductor.intake import accept_revert
 from roost.conductor.moves.migration import move_request
 from roost.conductor.operation.step import body_of
@@ -27,7 +27,13 @@ def resize(call: Call) -> Response | Plan[Response]:
     """Let an instance have another size, on its host or elsewhere, and wait to be confirmed or reverted."""
     body = call.body
     assert isinstance(body, ResizeBody)
-    return move(call, "resize", partial(_resized, call), is_same=lambda known: _is_sized(known, body), is_verified=True)
+    return move(
+        call,
+        "resize",
+        partial(_resize_request, call),
+        is_same=lambda known: _is_same_size(known, body),
+        is_verified=True,
+    )
 
 
 def migrate(call: Call) -> Response | Plan[Response]:
@@ -37,10 +43,10 @@ def migrate(call: Call) -> Response | Plan[Response]:
 
     def asked(status: StatusRow) -> Request:
         stored = request_of(call.current.store.document, status)
-        return sent_to(call, move_request(stored, status), status, host=body.host)
+        return aim_at_host(call, move_request(stored, status), status, host=body.host)
 
     def is_same(known: OperationRow) -> bool:
-        return is_sent_to(known, body.host) and body_of(known, Moving).is_verified == body.verify
+        return is_aimed_at(known, body.host) and body_of(known, Moving).is_verified == body.verify
 
     return move(call, "migrate", asked, is_same=is_same, is_verified=body.verify)
 
@@ -68,7 +74,7 @@ def revert(call: Call) -> Response | Plan[Response]:
     )
 
 
-def sent_to(call: Call, asked: Request, status: StatusRow, *, host: str | None) -> Request:
+def aim_at_host(call: Call, asked: Request, status: StatusRow, *, host: str | None) -> Request:
     """Return the request of a move that goes to one host; filters are asked.
 
     Args:
@@ -83,33 +89,33 @@ def sent_to(call: Call, asked: Request, status: StatusRow, *, host: str | None) 
     rows = hosts.rows_of_name.get(host.lower(), ())
     name = next((hosts.names[row] for row in rows if hosts.alive.each[row]), None)
     if name is None:
-        raise wrong("$.host", f"there is no host {host[:70]!r}")
+        raise field_problem("$.host", f"there is no host {host[:70]!r}")
     if name == status.host:
-        raise wrong("$.host", f"the instance is on {name} already")
+        raise field_problem("$.host", f"the instance is on {name} already")
     aim = msgspec.structs.replace(asked.destination or Destination(), host=name)
     return msgspec.structs.replace(asked, destination=aim)
 
 
-def _resized(call: Call, status: StatusRow) -> Request:
+def _resize_request(call: Call, status: StatusRow) -> Request:
     body, stored = call.body, request_of(call.current.store.document, status)
     assert isinstance(body, ResizeBody)
     if isinstance(body.flavor, str):
-        flavor = flavor_named(body.flavor, call.product.flavors(), at="$.flavor")
+        flavor = find_flavor(body.flavor, call.product.flavors(), at="$.flavor")
     else:
         flavor = _flavor(body)
     if msgspec.structs.replace(flavor, name=stored.flavor.name) == stored.flavor:
-        raise wrong("$.flavor", "the instance has that size already")
+        raise field_problem("$.flavor", "the instance has that size already")
     return msgspec.structs.replace(move_request(stored, status, may_stay=True), flavor=flavor)
 
 
-def is_sent_to(known: OperationRow, host: str | None) -> bool:
+def is_aimed_at(known: OperationRow, host: str | None) -> bool:
     """Say whether a move is one to a host; None: to any."""
     aim = body_of(known, Moving).request.destination
     asked = None if aim is None else aim.host
     return (asked or "").lower() == (host or "").lower()
 
 
-def _is_sized(known: OperationRow, body: ResizeBody) -> bool:
+def _is_same_size(known: OperationRow, body: ResizeBody) -> bool:
     """Say whether a resize is one to a size: a name may stand for another one since then."""
     flavor = body_of(known, Moving).request.flavor
     return flavor.name == body.flavor if isinstance(body.flavor, str) else flavor == _flavor(body)
@@ -120,4 +126,4 @@ def _flavor(body: ResizeBody) -> Flavor:
     try:
         return flavor_of(body.flavor)
     except ValueError as error:
-        raise wrong("$.flavor", str(error)) from None
+        raise field_problem("$.flavor", str(error)) from None

@@ -7,9 +7,9 @@ from itertools import chain
 import msgspec
 
 from roost.api.http import Response
-from roost.api.v1.call import Call, shown
-from roost.api.v1.current_names import service_written
-from roost.api.v1.handlers.operations import STORY_MAX, events_shown
+from roost.api.v1.call import Call, json_response
+from roost.api.v1.current_names import canonical_service
+from roost.api.v1.handlers.operations import STORY_MAX, show_events
 from roost.api.v1.schemas.instances import (
     DetailedInstance,
     InstanceOperation,
@@ -30,7 +30,7 @@ from roost.model.writes import CLASS_BITS, CLASS_MASK
 from roost.ports import WorkReader
 
 # A page ends, however few it shows, when so many were looked at.
-_LOOKED_AT_MAX = 5_000
+_SCAN_MAX = 5_000
 _CHUNK = 200
 # Of the operations on an instance so many are shown, the newest ones.
 _OPERATIONS_MAX = 20
@@ -44,46 +44,46 @@ def list_instances(call: Call) -> Response:
 
     Neither changes when an instance moves, so no page shows one twice or leaves one out.
     """
-    call.in_thread()
+    call.require_thread()
     query = call.query
     assert isinstance(query, InstancesQuery)
     project = call.project
     if project is not None:
         if query.project not in {None, project}:
-            return shown(InstancesPage(instances=[], next=None))
+            return json_response(InstancesPage(instances=[], next=None))
         query = msgspec.structs.replace(query, project=project)
     after = uuid_bytes(query.cursor) if "-" in query.cursor else None
-    found: Iterable[tuple[str, StatusRow | Holder | None]] = _claims(call, query, after=after or b"")
+    found: Iterable[tuple[str, StatusRow | Holder | None]] = _find_claims(call, query, after=after or b"")
     if after is None:
-        found = chain(_statuses(call, query, after_id=int(query.cursor or 0)), found)
+        found = chain(_find_statuses(call, query, after_id=int(query.cursor or 0)), found)
     page: list[ShownInstance] = []
     last = following = None
     for looked_at, (cursor, each) in enumerate(found):
-        if len(page) == query.limit or looked_at == _LOOKED_AT_MAX:
+        if len(page) == query.limit or looked_at == _SCAN_MAX:
             following = last
             break
         last = cursor
         if each is not None:
-            page.append(_shown(call, each))
-    return shown(InstancesPage(instances=page, next=following))
+            page.append(_show_instance(call, each))
+    return json_response(InstancesPage(instances=page, next=following))
 
 
 def show(call: Call) -> Response:
     """Show one instance."""
-    call.in_thread()
+    call.require_thread()
     reader, uuid = call.agents.reader(call.current), uuid_bytes(call.name)
     found = None if uuid is None else reader.status(uuid) or claim_of(call)
-    if uuid is None or found is None or not call.sees(found.project_id):
+    if uuid is None or found is None or not call.can_see(found.project_id):
         raise NotFound("instance", call.name)
-    told = msgspec.structs.asdict(_shown(call, found))
+    told = msgspec.structs.asdict(_show_instance(call, found))
     operations = reader.operations_on(uuid, newest=_OPERATIONS_MAX)
-    return shown(
+    return json_response(
         DetailedInstance(
             **told,
             attempts=_attempts(operations),
             operations=[_operation(each) for each in operations],
             migrations=[_migration(each) for each in reader.migrations_of(uuid)],
-            story=events_shown(reader.events_on(uuid, newest=STORY_MAX)),
+            story=show_events(reader.events_on(uuid, newest=STORY_MAX)),
         )
     )
 
@@ -92,7 +92,7 @@ def claim_of(call: Call) -> Holder | None:
     """Return what an instance holds, by the columns; None: nothing, or whoever asks does not see its project."""
     body = uuid_bytes(call.name)
     holder = None if body is None else call.current.state.holders.get(body)
-    return holder if holder is not None and holder.instance is not None and call.sees(holder.project_id) else None
+    return holder if holder is not None and holder.instance is not None and call.can_see(holder.project_id) else None
 
 
 def host_of(state: State, holder: Holder) -> str:
@@ -111,10 +111,10 @@ def allocations_of(state: State, holder: Holder) -> dict[str, dict[str, int]]:
     return found
 
 
-def _statuses(call: Call, query: InstancesQuery, *, after_id: int) -> _Found:
+def _find_statuses(call: Call, query: InstancesQuery, *, after_id: int) -> _Found:
     """Find the wanted instances with a status, by their numbers."""
     reader = call.agents.reader(call.current)
-    host = service_written(call.current.state, query.host) if query.host else None
+    host = canonical_service(call.current.state, query.host) if query.host else None
     while chunk := reader.statuses(
         after_id=after_id, most=_CHUNK, project_id=query.project, host=host, status=query.status
     ):
@@ -125,11 +125,11 @@ def _statuses(call: Call, query: InstancesQuery, *, after_id: int) -> _Found:
             yield str(status.id), status if is_wanted else None
 
 
-def _claims(call: Call, query: InstancesQuery, *, after: bytes) -> _Found:
+def _find_claims(call: Call, query: InstancesQuery, *, after: bytes) -> _Found:
     """Find the wanted instances without a status, by their uuids: they have neither name nor status."""
     if query.name or query.status is not None:
         return
-    wanted = heapq.nsmallest(_LOOKED_AT_MAX + 1, _wanted(call, query, after=after), key=lambda holder: holder.uuid)
+    wanted = heapq.nsmallest(_SCAN_MAX + 1, _find_holders(call, query, after=after), key=lambda holder: holder.uuid)
     reader = call.agents.reader(call.current)
     for at in range(0, len(wanted), _CHUNK):
         chunk = wanted[at : at + _CHUNK]
@@ -138,23 +138,23 @@ def _claims(call: Call, query: InstancesQuery, *, after: bytes) -> _Found:
             yield uuid_text(holder.uuid), None if holder.uuid in known else holder
 
 
-def _wanted(call: Call, query: InstancesQuery, *, after: bytes) -> Iterator[Holder]:
+def _find_holders(call: Call, query: InstancesQuery, *, after: bytes) -> Iterator[Holder]:
     state = call.current.state
     holders: Iterable[Holder] = state.holders_by_id.values()
     if query.project is not None:
         holders = state.consumers().of_project(query.project)
     hosts = state.hosts
     ids = {hosts.ids[row] for row in hosts.rows_of_name.get(query.host.lower(), ())} if query.host else None
-    for holder in call.request.while_wanted(holders):
+    for holder in call.request.while_active(holders):
         instance = holder.instance
         if instance is not None and holder.uuid > after and (ids is None or instance.host_id in ids):
             yield holder
 
 
-def _shown(call: Call, found: StatusRow | Holder) -> ShownInstance:
+def _show_instance(call: Call, found: StatusRow | Holder) -> ShownInstance:
     state = call.current.state
     if isinstance(found, StatusRow):
-        return _told(state, call.agents.reader(call.current), found)
+        return _show_status(state, call.agents.reader(call.current), found)
     assert found.instance is not None, "only instances are shown"
     row = state.hosts.row_of_id[found.instance.host_id]
     return ShownInstance(
@@ -176,7 +176,7 @@ def _shown(call: Call, found: StatusRow | Holder) -> ShownInstance:
     )
 
 
-def _told(state: State, reader: WorkReader, status: StatusRow) -> ShownInstance:
+def _show_status(state: State, reader: WorkReader, status: StatusRow) -> ShownInstance:
     holder = state.holders.get(status.uuid)
     operation = reader.operation(status.operation_id) if status.operation_id else None
     decision = status.decision_uuid

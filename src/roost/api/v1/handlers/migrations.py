@@ -6,11 +6,11 @@ from operator import attrgetter
 import msgspec
 
 from roost.api.http import Response
-from roost.api.v1.call import Call, shown
-from roost.api.v1.current_names import service_written
+from roost.api.v1.call import Call, json_response
+from roost.api.v1.current_names import canonical_service
 from roost.api.v1.handlers.instances import allocations_of
 from roost.api.v1.schemas.migrations import MigrationsPage, MigrationsQuery, ShownMigration
-from roost.api.v1.wire.decode_body import wrong
+from roost.api.v1.wire.decode_body import field_problem
 from roost.api.v1.wire.pages import page_of
 from roost.errors import NotFound
 from roost.model.names import uuid_bytes, uuid_text
@@ -21,47 +21,47 @@ _CHUNK = 200
 
 def list_migrations(call: Call) -> Response:
     """Show a page of migrations."""
-    call.in_thread()
+    call.require_thread()
     query = call.query
     assert isinstance(query, MigrationsQuery)
     found = _of_instance(call, query) if query.instance else _all(call, query)
     page, following = page_of(found, query)
-    return shown(MigrationsPage(migrations=page, next=following))
+    return json_response(MigrationsPage(migrations=page, next=following))
 
 
 def show(call: Call) -> Response:
     """Show one migration."""
-    call.in_thread()
+    call.require_thread()
     uuid = uuid_bytes(call.parameter("uuid"))
     found = None if uuid is None else call.agents.reader(call.current).migration(uuid)
     if found is None:
         raise NotFound("migration", call.parameter("uuid"))
-    return shown(_shown(call, found))
+    return json_response(_show_migration(call, found))
 
 
 def _all(call: Call, query: MigrationsQuery) -> Iterator[tuple[int, ShownMigration]]:
     """Find the wanted migrations, by their numbers."""
     reader, after_id = call.agents.reader(call.current), query.cursor
     state = call.current.state
-    source, target = (service_written(state, name) if name else None for name in (query.source, query.target))
+    source, target = (canonical_service(state, name) if name else None for name in (query.source, query.target))
     while chunk := reader.migrations(
         after_id=after_id, most=_CHUNK, status=query.status, source_host=source, target_host=target
     ):
         for row in chunk:
             after_id = row.id
-            yield row.id, _shown(call, row)
+            yield row.id, _show_migration(call, row)
 
 
 def _of_instance(call: Call, query: MigrationsQuery) -> Iterator[tuple[int, ShownMigration]]:
     uuid = uuid_bytes(query.instance)
     if uuid is None:
-        raise wrong("?instance", f"{query.instance[:70]!r} is no uuid")
+        raise field_problem("?instance", f"{query.instance[:70]!r} is no uuid")
     for row in sorted(call.agents.reader(call.current).migrations_of(uuid), key=attrgetter("id")):
-        if row.id > query.cursor and _is_asked(row, query):
-            yield row.id, _shown(call, row)
+        if row.id > query.cursor and _matches(row, query):
+            yield row.id, _show_migration(call, row)
 
 
-def _is_asked(move: MigrationRow, query: MigrationsQuery) -> bool:
+def _matches(move: MigrationRow, query: MigrationsQuery) -> bool:
     """Say whether a migration is one of those that a query is about, its instance left out."""
     return (
         query.status in {None, move.status}
@@ -70,7 +70,7 @@ def _is_asked(move: MigrationRow, query: MigrationsQuery) -> bool:
     )
 
 
-def _shown(call: Call, row: MigrationRow) -> ShownMigration:
+def _show_migration(call: Call, row: MigrationRow) -> ShownMigration:
     state = call.current.state
     operation, holder = call.agents.reader(call.current).operation(row.operation_id), state.holders.get(row.uuid)
     return ShownMigration(

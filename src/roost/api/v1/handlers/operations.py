@@ -7,9 +7,9 @@ from typing import cast
 import msgspec
 
 from roost.api.http import Response
-from roost.api.v1.agent_registry import Agents
-from roost.api.v1.call import JSON, Call, shown
-from roost.api.v1.long_poll import Late
+from roost.api.v1.agent_registry import AgentRegistry
+from roost.api.v1.call import JSON, Call, json_response
+from roost.api.v1.long_poll import LongPoll
 from roost.api.v1.schemas.operations import (
     OperationQuery,
     Outcome,
@@ -35,7 +35,7 @@ STORY_MAX = 200
 _PAUSE_S = 0.1
 
 
-class _Ended(msgspec.Struct, frozen=True):
+class _StoredProblem(msgspec.Struct, frozen=True):
     """What all operations remember of their end."""
 
     problem: str = ""
@@ -43,35 +43,35 @@ class _Ended(msgspec.Struct, frozen=True):
 
 def show(call: Call) -> Response:
     """Show an operation, at once or when it is over."""
-    call.in_thread()
+    call.require_thread()
     query = call.query
     assert isinstance(query, OperationQuery)
     mark = call.agents.ends.mark  # Before it is looked: what comes meanwhile is not missed.
     reader = call.agents.reader(call.current)
     uuid = uuid_bytes(call.name)
     row = None if uuid is None else reader.operation_of(uuid)
-    if row is None or not _is_seen(call, reader, row):
+    if row is None or not _is_visible(call, reader, row):
         raise NotFound("operation", call.name)
-    found = _shown(reader, row)
+    found = _show_operation(reader, row)
     if found.outcome != "open" or not query.wait_s:
-        return shown(found)
-    told = partial(_when_over, agents=call.agents, found=found, number=row.id, wait_s=query.wait_s)
+        return json_response(found)
+    wait = partial(_wait_for_end, agents=call.agents, found=found, number=row.id, wait_s=query.wait_s)
     return Response(
-        headers={"content-type": JSON}, stream=Late(call.agents.ends, [key_of(row.id)], mark=mark, told=told)
+        headers={"content-type": JSON}, stream=LongPoll(call.agents.ends, [key_of(row.id)], mark=mark, wait=wait)
     )
 
 
-def _is_seen(call: Call, reader: WorkReader, row: OperationRow) -> bool:
+def _is_visible(call: Call, reader: WorkReader, row: OperationRow) -> bool:
     """Say whether whoever asks sees an operation: that of an instance is of its project, a drain is of none."""
-    if call.sees_all:
+    if call.can_see_all:
         return True
     if row.kind == "build":
-        return call.sees(body_of(row, Build).request.project_id)
+        return call.can_see(body_of(row, Build).request.project_id)
     status = None if row.instance_uuid is None else reader.status(row.instance_uuid)
-    return status is not None and call.sees(status.project_id)
+    return status is not None and call.can_see(status.project_id)
 
 
-def events_shown(rows: list[EventRow]) -> list[ShownEvent]:
+def show_events(rows: list[EventRow]) -> list[ShownEvent]:
     """Return lines of a story as they are shown, oldest first.
 
     Args:
@@ -86,17 +86,17 @@ def events_shown(rows: list[EventRow]) -> list[ShownEvent]:
     return found
 
 
-async def _when_over(
-    waiter: Waiter, *, agents: Agents, found: ShownOperation, number: int, wait_s: float
+async def _wait_for_end(
+    waiter: Waiter, *, agents: AgentRegistry, found: ShownOperation, number: int, wait_s: float
 ) -> ShownOperation:
     """Wait until an operation is over, or for so long; return it as it is then."""
     loop = asyncio.get_running_loop()
     end_s = loop.time() + wait_s
     try:
         while found.outcome == "open" and not agents.ends.is_closed and (left_s := end_s - loop.time()) > 0:
-            await waiter.wait(min(left_s, agents.look_s))
+            await waiter.wait(min(left_s, agents.refresh_s))
             is_last = loop.time() >= end_s
-            found = await agents.ask(partial(_again, agents=agents, number=number, before=found, is_last=is_last))
+            found = await agents.submit(partial(_refresh, agents=agents, number=number, before=found, is_last=is_last))
             await asyncio.sleep(_PAUSE_S if found.outcome == "open" else 0)
     except RoostError as error:
         # That it is well was said already; whoever asks again is told what is wrong.
@@ -104,22 +104,24 @@ async def _when_over(
     return found
 
 
-def _again(current: Current, *, agents: Agents, number: int, before: ShownOperation, is_last: bool) -> ShownOperation:
+def _refresh(
+    current: Current, *, agents: AgentRegistry, number: int, before: ShownOperation, is_last: bool
+) -> ShownOperation:
     """Look at an operation again; it is shown as it is now when it is over, or nobody waits any longer."""
     reader = agents.reader(current)
     row = reader.operation(number)
     if row is None or not (is_last or _is_over(reader, row)):
         return before
-    return _shown(reader, row)
+    return _show_operation(reader, row)
 
 
 def _is_over(reader: WorkReader, row: OperationRow) -> bool:
     return bool(row.outcome) and not reader.open_parts_of(row.id, most=1)
 
 
-def _shown(reader: WorkReader, row: OperationRow) -> ShownOperation:
+def _show_operation(reader: WorkReader, row: OperationRow) -> ShownOperation:
     with report_corruption(f"operation {row.id}"):
-        problem = msgspec.msgpack.decode(row.body, type=_Ended).problem if row.body else ""
+        problem = msgspec.msgpack.decode(row.body, type=_StoredProblem).problem if row.body else ""
     parts = reader.parts_of(row.id)
     part_of = {each.instance_uuid: each for each in parts if each.instance_uuid is not None}
     uuids = [] if row.instance_uuid is None else [row.instance_uuid]
@@ -151,8 +153,8 @@ def _shown(reader: WorkReader, row: OperationRow) -> ShownOperation:
         created_at_s=row.created_at_s,
         changed_at_s=row.changed_at_s,
         instances=subjects,
-        orders=[_order(each) for each in reader.orders_of(row.id)],
-        story=events_shown(reader.events_of(row.id, newest=STORY_MAX)),
+        orders=[_show_order(each) for each in reader.orders_of(row.id)],
+        story=show_events(reader.events_of(row.id, newest=STORY_MAX)),
     )
 
 
@@ -166,7 +168,7 @@ def _outcome(row: OperationRow, parts: list[OperationRow], *, count: int) -> Out
     return "failed" if is_short or any(each.outcome == "failed" for each in (row, *parts)) else "done"
 
 
-def _order(row: OrderRow) -> ShownOrder:
+def _show_order(row: OrderRow) -> ShownOrder:
     answer = answer_of(row) if row.state == "answered" else None
     return ShownOrder(
         number=row.number,

@@ -3,11 +3,11 @@
 from functools import partial
 
 from roost.api.http import Response
-from roost.api.v1.agent_registry import Agents, has_news
-from roost.api.v1.call import JSON, Call, answered, shown
-from roost.api.v1.long_poll import Late
+from roost.api.v1.agent_registry import AgentRegistry, has_news
+from roost.api.v1.call import JSON, Call, json_response, plan_response
+from roost.api.v1.long_poll import LongPoll
 from roost.api.v1.wakeups import Waiter
-from roost.api.v1.wire.decode_body import wrong
+from roost.api.v1.wire.decode_body import field_problem
 from roost.conductor.agents import agent_protocol
 from roost.errors import NotFound, RoostError, quote_value
 from roost.model.names import is_text, uuid_bytes
@@ -18,7 +18,7 @@ from roost.placement.write_plan import Plan
 
 # Of addresses and disks where guests arrive, in characters.
 _PLACE_MAX = 4_096
-_INSTEAD_OF_NUL = "\N{REPLACEMENT CHARACTER}"
+_NUL_REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 
 
 def poll(call: Call) -> Response | Plan[Response]:
@@ -28,15 +28,17 @@ def poll(call: Call) -> Response | Plan[Response]:
     for each in asked.agents:
         call.check_host(each.host)
     if len({each.host.lower() for each in asked.agents}) < len(asked.agents):
-        raise wrong("$.agents", "a host is there twice")
-    mark = call.agents.waking.mark  # Before it is looked: what comes meanwhile is not missed.
-    found = call.agents.polled(call.current, asked)
+        raise field_problem("$.agents", "a host is there twice")
+    mark = call.agents.wakeups.mark  # Before it is looked: what comes meanwhile is not missed.
+    found = call.agents.poll(call.current, asked)
     if isinstance(found, Plan):
-        return answered(found, shown(found.answer))
+        return plan_response(found, json_response(found.answer))
     if has_news(found) or not asked.wait_s:
-        return shown(found)
+        return json_response(found)
     hosts = [each.host.lower() for each in asked.agents]
-    late = Late(call.agents.waking, hosts, mark=mark, told=partial(_told, agents=call.agents, asked=asked))
+    late = LongPoll(
+        call.agents.wakeups, hosts, mark=mark, wait=partial(_wait_for_orders, agents=call.agents, asked=asked)
+    )
     return Response(headers={"content-type": JSON}, stream=late)
 
 
@@ -53,13 +55,13 @@ def answer(call: Call) -> Response | Plan[Response]:
     _check_about(order, given)
     said = {name: getattr(given, name) for name in Answer.__struct_fields__}
     # A driver may say anything, and not every database can keep a NUL.
-    kept = Answer(**{**said, "problem": given.problem.replace("\0", _INSTEAD_OF_NUL)})
+    kept = Answer(**{**said, "problem": given.problem.replace("\0", _NUL_REPLACEMENT)})
     run = uuid_bytes(given.run)
     assert run is not None, "its form was checked"
     found = agent_protocol.answer(reader, order.id, run=run, given=kept, now_s=reader.now_s())
     if isinstance(found, Plan):
-        return answered(found, shown(Kept(is_wanted=found.answer)))
-    return shown(Kept(is_wanted=found))
+        return plan_response(found, json_response(Kept(is_wanted=found.answer)))
+    return json_response(Kept(is_wanted=found))
 
 
 def _check_about(order: OrderRow, given: OrderAnswer) -> None:
@@ -71,17 +73,17 @@ def _check_about(order: OrderRow, given: OrderAnswer) -> None:
     found, prepared = given.found, given.prepared
     for place, told in (("$.found.uuid", found), ("$.prepared.uuid", prepared)):
         if told is not None and uuid_bytes(told.uuid) != order.instance_uuid:
-            raise wrong(place, f"order {order.id} is not about {quote_value(told.uuid)}")
+            raise field_problem(place, f"order {order.id} is not about {quote_value(told.uuid)}")
     if prepared is None:
         return
     for name, text in (("address", prepared.address), ("disk", prepared.disk), ("node", prepared.node)):
         if not is_text(text, length_max=_PLACE_MAX):
-            raise wrong(f"$.prepared.{name}", f"it is text of {_PLACE_MAX:,} characters at most, without NUL")
+            raise field_problem(f"$.prepared.{name}", f"it is text of {_PLACE_MAX:,} characters at most, without NUL")
 
 
-async def _told(waiter: Waiter, *, agents: Agents, asked: Poll) -> Polled:
+async def _wait_for_orders(waiter: Waiter, *, agents: AgentRegistry, asked: Poll) -> Polled:
     try:
-        return await agents.next(asked, waiter)
+        return await agents.wait_for_work(asked, waiter)
     except RoostError as error:
         # That it is well was said already; whoever asks again is told what is wrong.
         log.event("poll_ends", problem=str(error))

@@ -3,7 +3,7 @@
 from collections.abc import Collection
 
 from roost.api.http import Response
-from roost.api.v1.call import Call, shown
+from roost.api.v1.call import Call, json_response
 from roost.conductor.operation.reconcile import OPEN_MOVES
 from roost.model.names import uuid_bytes
 from roost.model.work.standing import Holders, Standing, Standings
@@ -11,13 +11,13 @@ from roost.model.work.work_rows import StatusRow
 from roost.ports import WorkReader
 
 
-def tell(call: Call) -> Response:
+def show(call: Call) -> Response:
     """Tell what is known of instances; those that no server was asked to run are left out."""
-    call.in_thread()
+    call.require_thread()
     asked = call.body
     assert isinstance(asked, Holders)
     call.check_host(call.parameter("host"))
-    return shown(Standings(instances=standings_of(asked.instances, call.agents.reader(call.current))))
+    return json_response(Standings(instances=standings_of(asked.instances, call.agents.reader(call.current))))
 
 
 def standings_of(uuids: Collection[str], reader: WorkReader) -> dict[str, Standing]:

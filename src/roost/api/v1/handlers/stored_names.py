@@ -3,9 +3,9 @@
 import msgspec
 
 from roost.api.http import Response
-from roost.api.v1.call import Call, shown
+from roost.api.v1.call import Call, json_response
 from roost.api.v1.schemas.stored_names import FlavorsList, ImagesList, ShownImage
-from roost.api.v1.wire.decode_body import wrong
+from roost.api.v1.wire.decode_body import field_problem
 from roost.errors import BadRequest
 from roost.fleet.stored_documents import bodies_of, body_of, storing
 from roost.model.documents.request_document import FlavorEntry, ImageEntry
@@ -20,12 +20,14 @@ _encode = msgspec.json.Encoder().encode
 def list_flavors(call: Call) -> Response:
     """Show all stored flavors."""
     bodies = bodies_of(call.current.state, "flavor").values()
-    return shown(FlavorsList(flavors=[msgspec.json.decode(body, type=Flavor) for body in bodies]))
+    return json_response(FlavorsList(flavors=[msgspec.json.decode(body, type=Flavor) for body in bodies]))
 
 
 def show_flavor(call: Call) -> Response:
     """Show a stored flavor."""
-    return shown(msgspec.json.decode(body_of(call.current.state, "flavor", call.parameter("name")), type=Flavor))
+    return json_response(
+        msgspec.json.decode(body_of(call.current.state, "flavor", call.parameter("name")), type=Flavor)
+    )
 
 
 def store_flavor(call: Call) -> Plan[Response] | Response:
@@ -33,45 +35,45 @@ def store_flavor(call: Call) -> Plan[Response] | Response:
     body, name = call.body, call.parameter("name")
     assert isinstance(body, FlavorEntry)
     if body.name not in ("", name):
-        raise wrong("$.name", f"is {body.name[:70]!r}, and the path says {name[:70]!r}")
+        raise field_problem("$.name", f"is {body.name[:70]!r}, and the path says {name[:70]!r}")
     try:
         call.product.check_extra_specs(body.extra_specs)
     except BadRequest as error:
-        raise wrong("$.extra_specs", str(error)) from None
+        raise field_problem("$.extra_specs", str(error)) from None
     flavor = msgspec.convert({**msgspec.structs.asdict(body), "name": name}, Flavor)
-    return _stored(call, "flavor", body=_encode(flavor), answer=shown(flavor))
+    return _store(call, "flavor", body=_encode(flavor), answer=json_response(flavor))
 
 
 def delete_flavor(call: Call) -> Plan[Response] | Response:
     """Let a name stand for no flavor any more."""
-    return _deleted(call, "flavor")
+    return _delete(call, "flavor")
 
 
 def list_images(call: Call) -> Response:
     """Show all stored images."""
     bodies = bodies_of(call.current.state, "image").items()
-    return shown(ImagesList(images=[_image(name, body) for name, body in bodies]))
+    return json_response(ImagesList(images=[_image(name, body) for name, body in bodies]))
 
 
 def show_image(call: Call) -> Response:
     """Show a stored image."""
     name = call.parameter("name")
-    return shown(_image(name, body_of(call.current.state, "image", name)))
+    return json_response(_image(name, body_of(call.current.state, "image", name)))
 
 
 def store_image(call: Call) -> Plan[Response] | Response:
     """Let a name stand for an image."""
     assert isinstance(call.body, ImageEntry)
     body = _encode(call.body)
-    return _stored(call, "image", body=body, answer=shown(_image(call.parameter("name"), body)))
+    return _store(call, "image", body=body, answer=json_response(_image(call.parameter("name"), body)))
 
 
 def delete_image(call: Call) -> Plan[Response] | Response:
     """Let a name stand for no image any more."""
-    return _deleted(call, "image")
+    return _delete(call, "image")
 
 
-def image_named(call: Call, name: str, *, at: str) -> ImageEntry:
+def find_image(call: Call, name: str, *, at: str) -> ImageEntry:
     """Return the stored image of a name.
 
     Raises:
@@ -79,7 +81,7 @@ def image_named(call: Call, name: str, *, at: str) -> ImageEntry:
     """
     body = bodies_of(call.current.state, "image").get(name)
     if body is None:
-        raise wrong(at, f"there is no image {name[:70]!r}")
+        raise field_problem(at, f"there is no image {name[:70]!r}")
     return _entry(body)
 
 
@@ -93,12 +95,12 @@ def _image(name: str, body: bytes) -> ShownImage:
     return ShownImage(name=name, id=entry.id, disk_format=entry.disk_format, properties=entry.properties)
 
 
-def _stored(call: Call, noun: Noun, *, body: bytes, answer: Response) -> Plan[Response] | Response:
+def _store(call: Call, noun: Noun, *, body: bytes, answer: Response) -> Plan[Response] | Response:
     writes = storing(call.current.state, noun, call.parameter("name"), body=body)
     return Plan(answer=answer, writes=writes) if writes else answer
 
 
-def _deleted(call: Call, noun: Noun) -> Plan[Response]:
+def _delete(call: Call, noun: Noun) -> Plan[Response]:
     state, name = call.current.state, call.parameter("name")
     body_of(state, noun, name)
     return Plan(answer=Response(status=204), writes=storing(state, noun, name, body=b""))

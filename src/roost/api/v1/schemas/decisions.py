@@ -16,7 +16,7 @@ _Image = Annotated[
 ]
 
 
-class AskedBody(RequestDocument, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class InstanceRequestBody(RequestDocument, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A request for equal instances, whose flavor and image may be named."""
 
     flavor: Annotated[  # type: ignore[assignment]  # what is sent may name it
@@ -28,7 +28,7 @@ class AskedBody(RequestDocument, frozen=True, kw_only=True, forbid_unknown_field
     image: _Image = None  # type: ignore[assignment]  # likewise
 
 
-class DecisionBody(AskedBody, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class DecisionBody(InstanceRequestBody, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A request for equal instances, to be decided."""
 
     dry_run: Annotated[
@@ -165,7 +165,7 @@ class ShownWhy(msgspec.Struct, frozen=True, kw_only=True):
     note: Annotated[str, Meta(description="Why there is no explanation.")]
 
 
-def pick_shown(pick: Pick) -> ShownPick:
+def show_pick(pick: Pick) -> ShownPick:
     """Return a pick as it is shown."""
     return ShownPick(
         host=pick.host,
@@ -178,7 +178,7 @@ def pick_shown(pick: Pick) -> ShownPick:
     )
 
 
-def decision_shown(decision: Decision, *, dry_run: bool = False) -> ShownDecision:
+def show_decision(decision: Decision, *, dry_run: bool = False) -> ShownDecision:
     """Return a decision as it is shown."""
     table = decision.table()
     return ShownDecision(
@@ -189,8 +189,8 @@ def decision_shown(decision: Decision, *, dry_run: bool = False) -> ShownDecisio
         dry_run=dry_run,
         count=decision.count,
         found=decision.found,
-        picks=[pick_shown(pick) for pick in decision.picks],
-        alternates={cell: [pick_shown(pick) for pick in picks] for cell, picks in decision.alternates.items()},
+        picks=[show_pick(pick) for pick in decision.picks],
+        alternates={cell: [show_pick(pick) for pick in picks] for cell, picks in decision.alternates.items()},
         stages=[
             ShownStage(rule=each.rule, reason=each.reason, before=each.before, after=each.after)
             for each in decision.stages
@@ -203,12 +203,12 @@ def decision_shown(decision: Decision, *, dry_run: bool = False) -> ShownDecisio
     )
 
 
-def replay_shown(found: Replayed) -> ShownReplay:
+def show_replay(found: Replayed) -> ShownReplay:
     """Return a replay as it is shown."""
     return ShownReplay(
         is_same=found.is_same,
         fields=found.fields,
         differences=found.differences,
-        stored=decision_shown(found.stored),
-        again=decision_shown(found.again),
+        stored=show_decision(found.stored),
+        again=show_decision(found.again),
     )

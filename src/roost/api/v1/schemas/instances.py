@@ -5,7 +5,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from roost.api.v1.schemas.decisions import AskedBody
+from roost.api.v1.schemas.decisions import InstanceRequestBody
 from roost.api.v1.schemas.migrations import InstanceMigration
 from roost.api.v1.schemas.operations import ShownEvent
 from roost.conductor.intake.accept import INSTANCES_MAX, NAME_MAX
@@ -14,7 +14,7 @@ from roost.model.work.builds import Attempt
 from roost.model.work.operation import Status
 
 
-class InstancesBody(AskedBody, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class InstancesBody(InstanceRequestBody, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A request for equal instances that are to run."""
 
     name: Annotated[

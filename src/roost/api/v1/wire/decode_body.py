@@ -12,10 +12,10 @@ from roost.model.documents.error_places import placed
 _PLACE = re.compile(r" - at `(\$[^`]*)`$")
 
 # In longer bodies the keys of objects are not looked for: it takes several readings.
-_PLACED_MAX = 2**20
+_PLACE_MAX_BYTES = 2**20
 
 # The shortest bodies that say nothing.
-_UNSAID = frozenset({b"", b"{}", b"null"})
+_EMPTY_BODIES = frozenset({b"", b"{}", b"null"})
 
 Body = TypeVar("Body")
 
@@ -24,12 +24,12 @@ class _Nothing(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """What is said where nothing is read."""
 
 
-def wrong(field: str, text: str, *, status: int = 400) -> Problem:
+def field_problem(field: str, text: str, *, status: int = 400) -> Problem:
     """Return an error about one field."""
     return Problem(status, f"{field}: {text}", more={"field": field})
 
 
-def decoded(body: bytes, kind: type[Body]) -> Body:
+def decode_body(body: bytes, kind: type[Body]) -> Body:
     """Read the body of a request; what nobody reads is refused.
 
     Raises:
@@ -38,13 +38,13 @@ def decoded(body: bytes, kind: type[Body]) -> Body:
     try:
         return msgspec.json.decode(body or b"{}", type=kind)
     except msgspec.ValidationError as error:
-        is_short = len(body) <= _PLACED_MAX
-        raise _told(placed(str(error), body, kind) if is_short else str(error)) from None
+        is_short = len(body) <= _PLACE_MAX_BYTES
+        raise _validation_problem(placed(str(error), body, kind) if is_short else str(error)) from None
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
-        raise wrong("$", f"the body is no JSON: {error}") from None
+        raise field_problem("$", f"the body is no JSON: {error}") from None
 
 
-def queried(pairs: list[tuple[str, str]], kind: type[Body]) -> Body:
+def decode_query(pairs: list[tuple[str, str]], kind: type[Body]) -> Body:
     """Read the query string of a request.
 
     Raises:
@@ -53,19 +53,19 @@ def queried(pairs: list[tuple[str, str]], kind: type[Body]) -> Body:
     values: dict[str, Any] = {}
     for name, value in pairs:
         if name in values:
-            raise wrong(f"?{name[:70]}", "is there twice")
+            raise field_problem(f"?{name[:70]}", "is there twice")
         if "\0" in value:
-            raise wrong(f"?{name[:70]}", "a NUL stands for nothing here")
+            raise field_problem(f"?{name[:70]}", "a NUL stands for nothing here")
         values[name] = value
     try:
         return msgspec.convert(values, kind, strict=False)
     except msgspec.ValidationError as error:
-        problem = _told(str(error))
+        problem = _validation_problem(str(error))
         field = problem.more["field"].replace("$.", "?").replace("$", "?")
-        raise wrong(field, problem.text.partition(": ")[2]) from None
+        raise field_problem(field, problem.text.partition(": ")[2]) from None
 
 
-def check_unsaid(request: Request, *, has_body: bool, has_query: bool) -> None:
+def check_unused(request: Request, *, has_body: bool, has_query: bool) -> None:
     """Refuse what nobody reads; a body that is an empty object, or null, says nothing.
 
     Args:
@@ -75,13 +75,13 @@ def check_unsaid(request: Request, *, has_body: bool, has_query: bool) -> None:
     Raises:
         Problem: 400, it says something.
     """
-    if not has_body and request.body not in _UNSAID:
-        decoded(request.body, _Nothing)
+    if not has_body and request.body not in _EMPTY_BODIES:
+        decode_body(request.body, _Nothing)
     if not has_query and request.query_string:
-        queried(request.pairs(), _Nothing)
+        decode_query(request.pairs(), _Nothing)
 
 
-def _told(text: str) -> Problem:
+def _validation_problem(text: str) -> Problem:
     found = _PLACE.search(text)
     problem = text[: found.start()] if found else text
-    return wrong(found[1] if found else "$", problem.replace("`", ""))
+    return field_problem(found[1] if found else "$", problem.replace("`", ""))
