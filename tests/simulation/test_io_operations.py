@@ -6,7 +6,7 @@ import pytest
 
 from roost.model.work.operation import IO_TASKS
 from roost.model.work.work_rows import StatusRow
-from roost.simulator.cluster.invariants import Invariants
+from roost.simulator.cluster.invariants import InvariantChecker
 from roost.simulator.cluster.simulation import Simulation
 
 SEEDS = (12, 44, 47, 82, 118, 127)
@@ -31,7 +31,7 @@ def counted(process):
     return Counter({number: count for number, count in zip(hosts.ids, counts, strict=True) if count})
 
 
-class Watched(Invariants):
+class Watched(InvariantChecker):
     """Looks at the columns of a server that is alone after each event."""
 
     def __init__(self, world):
@@ -53,8 +53,8 @@ def test_servers_count_the_operations_that_the_rows_have(seed):
     run = Simulation(seed)
     world = run.world
     run.invariants = Watched(world)
-    course = run.run()
-    assert not course.invariant
+    result = run.run()
+    assert not result.invariant
     for process in world.processes:
         if process.is_up:
             assert counted(process) == expected(world.store.shelves)

@@ -3,7 +3,7 @@
 import pytest
 
 from roost.placement.current import Current
-from roost.simulator.cluster.seed_runs import course_of
+from roost.simulator.cluster.seed_runs import run_seed
 from roost.store import dump
 from tests.simulation.plants import KINDS_OF, PLANTS
 
@@ -35,7 +35,7 @@ def test_a_planted_bug_is_found(name, monkeypatch):
     monkeypatch.setattr(Current, "_with_tasks", lambda _self, items: list(items))
     monkeypatch.setattr(dump, "IO_TASKS", frozenset())
     PLANTS[name](monkeypatch)
-    courses = (course_of(seed, kinds=KINDS_OF[name]) for seed in (*_SOONER.get(name, ()), *_SEEDS))
-    found = next((course for course in courses if course.invariant not in {"", _FAILED}), None)
+    results = (run_seed(seed, kinds=KINDS_OF[name]) for seed in (*_SOONER.get(name, ()), *_SEEDS))
+    found = next((result for result in results if result.invariant not in {"", _FAILED}), None)
     assert found is not None, f"{name} was not found with {len(_SEEDS)} seeds"
     assert found.last

@@ -10,10 +10,10 @@ import pytest
 from roost.conductor.steps import TABLES
 from roost.model.writes import CLASS_MASK
 from roost.simulator.cluster import __main__ as command
-from roost.simulator.cluster.audit_rows import findings_of
-from roost.simulator.cluster.environment.trouble import Shares
-from roost.simulator.cluster.seed_report import story_of
-from roost.simulator.cluster.seed_runs import course_of, courses_of, total_of
+from roost.simulator.cluster.audit_rows import audit_shelves
+from roost.simulator.cluster.environment.trouble import FaultRates
+from roost.simulator.cluster.seed_report import format_failure
+from roost.simulator.cluster.seed_runs import run_seed, run_seeds, sum_results
 from roost.simulator.cluster.simulation import Simulation
 from tests.simulation.plants import PLANTS
 
@@ -28,37 +28,37 @@ NEVER_CANCELLED = frozenset({"build", "delete", "clean"})
 
 @cache
 def lived(seed):
-    return course_of(seed)
+    return run_seed(seed)
 
 
 @pytest.mark.parametrize("seed", range(24))
 def test_with_a_seed_every_invariant_holds_and_all_comes_to_rest(seed):
-    course = course_of(seed, kinds=KINDS)
-    assert not course.invariant, "\n".join(story_of(course, kinds=",".join(KINDS)))
+    result = run_seed(seed, kinds=KINDS)
+    assert not result.invariant, "\n".join(format_failure(result, kinds=",".join(KINDS)))
 
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_with_a_seed_and_all_kinds_of_operations_every_invariant_holds(seed):
-    course = lived(seed)
-    assert not course.invariant, "\n".join(story_of(course))
+    result = lived(seed)
+    assert not result.invariant, "\n".join(format_failure(result))
 
 
 @pytest.mark.soak
 def test_with_a_thousand_seeds_every_invariant_holds_and_all_comes_to_rest():
-    total = total_of(courses_of(range(1_000), jobs=1))
-    assert not total.broken, "\n".join(story_of(total.broken[0]))
+    total = sum_results(run_seeds(range(1_000), jobs=1))
+    assert not total.failures, "\n".join(format_failure(total.failures[0]))
 
 
 def test_some_seeds_together_have_what_can_go_wrong_and_every_end_of_every_kind():
-    troubles = set(Shares.__struct_fields__)
+    faults = set(FaultRates.__struct_fields__)
     ends = {f"{kind} failed" for kind in TABLES if kind != "clean"}
     ends |= {f"{kind} cancelled" for kind in TABLES if kind not in NEVER_CANCELLED}
-    courses = []
+    results = []
     for seed in (*SEEDS, *FURTHER):
-        courses.append(lived(seed))
-        total = total_of(courses)
-        rare = {kind for kind in TABLES if total.ended.get(f"{kind} done", 0) < DONE_LEAST}
-        missing = (rare, ends - total.ended.keys(), troubles - total.troubles.keys())
+        results.append(lived(seed))
+        total = sum_results(results)
+        rare = {kind for kind in TABLES if total.outcomes.get(f"{kind} done", 0) < DONE_LEAST}
+        missing = (rare, ends - total.outcomes.keys(), faults - total.faults.keys())
         if not any(missing):
             break
     assert not any(missing), missing
@@ -72,13 +72,13 @@ def test_an_audit_of_what_is_left_finds_damage():
     runs = map(Simulation, SEEDS)
     world = next(run.world for run in runs if not run.run().invariant and held(run.world))
     shelves, key = world.store.shelves, held(world)[0]
-    assert findings_of(shelves) == []
+    assert audit_shelves(shelves) == []
     shelves.stocks.rows[key] = shelves.stocks.rows[key].with_used(shelves.stocks.rows[key].used - 1)
-    assert [finding.check for finding in findings_of(shelves)] == ["used"]
+    assert [finding.check for finding in audit_shelves(shelves)] == ["used"]
 
 
 def test_the_same_seed_is_the_same_course_also_in_another_process():
-    script = "from roost.simulator.cluster.seed_runs import course_of; print(course_of(3).digest)"
+    script = "from roost.simulator.cluster.seed_runs import run_seed; print(run_seed(3).digest)"
     told = [
         subprocess.run(
             [sys.executable, "-c", script],
@@ -89,19 +89,19 @@ def test_the_same_seed_is_the_same_course_also_in_another_process():
         ).stdout.strip()
         for number in ("1", "2")
     ]
-    assert told == [course_of(3).digest] * 2
-    assert course_of(4).digest != course_of(3).digest
+    assert told == [run_seed(3).digest] * 2
+    assert run_seed(4).digest != run_seed(3).digest
 
 
 def test_a_seed_that_breaks_an_invariant_is_told_with_all_that_is_needed_to_see_it_again(monkeypatch, capsys):
     PLANTS["skipped_release"](monkeypatch)
-    broken = next(seed for seed in range(24) if course_of(seed, kinds=KINDS).invariant)
+    broken = next(seed for seed in range(24) if run_seed(seed, kinds=KINDS).invariant)
     assert command.main(["--seeds", f"{broken}", "--kinds", ",".join(KINDS)]) == 1
     told = capsys.readouterr().out
-    course = course_of(broken, kinds=KINDS)
-    assert f"seed {broken}: after {course.virtual_s:.3f} virtual s, at event {course.events:,}" in told
+    result = run_seed(broken, kinds=KINDS)
+    assert f"seed {broken}: after {result.virtual_s:.3f} virtual s, at event {result.events:,}" in told
     assert "no allocation is without a living consumer" in told
-    assert course.last[-1] in told
+    assert result.last[-1] in told
     assert f"make sim SEED={broken} KINDS=build,delete,start,stop" in told
 
 

@@ -11,9 +11,9 @@ import msgspec
 
 from roost.errors import BadRequest
 from roost.simulator.replay import Progress
-from roost.simulator.report import ClassUse, ReplayReport, writable
-from roost.simulator.runs import Policy, Run, Source, result_of
-from roost.simulator.workers import work
+from roost.simulator.report import ClassUse, ReplayReport, translate_write_errors
+from roost.simulator.runs import Policy, Run, Source, read_result
+from roost.simulator.workers import run_all
 
 # Raised when a field changes its meaning or goes; new fields alone do not raise it.
 COMPARISON_VERSION = 1
@@ -96,7 +96,7 @@ def compare(
         if results is not None
         else tempfile.TemporaryDirectory(prefix="roost-results-") as folder
     ):
-        with writable(folder):
+        with translate_write_errors(folder):
             Path(folder).mkdir(parents=True, exist_ok=True)
         place = None if data is None else str(data)
         runs = [
@@ -104,15 +104,17 @@ def compare(
             for policy in policies
             for seed in seeds
         ]
-        found = [result_of(run) for run in runs]
+        done = [read_result(run) for run in runs]
         # Policies that differ in their names alone share their runs.
-        missing = {run.fingerprint(): run for run, report in zip(runs, found, strict=True) if report is None}
-        work(list(missing.values()), jobs=jobs, progress=progress)
-        reports = [report or result_of(run) for run, report in zip(runs, found, strict=True)]
-    return _comparison(policies, reports, seeds=seeds, jobs=min(jobs, len(runs)), found=len(runs) - found.count(None))
+        missing = {run.fingerprint(): run for run, report in zip(runs, done, strict=True) if report is None}
+        run_all(list(missing.values()), jobs=jobs, progress=progress)
+        reports = [report or read_result(run) for run, report in zip(runs, done, strict=True)]
+    return _build_comparison(
+        policies, reports, seeds=seeds, jobs=min(jobs, len(runs)), done=len(runs) - done.count(None)
+    )
 
 
-def figures_of(policies: Sequence[PolicyRuns], *, is_alone: bool) -> list[Figure]:
+def build_figures(policies: Sequence[PolicyRuns], *, is_alone: bool) -> list[Figure]:
     """Return the figures of policies that were replayed with the same seeds.
 
     Args:
@@ -120,36 +122,36 @@ def figures_of(policies: Sequence[PolicyRuns], *, is_alone: bool) -> list[Figure
         is_alone: whether each replay ran while no other did.
     """
     first = policies[0].reports[0]
-    listed: list[tuple[str, Unit, Better, Callable[[ReplayReport], float | None]]] = [
+    figures: list[tuple[str, Unit, Better, Callable[[ReplayReport], float | None]]] = [
         ("requests", "count", "no", lambda report: report.requests),
         ("placed", "count", "more", lambda report: report.placed),
         ("refused", "count", "less", lambda report: report.refused),
         ("instances placed", "count", "more", lambda report: report.instances_placed),
         ("instances alive at the end", "count", "no", lambda report: report.instances_alive),
-        ("hosts empty at the end", "count", "no", _hosts_empty),
+        ("hosts empty at the end", "count", "no", _count_empty_hosts),
     ]
     for use in first.classes:
         name = use.resource_class
-        listed += [
-            (f"{name}, peak", "share", "no", _of_class(name, lambda use: use.peak / use.capacity)),
-            (f"{name}, used at the end", "share", "no", _of_class(name, lambda use: use.used / use.capacity)),
-            (f"{name}, stranded of the free", "share", "no", _of_class(name, lambda use: use.stranded_share)),
+        figures += [
+            (f"{name}, peak", "share", "no", _class_share(name, lambda use: use.peak / use.capacity)),
+            (f"{name}, used at the end", "share", "no", _class_share(name, lambda use: use.used / use.capacity)),
+            (f"{name}, stranded of the free", "share", "no", _class_share(name, lambda use: use.stranded_share)),
         ]
-    listed += [
+    figures += [
         ("GPU fragmentation", "share", "less", lambda report: report.gpu_fragmentation),
         ("decision p50, µs", "us", "less", lambda report: report.decision_us_p50),
         ("decision p99, µs", "us", "less", lambda report: report.decision_us_p99),
         ("decisions a second", "per_s", "more", lambda report: report.decisions_per_s),
     ]
     # A duration says little that was taken once, or while others were at work.
-    told: set[Unit] = {"count", "share"}
+    comparable: set[Unit] = {"count", "share"}
     if is_alone and len(policies[0].reports) > 1:
-        told |= {"us", "per_s"}
-    found = [
-        _figure(name, unit, better if unit in told else "no", policies=policies, of=of)
-        for name, unit, better, of in listed
+        comparable |= {"us", "per_s"}
+    done = [
+        _build_figure(name, unit, better if unit in comparable else "no", policies=policies, of=of)
+        for name, unit, better, of in figures
     ]
-    return [figure for figure in found if figure is not None]
+    return [figure for figure in done if figure is not None]
 
 
 def policy_names(paths: Sequence[Path]) -> list[str]:
@@ -171,17 +173,17 @@ def policy_names(paths: Sequence[Path]) -> list[str]:
     return names
 
 
-def _comparison(
+def _build_comparison(
     policies: Sequence[Policy],
     results: Sequence[ReplayReport | None],
     *,
     seeds: Sequence[int | None],
     jobs: int,
-    found: int,
+    done: int,
 ) -> Comparison:
     reports = [report for report in results if report is not None]
     assert len(reports) == len(results), "a run without a result"
-    kept = [
+    policy_runs = [
         PolicyRuns(
             name=policy.name,
             settings=policy.settings.fingerprint().hex(),
@@ -191,33 +193,33 @@ def _comparison(
     ]
     first = reports[0]
     return Comparison(
-        workload=first.workload if len({report.workload for report in reports}) == 1 else _stem(reports),
+        workload=first.workload if len({report.workload for report in reports}) == 1 else _common_name(reports),
         notes=tuple(note for note in first.notes if all(note in report.notes for report in reports)),
         seeds=list(seeds),
         jobs=jobs,
-        runs_found=found,
-        figures=figures_of(kept, is_alone=jobs == 1),
-        policies=kept,
+        runs_found=done,
+        figures=build_figures(policy_runs, is_alone=jobs == 1),
+        policies=policy_runs,
     )
 
 
-def _stem(reports: Sequence[ReplayReport]) -> str:
+def _common_name(reports: Sequence[ReplayReport]) -> str:
     """Return the name that generated workloads of several seeds share."""
     return reports[0].workload.rpartition("-seed")[0]
 
 
-def _hosts_empty(report: ReplayReport) -> float | None:
+def _count_empty_hosts(report: ReplayReport) -> float | None:
     return None if report.host_use is None else report.host_use.hosts_empty
 
 
-def _of_class(name: str, share: Callable[[ClassUse], float | None]) -> Callable[[ReplayReport], float | None]:
+def _class_share(name: str, share: Callable[[ClassUse], float | None]) -> Callable[[ReplayReport], float | None]:
     def of(report: ReplayReport) -> float | None:
         return next((share(use) for use in report.classes if use.resource_class == name and use.capacity), None)
 
     return of
 
 
-def _figure(
+def _build_figure(
     name: str,
     unit: Unit,
     better: Better,
@@ -232,13 +234,13 @@ def _figure(
         if len(values) < len(policy.reports):
             return None
         spreads.append(Spread(mean=statistics.fmean(values), least=min(values), most=max(values)))
-    best = _best(spreads, better) if len(policies) > 1 else None
+    best = _find_best(spreads, better) if len(policies) > 1 else None
     return Figure(
         name=name, unit=unit, better=better, spreads=spreads, best=None if best is None else policies[best].name
     )
 
 
-def _best(spreads: Sequence[Spread], better: Better) -> int | None:
+def _find_best(spreads: Sequence[Spread], better: Better) -> int | None:
     """Return the place of the spread that lies wholly on the better side of all others."""
     for place, spread in enumerate(spreads):
         others = [other for number, other in enumerate(spreads) if number != place]

@@ -17,7 +17,7 @@ class Curve:
     runs: int
 
 
-def curve_of(runs: Sequence[tuple[Sequence[int], Sequence[float | None]]]) -> Curve | None:
+def build_curve(runs: Sequence[tuple[Sequence[int], Sequence[float | None]]]) -> Curve | None:
     """Return the curve of several runs.
 
     Args:
@@ -27,13 +27,17 @@ def curve_of(runs: Sequence[tuple[Sequence[int], Sequence[float | None]]]) -> Cu
         Points at the moments of the first run up to where the shortest ends; between moments of another run its
         figure is taken to go straight. None where a run has no figure at all.
     """
-    known = [
-        np.array([(asked, value) for asked, value in zip(*run, strict=True) if value is not None], dtype=np.float64)
+    points = [
+        np.array(
+            [(requests, value) for requests, value in zip(*run, strict=True) if value is not None], dtype=np.float64
+        )
         for run in runs
     ]
-    if not known or not all(len(points) for points in known):
+    if not points or not all(len(points) for points in points):
         return None
-    at = known[0][:, 0]
-    at = at[at <= min(points[-1, 0] for points in known)]
-    table = np.array([np.interp(at, points[:, 0], points[:, 1]) for points in known])
-    return Curve(requests=at, mean=table.mean(axis=0), least=table.min(axis=0), most=table.max(axis=0), runs=len(known))
+    at = points[0][:, 0]
+    at = at[at <= min(points[-1, 0] for points in points)]
+    table = np.array([np.interp(at, points[:, 0], points[:, 1]) for points in points])
+    return Curve(
+        requests=at, mean=table.mean(axis=0), least=table.min(axis=0), most=table.max(axis=0), runs=len(points)
+    )

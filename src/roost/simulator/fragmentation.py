@@ -14,24 +14,24 @@ from roost.simulator.workload import Workload
 
 FreeByProvider = Callable[[str], Amounts]
 # What one instance asks of GPUs: one entry each, amount and any-of traits.
-_Gpus = tuple[tuple[int, tuple[frozenset[str], ...]], ...]
+_GpuNeed = tuple[tuple[int, tuple[frozenset[str], ...]], ...]
 
 
-def stranded_share(free: Amounts, piece: int) -> float:
+def compute_stranded_share(free: Amounts, piece: int) -> float:
     """Return the share of the free amount that lies in pieces smaller than ``piece``.
 
     Args:
         free: int64, shape (providers,), what each has free of one class.
         piece: same unit, >= 1.
 
-    >>> stranded_share(np.array([1, 3, 4, 8]), 4)
+    >>> compute_stranded_share(np.array([1, 3, 4, 8]), 4)
     0.25
     """
     total = int(free.sum())
     return float(free[free < piece].sum() / total) if total else 0.0
 
 
-def typical_amounts(workload: Workload) -> dict[str, int]:
+def find_typical_amounts(workload: Workload) -> dict[str, int]:
     """Return for each resource class the amount that at least half of all asked pieces do not exceed.
 
     A piece is what one resource group of one instance asks of the class: the lower median of all.
@@ -58,21 +58,21 @@ class GpuFragmentation:
 
     def __init__(self, workload: Workload) -> None:
         """Learn the nodes and the needs, once for any number of moments."""
-        self._fleet = _nodes(workload.fleet)
+        self._fleet = _find_gpu_nodes(workload.fleet)
         # How often each VCPU and MEMORY_MB are asked beside the same GPUs.
-        self._needs: dict[_Gpus, Counter[tuple[int, int]]] = {}
+        self._needs: dict[_GpuNeed, Counter[tuple[int, int]]] = {}
         for request in () if self._fleet is None else _requests(workload):
-            beside = self._needs.setdefault(_gpus(request), Counter())
+            beside = self._needs.setdefault(_gpu_need(request), Counter())
             beside[request.flavor.vcpus, request.flavor.memory_mb] += request.count
 
     def share(self, free: FreeByProvider) -> float | None:
         """Return the fragment as a share of the capacity of all GPUs; None without fractions of GPUs."""
         if self._fleet is None or not self._needs:
             return None
-        nodes = _free_now(self._fleet, free)
-        fragments = sum(_fragments(nodes, gpus, beside) for gpus, beside in self._needs.items())
-        asked = sum(beside.total() for beside in self._needs.values())
-        return float(fragments / asked / self._fleet.capacity)
+        nodes = _read_free(self._fleet, free)
+        fragments = sum(_sum_fragments(nodes, gpus, beside) for gpus, beside in self._needs.items())
+        request_count = sum(beside.total() for beside in self._needs.values())
+        return float(fragments / request_count / self._fleet.capacity)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -97,7 +97,7 @@ class _Nodes:
     traits: list[frozenset[str]]
 
 
-def _nodes(fleet: Fleet) -> _Fleet | None:
+def _find_gpu_nodes(fleet: Fleet) -> _Fleet | None:
     gpus = [provider for provider in fleet.providers if GPU_MILLI in provider.inventories]
     if not gpus:
         return None
@@ -115,7 +115,7 @@ def _nodes(fleet: Fleet) -> _Fleet | None:
     at = tuple(np.array(places, dtype=np.int64).T)
     kinds[at] = [traits[gpu.traits] for gpu in gpus]
     return _Fleet(
-        rows={resource_class: _offering(fleet, rows, resource_class) for resource_class in ("VCPU", "MEMORY_MB")},
+        rows={resource_class: _find_rows(fleet, rows, resource_class) for resource_class in ("VCPU", "MEMORY_MB")},
         gpus=at,
         kinds=kinds,
         traits=list(traits),
@@ -123,12 +123,12 @@ def _nodes(fleet: Fleet) -> _Fleet | None:
     )
 
 
-def _offering(fleet: Fleet, rows: Mapping[str, int], resource_class: str) -> Amounts:
+def _find_rows(fleet: Fleet, rows: Mapping[str, int], resource_class: str) -> Amounts:
     offering = (provider for provider in fleet.providers if resource_class in provider.inventories)
     return np.array([rows[provider.parent_uuid or provider.uuid] for provider in offering], dtype=np.int64)
 
 
-def _free_now(fleet: _Fleet, free: FreeByProvider) -> _Nodes:
+def _read_free(fleet: _Fleet, free: FreeByProvider) -> _Nodes:
     gpus = np.zeros_like(fleet.kinds)
     gpus[fleet.gpus] = free(GPU_MILLI)
     own = {resource_class: np.zeros(len(gpus), dtype=np.int64) for resource_class in fleet.rows}
@@ -138,7 +138,7 @@ def _free_now(fleet: _Fleet, free: FreeByProvider) -> _Nodes:
     return _Nodes(vcpus=own["VCPU"], memory_mb=own["MEMORY_MB"], gpus=gpus, kinds=fleet.kinds, traits=fleet.traits)
 
 
-def _fragments(nodes: _Nodes, gpus: _Gpus, beside: Counter[tuple[int, int]]) -> int:
+def _sum_fragments(nodes: _Nodes, gpus: _GpuNeed, beside: Counter[tuple[int, int]]) -> int:
     """Return the fragments of all needs that ask these GPUs, each as often as it is asked."""
     idle = int(nodes.gpus.sum())
     if not gpus:
@@ -156,7 +156,7 @@ def _fragments(nodes: _Nodes, gpus: _Gpus, beside: Counter[tuple[int, int]]) -> 
     return fragments
 
 
-def _gpus(request: Request) -> _Gpus:
+def _gpu_need(request: Request) -> _GpuNeed:
     asking = (group for group in request.groups if GPU_MILLI in group.resources)
     return tuple((group.resources[GPU_MILLI], group.required) for group in asking)
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from roost.errors import Unavailable
-from roost.simulator.curves import Curve, curve_of
-from roost.simulator.report import ReplayReport, writable
-from roost.simulator.runs import write_whole
+from roost.simulator.curves import Curve, build_curve
+from roost.simulator.report import ReplayReport, translate_write_errors
+from roost.simulator.runs import write_atomically
 from roost.simulator.series import Series
 
 if TYPE_CHECKING:
@@ -27,8 +27,8 @@ _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#
 _DASHES = ((0, ()), (0, (6, 2)), (0, (2, 1.5)))  # the next round through the colours
 _PANELS_MAX = 6
 _DAY_S, _HOUR_S = 86_400.0, 3_600.0
-_HEAT = "viridis"
-_MISSING = (0.87, 0.87, 0.87, 1.0)
+_COLOUR_MAP = "viridis"
+_MISSING_COLOUR = (0.87, 0.87, 0.87, 1.0)
 
 
 def prepare(folder: Path) -> None:
@@ -40,7 +40,7 @@ def prepare(folder: Path) -> None:
     """
     if importlib.util.find_spec("matplotlib") is None:
         raise Unavailable("plots need matplotlib: install roost[plot], or leave --plot out")
-    with writable(str(folder)):
+    with translate_write_errors(str(folder)):
         folder.mkdir(parents=True, exist_ok=True)
         probe = folder / ".roost-plot"
         probe.touch()
@@ -59,11 +59,11 @@ def draw(reports: Reports, folder: Path, *, title: str) -> list[Path]:
         BadFile: a file cannot be written.
     """
     figures = {
-        "requests": _requests(reports, title),
-        "utilisation": _utilisation(reports, title),
-        "fragmentation": _fragmentation(reports, title),
-        "latency": _latency(reports, title),
-        "hosts": _hosts(reports, title),
+        "requests": _draw_requests(reports, title),
+        "utilisation": _draw_utilisation(reports, title),
+        "fragmentation": _draw_fragmentation(reports, title),
+        "latency": _draw_latency(reports, title),
+        "hosts": _draw_hosts(reports, title),
     }
     paths: list[Path] = []
     for name, figure in figures.items():
@@ -73,12 +73,12 @@ def draw(reports: Reports, folder: Path, *, title: str) -> list[Path]:
         # Without the name and version of the library two equal figures are equal files.
         figure.savefig(image, format="png", dpi=_DPI, metadata={"Software": None})
         paths.append(folder / f"{name}.png")
-        write_whole(paths[-1], image.getvalue())
+        write_atomically(paths[-1], image.getvalue())
     return paths
 
 
-def _requests(reports: Reports, title: str) -> "Figure | None":
-    return _panels(
+def _draw_requests(reports: Reports, title: str) -> "Figure | None":
+    return _draw_panels(
         reports,
         f"{title}: requests placed and refused",
         {
@@ -89,23 +89,23 @@ def _requests(reports: Reports, title: str) -> "Figure | None":
     )
 
 
-def _utilisation(reports: Reports, title: str) -> "Figure | None":
-    def used(name: str) -> _Value:
+def _draw_utilisation(reports: Reports, title: str) -> "Figure | None":
+    def percent_used(name: str) -> _Value:
         return lambda report, series: _percent_of(series.used.get(name), _capacities(report).get(name, 0))
 
     names = list(next(iter(reports.values()))[0].classes)
-    asked = [use.resource_class for use in names if use.typical is not None and use.capacity][:_PANELS_MAX]
-    return _panels(
+    class_names = [use.resource_class for use in names if use.typical is not None and use.capacity][:_PANELS_MAX]
+    return _draw_panels(
         reports,
         f"{title}: in use of each class, whole fleet",
-        {name: used(name) for name in asked},
+        {name: percent_used(name) for name in class_names},
         unit="% of capacity",
         top=100.0,
     )
 
 
-def _fragmentation(reports: Reports, title: str) -> "Figure | None":
-    def stranded(name: str) -> _Value:
+def _draw_fragmentation(reports: Reports, title: str) -> "Figure | None":
+    def percent_stranded(name: str) -> _Value:
         return lambda _, series: _percent_of(series.stranded_share.get(name), 1)
 
     first = next(iter(reports.values()))[0]
@@ -116,22 +116,22 @@ def _fragmentation(reports: Reports, title: str) -> "Figure | None":
         )
     for use in first.classes:
         if use.typical is not None and len(panels) < _PANELS_MAX:
-            panels[f"{use.resource_class}: free in pieces below {use.typical:,}, % of what is free"] = stranded(
+            panels[f"{use.resource_class}: free in pieces below {use.typical:,}, % of what is free"] = percent_stranded(
                 use.resource_class
             )
-    return _panels(reports, f"{title}: fragmentation", panels, unit="%")
+    return _draw_panels(reports, f"{title}: fragmentation", panels, unit="%")
 
 
-def _latency(reports: Reports, title: str) -> "Figure | None":
+def _draw_latency(reports: Reports, title: str) -> "Figure | None":
     panels: dict[str, _Value] = {
         "median": lambda _, series: series.decision_us_p50,
         "99th percentile": lambda _, series: series.decision_us_p99,
     }
     heading = f"{title}: time of a decision, search and rank, before the commit"
-    return _panels(reports, heading, panels, unit="µs, logarithmic", is_log=True)
+    return _draw_panels(reports, heading, panels, unit="µs, logarithmic", is_log=True)
 
 
-def _panels(
+def _draw_panels(
     reports: Reports,
     title: str,
     panels: Mapping[str, _Value],
@@ -142,22 +142,24 @@ def _panels(
 ) -> "Figure | None":
     """Draw curves of all policies in one panel a figure; None where there is nothing to draw."""
     curves = {
-        heading: {name: curve for name, each in reports.items() if (curve := _curve(each, value)) is not None}
+        heading: {name: curve for name, each in reports.items() if (curve := _build_curve(each, value)) is not None}
         for heading, value in panels.items()
     }
     curves = {heading: lines for heading, lines in curves.items() if lines}
     if not curves:
         return None
-    figure = _figure(title)
+    figure = _new_figure(title)
     columns = 1 if len(curves) <= 3 else 2
     axes = figure.subplots(-(-len(curves) // columns), columns, sharex=True, squeeze=False).ravel()
     for panel, (heading, lines) in zip(axes, curves.items(), strict=False):
         for number, name in enumerate(reports):
             if name in lines:
-                _line(panel, lines[name], number=number, width=1.6 + 2.4 * (len(reports) - 1 - number) / len(reports))
+                _draw_line(
+                    panel, lines[name], number=number, width=1.6 + 2.4 * (len(reports) - 1 - number) / len(reports)
+                )
         panel.set_title(heading, loc="left", fontsize=11)
         panel.set_ylabel(unit)
-        _dress(panel, top=top, is_log=is_log)
+        _format_axes(panel, top=top, is_log=is_log)
     for panel in axes[len(curves) :]:
         panel.set_visible(False)
     for panel in axes[max(0, len(curves) - columns) : len(curves)]:
@@ -165,12 +167,12 @@ def _panels(
         panel.set_xlabel("requests decided, in order of the trace's time")
     first = next(iter(reports.values()))
     for panel in axes[:columns]:
-        _time_above(panel, first[0])
-    _legend(figure, reports)
+        _add_time_axis(panel, first[0])
+    _add_legend(figure, reports)
     return figure
 
 
-def _figure(title: str) -> "Figure":
+def _new_figure(title: str) -> "Figure":
     from matplotlib.figure import Figure
     from matplotlib.layout_engine import ConstrainedLayoutEngine
 
@@ -179,7 +181,7 @@ def _figure(title: str) -> "Figure":
     return figure
 
 
-def _line(panel: "Axes", curve: Curve, *, number: int, width: float) -> None:
+def _draw_line(panel: "Axes", curve: Curve, *, number: int, width: float) -> None:
     # Earlier policies are wider, so that they are seen below later ones that run the same way.
     colour, dashes = _COLOURS[number % len(_COLOURS)], _DASHES[number // len(_COLOURS) % len(_DASHES)]
     panel.plot(curve.requests, curve.mean, color=colour, linestyle=dashes, linewidth=width, zorder=3)
@@ -187,7 +189,7 @@ def _line(panel: "Axes", curve: Curve, *, number: int, width: float) -> None:
         panel.fill_between(curve.requests, curve.least, curve.most, color=colour, alpha=0.22, linewidth=0)
 
 
-def _dress(panel: "Axes", *, top: float | None, is_log: bool) -> None:
+def _format_axes(panel: "Axes", *, top: float | None, is_log: bool) -> None:
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
     for side in ("top", "right"):
@@ -206,7 +208,7 @@ def _dress(panel: "Axes", *, top: float | None, is_log: bool) -> None:
         panel.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.6g}"))
 
 
-def _time_above(panel: "Axes", report: ReplayReport) -> None:
+def _add_time_axis(panel: "Axes", report: ReplayReport) -> None:
     """Show the trace's time at the ticks above a panel, for the requests that were decided by then."""
     series = report.series
     if series is None or not series.at_s or series.at_s[-1] <= 0:
@@ -227,7 +229,7 @@ def _time_above(panel: "Axes", report: ReplayReport) -> None:
         spine.set_visible(False)
 
 
-def _legend(figure: "Figure", reports: Reports) -> None:
+def _add_legend(figure: "Figure", reports: Reports) -> None:
     from matplotlib.lines import Line2D
 
     handles = [
@@ -253,7 +255,7 @@ def _legend(figure: "Figure", reports: Reports) -> None:
     )
 
 
-def _hosts(reports: Reports, title: str) -> "Figure | None":
+def _draw_hosts(reports: Reports, title: str) -> "Figure | None":
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import Normalize
 
@@ -264,14 +266,14 @@ def _hosts(reports: Reports, title: str) -> "Figure | None":
     first = next(iter(drawn.values()))
     classes = list(first.used_share)
     cell = "one cell a host" if first.hosts_per_cell == 1 else f"one cell {first.hosts_per_cell} hosts"
-    figure = _figure(f"{title}: how full each of {first.hosts:,} hosts is at the end")
+    figure = _new_figure(f"{title}: how full each of {first.hosts:,} hosts is at the end")
     panels = figure.subplots(len(drawn), len(classes), squeeze=False)
     shape = _SIZE_INCHES[0] / len(classes) / (_SIZE_INCHES[1] / len(drawn))
     for row, (name, use) in zip(panels, drawn.items(), strict=True):
         for panel, resource_class in zip(row, classes, strict=True):
-            _heat(panel, use.used_share[resource_class], shape=shape)
+            _draw_cells(panel, use.used_share[resource_class], shape=shape)
             panel.set_title(f"{name}: {resource_class}", loc="left", fontsize=11)
-    scale = ScalarMappable(norm=Normalize(0, 100), cmap=_HEAT)
+    scale = ScalarMappable(norm=Normalize(0, 100), cmap=_COLOUR_MAP)
     bar = figure.colorbar(scale, ax=panels, shrink=0.8, pad=0.02)
     bar.set_label("in use, % of the host's capacity")
     cell = "one cell a host" if first.hosts_per_cell == 1 else f"one cell for {first.hosts_per_cell} hosts"
@@ -284,16 +286,16 @@ def _hosts(reports: Reports, title: str) -> "Figure | None":
     return figure
 
 
-def _heat(panel: "Axes", shares: Sequence[float | None], *, shape: float) -> None:
+def _draw_cells(panel: "Axes", shares: Sequence[float | None], *, shape: float) -> None:
     """Draw hosts as cells; what is beyond the last host stays white."""
     import matplotlib as mpl
 
     width = max(1, round((len(shares) * shape) ** 0.5))
     height = -(-len(shares) // width)
-    known = np.array([np.nan if share is None else share for share in shares])
+    values = np.array([np.nan if share is None else share for share in shares])
     cells = np.ones((width * height, 4))
-    cells[: len(shares)] = mpl.colormaps[_HEAT](known)
-    cells[: len(shares)][np.isnan(known)] = _MISSING
+    cells[: len(shares)] = mpl.colormaps[_COLOUR_MAP](values)
+    cells[: len(shares)][np.isnan(values)] = _MISSING_COLOUR
     panel.imshow(cells.reshape(height, width, 4), aspect="auto", interpolation="nearest")
     panel.set_xticks([])
     panel.set_yticks([])
@@ -301,17 +303,17 @@ def _heat(panel: "Axes", shares: Sequence[float | None], *, shape: float) -> Non
         spine.set_visible(False)
 
 
-def _curve(reports: Sequence[ReplayReport], value: _Value) -> Curve | None:
-    found = [
+def _build_curve(reports: Sequence[ReplayReport], value: _Value) -> Curve | None:
+    points = [
         (report.series.requests, values)
         for report in reports
         if report.series is not None and (values := value(report, report.series))
     ]
-    return curve_of(found) if len(found) == len(reports) else None
+    return build_curve(points) if len(points) == len(reports) else None
 
 
-def _percent_of(values: Sequence[float] | None, whole: int) -> list[float | None] | None:
-    return [100.0 * value / whole for value in values] if values and whole else None
+def _percent_of(values: Sequence[float] | None, total: int) -> list[float | None] | None:
+    return [100.0 * value / total for value in values] if values and total else None
 
 
 def _capacities(report: ReplayReport) -> dict[str, int]:

@@ -12,7 +12,7 @@ from roost.model.fleet import Departure, Fleet
 from roost.model.request import Request
 from roost.scheduler.framework.reasons import bare_reason
 from roost.simulator.report import ClassUse, RefusedReason, ReplayReport
-from roost.simulator.series import Watch, percentiles_us
+from roost.simulator.series import Sampler, percentiles_us
 from roost.simulator.workload import Workload
 
 CHUNK = 64  # acts handed over at once: what the store commits together
@@ -20,7 +20,7 @@ CHUNK = 64  # acts handed over at once: what the store commits together
 Progress = Callable[[int, int], None]  # acts done, acts in all
 
 
-class Scheduling(Protocol):
+class ReplayTarget(Protocol):
     """What a replay needs: a place for a fleet, and decisions on it."""
 
     def install(self, fleet: Fleet) -> None:
@@ -46,7 +46,7 @@ class Scheduling(Protocol):
 
 def replay(
     workload: Workload,
-    scheduling: Scheduling,
+    target: ReplayTarget,
     *,
     chunk: int = CHUNK,
     progress: Progress | None = None,
@@ -64,23 +64,23 @@ def replay(
     """
     if chunk < 1:
         raise BadRequest(f"a chunk must be 1 act or more, got {chunk}")
-    started_s = elapsed_s()
-    scheduling.install(workload.fleet)
-    install_s = elapsed_s() - started_s
-    tally, watch = _Tally(), Watch(workload, scheduling)
+    start_s = elapsed_s()
+    target.install(workload.fleet)
+    install_s = elapsed_s() - start_s
+    tally, sampler = _Tally(), Sampler(workload, target)
     acts = [event.act for event in workload.events]
     for first in range(0, len(acts), chunk):
         part = acts[first : first + chunk]
-        started_s = elapsed_s()
-        decisions = scheduling.work(part)
-        tally.work_s += elapsed_s() - started_s
-        tally.add(part, decisions)
-        used = scheduling.utilisation()
-        tally.see(used)
-        watch.look(first + len(part), counted=tally, used=used)
+        start_s = elapsed_s()
+        decisions = target.work(part)
+        tally.work_s += elapsed_s() - start_s
+        tally.count_chunk(part, decisions)
+        used = target.utilisation()
+        tally.record_peaks(used)
+        sampler.sample(first + len(part), counters=tally, used=used)
         if progress is not None:
             progress(first + len(part), len(acts))
-    return _report(workload, scheduling, tally=tally, watch=watch, install_s=install_s)
+    return _report(workload, target, tally=tally, sampler=sampler, install_s=install_s)
 
 
 class _Tally:
@@ -96,7 +96,7 @@ class _Tally:
         self.peaks: dict[str, int] = {}
         self.work_s = 0.0
 
-    def add(self, acts: Sequence[Request | Departure], decisions: Sequence[Decision | None]) -> None:
+    def count_chunk(self, acts: Sequence[Request | Departure], decisions: Sequence[Decision | None]) -> None:
         """Count a chunk."""
         for act, decision in zip(acts, decisions, strict=True):
             if isinstance(act, Departure):
@@ -113,14 +113,14 @@ class _Tally:
             self.reasons[reason] += 1
             self.examples.setdefault(reason, decision.reason)
 
-    def see(self, utilisation: dict[str, tuple[int, int]]) -> None:
+    def record_peaks(self, utilisation: dict[str, tuple[int, int]]) -> None:
         """Remember the peaks."""
         for resource_class, (used, _) in utilisation.items():
             self.peaks[resource_class] = max(used, self.peaks.get(resource_class, 0))
 
 
 def _report(
-    workload: Workload, scheduling: Scheduling, *, tally: _Tally, watch: Watch, install_s: float
+    workload: Workload, target: ReplayTarget, *, tally: _Tally, sampler: Sampler, install_s: float
 ) -> ReplayReport:
     requests = len(tally.decision_s)
     p50, p99 = percentiles_us(tally.decision_s) or (0.0, 0.0)
@@ -143,17 +143,17 @@ def _report(
         decisions_per_s=requests / tally.work_s if tally.work_s > 0 else 0.0,
         work_s=tally.work_s,
         install_s=install_s,
-        classes=_classes(scheduling, watch, peaks=tally.peaks),
-        gpu_fragmentation=watch.gpu_fragmentation(),
-        series=watch.series(),
-        host_use=watch.hosts(),
+        classes=_classes(target, sampler, peaks=tally.peaks),
+        gpu_fragmentation=sampler.gpu_fragmentation(),
+        series=sampler.series(),
+        host_use=sampler.host_use(),
     )
 
 
-def _classes(scheduling: Scheduling, watch: Watch, *, peaks: dict[str, int]) -> list[ClassUse]:
+def _classes(target: ReplayTarget, sampler: Sampler, *, peaks: dict[str, int]) -> list[ClassUse]:
     uses: list[ClassUse] = []
-    for resource_class, (used, capacity) in scheduling.utilisation().items():
-        piece = watch.typical.get(resource_class)
+    for resource_class, (used, capacity) in target.utilisation().items():
+        piece = sampler.typical.get(resource_class)
         uses.append(
             ClassUse(
                 resource_class=resource_class,
@@ -161,7 +161,7 @@ def _classes(scheduling: Scheduling, watch: Watch, *, peaks: dict[str, int]) -> 
                 used=used,
                 peak=max(used, peaks.get(resource_class, 0)),
                 typical=piece,
-                stranded_share=None if piece is None else watch.stranded(resource_class),
+                stranded_share=None if piece is None else sampler.measure_stranding(resource_class),
             )
         )
     return uses

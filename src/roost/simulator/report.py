@@ -64,7 +64,7 @@ class ReplayReport(msgspec.Struct, frozen=True, kw_only=True):
 
 def to_json(report: msgspec.Struct) -> bytes:
     """Return a report as JSON for programs, indented and ended by a newline; long lists have a line each."""
-    return _LONG_LIST.sub(_one_line, msgspec.json.format(msgspec.json.encode(report), indent=2)) + b"\n"
+    return _LONG_LIST.sub(_join_lines, msgspec.json.format(msgspec.json.encode(report), indent=2)) + b"\n"
 
 
 @contextmanager
@@ -84,11 +84,11 @@ def json_file(path: str | None) -> Iterator[Callable[[msgspec.Struct], None]]:
 
     def write(report: msgspec.Struct) -> None:
         body = to_json(report)
-        with writable(path):
+        with translate_write_errors(path):
             beside.write_bytes(body)
             beside.replace(target)
 
-    with writable(path):
+    with translate_write_errors(path):
         if target.is_dir():
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
         if not target.exists() or target.is_file():  # A device or a pipe is written as it is.
@@ -101,12 +101,12 @@ def json_file(path: str | None) -> Iterator[Callable[[msgspec.Struct], None]]:
             beside.unlink(missing_ok=True)
 
 
-def _one_line(found: "re.Match[bytes]") -> bytes:
-    return b" ".join(found[0].split()).replace(b"[ ", b"[").replace(b" ]", b"]")
+def _join_lines(match: "re.Match[bytes]") -> bytes:
+    return b" ".join(match[0].split()).replace(b"[ ", b"[").replace(b" ]", b"]")
 
 
 @contextmanager
-def writable(path: str) -> Iterator[None]:
+def translate_write_errors(path: str) -> Iterator[None]:
     """Turn what keeps a file from being written into a ``BadFile`` that names it."""
     try:
         yield

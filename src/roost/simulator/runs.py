@@ -16,9 +16,9 @@ from roost.errors import BadFile, BadRequest
 from roost.model.fleet import Fleet
 from roost.model.settings.roost_settings import Settings
 from roost.simulator.replay import Progress, replay
-from roost.simulator.report import REPORT_VERSION, ReplayReport, writable
+from roost.simulator.report import REPORT_VERSION, ReplayReport, translate_write_errors
 from roost.simulator.seeded_random import SeededRandom
-from roost.simulator.traces.formats import known_formats, open_workload
+from roost.simulator.traces.formats import list_formats, open_workload
 from roost.simulator.traces.generated_workload import Recipe, generate
 from roost.simulator.workload import Options, Workload
 
@@ -55,7 +55,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
         """Return what all runs share that must have the same result, durations apart."""
         source, settings = self.source, self.policy.settings
         recipe = None if source.recipe is None else msgspec.structs.replace(source.recipe, seed=self.seed)
-        known = {
+        content = {
             "program": __version__,
             "report": REPORT_VERSION,
             "recipe": recipe,
@@ -68,7 +68,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
             # No decision depends on the store, but durations do.
             "store": None if self.data is None else msgspec.structs.replace(settings.store, url=""),
         }
-        return hashlib.blake2b(msgspec.json.encode(known, order="sorted"), digest_size=16).hexdigest()
+        return hashlib.blake2b(msgspec.json.encode(content, order="sorted"), digest_size=16).hexdigest()
 
     @property
     def result_path(self) -> Path:
@@ -94,14 +94,14 @@ def trace_source(paths: Sequence[Path], *, options: Options, chunk: int) -> Sour
         BadRequest: none is named, or one twice.
     """
     if not paths:
-        raise BadRequest(f"name the files of a trace: {known_formats()}")
+        raise BadRequest(f"name the files of a trace: {list_formats()}")
     files = {str(path): _digest(str(path)) for path in paths}
     if len(files) < len(paths):
         raise BadRequest("a file of the trace is named twice")
     return Source(files=files, options=options, chunk=chunk)
 
 
-def workload_for(source: Source, seed: int | None) -> Workload:
+def load_workload(source: Source, seed: int | None) -> Workload:
     """Return the workload of a seed.
 
     A recipe is followed with this seed. A trace stays what it is; only the order in which its hosts are
@@ -122,12 +122,12 @@ def workload_for(source: Source, seed: int | None) -> Workload:
         return workload
     return msgspec.structs.replace(
         workload,
-        fleet=_shuffled(workload.fleet, random.Random(f"{seed}/hosts")),
+        fleet=_shuffle_hosts(workload.fleet, random.Random(f"{seed}/hosts")),
         notes=(*workload.notes, f"hosts are in an order drawn from seed {seed}"),
     )
 
 
-def result_of(run: Run) -> ReplayReport | None:
+def read_result(run: Run) -> ReplayReport | None:
     """Return the result of a run, if there is one.
 
     Raises:
@@ -147,7 +147,7 @@ def result_of(run: Run) -> ReplayReport | None:
     return result.report
 
 
-def carry_out(run: Run, progress: Progress | None = None) -> None:
+def execute(run: Run, progress: Progress | None = None) -> None:
     """Do a run, and write its result.
 
     Raises:
@@ -157,29 +157,29 @@ def carry_out(run: Run, progress: Progress | None = None) -> None:
     # The program is built only where it runs.
     from roost.app import open_scratch
 
-    workload = workload_for(run.source, run.seed)
+    workload = load_workload(run.source, run.seed)
     chance = SeededRandom(1 if run.seed is None else run.seed)
     folder = None if run.data is None else _empty_folder(run)
     with open_scratch(run.policy.settings, folder, random=chance) as roost:
         report = replay(workload, roost, chunk=run.source.chunk, progress=progress)
     if folder is not None:
-        folder.replace(_folder(run))
+        folder.replace(_data_folder(run))
     seed, name = run.seed, run.policy.name
     result = _Result(fingerprint=run.fingerprint(), policy=name, seed=seed, report=report)
-    write_whole(run.result_path, msgspec.json.encode(result))
+    write_atomically(run.result_path, msgspec.json.encode(result))
     # What this run had collected for good must not stay for the next one in the same process.
     del roost, workload
     gc.unfreeze()
 
 
-def write_whole(path: Path, body: bytes) -> None:
+def write_atomically(path: Path, body: bytes) -> None:
     """Write a file that appears, or changes, only when it is whole; its folder is made.
 
     Raises:
         BadFile: it cannot be written.
     """
     beside = path.with_name(f"{path.name}.{os.getpid()}.new")
-    with writable(str(path)):
+    with translate_write_errors(str(path)):
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
             beside.write_bytes(body)
@@ -195,7 +195,7 @@ def _digest(path: str) -> str:
         raise BadFile(path, f"cannot be read: {error.strerror or error}") from None
 
 
-def _shuffled(fleet: Fleet, chance: random.Random) -> Fleet:
+def _shuffle_hosts(fleet: Fleet, chance: random.Random) -> Fleet:
     """Return the fleet with its trees of providers, and its hosts, in another order."""
     roots: dict[str, str] = {}
     for provider in fleet.providers:  # Parents come before children.
@@ -208,18 +208,18 @@ def _shuffled(fleet: Fleet, chance: random.Random) -> Fleet:
     )
 
 
-def _folder(run: Run) -> Path:
+def _data_folder(run: Run) -> Path:
     assert run.data is not None
     return Path(run.data) / f"{run.policy.name}{'' if run.seed is None else f'-seed{run.seed}'}".replace("/", "-")
 
 
 def _empty_folder(run: Run) -> Path:
     """Return an empty folder for the database of a run; what an unfinished run left there goes."""
-    folder = _folder(run)
+    folder = _data_folder(run)
     if folder.exists():
         raise BadFile(str(folder), "is there already, with the database of another run: name another folder")
     unfinished = folder.with_name(f"{folder.name}.unfinished")
-    with writable(str(unfinished)):
+    with translate_write_errors(str(unfinished)):
         shutil.rmtree(unfinished, ignore_errors=True)
         unfinished.mkdir(parents=True)
     return unfinished

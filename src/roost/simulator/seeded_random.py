@@ -8,7 +8,7 @@ class SeededRandom:
 
     def __init__(self, seed: int = 0) -> None:
         self._chance = random.Random(seed)
-        self._made = 0  # uuids
+        self._uuid_count = 0  # uuids
 
     def seed(self) -> int:
         """Return the next seed, 0..2**62 - 1."""
@@ -16,9 +16,9 @@ class SeededRandom:
 
     def uuids(self, count: int) -> list[bytes]:
         """Return the next uuids, 16 bytes each: of version 7, with their number in the place of the time."""
-        found = []
+        uuids = []
         for _ in range(count):
-            self._made += 1
+            self._uuid_count += 1
             tail = self._chance.getrandbits(80) & ~(0xF << 76 | 0x3 << 62) | 0x7 << 76 | 0x2 << 62
-            found.append(self._made.to_bytes(6, "big") + tail.to_bytes(10, "big"))
-        return found
+            uuids.append(self._uuid_count.to_bytes(6, "big") + tail.to_bytes(10, "big"))
+        return uuids

@@ -7,14 +7,14 @@ import msgspec
 import numpy as np
 
 from roost.engine.columns.types import Amounts
-from roost.simulator.fragmentation import GpuFragmentation, stranded_share, typical_amounts
+from roost.simulator.fragmentation import GpuFragmentation, compute_stranded_share, find_typical_amounts
 from roost.simulator.workload import Workload
 
 MOMENTS_MAX = 240
 CELLS_MAX = 2_000
 # More classes than these are seldom read; the report has the use of all.
 _HOST_CLASSES_MAX = 4
-_USUAL = ("VCPU", "MEMORY_MB", "DISK_GB")
+_CLASS_ORDER = ("VCPU", "MEMORY_MB", "DISK_GB")
 
 
 class Series(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,7 +41,7 @@ class HostUse(msgspec.Struct, frozen=True, kw_only=True):
     used_share: dict[str, list[float | None]]  # by resource class, the mean of each cell; None: not offered there
 
 
-class Counted(Protocol):
+class Counters(Protocol):
     """What is counted since the start."""
 
     placed: int
@@ -49,22 +49,22 @@ class Counted(Protocol):
     decision_s: list[float]
 
 
-class Watched(Protocol):
+class FreeAmounts(Protocol):
     """What is looked at: a scheduler that holds the fleet of the workload."""
 
     def free_by_provider(self, resource_class: str) -> Amounts:
         """Return what is free of a class, in the order of ``Fleet.providers`` that offer it."""
 
 
-class Watch:
+class Sampler:
     """Looks at a scheduler at moments spread evenly over the acts of a workload."""
 
-    def __init__(self, workload: Workload, scheduling: Watched) -> None:
-        self.typical = typical_amounts(workload)
+    def __init__(self, workload: Workload, target: FreeAmounts) -> None:
+        self.typical = find_typical_amounts(workload)
         self._workload = workload
-        self._scheduling = scheduling
+        self._target = target
         self._gpus = GpuFragmentation(workload)
-        self._seen = 0  # decisions before the last moment
+        self._sampled_requests = 0  # decisions before the last moment
         self._moments = 0
         self._at_s: list[float] = []
         self._requests: list[int] = []
@@ -76,42 +76,42 @@ class Watch:
         self._p50: list[float | None] = []
         self._p99: list[float | None] = []
 
-    def look(self, done: int, *, counted: Counted, used: Mapping[str, tuple[int, int]]) -> None:
+    def sample(self, done: int, *, counters: Counters, used: Mapping[str, tuple[int, int]]) -> None:
         """Note the figures if it is time to; the last act is always such a time.
 
         Args:
             done: acts done so far, >= 1.
-            counted: what came of them.
+            counters: what came of them.
             used: amount used and capacity by resource class.
         """
         moment = done * MOMENTS_MAX // len(self._workload.events)
         if moment == self._moments:
             return
         self._moments = moment
-        requests = len(counted.decision_s)
+        requests = len(counters.decision_s)
         self._at_s.append(self._workload.events[done - 1].at_s)
         self._requests.append(requests)
-        self._placed.append(counted.placed)
-        self._alive.append(len(counted.alive))
+        self._placed.append(counters.placed)
+        self._alive.append(len(counters.alive))
         for resource_class, (amount, _) in used.items():
             self._used.setdefault(resource_class, []).append(amount)
             if resource_class in self.typical:
-                self._stranded.setdefault(resource_class, []).append(self.stranded(resource_class))
+                self._stranded.setdefault(resource_class, []).append(self.measure_stranding(resource_class))
         fragmentation = self.gpu_fragmentation()
         if fragmentation is not None:
             self._fragmentation.append(fragmentation)
-        p50, p99 = percentiles_us(counted.decision_s[self._seen :]) or (None, None)
+        p50, p99 = percentiles_us(counters.decision_s[self._sampled_requests :]) or (None, None)
         self._p50.append(p50)
         self._p99.append(p99)
-        self._seen = requests
+        self._sampled_requests = requests
 
-    def stranded(self, resource_class: str) -> float:
+    def measure_stranding(self, resource_class: str) -> float:
         """Return the share of what is free now of a class that is asked for, in pieces below the typical one."""
-        return stranded_share(self._scheduling.free_by_provider(resource_class), self.typical[resource_class])
+        return compute_stranded_share(self._target.free_by_provider(resource_class), self.typical[resource_class])
 
     def gpu_fragmentation(self) -> float | None:
         """Return the expected fragment of all GPUs now."""
-        return self._gpus.share(self._scheduling.free_by_provider)
+        return self._gpus.share(self._target.free_by_provider)
 
     def series(self) -> Series:
         """Return what was noted."""
@@ -119,7 +119,7 @@ class Watch:
             at_s=self._at_s,
             requests=self._requests,
             placed=self._placed,
-            refused=[asked - placed for asked, placed in zip(self._requests, self._placed, strict=True)],
+            refused=[requests - placed for requests, placed in zip(self._requests, self._placed, strict=True)],
             instances_alive=self._alive,
             used=self._used,
             stranded_share=self._stranded,
@@ -128,7 +128,7 @@ class Watch:
             decision_us_p99=self._p99,
         )
 
-    def hosts(self) -> HostUse:
+    def host_use(self) -> HostUse:
         """Return how full each host is now."""
         fleet = self._workload.fleet
         parents = {provider.uuid: provider.parent_uuid for provider in fleet.providers}
@@ -138,13 +138,13 @@ class Watch:
         if not shares:
             return HostUse(hosts=len(host_rows), hosts_empty=len(host_rows), hosts_per_cell=1, used_share={})
         table = np.array(list(shares.values()))
-        known = np.nan_to_num(table)
-        fullness = known.sum(axis=0) / np.maximum((~np.isnan(table)).sum(axis=0), 1)
+        filled = np.nan_to_num(table)
+        fullness = filled.sum(axis=0) / np.maximum((~np.isnan(table)).sum(axis=0), 1)
         order = np.argsort(-fullness, kind="stable")
         per_cell = max(1, -(-len(host_rows) // CELLS_MAX))
         return HostUse(
             hosts=len(host_rows),
-            hosts_empty=int((known == 0).all(axis=0).sum()),
+            hosts_empty=int((filled == 0).all(axis=0).sum()),
             hosts_per_cell=per_cell,
             used_share={name: _cells(share[order], per_cell) for name, share in shares.items()},
         )
@@ -156,7 +156,7 @@ class Watch:
             for resource_class in provider.inventories if row >= 0 else ():
                 if resource_class in self.typical:
                     offering.setdefault(resource_class, set()).add(row)
-        usual = {name: place for place, name in enumerate(_USUAL)}
+        usual = {name: place for place, name in enumerate(_CLASS_ORDER)}
         first = sorted(offering, key=lambda name: (-len(offering[name]), name))[:_HOST_CLASSES_MAX]
         return sorted(first, key=lambda name: (usual.get(name, len(usual)), name))
 
@@ -168,7 +168,7 @@ class Watch:
             if resource_class in provider.inventories
         ]
         at, capacity = (np.array(column, dtype=np.int64) for column in zip(*offering, strict=True))
-        free = self._scheduling.free_by_provider(resource_class)
+        free = self._target.free_by_provider(resource_class)
         has_host = at >= 0
         totals = np.zeros((2, len(self._workload.fleet.hosts)))
         np.add.at(totals[0], at[has_host], capacity[has_host])
@@ -194,6 +194,6 @@ def _cells(shares: np.ndarray, per_cell: int) -> list[float | None]:
     cells: list[float | None] = []
     for first in range(0, len(shares), per_cell):
         cell = shares[first : first + per_cell]
-        offered = cell[~np.isnan(cell)]
-        cells.append(round(float(offered.mean()), 4) if len(offered) else None)
+        values = cell[~np.isnan(cell)]
+        cells.append(round(float(values.mean()), 4) if len(values) else None)
     return cells

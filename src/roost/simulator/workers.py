@@ -12,15 +12,15 @@ from multiprocessing.context import SpawnProcess
 
 from roost.errors import RoostError
 from roost.simulator.replay import Progress
-from roost.simulator.runs import Run, carry_out
+from roost.simulator.runs import Run, execute
 
-_LOOK_S = 0.5  # at least so often the caller is asked whether to go on
+_PROGRESS_S = 0.5  # at least so often the caller is asked whether to go on
 
 # What a worker says: acts done and acts in all, or what ended it.
 _Message = tuple[int, int] | RoostError | str | None
 
 
-def work(runs: Sequence[Run], *, jobs: int, progress: Progress | None = None) -> None:
+def run_all(runs: Sequence[Run], *, jobs: int, progress: Progress | None = None) -> None:
     """Do the runs, several at a time; each has written its result when it ends.
 
     Args:
@@ -30,10 +30,10 @@ def work(runs: Sequence[Run], *, jobs: int, progress: Progress | None = None) ->
     Raises:
         RoostError: what the first run that failed said; the others are stopped, finished ones keep their results.
     """
-    told = _Told(len(runs), progress)
+    progress_sum = _ProgressSum(len(runs), progress)
     if jobs == 1 or len(runs) == 1:
         for place, run in enumerate(runs):
-            carry_out(run, told.of(place))
+            execute(run, progress_sum.reporter(place))
         return
     waiting = deque(enumerate(runs))
     busy: dict[Connection, _Worker] = {}
@@ -41,13 +41,13 @@ def work(runs: Sequence[Run], *, jobs: int, progress: Progress | None = None) ->
         while waiting or busy:
             while waiting and len(busy) < jobs:
                 place, run = waiting.popleft()
-                worker = _Worker(run, told.of(place))
+                worker = _Worker(run, progress_sum.reporter(place))
                 busy[worker.reader] = worker
-            for reader in connection.wait(list(busy), timeout=_LOOK_S):
+            for reader in connection.wait(list(busy), timeout=_PROGRESS_S):
                 assert isinstance(reader, Connection)
                 if busy[reader].has_ended():
                     del busy[reader]
-            told.all()
+            progress_sum.report()
     finally:
         for worker in busy.values():
             worker.stop()
@@ -62,7 +62,7 @@ class _Worker:
         context = multiprocessing.get_context("spawn")  # A copy of this process would have its threads' locks.
         self.reader, writer = context.Pipe(duplex=False)
         self._process: SpawnProcess = context.Process(target=_serve, args=(run, writer), daemon=True)
-        with _deaf():
+        with _block_interrupts():
             self._process.start()
         writer.close()
 
@@ -94,28 +94,28 @@ class _Worker:
         self._process.join()
 
 
-class _Told:
+class _ProgressSum:
     """What is known of the acts of all runs."""
 
     def __init__(self, runs: int, progress: Progress | None) -> None:
         self._runs = runs
         self._progress = progress
-        self._known: dict[int, tuple[int, int]] = {}
+        self._by_run: dict[int, tuple[int, int]] = {}
 
-    def of(self, place: int) -> Progress:
+    def reporter(self, place: int) -> Progress:
         """Return what one run tells its progress to."""
 
-        def tell(done: int, total: int) -> None:
-            self._known[place] = done, total
-            self.all()
+        def record(done: int, total: int) -> None:
+            self._by_run[place] = done, total
+            self.report()
 
-        return tell
+        return record
 
-    def all(self) -> None:
+    def report(self) -> None:
         """Pass on the sums; runs that have not said how many acts they have are taken for average ones."""
-        if self._progress is not None and self._known:
-            done, total = (sum(column) for column in zip(*self._known.values(), strict=True))
-            self._progress(done, total * self._runs // len(self._known))
+        if self._progress is not None and self._by_run:
+            done, total = (sum(column) for column in zip(*self._by_run.values(), strict=True))
+            self._progress(done, total * self._runs // len(self._by_run))
 
 
 def _serve(run: Run, writer: Connection) -> None:
@@ -123,7 +123,7 @@ def _serve(run: Run, writer: Connection) -> None:
     with suppress(BrokenPipeError):  # Then nobody waits for this run any more.
         message: _Message = None
         try:
-            carry_out(run, lambda done, total: writer.send((done, total)))
+            execute(run, lambda done, total: writer.send((done, total)))
         except RoostError as error:
             message = error
         except BrokenPipeError:
@@ -134,7 +134,7 @@ def _serve(run: Run, writer: Connection) -> None:
 
 
 @contextmanager
-def _deaf() -> Iterator[None]:
+def _block_interrupts() -> Iterator[None]:
     """Let what is started here not hear Ctrl-C, which a terminal sends to all: whoever started it ends it."""
     resource_tracker.ensure_running()  # It is started with the first process otherwise, and opens our ears again.
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})

@@ -39,7 +39,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
             raise BadRequest(f"the limit must be 1 request or more, got {self.limit}")
 
 
-def workload_of(
+def build_workload(
     stays: Iterable[Stay], *, name: str, fleet: Fleet, options: Options, notes: tuple[str, ...] = ()
 ) -> Workload:
     """Turn stays into events.
@@ -50,21 +50,24 @@ def workload_of(
     Args:
         stays: in any order; those that start at the same time keep their order.
     """
-    kept = sorted(stays, key=lambda stay: stay.starts_s)[: options.limit]
-    last_s = kept[-1].starts_s if kept else -math.inf
-    keyed = [(stay.starts_s, 1, Event(at_s=stay.starts_s, act=stay.request)) for stay in kept]
+    kept_stays = sorted(stays, key=lambda stay: stay.starts_s)[: options.limit]
+    last_s = kept_stays[-1].starts_s if kept_stays else -math.inf
+    entries = [(stay.starts_s, 1, Event(at_s=stay.starts_s, act=stay.request)) for stay in kept_stays]
     outliving = 0
-    for stay in kept if options.has_departures else ():
+    for stay in kept_stays if options.has_departures else ():
         if stay.ends_s > last_s:
             outliving += 1
             continue
         # Whatever ends in the moment it starts must still end after it starts.
         rank = 2 if stay.ends_s == stay.starts_s else 0
         departure = Departure(instance_uuids=stay.request.instance_uuids)
-        keyed.append((stay.ends_s, rank, Event(at_s=stay.ends_s, act=departure)))
-    keyed.sort(key=lambda entry: entry[:2])
+        entries.append((stay.ends_s, rank, Event(at_s=stay.ends_s, act=departure)))
+    entries.sort(key=lambda entry: entry[:2])
     if not options.has_departures:
         notes = (*notes, "departures are left out")
-    elif outliving and any(math.isfinite(stay.ends_s) for stay in kept):
-        notes = (*notes, f"{outliving:,} of {len(kept):,} requests outlive the last arrival, where the replay ends")
-    return Workload(name=name, fleet=fleet, events=[event for _, _, event in keyed], notes=notes)
+    elif outliving and any(math.isfinite(stay.ends_s) for stay in kept_stays):
+        notes = (
+            *notes,
+            f"{outliving:,} of {len(kept_stays):,} requests outlive the last arrival, where the replay ends",
+        )
+    return Workload(name=name, fleet=fleet, events=[event for _, _, event in entries], notes=notes)

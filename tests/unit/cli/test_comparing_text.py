@@ -1,7 +1,7 @@
 import msgspec
 
 from roost.cli.text.comparison_text import to_text
-from roost.simulator.compare import compare, figures_of
+from roost.simulator.compare import build_figures, compare
 from tests.unit.simulator.comparisons import generated, policies, with_figures
 
 
@@ -16,7 +16,7 @@ def test_the_text_has_a_column_a_policy_and_says_how_to_read_it():
             jobs=2,
             runs_found=3,
             policies=kept,
-            figures=figures_of(kept, is_alone=False)[:3],
+            figures=build_figures(kept, is_alone=False)[:3],
         )
     )
     assert text == (

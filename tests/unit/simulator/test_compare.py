@@ -5,15 +5,15 @@ import pytest
 
 from roost.errors import BadFile, BadRequest, RoostError
 from roost.simulator import workers
-from roost.simulator.compare import compare, figures_of, policy_names
-from roost.simulator.runs import carry_out, trace_source
+from roost.simulator.compare import build_figures, compare, policy_names
+from roost.simulator.runs import execute, trace_source
 from roost.simulator.workload import Options
 from tests.unit.simulator.comparisons import broken_policy, generated, policies, with_figures, without_durations
 from tests.unit.simulator.traces.files import VMS, write
 
 
 def figure(name, *kept, is_alone=True):
-    return next(each for each in figures_of(kept, is_alone=is_alone) if each.name == name)
+    return next(each for each in build_figures(kept, is_alone=is_alone) if each.name == name)
 
 
 @pytest.fixture
@@ -22,10 +22,10 @@ def carried(monkeypatch):
     done = []
 
     def remember(run, progress=None):
-        carry_out(run, progress)
+        execute(run, progress)
         done.append(str(run))
 
-    monkeypatch.setattr(workers, "carry_out", remember)
+    monkeypatch.setattr(workers, "execute", remember)
     return done
 
 
@@ -63,7 +63,7 @@ def test_durations_are_judged_only_where_nothing_disturbed_them_and_several_agre
 
 
 def test_a_figure_that_a_run_lacks_is_left_out():
-    names = [each.name for each in figures_of([with_figures(1, gpu_fragmentation=None)], is_alone=True)]
+    names = [each.name for each in build_figures([with_figures(1, gpu_fragmentation=None)], is_alone=True)]
     assert "GPU fragmentation" not in names
     assert "hosts empty at the end" not in names  # REPORT has none.
     assert "PGPU, peak" in names

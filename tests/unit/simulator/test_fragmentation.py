@@ -1,10 +1,10 @@
 import numpy as np
 import pytest
 
-from roost.simulator.fragmentation import GpuFragmentation, stranded_share, typical_amounts
-from roost.simulator.traces.cospot import fleet_of
+from roost.simulator.fragmentation import GpuFragmentation, compute_stranded_share, find_typical_amounts
+from roost.simulator.traces.cospot import build_fleet
 from roost.simulator.traces.formats import open_workload
-from roost.simulator.workload import Options, Stay, workload_of
+from roost.simulator.workload import Options, Stay, build_workload
 from tests.unit.simulator.first_fit import FirstFit
 from tests.unit.simulator.traces.files import write
 from tests.unit.simulator.values import request
@@ -24,9 +24,9 @@ def free_of(gpus, *, vcpus=(8000, 8000, 8000), memory_mb=(1000, 1000, 1000)):
 
 
 def test_a_piece_that_holds_the_typical_amount_is_not_stranded():
-    assert stranded_share(np.array([3, 4, 5, 0]), 4) == 3 / 12
-    assert stranded_share(np.array([0, 0]), 4) == 0.0
-    assert stranded_share(np.array([], dtype=np.int64), 4) == 0.0
+    assert compute_stranded_share(np.array([3, 4, 5, 0]), 4) == 3 / 12
+    assert compute_stranded_share(np.array([0, 0]), 4) == 0.0
+    assert compute_stranded_share(np.array([], dtype=np.int64), 4) == 0.0
 
 
 def test_the_typical_amount_is_the_lower_median_over_instances():
@@ -35,8 +35,8 @@ def test_the_typical_amount_is_the_lower_median_over_instances():
         Stay(request("b", "c", "d", vcpus=4, memory_mb=8), 1.0),
         Stay(request("e", "f", vcpus=9), 2.0),
     ]
-    workload = workload_of(stays, name="", fleet=fleet_of(("1x1c/1m",)), options=Options())
-    assert typical_amounts(workload) == {"VCPU": 4, "MEMORY_MB": 8}
+    workload = build_workload(stays, name="", fleet=build_fleet(("1x1c/1m",)), options=Options())
+    assert find_typical_amounts(workload) == {"VCPU": 4, "MEMORY_MB": 8}
 
 
 @pytest.mark.parametrize(

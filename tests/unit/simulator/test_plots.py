@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from roost.errors import BadFile, Unavailable
-from roost.simulator.curves import curve_of
+from roost.simulator.curves import build_curve
 from roost.simulator.plots import draw, prepare
 from roost.simulator.replay import replay
 from roost.simulator.traces.formats import open_workload
@@ -88,9 +88,9 @@ def test_a_folder_that_cannot_be_written_is_told_before_any_work(tmp_path):
 
 
 def test_a_curve_has_its_mean_and_its_spread_where_all_runs_are_known():
-    curve = curve_of([([1, 3, 5], [10.0, None, 30.0]), ([1, 2, 5, 9], [20.0, 20.0, 50.0, 0.0])])
+    curve = build_curve([([1, 3, 5], [10.0, None, 30.0]), ([1, 2, 5, 9], [20.0, 20.0, 50.0, 0.0])])
     assert curve.requests.tolist() == [1, 5]
     assert (curve.mean.tolist(), curve.least.tolist(), curve.most.tolist()) == ([15, 40], [10, 30], [20, 50])
-    assert curve_of([([1, 9], [0.0, 8.0]), ([1, 5], [4.0, 4.0])]).requests.tolist() == [1]
-    assert curve_of([([1], [None])]) is None
-    assert curve_of([]) is None
+    assert build_curve([([1, 9], [0.0, 8.0]), ([1, 5], [4.0, 4.0])]).requests.tolist() == [1]
+    assert build_curve([([1], [None])]) is None
+    assert build_curve([]) is None

@@ -5,10 +5,10 @@ from hypothesis import strategies as st
 from roost.errors import BadRequest
 from roost.model.fleet import Departure
 from roost.simulator.replay import replay
-from roost.simulator.traces.cospot import fleet_of
+from roost.simulator.traces.cospot import build_fleet
 from roost.simulator.traces.formats import open_workload
 from roost.simulator.traces.generated_workload import Recipe, generate
-from roost.simulator.workload import Options, Stay, workload_of
+from roost.simulator.workload import Options, Stay, build_workload
 from tests.unit.simulator.first_fit import FirstFit
 from tests.unit.simulator.traces.files import HOSTS, NODES, PODS, RACKS, SEQUENCE, VMS, write
 from tests.unit.simulator.values import request
@@ -35,7 +35,7 @@ def small():
         Stay(request("e", vcpus=6, memory_mb=4), 2.0, 5.0),
         Stay(request("f", vcpus=6, memory_mb=4), 4.0),
     ]
-    return workload_of(stays, name="small", fleet=fleet_of(("2x8c/32m",)), options=Options())
+    return build_workload(stays, name="small", fleet=build_fleet(("2x8c/32m",)), options=Options())
 
 
 @pytest.mark.parametrize("chunk", [1, 2, 64])
@@ -60,7 +60,7 @@ def test_figures_are_those_worked_out_by_hand(chunk):
 
 def test_the_peak_is_seen_between_chunks():
     stays = [Stay(request("a", vcpus=6, memory_mb=4), 0.0, 1.0), Stay(request("b", vcpus=2, memory_mb=4), 2.0)]
-    workload = workload_of(stays, name="peak", fleet=fleet_of(("1x8c/8m",)), options=Options())
+    workload = build_workload(stays, name="peak", fleet=build_fleet(("1x8c/8m",)), options=Options())
     use = replay(workload, FirstFit(), chunk=1).classes[0]
     assert (use.peak, use.used) == (6, 2)
 

@@ -6,7 +6,16 @@ import pytest
 from roost.errors import BadFile, BadRequest
 from roost.settings import read_settings
 from roost.simulator import runs
-from roost.simulator.runs import Policy, Run, Source, carry_out, result_of, trace_source, workload_for, write_whole
+from roost.simulator.runs import (
+    Policy,
+    Run,
+    Source,
+    execute,
+    load_workload,
+    read_result,
+    trace_source,
+    write_atomically,
+)
 from roost.simulator.traces.generated_workload import Recipe
 from roost.simulator.workload import Options
 from tests.unit.simulator.comparisons import PACK, generated
@@ -60,10 +69,10 @@ def test_what_cannot_change_a_result_does_not_change_its_fingerprint(tmp_path):
 
 def test_a_result_is_found_by_its_run_and_by_no_other(tmp_path):
     run = a_run(tmp_path)
-    assert result_of(run) is None
-    carry_out(run)
-    assert result_of(run).requests == 40
-    assert result_of(a_run(tmp_path, seed=2)) is None
+    assert read_result(run) is None
+    execute(run)
+    assert read_result(run).requests == 40
+    assert read_result(a_run(tmp_path, seed=2)) is None
     assert [path.name for path in tmp_path.iterdir()] == [f"{run.fingerprint()}.json"]
 
 
@@ -73,26 +82,26 @@ def test_a_file_that_is_no_result_is_named_and_left_alone(tmp_path, text):
     run.result_path.write_text(text, errors="surrogateescape")
     before = run.result_path.read_bytes()
     with pytest.raises(BadFile, match=r"[.]json: is not the result of a, seed 1: move it away") as caught:
-        result_of(run)
+        read_result(run)
     assert "\n" not in str(caught.value)
     assert run.result_path.read_bytes() == before
 
 
 def test_the_result_of_another_run_under_its_name_is_refused(tmp_path):
     run, other = a_run(tmp_path), a_run(tmp_path, seed=2)
-    carry_out(other)
+    execute(other)
     other.result_path.rename(run.result_path)
     with pytest.raises(BadFile, match="is not the result of a, seed 1"):
-        result_of(run)
+        read_result(run)
     run.result_path.unlink()
     run.result_path.mkdir()
     with pytest.raises(BadFile, match="cannot be read: Is a directory"):
-        result_of(run)
+        read_result(run)
 
 
 def test_the_seed_of_a_trace_draws_the_order_of_its_hosts_and_nothing_else(tmp_path):
     source = trace_source(write(tmp_path, vms=VMS), options=Options(hosts=("30x200c/28m",)), chunk=64)
-    as_it_stands, first, again, second = (workload_for(source, seed) for seed in (None, 1, 1, 2))
+    as_it_stands, first, again, second = (load_workload(source, seed) for seed in (None, 1, 1, 2))
     names = [[host.host for host in each.fleet.hosts] for each in (as_it_stands, first, second)]
     assert names[0] == [f"host-{number}" for number in range(30)]
     assert len({tuple(each) for each in names}) == 3
@@ -105,19 +114,19 @@ def test_the_seed_of_a_trace_draws_the_order_of_its_hosts_and_nothing_else(tmp_p
 def test_parents_stay_before_their_children(tmp_path):
     nodes = NODES + "".join(f"m{number},1000,1000,2,T4\n" for number in range(20))
     source = trace_source(write(tmp_path, nodes=nodes, pods=PODS), options=Options(), chunk=64)
-    fleet = workload_for(source, 3).fleet
+    fleet = load_workload(source, 3).fleet
     seen = set()
     for provider in fleet.providers:
         assert provider.parent_uuid is None or provider.parent_uuid in seen
         seen.add(provider.uuid)
-    assert seen == {provider.uuid for provider in workload_for(source, None).fleet.providers}
+    assert seen == {provider.uuid for provider in load_workload(source, None).fleet.providers}
 
 
 def test_a_trace_that_changes_under_way_is_told(tmp_path):
     source = with_vms(tmp_path / "a")
     (tmp_path / "a" / "vms.csv").write_text(VMS + "10,71,8,7,0,2,3\n")
     with pytest.raises(BadFile, match="has changed since the comparison began"):
-        workload_for(source, 1)
+        load_workload(source, 1)
     with pytest.raises(BadFile, match="cannot be read"):
         trace_source([tmp_path / "absent.csv"], options=Options(), chunk=64)
     with pytest.raises(BadRequest, match="named twice"):
@@ -129,30 +138,30 @@ def test_each_run_has_a_database_of_its_own_that_no_other_run_gets(tmp_path):
     unfinished = tmp_path / "data" / "old-pack-seed1.unfinished"
     unfinished.mkdir(parents=True)
     (unfinished / "roost.db").write_text("half")
-    carry_out(run)
+    execute(run)
     assert [path.name for path in (tmp_path / "data").iterdir()] == ["old-pack-seed1"]
     database = tmp_path / "data" / "old-pack-seed1" / "roost.db"
     before = database.read_bytes()
     with pytest.raises(BadFile, match="is there already, with the database of another run"):
-        carry_out(run)
+        execute(run)
     assert database.read_bytes() == before
 
 
 def test_a_file_appears_whole_or_not_at_all(tmp_path):
-    write_whole(tmp_path / "new" / "a.json", b"1")
-    write_whole(tmp_path / "new" / "a.json", b"2")
+    write_atomically(tmp_path / "new" / "a.json", b"1")
+    write_atomically(tmp_path / "new" / "a.json", b"2")
     assert (tmp_path / "new" / "a.json").read_bytes() == b"2"
     with pytest.raises(BadFile, match="cannot be written"):
-        write_whole(tmp_path / "new" / "a.json" / "b", b"3")
+        write_atomically(tmp_path / "new" / "a.json" / "b", b"3")
     (tmp_path / "folder").mkdir()
     with pytest.raises(BadFile, match="Is a directory"):
-        write_whole(tmp_path / "folder", b"4")
+        write_atomically(tmp_path / "folder", b"4")
     assert sorted(path.name for path in tmp_path.rglob("*")) == ["a.json", "folder", "new"]
 
 
 def test_a_result_holds_who_made_it(tmp_path):
     run = a_run(tmp_path, name="pack", seed=4)
-    carry_out(run)
+    execute(run)
     held = json.loads(Path(run.result_path).read_text())
     assert (held["kind"], held["policy"], held["seed"]) == ("roost replay result", "pack", 4)
     assert held["report"]["version"] == 1

@@ -4,10 +4,10 @@ from hypothesis import strategies as st
 
 from roost.simulator import series
 from roost.simulator.replay import replay
-from roost.simulator.traces.cospot import fleet_of
+from roost.simulator.traces.cospot import build_fleet
 from roost.simulator.traces.formats import open_workload
 from roost.simulator.traces.generated_workload import Recipe, generate
-from roost.simulator.workload import Options, Stay, workload_of
+from roost.simulator.workload import Options, Stay, build_workload
 from tests.unit.simulator.first_fit import FirstFit
 from tests.unit.simulator.traces.files import NODES, PODS, write
 from tests.unit.simulator.values import request
@@ -21,7 +21,7 @@ def small():
         Stay(request("d", vcpus=8, memory_mb=4), 4.0),
         Stay(request("e", vcpus=9, memory_mb=4), 5.0),
     ]
-    return workload_of(stays, name="small", fleet=fleet_of(("3x8c/16m",)), options=Options())
+    return build_workload(stays, name="small", fleet=build_fleet(("3x8c/16m",)), options=Options())
 
 
 def test_figures_along_the_way_are_those_worked_out_by_hand():
@@ -42,7 +42,7 @@ def test_figures_along_the_way_are_those_worked_out_by_hand():
 
 def test_hosts_are_in_the_order_of_how_full_they_are():
     use = replay(small(), FirstFit(), chunk=64).host_use
-    assert (use.hosts, use.hosts_empty, use.hosts_per_cell) == (3, 0, 1)
+    assert (use.host_use, use.hosts_empty, use.hosts_per_cell) == (3, 0, 1)
     assert use.used_share == {"VCPU": [1.0, 1.0, 0.125], "MEMORY_MB": [0.25, 0.25, 0.5]}
 
 

@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 from roost.model.flavor import Flavor
 from roost.model.fleet import Departure, Fleet
 from roost.model.request import Request
-from roost.simulator.workload import Options, Stay, workload_of
+from roost.simulator.workload import Options, Stay, build_workload
 
 FLAVOR = Flavor(name="one", vcpus=1)
 spans = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), max_size=12)
@@ -19,7 +19,7 @@ def stays(lengths):
 
 @given(spans)
 def test_every_departure_follows_its_arrival_and_precedes_other_arrivals_of_its_time(lengths):
-    events = workload_of(stays(lengths), name="", fleet=Fleet(), options=Options()).events
+    events = build_workload(stays(lengths), name="", fleet=Fleet(), options=Options()).events
     started: dict[str, float] = {}
     arrived_at: list[float] = []
     for event in events:
@@ -35,6 +35,6 @@ def test_every_departure_follows_its_arrival_and_precedes_other_arrivals_of_its_
 
 
 def test_departures_after_the_last_arrival_are_left_out():
-    workload = workload_of(stays([(0, 1), (0, 4), (3, 9)]), name="", fleet=Fleet(), options=Options())
+    workload = build_workload(stays([(0, 1), (0, 4), (3, 9)]), name="", fleet=Fleet(), options=Options())
     assert [event.at_s for event in workload.events] == [0, 0, 1, 3]
     assert workload.notes == ("2 of 3 requests outlive the last arrival, where the replay ends",)

@@ -16,7 +16,7 @@ from roost.engine.columns.types import Amounts
 from roost.model.evidence.decision import Decision
 from roost.model.fleet import Departure, Fleet
 from roost.model.request import Request
-from roost.simulator.replay import Scheduling
+from roost.simulator.replay import ReplayTarget
 from roost.simulator.replay import replay as run_replay
 from roost.simulator.traces.generated_workload import Recipe, generate
 from roost.simulator.workload import Options
@@ -60,7 +60,7 @@ def demo(*, host_count: int, requests: int, seed: int) -> None:
 class _SampleRecorder:
     """A scheduler that keeps one granted and one refused decision as samples."""
 
-    def __init__(self, scheduling: Scheduling) -> None:
+    def __init__(self, scheduling: ReplayTarget) -> None:
         self._scheduling = scheduling
         self.granted: Decision | None = None
         self.refused: Decision | None = None

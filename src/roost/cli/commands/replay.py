@@ -14,12 +14,12 @@ from roost.cli.options import PATH, nova_conf
 from roost.cli.text.plain_text import escape_json
 from roost.cli.text.progress import progress_bar
 from roost.cli.text.replay_text import to_text
-from roost.simulator.replay import CHUNK, Scheduling
+from roost.simulator.replay import CHUNK, ReplayTarget
 from roost.simulator.replay import replay as run_replay
 from roost.simulator.report import json_file, to_json
 from roost.simulator.runs import Source, trace_source
 from roost.simulator.traces.cospot import HOSTS_SYNTAX
-from roost.simulator.traces.formats import known_formats, open_workload
+from roost.simulator.traces.formats import list_formats, open_workload
 from roost.simulator.traces.generated_requests import MIXES
 from roost.simulator.traces.generated_workload import Recipe, generate
 from roost.simulator.workload import Options
@@ -29,7 +29,7 @@ _DEFAULTS = Recipe()
 _HELP = f"""Replay a trace with the real scheduler and store, and print a report.
 
 TRACE are the files of one trace, in any order, recognised by their headers:
-{known_formats()}.
+{list_formats()}.
 
 Without --data or --memory the database is store.url of the settings given with --config, else a temporary one.
 
@@ -123,7 +123,7 @@ def replay(
 
 
 @contextmanager
-def _open_scheduling(config: Path | None, data: Path | None, *, is_in_memory: bool) -> Iterator[Scheduling]:
+def _open_scheduling(config: Path | None, data: Path | None, *, is_in_memory: bool) -> Iterator[ReplayTarget]:
     # Imported only here, so that help and completion are fast.
     from roost.app import open_roost
 

@@ -5,14 +5,14 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 
-from roost.simulator.cluster.seed_report import lines_of, story_of
-from roost.simulator.cluster.seed_runs import courses_of, total_of
-from roost.simulator.cluster.simulation import Course
+from roost.simulator.cluster.seed_report import format_failure, format_total
+from roost.simulator.cluster.seed_runs import run_seeds, sum_results
+from roost.simulator.cluster.simulation import SeedResult
 
 _BAR = 40
 
 
-def seeds_of(text: str) -> range:
+def parse_seeds(text: str) -> range:
     """Return the seeds that are meant: ``7``, or ``0-999``.
 
     >>> seeds_of("7"), seeds_of("3-5")
@@ -25,28 +25,30 @@ def seeds_of(text: str) -> range:
 def main(words: Sequence[str] | None = None) -> int:
     """Live through seeds, and tell of them."""
     parser = argparse.ArgumentParser(prog="python -m roost.simulator.cluster", description=__doc__)
-    parser.add_argument("--seeds", type=seeds_of, default="0-999", help="one, or the first and the last: 0-999")
+    parser.add_argument("--seeds", type=parse_seeds, default="0-999", help="one, or the first and the last: 0-999")
     parser.add_argument("--kinds", default="", help="of operations that are asked for, with commas; empty: all")
     parser.add_argument("--jobs", type=int, default=2, help="processes at once")
-    asked = parser.parse_args(words)
+    options = parser.parse_args(words)
     began_s = time.perf_counter()
-    kinds = tuple(filter(None, asked.kinds.split(",")))
-    total = total_of(courses_of(asked.seeds, jobs=asked.jobs, kinds=kinds), told=_bar(len(asked.seeds)))
+    kinds = tuple(filter(None, options.kinds.split(",")))
+    total = sum_results(
+        run_seeds(options.seeds, jobs=options.jobs, kinds=kinds), on_result=_progress_bar(len(options.seeds))
+    )
     elapsed_s = time.perf_counter() - began_s
-    sys.stdout.writelines(f"{line}\n" for line in lines_of(total, elapsed_s=elapsed_s))
-    for course in total.broken:
-        sys.stdout.writelines(f"{line}\n" for line in story_of(course, kinds=asked.kinds))
-    return 1 if total.broken else 0
+    sys.stdout.writelines(f"{line}\n" for line in format_total(total, elapsed_s=elapsed_s))
+    for result in total.failures:
+        sys.stdout.writelines(f"{line}\n" for line in format_failure(result, kinds=options.kinds))
+    return 1 if total.failures else 0
 
 
-def _bar(count: int) -> Callable[[Course], None]:
+def _progress_bar(count: int) -> Callable[[SeedResult], None]:
     """Return what shows how far the seeds are: a bar on a terminal, a few lines elsewhere."""
     done = broken = 0
     is_terminal = sys.stderr.isatty()
 
-    def told(course: Course) -> None:
+    def show(result: SeedResult) -> None:
         nonlocal done, broken
-        done, broken = done + 1, broken + bool(course.invariant)
+        done, broken = done + 1, broken + bool(result.invariant)
         if is_terminal:
             full = _BAR * done // count
             bar = f"\r{'█' * full}{'·' * (_BAR - full)} {done:,} of {count:,} seeds, {broken:,} broken"
@@ -55,7 +57,7 @@ def _bar(count: int) -> Callable[[Course], None]:
             sys.stderr.write(f"{done:,} of {count:,} seeds, {broken:,} broken\n")
         sys.stderr.flush()
 
-    return told
+    return show
 
 
 if __name__ == "__main__":

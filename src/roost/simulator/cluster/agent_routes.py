@@ -14,7 +14,7 @@ from roost.placement.current import Current
 from roost.placement.write_plan import Plan
 from roost.simulator.cluster.processes import DOWN_TIME_S, Process
 
-_ORDERS_MOST = 100
+_ORDERS_MAX = 100
 
 
 def register(process: Process, host: str, registration: Registration) -> Registered:
@@ -28,24 +28,24 @@ def register(process: Process, host: str, registration: Registration) -> Registe
     return process.run(task)
 
 
-def poll(process: Process, asking: PollingAgent) -> Polled:
+def poll(process: Process, agent: PollingAgent) -> Polled:
     """Say what an agent is to do now, and note that it was heard if it is in charge."""
-    found = process.run(lambda current: agent_protocol.poll(current, process.reader, [asking], most=_ORDERS_MOST))
+    found = process.run(lambda current: agent_protocol.poll(current, process.reader, [agent], most=_ORDERS_MAX))
     if not (found.unknown or found.superseded):
-        process.run(lambda current: agent_protocol.beat(current, [asking.host], now_s=process.reader.now_s()))
+        process.run(lambda current: agent_protocol.beat(current, [agent.host], now_s=process.reader.now_s()))
     return found
 
 
-def answer(process: Process, order_id: int, told: OrderAnswer) -> None:
+def answer(process: Process, order_id: int, reply: OrderAnswer) -> None:
     """Keep what became of an order."""
-    run = uuid_bytes(told.run)
+    run = uuid_bytes(reply.run)
     assert run is not None, "agents know who they are"
-    given = Answer(
-        outcome=told.outcome, problem=told.problem, found=told.found, prepared=told.prepared, saved=told.saved
+    answer = Answer(
+        outcome=reply.outcome, problem=reply.problem, found=reply.found, prepared=reply.prepared, saved=reply.saved
     )
 
     def task(_current: Current) -> Plan[bool] | bool:
-        return agent_protocol.answer(process.reader, order_id, run=run, given=given, now_s=process.reader.now_s())
+        return agent_protocol.answer(process.reader, order_id, run=run, given=answer, now_s=process.reader.now_s())
 
     try:
         is_wanted = process.run(task)

@@ -12,7 +12,7 @@ from roost.store.rules.row_cache import Shelves
 from roost.store.sqlite.store import SqliteStore
 
 
-def findings_of(shelves: Shelves) -> list[Finding]:
+def audit_shelves(shelves: Shelves) -> list[Finding]:
     """Return what an audit finds in rows."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "rows.db"

@@ -13,14 +13,14 @@ from roost.model.work.work_rows import MigrationRow, OperationRow, OrderRow, Sta
 from roost.simulator.cluster.machines import Machine
 from roost.simulator.cluster.world import World
 
-WAITS = "a move waits for a host that is away for good"
-PART_WAITS = "a drain waits for such a move"
-AWAY = "a host is away for good, and nobody looks at what it has"
-RID_OF = "a host got rid of an instance after it had said that it could not"
-WENT = "an instance may have gone to a host that is away for good"
+MOVE_WAITS = "a move waits for a host that is away for good"
+DRAIN_WAITS = "a drain waits for such a move"
+HOST_LOST = "a host is away for good, and nobody looks at what it has"
+LATE_DESTROY = "a host got rid of an instance after it had said that it could not"
+MOVED_TO_LOST_HOST = "an instance may have gone to a host that is away for good"
 
 # By kind and step of an operation: the hosts of its migration of which one has to be back before it goes on.
-_WAITING: Mapping[tuple[str, str], Collection[str]] = {
+_WAITING_STEPS: Mapping[tuple[str, str], Collection[str]] = {
     ("resize", "undo"): ("target_host",),
     ("migrate", "undo"): ("target_host",),
     ("live_migrate", "look"): ("source_host", "target_host"),
@@ -30,47 +30,47 @@ _WAITING: Mapping[tuple[str, str], Collection[str]] = {
 }
 
 
-def is_waiting(world: World, operation: OperationRow) -> bool:
+def may_wait(world: World, operation: OperationRow) -> bool:
     """Say whether an operation may wait for ever: for a host that is away for good, or for a part that does."""
     rows = world.store.shelves.work[OperationRow].rows.values()
     parts = [row for row in rows if row.parent_id == operation.id and not row.outcome]
-    if operation.kind == "drain" and any(_is_waiting_for_lost(world, part) for part in parts):
-        return world.excuse(PART_WAITS)
-    return _is_waiting_for_lost(world, operation) and world.excuse(WAITS)
+    if operation.kind == "drain" and any(_waits_for_lost_host(world, part) for part in parts):
+        return world.excuse(DRAIN_WAITS)
+    return _waits_for_lost_host(world, operation) and world.excuse(MOVE_WAITS)
 
 
-def is_worked_on(world: World, status: StatusRow) -> bool:
+def has_waiting_operation(world: World, status: StatusRow) -> bool:
     """Say whether an instance has an operation that waits for a host that is away for good."""
     operation = world.store.shelves.work[OperationRow].rows.get(status.operation_id)
-    return operation is not None and _is_waiting_for_lost(world, operation)
+    return operation is not None and _waits_for_lost_host(world, operation)
 
 
-def is_away(world: World, machine: Machine) -> bool:
+def is_lost(world: World, machine: Machine) -> bool:
     """Say whether a host is away for good."""
-    return machine.is_lost and world.excuse(AWAY)
+    return machine.is_lost and world.excuse(HOST_LOST)
 
 
-def is_gone(world: World, status: StatusRow) -> bool:
+def may_lack_guest(world: World, status: StatusRow) -> bool:
     """Say whether an instance may have no guest although its status names a host."""
-    if is_worked_on(world, status) and status.task == "live-migrating":
-        return world.excuse(WENT)
+    if has_waiting_operation(world, status) and status.task == "live-migrating":
+        return world.excuse(MOVED_TO_LOST_HOST)
     is_left = any(order.action == "destroy" and _outcome(order) not in {"", "ok"} for order in _orders(world, status))
-    return status.status == "SHELVED" and bool(status.fault) and is_left and world.excuse(RID_OF)
+    return status.status == "SHELVED" and bool(status.fault) and is_left and world.excuse(LATE_DESTROY)
 
 
-def is_way_back(world: World, status: StatusRow, machine: Machine) -> bool:
+def may_keep_guest(world: World, status: StatusRow, machine: Machine) -> bool:
     """Say whether a host may keep something of an instance that is elsewhere: a move waits to be confirmed."""
     move = None if status.migration_uuid is None else _moves(world)[status.migration_uuid]
     if move is None or move.kind not in {"resize", "migrate"}:
         return False
     is_settled = move.status == "finished" and status.status in {"VERIFY_RESIZE", "ERROR"}
-    return move.source_host == machine.host and (is_settled or is_worked_on(world, status))
+    return move.source_host == machine.host and (is_settled or has_waiting_operation(world, status))
 
 
-def is_kept(world: World, move: MigrationRow) -> bool:
+def may_keep_claim(world: World, move: MigrationRow) -> bool:
     """Say whether a move may hold what an instance left: it may come back, or the host that it left is away."""
     status = world.store.shelves.work[StatusRow].rows[move.instance_uuid]
-    if is_worked_on(world, status):
+    if has_waiting_operation(world, status):
         return True
     if move.status == "left" or (move.status == "finished" and move.kind in {"evacuate", "live"}):
         return any(machine.is_lost and machine.host == move.source_host for machine in world.machines)
@@ -78,20 +78,20 @@ def is_kept(world: World, move: MigrationRow) -> bool:
     return move.status == "finished" and is_current
 
 
-def is_resized(world: World, operation: str) -> bool:
+def may_keep_note(world: World, operation: str) -> bool:
     """Say whether a host may keep what an instance had there before an operation: that waits to be confirmed."""
     shelves = world.store.shelves
     for status in shelves.work[StatusRow].rows.values():
         move = None if status.migration_uuid is None else _moves(world)[status.migration_uuid]
         of = None if move is None else shelves.work[OperationRow].rows[move.operation_id]
         if of is not None and uuid_text(of.uuid) == operation:
-            return status.status in {"VERIFY_RESIZE", "ERROR"} or is_worked_on(world, status)
+            return status.status in {"VERIFY_RESIZE", "ERROR"} or has_waiting_operation(world, status)
     return False
 
 
-def _is_waiting_for_lost(world: World, operation: OperationRow) -> bool:
+def _waits_for_lost_host(world: World, operation: OperationRow) -> bool:
     """Say whether an operation is at a step that goes on when a host is back, and that is away for good."""
-    names = _WAITING.get((operation.kind, operation.step), ())
+    names = _WAITING_STEPS.get((operation.kind, operation.step), ())
     lost = {machine.host for machine in world.machines if machine.is_lost}
     status = world.store.shelves.work[StatusRow].get(operation.instance_uuid or b"")
     if status is None or status.operation_id != operation.id or status.migration_uuid is None:
@@ -107,8 +107,8 @@ def _moves(world: World) -> Mapping[object, MigrationRow]:
 def _orders(world: World, status: StatusRow) -> list[OrderRow]:
     """Return what the host of an instance was told of it, in the order in which it does that."""
     rows = world.store.shelves.work[OrderRow].rows.values()
-    found = [row for row in rows if row.instance_uuid == status.uuid and row.host == status.host]
-    return sorted(found, key=lambda row: (row.turn, row.operation_id, row.number))
+    orders = [row for row in rows if row.instance_uuid == status.uuid and row.host == status.host]
+    return sorted(orders, key=lambda row: (row.turn, row.operation_id, row.number))
 
 
 def _outcome(order: OrderRow) -> str:

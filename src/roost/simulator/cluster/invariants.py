@@ -13,31 +13,31 @@ from roost.model.work.operation import Cleaning, Delete
 from roost.model.work.orders import Answer
 from roost.model.work.work_rows import AgentRow, EventRow, MigrationRow, OperationRow, OrderRow, StatusRow
 from roost.model.writes import CLASS_BITS, CLASS_MASK
-from roost.simulator.cluster.environment.event_queue import Broken
+from roost.simulator.cluster.environment.event_queue import InvariantBroken
 from roost.simulator.cluster.machines import Machine
 from roost.simulator.cluster.world import World
 from roost.store.rules.row_cache import Shelves
 
 CAPACITY = "no inventory is over its capacity"
-COUNTED = "what is in use is what is held"
-OWNED = "no allocation is without a living consumer"
-LOCKED = "one operation at a time has an instance"
-ALONE = "no instance runs on two hosts"
-HELD = "what an instance holds is not given back while it runs"
-POLICY = "policies of server groups hold"
-GROWING = "generations only grow"
-SAVED = "what is shelved has its image"
-KEPT = "a move keeps what its instance may have to come back to"
-AT_ONCE = "a drain lets no more leave at once than it may"
-SEATED = "places of server groups are those of their members"
-CLEAN = "a host counts as up only when it has nothing of what is elsewhere"
-IN_CHARGE = "a host is clean by what its agent in charge has said of it"
+USAGE = "what is in use is what is held"
+OWNERS = "no allocation is without a living consumer"
+LOCKS = "one operation at a time has an instance"
+ONE_HOST = "no instance runs on two hosts"
+CLAIMS = "what an instance holds is not given back while it runs"
+POLICIES = "policies of server groups hold"
+GENERATIONS = "generations only grow"
+IMAGES = "what is shelved has its image"
+MOVE_CLAIMS = "a move keeps what its instance may have to come back to"
+DRAIN_LIMIT = "a drain lets no more leave at once than it may"
+SLOTS = "places of server groups are those of their members"
+CLEAN_HOSTS = "a host counts as up only when it has nothing of what is elsewhere"
+CURRENT_AGENT = "a host is clean by what its agent in charge has said of it"
 
-OPEN = frozenset({"moving", "finished", "left", "reverting"})
-_SHELVED = frozenset({"SHELVED", "SHELVED_OFFLOADED"})
+OPEN_MOVES = frozenset({"moving", "finished", "left", "reverting"})
+_SHELVED_STATUSES = frozenset({"SHELVED", "SHELVED_OFFLOADED"})
 
 
-class Invariants:
+class InvariantChecker:
     """Looks at the rows of the database and at the books of drivers, from outside.
 
     Args:
@@ -46,10 +46,10 @@ class Invariants:
 
     def __init__(self, world: World) -> None:
         self._world = world
-        self._seen = (-1, -1)
+        self._checked = (-1, -1)
         self._generations: dict[object, int] = {}
-        self._events = 0  # that were looked at
-        self._up: dict[str, int] = {}  # fences of the agents whose hosts counted as up, by host
+        self._event_count = 0  # that were looked at
+        self._fences: dict[str, int] = {}  # fences of the agents whose hosts counted as up, by host
 
     @property
     def _shelves(self) -> Shelves:
@@ -65,10 +65,10 @@ class Invariants:
         Raises:
             Broken: something is not true.
         """
-        seen = (self._world.commits, self._world.shelf.changes)
-        if seen == self._seen:
+        version = (self._world.commits, self._world.shelf.changes)
+        if version == self._checked:
             return
-        if seen[0] != self._seen[0]:
+        if version[0] != self._checked[0]:
             check_amounts(self._shelves)
             check_owners(self._shelves)
             check_groups(self._shelves)
@@ -76,96 +76,98 @@ class Invariants:
             check_moves(self._shelves)
             check_drains(self._shelves)
             self._check_generations()
-            self._check_arrivals()
+            self._check_returned_hosts()
             self._check_story()
         self._check_guests()
         self._check_images()
-        self._seen = seen
+        self._checked = version
 
     def _check_generations(self) -> None:
         shelves = self._shelves
-        found: dict[object, int] = {
+        current: dict[object, int] = {
             ("provider", key): stock.used for key, stock in shelves.stocks.rows.items() if not key & CLASS_MASK
         }
-        found |= {row.uuid: row.generation for row in shelves.consumers.rows.values()}
-        found |= {("agent", row.host): row.fence for row in shelves.work[AgentRow].rows.values()}
-        found |= {("status", row.id): row.version for row in shelves.work[StatusRow].rows.values()}
-        for key, number in found.items():
+        current |= {row.uuid: row.generation for row in shelves.consumers.rows.values()}
+        current |= {("agent", row.host): row.fence for row in shelves.work[AgentRow].rows.values()}
+        current |= {("status", row.id): row.version for row in shelves.work[StatusRow].rows.values()}
+        for key, number in current.items():
             if number < self._generations.get(key, 0):
-                raise Broken(GROWING, f"{key} went from {self._generations[key]} to {number}")
-        self._generations = found
+                raise InvariantBroken(GENERATIONS, f"{key} went from {self._generations[key]} to {number}")
+        self._generations = current
 
     def _check_images(self) -> None:
         images = {*self._world.shelf.images()}
         for status in self._shelves.work[StatusRow].rows.values():
             uuid = uuid_text(status.uuid)
-            if status.status in _SHELVED and saved_as(uuid) not in images:
-                raise Broken(SAVED, f"there is no image of {uuid}: {status}")
+            if status.status in _SHELVED_STATUSES and image_name(uuid) not in images:
+                raise InvariantBroken(IMAGES, f"there is no image of {uuid}: {status}")
 
     def _check_story(self) -> None:
         """Look at what was told since the last time."""
         events = self._shelves.work[EventRow].rows
-        for event in islice(events.values(), self._events, None):
+        for event in islice(events.values(), self._event_count, None):
             if event.kind == "agent.ready":
-                self._check_in_charge(self._shelves.work[OperationRow].rows[event.operation_id])
-        self._events = len(events)
+                self._check_current_agent(self._shelves.work[OperationRow].rows[event.operation_id])
+        self._event_count = len(events)
 
-    def _check_in_charge(self, operation: OperationRow) -> None:
+    def _check_current_agent(self, operation: OperationRow) -> None:
         body = msgspec.msgpack.decode(operation.body, type=Cleaning)
         agent = self._shelves.work[AgentRow].rows[body.host]
         if agent.fence != body.fence:
-            raise Broken(IN_CHARGE, f"registration {body.fence} of {body.host} is over, and {agent.fence} counts as up")
+            raise InvariantBroken(
+                CURRENT_AGENT, f"registration {body.fence} of {body.host} is over, and {agent.fence} counts as up"
+            )
 
     # --- guests ---
 
-    def _check_arrivals(self) -> None:
+    def _check_returned_hosts(self) -> None:
         """Look at what hosts have that have not counted as up before."""
         agents = self._shelves.work[AgentRow].rows
         up = {host: agent.fence for host, agent in agents.items() if agent.state == "ready"}
         for machine in self._world.machines:
-            if up.get(machine.host) != self._up.get(machine.host) and machine.host in up:
+            if up.get(machine.host) != self._fences.get(machine.host) and machine.host in up:
                 self._check_clean(machine)
-        self._up = up
+        self._fences = up
 
     def _check_clean(self, machine: Machine) -> None:
         for uuid in self._world.shelf.guests(machine.host):
             body = uuid_bytes(uuid)
             assert body is not None, "guests are instances"
             status = self._shelves.work[StatusRow].get(body)
-            is_elsewhere = status is not None and not is_own(machine.host, status, self._moves(body))
-            if is_elsewhere and not self._is_to_go(uuid, machine):
-                raise Broken(CLEAN, f"{machine.host} is up, and has {uuid}: {status}")
+            is_elsewhere = status is not None and not may_have_guest(machine.host, status, self._open_moves(body))
+            if is_elsewhere and not self._will_be_destroyed(uuid, machine):
+                raise InvariantBroken(CLEAN_HOSTS, f"{machine.host} is up, and has {uuid}: {status}")
 
     def _check_guests(self) -> None:
         running: dict[str, list[Machine]] = {}
         for machine in self._world.machines:
-            if not is_counted(self._shelves, machine.host):
+            if not is_up(self._shelves, machine.host):
                 continue
             for uuid, guest in self._world.shelf.guests(machine.host).items():
                 if guest.state == "running":
                     running.setdefault(uuid, []).append(machine)
         for uuid, machines in running.items():
             if len(machines) > 1:
-                self._check_alone(uuid, machines)
+                self._check_one_host(uuid, machines)
             for machine in machines:
-                self._check_held(uuid, machine)
+                self._check_claim(uuid, machine)
 
-    def _check_alone(self, uuid: str, machines: list[Machine]) -> None:
-        hosts = [machine.host for machine in machines if not self._is_to_go(uuid, machine)]
+    def _check_one_host(self, uuid: str, machines: list[Machine]) -> None:
+        hosts = [machine.host for machine in machines if not self._will_be_destroyed(uuid, machine)]
         if len(hosts) > 1:
-            raise Broken(ALONE, f"{uuid} runs on {' and '.join(hosts)}")
+            raise InvariantBroken(ONE_HOST, f"{uuid} runs on {' and '.join(hosts)}")
 
-    def _check_held(self, uuid: str, machine: Machine) -> None:
+    def _check_claim(self, uuid: str, machine: Machine) -> None:
         body = uuid_bytes(uuid)
         assert body is not None, "guests are instances"
-        if is_held_on(self._shelves, body, machine.uuid) or self._is_to_go(uuid, machine):
+        if holds_on(self._shelves, body, machine.uuid) or self._will_be_destroyed(uuid, machine):
             return
-        if any(is_held_on(self._shelves, row.uuid, machine.uuid) for row in self._moves(body)):
+        if any(holds_on(self._shelves, row.uuid, machine.uuid) for row in self._open_moves(body)):
             return
         if not self._is_forced(body):
-            raise Broken(HELD, f"{uuid} runs on {machine.host} and holds nothing there")
+            raise InvariantBroken(CLAIMS, f"{uuid} runs on {machine.host} and holds nothing there")
 
-    def _is_to_go(self, uuid: str, machine: Machine) -> bool:
+    def _will_be_destroyed(self, uuid: str, machine: Machine) -> bool:
         """Say whether the agent knows, or is about to be told, that nobody wants what it built."""
         guest: FakeGuest = self._world.shelf.guests(machine.host)[uuid]
         body = uuid_bytes(guest.operation)
@@ -178,11 +180,11 @@ class Invariants:
             and row.host == machine.host
             and row.action != "destroy"
         ]
-        return bool(orders) and all(map(is_unwanted, orders))
+        return bool(orders) and all(map(needs_undo, orders))
 
-    def _moves(self, uuid: bytes) -> list[MigrationRow]:
+    def _open_moves(self, uuid: bytes) -> list[MigrationRow]:
         rows = self._shelves.work[MigrationRow].rows.values()
-        return [row for row in rows if row.instance_uuid == uuid and row.status in OPEN]
+        return [row for row in rows if row.instance_uuid == uuid and row.status in OPEN_MOVES]
 
     def _is_forced(self, uuid: bytes) -> bool:
         """Say whether somebody wanted an instance to be gone without regard to its host."""
@@ -194,18 +196,18 @@ class Invariants:
         )
 
 
-def saved_as(uuid: str) -> str:
+def image_name(uuid: str) -> str:
     """Return the name of the image that the driver saves an instance as."""
     return f"saved-{uuid}"
 
 
-def is_counted(shelves: Shelves, host: str) -> bool:
+def is_up(shelves: Shelves, host: str) -> bool:
     """Say whether what runs on a host counts: one that was given up may run what is elsewhere by now."""
     agent = shelves.work[AgentRow].get(host)
     return agent is not None and agent.state == "ready"
 
 
-def is_own(host: str, status: StatusRow, moves: Collection[MigrationRow]) -> bool:
+def may_have_guest(host: str, status: StatusRow, moves: Collection[MigrationRow]) -> bool:
     """Say whether an instance may be on a host that counts as up.
 
     Args:
@@ -225,23 +227,23 @@ def is_own(host: str, status: StatusRow, moves: Collection[MigrationRow]) -> boo
     return is_moving or (status.status == "BUILD" and not status.host)
 
 
-def is_unwanted(order: OrderRow) -> bool:
+def needs_undo(order: OrderRow) -> bool:
     """Say whether what comes of an order is to be undone."""
     if order.state == "answered":
         return msgspec.json.decode(order.answer, type=Answer).outcome != "ok"
     return order.state == "withdrawn"
 
 
-def is_held_on(shelves: Shelves, consumer: bytes, provider: str) -> bool:
+def holds_on(shelves: Shelves, consumer: bytes, provider: str) -> bool:
     """Say whether a consumer holds something of a provider."""
     row = shelves.consumers.find(0, consumer)
-    held = None if row is None else shelves.holdings.get(row.id)
-    return held is not None and any(
-        uuid_of_provider(shelves, inventory_id) == provider for inventory_id, _ in held.takes
+    amounts = None if row is None else shelves.holdings.get(row.id)
+    return amounts is not None and any(
+        provider_uuid(shelves, inventory_id) == provider for inventory_id, _ in amounts.takes
     )
 
 
-def uuid_of_provider(shelves: Shelves, inventory_id: int) -> str:
+def provider_uuid(shelves: Shelves, inventory_id: int) -> str:
     """Return the provider of an inventory."""
     row = shelves.providers.get(inventory_id >> CLASS_BITS)
     assert row is not None, "inventories are of providers"
@@ -250,17 +252,19 @@ def uuid_of_provider(shelves: Shelves, inventory_id: int) -> str:
 
 def check_amounts(shelves: Shelves) -> None:
     """See that no more is held than there is, and that what counts as used is what is held."""
-    held: Counter[int] = Counter()
+    allocated: Counter[int] = Counter()
     for holding in shelves.holdings.rows.values():
         for inventory_id, amount in holding.takes:
-            held[inventory_id] += amount
+            allocated[inventory_id] += amount
     for key, stock in shelves.stocks.rows.items():
         if not key & CLASS_MASK:
             continue
-        if held[key] > int((stock.total - stock.reserved) * stock.allocation_ratio):
-            raise Broken(CAPACITY, f"{held[key]} of {stock.total} are held of inventory {key}")
-        if held[key] != stock.used:
-            raise Broken(COUNTED, f"{held[key]} are held of inventory {key}, and {stock.used} count as used")
+        if allocated[key] > int((stock.total - stock.reserved) * stock.allocation_ratio):
+            raise InvariantBroken(CAPACITY, f"{allocated[key]} of {stock.total} are held of inventory {key}")
+        if allocated[key] != stock.used:
+            raise InvariantBroken(
+                USAGE, f"{allocated[key]} are held of inventory {key}, and {stock.used} count as used"
+            )
 
 
 def check_owners(shelves: Shelves) -> None:
@@ -270,11 +274,11 @@ def check_owners(shelves: Shelves) -> None:
         status, migration = statuses.get(consumer.uuid), migrations.get(consumer.uuid)
         if status is not None and status.status != "DELETED" and (status.host or status.operation_id):
             continue
-        if migration is not None and migration.status in OPEN:
+        if migration is not None and migration.status in OPEN_MOVES:
             continue
         known = "nobody knows of it" if status is None else f"it is {status.status}"
         moved = "" if migration is None else f", and its move is {migration.status}"
-        raise Broken(OWNED, f"{uuid_text(consumer.uuid)} holds something, and {known}{moved}")
+        raise InvariantBroken(OWNERS, f"{uuid_text(consumer.uuid)} holds something, and {known}{moved}")
 
 
 def check_locks(shelves: Shelves) -> None:
@@ -283,14 +287,16 @@ def check_locks(shelves: Shelves) -> None:
     for status in statuses.rows.values():
         holder = operations.get(status.operation_id) if status.operation_id else None
         if status.operation_id and (holder is None or holder.outcome):
-            raise Broken(LOCKED, f"operation {status.operation_id} has {uuid_text(status.uuid)}, and is over")
+            raise InvariantBroken(LOCKS, f"operation {status.operation_id} has {uuid_text(status.uuid)}, and is over")
     for operation in operations.rows.values():
         if operation.outcome or operation.instance_uuid is None or operation.step == "waiting":
             continue
         row = statuses.get(operation.instance_uuid)
         # A deletion by force goes on when the instance is gone.
         if row is None or (row.operation_id != operation.id and row.status != "DELETED"):
-            raise Broken(LOCKED, f"operation {operation.id} is at {operation.step}, and does not have its instance")
+            raise InvariantBroken(
+                LOCKS, f"operation {operation.id} is at {operation.step}, and does not have its instance"
+            )
 
 
 def check_moves(shelves: Shelves) -> None:
@@ -299,7 +305,9 @@ def check_moves(shelves: Shelves) -> None:
         is_there = move.status in {"left", "reverting"} or (move.status == "finished" and move.kind != "live")
         if is_there and shelves.consumers.find(0, move.uuid) is None:
             uuid = uuid_text(move.instance_uuid)
-            raise Broken(KEPT, f"{uuid} left {move.source_host}, its move is {move.status}, and nothing is held there")
+            raise InvariantBroken(
+                MOVE_CLAIMS, f"{uuid} left {move.source_host}, its move is {move.status}, and nothing is held there"
+            )
 
 
 def check_drains(shelves: Shelves) -> None:
@@ -311,7 +319,9 @@ def check_drains(shelves: Shelves) -> None:
             continue
         at_once = msgspec.msgpack.decode(operations[number].body, type=Drain).at_once
         if count > at_once:
-            raise Broken(AT_ONCE, f"{count} instances are on their way by operation {number}, of at most {at_once}")
+            raise InvariantBroken(
+                DRAIN_LIMIT, f"{count} instances are on their way by operation {number}, of at most {at_once}"
+            )
 
 
 def check_groups(shelves: Shelves) -> None:
@@ -331,18 +341,20 @@ def check_groups(shelves: Shelves) -> None:
     for group_id, hosts in members.items():
         group = shelves.groups.rows[group_id]
         if group.policy == "affinity" and len(hosts) > 1:
-            raise Broken(POLICY, f"members of the affinity group are on {told(hosts)}")
+            raise InvariantBroken(POLICIES, f"members of the affinity group are on {format_hosts(hosts)}")
         if group.policy == "anti-affinity" and max(hosts.values()) > group.max_server_per_host:
-            raise Broken(POLICY, f"{max(hosts.values())} members share a host, of at most {group.max_server_per_host}")
-    for (group_id, _), found in domains.items():
-        if shelves.groups.rows[group_id].policy == "fault-domain" and len(found) > 1:
-            raise Broken(POLICY, f"{len(found)} domains of the group {group_id} share a rack")
+            raise InvariantBroken(
+                POLICIES, f"{max(hosts.values())} members share a host, of at most {group.max_server_per_host}"
+            )
+    for (group_id, _), racks in domains.items():
+        if shelves.groups.rows[group_id].policy == "fault-domain" and len(racks) > 1:
+            raise InvariantBroken(POLICIES, f"{len(racks)} domains of the group {group_id} share a rack")
     for seat in shelves.seats.rows.values():
         count = places[seat.group_id, seat.scope]
         if seat.members != count:
-            raise Broken(SEATED, f"{seat.members} places are taken in scope {seat.scope}, by {count} members")
+            raise InvariantBroken(SLOTS, f"{seat.members} places are taken in scope {seat.scope}, by {count} members")
 
 
-def told(hosts: Mapping[int, int]) -> str:
+def format_hosts(hosts: Mapping[int, int]) -> str:
     """Return how a sentence names hosts by their numbers."""
     return ", ".join(f"host {number}" for number in sorted(hosts))

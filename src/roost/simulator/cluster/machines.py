@@ -25,14 +25,14 @@ from roost.model.work.guest import Found
 from roost.model.work.orders import Order, OrderAnswer, OwnNode, Polled, PollingAgent, Registered, Registration
 from roost.model.work.standing import Standing
 from roost.simulator.cluster import agent_routes
-from roost.simulator.cluster.environment.trouble import MoodyChance
+from roost.simulator.cluster.environment.trouble import DriverChance
 from roost.simulator.cluster.network import Call
 from roost.simulator.cluster.processes import Process, Servers
 
 A = TypeVar("A")
 
 # What a driver does wrong, where it does.
-_WRONG: tuple[tuple[Action, Kind, float], ...] = (
+_FAULTS: tuple[tuple[Action, Kind, float], ...] = (
     ("start", "unready", 0.5),
     ("spawn", "failed", 0.5),
     ("spawn", "crash", 0.5),
@@ -51,16 +51,16 @@ _WRONG: tuple[tuple[Action, Kind, float], ...] = (
     ("save", "failed", 0.5),
     ("drop_saved_image", "crash", 0.5),
 )
-_SCRIPT = Script(fault=tuple(Fault(action=action, kind=kind, share=share) for action, kind, share in _WRONG))
+_SCRIPT = Script(fault=tuple(Fault(action=action, kind=kind, share=share) for action, kind, share in _FAULTS))
 DRIVER_TIMEOUT_S = 12.0
 _TICK_S, _REPORT_S, _SYNC_S, _IMAGES_S = 0.7, 20.0, 40.0, 30.0
 _QUICK_S, _SLOW_S, _HUNG_S = (0.0, 0.05), (0.5, 10.0), (DRIVER_TIMEOUT_S, 4 * DRIVER_TIMEOUT_S)
 # So long a poll waits where there is nothing to do.
-_WAIT_S = (0.3, 1.0)
+_POLL_S = (0.3, 1.0)
 _BACK_S = (0.5, 25.0)
 
 
-class _Journal(Journal):
+class _CrashingJournal(Journal):
     """A journal in memory, whose agent may die before and after each line."""
 
     def __init__(self, kill: Callable[[], None]) -> None:
@@ -75,14 +75,14 @@ class _Journal(Journal):
         self._kill()
 
 
-class Answered(msgspec.Struct, frozen=True):
+class StandingReply(msgspec.Struct, frozen=True):
     """What a server has answered of instances; of others nothing is known."""
 
-    known: Mapping[str, Standing]
+    by_uuid: Mapping[str, Standing]
 
     def standings(self, uuids: Collection[str]) -> Mapping[str, Standing]:
         """Return what is known of instances."""
-        return {uuid: self.known[uuid] for uuid in uuids if uuid in self.known}
+        return {uuid: self.by_uuid[uuid] for uuid in uuids if uuid in self.by_uuid}
 
 
 class Machine:
@@ -99,38 +99,38 @@ class Machine:
         self.host, self.uuid, self.rack = host, uuid, rack
         self.world = world
         self.is_lost = False  # for good
-        self.life: Life | None = None
-        self.journal = _Journal(self._kill)
-        self._lives = 0
+        self.process: AgentProcess | None = None
+        self.journal = _CrashingJournal(self._kill)
+        self._start_count = 0
         world.shelf.kills[host] = self._kill
 
     def _kill(self) -> None:
-        self.world.trouble.kill("crashed", self.die)
+        self.world.faults.kill("crashed", self.die)
 
     def start(self) -> None:
         """Let a new agent live."""
-        if self.life is None and not self.is_lost:
-            self._lives += 1
-            self.life = Life(self)
-            self.life.tick()
+        if self.process is None and not self.is_lost:
+            self._start_count += 1
+            self.process = AgentProcess(self)
+            self.process.tick()
 
     def die(self) -> None:
         """Let the agent end here and now; it comes back after a while, or never."""
-        if self.life is None:
+        if self.process is None:
             return
-        self.life.is_alive = False
-        self.life = None
+        self.process.is_alive = False
+        self.process = None
         world = self.world
-        if world.chance.random() < 0.1 and not world.trouble.is_over:
+        if world.chance.random() < 0.1 and not world.faults.is_over:
             return  # It is not back before the trouble ends, if ever.
-        world.happenings.after(world.chance.uniform(*_BACK_S), "agent back", self.start, told=self.host)
+        world.events.schedule(world.chance.uniform(*_BACK_S), "agent back", self.start, detail=self.host)
 
     def new_run(self) -> str:
         """Return the uuid of the next life."""
         return uuid_text(self.world.identities.uuids(1)[0])
 
 
-class Life:
+class AgentProcess:
     """One life of the agent of a host; all that it does not write down ends with it.
 
     Args:
@@ -143,7 +143,7 @@ class Life:
         self.driver = Fake(
             _SCRIPT,
             terms=HostTerms(),
-            chance=MoodyChance(world.trouble),
+            chance=DriverChance(world.faults),
             shelf=world.shelf,
             wait=lambda _seconds: None,
         )
@@ -175,19 +175,19 @@ class Life:
         """Do what is due, again and again."""
         if not self.is_alive:
             return
-        self._world.happenings.after(_TICK_S, "tick", self.tick, told=self.host)
-        if self._world.trouble.strikes("left", per=_TICK_S):
+        self._world.events.schedule(_TICK_S, "tick", self.tick, detail=self.host)
+        if self._world.faults.strikes("left", per=_TICK_S):
             self._leave()
             return
-        self._go_on()
+        self._advance()
 
-    def _go_on(self) -> None:
+    def _advance(self) -> None:
         if not self.is_alive:
             return
         for task in self.agent.due(self._now_s):
-            self._begin(task)
+            self._start_task(task)
         if self.agent.end is not None:
-            self._world.happenings.note(f"{self.host} ends: {self.agent.end}")
+            self._world.events.note(f"{self.host} ends: {self.agent.end}")
             self.machine.die()
             return
         polling = self.agent.polling()
@@ -205,38 +205,40 @@ class Life:
     def _leave(self) -> None:
         """End on purpose, so that the host is down at once."""
         host, run = self.host, self.run
-        self._ask("leave", lambda process: agent_routes.leave(process, host, run), lambda _told: None, is_last=True)
+        self._call("leave", lambda process: agent_routes.leave(process, host, run), lambda _reply: None, is_last=True)
         self.machine.die()
 
     # --- tasks ---
 
-    def _begin(self, task: Task) -> None:
+    def _start_task(self, task: Task) -> None:
         match task:
             case Look():
-                self._after(_QUICK_S, "look at guests", self._look)
+                self._schedule(_QUICK_S, "look at guests", self._scan_guests)
             case Register(registration):
                 self._register(registration)
             case Tell(order, answer):
-                self._tell(order, answer)
+                self._send_answer(order, answer)
             case Work() | Undo() | Clean():
-                self._after(self._span(), f"{_named(task)}", lambda: self._act(task))
+                self._schedule(self._draw_span(), f"{_describe_task(task)}", lambda: self._execute(task))
 
-    def _span(self) -> tuple[float, float]:
-        trouble = self._world.trouble
-        if trouble.strikes("hung"):
+    def _draw_span(self) -> tuple[float, float]:
+        faults = self._world.faults
+        if faults.strikes("hung"):
             return _HUNG_S
-        return _SLOW_S if trouble.strikes("slow") else _QUICK_S
+        return _SLOW_S if faults.strikes("slow") else _QUICK_S
 
-    def _act(self, task: Work | Undo | Clean) -> None:
-        came = self.acting.carry_out(task)
+    def _execute(self, task: Work | Undo | Clean) -> None:
+        answer = self.acting.carry_out(task)
         # What it did is there before anybody knows of it.
-        self._after(self._span(), f"{_named(task)} {came.outcome}", lambda: self._worked(task, came))
+        self._schedule(
+            self._draw_span(), f"{_describe_task(task)} {answer.outcome}", lambda: self._finish_task(task, answer)
+        )
 
-    def _worked(self, task: Work | Undo | Clean, came: OrderAnswer) -> None:
-        self.agent.worked(task, came, self._now_s)
-        self._go_on()
+    def _finish_task(self, task: Work | Undo | Clean, answer: OrderAnswer) -> None:
+        self.agent.worked(task, answer, self._now_s)
+        self._advance()
 
-    def _look(self) -> None:
+    def _scan_guests(self) -> None:
         try:
             if not self._has_started:
                 self.driver.start(self.host)
@@ -246,49 +248,54 @@ class Life:
             self.agent.refused(error, self._now_s)
         else:
             # More may have happened until that is told.
-            self._after(self._span(), "looked", lambda: self._looked(guests))
+            self._schedule(self._draw_span(), "looked", lambda: self._finish_scan(guests))
             return
-        self._go_on()
+        self._advance()
 
-    def _looked(self, guests: Sequence[Found]) -> None:
+    def _finish_scan(self, guests: Sequence[Found]) -> None:
         self.agent.looked([OwnNode(node=self.host, uuid=self.machine.uuid)], guests)
-        self._go_on()
+        self._advance()
 
     # --- the server ---
 
     def _register(self, registration: Registration) -> None:
-        def told(registered: Registered) -> None:
+        def apply_reply(registered: Registered) -> None:
             self.agent.registered(registered, self._now_s)
-            self._go_on()
+            self._advance()
 
-        def failed(error: RoostError) -> None:
+        def apply_error(error: RoostError) -> None:
             self.agent.refused(error, self._now_s)
-            self._go_on()
+            self._advance()
 
         host = self.host
-        self._ask("register", lambda process: agent_routes.register(process, host, registration), told, failed=failed)
-
-    def _tell(self, order: Order, answer: OrderAnswer) -> None:
-        def told(_answer: None) -> None:
-            self.agent.told(order)
-            self._go_on()
-
-        def failed(error: RoostError) -> None:
-            self.agent.untold(order, error, self._now_s)
-            self._go_on()
-
-        self._ask(
-            f"answer {answer.outcome}",
-            lambda process: agent_routes.answer(process, order.id, answer),
-            told,
-            failed=failed,
+        self._call(
+            "register",
+            lambda process: agent_routes.register(process, host, registration),
+            apply_reply,
+            on_error=apply_error,
         )
 
-    def _poll(self, asking: PollingAgent) -> None:
-        def told(polled: Polled) -> None:
+    def _send_answer(self, order: Order, answer: OrderAnswer) -> None:
+        def apply_reply(_answer: None) -> None:
+            self.agent.told(order)
+            self._advance()
+
+        def apply_error(error: RoostError) -> None:
+            self.agent.untold(order, error, self._now_s)
+            self._advance()
+
+        self._call(
+            f"answer {answer.outcome}",
+            lambda process: agent_routes.answer(process, order.id, answer),
+            apply_reply,
+            on_error=apply_error,
+        )
+
+    def _poll(self, agent: PollingAgent) -> None:
+        def apply_reply(polled: Polled) -> None:
             self._is_polling = False
             self.agent.heard(
-                asking.fence,
+                agent.fence,
                 polled.orders,
                 now_s=self._now_s,
                 withdrawn=polled.withdrawn,
@@ -297,79 +304,81 @@ class Life:
                 is_superseded=bool(polled.superseded),
                 is_disabled=bool(polled.disabled),
             )
-            self._go_on()
+            self._advance()
 
-        def failed(error: RoostError) -> None:
+        def apply_error(error: RoostError) -> None:
             self._is_polling = False
             if isinstance(error, BadSettings):
                 self.agent.end = error
 
         chance = self._world.chance
-        self._ask(
+        self._call(
             "poll",
-            lambda process: agent_routes.poll(process, asking),
-            told,
-            failed=failed,
-            wait_s=lambda polled: 0.0 if has_news(polled) else chance.uniform(*_WAIT_S),
+            lambda process: agent_routes.poll(process, agent),
+            apply_reply,
+            on_error=apply_error,
+            hold_s=lambda polled: 0.0 if has_news(polled) else chance.uniform(*_POLL_S),
         )
 
     def _report(self) -> None:
-        def told(_answer: None) -> None:
+        def apply_reply(_answer: None) -> None:
             self._is_reporting, self._report_at_s = False, self._now_s + _REPORT_S
             self.agent.tracked()
-            self._look_at_images()
-            self._go_on()
+            self._clean_images()
+            self._advance()
 
-        def failed(error: RoostError) -> None:
+        def apply_error(error: RoostError) -> None:
             self._is_reporting, self._report_at_s = False, self._now_s + _TICK_S
             if isinstance(error, NotFound):
                 self.agent.unknown(self._now_s)
 
         host, facts = self.host, self.use.facts
-        self._ask("report", lambda process: agent_routes.report(process, host, facts), told, failed=failed)
+        self._call(
+            "report", lambda process: agent_routes.report(process, host, facts), apply_reply, on_error=apply_error
+        )
 
-    def _look_at_images(self) -> None:
+    def _clean_images(self) -> None:
         """Ask what became of whose images there are, if it is time."""
         if self._now_s < self._images_at_s:
             return
         self._images_at_s, host = self._now_s + _IMAGES_S, self.host
 
-        def told(known: Mapping[str, Standing]) -> None:
-            SavedImages(host, driver=self.driver, instances=Answered(known)).drop_deleted()
+        def apply_reply(standings: Mapping[str, Standing]) -> None:
+            SavedImages(host, driver=self.driver, instances=StandingReply(standings)).drop_deleted()
 
-        if kept := self.driver.saved_images():
-            self._ask("standings", lambda process: agent_routes.standings(process, kept), told)
+        if images := self.driver.saved_images():
+            self._call("standings", lambda process: agent_routes.standings(process, images), apply_reply)
 
-    def _ask(
+    def _call(
         self,
-        what: str,
-        deed: Callable[[Process], A],
-        told: Callable[[A], None],
+        name: str,
+        action: Callable[[Process], A],
+        on_reply: Callable[[A], None],
         *,
-        failed: Callable[[RoostError], None] = lambda _error: None,
-        wait_s: Callable[[A], float] = lambda _answer: 0.0,
+        on_error: Callable[[RoostError], None] = lambda _error: None,
+        hold_s: Callable[[A], float] = lambda _answer: 0.0,
         is_last: bool = False,
     ) -> None:
         Call(
             self._world,
             self.host,
-            what,
-            deed=deed,
-            told=told,
-            failed=failed,
-            wait_s=wait_s,
+            name,
+            action=action,
+            on_reply=on_reply,
+            on_error=on_error,
+            hold_s=hold_s,
             is_wanted=lambda: self.is_alive or is_last,
         )
 
-    def _after(self, span: tuple[float, float], kind: str, act: Callable[[], None]) -> None:
+    def _schedule(self, span: tuple[float, float], kind: str, act: Callable[[], None]) -> None:
         def act_if_alive() -> None:
             if self.is_alive:
                 act()
 
-        self._world.happenings.after(self._world.chance.uniform(*span), kind, act_if_alive, told=self.host)
+        self._world.events.schedule(self._world.chance.uniform(*span), kind, act_if_alive, detail=self.host)
 
 
-def _named(task: Work | Undo | Clean) -> str:
+def _describe_task(task: Work | Undo | Clean) -> str:
     match task:
         case Work(order):
             return str(type(order.act).__struct_config__.tag)

@@ -10,7 +10,7 @@ A = TypeVar("A")
 
 _QUICK_S, _LATE_S = (0.001, 0.05), (0.5, 12.0)
 # Whoever is not answered asks again.
-_PATIENCE_S, _AGAIN_S = 3.0, (0.2, 1.0)
+_TIMEOUT_S, _RETRY_S = 3.0, (0.2, 1.0)
 
 
 class Call(Generic[A]):
@@ -19,83 +19,83 @@ class Call(Generic[A]):
     Args:
         world: in which they are.
         host: who asks; empty: somebody without a host.
-        what: as the trace tells it.
-        deed: what the server does; it may be done more than once.
-        told: what to do with the answer.
-        failed: what to do with an error of whoever asked.
+        name: as the trace tells it.
+        action: what the server does; it may be done more than once.
+        on_reply: what to do with the answer.
+        on_error: what to do with an error of whoever asked.
         is_wanted: whether anybody still waits.
-        wait_s: how long the answer takes at least, once it is known.
+        hold_s: how long the answer takes at least, once it is known.
     """
 
     def __init__(
         self,
         world: Servers,
         host: str,
-        what: str,
+        name: str,
         *,
-        deed: Callable[[Process], A],
-        told: Callable[[A], None],
-        failed: Callable[[RoostError], None],
+        action: Callable[[Process], A],
+        on_reply: Callable[[A], None],
+        on_error: Callable[[RoostError], None],
         is_wanted: Callable[[], bool],
-        wait_s: Callable[[A], float] = lambda _answer: 0.0,
+        hold_s: Callable[[A], float] = lambda _answer: 0.0,
     ) -> None:
-        self._world, self._host, self._what = world, host, what
-        self._deed, self._told, self._failed = deed, told, failed
-        self._is_wanted, self._wait_s = is_wanted, wait_s
+        self._world, self._host, self._action_name = world, host, name
+        self._action, self._on_reply, self._on_error = action, on_reply, on_error
+        self._is_wanted, self._hold_s = is_wanted, hold_s
         self._tries = 0
         self._is_answered = False
-        self._try()
+        self._send()
 
-    def _try(self) -> None:
+    def _send(self) -> None:
         if self._is_answered or not self._is_wanted():
             return
         self._tries += 1
         number = self._tries
-        times = 2 if self._world.trouble.strikes("doubled") else 1
+        times = 2 if self._world.faults.strikes("doubled") else 1
         for _ in range(times):
-            if not self._is_cut():
-                self._later(self._what, lambda: self._arrive(number))
-        self._world.happenings.after(_PATIENCE_S, "patience", lambda: self._give_up(number), told=self._name)
+            if not self._is_lost():
+                self._deliver(self._action_name, lambda: self._serve(number))
+        self._world.events.schedule(_TIMEOUT_S, "patience", lambda: self._retry(number), detail=self._name)
 
     @property
     def _name(self) -> str:
-        return f"{self._host} {self._what}".strip()
+        return f"{self._host} {self._action_name}".strip()
 
-    def _give_up(self, number: int) -> None:
+    def _retry(self, number: int) -> None:
         if number == self._tries:
-            self._try()
+            self._send()
 
-    def _is_cut(self) -> bool:
-        return self._world.is_cut(self._host) or self._world.trouble.strikes("lost")
+    def _is_lost(self) -> bool:
+        return self._world.is_cut_off(self._host) or self._world.faults.strikes("lost")
 
-    def _later(self, kind: str, act: Callable[[], None], *, more_s: float = 0.0) -> None:
+    def _deliver(self, kind: str, act: Callable[[], None], *, more_s: float = 0.0) -> None:
         world = self._world
-        span = _LATE_S if world.trouble.strikes("late") else _QUICK_S
-        world.happenings.after(world.chance.uniform(*span) + more_s, kind, act, told=self._host)
+        span = _LATE_S if world.faults.strikes("late") else _QUICK_S
+        world.events.schedule(world.chance.uniform(*span) + more_s, kind, act, detail=self._host)
 
-    def _arrive(self, number: int) -> None:
+    def _serve(self, number: int) -> None:
         """Let a server do it."""
-        process = self._world.server()
+        process = self._world.pick_server()
         if process is None:
             return
         try:
-            answer = self._deed(process)
+            answer = self._action(process)
         except Unavailable:
-            self._world.happenings.after(
-                self._world.chance.uniform(*_AGAIN_S), "again", lambda: self._give_up(number), told=self._name
+            self._world.events.schedule(
+                self._world.chance.uniform(*_RETRY_S), "again", lambda: self._retry(number), detail=self._name
             )
         except RoostError as error:
-            wrong = error
-            self._reply(lambda: self._failed(wrong))
+            problem = error
+            self._reply(lambda: self._on_error(problem))
         else:
-            self._reply(lambda: self._told(answer), more_s=self._wait_s(answer))
+            self._reply(lambda: self._on_reply(answer), more_s=self._hold_s(answer))
 
-    def _reply(self, say: Callable[[], None], *, more_s: float = 0.0) -> None:
-        if not self._is_cut():
-            self._later(f"{self._what} answered", lambda: self._hear(say), more_s=more_s)
+    def _reply(self, apply: Callable[[], None], *, more_s: float = 0.0) -> None:
+        if not self._is_lost():
+            self._deliver(f"{self._action_name} answered", lambda: self._receive(apply), more_s=more_s)
 
-    def _hear(self, say: Callable[[], None]) -> None:
-        if self._is_answered or not self._is_wanted() or self._world.is_cut(self._host):
+    def _receive(self, apply: Callable[[], None]) -> None:
+        if self._is_answered or not self._is_wanted() or self._world.is_cut_off(self._host):
             return
         self._is_answered = True
-        say()
+        apply()

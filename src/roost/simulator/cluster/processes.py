@@ -20,7 +20,7 @@ from roost.product import Roost
 from roost.scheduler import registry
 from roost.scheduler.framework.plugin import Rules
 from roost.scheduler.query.pci_requests import PciAliases
-from roost.simulator.cluster.environment.event_queue import Broken
+from roost.simulator.cluster.environment.event_queue import InvariantBroken
 from roost.simulator.cluster.environment.shared_state import Environment
 from roost.simulator.seeded_random import SeededRandom
 
@@ -31,14 +31,14 @@ DOWN_TIME_S = 10.0
 TERMS = Terms(attempts_max=3, build_timeout_s=20.0, act_timeout_s=8.0, owner_s=6.0)
 _SETTINGS = Settings()
 # So long a server takes until it is back.
-_BACK_S = (0.5, 15.0)
+_RESTART_S = (0.5, 15.0)
 # It looks for what others commit, and for what is due by time alone.
-_LOOK_S = (0.3, 0.7)
-_SOON_S = 0.02
+_IDLE_S = (0.3, 0.7)
+_BUSY_S = 0.02
 
 
 @cache
-def rules_in_force() -> Rules:
+def build_rules() -> Rules:
     """Return the rules of all servers; they keep nothing of their own."""
     return registry.build(_SETTINGS, adapt=adapt)
 
@@ -54,27 +54,29 @@ class Process:
     def __init__(self, world: "Servers", number: int) -> None:
         self.name = f"server-{number}"
         self.is_up = False
-        self._world, self._number, self._lives, self._looks = world, number, 0, 0
+        self._world, self._number, self._start_count, self._turns = world, number, 0, 0
         self._terms = replace(TERMS, shelved_offload_time_s=world.offload_s)
 
     def start(self) -> None:
         """Begin to serve the rows that there are."""
         world = self._world
-        self._lives += 1
+        self._start_count += 1
         self.is_up = True
         store = world.store.peer()
         current = Current(store, clock=world.clock)
-        chance = SeededRandom(world.seed * 1_000 + self._number * 100 + self._lives)
-        self.roost = Roost(store, _SETTINGS, current=current, clock=world.clock, random=chance, rules=rules_in_force())
-        self.serving = Serving(current, decide=self.roost.scheduler.work, heed=self._heed, has_thread=False, retries=10)
+        chance = SeededRandom(world.seed * 1_000 + self._number * 100 + self._start_count)
+        self.roost = Roost(store, _SETTINGS, current=current, clock=world.clock, random=chance, rules=build_rules())
+        self.serving = Serving(
+            current, decide=self.roost.scheduler.work, heed=self._wake_for, has_thread=False, retries=10
+        )
         self.reader = store.work_reader(world.clock)
         product = Product(
             decision=self.roost.decision,
             devices=PciAliases(_SETTINGS.pci).requests,
             terms=lambda: self._terms,
-            note=self._note,
+            note=self._count,
         )
-        name = f"{self.name}.{self._lives}"
+        name = f"{self.name}.{self._start_count}"
         self._conductor = Conductor(name, cells=None, serving=self.serving, reader=self.reader, product=product)
         self._jobs = Jobs(
             name,
@@ -83,9 +85,9 @@ class Process:
             down_time_s=lambda: DOWN_TIME_S,
             offload_s=lambda: self._terms.shelved_offload_time_s,
         )
-        self._is_to_take_over = world.is_single
+        self._must_take_over = world.is_single
         store.before, store.after = self._before_commit, self._after_commit
-        self._look_in(_SOON_S)
+        self._schedule_turn(_BUSY_S)
 
     def run(self, task: Task[A]) -> A:
         """Do a task as the thread that owns the columns would.
@@ -96,66 +98,66 @@ class Process:
         """
         return self.serving.run(task)
 
-    def work(self) -> int:
+    def take_turn(self) -> int:
         """Let the conductor do what is due, and the periodic jobs; return how many operations that were."""
         try:
-            if self._is_to_take_over:
+            if self._must_take_over:
                 self._conductor.take_over()
-                self._is_to_take_over = False
+                self._must_take_over = False
             self._jobs.turn()
             return self._conductor.turn()
         except Unavailable:
             return 0
 
-    def _look_in(self, delay_s: float) -> None:
+    def _schedule_turn(self, delay_s: float) -> None:
         """Plan the next look, in place of the one that was planned."""
-        self._looks += 1
-        self._world.happenings.after(delay_s, "look", self._looker(self._looks), told=self.name)
+        self._turns += 1
+        self._world.events.schedule(delay_s, "look", self._make_turn(self._turns), detail=self.name)
 
-    def _looker(self, number: int) -> Callable[[], None]:
+    def _make_turn(self, number: int) -> Callable[[], None]:
         def look() -> None:
-            if not self.is_up or number != self._looks:
+            if not self.is_up or number != self._turns:
                 return
-            if self.work():
-                self._look_in(_SOON_S)
-            elif number == self._looks:  # Unless somebody has woken it meanwhile.
-                self._look_in(self._world.chance.uniform(*_LOOK_S))
+            if self.take_turn():
+                self._schedule_turn(_BUSY_S)
+            elif number == self._turns:  # Unless somebody has woken it meanwhile.
+                self._schedule_turn(self._world.chance.uniform(*_IDLE_S))
 
         return look
 
-    def _heed(self, work: Sequence[Put]) -> None:
+    def _wake_for(self, work: Sequence[Put]) -> None:
         if any(isinstance(put.row, OperationRow) and not (put.row.owner or put.row.outcome) for put in work):
-            self._look_in(_SOON_S)
+            self._schedule_turn(_BUSY_S)
 
-    def _note(self, transition: Transition) -> None:
+    def _count(self, transition: Transition) -> None:
         if transition not in ALLOWED:
-            raise Broken("operations follow their tables", f"{transition} is in none")
+            raise InvariantBroken("operations follow their tables", f"{transition} is in none")
         self._world.transitions[transition] += 1
 
     def _before_commit(self) -> None:
-        trouble = self._world.trouble
+        faults = self._world.faults
         self._world.commits += 1
-        if trouble.strikes("overtaken"):
+        if faults.strikes("overtaken"):
             self._world.overtake(self)
-        trouble.kill("killed", self.die)
-        if trouble.strikes("refused"):
+        faults.kill("killed", self.die)
+        if faults.strikes("refused"):
             raise Unavailable("the database did not take it")
 
     def _after_commit(self) -> None:
-        trouble = self._world.trouble
-        trouble.kill("killed", self.die)
-        if trouble.strikes("unheard"):
+        faults = self._world.faults
+        faults.kill("killed", self.die)
+        if faults.strikes("unheard"):
             raise Unavailable("the database did not say whether it took it")
 
     def die(self) -> None:
         """End here and now, and be back after a while."""
         if self.is_up:
             self.is_up = False
-            self._world.happenings.after(
-                self._world.chance.uniform(*_BACK_S), "server back", self._come, told=self.name
+            self._world.events.schedule(
+                self._world.chance.uniform(*_RESTART_S), "server back", self._restart, detail=self.name
             )
 
-    def _come(self) -> None:
+    def _restart(self) -> None:
         if not self.is_up:
             self.start()
 
@@ -171,10 +173,10 @@ class Servers(Environment):
         count = 1 if self.is_single else self.chance.choice((2, 3))
         self.processes = [Process(self, number) for number in range(count)]
 
-    def server(self) -> Process | None:
+    def pick_server(self) -> Process | None:
         """Return a server that answers; None: none does now."""
-        found = [process for process in self.processes if process.is_up]
-        return self.chance.choice(found) if found else None
+        running = [process for process in self.processes if process.is_up]
+        return self.chance.choice(running) if running else None
 
     def overtake(self, process: Process) -> None:
         """Let another server work between the read and the write of this one."""
@@ -183,6 +185,6 @@ class Servers(Environment):
             return
         self._overtaking += 1
         try:
-            self.happenings.inside(self.chance.choice(others).work)
+            self.events.run(self.chance.choice(others).take_turn)
         finally:
             self._overtaking -= 1

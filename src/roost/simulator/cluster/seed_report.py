@@ -4,19 +4,19 @@ from collections.abc import Iterator, Mapping
 
 from roost.simulator.cluster.processes import ALLOWED
 from roost.simulator.cluster.seed_runs import Total
-from roost.simulator.cluster.simulation import Course
+from roost.simulator.cluster.simulation import SeedResult
 
 _COLUMNS = 4
 _TITLES = {
-    "asked": "asked for",
-    "ended": "operations that ended",
-    "troubles": "went wrong",
+    "accepted": "accepted operations",
+    "outcomes": "ended operations",
+    "faults": "faults",
     "kinds": "events",
-    "excused": "not as it should be at rest, and excused",
+    "excuses": "deviations at rest, excused",
 }
 
 
-def lines_of(total: Total, *, elapsed_s: float) -> Iterator[str]:
+def format_total(total: Total, *, elapsed_s: float) -> Iterator[str]:
     """Yield the tables of many seeds.
 
     Args:
@@ -29,22 +29,22 @@ def lines_of(total: Total, *, elapsed_s: float) -> Iterator[str]:
     yield from (f"  {' '.join(each)}" for each in missing)
     rate = total.events / elapsed_s if elapsed_s > 0 else 0.0
     yield (
-        f"{total.seeds:,} seeds, {len(total.broken):,} broke an invariant; {total.events:,} events in "
+        f"{total.seeds:,} seeds, {len(total.failures):,} broke an invariant; {total.events:,} events in "
         f"{total.virtual_s / 3600:,.1f} virtual hours; {elapsed_s:,.1f} s, {rate:,.0f} events/s"
     )
 
 
-def story_of(course: Course, *, kinds: str = "") -> Iterator[str]:
+def format_failure(result: SeedResult, *, kinds: str = "") -> Iterator[str]:
     """Yield how a seed broke an invariant, and how to see it again.
 
     Args:
         kinds: of operations that were asked for, with commas; empty: all.
     """
-    yield f"seed {course.seed}: after {course.virtual_s:.3f} virtual s, at event {course.events:,}: {course.invariant}"
-    yield f"  {course.problem}"
+    yield f"seed {result.seed}: after {result.virtual_s:.3f} virtual s, at event {result.events:,}: {result.invariant}"
+    yield f"  {result.problem}"
     yield "  the last events (virtual s, number, what):"
-    yield from (f"    {line}" for line in course.last)
-    yield f"  again: make sim SEED={course.seed}" + (f" KINDS={kinds}" if kinds else "")
+    yield from (f"    {line}" for line in result.last)
+    yield f"  again: make sim SEED={result.seed}" + (f" KINDS={kinds}" if kinds else "")
 
 
 def _table(title: str, counts: Mapping[str, int]) -> Iterator[str]:

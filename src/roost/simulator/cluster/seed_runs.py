@@ -7,9 +7,9 @@ from functools import partial
 
 import msgspec
 
-from roost.simulator.cluster.simulation import Course, Simulation
+from roost.simulator.cluster.simulation import SeedResult, Simulation
 
-_SUMS = ("kinds", "troubles", "asked", "ended", "transitions", "excused")
+_SUMS = ("kinds", "faults", "accepted", "outcomes", "transitions", "excuses")
 # So many seeds a process does before another takes its place: what they leave in memory goes with it.
 _TASKS_MAX = 100
 
@@ -21,15 +21,15 @@ class Total(msgspec.Struct, frozen=True, kw_only=True):
     events: int
     virtual_s: float
     kinds: dict[str, int]
-    troubles: dict[str, int]
-    asked: dict[str, int]
-    ended: dict[str, int]
+    faults: dict[str, int]
+    accepted: dict[str, int]
+    outcomes: dict[str, int]
     transitions: dict[str, int]
-    excused: dict[str, int]
-    broken: tuple[Course, ...]  # in the order of their seeds
+    excuses: dict[str, int]
+    failures: tuple[SeedResult, ...]  # in the order of their seeds
 
 
-def course_of(seed: int, *, kinds: Collection[str] = ()) -> Course:
+def run_seed(seed: int, *, kinds: Collection[str] = ()) -> SeedResult:
     """Live through one seed.
 
     Args:
@@ -38,38 +38,40 @@ def course_of(seed: int, *, kinds: Collection[str] = ()) -> Course:
     return Simulation(seed, kinds=kinds).run()
 
 
-def courses_of(seeds: Sequence[int], *, jobs: int, kinds: Collection[str] = ()) -> Iterator[Course]:
+def run_seeds(seeds: Sequence[int], *, jobs: int, kinds: Collection[str] = ()) -> Iterator[SeedResult]:
     """Live through seeds, and yield what comes of them as they end.
 
     Args:
         jobs: processes at once, >= 1; one is this process.
         kinds: as above.
     """
-    live = partial(course_of, kinds=kinds)
+    run = partial(run_seed, kinds=kinds)
     if jobs == 1 or len(seeds) == 1:
-        yield from map(live, seeds)
+        yield from map(run, seeds)
         return
     with multiprocessing.get_context("spawn").Pool(jobs, maxtasksperchild=_TASKS_MAX) as pool:
-        yield from pool.imap_unordered(live, seeds)
+        yield from pool.imap_unordered(run, seeds)
 
 
-def total_of(courses: Iterable[Course], *, told: Callable[[Course], None] = lambda _course: None) -> Total:
+def sum_results(
+    results: Iterable[SeedResult], *, on_result: Callable[[SeedResult], None] = lambda _course: None
+) -> Total:
     """Sum up.
 
     Args:
-        told: is told each as it comes.
+        on_result: is told each as it comes.
     """
     sums: dict[str, Counter[str]] = {name: Counter() for name in _SUMS}
     count = events = 0
     virtual_s = 0.0
-    broken = []
-    for course in courses:
-        told(course)
-        count, events, virtual_s = count + 1, events + course.events, virtual_s + course.virtual_s
+    failures = []
+    for result in results:
+        on_result(result)
+        count, events, virtual_s = count + 1, events + result.events, virtual_s + result.virtual_s
         for name, counter in sums.items():
-            counter.update(getattr(course, name))
-        if course.invariant:
-            broken.append(course)
-    broken.sort(key=lambda course: course.seed)
-    found = {name: dict(counter) for name, counter in sums.items()}
-    return Total(seeds=count, events=events, virtual_s=virtual_s, broken=tuple(broken), **found)
+            counter.update(getattr(result, name))
+        if result.invariant:
+            failures.append(result)
+    failures.sort(key=lambda result: result.seed)
+    totals = {name: dict(counter) for name, counter in sums.items()}
+    return Total(seeds=count, events=events, virtual_s=virtual_s, failures=tuple(failures), **totals)

@@ -24,20 +24,20 @@ from roost.simulator.cluster.processes import Process
 from roost.simulator.cluster.world import World
 
 Accepted = Plan[OperationRow] | OperationRow
-Deed = Callable[[Process], object]
+Action = Callable[[Process], object]
 
 _FLAVORS = tuple(Flavor(name=f"of {vcpus}", vcpus=vcpus, memory_mb=vcpus) for vcpus in (1, 1, 2, 3))
 _COUNTS = (1, 1, 1, 2, 3, 5)
-_HOPELESS = 0.05  # of requests: for more than any host has
-_IN_GROUP, _WITHOUT_REGARD = 0.5, 0.2
+_OVERSIZED_SHARE = 0.05  # of requests: for more than any host has
+_GROUP_SHARE, _UNCHECKED_SHARE = 0.5, 0.2
 _DOMAINS = ("a", "a", "b")  # of members of a server group whose policy asks for them
-_AT_ONCE, _DISABLING, _LEFT_S = (1, 2, 3), 0.3, (20.0, 60.0)
-_CANCELLED, _CANCELLED_S = 0.3, (0.5, 15.0)  # of drains
-_FORCED, _OF_BUSY = 0.15, 0.5  # of deletions
-_LOST = 0.5  # of those that are reverted
+_AT_ONCE, _DISABLING_SHARE, _DISABLED_S = (1, 2, 3), 0.3, (20.0, 60.0)
+_CANCEL_SHARE, _CANCEL_S = 0.3, (0.5, 15.0)  # of drains
+_FORCED_SHARE, _BUSY_SHARE = 0.15, 0.5  # of deletions
+_LOST_SHARE = 0.5  # of those that are reverted
 
 
-class Names(NamedTuple):
+class RequestIds(NamedTuple):
     """What somebody has named who asks, so that it counts once however often it is asked."""
 
     instance: str
@@ -45,32 +45,34 @@ class Names(NamedTuple):
     decision: str
 
 
-Change = Callable[[Current, Process, Names], Accepted]
+Change = Callable[[Current, Process, RequestIds], Accepted]
 
 
-class Ask(msgspec.Struct, frozen=True, kw_only=True):
+class RequestKind(msgspec.Struct, frozen=True, kw_only=True):
     """One kind of operation as people ask for it."""
 
     kind: str  # of ``conductor.steps.TABLES``; where it is not there, nobody asks for it
     weight: int  # how often, compared with the others
-    make: Callable[[World, str], Deed | None]  # None: there is nothing to ask it of
+    make: Callable[[World, str], Action | None]  # None: there is nothing to ask it of
 
 
-def asks_there_are(kinds: Collection[str] = ()) -> Sequence[Ask]:
+def select_kinds(kinds: Collection[str] = ()) -> Sequence[RequestKind]:
     """Return what can be asked for in this program.
 
     Args:
         kinds: no others; none: all of them.
     """
-    return [ask for ask in ASKS if ask.kind in TABLES and (not kinds or ask.kind in kinds)]
+    return [kind for kind in REQUEST_KINDS if kind.kind in TABLES and (not kinds or kind.kind in kinds)]
 
 
-def _build(world: World, _kind: str) -> Deed:
+def _build(world: World, _kind: str) -> Action:
     chance, key = world.chance, world.new_uuid()
     count = chance.choice(_COUNTS)
-    flavor = Flavor(name="giant", vcpus=99, memory_mb=1) if chance.random() < _HOPELESS else chance.choice(_FLAVORS)
-    group = chance.choice(world.groups) if chance.random() < _IN_GROUP else None
-    asked = Request(
+    flavor = (
+        Flavor(name="giant", vcpus=99, memory_mb=1) if chance.random() < _OVERSIZED_SHARE else chance.choice(_FLAVORS)
+    )
+    group = chance.choice(world.groups) if chance.random() < _GROUP_SHARE else None
+    request = Request(
         flavor=flavor,
         count=count,
         instance_uuids=tuple(world.new_uuid() for _ in range(count)),
@@ -79,29 +81,29 @@ def _build(world: World, _kind: str) -> Deed:
     )
     decision = world.new_uuid()
 
-    def ask(current: Current, process: Process) -> Accepted:
+    def submit(current: Current, process: Process) -> Accepted:
         return accept.build(
             current,
             process.reader,
-            asked,
+            request,
             operation_uuid=_bytes(key),
             decision_uuid=decision,
             name="one",
             now_s=process.reader.now_s(),
         )
 
-    return _deed(ask)
+    return _as_action(submit)
 
 
-def _delete(world: World, _kind: str) -> Deed | None:
+def _delete(world: World, _kind: str) -> Action | None:
     chance = world.chance
     busy = [row for row in world.statuses() if row.operation_id and row.task != "deleting"]
-    status = chance.choice(busy) if busy and chance.random() < _OF_BUSY else _any(world)
+    status = chance.choice(busy) if busy and chance.random() < _BUSY_SHARE else _pick_instance(world)
     if status is None:
         return None
-    key, uuid, is_forced = world.new_uuid(), uuid_text(status.uuid), chance.random() < _FORCED
+    key, uuid, is_forced = world.new_uuid(), uuid_text(status.uuid), chance.random() < _FORCED_SHARE
 
-    def ask(current: Current, process: Process) -> Accepted:
+    def submit(current: Current, process: Process) -> Accepted:
         return accept.delete(
             current,
             process.reader,
@@ -111,42 +113,42 @@ def _delete(world: World, _kind: str) -> Deed | None:
             is_forced=is_forced,
         )
 
-    return _deed(ask)
+    return _as_action(submit)
 
 
-def _act(body: Callable[[], Body]) -> Callable[[World, str], Deed | None]:
+def _act(body: Callable[[], Body]) -> Callable[[World, str], Action | None]:
     """Return what asks for an act that needs no decision when it is accepted.
 
     Args:
         body: what it is to remember.
     """
 
-    def make(world: World, kind: str) -> Deed | None:
-        asked: Asked = kind  # type: ignore[assignment]  # a line of the table names one
-        status = _any(world, asked)
+    def make(world: World, kind: str) -> Action | None:
+        request: Asked = kind  # type: ignore[assignment]  # a line of the table names one
+        status = _pick_instance(world, request)
         if status is None:
             return None
         key, uuid = world.new_uuid(), uuid_text(status.uuid)
 
-        def ask(current: Current, process: Process) -> Accepted:
+        def submit(current: Current, process: Process) -> Accepted:
             return accept.act(
                 current,
                 process.reader,
                 uuid,
-                kind=asked,
+                kind=request,
                 body=body(),
                 operation_uuid=_bytes(key),
                 now_s=process.reader.now_s(),
             )
 
-        return _deed(ask)
+        return _as_action(submit)
 
     return make
 
 
-def _revert(world: World, _kind: str) -> Deed | None:
+def _revert(world: World, _kind: str) -> Action | None:
     """Return what asks that an instance goes back, at times though its host is lost, or is said to be."""
-    is_lost, status = world.chance.random() < _LOST, _any(world, "revert")
+    is_lost, status = world.chance.random() < _LOST_SHARE, _pick_instance(world, "revert")
     agents = world.store.shelves.work[AgentRow]
     moved = [row for row in world.statuses() if row.status == "VERIFY_RESIZE"]
     left = [row for row in moved if (agent := agents.get(row.host.lower())) is not None and agent.state == "gone"]
@@ -156,7 +158,7 @@ def _revert(world: World, _kind: str) -> Deed | None:
         return None
     key, uuid = world.new_uuid(), uuid_text(status.uuid)
 
-    def ask(current: Current, process: Process) -> Accepted:
+    def submit(current: Current, process: Process) -> Accepted:
         return accept_revert.revert(
             current,
             process.reader,
@@ -166,24 +168,24 @@ def _revert(world: World, _kind: str) -> Deed | None:
             is_lost=is_lost,
         )
 
-    return _deed(ask)
+    return _as_action(submit)
 
 
-def _change(ask: Change) -> Callable[[World, str], Deed | None]:
+def _change(submit: Change) -> Callable[[World, str], Action | None]:
     """Return what asks that an instance is changed where it is, or leaves its host for a while."""
 
-    def make(world: World, kind: str) -> Deed | None:
-        asked: Asked = kind  # type: ignore[assignment]  # as above
-        status = _any(world, asked)
+    def make(world: World, kind: str) -> Action | None:
+        request: Asked = kind  # type: ignore[assignment]  # as above
+        status = _pick_instance(world, request)
         if status is None:
             return None
-        names = Names(uuid_text(status.uuid), _bytes(world.new_uuid()), world.new_uuid())
-        return _deed(lambda current, process: ask(current, process, names))
+        names = RequestIds(uuid_text(status.uuid), _bytes(world.new_uuid()), world.new_uuid())
+        return _as_action(lambda current, process: submit(current, process, names))
 
     return make
 
 
-def _rebuild(current: Current, process: Process, names: Names) -> Accepted:
+def _rebuild(current: Current, process: Process, names: RequestIds) -> Accepted:
     return accept_changes.rebuild(
         current,
         process.reader,
@@ -195,19 +197,19 @@ def _rebuild(current: Current, process: Process, names: Names) -> Accepted:
     )
 
 
-def _shelve(current: Current, process: Process, names: Names) -> Accepted:
+def _shelve(current: Current, process: Process, names: RequestIds) -> Accepted:
     return accept_changes.shelve(
         current, process.reader, names.instance, operation_uuid=names.operation, now_s=process.reader.now_s()
     )
 
 
-def _offload(current: Current, process: Process, names: Names) -> Accepted:
+def _offload(current: Current, process: Process, names: RequestIds) -> Accepted:
     return accept_changes.offload(
         current, process.reader, names.instance, operation_uuid=names.operation, now_s=process.reader.now_s()
     )
 
 
-def _unshelve(current: Current, process: Process, names: Names) -> Accepted:
+def _unshelve(current: Current, process: Process, names: RequestIds) -> Accepted:
     return accept_changes.unshelve(
         current,
         process.reader,
@@ -218,26 +220,26 @@ def _unshelve(current: Current, process: Process, names: Names) -> Accepted:
     )
 
 
-def _move(world: World, kind: str) -> Deed | None:
+def _move(world: World, kind: str) -> Action | None:
     """Return what asks for a move."""
     move_kind: MoveKind = kind  # type: ignore[assignment]  # as above
-    status = _any(world, move_kind)
+    status = _pick_instance(world, move_kind)
     if status is None or not status.host:
         return None
-    names = Names(uuid_text(status.uuid), _bytes(world.new_uuid()), world.new_uuid())
-    asked = _asked(world, kind, status)
-    is_verified = kind == "resize" or (kind == "migrate" and world.chance.random() < _WITHOUT_REGARD)
+    names = RequestIds(uuid_text(status.uuid), _bytes(world.new_uuid()), world.new_uuid())
+    request = _move_query(world, kind, status)
+    is_verified = kind == "resize" or (kind == "migrate" and world.chance.random() < _UNCHECKED_SHARE)
 
-    def ask(current: Current, process: Process) -> Accepted:
+    def submit(current: Current, process: Process) -> Accepted:
         now = process.reader.status(status.uuid)
         assert now is not None, "statuses stay"
-        away = msgspec.structs.replace(asked, ignore_hosts=(now.host,)) if asked.ignore_hosts else asked
+        query = msgspec.structs.replace(request, ignore_hosts=(now.host,)) if request.ignore_hosts else request
         plan = accept.move(
             current,
             process.reader,
             names.instance,
             kind=move_kind,
-            asked=away,
+            asked=query,
             is_verified=is_verified,
             operation_uuid=names.operation,
             decision_uuid=names.decision,
@@ -247,20 +249,20 @@ def _move(world: World, kind: str) -> Deed | None:
             return require_gone_agent(plan, process.reader, now)
         return plan
 
-    return _deed(ask)
+    return _as_action(submit)
 
 
-def _drain(world: World, _kind: str) -> Deed:
+def _drain(world: World, _kind: str) -> Action:
     """Return what asks that a host is left; somebody may think better of it later, or enable it again."""
     chance, key = world.chance, world.new_uuid()
     host, at_once = chance.choice(world.machines).host, chance.choice(_AT_ONCE)
-    is_disabling = chance.random() < _DISABLING
+    is_disabling = chance.random() < _DISABLING_SHARE
     if is_disabling:
-        world.enable_later(host, after_s=chance.uniform(*_LEFT_S))
-    if chance.random() < _CANCELLED:
-        world.ask_later(chance.uniform(*_CANCELLED_S), "cancel drain", partial(_cancel_drain, key))
+        world.enable_later(host, after_s=chance.uniform(*_DISABLED_S))
+    if chance.random() < _CANCEL_SHARE:
+        world.send_request_later(chance.uniform(*_CANCEL_S), "cancel drain", partial(_cancel_drain, key))
 
-    def ask(current: Current, process: Process) -> Accepted:
+    def submit(current: Current, process: Process) -> Accepted:
         return accept_drain.drain(
             current,
             process.reader,
@@ -271,40 +273,42 @@ def _drain(world: World, _kind: str) -> Deed:
             now_s=process.reader.now_s(),
         )
 
-    return _deed(ask)
+    return _as_action(submit)
 
 
 def _cancel_drain(key: str, process: Process) -> object:
     return process.run(lambda _current: accept_drain.cancel(process.reader, key, now_s=process.reader.now_s()))
 
 
-def _deed(ask: Callable[[Current, Process], Accepted]) -> Deed:
+def _as_action(submit: Callable[[Current, Process], Accepted]) -> Action:
     """Return what a process does that is asked for an operation."""
-    return lambda process: process.run(lambda current: ask(current, process))
+    return lambda process: process.run(lambda current: submit(current, process))
 
 
-def _asked(world: World, kind: str, status: StatusRow) -> Request:
+def _move_query(world: World, kind: str, status: StatusRow) -> Request:
     """Return what the scheduler is asked for an instance that is to move."""
     stored = request_of(world.store.document, status)
-    asked = leave_request(stored, status) if kind in {"live_migrate", "evacuate"} else move_request(stored, status)
+    request = leave_request(stored, status) if kind in {"live_migrate", "evacuate"} else move_request(stored, status)
     if kind == "resize":
-        asked = move_request(stored, status, may_stay=True)
-        asked = msgspec.structs.replace(asked, flavor=world.chance.choice(_FLAVORS))
-    assert asked.move is not None, "it is a move"
-    move = msgspec.structs.replace(asked.move, migration_uuid=world.new_uuid())
-    return msgspec.structs.replace(asked, move=move)
+        request = move_request(stored, status, may_stay=True)
+        request = msgspec.structs.replace(request, flavor=world.chance.choice(_FLAVORS))
+    assert request.move is not None, "it is a move"
+    move = msgspec.structs.replace(request.move, migration_uuid=world.new_uuid())
+    return msgspec.structs.replace(request, move=move)
 
 
-def _any(world: World, kind: Asked | None = None) -> StatusRow | None:
+def _pick_instance(world: World, kind: Asked | None = None) -> StatusRow | None:
     """Return an instance that is not over: one of which something may be asked, but at times without regard to it.
 
     Args:
         kind: of what is asked; None: of whatever may be asked at any time.
     """
-    known = [row for row in world.statuses() if row.status != "DELETED"]
-    if kind is not None and world.chance.random() >= _WITHOUT_REGARD:
-        known = [row for row in known if not may_begin(kind, row) and (kind != "evacuate" or world.is_down(row.host))]
-    return world.chance.choice(known) if known else None
+    choices = [row for row in world.statuses() if row.status != "DELETED"]
+    if kind is not None and world.chance.random() >= _UNCHECKED_SHARE:
+        choices = [
+            row for row in choices if not may_begin(kind, row) and (kind != "evacuate" or world.is_down(row.host))
+        ]
+    return world.chance.choice(choices) if choices else None
 
 
 def _bytes(uuid: str) -> bytes:
@@ -314,22 +318,22 @@ def _bytes(uuid: str) -> bytes:
 
 
 # A kind that is not in ``TABLES`` is left out, so that a line may be here before its steps are.
-ASKS: Sequence[Ask] = (
-    Ask(kind="build", weight=10, make=_build),
-    Ask(kind="delete", weight=6, make=_delete),
-    Ask(kind="start", weight=3, make=_act(Powering)),
-    Ask(kind="stop", weight=3, make=_act(Powering)),
-    Ask(kind="reboot", weight=1, make=_act(Powering)),
-    Ask(kind="reset", weight=5, make=_act(Powering)),
-    Ask(kind="resize", weight=4, make=_move),
-    Ask(kind="confirm", weight=4, make=_act(Settling)),
-    Ask(kind="revert", weight=7, make=_revert),
-    Ask(kind="migrate", weight=4, make=_move),
-    Ask(kind="live_migrate", weight=4, make=_move),
-    Ask(kind="evacuate", weight=4, make=_move),
-    Ask(kind="rebuild", weight=2, make=_change(_rebuild)),
-    Ask(kind="shelve", weight=3, make=_change(_shelve)),
-    Ask(kind="offload", weight=2, make=_change(_offload)),
-    Ask(kind="unshelve", weight=4, make=_change(_unshelve)),
-    Ask(kind="drain", weight=1, make=_drain),
+REQUEST_KINDS: Sequence[RequestKind] = (
+    RequestKind(kind="build", weight=10, make=_build),
+    RequestKind(kind="delete", weight=6, make=_delete),
+    RequestKind(kind="start", weight=3, make=_act(Powering)),
+    RequestKind(kind="stop", weight=3, make=_act(Powering)),
+    RequestKind(kind="reboot", weight=1, make=_act(Powering)),
+    RequestKind(kind="reset", weight=5, make=_act(Powering)),
+    RequestKind(kind="resize", weight=4, make=_move),
+    RequestKind(kind="confirm", weight=4, make=_act(Settling)),
+    RequestKind(kind="revert", weight=7, make=_revert),
+    RequestKind(kind="migrate", weight=4, make=_move),
+    RequestKind(kind="live_migrate", weight=4, make=_move),
+    RequestKind(kind="evacuate", weight=4, make=_move),
+    RequestKind(kind="rebuild", weight=2, make=_change(_rebuild)),
+    RequestKind(kind="shelve", weight=3, make=_change(_shelve)),
+    RequestKind(kind="offload", weight=2, make=_change(_offload)),
+    RequestKind(kind="unshelve", weight=4, make=_change(_unshelve)),
+    RequestKind(kind="drain", weight=1, make=_drain),
 )

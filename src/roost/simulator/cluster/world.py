@@ -52,27 +52,29 @@ class World(Servers):
         ]
         return Fleet(providers=providers, hosts=hosts, groups=groups)
 
-    def ask(self, what: str, deed: Callable[[Process], object], *, accepted: Callable[[], None] = lambda: None) -> None:
+    def send_request(
+        self, name: str, action: Callable[[Process], object], *, on_accepted: Callable[[], None] = lambda: None
+    ) -> None:
         """Send a user's request to a server until it answers; a refusal is noted.
 
         Args:
-            what: its name in the trace.
-            deed: what the server does; it may do so more than once.
-            accepted: called once it is done.
+            name: its name in the trace.
+            action: what the server does; it may do so more than once.
+            on_accepted: called once it is done.
         """
         Call(
             self,
             "",
-            what,
-            deed=deed,
-            told=lambda _answer: accepted(),
-            failed=self._note_refusal,
+            name,
+            action=action,
+            on_reply=lambda _answer: on_accepted(),
+            on_error=self._note_refusal,
             is_wanted=lambda: True,
         )
 
-    def ask_later(self, after_s: float, what: str, deed: Callable[[Process], object]) -> None:
+    def send_request_later(self, after_s: float, name: str, action: Callable[[Process], object]) -> None:
         """Send a user's request after a while."""
-        self.happenings.after(after_s, "ask later", lambda: self.ask(what, deed), told=what)
+        self.events.schedule(after_s, "ask later", lambda: self.send_request(name, action), detail=name)
 
     def disable(self, host: str, *, is_disabled: bool) -> None:
         """Let an operator disable or enable a host."""
@@ -82,13 +84,13 @@ class World(Servers):
             facts = changed_facts(current.state, rows, ServiceChange(is_disabled=is_disabled))
             return Plan(answer=None, writes=writes_of_facts(current.state, rows, facts))
 
-        self.ask("disable" if is_disabled else "enable", lambda process: process.run(task))
+        self.send_request("disable" if is_disabled else "enable", lambda process: process.run(task))
 
     def enable_later(self, host: str, *, after_s: float) -> None:
         """Let an operator enable a host after a while."""
-        self.happenings.after(after_s, "enable later", lambda: self.disable(host, is_disabled=False), told=host)
+        self.events.schedule(after_s, "enable later", lambda: self.disable(host, is_disabled=False), detail=host)
 
     def _note_refusal(self, error: RoostError) -> None:
         if not isinstance(error, (Conflict, NotFound)):
             raise error
-        self.happenings.note(f"refused: {error}")
+        self.events.note(f"refused: {error}")

@@ -18,7 +18,7 @@ from roost.model.provider import Inventory, ProviderSpec
 from roost.model.request import Request
 from roost.simulator.stable_uuids import uuid_of
 from roost.simulator.traces.table import Row, Table
-from roost.simulator.workload import Options, Stay, Workload, workload_of
+from roost.simulator.workload import Options, Stay, Workload, build_workload
 
 VMS = ("vmId", "tenantId", "cores", "ram", "starttime", "endtime")
 
@@ -35,14 +35,14 @@ def read(tables: dict[str, Table], options: Options) -> Workload:
         BadRequest: no hosts are described, or not as they should be.
     """
     vms = tables["vms"]
-    fleet = fleet_of(options.hosts)
+    fleet = build_fleet(options.hosts)
     ids: set[str] = set()
     flavors: dict[tuple[int, int], Flavor] = {}
     stays: list[Stay] = []
     for row in vms.rows:
         vm_id = row.text("vmId")
         if vm_id in ids:
-            raise row.wrong("vmId", f"{vm_id} is there twice")
+            raise row.error("vmId", f"{vm_id} is there twice")
         ids.add(vm_id)
         size = row.integer("cores", least=1), row.integer("ram", least=1)
         if size not in flavors:
@@ -52,13 +52,13 @@ def read(tables: dict[str, Table], options: Options) -> Workload:
             project_id=row.text("tenantId", default=""),
             instance_uuids=(uuid_of("cospot", vms.stem, vm_id),),
         )
-        stays.append(_stay(row, request))
+        stays.append(_build_stay(row, request))
     running = sum(stay.starts_s < 0 for stay in stays)
     notes = ("units of VCPU and MEMORY_MB are the trace's own", f"{running:,} VMs are running when the trace starts")
-    return workload_of(stays, name=vms.stem, fleet=fleet, options=options, notes=notes)
+    return build_workload(stays, name=vms.stem, fleet=fleet, options=options, notes=notes)
 
 
-def fleet_of(hosts: tuple[str, ...]) -> Fleet:
+def build_fleet(hosts: tuple[str, ...]) -> Fleet:
     """Build the fleet that is described by kinds of hosts.
 
     >>> [host.host for host in fleet_of(("2x8c/64m",)).hosts]
@@ -90,8 +90,8 @@ def fleet_of(hosts: tuple[str, ...]) -> Fleet:
     )
 
 
-def _stay(row: Row, request: Request) -> Stay:
+def _build_stay(row: Row, request: Request) -> Stay:
     starts, ends = row.number("starttime"), row.number("endtime", may_be_infinite=True)
     if ends < starts:
-        raise row.wrong("endtime", f"{ends:.15g} is before starttime {starts:.15g}")
+        raise row.error("endtime", f"{ends:.15g} is before starttime {starts:.15g}")
     return Stay(request, starts * _DAY_S, ends * _DAY_S)

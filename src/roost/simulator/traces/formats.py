@@ -31,7 +31,7 @@ FORMATS = (
 )
 # A header belongs to a file of which it has more than this share of the columns, so a file that lacks a
 # column is told so, and is not called unknown.
-_RECOGNISED = 0.5
+_HEADER_SHARE_MIN = 0.5
 
 
 def open_workload(paths: Sequence[Path], options: Options) -> Workload:
@@ -42,29 +42,29 @@ def open_workload(paths: Sequence[Path], options: Options) -> Workload:
         BadRequest: files are missing or too many, or the options do not go with the trace.
     """
     if not paths:
-        raise BadRequest(f"name the files of a trace: {known_formats()}")
-    found: dict[str, Table] = {}
+        raise BadRequest(f"name the files of a trace: {list_formats()}")
+    tables: dict[str, Table] = {}
     chosen: Format | None = None
     for path in paths:
         table = read_table(path)
         trace, role = _recognise(table)
         if chosen is not None and trace is not chosen:
             raise BadRequest(f"{path} is of {trace.name}, the files before it of {chosen.name}")
-        if role in found:
-            raise BadRequest(f"{path} and {found[role].path} are both {role} of {trace.name}")
-        table.must_have(trace.files[role])
-        chosen, found[role] = trace, table
+        if role in tables:
+            raise BadRequest(f"{path} and {tables[role].path} are both {role} of {trace.name}")
+        table.require_columns(trace.files[role])
+        chosen, tables[role] = trace, table
     assert chosen is not None
-    missing = [role for role in chosen.files if role not in found]
+    missing = [role for role in chosen.files if role not in tables]
     if missing:
-        wanted = "; ".join(f"{role} ({', '.join(chosen.files[role])})" for role in missing)
-        raise BadRequest(f"a trace of {chosen.name} also needs a file of {wanted}")
+        needs = "; ".join(f"{role} ({', '.join(chosen.files[role])})" for role in missing)
+        raise BadRequest(f"a trace of {chosen.name} also needs a file of {needs}")
     if options.hosts and not chosen.takes_hosts:
         raise BadRequest(f"a trace of {chosen.name} has its own hosts: leave --hosts out")
-    return chosen.read(found, options)
+    return chosen.read(tables, options)
 
 
-def known_formats() -> str:
+def list_formats() -> str:
     """Return the formats with their files, in one line.
 
     >>> known_formats()
@@ -83,6 +83,6 @@ def _recognise(table: Table) -> tuple[Format, str]:
         ),
         key=lambda entry: entry[0],
     )
-    if share <= _RECOGNISED:
-        raise BadFile(table.path, f"is of no known format; known are {known_formats()}", line=1)
+    if share <= _HEADER_SHARE_MIN:
+        raise BadFile(table.path, f"is of no known format; known are {list_formats()}", line=1)
     return trace, role

@@ -32,7 +32,7 @@ _POLICIES: dict[GroupPolicy, float] = {
 }
 
 
-class Ask(msgspec.Struct, frozen=True, kw_only=True):
+class RequestKind(msgspec.Struct, frozen=True, kw_only=True):
     """What users ask for, and how often."""
 
     weight: float
@@ -43,7 +43,7 @@ class Ask(msgspec.Struct, frozen=True, kw_only=True):
 class Mix(msgspec.Struct, frozen=True, kw_only=True):
     """A population of requests."""
 
-    asks: tuple[Ask, ...]
+    kinds: tuple[RequestKind, ...]
     is_plain: bool = False  # neither zones nor groups nor several at once
 
 
@@ -60,40 +60,40 @@ def _gpus(count: int, *traits: str) -> tuple[ResourceGroup, ...]:
 
 
 _PLAIN = (
-    Ask(weight=0.18, flavor=_flavor("tiny", 1, 2_048, root_gb=20)),
-    Ask(weight=0.22, flavor=_flavor("small", 2, 4_096, root_gb=40)),
-    Ask(weight=0.20, flavor=_flavor("medium", 4, 8_192, root_gb=80)),
-    Ask(weight=0.12, flavor=_flavor("large", 8, 16_384, root_gb=160)),
+    RequestKind(weight=0.18, flavor=_flavor("tiny", 1, 2_048, root_gb=20)),
+    RequestKind(weight=0.22, flavor=_flavor("small", 2, 4_096, root_gb=40)),
+    RequestKind(weight=0.20, flavor=_flavor("medium", 4, 8_192, root_gb=80)),
+    RequestKind(weight=0.12, flavor=_flavor("large", 8, 16_384, root_gb=160)),
 )
 _SPECIAL = (
-    Ask(weight=0.06, flavor=_flavor("xlarge", 16, 32_768, root_gb=320)),
-    Ask(weight=0.05, flavor=_flavor("memory", 8, 65_536, root_gb=100)),
-    Ask(weight=0.04, flavor=_flavor("compute", 16, 16_384, root_gb=50)),
-    Ask(weight=0.05, flavor=_flavor("vector", 8, 32_768, root_gb=100, trait="HW_CPU_X86_AVX512F")),
-    Ask(weight=0.02, flavor=_flavor("inference", 16, 65_536, root_gb=100, trait="HW_CPU_X86_AVX512VNNI")),
-    Ask(weight=0.03, flavor=_flavor("gpu", 8, 65_536, root_gb=100), groups=_gpus(1)),
-    Ask(
+    RequestKind(weight=0.06, flavor=_flavor("xlarge", 16, 32_768, root_gb=320)),
+    RequestKind(weight=0.05, flavor=_flavor("memory", 8, 65_536, root_gb=100)),
+    RequestKind(weight=0.04, flavor=_flavor("compute", 16, 16_384, root_gb=50)),
+    RequestKind(weight=0.05, flavor=_flavor("vector", 8, 32_768, root_gb=100, trait="HW_CPU_X86_AVX512F")),
+    RequestKind(weight=0.02, flavor=_flavor("inference", 16, 65_536, root_gb=100, trait="HW_CPU_X86_AVX512VNNI")),
+    RequestKind(weight=0.03, flavor=_flavor("gpu", 8, 65_536, root_gb=100), groups=_gpus(1)),
+    RequestKind(
         weight=0.01,
         flavor=_flavor("gpu-pair", 16, 131_072, root_gb=200, group_policy="isolate"),
         groups=_gpus(2, "CUSTOM_GPU_80GB"),
     ),
-    Ask(weight=0.01, flavor=_flavor("huge", 96, 786_432, root_gb=2_000)),  # newest generation only
+    RequestKind(weight=0.01, flavor=_flavor("huge", 96, 786_432, root_gb=2_000)),  # newest generation only
     # No host could ever hold these two: a replay shows refusals too.
-    Ask(weight=0.005, flavor=_flavor("impossible", 512, 8_388_608, root_gb=100)),
-    Ask(weight=0.005, flavor=_flavor("enclave", 4, 8_192, root_gb=40, trait="HW_CPU_X86_SGX")),
+    RequestKind(weight=0.005, flavor=_flavor("impossible", 512, 8_388_608, root_gb=100)),
+    RequestKind(weight=0.005, flavor=_flavor("enclave", 4, 8_192, root_gb=40, trait="HW_CPU_X86_SGX")),
 )
 MIXES: dict[str, Mix] = {
-    "mixed": Mix(asks=_PLAIN + _SPECIAL),
-    "few": Mix(asks=_PLAIN, is_plain=True),
+    "mixed": Mix(kinds=_PLAIN + _SPECIAL),
+    "few": Mix(kinds=_PLAIN, is_plain=True),
 }
 
 
 def generate_stays(count: int, mix: Mix, *, rng: random.Random, groups: list[ServerGroup]) -> Iterator[Stay]:
     """Generate requests in order of arrival; server groups that come to be are appended to ``groups``."""
-    weights = [ask.weight for ask in mix.asks]
+    weights = [kind.weight for kind in mix.kinds]
     lifetime_mu = math.log(_LIFETIME_MEDIAN_S)
     at_s = 0.0
-    for ask in rng.choices(mix.asks, weights, k=count):
+    for kind in rng.choices(mix.kinds, weights, k=count):
         at_s += rng.expovariate(_ARRIVALS_PER_S)
         instances, zone, group = 1, None, None
         if not mix.is_plain:
@@ -101,8 +101,8 @@ def generate_stays(count: int, mix: Mix, *, rng: random.Random, groups: list[Ser
             zone = rng.choice(ZONES) if rng.random() < _ZONED_SHARE else None
             group = _group(rng, groups) if rng.random() < _GROUPED_SHARE else None
         request = Request(
-            flavor=ask.flavor,
-            groups=ask.groups,
+            flavor=kind.flavor,
+            groups=kind.groups,
             count=instances,
             instance_uuids=tuple(_uuid(rng) for _ in range(instances)),
             group=group,

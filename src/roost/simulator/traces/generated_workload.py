@@ -11,7 +11,7 @@ from roost.errors import BadRequest
 from roost.model.group import ServerGroup
 from roost.simulator.traces.generated_fleet import generate_fleet
 from roost.simulator.traces.generated_requests import MIXES, generate_stays
-from roost.simulator.workload import Options, Workload, workload_of
+from roost.simulator.workload import Options, Workload, build_workload
 
 _HOSTS_MAX = 1_000_000
 _REQUESTS_MAX = 10_000_000
@@ -50,4 +50,4 @@ def generate(recipe: Recipe, options: Options) -> Workload:
     stays = list(generate_stays(recipe.requests, MIXES[recipe.mix], rng=requests_rng, groups=groups))
     fleet = generate_fleet(recipe.hosts, rng=random.Random(f"{recipe.seed}/fleet"), groups=groups)
     name = f"generated-{recipe.mix}-{recipe.hosts}x{recipe.requests}-seed{recipe.seed}"
-    return workload_of(stays, name=name, fleet=fleet, options=options)
+    return build_workload(stays, name=name, fleet=fleet, options=options)

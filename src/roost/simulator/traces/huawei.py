@@ -21,7 +21,7 @@ from roost.model.provider import Inventory, ProviderSpec
 from roost.model.request import Hints, Request, ResourceGroup
 from roost.simulator.stable_uuids import uuid_of
 from roost.simulator.traces.table import Row, Table
-from roost.simulator.workload import Options, Stay, Workload, workload_of
+from roost.simulator.workload import Options, Stay, Workload, build_workload
 
 HOSTS = ("CPU1", "RAM1", "CPU2", "RAM2")
 RACKS = ("host_id", "rack_id")
@@ -45,13 +45,13 @@ def read(tables: dict[str, Table], options: Options) -> Workload:
     for index, row in enumerate(tables["hosts"].rows):
         name = f"host-{index}"
         if name not in racks:
-            raise row.wrong(None, f"{name} has no rack in {tables['racks'].path}")
+            raise row.error(None, f"{name} has no rack in {tables['racks'].path}")
         tree = _tree(row, name)
         providers += tree
         hosts.append(HostSpec(provider_uuid=tree[0].uuid, host=name, node=name, facts=HostFacts(rack=racks[name])))
     groups: dict[tuple[str, str], ServerGroup] = {}
     stays = _stays(vms, groups)
-    return workload_of(
+    return build_workload(
         stays,
         name=vms.stem,
         fleet=Fleet(providers=providers, hosts=hosts, groups=list(groups.values())),
@@ -65,7 +65,7 @@ def _racks(table: Table) -> dict[str, str]:
     for row in table.rows:
         name = row.text("host_id")
         if name in racks:
-            raise row.wrong("host_id", f"{name} is there twice")
+            raise row.error("host_id", f"{name} is there twice")
         racks[name] = f"rack-{row.text('rack_id').removesuffix('.0')}"
     return racks
 
@@ -95,12 +95,12 @@ def _stays(vms: Table, groups: dict[tuple[str, str], ServerGroup]) -> list[Stay]
     for index, row in enumerate(vms.rows):
         shape = _shape(row)
         if shape not in shapes:
-            shapes[shape] = _ask(*shape)
-        flavor, asked = shapes[shape]
+            shapes[shape] = _build_query(*shape)
+        flavor, query_groups = shapes[shape]
         group, hints = _group(row, vms.stem, groups)
         request = Request(
             flavor=flavor,
-            groups=asked,
+            groups=query_groups,
             group=None if group is None else group.uuid,
             hints=hints,
             instance_uuids=(uuid_of("huawei", vms.stem, "vm", str(index)),),
@@ -115,7 +115,7 @@ def _shape(row: Row) -> tuple[int, int, int]:
     return cores, row.integer("flavor_ram", least=numa, most=AMOUNT_MAX // _GIB), numa
 
 
-def _ask(cores: int, ram_gb: int, numa: int) -> tuple[Flavor, tuple[ResourceGroup, ...]]:
+def _build_query(cores: int, ram_gb: int, numa: int) -> tuple[Flavor, tuple[ResourceGroup, ...]]:
     groups = tuple(
         ResourceGroup(
             suffix=f"_NUMA{node}",
@@ -137,10 +137,10 @@ def _group(row: Row, sequence: str, groups: dict[tuple[str, str], ServerGroup]) 
     if not strategy:
         for column in ("group", "domain"):
             if row.text(column, default=""):
-                raise row.wrong(column, "a VM without strategy has none")
+                raise row.error(column, "a VM without strategy has none")
         return None, {}
     if strategy not in _POLICIES:
-        raise row.wrong("strategy", f"must be empty or one of {', '.join(_POLICIES)}, got {strategy[:40]!r}")
+        raise row.error("strategy", f"must be empty or one of {', '.join(_POLICIES)}, got {strategy[:40]!r}")
     name = row.text("group").removesuffix(".0")
     key = strategy, name
     if key not in groups:
@@ -148,6 +148,6 @@ def _group(row: Row, sequence: str, groups: dict[tuple[str, str], ServerGroup]) 
         groups[key] = ServerGroup(uuid=uuid, name=f"{strategy}-{name}", policy=_POLICIES[strategy])
     if strategy != "fault_domain":
         if row.text("domain", default=""):
-            raise row.wrong("domain", f"only a VM of strategy fault_domain has one, this is {strategy}")
+            raise row.error("domain", f"only a VM of strategy fault_domain has one, this is {strategy}")
         return groups[key], {}
     return groups[key], {"fault_domain": row.text("domain").removesuffix(".0")}

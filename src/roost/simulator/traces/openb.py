@@ -20,7 +20,7 @@ from roost.model.provider import Inventory, ProviderSpec
 from roost.model.request import Request, ResourceGroup
 from roost.simulator.stable_uuids import uuid_of
 from roost.simulator.traces.table import TEXT_MAX, Row, Table
-from roost.simulator.workload import Options, Stay, Workload, workload_of
+from roost.simulator.workload import Options, Stay, Workload, build_workload
 
 NODES = ("sn", "cpu_milli", "memory_mib", "gpu", "model")
 PODS = ("name", "cpu_milli", "memory_mib", "num_gpu", "gpu_milli")
@@ -55,7 +55,7 @@ def read(tables: dict[str, Table], options: Options) -> Workload:
         providers += tree
         hosts.append(HostSpec(provider_uuid=tree[0].uuid, host=tree[0].name, node=tree[0].name))
     stays = _stays(pods)
-    return workload_of(
+    return build_workload(
         stays,
         name=pods.stem,
         fleet=Fleet(providers=providers, hosts=hosts),
@@ -104,7 +104,7 @@ def _tree(row: Row, names: set[str]) -> list[ProviderSpec]:
 def _stays(pods: Table) -> list[Stay]:
     has_times = any(column in pods.header for column in TIMES)
     if has_times:
-        pods.must_have(TIMES)
+        pods.require_columns(TIMES)
     names: set[str] = set()
     # Pods of one shape share one flavor and its groups, as they would in a cloud.
     shapes: dict[_Shape, tuple[Flavor, tuple[ResourceGroup, ...]]] = {}
@@ -113,7 +113,7 @@ def _stays(pods: Table) -> list[Stay]:
         name = _fresh_name(row, "name", names)
         shape = _shape(row)
         if shape not in shapes:
-            shapes[shape] = _ask(shape)
+            shapes[shape] = _build_query(shape)
         flavor, groups = shapes[shape]
         request = Request(flavor=flavor, groups=groups, instance_uuids=(uuid_of("openb", pods.stem, name),))
         if not has_times:
@@ -121,7 +121,7 @@ def _stays(pods: Table) -> list[Stay]:
             continue
         starts_s, ends_s = row.number("creation_time"), row.number("deletion_time")
         if ends_s < starts_s:
-            raise row.wrong("deletion_time", f"{ends_s:.15g} is before creation_time {starts_s:.15g}")
+            raise row.error("deletion_time", f"{ends_s:.15g} is before creation_time {starts_s:.15g}")
         stays.append(Stay(request, starts_s, ends_s))
     return stays
 
@@ -131,16 +131,16 @@ def _shape(row: Row) -> _Shape:
     gpu_count = row.integer("num_gpu", most=_GPUS_MAX)
     gpu_milli = row.integer("gpu_milli", most=GPU_WHOLE)
     if bool(gpu_count) != bool(gpu_milli):
-        raise row.wrong("gpu_milli", f"{gpu_milli} does not go with num_gpu {gpu_count}")
+        raise row.error("gpu_milli", f"{gpu_milli} does not go with num_gpu {gpu_count}")
     if not (cpu_milli or memory_mib or gpu_count):
-        raise row.wrong(None, "the pod asks for nothing")
+        raise row.error(None, "the pod asks for nothing")
     models = row.text("gpu_spec", default="", most=_MODELS_LENGTH_MAX) if gpu_count else ""
     if models and not all(1 <= len(model.strip()) <= TEXT_MAX for model in models.split("|")):
-        raise row.wrong("gpu_spec", f"must be models split on a bar, got {models[:40]!r}")
+        raise row.error("gpu_spec", f"must be models split on a bar, got {models[:40]!r}")
     return _Shape(cpu_milli, memory_mib, gpu_count, gpu_milli, models)
 
 
-def _ask(shape: _Shape) -> tuple[Flavor, tuple[ResourceGroup, ...]]:
+def _build_query(shape: _Shape) -> tuple[Flavor, tuple[ResourceGroup, ...]]:
     name = f"{shape.cpu_milli}m-{shape.memory_mib}MiB"
     if shape.gpu_count:
         name += f"-{shape.gpu_count}x{shape.gpu_milli}gpu"
@@ -160,6 +160,6 @@ def _ask(shape: _Shape) -> tuple[Flavor, tuple[ResourceGroup, ...]]:
 def _fresh_name(row: Row, column: str, names: set[str]) -> str:
     name = row.text(column)
     if name in names:
-        raise row.wrong(column, f"{name} is there twice")
+        raise row.error(column, f"{name} is there twice")
     names.add(name)
     return name

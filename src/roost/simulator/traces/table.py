@@ -37,10 +37,10 @@ class Row:
         value = "" if place is None else self.cells[place].strip()
         if value:
             if not is_text(value, length_max=most):
-                raise self.wrong(column, f"must be 1..{most} characters of text, got {value[:40]!r}")
+                raise self.error(column, f"must be 1..{most} characters of text, got {value[:40]!r}")
             return value
         if default is None:
-            raise self.wrong(column, "is empty")
+            raise self.error(column, "is empty")
         return default
 
     def integer(self, column: str, *, least: int = 0, most: int = AMOUNT_MAX) -> int:
@@ -53,11 +53,11 @@ class Row:
         match = _INTEGER.fullmatch(text)
         if match is None:
             if _NUMBER.fullmatch(text) and abs(float(text)) > AMOUNT_MAX:
-                raise self.wrong(column, f"must be {least}..{most}, got {text[:40]}")
-            raise self.wrong(column, f"must be a whole number, got {text[:40]!r}")
+                raise self.error(column, f"must be {least}..{most}, got {text[:40]}")
+            raise self.error(column, f"must be a whole number, got {text[:40]!r}")
         value = int(match[1])
         if not least <= value <= most:
-            raise self.wrong(column, f"must be {least}..{most}, got {text[:40]}")
+            raise self.error(column, f"must be {least}..{most}, got {text[:40]}")
         return value
 
     def number(self, column: str, *, may_be_infinite: bool = False) -> float:
@@ -68,13 +68,13 @@ class Row:
         """
         text = self.text(column)
         if _NUMBER.fullmatch(text) is None:
-            raise self.wrong(column, f"must be a number, got {text[:40]!r}")
+            raise self.error(column, f"must be a number, got {text[:40]!r}")
         value = float(text)
         if math.isinf(value) and not (may_be_infinite and value > 0):
-            raise self.wrong(column, f"must be finite, got {text[:40]}")
+            raise self.error(column, f"must be finite, got {text[:40]}")
         return value
 
-    def wrong(self, column: str | None, problem: str) -> BadFile:
+    def error(self, column: str | None, problem: str) -> BadFile:
         """Return the error that names this row."""
         return BadFile(self.path, problem, line=self.line, column=column)
 
@@ -92,7 +92,7 @@ class Table:
         """The file's name without folder and ending."""
         return Path(self.path).stem
 
-    def must_have(self, columns: tuple[str, ...]) -> None:
+    def require_columns(self, columns: tuple[str, ...]) -> None:
         """Check that the columns are there.
 
         Raises:
@@ -109,7 +109,7 @@ def read_table(path: Path) -> Table:
     Raises:
         BadFile: it cannot be read, is not UTF-8, is empty, or a row has not as many cells as the header.
     """
-    reader = csv.reader(io.StringIO(_text(path), newline=""), strict=True)
+    reader = csv.reader(io.StringIO(_read_text(path), newline=""), strict=True)
     places: dict[str, int] = {}
     rows: list[Row] = []
     try:
@@ -117,7 +117,7 @@ def read_table(path: Path) -> Table:
             if not any(cells):
                 continue
             if not places:
-                places = _places(str(path), cells, line=reader.line_num)
+                places = _number_columns(str(path), cells, line=reader.line_num)
                 continue
             if len(cells) != len(places):
                 problem = f"{len(cells)} cells where the header has {len(places)}"
@@ -132,7 +132,7 @@ def read_table(path: Path) -> Table:
     return Table(path=str(path), header=tuple(places), rows=rows)
 
 
-def _text(path: Path) -> str:
+def _read_text(path: Path) -> str:
     try:
         content = path.read_bytes()
     except OSError as error:
@@ -144,7 +144,7 @@ def _text(path: Path) -> str:
         raise BadFile(str(path), "is not UTF-8 text", line=line) from None
 
 
-def _places(path: str, header: list[str], *, line: int) -> dict[str, int]:
+def _number_columns(path: str, header: list[str], *, line: int) -> dict[str, int]:
     places: dict[str, int] = {}
     for place, name in enumerate(header):
         if name.strip() in places:

@@ -2,7 +2,7 @@ import pytest
 
 from roost.errors import BadFile, BadRequest
 from roost.model.fleet import Departure
-from roost.simulator.traces.cospot import fleet_of
+from roost.simulator.traces.cospot import build_fleet
 from roost.simulator.traces.formats import open_workload
 from roost.simulator.workload import Options
 from tests.unit.simulator.traces.files import VMS, real, write
@@ -22,7 +22,7 @@ def test_times_are_days_and_what_runs_already_arrives_first(tmp_path):
 
 
 def test_a_fleet_may_have_several_kinds():
-    fleet = fleet_of(("2x8c/64m,1x16c/32m", "1x4c/4m"))
+    fleet = build_fleet(("2x8c/64m,1x16c/32m", "1x4c/4m"))
     sizes = [(p.inventories["VCPU"].total, p.inventories["MEMORY_MB"].total) for p in fleet.providers]
     assert sizes == [(8, 64), (8, 64), (16, 32), (4, 4)]
     assert len({provider.uuid for provider in fleet.providers}) == 4
@@ -34,7 +34,7 @@ def test_a_fleet_may_have_several_kinds():
 )
 def test_a_fleet_that_cannot_be_meant_is_refused(hosts):
     with pytest.raises(BadRequest, match="host"):
-        fleet_of(hosts)
+        build_fleet(hosts)
 
 
 @pytest.mark.parametrize(

@@ -8,11 +8,11 @@ from collections.abc import Callable
 from roost.errors import RoostError
 
 # So many events before one that broke an invariant are told.
-_TOLD = 40
+_LAST_MAX = 40
 STARTS_S = 1_000_000.0
 
 
-class Killed(BaseException):
+class ProcessKilled(BaseException):
     """A process ends here and now: nothing that it did after its last durable line is ever known.
 
     Args:
@@ -24,7 +24,7 @@ class Killed(BaseException):
         self.die = die
 
 
-class Broken(RoostError):
+class InvariantBroken(RoostError):
     """An invariant does not hold.
 
     Args:
@@ -52,42 +52,42 @@ class VirtualClock:
         return self.time_s
 
 
-class Happenings:
+class EventQueue:
     """Events that are to come, in the order of their time; of equal times, in the order in which they were planned."""
 
     def __init__(self) -> None:
         self.clock = VirtualClock()
         self.number = 0  # of events that have happened
         self.counts: Counter[str] = Counter()  # of those, by kind
-        self._coming: list[tuple[float, int, str, str, Callable[[], None]]] = []
-        self._planned = 0
-        self._last: deque[str] = deque(maxlen=_TOLD)
+        self._pending: list[tuple[float, int, str, str, Callable[[], None]]] = []
+        self._last_number = 0
+        self._last: deque[str] = deque(maxlen=_LAST_MAX)
         self._digest = hashlib.blake2b(digest_size=16)
 
-    def after(self, delay_s: float, kind: str, act: Callable[[], None], *, told: str = "") -> None:
+    def schedule(self, delay_s: float, kind: str, act: Callable[[], None], *, detail: str = "") -> None:
         """Plan an event.
 
         Args:
             kind: as events are counted by.
-            told: what else the trace says of it.
+            detail: what else the trace says of it.
         """
-        self._planned += 1
-        heapq.heappush(self._coming, (self.clock.time_s + delay_s, self._planned, kind, told, act))
+        self._last_number += 1
+        heapq.heappush(self._pending, (self.clock.time_s + delay_s, self._last_number, kind, detail, act))
 
-    def next(self) -> None:
+    def run_next(self) -> None:
         """Let the next event happen; there always is one."""
-        at_s, _, kind, told, act = heapq.heappop(self._coming)
+        at_s, _, kind, detail, act = heapq.heappop(self._pending)
         self.clock.time_s = at_s
         self.number += 1
         self.counts[kind] += 1
-        self.note(f"{kind} {told}")
-        self.inside(act)
+        self.note(f"{kind} {detail}")
+        self.run(act)
 
-    def inside(self, act: Callable[[], object]) -> None:
+    def run(self, act: Callable[[], object]) -> None:
         """Do a part of an event; whoever is killed by it dies, and nobody else."""
         try:
             act()
-        except Killed as killed:
+        except ProcessKilled as killed:
             self.note("killed")
             killed.die()
 

@@ -15,19 +15,19 @@ class GuestShelf(MemoryShelf):
         super().__init__()
         self.kills: dict[str, Callable[[], None]] = {}  # by host
         self.changes = 0
-        self._read: dict[str, tuple[bytes, Kept]] = {}
+        self._cache: dict[str, tuple[bytes, Kept]] = {}
 
-    def keep(self, host: str, kept: bytes) -> None:
+    def keep(self, host: str, guests: bytes) -> None:
         """Keep what a host has."""
         self.kills[host]()
-        super().keep(host, kept)
+        super().keep(host, guests)
         self.changes += 1
         self.kills[host]()
 
-    def part(self, host: str, kept: bytes, *, address: str, uuid: str, arrival: bytes) -> None:
+    def part(self, host: str, guests: bytes, *, address: str, uuid: str, arrival: bytes) -> None:
         """Let a guest that runs be elsewhere: at no moment it is on both hosts, or on none."""
         self.kills[host]()
-        super().part(host, kept, address=address, uuid=uuid, arrival=arrival)
+        super().part(host, guests, address=address, uuid=uuid, arrival=arrival)
         self.changes += 1
         self.kills[host]()
 
@@ -43,21 +43,21 @@ class GuestShelf(MemoryShelf):
 
     def guests(self, host: str) -> Mapping[str, FakeGuest]:
         """Return the guests of a host, whoever lives on it; among them those that have come while they ran."""
-        kept = self._on(host)
-        came = {uuid: guest for uuid, guest in kept.coming.items() if self._has_come(host, uuid)}
-        return {**kept.guests, **{uuid: replace(guest, state="running") for uuid, guest in came.items()}}
+        guests = self._load(host)
+        arrived = {uuid: guest for uuid, guest in guests.coming.items() if self._has_arrived(host, uuid)}
+        return {**guests.guests, **{uuid: replace(guest, state="running") for uuid, guest in arrived.items()}}
 
-    def awaited(self, host: str) -> Collection[str]:
+    def incoming_guests(self, host: str) -> Collection[str]:
         """Return the uuids of guests that a host keeps room for."""
-        return [uuid for uuid in self._on(host).coming if not self._has_come(host, uuid)]
+        return [uuid for uuid in self._load(host).coming if not self._has_arrived(host, uuid)]
 
-    def _has_come(self, host: str, uuid: str) -> bool:
+    def _has_arrived(self, host: str, uuid: str) -> bool:
         arrival = self.arrived(self.address(host), uuid)
         return arrival is not None and arrival != b"" and msgspec.json.decode(arrival, type=Arrival).is_running
 
-    def _on(self, host: str) -> Kept:
+    def _load(self, host: str) -> Kept:
         body = self.kept(host)
-        known = self._read.get(host)
-        if known is None or known[0] != body:
-            known = self._read[host] = (body or b"", read_kept(body, host))
-        return known[1]
+        cached = self._cache.get(host)
+        if cached is None or cached[0] != body:
+            cached = self._cache[host] = (body or b"", read_kept(body, host))
+        return cached[1]

@@ -7,9 +7,9 @@ from typing import Literal
 from roost.conductor.operation.events import Transition
 from roost.model.names import uuid_text
 from roost.model.work.work_rows import AgentRow, StatusRow
-from roost.simulator.cluster.environment.event_queue import Happenings
+from roost.simulator.cluster.environment.event_queue import EventQueue
 from roost.simulator.cluster.environment.guest_shelf import GuestShelf
-from roost.simulator.cluster.environment.trouble import Trouble
+from roost.simulator.cluster.environment.trouble import FaultInjector
 from roost.simulator.cluster.environment.troubled_store import TroubledStore
 from roost.simulator.seeded_random import SeededRandom
 
@@ -25,13 +25,13 @@ class Environment:
         self.seed = seed
         self.chance = random.Random(seed)
         self.identities = SeededRandom(seed)
-        self.happenings = Happenings()
-        self.clock = self.happenings.clock
-        self.trouble = Trouble(random.Random(seed + 1))
+        self.events = EventQueue()
+        self.clock = self.events.clock
+        self.faults = FaultInjector(random.Random(seed + 1))
         self.shelf = GuestShelf()
         self.store = TroubledStore()
-        self.asked: Counter[str] = Counter()  # accepted operations, by kind
-        self.excused: Counter[str] = Counter()
+        self.accepted_counts: Counter[str] = Counter()  # accepted operations, by kind
+        self.excuse_counts: Counter[str] = Counter()
         self.transitions: Counter[Transition] = Counter()  # of operations
         self.commits = 0  # attempts included
         self.cut_until_s: dict[str, float] = {}  # by host
@@ -40,7 +40,7 @@ class Environment:
         """Return a fresh uuid."""
         return uuid_text(self.identities.uuids(1)[0])
 
-    def is_cut(self, host: str) -> bool:
+    def is_cut_off(self, host: str) -> bool:
         """Say whether no message of a host comes through now."""
         return self.cut_until_s.get(host, 0.0) > self.clock.time_s
 
@@ -51,7 +51,7 @@ class Environment:
 
     def excuse(self, reason: str) -> Literal[True]:
         """Count a use of an excuse; return True."""
-        self.excused[reason] += 1
+        self.excuse_counts[reason] += 1
         return True
 
     def statuses(self) -> list[StatusRow]:
@@ -61,6 +61,6 @@ class Environment:
 
     def document(self, number: int) -> bytes:
         """Return a stored document."""
-        found = self.store.document(number)
-        assert found is not None, "documents stay"
-        return found
+        body = self.store.document(number)
+        assert body is not None, "documents stay"
+        return body

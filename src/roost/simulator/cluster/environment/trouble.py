@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import msgspec
 
-from roost.simulator.cluster.environment.event_queue import Killed
+from roost.simulator.cluster.environment.event_queue import ProcessKilled
 
 
-class Shares(msgspec.Struct, frozen=True, kw_only=True):
+class FaultRates(msgspec.Struct, frozen=True, kw_only=True):
     """How often each thing goes wrong, 0 to 1."""
 
     lost: float = 0.0  # messages, on either way
@@ -28,7 +28,7 @@ class Shares(msgspec.Struct, frozen=True, kw_only=True):
     left: float = 0.0  # agents that end on purpose, a second
 
 
-_RARE = Shares(
+_RARE = FaultRates(
     lost=0.02,
     doubled=0.02,
     late=0.02,
@@ -44,7 +44,7 @@ _RARE = Shares(
     disabled=0.003,
     left=0.003,
 )
-_OFTEN = Shares(
+_OFTEN = FaultRates(
     lost=0.15,
     doubled=0.15,
     late=0.1,
@@ -60,10 +60,10 @@ _OFTEN = Shares(
     disabled=0.01,
     left=0.015,
 )
-CALM = Shares()
+CALM = FaultRates()
 
 
-class Trouble:
+class FaultInjector:
     """Draws what goes wrong, from a chance of its own; and counts it.
 
     Args:
@@ -73,57 +73,57 @@ class Trouble:
     def __init__(self, chance: random.Random) -> None:
         self.chance = chance
         self.counts: Counter[str] = Counter()
-        self.shares = drawn(chance)
+        self.rates = draw_rates(chance)
 
     def end(self) -> None:
         """Let nothing go wrong any more."""
-        self.shares = CALM
+        self.rates = CALM
 
     @property
     def is_over(self) -> bool:
         """Whether nothing goes wrong any more."""
-        return self.shares is CALM
+        return self.rates is CALM
 
-    def strikes(self, what: str, *, per: float = 1.0) -> bool:
+    def strikes(self, fault: str, *, per: float = 1.0) -> bool:
         """Say whether something goes wrong now.
 
         Args:
-            what: a field of ``Shares``.
+            fault: a field of ``Shares``.
             per: by which its share is multiplied.
         """
-        share: float = getattr(self.shares, what) * per
+        share: float = getattr(self.rates, fault) * per
         if share <= 0.0 or self.chance.random() >= share:
             return False
-        self.counts[what] += 1
+        self.counts[fault] += 1
         return True
 
-    def kill(self, what: str, die: Callable[[], None], *, per: float = 1.0) -> None:
+    def kill(self, fault: str, die: Callable[[], None], *, per: float = 1.0) -> None:
         """End a process, at times.
 
         Raises:
             Killed: this time.
         """
-        if self.strikes(what, per=per):
-            raise Killed(die)
+        if self.strikes(fault, per=per):
+            raise ProcessKilled(die)
 
 
-def drawn(chance: random.Random) -> Shares:
+def draw_rates(chance: random.Random) -> FaultRates:
     """Return how often what goes wrong with a seed: some things not at all, some at times, some often."""
-    levels = {name: chance.choice((CALM, _RARE, _RARE, _OFTEN)) for name in Shares.__struct_fields__}
-    return Shares(**{name: getattr(level, name) for name, level in levels.items()})
+    levels = {name: chance.choice((CALM, _RARE, _RARE, _OFTEN)) for name in FaultRates.__struct_fields__}
+    return FaultRates(**{name: getattr(level, name) for name, level in levels.items()})
 
 
-class MoodyChance(random.Random):
+class DriverChance(random.Random):
     """The chance that a driver draws its faults from, until nothing goes wrong any more.
 
     Args:
-        trouble: whose share of faults it follows.
+        faults: whose share of faults it follows.
     """
 
-    def __init__(self, trouble: Trouble) -> None:
+    def __init__(self, faults: FaultInjector) -> None:
         super().__init__(0)
-        self._trouble = trouble
+        self._faults = faults
 
     def random(self) -> float:
         """Return a number that is below 1 only where a fault may strike."""
-        return self._trouble.chance.random() if self._trouble.strikes("driver") else 1.0
+        return self._faults.chance.random() if self._faults.strikes("driver") else 1.0
