@@ -89,7 +89,7 @@ parity: $(DEV) ## write the tables of features and their tests into docs/parity.
 	@PYTHONPATH=. $(BIN)/python -m tests.parity
 
 golden: $(DEV) ## rewrite the golden files; review the diff
-	$(PYTEST) --golden-rewrite -m "not soak and not bench" tests/golden $(PYTEST_ARGS)
+	$(PYTEST) --golden-rewrite -m "not soak and not bench" tests/golden tests/docs/test_operations.py $(PYTEST_ARGS)
 
 lock: ## choose new versions and write both lock files
 	@"$(PYTHON)" -m venv .venv-lock

@@ -81,7 +81,7 @@ def keep_on_source(view: View, desk: Desk, body: Moving, *, problem: str, status
 
 
 def hand_over(view: View, desk: Desk, body: Moving | Settling | Spawning) -> Commit:
-    """Return the end that makes room for a deletion, which gives back what instance and migration hold."""
+    """Hand the instance over to the deletion, which releases the allocations of instance and migration."""
     return Commit(
         operation=end(view, body=body, problem="it was cancelled"),
         work=(

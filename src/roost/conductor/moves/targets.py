@@ -19,7 +19,7 @@ def choose(view: View, _desk: Desk, body: Moving) -> Choose:
 
 
 def note_refusal(view: View, desk: Desk, error: RoostError) -> Commit:
-    """Return the step after an error of the scheduler; nothing was claimed."""
+    """Decide again after a lost race; otherwise go on without a target."""
     body = body_of(view.operation, Moving)
     problem = msgspec.structs.replace(body, problem=describe_error(error))
     again = retry_decision(view, desk, error, consumers=[uuid_bytes(body.migration_uuid)])

@@ -39,7 +39,7 @@ def choose(view: View, _desk: Desk, body: Build) -> Choose:
 
 
 def refuse(view: View, desk: Desk, error: RoostError) -> Commit:
-    """Return the step after an error of the scheduler; nothing was claimed."""
+    """Decide again after a lost race; otherwise go on without hosts."""
     body = body_of(view.operation, Build)
     problem = msgspec.structs.replace(body, problem=describe_error(error))
     uuids = map(uuid_bytes, body.request.instance_uuids)

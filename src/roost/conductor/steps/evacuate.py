@@ -36,7 +36,12 @@ def arrive(view: View, desk: Desk, body: Moving) -> Commit:
 
 def try_next_target(view: View, desk: Desk, body: Moving) -> Commit:
     """Claim the next alternate and order the build there, in one commit; with none left, keep the instance."""
-    return _try_next(view, desk, body, problem=view.reply.problem, is_final=view.reply.event is Event.ABORTED)
+    return _try_next(view, desk, body, problem=view.reply.problem)
+
+
+def give_up(view: View, desk: Desk, body: Moving) -> Commit:
+    """Keep the instance on its host: no other target would do."""
+    return _try_next(view, desk, body, problem=view.reply.problem, is_final=True)
 
 
 def clear_target(view: View, desk: Desk, body: Moving) -> Commit:
@@ -96,7 +101,7 @@ TABLE = Table(
             {
                 Event.DONE: To(arrive, "end", "sweep"),
                 Event.FAILED | Event.HOST_GONE: To(try_next_target, "spawn", "end"),
-                Event.ABORTED: To(try_next_target, "end"),
+                Event.ABORTED: To(give_up, "end"),
                 Event.TIMED_OUT: To(clear_target, "clear"),
             },
         ),

@@ -54,8 +54,12 @@ def migrate(view: View, desk: Desk, body: Moving) -> Commit:
 
 def try_next_target(view: View, desk: Desk, body: Moving) -> Commit:
     """Claim the next alternate and order it to reserve room, in one commit; with none left, keep the instance."""
-    is_final = view.reply.event is Event.ABORTED
-    return try_targets.ask_next_target(view, desk, body, problem=view.reply.problem, is_final=is_final)
+    return try_targets.ask_next_target(view, desk, body, problem=view.reply.problem)
+
+
+def give_up(view: View, desk: Desk, body: Moving) -> Commit:
+    """Keep the instance on its host: no other target would do."""
+    return try_targets.ask_next_target(view, desk, body, problem=view.reply.problem, is_final=True)
 
 
 def clear_target(view: View, desk: Desk, body: Moving) -> Commit:
@@ -278,7 +282,7 @@ TABLE = Table(
             {
                 Event.DONE: To(migrate, "migrate", "clear"),
                 Event.FAILED | Event.HOST_GONE: To(try_next_target, "prepare", "end"),
-                Event.ABORTED: To(try_next_target, "end"),
+                Event.ABORTED: To(give_up, "end"),
                 Event.TIMED_OUT: To(clear_target, "clear"),
             },
         ),

@@ -49,7 +49,7 @@ def choose(view: View, _desk: Desk, body: Unshelve) -> Choose:
 
 
 def refuse(view: View, desk: Desk, error: RoostError) -> Commit:
-    """Return the step after an error of the scheduler; nothing was claimed."""
+    """Decide again after a lost race; otherwise record the fault."""
     body = body_of(view.operation, Unshelve)
     again = retry_decision(view, desk, error, consumers=[view.status.uuid])
     return again or _fail(view, desk, body, problem=describe_error(error))

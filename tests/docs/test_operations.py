@@ -1,0 +1,11 @@
+"""The reference of operations says what their tables say."""
+
+from tests.docs.documents import ROOT
+from tests.docs.operation_tables import page
+
+
+def test_the_reference_of_operations_is_generated(request):
+    file, text = ROOT / "docs" / "conductor-steps.md", page()
+    if request.config.getoption("--golden-rewrite"):
+        file.write_text(text, encoding="utf-8")
+    assert file.read_text(encoding="utf-8") == text, "`make golden` writes docs/conductor-steps.md"
