@@ -140,11 +140,11 @@ def test_an_agent_that_dies_is_given_up_by_a_conductor(server, conductor, tmp_pa
     [
         (
             ["conductor"],
-            "store.url: must name a PostgreSQL database: one of SQLite is of one process, whose conductor works on it",
+            "store.url: must be a PostgreSQL URL: a SQLite database has one process, which includes the conductor",
         ),
         (
             ["up", "--no-conductor"],
-            "conductor.in_server: must be true on SQLite, where nobody else can be the conductor",
+            "conductor.in_server: must be true on SQLite, where no other process can be the conductor",
         ),
     ],
 )

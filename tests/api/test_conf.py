@@ -51,7 +51,7 @@ def test_a_connection_that_cannot_be_honoured_says_what_to_do(tmp_path):
     with serve("--conf", conf, "--database", tmp_path / "own.db", folder=tmp_path) as server:
         assert server.ask("GET", "/resource_providers")[0] == 200
         server.stop()
-    assert "[placement_database] connection has no effect: --database goes before it" in server.said
+    assert "[placement_database] connection has no effect: --database overrides it" in server.said
 
 
 def test_policies_are_shown_with_where_they_come_from(tmp_path):

@@ -1,4 +1,4 @@
-"""The composition root: what picks implementations, by settings and by where things lie; the library's entrance."""
+"""The composition root: chooses implementations by settings and environment. The entry point of the library."""
 
 from roost.app.database_choice import (
     audit_database,

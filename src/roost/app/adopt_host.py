@@ -1,4 +1,4 @@
-"""A host whose journal is lost: its agent is given a new one, which has the nodes that the server knows."""
+"""A new journal for an agent that lost its own, with the nodes that the server knows."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -8,20 +8,20 @@ from roost.errors import Conflict
 
 
 def adopt(path: Path, nodes: Mapping[str, str]) -> None:
-    """Write the uuids of nodes into a journal, a new one or one that knows nothing else.
+    """Write the uuids of nodes into a journal that is new or has only nodes.
 
     Args:
-        path: of the file.
-        nodes: uuids of their root providers, by name.
+        path: the journal file.
+        nodes: uuids of the root providers, by node name.
 
     Raises:
-        Conflict: the journal is not lost: it knows orders, or what guests have.
-        JournalLost: the file cannot be read or written, or an agent uses it.
+        Conflict: the journal is in use: it has orders, or resources of guests.
+        JournalLost: the file cannot be read or written, or an agent has it open.
     """
     journal = Journal(path)
     try:
         if journal.entries() or journal.held() or journal.paused():
-            raise Conflict(f"the journal {path} knows orders or guests: it is not lost, so start the agent with it")
+            raise Conflict(f"the journal {path} has orders or guests: it is not lost, so start the agent with it")
         for node in journal.node_uuids().keys() - nodes.keys():
             journal.forget_node(node)
         for node, uuid in nodes.items():

@@ -1,4 +1,4 @@
-"""Agents of hosts as a process: the driver, the journal, and the way to the server and to its Placement."""
+"""The agent process: drivers, journals, and the connections to the server and its Placement."""
 
 import os
 import random
@@ -40,36 +40,36 @@ from roost.observe import log
 from roost.ports import Clock
 
 _PLACEMENT = "/placement"  # of a server, below its address
-# Read by servers with noauth2 alone, which believe whoever asks; reshapes are for the role service.
+# Only servers with noauth2 read it. Reshapes need the role service.
 _ROLES = "admin,service"
-_FLEET_NAMESPACE = uuid.UUID("5b1f7d0a-6f0e-4d7c-9a55-1c1c6a4f0c11")  # Uuids of the nodes of a fleet come of it.
-_SPREAD = (0.75, 1.25)
+_FLEET_NAMESPACE = uuid.UUID("5b1f7d0a-6f0e-4d7c-9a55-1c1c6a4f0c11")  # of the node uuids of a fleet
+_SPREAD = (0.75, 1.25)  # range of the factor on periods, so that agents do not act in step
 
 
 class AgentOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """What a process with agents is told."""
+    """The options of an agent process."""
 
-    server: str  # address, above ``/v1`` and ``/placement``
+    server: str  # URL, without ``/v1`` or ``/placement``
     token: str
     driver: str
     options: dict[str, str] = {}  # of the driver
-    hosts: tuple[str, ...]  # names of the services, one an agent
+    hosts: tuple[str, ...]  # names of the services, one per agent
     cell: str = ""
-    state: str | None = None  # path of the folder of the journals; None: they last as long as the process
+    state: str | None = None  # folder of the journals; None: in memory
     settings: AgentSettings = AgentSettings()
-    is_packing: bool = False  # whether guests go onto the memory nodes with least left
+    is_packing: bool = False  # whether guests prefer the memory nodes with the least free memory
 
 
 def run_agents(options: AgentOptions, *, on_ready: Callable[[], None] = lambda: None) -> None:
-    """Let agents live until a signal says stop; a second one ends the process at once.
+    """Run agents until a signal stops them. A second signal ends the process at once.
 
     Args:
-        options: what the process is told.
-        on_ready: called when the agents begin.
+        options: the server, the driver and the hosts.
+        on_ready: called when the agents start.
 
     Raises:
-        BadSettings: something that the process was told is wrong, or the server does not let an agent in.
-        Conflict: another agent has a host.
+        BadSettings: an option is wrong, or the server refuses an agent.
+        Conflict: another agent runs for a host.
         ReshapeNeeded, ReshapeFailed: see ``Tracker``.
         JournalLost: a journal cannot be used.
     """
@@ -101,10 +101,10 @@ def run_agents(options: AgentOptions, *, on_ready: Callable[[], None] = lambda: 
 
 
 class SharedHttp:
-    """A way to a Placement that threads may use at the same time: each has a connection while it asks.
+    """A pool of Placement connections, with one per concurrent request.
 
     Args:
-        connect: opens one.
+        connect: opens a connection.
     """
 
     def __init__(self, connect: Callable[[], ReportHttp]) -> None:
@@ -113,7 +113,7 @@ class SharedHttp:
         self._idle: list[ReportHttp] = [connect()]
 
     def ask(self, method: str, path: str, body: object = None, *, version: str) -> Answer:
-        """Ask once, see ``Http``."""
+        """Send one request; see ``Http``."""
         with self._lock:
             own = self._idle.pop() if self._idle else None
         own = own or self._connect()
@@ -127,7 +127,7 @@ class SharedHttp:
         return answer
 
     def close(self) -> None:
-        """Close the connections."""
+        """Close the idle connections."""
         with self._lock:
             for each in self._idle:
                 each.close()
@@ -167,7 +167,7 @@ def _build_resident(
         uniform=random.uniform,
         devices=devices,
     )
-    # Without a journal only a uuid that follows from the name is the same after a restart.
+    # Without a journal, only a uuid derived from the name survives a restart.
     numbers = count()
     new_uuid = (lambda: str(uuid.uuid5(_FLEET_NAMESPACE, f"{host}/{next(numbers)}"))) if path is None else _fresh_uuid
     instances = InstanceLookup(server, host)
@@ -201,7 +201,7 @@ def _build_resident(
 
 
 def report_client(placement: Http, settings: AgentSettings, *, clock: Clock) -> ReportClient:
-    """Return what an agent asks a Placement with, as its settings say."""
+    """Return an agent's client of a Placement, configured by its settings."""
     return ReportClient(
         placement,
         clock=clock,
@@ -213,7 +213,7 @@ def report_client(placement: Http, settings: AgentSettings, *, clock: Clock) -> 
 
 
 def journal_path(folder: str, host: str) -> Path:
-    """Return the path of the journal of the agent of a host."""
+    """Return the path of the journal for a host."""
     return Path(folder) / f"{quote(host, safe='')}.db"
 
 

@@ -1,4 +1,4 @@
-"""How it is found out who asks, as the settings say."""
+"""The authenticators that the settings select."""
 
 from pathlib import Path
 
@@ -11,19 +11,19 @@ from roost.model.settings.placement_settings import Placement as Settings
 
 
 def build_authenticators(settings: Settings) -> tuple[Identify, Authenticate | None]:
-    """Return what says at once who asks, and what says it after a while, if anything does.
+    """Return the immediate authenticator, and the asynchronous one for Keystone.
 
     Raises:
-        BadSettings: a file that is needed is not named, or is not as it should be.
+        BadSettings: a required file is not set, or is invalid.
     """
     if settings.auth_strategy == "noauth2":
         return trust_headers, None
     if settings.auth_strategy == "tokens":
         if not settings.tokens_file:
-            raise BadSettings("placement.tokens_file", "must name the file of tokens that auth_strategy tokens reads")
+            raise BadSettings("placement.tokens_file", 'must be set for auth_strategy "tokens"')
         return TokenFile(Path(settings.tokens_file)).identify, None
     if not settings.keystone_file:
-        text = "must name the file with a section keystone_authtoken that auth_strategy keystone reads"
+        text = 'must be set for auth_strategy "keystone", to a file with a section keystone_authtoken'
         raise BadSettings("placement.keystone_file", text)
     from roost.api.access.keystone_auth import Keystone
 

@@ -1,4 +1,4 @@
-"""A conductor as a process of its own, beside the servers of the same PostgreSQL database."""
+"""A conductor in a process of its own, beside the servers of the same PostgreSQL database."""
 
 import os
 from collections.abc import Callable, Sequence
@@ -21,50 +21,50 @@ if TYPE_CHECKING:
 
 
 def check_conductor(config: ServerConfig) -> None:
-    """Refuse a database that one process alone can work on, and amounts that are kept elsewhere.
+    """Refuse configurations without a shared database: SQLite, and a remote Placement.
 
     Raises:
-        BadSettings: it cannot be.
+        BadSettings: a conductor cannot run beside such a server.
     """
     if config.settings.placement.remote_url:
-        raise BadSettings("placement.remote_url", "names a Placement, beside which no conductor can be")
+        raise BadSettings("placement.remote_url", "must be empty: a conductor does not work with a remote Placement")
     if not is_postgresql(config.url):
         raise BadSettings(
-            "store.url", "must name a PostgreSQL database: one of SQLite is of one process, whose conductor works on it"
+            "store.url", "must be a PostgreSQL URL: a SQLite database has one process, which includes the conductor"
         )
 
 
 def disable_conductor(config: ServerConfig) -> ServerConfig:
-    """Return what is served by a server that leaves operations to conductors beside it."""
+    """Return the configuration of a server without a conductor of its own."""
     conductor = msgspec.structs.replace(config.settings.conductor, in_server=False)
     return msgspec.structs.replace(config, settings=msgspec.structs.replace(config.settings, conductor=conductor))
 
 
 def check_server(config: ServerConfig) -> None:
-    """Refuse a server without a conductor where there can be no other one.
+    """Refuse a SQLite server without a conductor.
 
     Raises:
-        BadSettings: it cannot be.
+        BadSettings: no other process could be the conductor.
     """
     if not config.settings.conductor.in_server and not is_postgresql(config.url):
-        raise BadSettings("conductor.in_server", "must be true on SQLite, where nobody else can be the conductor")
+        raise BadSettings("conductor.in_server", "must be true on SQLite, where no other process can be the conductor")
 
 
 def run_conductor(
     config: ServerConfig, listener: socket, *, cells: Sequence[str] | None, on_ready: Callable[[], None] = lambda: None
 ) -> None:
-    """Work on the operations of some cells until a signal says stop, and do the periodic jobs that nobody else does.
+    """Advance the operations of some cells, and run periodic jobs, until a signal stops the process.
 
-    Which agents are silent servers tell, since these are asked by them.
+    Only servers record the liveness of agents, since agents poll servers.
 
     Args:
-        listener: where /healthz and /metrics are asked.
-        cells: by their names, the empty one is that of operations without a host; None: all of them.
-        on_ready: called when the next operation will be taken.
+        listener: socket of /healthz and /metrics.
+        cells: names of cells; the empty name means operations without a host; None: all cells.
+        on_ready: called when the conductor is ready.
 
     Raises:
-        BadSettings: rules are not as they should be.
-        Unavailable: the database cannot be used; the message says why.
+        BadSettings: a rule is wrong.
+        Unavailable: the database cannot be used; the message has the reason.
     """
     from roost.api.probes import Probes
 

@@ -1,4 +1,4 @@
-"""Operations on instances are worked on in a thread of their own, beside the one that owns the columns."""
+"""The conductor thread: advances operations beside the thread that owns the columns."""
 
 import os
 from collections.abc import Iterable, Sequence
@@ -19,17 +19,17 @@ from roost.ports import WorkReader
 from roost.product import Roost
 from roost.scheduler.query.pci_requests import PciAliases
 
-# What other processes commit, and what is due by time alone, is looked for so often.
+# Seconds between polls for commits of other processes and for timeouts.
 _POLL_S = 0.5
 
 
 class ConductorThread:
-    """The periodic jobs, and a conductor, in one thread.
+    """A conductor and the periodic jobs, in one thread.
 
     Args:
-        cells: whose operations these are; None: of all cells; none: jobs only.
-        is_hearing: whether agents ask this process.
-        look_s: how often it looks for what nobody told it of.
+        cells: cells to work for; None: all; empty: only periodic jobs.
+        is_hearing: whether agents poll this process.
+        look_s: seconds between polls of the database.
     """
 
     def __init__(self, *, cells: Sequence[str] | None = None, is_hearing: bool = True, look_s: float = _POLL_S) -> None:
@@ -41,12 +41,12 @@ class ConductorThread:
         self._thread: Thread | None = None
 
     def heed(self, work: Iterable[Put]) -> None:
-        """Look at once where an operation was committed that nobody works on; from any thread."""
+        """Wake the thread if a commit has an operation without an owner. Safe in any thread."""
         if any(isinstance(put.row, OperationRow) and not (put.row.owner or put.row.outcome) for put in work):
             self._news.set()
 
     def start(self, roost: Roost, serving: Serving) -> None:
-        """Begin to work.
+        """Start the thread.
 
         Raises:
             Unavailable: the database cannot be read.
@@ -78,12 +78,12 @@ class ConductorThread:
         self._thread.start()
 
     def stop(self) -> None:
-        """Begin no more steps."""
+        """Start no further steps."""
         self._is_stopped = True
         self._news.set()
 
     def join(self) -> None:
-        """Stop, and wait until the thread has ended."""
+        """Stop, and wait for the thread."""
         self.stop()
         if self._thread is not None:
             self._thread.join()
@@ -98,7 +98,7 @@ class ConductorThread:
                         is_alone = False
                     jobs.turn()
                     step_count = conductor.turn()
-                except Unavailable:  # The log was told by the thread that commits, or hears of it there next.
+                except Unavailable:  # The committing thread logs it.
                     step_count = 0
                 except Exception as error:  # noqa: BLE001  # the thread must live on
                     log.fault("conductor", error)
@@ -110,7 +110,7 @@ class ConductorThread:
 
 
 def operation_terms(settings: Settings) -> Terms:
-    """Return what settings say about operations."""
+    """Return the terms of operations from the settings."""
     section = settings.conductor
     return Terms(
         attempts_max=settings.scheduler.max_attempts,

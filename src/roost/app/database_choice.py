@@ -1,4 +1,4 @@
-"""Which settings hold, and which database they mean."""
+"""Finds the settings, and the database that they select."""
 
 import os
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ FILE = "roost.db"  # the database in a data folder
 
 
 def settings_of(config: Path | None, environ: Mapping[str, str]) -> Settings:
-    """Read the settings that are found as ``open_roost`` finds them.
+    """Read the settings; see ``settings_with_sources``.
 
     Raises:
         BadSettings: a setting is unknown or wrong.
@@ -29,19 +29,19 @@ def settings_of(config: Path | None, environ: Mapping[str, str]) -> Settings:
 def settings_with_sources(
     config: Path | None, environ: Mapping[str, str], *, is_gathering: bool = False
 ) -> LoadedSettings:
-    """Read the same with where each comes from.
+    """Read the settings, with their sources.
 
     Args:
-        config: the settings file; None: found by ``$ROOST_CONFIG`` and the usual places, or defaults.
-        environ: the environment; ``$ROOST_NOVA_CONF`` names a ``nova.conf`` that goes before the settings file.
-        is_gathering: whether what is wrong is gathered, all of it, in place of raising the first.
+        config: the settings file; None: from ``$ROOST_CONFIG`` or the usual places, else defaults.
+        environ: the environment; ``$ROOST_NOVA_CONF`` is a ``nova.conf`` that overrides the settings file.
+        is_gathering: whether to collect all errors instead of raising the first.
 
     Raises:
-        BadSettings: a setting is unknown or wrong, or a file that was asked for is not there.
+        BadSettings: a setting is unknown or wrong, or a requested file does not exist.
     """
-    # Rules may be written for Nova, and import it.
+    # Rules written for Nova import its modules.
     lend_names()
-    # Unlike ``Path.exists`` it also answers about names that no file can have.
+    # Unlike ``Path.exists``, ``os.path.exists`` does not raise for invalid names.
     return load_with_sources(
         find_settings(None if config is None else str(config), environ, os.path.exists),
         nova_conf=find_nova_conf(environ, os.path.exists),
@@ -51,10 +51,10 @@ def settings_with_sources(
 
 
 def check_settings(config: Path | None, environ: Mapping[str, str]) -> LoadedSettings:
-    """Gather all that is wrong with the settings, and with the rules that they name.
+    """Collect all errors in the settings and in the rules that they enable.
 
     Raises:
-        BadSettings: a file that was asked for is not there.
+        BadSettings: a requested file does not exist.
     """
     loaded = settings_with_sources(config, environ, is_gathering=True)
     if not loaded.problems:
@@ -66,38 +66,38 @@ def check_settings(config: Path | None, environ: Mapping[str, str]) -> LoadedSet
 
 
 def _validator_problems() -> list[BadSettings]:
-    """Return what is wrong with validators of extra specs that packages announce; decisions are made without them."""
+    """Return the load errors of installed extra-spec validators. Decisions skip such validators."""
     from roost.compat.api.validation.extra_specs.validators import NAMESPACE, load_problems
 
     return [
-        BadSettings(f"entry point {NAMESPACE}.{name}", f"cannot be loaded: {why}; its extra specs are not looked at")
+        BadSettings(f"entry point {NAMESPACE}.{name}", f"cannot be loaded: {why}; its extra specs are not checked")
         for name, why in load_problems()
     ]
 
 
 def nova_conf_notes(nova_conf: Path) -> tuple[str, ...]:
-    """Say what of a ``nova.conf`` has no effect, a sentence each; of one that cannot be read, nothing."""
+    """Describe the options of a ``nova.conf`` without effect, one sentence each. Empty if it cannot be read."""
     lend_names()
     return load_with_sources(None, nova_conf=nova_conf, adapt=adapt, is_gathering=True).notes
 
 
 def database_of(config: Path | None, data: Path | None, environ: Mapping[str, str]) -> str:
-    """Return the URL or path of the database that commands work on."""
+    """Return the URL or path of the database for a command."""
     return database_of_settings(settings_of(config, environ), data, environ)
 
 
 def database_of_settings(settings: Settings, data: Path | None, environ: Mapping[str, str]) -> str:
-    """Return the URL or path of the database that settings mean."""
+    """Return the URL or path of the database that settings select."""
     if settings.store.url:
         return settings.store.url
     return str(data_folder(None if data is None else str(data), environ, is_root=os.geteuid() == 0) / FILE)
 
 
 def audit_database(config: Path | None, data: Path | None, environ: Mapping[str, str]) -> list[Finding]:
-    """Check a database by itself, reading only its tables; return what is wrong with it."""
+    """Audit the database of a command, reading only its tables."""
     return audit(database_of(config, data, environ))
 
 
 def audit_path(data: Path) -> list[Finding]:
-    """Check the database in a data folder."""
+    """Audit the database in a data folder."""
     return audit(str(data / FILE))

@@ -1,4 +1,4 @@
-"""Conductors over a product: one super conductor, and one conductor a cell, all in this process."""
+"""Conductors in this process: one super conductor, and one conductor per cell."""
 
 from collections.abc import Iterable
 
@@ -12,14 +12,13 @@ from roost.product import Roost
 def build_conductor(
     roost: Roost, builder: Builder, *, cells: Iterable[str] | None = None, random: Random | None = None
 ) -> SuperConductor:
-    """Return who builds instances on the hosts of a product.
+    """Return a conductor that builds instances on the hosts of a product.
 
     Args:
-        roost: chooses, and keeps what is claimed.
-        builder: builds on hosts.
-        cells: those that have a conductor, by the name that hosts give as theirs; the empty name is that of hosts in
-            none. None: the cells of the hosts there are now.
-        random: gives uuids; None: the machine's.
+        roost: chooses hosts and claims resources.
+        builder: builds instances on hosts.
+        cells: cells with a conductor; the empty name means hosts without a cell. None: the cells of the current hosts.
+        random: source of uuids; None: the system's.
     """
     if cells is None:
         hosts = roost.state.hosts

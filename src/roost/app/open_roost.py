@@ -1,4 +1,4 @@
-"""The whole product on a database: to decide, to read beside who decides, for a trial, or on nothing at all."""
+"""Opens the product: to serve, to read beside a server, offline, for a trial, or without a database."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -24,18 +24,17 @@ def open_roost(
     environ: Mapping[str, str] | None = None,
     is_scratch: bool = False,
 ) -> Roost:
-    """Open Roost with its settings and its database, created if it is absent.
+    """Open Roost with its settings and its database, which is created if absent.
 
     Args:
-        config: the settings file; None: found by ``$ROOST_CONFIG`` and the usual places, or defaults.
-        data: folder of the database; None: a database in memory, gone at the end. A PostgreSQL URL in the
-            settings goes before either.
-        environ: the environment; None: none.
-        is_scratch: whether that URL is passed over, since what happens is not meant for a cloud in service.
+        config: the settings file; None: from ``$ROOST_CONFIG`` or the usual places, else defaults.
+        data: folder of the database; None: a database in memory. ``store.url`` of the settings overrides both.
+        environ: the environment; None: empty.
+        is_scratch: whether to ignore ``store.url``, to protect production databases.
 
     Raises:
         BadSettings: a setting is unknown or wrong.
-        Unavailable: the database cannot be used; the message says why.
+        Unavailable: the database cannot be used; the message has the reason.
     """
     settings = settings_of(config, environ or {})
     store: Store
@@ -49,29 +48,29 @@ def open_roost(
 
 
 def open_reader(config: Path | None, data: Path | None, *, environ: Mapping[str, str]) -> Roost:
-    """Open the database that commands work on for reading, beside the processes that serve it.
+    """Open the database of a command for reading, beside its servers.
 
-    What would write is refused with ``Unavailable``; dry runs and forks are not.
+    Writes raise ``Unavailable``; dry runs and forks work.
 
     Raises:
         BadSettings: a setting is unknown or wrong.
-        Unavailable: the database cannot be read; the message says why.
+        Unavailable: the database cannot be read; the message has the reason.
     """
     settings = settings_of(config, environ)
     return _build(backends.open_reader(database_of(config, data, environ), settings=settings.store), settings)
 
 
 def open_offline(url: str, settings: Settings) -> Roost:
-    """Open a database that nobody serves, for commands that run while all services are stopped; it is not created.
+    """Open an existing database without servers, for commands that need all services stopped.
 
     Args:
-        url: of PostgreSQL, or the path of a SQLite file.
-        settings: under which it decides.
+        url: PostgreSQL URL, or path of a SQLite file.
+        settings: settings of decisions.
 
     Raises:
-        StoreBusy: a server still runs on this SQLite file.
-        StoreBroken: there is no database.
-        Unavailable: it cannot be used; the message says why.
+        StoreBusy: a server uses this SQLite file.
+        StoreBroken: the database does not exist.
+        Unavailable: the database cannot be used; the message has the reason.
     """
     if not backends.exists(url):
         raise StoreBroken(f"there is no database {url}")
@@ -80,10 +79,10 @@ def open_offline(url: str, settings: Settings) -> Roost:
 
 
 def open_scratch(settings: Settings, data: Path | None, *, random: Random) -> Roost:
-    """Open Roost for a trial: on a database in a folder, or in memory, whatever database the settings name.
+    """Open Roost for a trial, on a database in a folder or in memory. Ignore ``store.url``.
 
     Raises:
-        Unavailable: the database cannot be used; the message says why.
+        Unavailable: the database cannot be used; the message has the reason.
     """
     lend_names()
     store: Store = MemoryStore() if data is None else open_store(data / FILE, settings=settings.store)
@@ -91,13 +90,13 @@ def open_scratch(settings: Settings, data: Path | None, *, random: Random) -> Ro
 
 
 def open_ephemeral(settings: Settings, *, clock: Clock, random: Random) -> Roost:
-    """Return a Roost on an empty state, with no database behind it: nothing of it is stored anywhere."""
+    """Return a Roost with an empty fleet and without a database."""
     store = DryStore(position=0, next_ids={})
     return Roost(store, settings, clock=clock, random=random, current=Current(store, state=State()))
 
 
 def _build(store: Store, settings: Settings, *, random: Random | None = None) -> Roost:
-    """Return a Roost on a store; where that fails, the store is closed again."""
+    """Return a Roost on a store. Close the store on failure."""
     try:
         return Roost(store, settings, random=random)
     except BaseException:

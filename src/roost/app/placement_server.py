@@ -1,4 +1,4 @@
-"""The Placement API on a database: served to others, in this process, or filled from another Placement."""
+"""The Placement API on a database: as a server, in this process, and the import from another Placement."""
 
 import os
 from collections.abc import Callable, Mapping
@@ -37,17 +37,17 @@ if TYPE_CHECKING:
     from roost.api.server.supervisor import ParentPipe
     from roost.compat.upstream import import_run
 
-Progress = Callable[[int, int], None]  # done, in all
+Progress = Callable[[int, int], None]  # done, total
 
 
 class ServerConfig(msgspec.Struct, frozen=True, kw_only=True):
-    """What a server of the Placement API serves."""
+    """The configuration of a server."""
 
-    url: str  # of the database, or its path
+    url: str  # URL or path of the database
     settings: Settings
-    settings_file: Path | None  # as requested; None: found in the usual places
-    file_settings: Settings  # without what a placement.conf and the command line say
-    notes: tuple[str, ...]  # what was said and has no effect, a sentence each
+    settings_file: Path | None  # from the command line; None: the usual places
+    file_settings: Settings  # without ``placement.conf`` and the command line
+    notes: tuple[str, ...]  # options without effect, one sentence each
 
 
 def resolve_server_config(
@@ -59,18 +59,16 @@ def resolve_server_config(
     database: str | None = None,
     overrides: Mapping[str, object] | None = None,
 ) -> ServerConfig:
-    """Return what is to be served, of the settings, an existing ``placement.conf``, and what the command line says.
-
-    Each goes before those that are named before it here.
+    """Merge the settings, an existing ``placement.conf`` and the command line, in ascending priority.
 
     Args:
-        conf: path of a ``placement.conf``; None: none.
+        conf: path of a ``placement.conf``, if any.
         database: URL or path.
-        given: values of section ``placement``.
+        overrides: values of section ``placement`` from the command line.
 
     Raises:
-        BadSettings: a setting is unknown or wrong, or cannot be honoured.
-        BadFile: ``placement.conf`` cannot be understood.
+        BadSettings: a setting is unknown, wrong or unsupported.
+        BadFile: ``placement.conf`` cannot be parsed.
     """
     sourced = settings_with_sources(config, environ)
     settings, notes = sourced.settings, list(sourced.dropped)
@@ -80,7 +78,7 @@ def resolve_server_config(
         notes += placement_conf.notes
         option = "[placement_database] connection"
         if database is not None and (placement_conf.connection or placement_conf.problem):
-            notes.append(f"{conf}: {option} has no effect: --database goes before it")
+            notes.append(f"{conf}: {option} has no effect: --database overrides it")
         elif database is None and placement_conf.problem:
             raise BadSettings(str(conf), f"{option}: {placement_conf.problem}")
         elif database is None:
@@ -90,7 +88,7 @@ def resolve_server_config(
         folder = data_folder(None if data is None else str(data), environ, is_root=os.geteuid() == 0)
         url = str(folder / FILE)
     if placement.workers > 1 and not is_postgresql(url):
-        raise BadSettings("placement.workers", "must be 1 on SQLite, which serves one process; name a PostgreSQL URL")
+        raise BadSettings("placement.workers", "must be 1 on SQLite, which serves one process; use PostgreSQL")
     return ServerConfig(
         url=url,
         settings=msgspec.structs.replace(settings, placement=placement),
@@ -120,10 +118,10 @@ def _merge_settings(
 
 
 def placement_policy(settings: PlacementSettings) -> Policy:
-    """Return the rules of who may do what.
+    """Return the access policy.
 
     Raises:
-        BadSettings: the policy file cannot be read or understood.
+        BadSettings: the policy file cannot be read or parsed.
     """
     path = Path(settings.policy_file) if settings.policy_file else None
     return read_policy(path, is_legacy=not settings.enforce_new_defaults, others=policies.DEFAULTS)
@@ -137,17 +135,17 @@ def serve_placement(
     parent: "ParentPipe | None" = None,
     on_ready: Callable[[], None] = lambda: None,
 ) -> None:
-    """Serve the Placement API until a signal says stop.
+    """Serve the Placement API until a signal stops the process.
 
     Args:
-        listener: where it is asked.
-        observer: where /healthz and /metrics are asked; None: nowhere.
-        parent: of this process, if it is one of several.
-        on_ready: called when the next connection will be answered.
+        listener: socket of the API.
+        observer: socket of /healthz and /metrics, if any.
+        parent: supervisor of this process, if it is one of several.
+        on_ready: called when the server accepts connections.
 
     Raises:
-        BadSettings: policies, tokens or the access to Keystone are not as they should be.
-        Unavailable: the database cannot be used; the message says why.
+        BadSettings: policies, tokens or the Keystone configuration are wrong.
+        Unavailable: the database cannot be used; the message has the reason.
     """
     from roost.api.asgi import AsgiApplication
     from roost.api.outages import Outages
@@ -182,13 +180,13 @@ def serve_placement(
 
 
 def open_placement(url: str, settings: Settings | None = None) -> Serving:
-    """Open a database for the Placement API alone, and the thread that serves it.
+    """Open a database for the Placement API only, and start its deciding thread.
 
     Args:
-        url: of PostgreSQL, the path of a SQLite file, or ``sqlite://`` for a database in memory.
+        url: PostgreSQL URL, path of a SQLite file, or ``sqlite://`` for a database in memory.
 
     Raises:
-        Unavailable: the database cannot be used; the message says why.
+        Unavailable: the database cannot be used; the message has the reason.
     """
     settings = settings or Settings()
     with open_server_store(url, settings) as store:
@@ -198,11 +196,11 @@ def open_placement(url: str, settings: Settings | None = None) -> Serving:
 
 
 def open_in_process(url: str, settings: Settings) -> InProcess:
-    """Open a database for the Placement API in this process, without a server; whoever asks is believed.
+    """Open a database for the Placement API in this process, without a server and without authentication.
 
     Raises:
-        BadSettings: the policy file cannot be read or understood.
-        Unavailable: the database cannot be used; the message says why.
+        BadSettings: the policy file cannot be read or parsed.
+        Unavailable: the database cannot be used; the message has the reason.
     """
     allows, options = placement_policy(settings.placement).allows, options_of(settings.placement)
     return InProcess(Application(identify=trust_headers, allows=allows, options=options), open_placement(url, settings))
@@ -211,17 +209,17 @@ def open_in_process(url: str, settings: Settings) -> InProcess:
 def import_placement(
     source: str, database: str, *, headers: Mapping[str, str], is_dry_run: bool, progress: Progress
 ) -> "import_run.Imported":
-    """Copy everything that another Placement holds into a database, made if it is absent, and compare.
+    """Import all data of another Placement into a database, which is created if absent, and compare it.
 
     Args:
-        source: URL of its database or of its API.
-        headers: of requests to its API.
-        is_dry_run: whether nothing is written.
+        source: URL of its database or API.
+        headers: headers of requests to its API.
+        is_dry_run: whether to write nothing.
 
     Raises:
-        BadRequest: the source is none, or something of it cannot be kept.
-        Conflict: something changed here that would be overwritten; nothing was written.
-        Unavailable: one of the two cannot be used.
+        BadRequest: the source is invalid, or has unsupported data.
+        Conflict: the same data changed on both sides; nothing was written.
+        Unavailable: one side cannot be used.
     """
     from roost.compat.upstream import (
         import_run,  # SQLAlchemy is slow to import

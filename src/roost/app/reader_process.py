@@ -1,12 +1,12 @@
-"""The reader process: it follows the database beside the server, and answers questions that take long.
+"""The reader process: follows the database beside the server, and answers slow questions.
 
 .. code-block:: text
 
     server ──Ask──▶ reader ─▶ refresh the columns ─▶ fork ─▶ child: one question, on the columns as they are
            ◀─────────────────────── Answer ◀──────── pipe ◀─┘
 
-A child may work for as long as its budget says. It is killed when that is over, or when its client has left, and
-costs the server neither time nor memory. The reader has one thread and no open SQLite file when it forks.
+A child works within its budget. It is killed when the budget is used up or its client has left, so it costs the server
+neither time nor memory. The reader has one thread and no open SQLite file when it forks.
 """
 
 import gc
@@ -56,14 +56,14 @@ from roost.product import Roost
 from roost.store.backends import open_follower, open_reader
 from roost.store.reader import ReadingStore
 
-# A child that does not end by itself when its budget is used up is killed so much later.
+# Seconds after the end of its budget until a child is killed.
 _GRACE_S = 0.5
-# While nobody asks, changes are read this often, so that the next question need not read many.
+# Seconds between reads of changes while idle, so that the next question has few to read.
 _IDLE_S = 5.0
-_CHUNK = 1 << 20
-# Decisions go before questions where processors are short.
+_CHUNK = 1 << 20  # bytes of one read
+# Decisions have priority over questions on busy processors.
 _NICENESS = 10
-# The part of a budget after which work ends by itself; the rest is for what it found so far.
+# Share of the budget for the search; the rest is for encoding its result.
 _WORK_PART = 0.8
 _PAGE = resource.getpagesize()
 
@@ -111,13 +111,13 @@ class _Columns:
         }
 
     def use(self, settings: NewSettings) -> None:
-        """Answer under other settings from now on."""
+        """Use new settings for further questions."""
         self.settings = settings.settings
         if self._roost is not None:
             self._roost.use(settings.settings)
 
     def leave_parent(self) -> None:
-        """Let go of what belongs to the parent process, in a child."""
+        """Replace the connection of the parent process, in a child."""
         self.store.fix(lambda: open_reader(self._url, settings=self.settings.store))
 
 
@@ -125,17 +125,17 @@ class Reader:
     """Answers questions from a socket until it closes.
 
     Args:
-        channel: to the server.
+        channel: connection to the server.
     """
 
     def __init__(self, channel: socket.socket) -> None:
         self._channel = channel
         self._received = bytearray()
-        self._children: dict[int, _Child] = {}  # by the descriptor of the pipe
+        self._children: dict[int, _Child] = {}  # by file descriptor of the pipe
         self._columns: _Columns | None = None
 
     def run(self) -> None:
-        """Work until the server closes the socket."""
+        """Answer questions until the server closes the socket."""
         try:
             while self._poll(self._poll_timeout_s()):
                 self._kill_overdue()
@@ -148,11 +148,11 @@ class Reader:
         return max(0.0, min([*ends, _IDLE_S]))
 
     def _poll(self, patience_s: float) -> bool:
-        """Wait for something to happen; say whether the server is still there."""
+        """Wait for the next message or result; return whether the server is connected."""
         channel = self._channel.fileno()
         ready, _, _ = select.select([channel, *self._children], [], [], patience_s)
         if not ready and not self._children and self._columns is not None:
-            with suppress(RoostError):  # The next question will say so.
+            with suppress(RoostError):  # The next question reports it.
                 self._columns.current.refresh()
         for each in ready:
             if each == channel:
@@ -193,7 +193,7 @@ class Reader:
                 self._start_child(message)
 
     def _start_child(self, ask: Ask) -> None:
-        """Let a child work on a question, on the columns as they are now."""
+        """Fork a child for a question, on the current columns."""
         assert self._columns is not None, "questions come after the start"
         try:
             self._columns.current.refresh()
@@ -216,7 +216,7 @@ class Reader:
         if child.parts:
             self._send_frame(b"".join(child.parts))
         else:
-            self._send(Failure(number=child.number, problem="the question ended its process; the log says more"))
+            self._send(Failure(number=child.number, problem="the question ended its process; the log has details"))
         self._kill_child(child)
 
     def _kill_overdue(self) -> None:
@@ -235,18 +235,18 @@ class Reader:
         self._send_frame(msgspec.msgpack.encode(message))
 
     def _send_frame(self, body: bytes) -> None:
-        with suppress(OSError):  # The server is gone; the next look says so.
+        with suppress(OSError):  # The server is gone; the next poll notices.
             self._channel.sendall(len(body).to_bytes(FRAME_HEAD, "big"))
             self._channel.sendall(body)
 
 
 def _no_identity(_headers: Mapping[str, str]) -> Identity | None:
-    """Know nobody: the server says who asks."""
+    """Identify no client: the server has done so."""
     return None
 
 
 def _run_child(columns: _Columns, ask: Ask, pipe: int) -> None:
-    """Answer one question in a forked child, which ends here."""
+    """Answer one question in a forked child, then end it."""
     status = 1
     try:
         memory_max = columns.settings.placement.question_memory_mib * 2**20
@@ -260,18 +260,18 @@ def _run_child(columns: _Columns, ask: Ask, pipe: int) -> None:
         except RoostError as error:
             message = Failure(number=ask.number, problem=error_text(error))
         body = memoryview(msgspec.msgpack.encode(message))
-        assert len(body) <= FRAME_MAX, "an answer has a bound of its own"
+        assert len(body) <= FRAME_MAX, "answers are limited"
         while body:
             body = body[os.write(pipe, body) :]
         status = 0
-    except BaseException as error:  # noqa: BLE001  # nothing of the parent's stack may run in the child
+    except BaseException as error:  # noqa: BLE001  # the parent's stack must not run in the child
         log.fault(ask.request_id, error)
     finally:
         os._exit(status)
 
 
 def _limit_resources(memory: int, *, seconds: float) -> None:
-    """Let this process have so many bytes more than it has now, and end if its parent dies before it kills it."""
+    """Limit further memory, in bytes, and processor time, in case the parent dies before it can kill this child."""
     size = int(Path("/proc/self/statm").read_text().split()[0]) * _PAGE + memory
     resource.setrlimit(resource.RLIMIT_AS, (size, size))
     end_s = math.ceil(seconds + _GRACE_S) + 1
@@ -303,18 +303,18 @@ def _response(columns: _Columns, api: Api, request: Request, *, budget_s: float)
     try:
         result = request.with_budget(_WORK_PART * budget_s, entered, too_slow=slow)(columns.current)
         if isinstance(result, Plan | Act | Again):
-            return api.fail(request, Unavailable("this changes something, and is not to be answered here"))
+            return api.fail(request, Unavailable("the reader process cannot answer requests that write"))
         return api.finish(request, result)
     except MemoryError:
         raise
-    except Exception as error:  # noqa: BLE001  # everybody gets an answer
+    except Exception as error:  # noqa: BLE001  # every request gets a response
         return api.fail(request, error)
 
 
 def main() -> None:
-    """Answer questions on the socket whose descriptor is the argument."""
+    """Answer questions on the socket whose file descriptor is the first argument."""
     for each in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
-        signal.signal(each, signal.SIG_IGN)  # The server says when it ends, by closing the socket.
+        signal.signal(each, signal.SIG_IGN)  # The server ends it by closing the socket.
     os.nice(_NICENESS)
     with socket.socket(fileno=int(sys.argv[1])) as channel:
         Reader(channel).run()

@@ -1,4 +1,4 @@
-"""Settings that change while a server runs: read anew when somebody says so, taken as a whole or not at all."""
+"""Reloads the settings of a running server on request: all of them, or none if any is wrong."""
 
 import signal
 from collections.abc import Mapping
@@ -14,20 +14,20 @@ from roost.model.settings.roost_settings import Settings
 from roost.observe import log
 from roost.product import Roost
 
-# What is read at the start alone: an open database and open sockets stay as they are.
+# Sections that only a restart applies: the database and sockets stay open.
 _FIXED = ("store", "placement", "notifications")
 
 
 class Reloader:
-    """Reads the settings of a running Roost anew, in the thread that uses it.
+    """Reloads the settings of a running Roost, in the thread that uses it.
 
-    A signal only asks for it, since it arrives in the middle of anything; whoever owns the Roost calls
-    ``reload_if_asked`` between two acts.
+    A signal can arrive at any point, so it only requests a reload. The owner of the Roost calls
+    ``reload_if_requested`` between two acts.
 
     Args:
-        roost: whose settings these are.
-        config, environ: where the settings are; see ``roost.app.open_roost``.
-        file_settings: the settings as they were read there at the start; None: those of ``roost``.
+        roost: the product to reconfigure.
+        config, environ: location of the settings; see ``roost.app.open_roost``.
+        file_settings: the settings as read at the start; None: those of ``roost``.
     """
 
     def __init__(
@@ -40,29 +40,29 @@ class Reloader:
         self._requested = Event()
 
     def watch(self) -> None:
-        """Let SIGHUP ask; to be called in the main thread."""
+        """Request a reload at SIGHUP. Call it in the main thread."""
         signal.signal(signal.SIGHUP, self._on_signal)
 
     def request_reload(self) -> None:
-        """Ask that the settings be read anew; safe in any thread."""
+        """Request a reload. Safe in any thread."""
         self._requested.set()
 
     @property
     def is_requested(self) -> bool:
-        """Say whether somebody asked since the settings were read the last time."""
+        """Whether a reload is pending."""
         return self._requested.is_set()
 
     def reload_if_requested(self) -> bool:
-        """Read the settings anew if somebody asked; say whether others are in force now."""
+        """Reload if requested; return whether the settings changed."""
         if not self._requested.is_set():
             return False
         self._requested.clear()
         return self.reload()
 
     def reload(self) -> bool:
-        """Read the settings anew, and take them if nothing in them is wrong; say whether others are in force now.
+        """Read the settings and apply them if they are valid; return whether they changed.
 
-        What came of it is told in the log: ``settings_loaded``, ``settings_unchanged`` or ``settings_refused``.
+        Log ``settings_loaded``, ``settings_unchanged`` or ``settings_refused``.
         """
         before = self._roost.settings
         try:

@@ -1,4 +1,4 @@
-"""A remote Placement beside a server: asked and claimed at by its thread, and its hosts followed by another one."""
+"""A remote Placement behind a server: one thread claims there, another follows its hosts."""
 
 from collections.abc import Mapping
 from threading import Event, Thread
@@ -15,10 +15,10 @@ from roost.placement.deciding_thread import Serving
 
 
 def connect_remote(settings: Settings, environ: Mapping[str, str]) -> "RemoteFollower":
-    """Connect to the remote Placement that settings name, with the token of the environment.
+    """Connect to the remote Placement of the settings, with the token of the environment.
 
     Raises:
-        BadSettings: it is none, or too old.
+        BadSettings: the URL is no Placement, or one that is too old.
         PlacementGone: it does not answer.
     """
     section = settings.placement
@@ -30,11 +30,11 @@ def connect_remote(settings: Settings, environ: Mapping[str, str]) -> "RemoteFol
 
 
 class RemoteFollower:
-    """The remote Placement, and a thread that looks now and then which hosts it has.
+    """The remote Placement, and a thread that copies its hosts periodically.
 
     Args:
-        asking, reading: connections to it, one for each thread.
-        every_s: seconds from one look to the next, > 0.
+        asking, reading: connections, one per thread.
+        every_s: seconds between two copies, > 0.
     """
 
     def __init__(self, asking: Connection, reading: Connection, *, every_s: float) -> None:
@@ -46,7 +46,7 @@ class RemoteFollower:
         self._problem = ""
 
     def load_hosts(self, current: Current) -> None:
-        """Look once, before anybody is served.
+        """Copy the hosts once, before the server starts.
 
         Raises:
             PlacementGone: it does not answer.
@@ -54,21 +54,21 @@ class RemoteFollower:
         host_mirror.write(current, self._mirror.read())
 
     def start(self, serving: Serving) -> None:
-        """Look now and then from now on."""
+        """Start to copy the hosts periodically."""
         self._thread = Thread(target=self._work, args=(serving,), name="following", daemon=True)
         self._thread.start()
 
     def stop(self) -> None:
-        """Look no more."""
+        """Stop the thread."""
         self._ended.set()
         if self._thread is not None:
             self._thread.join()
 
     def sync_hosts(self, serving: Serving) -> None:
-        """Look once, beside a server that runs.
+        """Copy the hosts once, beside a running server.
 
         Raises:
-            RoostError: it does not answer, or what it has cannot be written.
+            RoostError: the Placement does not answer, or its hosts cannot be written.
         """
         specs = self._mirror.read()
         try:
@@ -85,7 +85,7 @@ class RemoteFollower:
                 self.sync_hosts(serving)
             except RoostError as error:
                 trouble = str(error)
-            except Exception as error:  # noqa: BLE001  # the next look may go well
+            except Exception as error:  # noqa: BLE001  # the next copy may succeed
                 log.fault("following", error)
             if trouble != self._problem:
                 self._problem = trouble

@@ -1,4 +1,4 @@
-"""What all servers share: a database, the thread that owns its columns, and answering until a signal says stop."""
+"""The common parts of all servers: the database, the deciding thread, and the loop that serves until a signal."""
 
 import gc
 import ssl
@@ -28,14 +28,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """Something that is asked somewhere."""
+    """An application on a socket."""
 
-    application: Any  # as ASGI has it
+    application: Any  # ASGI
     listener: socket
-    tls: ssl.SSLContext | None = None  # how connections are made safe; None: they are not
+    tls: ssl.SSLContext | None = None  # None: plain connections
 
 
-# Seconds that decisions of one group may search until others have a turn.
+# Seconds of search for one group of decisions, until other groups have a turn.
 SLICE_S = 0.03
 _IN_MEMORY = ("sqlite://", "sqlite:///:memory:", ":memory:")
 
@@ -44,7 +44,7 @@ def build_reader(url: str, settings: Settings, *, product: "Roost | None" = None
     """Return what asks the reader process of a database; None: it is in memory, or the settings want no such process.
 
     Args:
-        product: of which /v1 is answered too, under its settings of the moment.
+        product: the product for /v1, with its current settings; None: Placement API only.
     """
     from roost.api.reader_client import ReaderClient
 
@@ -57,13 +57,13 @@ def build_reader(url: str, settings: Settings, *, product: "Roost | None" = None
 
 @contextmanager
 def open_server_store(url: str, settings: Settings) -> Iterator[Store]:
-    """Open a database to be served; where that fails later on, it is closed again.
+    """Open a database for a server. Close it if the block raises.
 
     Args:
-        url: of PostgreSQL, the path of a SQLite file, or ``sqlite://`` for a database in memory.
+        url: PostgreSQL URL, path of a SQLite file, or ``sqlite://`` for a database in memory.
 
     Raises:
-        Unavailable: the database cannot be used; the message says why.
+        Unavailable: the database cannot be used; the message has the reason.
     """
     store: Store
     if url in _IN_MEMORY:
@@ -82,7 +82,7 @@ def open_server_store(url: str, settings: Settings) -> Iterator[Store]:
 def start_deciding_thread(
     current: Current, settings: Settings, *, decide: Decide | None = None, heed: Heed | None = None
 ) -> Serving:
-    """Return the thread that owns columns from now on, with the limits of the settings."""
+    """Start the thread that owns the columns, with the limits of the settings."""
     return Serving(
         current,
         queue_max=settings.placement.queue_max,
@@ -105,16 +105,16 @@ def serve_sites(
     look: Callable[[], None] = lambda: None,
     on_stop: Callable[[], None] = lambda: None,
 ) -> None:
-    """Answer until a signal says stop, and end the thread.
+    """Serve until a signal stops the process, then stop the thread.
 
-    Where the thread has ended by itself, so does this, and whoever started the process may start it again.
+    If the thread has ended by itself, end too, so that the supervisor can restart the process.
 
     Args:
-        sites: makes what answers.
-        parent: of this process, if it is one of several.
-        on_ready: called when the next connection will be answered.
-        look: called each second; what goes wrong there is logged.
-        on_stop: called when no request is taken any more.
+        sites: creates the applications.
+        parent: supervisor of this process, if it is one of several.
+        on_ready: called when the server accepts connections.
+        look: called each second; its errors are logged.
+        on_stop: called when no more requests are accepted.
 
     Raises:
         RoostError: the thread has ended by itself.
@@ -124,7 +124,7 @@ def serve_sites(
     from roost.api.server.listener import Server, run
 
     gc.collect()
-    gc.freeze()  # What was loaded lives as long as the process.
+    gc.freeze()  # Loaded columns live as long as the process.
     try:
         health = HealthCheck(serving)
         connections = Connections(fit_connections(settings.connections_max))

@@ -1,4 +1,4 @@
-"""What happens to instances, operations and agents is told to whoever follows the events of this process."""
+"""Publishes the stories of instances, operations and agents as events of this process."""
 
 from collections import deque
 from threading import Event, Thread
@@ -16,18 +16,18 @@ from roost.observe.event_buffer import Events
 from roost.placement.deciding_thread import Serving
 from roost.ports import WorkReader
 
-# What any process commits is looked for so often.
+# Seconds between polls for commits of any process.
 _POLL_S = 1.0
-# Of so many operations the uuid is remembered.
+# Operations with a cached uuid.
 _OPERATIONS_MAX = 10_000
 
 
 class StoryPublisher:
-    """A thread that tells events, whichever process committed them.
+    """A thread that publishes story rows, from all processes, as events.
 
     Args:
-        events: where they are told.
-        look_s: how often it looks for them.
+        events: the event buffer of this process.
+        look_s: seconds between polls.
     """
 
     def __init__(self, events: Events, *, look_s: float = _POLL_S) -> None:
@@ -38,7 +38,7 @@ class StoryPublisher:
         self._pending: deque[EventRow] = deque()
 
     def start(self, serving: Serving) -> None:
-        """Begin with what happens next.
+        """Start the thread. It publishes new rows only.
 
         Raises:
             Unavailable: the database cannot be read.
@@ -50,7 +50,7 @@ class StoryPublisher:
         self._thread.start()
 
     def join(self) -> None:
-        """Stop, and wait until the thread has ended."""
+        """Stop, and wait for the thread."""
         self._is_stopped.set()
         if self._thread is not None:
             self._thread.join()
@@ -61,7 +61,7 @@ class StoryPublisher:
                 try:
                     self._pending.extend(tail.news())
                     self._publish_all(reader)
-                except Unavailable:  # The next look may do; the log hears of it from the thread that commits.
+                except Unavailable:  # Retry at the next poll; the committing thread logs it.
                     continue
                 except Exception as error:  # noqa: BLE001  # the thread must live on
                     log.fault("telling", error)
@@ -69,13 +69,13 @@ class StoryPublisher:
             reader.close()
 
     def _publish_all(self, reader: WorkReader) -> None:
-        """Tell what is to be told; one that cannot be is left out, and what the database does not tell now waits."""
+        """Publish the pending rows. Skip rows that cannot be decoded; keep the rest while the database is away."""
         while self._pending:
             try:
                 self._publish(self._pending[0], reader)
             except Unavailable:
                 raise
-            except Exception as error:  # noqa: BLE001  # the others are told
+            except Exception as error:  # noqa: BLE001  # publish the others
                 log.fault("telling", error)
             self._pending.popleft()
 
@@ -87,7 +87,7 @@ class StoryPublisher:
             operation_uuid=self._operation(row.operation_id, reader),
             told=msgspec.json.decode(row.body, type=dict[str, str]) if row.body else {},
         )
-        # Each process tells it; the webhook would hear it from all of them.
+        # Every process publishes the row, so the webhook must not get it from each.
         self._events.publish(event_type_of(row), payload, time_s=row.at_s, is_sent=False)
 
     def _operation(self, number: int, reader: WorkReader) -> str | None:
@@ -100,9 +100,9 @@ class StoryPublisher:
 
 
 def event_type_of(row: EventRow) -> str:
-    """Return the type of an event: what it is about, then what happened."""
+    """Return the type of an event: its subject, then its kind."""
     if row.instance_uuid is not None:
         return f"instance.{row.kind}"
-    # An operation makes a host clean, and yet it is the agent that is ready.
+    # Rows about agents can belong to an operation, such as the cleanup of a host.
     is_of_agent = row.kind.startswith("agent.") or not row.operation_id
     return row.kind if is_of_agent else f"operation.{row.kind}"

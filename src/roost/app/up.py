@@ -1,4 +1,4 @@
-"""The whole product served on one port."""
+"""Serves the whole product on one port."""
 
 import os
 import ssl
@@ -50,16 +50,16 @@ def serve_product(
     parent: "ParentPipe | None" = None,
     on_ready: Callable[[], None] = lambda: None,
 ) -> None:
-    """Serve Roost's own API, the Placement API, /healthz and /metrics until a signal says stop.
+    """Serve Roost's own API, the Placement API, /healthz and /metrics until a signal stops the process.
 
     Args:
-        listener: where all of it is asked.
-        parent: of this process, if it is one of several.
-        on_ready: called when the next connection will be answered.
+        listener: socket of all of them.
+        parent: supervisor of this process, if it is one of several.
+        on_ready: called when the server accepts connections.
 
     Raises:
-        BadSettings: rules, policies, tokens or the access to Keystone are not as they should be.
-        Unavailable: the database cannot be used; the message says why.
+        BadSettings: rules, policies, tokens or the Keystone configuration are wrong.
+        Unavailable: the database cannot be used; the message has the reason.
     """
     with open_events(config.settings.notifications) as events:
         _serve(config, listener, events, parent=parent, on_ready=on_ready)
@@ -67,7 +67,7 @@ def serve_product(
 
 @contextmanager
 def open_events(settings: Notifications) -> Iterator[Events]:
-    """Give what is told of decisions, and send it to the webhook if there is one."""
+    """Open the event buffer, with the webhook of the settings, if any."""
     webhook = Webhook(settings) if settings.webhook else None
     publisher = f"{gethostname()}:{os.getpid()}"
     sink = None if webhook is None else webhook.send
@@ -122,7 +122,7 @@ def _serve(
     if remote is not None:
         remote.start(serving)
     try:
-        if remote is None:  # Where another Placement keeps the amounts, a step and its claims are not one commit.
+        if remote is None:  # With a remote Placement, a step and its claims cannot be one commit.
             publisher.start(serving)
             conductor.start(roost, serving)
         serve_sites(serving, sites, settings=settings, parent=parent, on_ready=on_ready, look=look, on_stop=on_stop)
@@ -145,7 +145,7 @@ def _http_edges(
     outages: "Outages",
     reader: "ReaderClient | None",
 ) -> "dict[str, AsgiApplication]":
-    """Return what answers each API over HTTP, by its prefix; all of them share one bound of bodies."""
+    """Return the ASGI application of each API, by prefix. They share one limit on bodies in memory."""
     from roost.api.asgi import AsgiApplication
     from roost.api.body_limits import BodyReader
     from roost.api.v1.application import PREFIX
@@ -166,7 +166,7 @@ def _http_edges(
 
 
 def call_each(*acts: Callable[[], None]) -> Callable[[], None]:
-    """Return what does several things, of which none keeps another from being done."""
+    """Combine functions into one that calls them all, even if some fail."""
 
     def act() -> None:
         for each in acts:
@@ -176,7 +176,7 @@ def call_each(*acts: Callable[[], None]) -> Callable[[], None]:
 
 
 def heed_each(*heeds: Heed) -> Heed:
-    """Return what lets several hear of work that was written; none keeps another from it."""
+    """Combine listeners for committed work into one that calls them all, even if some fail."""
 
     def heed(work: Sequence[Put]) -> None:
         for each in heeds:
@@ -188,7 +188,7 @@ def heed_each(*heeds: Heed) -> Heed:
 def start_reloader(
     roost: Roost, serving: Serving, *, config: ServerConfig, tls: ssl.SSLContext | None
 ) -> Callable[[], None]:
-    """Let SIGHUP ask for the settings and the certificate to be read anew; return what looks whether it did."""
+    """Reload settings and certificate at SIGHUP; return the function that checks for a pending reload."""
     from roost.api.server.tls import reload_certificate
 
     reloader = Reloader(roost, config=config.settings_file, environ=os.environ, file_settings=config.file_settings)
@@ -201,7 +201,7 @@ def start_reloader(
 
     def look() -> None:
         if reloader.is_requested:
-            with suppress(Unavailable):  # Too much waits already: the next second will do.
+            with suppress(Unavailable):  # The queue is full: retry in a second.
                 serving.submit(reload, Future())
 
     return look
@@ -215,30 +215,30 @@ def open_product(
     remote: RemoteFollower | None = None,
     heed: Heed | None = None,
 ) -> tuple[Roost, Serving]:
-    """Open a database for the whole product, and the thread that serves it.
+    """Open a database for the whole product, and start its deciding thread.
 
     Args:
-        url: of PostgreSQL, the path of a SQLite file, or ``sqlite://`` for a database in memory.
-        events: where decisions are told; None: nowhere.
-        remote: keeps the amounts, and tells which hosts there are; None: the database does.
-        heed: is told of work that was committed.
+        url: PostgreSQL URL, path of a SQLite file, or ``sqlite://`` for a database in memory.
+        events: receives decisions, if given.
+        remote: a remote Placement with hosts and allocations; None: they are in the database.
+        heed: called with committed work.
 
     Returns:
-        The product, which from now on nobody else touches, and the thread that does.
+        The product, and the thread that owns it: only that thread may use the product.
 
     Raises:
-        BadSettings: a rule or an option of one is unknown or wrong.
-        Unavailable: the database cannot be used; the message says why.
+        BadSettings: a rule or its option is unknown or wrong.
+        Unavailable: the database cannot be used; the message has the reason.
     """
     with open_server_store(url, settings) as store:
         current = Current(store, clock=SystemClock())
         if remote is not None:
             remote.load_hosts(current)
         roost = Roost(store, settings, current=current, remote=None if remote is None else remote.placement)
-        # The thread tidies up after its groups, so ``Roost.outcomes``, which would do so in the middle, is passed by.
+        # Not ``Roost.outcomes``, which prunes between decisions: the thread prunes after each group.
 
         def decide(deeds: Sequence[Deed]) -> Sequence[Result]:
-            # The scheduler is another one after the settings were read anew.
+            # Look up the scheduler each time: a reload replaces it.
             return roost.scheduler.work(deeds, slice_s=SLICE_S)
 
         if events is not None:
@@ -248,15 +248,15 @@ def open_product(
 
 
 def open_own_api(url: str, settings: Settings, *, is_read: bool) -> "InProcess":
-    """Open a database for Roost's own API in this process, without a server; whoever asks is believed.
+    """Open a database for Roost's own API in this process, without a server and without authentication.
 
     Args:
-        url: of PostgreSQL, or the path of a SQLite file.
-        is_read: whether it is only read, beside the processes that serve it.
+        url: PostgreSQL URL, or path of a SQLite file.
+        is_read: whether it is only read, beside its servers.
 
     Raises:
-        BadSettings: a rule or an option of one is unknown or wrong.
-        Unavailable: the database cannot be used; the message says why.
+        BadSettings: a rule or its option is unknown or wrong.
+        Unavailable: the database cannot be used; the message has the reason.
     """
     from roost.api.access.authentication import trust_headers
     from roost.api.placement.in_process import InProcess
