@@ -1,4 +1,4 @@
-"""Roost decides where every workload runs, and shows why."""
+"""Roost places every workload, and explains each decision."""
 
 import typing
 
@@ -11,7 +11,7 @@ __version__ = "0.1.0"
 
 
 def __getattr__(name: str) -> object:
-    """Import what is asked for; most who import the package want something else of it."""
+    """Import ``PlacementDirect`` on first use, so that other imports of the package stay fast."""
     if name == "PlacementDirect":
         from roost.direct.context import PlacementDirect
 

@@ -1,4 +1,4 @@
-"""``python -m roost``: the same command, where it is not on the path."""
+"""``python -m roost``: the ``roost`` command, for environments where it is not on the path."""
 
 from roost.cli import main
 

@@ -1,34 +1,34 @@
-"""Every error raised on purpose, as one tree, grouped by what the caller can do.
+"""All expected errors, as one tree, grouped by the reaction of the caller.
 
 .. code-block:: text
 
     RoostError
     ├── BadRequest        fix the request and send it again
-    │   └── BadFile       the same, of a file: names file, line and column
+    │   └── BadFile       fix the file: names file, line and column
     ├── BadSettings       fix the settings
-    ├── NotFound          name something that exists
-    │   ├── StateLost     what a decision saw is no longer kept, or was never kept whole
-    │   └── ComputeHostMetricNotFound   let the host report the metric, or do not require it
+    ├── NotFound          use the name of an existing object
+    │   ├── StateLost     the state of a decision was deleted, or never stored completely
+    │   └── ComputeHostMetricNotFound   report the metric on the host, or do not require it
     ├── Conflict          read again and retry
-    ├── InUse             release what is held of it, then do it again
-    ├── NoValidHost       nothing fits now
-    │   └── MaxRetriesExceeded   every attempt to build that was allowed has failed
+    ├── InUse             release the allocations or children first, then retry
+    ├── NoValidHost       no host fits now
+    │   └── MaxRetriesExceeded   all permitted build attempts failed
     ├── BuildFailed       build the instance on another host
     ├── BuildAborted      do not build the instance: it would fail on any host
-    ├── Unavailable       retry later, or mend what the message names
+    ├── Unavailable       retry later, or repair the subject of the message
     │   ├── StoreBusy     another process serves this database
     │   ├── StoreGone     the database server does not answer
-    │   ├── StoreReplaced retry: the database is another one by now, and nothing was written
-    │   ├── StoreOutdated run the command that the message names
-    │   ├── StoreBroken   the database is corrupt, read-only, full or gone
-    │   ├── OverBudget    ask for less at once, or raise the limit that the message names
-    │   ├── PlacementGone the remote Placement does not answer, or not as one does
-    │   ├── SyncFailed    Placement has only a part of what a host offers: the next update goes on
-    │   ├── JournalLost   an agent cannot remember what it does: mend its disk, then start it again
-    │   └── DriverNotReady   ask the driver again in a while
-    ├── AuditFailed       do not trust the database until it is known why
-    ├── ReshapeNeeded     start the agent again: providers of its host change their shape when it starts only
-    └── ReshapeFailed     mend what the message names, then start the agent again
+    │   ├── StoreReplaced retry: the database was replaced, and nothing was written
+    │   ├── StoreOutdated run the command in the message
+    │   ├── StoreBroken   the database is corrupt, read-only, full or missing
+    │   ├── OverBudget    request less at once, or raise the limit in the message
+    │   ├── PlacementGone the remote Placement does not answer, or with invalid data
+    │   ├── SyncFailed    Placement has only a part of a host's inventory: the next update continues
+    │   ├── JournalLost   an agent cannot use its journal: repair its disk, then restart it
+    │   └── DriverNotReady   retry the driver later
+    ├── AuditFailed       do not trust the database until the cause is clear
+    ├── ReshapeNeeded     restart the agent: it reshapes the providers of its host only at its start
+    └── ReshapeFailed     repair the subject of the message, then restart the agent
 """
 
 from collections.abc import Callable, Iterator
@@ -40,17 +40,17 @@ _QUOTED_MAX = 200  # characters of a value
 
 
 def first_line(error: BaseException) -> str:
-    """Return the first line of what another program said."""
+    """Return the first line of the message of a foreign error."""
     return (str(error).splitlines() or ["no answer"])[0]
 
 
 def error_text(error: BaseException) -> str:
-    """Return what an error says in one line: ours its sentence, any other its name, too."""
+    """Describe an error in one line; a foreign one with the name of its class."""
     return str(error) if isinstance(error, RoostError) else f"{type(error).__name__}: {first_line(error)}"
 
 
 def quote_value(value: object) -> str:
-    """Return a value as a sentence quotes it, the beginning of a long one.
+    """Quote a value for a message; shorten a long one.
 
     >>> quoted("many"), quoted(True), quoted(1.5)
     ("'many'", 'true', '1.5')
@@ -60,18 +60,18 @@ def quote_value(value: object) -> str:
 
 
 class RoostError(Exception):
-    """Base of all errors raised on purpose; ``exit_code`` is what the command ends with."""
+    """Base of all expected errors; ``exit_code`` is the exit code of the command."""
 
     exit_code = 1
-    code = ""  # of the Placement API, where the field has one for it
+    code = ""  # error code of the Placement API, if it defines one
 
     def __reduce__(self) -> tuple[Callable[..., "RoostError"], tuple[object, ...]]:
-        # Between processes the fields travel; what ``__init__`` made of them is not made again.
+        # Pickle the fields, since ``__init__`` has other parameters than ``args``.
         return _restore, (type(self), self.args, self.__dict__)
 
 
 class BadRequest(RoostError):
-    """The request cannot be meant: fix it and send it again."""
+    """The request is invalid: fix it and send it again."""
 
     exit_code = 2
 
@@ -81,7 +81,7 @@ class BadRequest(RoostError):
 
 
 class BadFile(BadRequest):
-    """A file holds something that cannot be meant."""
+    """A file has invalid content."""
 
     def __init__(self, path: str, problem: str, *, line: int | None = None, column: str | None = None) -> None:
         self.path, self.problem, self.line, self.column = path, problem, line, column
@@ -100,7 +100,7 @@ class BadSettings(RoostError):
 
 
 class NotFound(RoostError):
-    """What the request names does not exist."""
+    """An object of the request does not exist."""
 
     exit_code = 4
 
@@ -110,7 +110,7 @@ class NotFound(RoostError):
 
 
 class StateLost(NotFound):
-    """What a decision saw cannot be rebuilt, so the decision cannot be replayed."""
+    """The state of a decision cannot be rebuilt, so it cannot be replayed."""
 
     def __init__(self, decision: str, problem: str) -> None:
         super().__init__("state of decision", decision)
@@ -119,7 +119,7 @@ class StateLost(NotFound):
 
 
 class ComputeHostMetricNotFound(NotFound):
-    """A host does not report a metric that the settings require."""
+    """A host does not report a required metric."""
 
     def __init__(self, *, host: str, node: str, name: str) -> None:
         self.host, self.node = host, node
@@ -129,7 +129,7 @@ class ComputeHostMetricNotFound(NotFound):
 
 
 class Conflict(RoostError):
-    """Somebody else was faster: read again and retry."""
+    """The object was modified concurrently: read again and retry."""
 
     exit_code = 5
 
@@ -139,13 +139,13 @@ class Conflict(RoostError):
 
 
 class InUse(RoostError):
-    """Something is still held of what should go, or something is still below it."""
+    """The object to delete still has allocations or children."""
 
     exit_code = 5
 
 
 class NoValidHost(RoostError):
-    """Nothing fits now."""
+    """No host fits now."""
 
     exit_code = 6
 
@@ -155,7 +155,7 @@ class NoValidHost(RoostError):
 
 
 class MaxRetriesExceeded(NoValidHost):
-    """Every attempt to build an instance that was allowed has failed."""
+    """All permitted attempts to build an instance failed."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -163,25 +163,25 @@ class MaxRetriesExceeded(NoValidHost):
 
 
 class BuildFailed(RoostError):
-    """An instance could not be built on a host, and may be on another; nothing of it is left there."""
+    """A build failed on a host, and may succeed on another; the host has no remains of it."""
 
 
 class BuildAborted(RoostError):
-    """An instance could not be built on a host, and would not be on any other; nothing of it is left there."""
+    """A build failed, and would fail on any host; the host has no remains of it."""
 
 
 class Unavailable(RoostError):
-    """It cannot be answered now: retry later, or mend what the message names."""
+    """The request cannot be served now: retry later, or repair the subject of the message."""
 
     exit_code = 7
 
 
 class OverBudget(Unavailable):
-    """The work on a question reached its budget. Nothing was changed."""
+    """The work on a question exceeded its budget. Nothing was changed."""
 
     def __init__(self, subject: str, *, seconds: float, limit: str) -> None:
         self.subject, self.seconds, self.limit = subject, seconds, limit
-        super().__init__(f"{subject} took longer than {seconds:g} s (limit {limit}); ask for less at once")
+        super().__init__(f"{subject} took longer than {seconds:g} s (limit {limit}); request less at once")
 
 
 class StoreBusy(Unavailable):
@@ -193,44 +193,44 @@ class StoreGone(Unavailable):
 
 
 class StoreReplaced(Unavailable):
-    """The database was restored, or another server took over, since this process read it; nothing was written."""
+    """The database was restored or failed over since this process read it; nothing was written."""
 
 
 class StoreOutdated(Unavailable):
-    """The database has an older or newer schema than this program."""
+    """The schema of the database is older or newer than this program."""
 
 
 class StoreBroken(Unavailable):
-    """The database is corrupt, read-only, full or gone."""
+    """The database is corrupt, read-only, full or missing."""
 
 
 class PlacementGone(Unavailable):
-    """The remote Placement does not answer, or not as one does."""
+    """The remote Placement does not answer, or with invalid data."""
 
     def __init__(self, problem: str) -> None:
         super().__init__(f"the remote Placement cannot be used: {problem}")
 
 
 class SyncFailed(Unavailable):
-    """Placement could not be brought to all that a host offers; what was written stays."""
+    """Placement accepted only a part of a host's inventory; that part stays."""
 
 
 class JournalLost(Unavailable):
-    """The journal of an agent cannot be read or written, or another agent uses it."""
+    """The journal of an agent cannot be read or written, or another agent has it open."""
 
 
 class DriverNotReady(Unavailable):
-    """What a driver speaks to does not answer yet."""
+    """The hypervisor of a driver does not answer yet."""
 
 
 class AuditFailed(RoostError):
-    """The database breaks a rule that it must keep, or does not answer as it did."""
+    """The database breaks a rule, or a replay differs from its decision."""
 
     exit_code = 8
 
 
 class ReshapeNeeded(RoostError):
-    """Inventories of a node must move to other providers or classes, with all that is held of them."""
+    """Inventories of a node must move to other providers or classes, with their allocations."""
 
     exit_code = 9
 
@@ -240,7 +240,7 @@ class ReshapeNeeded(RoostError):
 
 
 class ReshapeFailed(RoostError):
-    """Inventories of a node could not move, with all that is held of them; the message says if any of it did."""
+    """Inventories of a node could not move with their allocations; the message has any partial result."""
 
     exit_code = 9
 
@@ -251,10 +251,13 @@ class ReshapeFailed(RoostError):
 
 @contextmanager
 def report_corruption(subject: str) -> Iterator[None]:
-    """Say that the database is corrupt where what it holds of a subject makes no sense.
+    """Report stored data that cannot be decoded as corruption of the database.
+
+    Args:
+        subject: the data, as the message names it.
 
     Raises:
-        StoreBroken: it cannot be decoded, or its parts do not fit together.
+        StoreBroken: the data cannot be decoded, or its parts do not fit together.
     """
     try:
         yield

@@ -1,4 +1,4 @@
-"""The machine's own time, chance and address."""
+"""Clock, randomness and network address of this machine."""
 
 import os
 import socket
@@ -7,36 +7,36 @@ import time
 from collections.abc import Sequence
 
 _RANDOM_BLOCK = 512
-# Public resolvers. Only the route to them matters: the connect of a datagram socket sends nothing.
+# Public resolvers, for their routes only: connecting a datagram socket sends nothing.
 _FAR_AWAY = ((socket.AF_INET, "8.8.8.8"), (socket.AF_INET6, "2001:4860:4860::8888"))
 _LOOPBACK = "127.0.0.1"
 _PORT = 53
-# What the first byte behind the time becomes in a uuid of version 7, and the first of its last eight.
+# Byte translations that set the version (first byte after the time) and the variant (ninth byte) of a version 7 uuid.
 _VERSION_7 = bytes(0x70 | byte & 0x0F for byte in range(256))
 _VARIANT = bytes(0x80 | byte & 0x3F for byte in range(256))
 
 
 class SystemClock:
-    """The machine's time."""
+    """The clocks of this machine."""
 
     def now_s(self) -> float:
         """Return seconds since the epoch."""
         return time.time()
 
     def elapsed_s(self) -> float:
-        """Return seconds of a clock that never goes back."""
+        """Return seconds of a monotonic clock."""
         return time.perf_counter()
 
 
 class SystemRandom:
-    """Randomness of the operating system, fetched in blocks.
+    """Random numbers of the operating system, fetched in blocks.
 
-    Uuids are of version 7: their first 48 bits are the time, so new rows go to the end of an index.
+    Uuids have version 7: they begin with the time, 48 bits, so new rows go to the end of an index.
     """
 
     def __init__(self) -> None:
         self._seeds: list[int] = []
-        self._tails: list[bytes] = []  # of uuids: all behind the time
+        self._tails: list[bytes] = []  # of uuids: the 10 bytes after the time
         self._process = 0
 
     def seed(self) -> int:
@@ -46,7 +46,7 @@ class SystemRandom:
         return self._seeds.pop()
 
     def uuids(self, count: int) -> list[bytes]:
-        """Return fresh uuids, 16 bytes each, that sort by the time they were made."""
+        """Return new uuids, 16 bytes each, in order of creation time."""
         stamp = int(time.time() * 1000).to_bytes(6, "big")
         uuids: list[bytes] = []
         while len(uuids) < count:
@@ -58,7 +58,7 @@ class SystemRandom:
         return uuids
 
     def _refill(self) -> None:
-        # A forked process must not go on with what its parent drew.
+        # A forked process must not repeat the numbers of its parent.
         self._process = os.getpid()
         self._seeds = [number >> 2 for (number,) in struct.iter_unpack("=Q", os.urandom(8 * _RANDOM_BLOCK))]
         tails = bytearray(os.urandom(10 * _RANDOM_BLOCK))
@@ -68,16 +68,16 @@ class SystemRandom:
 
 
 def find_address(destinations: Sequence[tuple[socket.AddressFamily, str]] = _FAR_AWAY) -> str:
-    """Return the address of this machine on its route to the first destination that has a route.
+    """Return the local address for the first destination with a route.
 
-    No packet is sent and no name is looked up. Without any route the address is 127.0.0.1.
+    Send no packet, and resolve no name. Without a route, return 127.0.0.1.
 
     Args:
-        destinations: families and addresses, in order of preference; by default one IPv4 and one IPv6 address of the
-            public network, so the default route decides.
+        destinations: families and addresses, in order of preference; by default one public IPv4 and one public IPv6
+            address, so the default route decides.
 
     Source:
-        nova/conf/netconf.py, default of ``my_ip``, which has no IPv6.
+        nova/conf/netconf.py, default of ``my_ip``, without IPv6.
     """
     for family, destination in destinations:
         try:
@@ -86,5 +86,5 @@ def find_address(destinations: Sequence[tuple[socket.AddressFamily, str]] = _FAR
                 address: str = probe.getsockname()[0]
                 return address
         except OSError:
-            continue  # There is no such route, or the machine does not have this family.
+            continue  # No route, or no support for this address family.
     return _LOOPBACK

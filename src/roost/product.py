@@ -1,4 +1,4 @@
-"""The whole product in one object."""
+"""The whole product as one object."""
 
 import gc
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -46,14 +46,14 @@ from roost.scheduler.select import Scheduler
 from roost.settings import override_settings
 from roost.store.dry_store import DryStore
 
-# Refusals that are summed up at once: some seconds' work.
+# Refusals in one summary: some seconds of work.
 _SUMMARY_MAX = 200_000
 
 
 class Roost:
     """The whole product: placement, fleet and scheduler over one store.
 
-    One thread uses it at a time.
+    Not thread-safe: one thread at a time.
     """
 
     def __init__(
@@ -67,15 +67,15 @@ class Roost:
         rules: Rules | None = None,
         remote: RemotePlacement | None = None,
     ) -> None:
-        """Serve a store.
+        """Load a store.
 
         Args:
             store: the database.
-            settings: rules, options and bounds.
-            clock, random: the machine's, if none are given.
-            current: what is known of the store already; None: it is loaded.
-            rules: those of the settings, where they are made already.
-            remote: keeps the amounts, and is asked and claimed at; None: they are in the store.
+            settings: rules, options and limits.
+            clock, random: default: those of this machine.
+            current: loaded state of the store; None: load it.
+            rules: rules built from the settings; None: build them.
+            remote: a remote Placement for candidates and claims; None: the store has the allocations.
         """
         self.remote = remote
         self._clock = clock or SystemClock()
@@ -85,9 +85,9 @@ class Roost:
         self.placement = Placement(self._current)
         self.fleet = FleetService(self._current)
         self.use(settings, rules=rules)
-        self._acts = 0  # since old evidence was looked for
+        self._acts = 0  # since the last pruning
         if current is None:
-            # What was loaded lives as long as the process: let the collector not walk it again and again.
+            # Loaded state lives as long as the process: exempt it from garbage collection.
             gc.collect()
             gc.freeze()
 
@@ -100,20 +100,20 @@ class Roost:
         self.close()
 
     def close(self) -> None:
-        """Let go of the database."""
+        """Close the database."""
         self._store.close()
 
     def use(self, settings: Settings, *, rules: Rules | None = None) -> None:
-        """Decide under these settings from now on; if anything is wrong with them, nothing changes.
+        """Apply settings to further decisions. If they are wrong, change nothing.
 
-        Sections of the store and of the server stay as they were opened.
+        The sections of the store and of the server have no effect here.
 
         Args:
-            settings: rules, options and bounds.
-            rules: those of the settings, where they are made already.
+            settings: rules, options and limits.
+            rules: rules built from the settings; None: build them.
 
         Raises:
-            BadSettings: a rule is unknown, or cannot be made.
+            BadSettings: a rule is unknown, or cannot be created.
         """
         rules = replace(rules or registry.build(settings, adapt=adapt), problem_of=extra_spec_problem)
         kind = Scheduler if self.remote is None else RemoteScheduler
@@ -142,12 +142,12 @@ class Roost:
         return self._settings
 
     def override_settings(self, document: Mapping[str, Any]) -> Settings:
-        """Return settings that are like those in force but for what sections of a settings file say.
+        """Return the settings in force, with some overridden by sections of a settings file.
 
-        Which code rules may come from is not theirs to say: ``available_filters`` and ``weight_classes`` stay.
+        ``available_filters`` and ``weight_classes`` cannot be overridden, since they name code.
 
         Raises:
-            BadSettings: something is unknown or wrong, or one of these two is named.
+            BadSettings: a setting is unknown, wrong, or one of these two.
         """
         return override_settings(self._settings, document, adapt=adapt)
 
@@ -160,10 +160,10 @@ class Roost:
         """Create a fleet: aggregates, providers, hosts and server groups, in commits of 1,000.
 
         Raises:
-            BadRequest: something in it is malformed, or there already.
-            NotFound: something names what is not there.
+            BadRequest: a part is malformed, or exists already.
+            NotFound: a part refers to a missing object.
         """
-        # All of it is looked at before any of it is written.
+        # Check everything before the first write.
         self.fleet.check_new(fleet)
         self.placement.check_new(fleet.providers, aggregates=[aggregate.uuid for aggregate in fleet.aggregates])
         self.fleet.create_aggregates(fleet.aggregates)
@@ -176,18 +176,18 @@ class Roost:
     def fork(
         self, *, settings: Settings | None = None, clock: Clock | None = None, random: Random | None = None
     ) -> "Roost":
-        """Return an independent Roost on a copy of the columns as they are now, with no database behind it.
+        """Return an independent Roost on a copy of the current columns, without a database.
 
-        It decides, claims and releases as this one would, and nothing of it is stored anywhere.
+        It decides, claims and releases like this one, and stores nothing.
 
         Args:
-            settings, clock, random: where they are to be others than here.
+            settings, clock, random: default: those of this Roost.
         """
         self._current.refresh()
         return self._fork(None, settings=settings, clock=clock, random=random)
 
     def without_consumers(self, *, random: Random | None = None) -> "Roost":
-        """Return the same with nobody on it: every consumer has left."""
+        """Return a fork without consumers and allocations."""
         self._current.refresh()
         return self._fork(emptied(self.state), random=random)
 
@@ -214,14 +214,13 @@ class Roost:
         )
 
     def explain(self, request: Request) -> Explanation:
-        """Explain what a request meets as things are now; nothing changes by it.
+        """Explain a request on the current fleet, and change nothing.
 
-        Of several instances it is the first one that is explained, or the one that finds no host. Uuids of
-        instances do not matter.
+        With several instances, explain the first one, or the first without a host. Ignore instance uuids.
 
         Raises:
-            BadRequest: the request cannot be meant.
-            NotFound: it names what is not there.
+            BadRequest: the request is invalid.
+            NotFound: it refers to a missing object.
             Unavailable: the store failed.
         """
         self._current.refresh()
@@ -229,7 +228,7 @@ class Roost:
         one = msgspec.structs.replace(request, count=1)
         if request.count == 1:
             return self.explainer.explain(one)
-        # Where chance has a say, everything is asked of one and the same.
+        # All trials use the same random draws.
         chance = FixedRandom(self._random.seed())
         rehearsed = self.fork(random=chance).decide(request)
         if rehearsed.is_granted:
@@ -251,14 +250,14 @@ class Roost:
         """Choose hosts for a request and claim them; durable on return, whether granted or refused.
 
         Args:
-            request: what is asked for.
-            dry_run: only say what would be decided; nothing is claimed or stored.
+            request: the request.
+            dry_run: whether to claim and store nothing.
 
         Raises:
-            BadRequest: the request cannot be meant.
-            NotFound: it names what is not there.
-            Conflict: an instance of it exists, or it lost too many races.
-            Unavailable: the store failed; nothing is known to be durable.
+            BadRequest: the request is invalid.
+            NotFound: it refers to a missing object.
+            Conflict: an instance of it exists, or too many claims lost to concurrent ones.
+            Unavailable: the store failed; the decision may not be durable.
         """
         decision = self.work([request], dry_run=dry_run)[0]
         assert decision is not None
@@ -267,17 +266,17 @@ class Roost:
     def work(
         self, acts: Sequence[Request | NamedRequest | Departure], *, dry_run: bool = False
     ) -> list[Decision | None]:
-        """Do acts in order, each seeing those before it; durable on return.
+        """Do acts in order, each on the result of those before; durable on return.
 
         Args:
             acts: requests and departures.
-            dry_run: only say what would come of them; nothing is claimed, released or stored.
+            dry_run: whether to claim, release and store nothing.
 
         Returns:
-            One entry an act: its decision, or None for a departure.
+            One entry per act: its decision, or None for a departure.
 
         Raises:
-            RoostError: the first act that could not be done; the others are done all the same.
+            RoostError: from the first act that failed; the other acts are done nevertheless.
         """
         decisions: list[Decision | None] = []
         for result in self.outcomes(acts, dry_run=dry_run):
@@ -289,7 +288,7 @@ class Roost:
     def outcomes(
         self, acts: Sequence[Request | NamedRequest | Departure], *, dry_run: bool = False
     ) -> list[Decision | RoostError | None]:
-        """Do the same, and return the error of an act in its place instead of raising it."""
+        """Do acts in order, and return the error of a failed act as its entry; see ``work``."""
         if dry_run:
             return self.fork().outcomes(acts)
         results = self.scheduler.work(acts)
@@ -302,17 +301,17 @@ class Roost:
     def capacity(
         self, request: Request, *, by: Collection[By] = BY, limit: int | None = None, progress: Progress | None = None
     ) -> Capacity:
-        """Say how many more instances of a request would be placed one after the other; nothing is claimed.
+        """Count how many more instances of a request could be placed one after another; claim nothing.
 
         Args:
-            request: what is asked for; its count and uuids do not matter.
-            by: which parts of the fleet are counted too.
-            limit: where counting stops, >= 1; None: 10,000,000, and 10,000 where instances are placed one by one.
-            progress: told now and then how many steps of how many, at most, are done.
+            request: the request; its count and uuids are ignored.
+            by: parts of the fleet to count separately.
+            limit: upper bound of the count, >= 1; None: 10,000,000, or 10,000 if instances must be placed one by one.
+            progress: called now and then with the steps done and the maximum of steps.
 
         Raises:
-            BadRequest: the request cannot be meant, or the limit is less than 1.
-            NotFound: it names what is not there.
+            BadRequest: the request is invalid, or the limit is out of range.
+            NotFound: the request refers to a missing object.
         """
         return next(self.capacities([request], by=by, limit=limit, progress=progress))
 
@@ -324,11 +323,11 @@ class Roost:
         limit: int | None = None,
         progress: Progress | None = None,
     ) -> Iterator[Capacity]:
-        """Say the same of several requests, each as if it were the only one; ``progress`` starts anew for each."""
+        """Count for several requests, each on its own; see ``capacity``. ``progress`` restarts for each."""
         if limit is not None and not 1 <= limit <= LIMIT:
             raise BadRequest(f"the limit must be 1..{LIMIT:,} instances, got {limit}")
         if self.remote is not None:
-            raise BadRequest("what a remote Placement has room for cannot be counted without claiming it")
+            raise BadRequest("capacity cannot be counted with a remote Placement")
         fork = self.fork()
         counter = Counter(
             placement=fork.placement,
@@ -342,15 +341,15 @@ class Roost:
             yield counter.count(request, by=by)
 
     def flavors(self) -> list[Flavor]:
-        """Return every flavor that is stored or that decisions were made for, by name; a stored one is the only one."""
+        """Return all stored and previously requested flavors, by name. A stored flavor hides others of its name."""
         return known_flavors(self.state, self._store.document)
 
     @staticmethod
     def check_extra_specs(extra_specs: Mapping[str, str]) -> None:
-        """Refuse extra specs that no flavor may have, by the validators that are built in or installed.
+        """Check extra specs with the built-in and installed validators.
 
         Raises:
-            BadRequest: which one, and why.
+            BadRequest: an extra spec is invalid.
         """
         problem = next(filter(None, (extra_spec_problem(name, value) for name, value in extra_specs.items())), "")
         if problem:
@@ -360,7 +359,7 @@ class Roost:
         """Return a stored decision with its evidence.
 
         Raises:
-            NotFound: there is none of that uuid, or it is no longer kept.
+            NotFound: it does not exist, or was deleted.
         """
         return decision_rows.unpacked(decision_rows.row_of(uuid, self._store), self._store)
 
@@ -369,14 +368,14 @@ class Roost:
         return [decision_rows.unpacked(row, self._store) for row in self._store.evidence(newest=newest)]
 
     def find_decisions(self, query: DecisionQuery) -> list[tuple[int, Decision]]:
-        """Return the stored decisions that a query wants, each with its number, highest numbers first."""
+        """Return the stored decisions that match a query, with their numbers, highest first."""
         return [(row.id, decision_rows.unpacked(row, self._store)) for row in self._store.decisions(query)]
 
     def request_of(self, decision: Decision) -> Request:
-        """Return the request that a stored decision answered; see ``replaying.request_of``.
+        """Return the request of a stored decision.
 
         Raises:
-            StateLost: it is not kept, or cannot be read.
+            StateLost: it was deleted, or cannot be read.
         """
         return decision_replay.request_of(decision, self._store)
 
@@ -385,13 +384,12 @@ class Roost:
         return [decision_rows.unpacked(row, self._store) for row in self._store.refusals(since_s=0.0, newest=newest)]
 
     def why(self, uuid: str) -> Why:
-        """Return a stored decision with what it was asked, explained as of the moment at which it was made.
+        """Return a stored decision with its request, explained on the state at its time.
 
-        Where what it saw is no longer kept, or a rule of its settings is not installed here, a note says so in
-        place of the explanation.
+        If the state was deleted, or a rule of its settings is not installed, a note replaces the explanation.
 
         Raises:
-            NotFound: there is no decision of that uuid, or it is no longer kept.
+            NotFound: the decision does not exist, or was deleted.
         """
         decision = self.decision(uuid)
         request = decision_replay.request_of(decision, self._store)
@@ -402,29 +400,29 @@ class Roost:
         return Why(decision=decision, request=request, explanation=explanation)
 
     def summary(self, *, since_s: float = 0.0, newest: int = _SUMMARY_MAX) -> Summary:
-        """Sum up refusals by reason, and by what was asked.
+        """Summarise refusals by reason and by request.
 
         Args:
-            since_s: the moment from which on they count, in seconds since the epoch.
-            newest: so many at most are looked at, >= 1.
+            since_s: start of the period, in seconds since the epoch.
+            newest: maximum number of refusals, newest first, >= 1.
         """
         rows = self._store.refusals(since_s=since_s, newest=newest)
         return summarise(rows, since_s=since_s, is_complete=len(rows) < newest, document=self._store.document)
 
     def as_of(self, uuid: str, *, settings: Settings | None = None) -> "Roost":
-        """Return an independent Roost that knows what a stored decision knew, with no database behind it.
+        """Return an independent Roost on the state of a stored decision, without a database.
 
-        Its clock stands still at the moment of the decision, and chance gives what it gave then. The decision
-        itself is made again by ``replayed``; this one is for looking around and for other questions.
+        Its clock stands still at the time of the decision, and random draws repeat. It is for other questions about
+        that state; ``replay`` repeats the decision itself.
 
         Args:
-            uuid: of the decision.
-            settings: None: those it was made under.
+            uuid: uuid of the decision.
+            settings: default: those of the decision.
 
         Raises:
-            NotFound: there is no decision of that uuid, or it is no longer kept.
-            StateLost: the decision is kept, but not what it saw.
-            BadSettings: a rule of its settings is not installed here.
+            NotFound: the decision does not exist, or was deleted.
+            StateLost: the decision is stored, but its state was deleted.
+            BadSettings: a rule of its settings is not installed.
         """
         row = decision_rows.row_of(uuid, self._store)
         decision = decision_rows.unpacked(row, self._store)
@@ -442,23 +440,23 @@ class Roost:
         except BadSettings as error:
             if settings is not None:
                 raise
-            # Else it would be looked for in the settings of today.
+            # Name the stored settings, so that users do not search the current ones.
             raise BadSettings(f"the settings of decision {decision.uuid}", str(error)) from None
 
     def replay(self, uuid: str, settings: Settings | None = None) -> Replayed:
-        """Make a stored decision again from what it saw, and compare; nothing changes by it.
+        """Repeat a stored decision on its state, and compare; change nothing.
 
-        Under the settings that it was made under it comes out the same.
+        Under the settings of the decision the result is identical.
 
         Args:
-            uuid: of the decision.
-            settings: those to decide under; None: those it was made under.
+            uuid: uuid of the decision.
+            settings: default: those of the decision.
 
         Raises:
-            NotFound: there is no decision of that uuid, or it is no longer kept.
-            StateLost: the decision is kept, but not what it saw.
-            BadSettings: a rule of the settings is not installed here.
-            RoostError: under other settings the request ends in an error.
+            NotFound: the decision does not exist, or was deleted.
+            StateLost: the decision is stored, but its state was deleted.
+            BadSettings: a rule of the settings is not installed.
+            RoostError: the request fails under other settings.
         """
         row = decision_rows.row_of(uuid, self._store)
         decision = decision_rows.unpacked(row, self._store)
@@ -471,24 +469,24 @@ class Roost:
         return decision_replay.compared(decision, present.decide(request), standings)
 
     def prune(self) -> int:
-        """Delete evidence, feed and snapshots beyond the bounds of the settings, a part of it; return how many rows.
+        """Delete some evidence, feed and snapshots beyond the limits of the settings; return the number of rows.
 
-        A snapshot is begun beside this process where one is due.
+        If a snapshot is due, start it in another process.
         """
         return prune(self._store, self._settings.store, now_s=self._clock.now_s())
 
     def utilisation(self) -> dict[str, tuple[int, int]]:
-        """Return used amount and capacity of each resource class over the fleet, by name."""
+        """Return the used amount and the capacity of each resource class, by name."""
         return totals.utilisation(self.state)
 
     def free_by_provider(self, resource_class: str) -> Amounts:
-        """Return what is free of a class.
+        """Return the free amounts of a class.
 
         Returns:
-            int64, shape (providers that offer the class,), in the order in which they were created; below 0
-            where a capacity shrank under its use.
+            int64, shape (providers with inventory of the class,), in order of creation; negative if a capacity shrank
+            below its use.
 
         Raises:
-            BadRequest: nobody offers the class.
+            BadRequest: no provider has inventory of the class.
         """
         return totals.free_by_provider(self.state, resource_class)

@@ -1,4 +1,4 @@
-"""Reading ``roost.toml`` and an existing ``nova.conf``: which files, what they may say, and where the data is."""
+"""Finds and reads ``roost.toml`` and an existing ``nova.conf``, and finds the data folder."""
 
 import difflib
 import re
@@ -40,7 +40,7 @@ Struct = TypeVar("Struct", bound=msgspec.Struct)
 _TOML_SECTION = re.compile(r"\s*\[\s*([\w-]+)\s*\]")
 _TOML_KEY = re.compile(r"\s*([\w-]+)\s*=")
 
-# Settings that name code.
+# Settings that name code; requests cannot override them.
 _CODE_SETTINGS = ("available_filters", "weight_classes")
 _OWN_SECTIONS: Mapping[str, type[msgspec.Struct]] = types.MappingProxyType(
     {
@@ -59,34 +59,34 @@ _OWN_SECTIONS: Mapping[str, type[msgspec.Struct]] = types.MappingProxyType(
 )
 
 
-# Sections of the same name in a ``nova.conf`` mean something else.
+# Sections that have another meaning in ``nova.conf``, so they are not read from there.
 _ROOST_SECTIONS = {"store", "placement", "notifications"}
 
 
 class Setting(msgspec.Struct, frozen=True, kw_only=True):
-    """What can be said of one setting without knowing its value."""
+    """The description of one setting."""
 
     section: str
     key: str
-    kind: str  # of its value, in words
+    kind: str  # type of its value, in words
     default: Any
     description: str
-    owners: tuple[str, ...]  # rules that read it; none: Roost itself
+    owners: tuple[str, ...]  # rules that read it; empty: Roost itself
 
 
 def find_settings(argument: str | None, environ: Mapping[str, str], exists: Callable[[Path], bool]) -> Path | None:
     """Return the settings file to read: ``--config``, ``$ROOST_CONFIG``, ``./roost.toml``, ``/etc/roost/roost.toml``.
 
     Args:
-        argument: what was given with ``--config``, if anything.
+        argument: the value of ``--config``, if given.
         environ: the environment.
-        exists: says whether a file is there.
+        exists: returns whether a file exists.
 
     Returns:
-        The first of these; None if there is none, which means all defaults.
+        The first of these that is given or exists; None: use all defaults.
 
     Raises:
-        BadSettings: a file that was asked for is not there.
+        BadSettings: a requested file does not exist.
     """
     for origin, name in (("--config", argument), ("ROOST_CONFIG", environ.get("ROOST_CONFIG"))):
         if name:
@@ -98,10 +98,10 @@ def find_settings(argument: str | None, environ: Mapping[str, str], exists: Call
 
 
 def data_folder(argument: str | None, environ: Mapping[str, str], *, is_root: bool) -> Path:
-    """Return the folder of the data: ``--data``, ``$ROOST_DATA``, ``/var/lib/roost`` as root, else one at home.
+    """Return the data folder: ``--data``, ``$ROOST_DATA``, ``/var/lib/roost`` as root, else one in the home folder.
 
     Raises:
-        BadSettings: there is no home to put it in.
+        BadSettings: none of these is set, nor is ``$HOME``.
     """
     folder = argument or environ.get("ROOST_DATA")
     if folder:
@@ -110,15 +110,15 @@ def data_folder(argument: str | None, environ: Mapping[str, str], *, is_root: bo
         return Path("/var/lib/roost")
     home = environ.get("HOME")
     if not home:
-        raise BadSettings("--data", "neither it nor ROOST_DATA nor HOME is set")
+        raise BadSettings("--data", "is not set, nor is ROOST_DATA or HOME")
     return Path(home) / ".local" / "share" / "roost"
 
 
 def find_nova_conf(environ: Mapping[str, str], exists: Callable[[Path], bool]) -> Path | None:
-    """Return the ``nova.conf`` to read, which ``$ROOST_NOVA_CONF`` names; None: none.
+    """Return the ``nova.conf`` of ``$ROOST_NOVA_CONF``, if set.
 
     Raises:
-        BadSettings: it is not there.
+        BadSettings: the file does not exist.
     """
     name = environ.get("ROOST_NOVA_CONF")
     if not name:
@@ -130,17 +130,17 @@ def find_nova_conf(environ: Mapping[str, str], exists: Callable[[Path], bool]) -
 
 
 class LoadedSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """Settings, with where they come from and what is wrong."""
+    """Settings, with their sources and errors."""
 
     settings: Settings
-    sources: dict[tuple[str, str], str]  # section and key -> file and line, of what a file says
-    notes: tuple[str, ...]  # what a ``nova.conf`` says and has no effect, a sentence each
-    dropped: tuple[str, ...] = ()  # what any of the files says and rules pass over, a sentence each
-    problems: tuple[BadSettings, ...] = ()  # only where these are gathered; wrong settings have their defaults then
+    sources: dict[tuple[str, str], str]  # section and key -> file and line, for settings in a file
+    notes: tuple[str, ...]  # options of a ``nova.conf`` without effect, one sentence each
+    dropped: tuple[str, ...] = ()  # values that rules ignore, one sentence each
+    problems: tuple[BadSettings, ...] = ()  # errors, if collected; wrong settings then have their defaults
 
 
 def load_settings(path: Path | None, *, adapt: Adapt | None = None) -> Settings:
-    """Read a settings file, or take the defaults; see ``load_with_sources``."""
+    """Read a settings file, or use the defaults; see ``load_with_sources``."""
     return load_with_sources(path, adapt=adapt).settings
 
 
@@ -150,13 +150,13 @@ def load_with_sources(
     """Read the settings.
 
     Args:
-        path: of a settings file; None for the defaults.
-        nova_conf: path of an existing ``nova.conf``, which goes before the settings file.
-        adapt: makes rules of classes that are none; see ``roost.scheduler.registry``.
-        is_gathering: whether what is wrong is gathered, all of it, in place of raising the first.
+        path: path of a settings file; None: use the defaults.
+        nova_conf: path of an existing ``nova.conf``, which overrides the settings file.
+        adapt: converts foreign classes to rules; see ``roost.scheduler.registry``.
+        is_gathering: whether to collect all errors instead of raising the first.
 
     Raises:
-        BadSettings: a file cannot be read, or something in it is unknown or wrong.
+        BadSettings: a file cannot be read, or a setting is unknown or wrong.
     """
     origin = "roost.toml" if path is None else str(path)
     reading = _Reader(origin, adapt=adapt, is_gathering=is_gathering)
@@ -166,28 +166,28 @@ def load_with_sources(
 
 
 def read_settings(text: str, *, origin: str = "roost.toml", adapt: Adapt | None = None) -> Settings:
-    """Make settings of the text of a settings file; ``origin`` names it in errors."""
+    """Build settings from the text of a settings file; ``origin`` names it in errors."""
     return _Reader(origin, adapt=adapt).read(text, None).settings
 
 
 def build_settings(document: Mapping[str, Any], *, adapt: Adapt | None = None) -> Settings:
-    """Make settings of sections by their names, as a settings file has them.
+    """Build settings from sections, by name, as in a settings file.
 
     Raises:
-        BadSettings: something in them is unknown or wrong.
+        BadSettings: a setting is unknown or wrong.
     """
     return _Reader("", adapt=adapt).make(document)
 
 
 def override_settings(settings: Settings, document: Mapping[str, Any], *, adapt: Adapt | None = None) -> Settings:
-    """Return settings that are like others but for what sections of a settings file say.
+    """Return settings with some overridden by sections of a settings file.
 
     Raises:
-        BadSettings: something is unknown or wrong, or says which code is run: that stays as it is.
+        BadSettings: a setting is unknown, wrong, or names code.
     """
     for name in _CODE_SETTINGS:
         if name in document.get("filter_scheduler", {}):
-            raise BadSettings(f"filter_scheduler.{name}", "says which code is run, and stays as it is")
+            raise BadSettings(f"filter_scheduler.{name}", "names code, and cannot be overridden")
     values = msgspec.to_builtins(settings)
     tables = values.pop("tables")
     sections = {name: {**values.get(name, {}), **tables.get(name, {})} for name in {*values, *tables}}
@@ -205,7 +205,7 @@ def _text(path: Path) -> str:
 
 
 def values_of(settings: Settings) -> dict[tuple[str, str], Any]:
-    """Return every value, by section and key, as JSON has it."""
+    """Return all values as JSON types, by section and key."""
     parts = msgspec.to_builtins(settings)
     for section, table in parts.pop("tables").items():
         parts.setdefault(section, {}).update(table)
@@ -213,7 +213,7 @@ def values_of(settings: Settings) -> dict[tuple[str, str], Any]:
 
 
 def schema(*, settings: Settings | None = None, adapt: Adapt | None = None) -> list[Setting]:
-    """Return every setting there is, by section and key: Roost's own, then those of the rules."""
+    """Return the descriptions of all settings: Roost's own, then those of the rules."""
     catalogue = registry.catalogue((settings or Settings()).filter_scheduler, adapt=adapt)
     settings_by_name: dict[tuple[str, str], Setting] = {}
     for section, kind in _OWN_SECTIONS.items():
@@ -228,10 +228,10 @@ def schema(*, settings: Settings | None = None, adapt: Adapt | None = None) -> l
 
 
 class _Reader:
-    """One reading of a settings file and, before it, a ``nova.conf``.
+    """Reads one settings file, and a ``nova.conf`` that overrides it.
 
     Args:
-        origin: names the settings file in errors.
+        origin: name of the settings file in errors.
         adapt, is_gathering: see ``load_with_sources``.
     """
 
@@ -245,7 +245,7 @@ class _Reader:
         self._nova: NovaConf | None = None
 
     def read(self, text: str, nova: NovaConf | None) -> LoadedSettings:
-        """Make settings of the text of a settings file, and of what goes before it."""
+        """Build settings from the text of a settings file, and a ``nova.conf``."""
         self._nova = nova
         settings, names = self._build(self.attempt(partial(self._sections, text), {}, is_placed=True))
         of_nova = {section: keys for section, keys in names.items() if section not in _ROOST_SECTIONS}
@@ -258,16 +258,16 @@ class _Reader:
         )
 
     def make(self, document: Mapping[str, Any]) -> Settings:
-        """Make settings of sections by their names."""
+        """Build settings from sections, by name."""
         return self._build(self._sections_of(document))[0]
 
     def _build(self, document: Mapping[str, Any]) -> tuple[Settings, dict[str, set[str]]]:
-        """Return the settings, and the names of all there are, by section."""
+        """Return the settings, and the names of all known settings, by section."""
         self._document = document
         own = {section: self._part(section, kind) for section, kind in _OWN_SECTIONS.items()}
         filter_scheduler = own["filter_scheduler"]
         assert isinstance(filter_scheduler, FilterScheduler)
-        # Only now is known which rules there are, and so which settings.
+        # The filter_scheduler section determines the rules, and so the known settings.
         with config_view.importing_plug_ins():
             catalogue = self._rules(filter_scheduler)
         registered = config_view.registered()
@@ -300,11 +300,12 @@ class _Reader:
         return msgspec.convert({key: msgspec.to_builtins(value) for key, value in values.items()}, Settings), names
 
     def attempt(self, act: Callable[[], Part], otherwise: Part, *, is_placed: bool = False) -> Part:
-        """Do something; where problems are gathered, keep the one it raises and return something else.
+        """Call a function; if errors are collected, record its error and return a substitute.
 
         Args:
-            act, otherwise: what is done, and what is returned in place of its result.
-            is_placed: whether its errors name the file already.
+            act: the function.
+            otherwise: the substitute for its result.
+            is_placed: whether its errors already name the file.
         """
         try:
             return act()
@@ -317,7 +318,7 @@ class _Reader:
             return otherwise
 
     def _locate(self, error: BadSettings) -> BadSettings:
-        """Return an error with the file that it is about."""
+        """Return an error with the name of its file."""
         section, _, key = error.path.partition(".")
         nova = None if section in _ROOST_SECTIONS else self._nova
         place = None if nova is None else nova.named(section, key)
@@ -333,17 +334,17 @@ class _Reader:
         try:
             document = tomllib.loads(text)
         except (ValueError, RecursionError) as error:  # also numbers too long, and lists in lists too deep
-            raise BadSettings(self._origin, f"is no TOML: {error}") from None
+            raise BadSettings(self._origin, f"is not TOML: {error}") from None
         return self._sections_of(document)
 
     def _sections_of(self, document: Mapping[str, Any]) -> Mapping[str, Any]:
         for section, table in document.items():
             if not isinstance(table, dict):
-                raise BadSettings(self._qualify(section), "stands in no section; every setting belongs to one")
+                raise BadSettings(self._qualify(section), "is outside a section; every setting belongs to one")
         return document
 
     def _rules(self, settings: FilterScheduler) -> registry.Catalogue:
-        """Return the rules there are; where one setting that names them is wrong, the others are looked at too."""
+        """Return the available rules. After an error in one setting that names rules, check the others too."""
         default, right = FilterScheduler(), {}
         for name in _CODE_SETTINGS:
             alone = msgspec.structs.replace(default, **{name: getattr(settings, name)})
@@ -357,7 +358,7 @@ class _Reader:
         return catalogue
 
     def _part(self, section: str, kind: type[Struct]) -> Struct:
-        """Return the part of a section that one struct owns; what is wrong in it has its default."""
+        """Return a struct's part of a section; wrong values get their defaults."""
         table = dict(self._document.get(section, {}))
         if self._nova is not None and section not in _ROOST_SECTIONS:
             table = self._nova.defaults(section) | table
@@ -396,7 +397,7 @@ def _find_enabled_filters(catalogue: registry.Catalogue, settings: FilterSchedul
     except BadSettings as error:
         if settings.enabled_filters != FilterScheduler().enabled_filters:
             raise
-        problem = f"lacks what enabled_filters has by default: {error.problem}"
+        problem = f"lacks a filter that enabled_filters has by default: {error.problem}"
         raise BadSettings("filter_scheduler.available_filters", problem) from None
 
 
@@ -405,7 +406,7 @@ def _refuse(error: BadSettings) -> None:
 
 
 def _check_pci(pci: Pci, *, is_placed: bool) -> None:
-    """Refuse aliases that say nothing by which devices could be told, where Placement is not asked."""
+    """Refuse aliases without vendor and product, unless Placement tracks PCI devices."""
     for text in () if is_placed else pci.alias:
         alias = read_alias(text)
         if alias.vendor_id is None or alias.product_id is None:
@@ -414,7 +415,7 @@ def _check_pci(pci: Pci, *, is_placed: bool) -> None:
 
 
 def _convert(section: str, kind: type[Struct], table: Mapping[str, Any], *, wrong: list[str]) -> Struct:
-    """Return the part of a section that one struct owns, and of a value that is wrong add the key to ``wrong``."""
+    """Return a struct's part of a section; add the key of a wrong value to ``wrong``."""
     try:
         return converted_section(section, kind, table)
     except BadSettings as error:
@@ -424,7 +425,7 @@ def _convert(section: str, kind: type[Struct], table: Mapping[str, Any], *, wron
 
 
 def _toml_lines(text: str) -> dict[tuple[str, str], int]:
-    """Return the line of each setting that has one of its own, as nearly all have."""
+    """Return the line number of each setting that starts a line, as nearly all do."""
     lines: dict[tuple[str, str], int] = {}
     section = ""
     for number, line in enumerate(text.splitlines(), start=1):
@@ -437,7 +438,7 @@ def _toml_lines(text: str) -> dict[tuple[str, str], int]:
 
 
 def _setting_names(rules: Iterable[RuleClass]) -> dict[str, set[str]]:
-    """Return the names of all settings, by section."""
+    """Return the names of all known settings, by section."""
     names: dict[str, set[str]] = {section: set(kind.__struct_fields__) for section, kind in _OWN_SECTIONS.items()}
     for rule in rules:
         names.setdefault(rule.section, set()).update(rule.options.__struct_fields__)
@@ -449,11 +450,11 @@ def _unknown_settings(
 ) -> Iterator[BadSettings]:
     for section, table in document.items():
         if section not in names:
-            yield BadSettings(section, f"is no section; {_nearest(section, names)}")
+            yield BadSettings(section, f"is not a section; {_nearest(section, names)}")
             continue
         for key in table:
             if key not in names[section]:
-                yield BadSettings(f"{section}.{key}", f"is no setting; {_nearest_setting(section, key, names)}")
+                yield BadSettings(f"{section}.{key}", f"is not a setting; {_nearest_setting(section, key, names)}")
 
 
 def _nearest(name: str, names: Iterable[str]) -> str:

@@ -176,7 +176,7 @@ def test_a_reshape_that_is_needed_later_ends_the_process_unless_it_is_told_to_lo
         (
             ["--server", "http://127.0.0.1:1", "--driver", "fake", "--config", "wrong.toml"],
             3,
-            "wrong.toml: agent.reshape_trys: is no setting; the nearest known name is reshape_tries",
+            "wrong.toml: agent.reshape_trys: is not a setting; the nearest known name is reshape_tries",
         ),
         (
             ["--server", "http://127.0.0.1:1", "--driver", "fake", "--config", "monitors.toml"],

@@ -20,7 +20,7 @@ from roost.errors import (
     [
         BadRequest("no"),
         BadFile("pods.csv", "is empty", line=3, column="name"),
-        BadSettings("roost.toml", "is no TOML"),
+        BadSettings("roost.toml", "is not TOML"),
         NotFound("host", "a"),
         NoValidHost("all are full"),
         MaxRetriesExceeded("nothing is left"),

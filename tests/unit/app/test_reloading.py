@@ -48,9 +48,9 @@ def test_new_settings_decide_from_then_on(product, reloader, file, events):
     ("text", "told"),
     [
         ("[scheduler]\nmax_attempts = 0", "scheduler.max_attempts: must be 1 or more, got 0"),
-        ("[scheduler]\nmax_attempts = 2\nbogus = 1", "scheduler.bogus: is no setting"),
+        ("[scheduler]\nmax_attempts = 2\nbogus = 1", "scheduler.bogus: is not a setting"),
         ('[filter_scheduler]\nhost_subset_size = 2\nenabled_filters = ["A"]', "Scheduler Host Filter A could not"),
-        ("nonsense", "is no TOML"),
+        ("nonsense", "is not TOML"),
     ],
 )
 def test_wrong_settings_are_refused_as_a_whole(product, reloader, file, events, text, told):

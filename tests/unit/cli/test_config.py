@@ -57,7 +57,7 @@ def test_check_prints_all_that_is_wrong(run, tmp_path):
     assert code == 3
     assert output.splitlines() == [
         "roost.toml: scheduler.claim_rounds: must be 1 or more, got 0",
-        "roost.toml: scheduler.max_attempt: is no setting; the nearest known name is max_attempts",
+        "roost.toml: scheduler.max_attempt: is not a setting; the nearest known name is max_attempts",
     ]
     assert error == "roost: settings: 2 problems\n"
     code, output, _ = run("config", "check", "--json")

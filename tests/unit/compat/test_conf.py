@@ -104,7 +104,8 @@ def test_options_of_a_plug_in_are_read_from_a_settings_file_too_and_shown(tmp_pa
     assert "acme.most    3" in done.stdout, done.stdout + done.stderr
     assert 'acme.hosts   ["a","b"]' in done.stdout
     write(tmp_path, {"roost.toml": text + "mots = 4\n"})
-    assert "acme.mots: is no setting; the nearest known name is most" in run_roost(tmp_path, "config", "check").stdout
+    checked = run_roost(tmp_path, "config", "check").stdout
+    assert "acme.mots: is not a setting; the nearest known name is most" in checked
 
 
 def test_options_that_no_plug_in_registered_are_no_settings(tmp_path):
