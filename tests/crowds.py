@@ -17,7 +17,7 @@ from roost.model.settings.roost_settings import Scheduler as SchedulerSettings
 from roost.model.writes import CLASS_BITS
 from roost.scheduler.framework.plugin import Rules
 from roost.scheduler.pipeline.shape import Shape
-from roost.scheduler.pipeline.shape_result import Ranked
+from roost.scheduler.pipeline.shape_result import Ranking
 from roost.scheduler.pipeline.shapes import Shapes
 
 CLASSES = {"VCPU": 1, "MEMORY_MB": 2, "DISK_GB": 3}
@@ -92,11 +92,11 @@ class Watched:
 
     def fresh(self) -> Shape:
         """Give a shape of the same request that remembers nothing."""
-        return Shapes(self.rules, default_zone="nova", settings=SchedulerSettings()).of(
+        return Shapes(self.rules, default_zone="nova", settings=SchedulerSettings()).get(
             self._request, state=self._state, now_s=0.0
         )
 
-    def rank(self, wanted: int) -> Ranked:
+    def rank(self, wanted: int) -> Ranking:
         """Rank as the shape does."""
         pool = self.shape._pool  # The only trace that tells an answer from a pool from one by a pass.
         ranked = self.shape.rank(wanted)
@@ -105,7 +105,7 @@ class Watched:
         return ranked
 
 
-def bits(ranked: Ranked) -> tuple[object, ...]:
+def bits(ranked: Ranking) -> tuple[object, ...]:
     """Give everything in a ranking in a form that is equal only to the last bit."""
     return (
         ranked.rows,

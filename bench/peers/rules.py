@@ -135,7 +135,7 @@ class Ours:
             flavor: Flavor = msgspec.structs.replace(told.flavor, memory_mb=memory_mb, extra_specs=specs)
             request: Request = msgspec.structs.replace(told, flavor=flavor)
             begun = time.perf_counter()
-            ranked = self._shapes.of(request, state=self._columns.state, now_s=NOW_S).rank(3)
+            ranked = self._shapes.get(request, state=self._columns.state, now_s=NOW_S).rank(3)
             times.append((time.perf_counter() - begun) * 1000)
             assert ranked.left > len(self._columns.view) // 2, "most hosts are to pass"
         self._asked += repeats

@@ -35,13 +35,13 @@ from roost.placement.prune_evidence import PRUNE_EVERY, prune
 from roost.ports import Clock, IdKind, Random, RemotePlacement, Store
 from roost.scheduler import registry
 from roost.scheduler.explain import decision_replay, decision_rows
-from roost.scheduler.explain.capacity_count import BY, By, Counter, Progress
+from roost.scheduler.explain.capacity_count import BY, By, CapacityCounter, Progress
 from roost.scheduler.explain.explainer import Explainer
 from roost.scheduler.explain.frozen_clock import FixedClock, FixedRandom
 from roost.scheduler.explain.refusal_summary import summarise
 from roost.scheduler.framework.plugin import Rules
 from roost.scheduler.query.pci_requests import PciAliases
-from roost.scheduler.remote_select import Asking, RemoteScheduler
+from roost.scheduler.remote_select import RemoteScheduler, RemoteSearch
 from roost.scheduler.select import Scheduler
 from roost.settings import override_settings
 from roost.store.dry_store import DryStore
@@ -115,7 +115,7 @@ class Roost:
         Raises:
             BadSettings: a rule is unknown, or cannot be created.
         """
-        rules = replace(rules or registry.build(settings, adapt=adapt), problem_of=extra_spec_problem)
+        rules = replace(rules or registry.build(settings, adapt=adapt), check_extra_spec=extra_spec_problem)
         kind = Scheduler if self.remote is None else RemoteScheduler
         scheduler = kind(
             placement=self.placement,
@@ -131,7 +131,7 @@ class Roost:
             group_max=settings.store.group_max,
             clock=self._clock,
             random=self._random,
-            ask=None if self.remote is None else Asking(self.placement, self.remote),
+            ask=None if self.remote is None else RemoteSearch(self.placement, self.remote),
         )
         explainer = Explainer(placement=self.placement, scheduler=scheduler)
         self._settings, self.rules, self.scheduler, self.explainer = settings, rules, scheduler, explainer
@@ -329,7 +329,7 @@ class Roost:
         if self.remote is not None:
             raise BadRequest("capacity cannot be counted with a remote Placement")
         fork = self.fork()
-        counter = Counter(
+        counter = CapacityCounter(
             placement=fork.placement,
             scheduler=fork.scheduler,
             random=self._random,
@@ -361,15 +361,15 @@ class Roost:
         Raises:
             NotFound: it does not exist, or was deleted.
         """
-        return decision_rows.unpacked(decision_rows.row_of(uuid, self._store), self._store)
+        return decision_rows.unpack_row(decision_rows.find_row(uuid, self._store), self._store)
 
     def decisions(self, newest: int = 20) -> list[Decision]:
         """Return the newest stored decisions, newest first."""
-        return [decision_rows.unpacked(row, self._store) for row in self._store.evidence(newest=newest)]
+        return [decision_rows.unpack_row(row, self._store) for row in self._store.evidence(newest=newest)]
 
     def find_decisions(self, query: DecisionQuery) -> list[tuple[int, Decision]]:
         """Return the stored decisions that match a query, with their numbers, highest first."""
-        return [(row.id, decision_rows.unpacked(row, self._store)) for row in self._store.decisions(query)]
+        return [(row.id, decision_rows.unpack_row(row, self._store)) for row in self._store.decisions(query)]
 
     def request_of(self, decision: Decision) -> Request:
         """Return the request of a stored decision.
@@ -381,7 +381,7 @@ class Roost:
 
     def refusals(self, newest: int = 20) -> list[Decision]:
         """Return the newest refused decisions, newest first."""
-        return [decision_rows.unpacked(row, self._store) for row in self._store.refusals(since_s=0.0, newest=newest)]
+        return [decision_rows.unpack_row(row, self._store) for row in self._store.refusals(since_s=0.0, newest=newest)]
 
     def why(self, uuid: str) -> Why:
         """Return a stored decision with its request, explained on the state at its time.
@@ -424,8 +424,8 @@ class Roost:
             StateLost: the decision is stored, but its state was deleted.
             BadSettings: a rule of its settings is not installed.
         """
-        row = decision_rows.row_of(uuid, self._store)
-        decision = decision_rows.unpacked(row, self._store)
+        row = decision_rows.find_row(uuid, self._store)
+        decision = decision_rows.unpack_row(row, self._store)
         state = rebuilt(self._store, decision, moment_of(row))
         state.check = self.state.check
         store = DryStore(position=state.position, next_ids={})
@@ -458,15 +458,15 @@ class Roost:
             BadSettings: a rule of the settings is not installed.
             RoostError: the request fails under other settings.
         """
-        row = decision_rows.row_of(uuid, self._store)
-        decision = decision_rows.unpacked(row, self._store)
+        row = decision_rows.find_row(uuid, self._store)
+        decision = decision_rows.unpack_row(row, self._store)
         request = decision_replay.request_of(decision, self._store)
         past = self.as_of(uuid)
         if settings is None:
-            return decision_replay.compared(decision, past.decide(request))
+            return decision_replay.compare_decisions(decision, past.decide(request))
         present = past.fork(settings=settings)
         standings = past.scheduler.standings(request), present.scheduler.standings(request)
-        return decision_replay.compared(decision, present.decide(request), standings)
+        return decision_replay.compare_decisions(decision, present.decide(request), standings)
 
     def prune(self) -> int:
         """Delete some evidence, feed and snapshots beyond the limits of the settings; return the number of rows.

@@ -30,8 +30,8 @@ from roost.model.settings.roost_settings import (
     Workarounds,
 )
 from roost.scheduler import registry
-from roost.scheduler.framework.plugin import Dropping, adds
-from roost.scheduler.framework.rule_options import converted_section
+from roost.scheduler.framework.plugin import SupportsBadOptions, implements
+from roost.scheduler.framework.rule_options import read_section
 from roost.scheduler.registry import Adapt, RuleClass
 
 Part = TypeVar("Part")
@@ -284,8 +284,8 @@ class _Reader:
         tables: dict[str, dict[str, Any]] = {}
         for rule in catalogue.known:
             options = self._part(rule.section, rule.options)
-            if adds(rule, Dropping):
-                self._dropped += [str(self._locate(each)) for each in rule.dropped(options)]
+            if implements(rule, SupportsBadOptions):
+                self._dropped += [str(self._locate(each)) for each in rule.bad_options(options)]
             if rule.options.__struct_fields__:
                 tables.setdefault(rule.section, {}).update(msgspec.structs.asdict(options))
         for section, kind in registered:
@@ -393,7 +393,7 @@ class _Reader:
 
 def _find_enabled_filters(catalogue: registry.Catalogue, settings: FilterScheduler) -> tuple[RuleClass, ...]:
     try:
-        return registry.enabled_filters(catalogue, settings)
+        return registry.select_filters(catalogue, settings)
     except BadSettings as error:
         if settings.enabled_filters != FilterScheduler().enabled_filters:
             raise
@@ -417,7 +417,7 @@ def _check_pci(pci: Pci, *, is_placed: bool) -> None:
 def _convert(section: str, kind: type[Struct], table: Mapping[str, Any], *, wrong: list[str]) -> Struct:
     """Return a struct's part of a section; add the key of a wrong value to ``wrong``."""
     try:
-        return converted_section(section, kind, table)
+        return read_section(section, kind, table)
     except BadSettings as error:
         key = error.path.partition(".")[2]
         wrong += [key] if key else []

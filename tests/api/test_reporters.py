@@ -12,7 +12,7 @@ import pytest
 from roost.app import open_reader
 from roost.engine.columns.host_columns import Hosts
 from roost.model.host import HostFacts
-from roost.scheduler.framework.host_attributes import NAMES, RATIOS, TOLD, USED, WHOLE
+from roost.scheduler.framework.host_attributes import DYNAMIC, FACTS, NAMES, RATIOS, STATIC
 from roost.scheduler.framework.host_view import HostView
 from tests.clusters import running_agents, up
 from tests.patience import until
@@ -21,8 +21,8 @@ from tests.servers import serve
 PAGE = (Path(__file__).parents[2] / "docs" / "agents.md").read_text(encoding="utf-8")
 _ROW = re.compile(r"^\| (`.+`) \| [^|]+ \| `roost\.([\w.]+)` \|$", re.MULTILINE)
 # A rule sees a host through a view alone: attributes, columns and facts are all that it finds there of a host.
-NUMBERS = USED | WHOLE | RATIOS
-READ = {*NUMBERS, *TOLD, *NAMES, *Hosts().columns, *HostFacts.__struct_fields__}
+NUMBERS = DYNAMIC | STATIC | RATIOS
+READ = {*NUMBERS, *FACTS, *NAMES, *Hosts().columns, *HostFacts.__struct_fields__}
 
 SETTINGS = """
 [agent]
@@ -98,7 +98,7 @@ def known(folder):
         values = {name: column.each[0] for name, column in hosts.columns.items()}
         values |= {name: read(view)[0] for name, read in (NUMBERS | NAMES).items()}
         facts = view.facts(0)
-        values |= {name: read(facts) for name, read in TOLD.items()}
+        values |= {name: read(facts) for name, read in FACTS.items()}
         bare = msgspec.structs.asdict(HostFacts())
         told = {name for name, value in msgspec.structs.asdict(facts).items() if value != bare[name]}
         return told | {name for name, value in values.items() if value}

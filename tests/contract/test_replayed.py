@@ -101,7 +101,7 @@ def test_a_provider_below_a_younger_one_is_there_after_a_restart_and_in_a_snapsh
     snapshot(durable)
     uuid = roost.decide(wish()).uuid
     assert same(roost, [uuid]) == {"granted": 1}
-    state = rebuilt(roost._store, roost.decision(uuid), moment_of(decision_rows.row_of(uuid, roost._store)))
+    state = rebuilt(roost._store, roost.decision(uuid), moment_of(decision_rows.find_row(uuid, roost._store)))
     loaded = Current(durable.open()).state
     assert providers.ids == state.providers.ids == loaded.providers.ids
     assert providers.tree == state.providers.tree == loaded.providers.tree == {1: [0, 1]}

@@ -17,7 +17,7 @@ from roost.model.host import HostFacts, PciPool
 from roost.model.request import Destination
 from roost.scheduler import filters, weighers
 from roost.scheduler.framework.group_slots import place_number
-from roost.scheduler.framework.plugin import Counted, adds
+from roost.scheduler.framework.plugin import Countable, implements
 from tests.fleets import COLUMNS_OF_COUNTS, fleet, group, hosts_of, spec, uuid_text
 
 
@@ -128,7 +128,7 @@ def test_each_host_is_judged_on_its_own(kind, data):
     assert whole.dtype == (np.bool_ if hasattr(rule, "keep") else np.float64)
 
 
-@pytest.mark.parametrize("kind", [kind for kind in FILTERS if adds(kind, Counted)], ids=lambda kind: kind.name)
+@pytest.mark.parametrize("kind", [kind for kind in FILTERS if implements(kind, Countable)], ids=lambda kind: kind.name)
 @settings(max_examples=30)
 @given(data=st.data())
 def test_a_filter_that_tells_its_room_has_some_exactly_on_the_hosts_it_keeps(kind, data):

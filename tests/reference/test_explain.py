@@ -43,7 +43,7 @@ def fits(roost: Roost, request: Request) -> bool:
 def compare_counts(roost: Roost, request: Request, told: Explanation) -> None:
     """Ask every check about every host by itself."""
     scheduler, state = roost.scheduler, roost.state
-    shape = scheduler._shapes.of(request, state=state, now_s=1000.0)
+    shape = scheduler._shapes.get(request, state=state, now_s=1000.0)
     refusals: list[set[int]] = [set() for _ in told.rules]
     for row in range(len(state.hosts)):
         for at, check in enumerate(shape.fit.checks):
@@ -55,7 +55,7 @@ def compare_counts(roost: Roost, request: Request, told: Explanation) -> None:
             if not any(row in refused for refused in refusals) and shape.fit.one(state, row) < len(shape.fit):
                 refusals[at].add(row)
             at += 1
-        for later, (rule, mask) in enumerate(shape._later, start=at):
+        for later, (rule, mask) in enumerate(shape._filters, start=at):
             view = HostView(state, slow_rows(row))
             if not (mask[row] if rule is None else rule.keep(view, shape.spec)[0]):
                 refusals[later].add(row)
@@ -110,10 +110,10 @@ def compare_nearest(roost: Roost, shape, told: Explanation, refusals: list[set[i
 
 def compare_changes(roost: Roost, request: Request, told: Explanation) -> None:
     """Make every change that could be offered, and see whether it is exactly those that fit."""
-    query = roost.scheduler._shapes.of(request, state=roost.state, now_s=1000.0).query
+    query = roost.scheduler._shapes.get(request, state=roost.state, now_s=1000.0).query
     wanted = []
-    for asked in relaxations.asked_amounts(query):
-        smaller = (relaxations.with_less(request, asked, amount) for amount in range(asked.amount - 1, 0, -1))
+    for asked in relaxations.query_amounts(query):
+        smaller = (relaxations.reduce_amount(request, asked, amount) for amount in range(asked.amount - 1, 0, -1))
         wanted.extend([edit for edit in smaller if fits(roost, edit.request)][:1])
     wanted.extend([edit for edit in relaxations.fewer_groups(request, query) if fits(roost, edit.request)][:1])
     for tried in EDITS:

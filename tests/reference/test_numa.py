@@ -12,7 +12,7 @@ from roost.scheduler.filters.numa_topology import NumaTopology as Filter
 from roost.scheduler.framework.plugin import NoOptions
 from roost.scheduler.framework.spec import Spec
 from roost.scheduler.numa.constraints import networks_of, topology_of
-from roost.scheduler.numa.host_kinds import bare
+from roost.scheduler.numa.host_kinds import reduce_cell
 from tests.fleets import fleet, hosts_of
 from tests.memory_nodes import cells, requests
 from tests.reference import numa
@@ -30,7 +30,9 @@ def test_hosts_are_kept_on_whose_cells_some_arrangement_fits(topologies, request
     # The second time verdicts are known.
     assert rule.keep(hosts_of(state), spec).tolist() == expected
     refused = [row for row, passes in enumerate(expected) if not passes]
-    assert all(not text or "wanted" in text or "tells no" in text for text in rule.tell(hosts_of(state, refused), spec))
+    assert all(
+        not text or "wanted" in text or "tells no" in text for text in rule.host_reasons(hosts_of(state, refused), spec)
+    )
 
 
 @settings(max_examples=600)
@@ -41,7 +43,7 @@ def test_what_goes_onto_a_cell_goes_onto_one_that_is_alike(host, request, ratio)
         for at, asked in enumerate(wanted.cells):
             fits = [
                 place_cell(each, asked, overcommit=overcommit, reserved=wanted.reserved(at)) is not None
-                for each in (cell, bare(cell).cell())
+                for each in (cell, reduce_cell(cell).cell())
             ]
             assert fits[0] == fits[1]
 
@@ -51,6 +53,6 @@ def test_cells_with_other_processors_taken_are_alike():
     everyone = tuple(range(16))
     taken = [(0, 8, 1), (3, 4, 12), (7, 15, 14)]  # a core and a thread of another, each time
     host = NumaCell(id=0, cpus=everyone, pcpus=everyone, siblings=siblings, memory_mb=1024)
-    found = [bare(msgspec.structs.replace(host, id=at, pinned_cpus=each)) for at, each in enumerate(taken)]
+    found = [reduce_cell(msgspec.structs.replace(host, id=at, pinned_cpus=each)) for at, each in enumerate(taken)]
     assert found[0] == found[1] == found[2]
-    assert bare(msgspec.structs.replace(host, pinned_cpus=(0, 1, 2))) != found[0]  # threads of three cores
+    assert reduce_cell(msgspec.structs.replace(host, pinned_cpus=(0, 1, 2))) != found[0]  # threads of three cores

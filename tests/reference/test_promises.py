@@ -93,9 +93,9 @@ def one_more(roost: Roost, request: Request, change: Change) -> Request:
     """Give the request that asks for a unit more than the change of an amount."""
     query = roost.scheduler.shape(msgspec.structs.replace(request, count=1, instance_uuids=())).query
     amount = int(change.text.partition(" ")[0].replace(",", ""))
-    for asked in relaxations.asked_amounts(query):
-        if relaxations.with_less(request, asked, amount).text == change.text:
-            return relaxations.with_less(request, asked, amount + 1).request
+    for asked in relaxations.query_amounts(query):
+        if relaxations.reduce_amount(request, asked, amount).text == change.text:
+            return relaxations.reduce_amount(request, asked, amount + 1).request
     raise AssertionError(change.text)
 
 

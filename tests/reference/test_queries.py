@@ -9,7 +9,7 @@ from roost.model.host import HostFacts
 from roost.model.image import Image
 from roost.model.request import Request
 from roost.model.settings.roost_settings import Scheduler as SchedulerSettings
-from roost.scheduler.query.build import translate
+from roost.scheduler.query.build import build_query
 from tests.fleets import fleet
 from tests.reference import queries as slow
 
@@ -72,11 +72,11 @@ def test_the_question_is_that_of_its_slow_twin(flavor, image, is_bfv):
     both = {suffix for suffix, traits in required.items() if traits & forbidden.get(suffix, set())}
     if wanted is None or not asked or both:
         try:
-            translate(request, STATE, settings=SchedulerSettings())
+            build_query(request, STATE, settings=SchedulerSettings())
         except BadRequest:
             return
         raise AssertionError("what cannot be meant was asked")
-    groups = translate(request, STATE, settings=SchedulerSettings()).query.groups
+    groups = build_query(request, STATE, settings=SchedulerSettings()).query.groups
     assert {group.suffix: group.resources for group in groups if group.resources} == asked
     found = {group.suffix: {trait for traits in group.required for trait in traits} for group in groups}
     assert {suffix: traits for suffix, traits in found.items() if traits} == required

@@ -10,7 +10,7 @@ from roost.errors import ComputeHostMetricNotFound
 from roost.model import writes
 from roost.model.request import Destination
 from roost.scheduler import registry
-from roost.scheduler.pipeline.score_table import Weighing
+from roost.scheduler.pipeline.score_table import ScoreTable
 from tests.fleets import COLUMNS_OF_COUNTS, boot, fleet, group, hosts_of, spec
 from tests.reference import rules
 from tests.reference.drawn_facts import facts
@@ -137,7 +137,7 @@ def test_what_weighers_say_becomes_one_sum(world, data):
                 option = weigher.multiplier * weigher.sign
                 multiplier = rules.multiplier(metadata[row], weigher.aggregate_key, option)
                 totals[row] += scaled * multiplier * weigher.sign
-    weighing = Weighing(state, wanted, [weigher for weigher in made if weigher.concerns(wanted)])
+    weighing = ScoreTable(state, wanted, [weigher for weigher in made if weigher.concerns(wanted)])
     if missing:
         with pytest.raises(ComputeHostMetricNotFound, match=rf" host-{missing[0] + 1}\.node-{missing[0] + 1}\."):
             weighing.weigh(np.array(rows, dtype=np.intp), wanted)

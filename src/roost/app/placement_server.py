@@ -26,7 +26,7 @@ from roost.placement.current import Current
 from roost.placement.deciding_thread import Serving
 from roost.placement.placement_service import Placement
 from roost.ports import Store
-from roost.scheduler.framework.rule_options import converted_section
+from roost.scheduler.framework.rule_options import read_section
 from roost.settings import data_folder
 from roost.store import backends
 from roost.store.backends import exists, is_postgresql, open_store
@@ -114,7 +114,7 @@ def _merge_settings(
     settings: Settings, conf: PlacementConf | None, overrides: Mapping[str, object] | None
 ) -> PlacementSettings:
     values = msgspec.to_builtins(settings.placement) | ({} if conf is None else conf.settings) | dict(overrides or {})
-    return converted_section("placement", PlacementSettings, values)
+    return read_section("placement", PlacementSettings, values)
 
 
 def placement_policy(settings: PlacementSettings) -> Policy:

@@ -140,7 +140,7 @@ class _Once:
         known = {} if self._verdicts is None else self._verdicts
         missing = [at for at, row in enumerate(rows) if row not in known]
         if missing:
-            some = hosts if len(missing) == len(rows) else hosts.part(np.array(missing, dtype=np.intp))
+            some = hosts if len(missing) == len(rows) else hosts.subset(np.array(missing, dtype=np.intp))
             shown, passing = self._asked(some, spec)
             for at, row, passes in zip(missing, shown, passing.tolist(), strict=True):
                 known[rows[at]] = passes, _limits_of(row)
@@ -152,7 +152,7 @@ class _AdaptedChoosingFilter(_AdaptedFilter):
 
     def accepts(self, hosts: HostView, spec: Spec, *, at: int, mappings: Mappings) -> bool:
         """Ask about a host that has only one way left."""
-        row: Any = rows_of(hosts.part(np.array([at], dtype=np.intp)), spec)[0]
+        row: Any = rows_of(hosts.subset(np.array([at], dtype=np.intp)), spec)[0]
         row.allocation_candidates = [{"mappings": mappings}]
         with self._at_work(hosts, spec):
             return bool(self._passing([row], _request_spec(hosts, spec)))

@@ -18,7 +18,7 @@ from roost.compat.objects.image_meta import show_image
 from roost.compat.scheduler.host_list import HostList
 from roost.compat.scheduler.host_state import HostState, pools_of
 from roost.model.names import uuid_text
-from roost.scheduler.framework.host_attributes import NAMES, RATIOS, TOLD, USED, WHOLE
+from roost.scheduler.framework.host_attributes import DYNAMIC, FACTS, NAMES, RATIOS, STATIC
 from roost.scheduler.framework.host_view import HostView
 from roost.scheduler.framework.spec import Spec
 
@@ -57,7 +57,7 @@ class _Table:
 
     def _made(self, name: str) -> Sequence[Any] | None:
         hosts = self._hosts
-        for table in (USED, WHOLE):
+        for table in (DYNAMIC, STATIC):
             if name in table:
                 return [int(value) for value in table[name](hosts).tolist()]
         if name in RATIOS:
@@ -67,8 +67,8 @@ class _Table:
             return list(NAMES[name](hosts))
         if name == "cpu_info":
             return [CpuInfo(json.dumps(facts.cpu_info)) if facts.cpu_info else None for facts in hosts.all_facts()]
-        if name in TOLD:
-            return [TOLD[name](facts) for facts in hosts.all_facts()]
+        if name in FACTS:
+            return [FACTS[name](facts) for facts in hosts.all_facts()]
         make = _OTHERS.get(name)
         return None if make is None else make(hosts, self._spec)
 
@@ -109,7 +109,7 @@ def _pci_stats(hosts: HostView, _spec: Spec) -> list[Any]:
 
 
 def _candidates(hosts: HostView, spec: Spec) -> list[list[dict[str, Any]]]:
-    return [[{"mappings": each} for each in hosts.mappings(at, spec.ways)] for at in range(len(hosts))]
+    return [[{"mappings": each} for each in hosts.mappings(at, spec.queries)] for at in range(len(hosts))]
 
 
 _OTHERS: Mapping[str, Callable[[HostView, Spec], Sequence[Any]]] = {

@@ -9,7 +9,7 @@ from roost.compat.placement_conf import database_url
 from roost.errors import BadSettings
 from roost.model.settings.placement_settings import Placement as PlacementSettings
 from roost.model.settings.roost_settings import Settings
-from roost.scheduler.framework.rule_options import converted_section
+from roost.scheduler.framework.rule_options import read_section
 
 _SQLITE_BEGINS = b"SQLite format 3\0"
 
@@ -65,7 +65,7 @@ def _loaded(config: object) -> Settings:
         values["policy_file"] = str(file)
     if getattr(policy, "enforce_new_defaults", None) is not None:
         values["enforce_new_defaults"] = getattr(policy, "enforce_new_defaults", False)
-    return Settings(placement=converted_section("placement", PlacementSettings, values))
+    return Settings(placement=read_section("placement", PlacementSettings, values))
 
 
 def _is_sqlite(path: Path) -> bool:

@@ -15,9 +15,9 @@ from roost.model.work.work_rows import StatusRow
 from roost.model.writes import CLASS_BITS, CLASS_MASK, Claim, ConsumerRow, InstanceRow, Item, Place, Release
 from roost.placement.writes.claims import places_of, release_of
 from roost.product import Roost
-from roost.scheduler.explain.rebuild_check import staying
-from roost.scheduler.framework.group_slots import moved, place_of
-from roost.scheduler.pipeline.host_picks import Allocations, takes_on
+from roost.scheduler.explain.rebuild_check import mark_rebuild
+from roost.scheduler.framework.group_slots import place_during_move, place_of
+from roost.scheduler.pipeline.host_picks import Allocations, find_allocation
 from roost.scheduler.pipeline.shape import Shape
 
 
@@ -53,7 +53,7 @@ class Reclaiming:
             StoreBroken: what is stored of it cannot be understood.
         """
         asked = renew_request(request_of(self._documents, status), status)
-        return staying(msgspec.structs.replace(asked, destination=None, move=None))
+        return mark_rebuild(msgspec.structs.replace(asked, destination=None, move=None))
 
     def row_of(self, status: StatusRow) -> int | None:
         """Return the row of the host that an instance is on; None: there is none such."""
@@ -79,7 +79,7 @@ class Reclaiming:
         state, placement = self.state, self._placement
         left = placement.leave(status.uuid) if status.uuid in state.holders else None
         try:
-            found = takes_on(state, shape, row)
+            found = find_allocation(state, shape, row)
         finally:
             if left is not None:
                 placement.withdraw([], left)
@@ -143,7 +143,11 @@ class Reclaiming:
             return place
         providers, root = state.providers, hosts.provider_row.each[row]
         rows = (providers.row_of_id[inventory_id >> CLASS_BITS] for inventory_id, _ in kept.takes)
-        return place if any(providers.root.each[each] == root for each in rows) else moved(place, number=number)
+        return (
+            place
+            if any(providers.root.each[each] == root for each in rows)
+            else place_during_move(place, number=number)
+        )
 
 
 def _consumer(holder: Holder | None, status: StatusRow, number: int) -> ConsumerRow:

@@ -17,7 +17,7 @@ from roost.offline.request_names import request_of
 from roost.scheduler.explain.frozen_clock import FixedClock, FixedRandom
 from roost.scheduler.framework.host_view import HostView
 from roost.scheduler.pipeline.shape import Shape
-from roost.scheduler.pipeline.shape_result import Ranked
+from roost.scheduler.pipeline.shape_result import Ranking
 
 _SEARCHED = (
     "Candidates were searched on the providers of the fleet; filters and weighers judged the hosts that have one."
@@ -93,7 +93,7 @@ class _Evidence:
             )
         )
 
-    def _weights(self, shape: Shape, ranked: Ranked) -> list[tuple[Contribution, ...]]:
+    def _weights(self, shape: Shape, ranked: Ranking) -> list[tuple[Contribution, ...]]:
         """Return the weights of every ranked host, one a weigher of the settings; none where nothing is weighed."""
         if len(ranked.rows) < 2:
             return [()] * len(ranked.rows)

@@ -22,7 +22,7 @@ def stages_of(state: State, shape: Shape) -> tuple[AnswerStage, ...]:
         refused = tuple(
             RefusedHost(host=hosts.names[row], nodename=hosts.nodes[row], reason=short or told or reason)
             for row, short, told in zip(
-                rows.tolist(), _shortfalls(state, check, rows), shape.tell(at, rows), strict=True
+                rows.tolist(), _shortfalls(state, check, rows), shape.host_reasons(at, rows), strict=True
             )
         )
         left &= mask

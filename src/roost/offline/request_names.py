@@ -19,7 +19,7 @@ def request_of(document: RequestDocument, world: World, *, file: str) -> Request
         BadFile: a server group or an aggregate is not there, or something cannot be meant.
     """
     try:
-        return request_lookup.request_of(document, _Names(world, file))
+        return request_lookup.resolve_request(document, _Names(world, file))
     except ValueError as error:
         raise BadFile(file, f"$: {error}") from None
 

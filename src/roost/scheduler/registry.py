@@ -15,14 +15,14 @@ from roost.errors import BadSettings, quote_value
 from roost.model.settings.roost_settings import FilterScheduler, Settings
 from roost.scheduler import filters, weighers
 from roost.scheduler.framework.plugin import Filter, Rules, Weigher
-from roost.scheduler.framework.rule_options import converted_section
-from roost.scheduler.framework.sandbox import guarded_filter, guarded_weigher
+from roost.scheduler.framework.rule_options import read_section
+from roost.scheduler.framework.sandbox import sandbox_filter, sandbox_weigher
 
 _AVAILABLE = "filter_scheduler.available_filters"
 _ENABLED = "filter_scheduler.enabled_filters"
 _WEIGHTS = "filter_scheduler.weight_classes"
-_ELSEWHERE = "keep rules of your own in a package of yours, and name it in filter_scheduler.available_filters"
-_UP = "compute"  # the filter by which a host is up
+_ADVICE = "keep rules of your own in a package of yours, and name it in filter_scheduler.available_filters"
+_COMPUTE = "compute"  # the filter by which a host is up
 
 
 class RuleClass(Protocol):
@@ -71,11 +71,11 @@ def catalogue(settings: FilterScheduler, *, adapt: Adapt | None = None) -> Catal
         BadSettings: a path leads nowhere, or to something that is no rule.
     """
     ours = (*builtin_filters(), *_entries("roost.filters"))
-    available = [rule for path in settings.available_filters for rule in _available(path, ours, adapt)]
+    available = [rule for path in settings.available_filters for rule in _find_filters(path, ours, adapt)]
     weights = (*builtin_weighers(), *_entries("roost.weighers"))
-    chosen = [rule for path in settings.weight_classes for rule in _weights(path, weights, adapt)]
+    chosen = [rule for path in settings.weight_classes for rule in _find_weighers(path, weights, adapt)]
     return Catalogue(
-        filters=_once(available), weighers=_once(chosen), known=_once([*ours, *weights, *available, *chosen])
+        filters=_unique(available), weighers=_unique(chosen), known=_unique([*ours, *weights, *available, *chosen])
     )
 
 
@@ -88,28 +88,28 @@ def build(settings: Settings, *, adapt: Adapt | None = None) -> Rules:
         BadSettings: an enabled filter is unknown (all unknown ones are named), or an option is wrong, or a rule
             cannot be made.
     """
-    found = catalogue(settings.filter_scheduler, adapt=adapt)
-    enabled = enabled_filters(found, settings.filter_scheduler)
-    weights = found.weighers
+    available = catalogue(settings.filter_scheduler, adapt=adapt)
+    enabled = select_filters(available, settings.filter_scheduler)
+    weights = available.weighers
     if settings.scheduler.driver == "chance":
-        enabled, weights = tuple(rule for rule in builtin_filters() if rule.name == _UP), ()
+        enabled, weights = tuple(rule for rule in builtin_filters() if rule.name == _COMPUTE), ()
     limit_s, refuses = settings.scheduler.plugin_timeout_s, settings.scheduler.plugin_failure
     own = {*builtin_filters(), *builtin_weighers()}
-    made: list[Filter] = []
+    enabled_rules: list[Filter] = []
     for rule in enabled:
-        filter_: Filter = _made(rule, settings)
-        made.append(filter_ if rule in own else guarded_filter(filter_, limit_s=limit_s, refuses=refuses))
+        filter_: Filter = _make_rule(rule, settings)
+        enabled_rules.append(filter_ if rule in own else sandbox_filter(filter_, limit_s=limit_s, refuses=refuses))
     weighing: list[Weigher] = []
     for rule in weights:
-        weigher: Weigher = _made(rule, settings)
+        weigher: Weigher = _make_rule(rule, settings)
         if rule not in own:
-            weigher, weighable = guarded_weigher(weigher, limit_s=limit_s, refuses=refuses)
-            made.append(weighable)
+            weigher, weighable = sandbox_weigher(weigher, limit_s=limit_s, refuses=refuses)
+            enabled_rules.append(weighable)
         weighing.append(weigher)
-    return Rules(filters=tuple(made), weighers=tuple(weighing))
+    return Rules(filters=tuple(enabled_rules), weighers=tuple(weighing))
 
 
-def _made(rule: RuleClass, settings: Settings) -> Any:
+def _make_rule(rule: RuleClass, settings: Settings) -> Any:
     options = options_of(rule, settings.tables)
     # One that reads settings beyond its options is made with all of them.
     of_settings = getattr(rule, "of_settings", None)
@@ -121,13 +121,13 @@ def _made(rule: RuleClass, settings: Settings) -> Any:
         raise BadSettings(f"rule {rule.name}", f"cannot be made: {error}") from error
 
 
-def enabled_filters(found: Catalogue, settings: FilterScheduler) -> tuple[RuleClass, ...]:
+def select_filters(found: Catalogue, settings: FilterScheduler) -> tuple[RuleClass, ...]:
     """Return the enabled filters, in the order of the settings, each once."""
     by_name = {name: rule for rule in found.filters for name in (rule.name, rule.nova_name) if name}
     unknown = [name for name in settings.enabled_filters if name not in by_name]
     if unknown:
         raise BadSettings(_ENABLED, f"Scheduler Host Filter {', '.join(unknown)} could not be found.")
-    return _once([by_name[name] for name in settings.enabled_filters])
+    return _unique([by_name[name] for name in settings.enabled_filters])
 
 
 def options_of(rule: RuleClass, tables: dict[str, dict[str, Any]]) -> msgspec.Struct:
@@ -136,26 +136,26 @@ def options_of(rule: RuleClass, tables: dict[str, dict[str, Any]]) -> msgspec.St
     Raises:
         BadSettings: an option has a wrong type or value.
     """
-    return converted_section(rule.section, rule.options, tables.get(rule.section, {}))
+    return read_section(rule.section, rule.options, tables.get(rule.section, {}))
 
 
 def _scan(package: ModuleType) -> tuple[RuleClass, ...]:
-    found: list[RuleClass] = []
+    rules: list[RuleClass] = []
     for module in pkgutil.iter_modules(package.__path__):
         path = f"{package.__name__}.{module.name}"
-        members = vars(_imported(path)).values()
+        members = vars(_import(path)).values()
         rule: Any = next((each for each in members if inspect.isclass(each) and _name(each) == module.name), None)
         if rule is None:
-            raise BadSettings(path, f"has no rule named {module.name}; {_ELSEWHERE}")
-        found.append(rule)
-    return tuple(found)
+            raise BadSettings(path, f"has no rule named {module.name}; {_ADVICE}")
+        rules.append(rule)
+    return tuple(rules)
 
 
-def _imported(path: str) -> ModuleType:
+def _import(path: str) -> ModuleType:
     try:
         return import_module(path)
     except (Exception, SystemExit) as error:  # Somebody may have put a file of their own there.
-        raise BadSettings(path, f"cannot be loaded: {error}; {_ELSEWHERE}") from error
+        raise BadSettings(path, f"cannot be loaded: {error}; {_ADVICE}") from error
 
 
 def _name(member: object) -> object:
@@ -178,26 +178,26 @@ def _is_rule(loaded: object) -> bool:
     return has_verdict and all(hasattr(loaded, name) for name in ("name", "nova_name", "section", "options"))
 
 
-def _available(path: str, ours: tuple[RuleClass, ...], adapt: Adapt | None) -> Iterable[RuleClass]:
+def _find_filters(path: str, ours: tuple[RuleClass, ...], adapt: Adapt | None) -> Iterable[RuleClass]:
     if path in ("nova.scheduler.filters.all_filters", "roost.compat.scheduler.filters.all_filters"):
         return ours
-    return _named(path, ours, adapt, setting=_AVAILABLE)
+    return _find_rules(path, ours, adapt, setting=_AVAILABLE)
 
 
-def _weights(path: str, ours: tuple[RuleClass, ...], adapt: Adapt | None) -> Iterable[RuleClass]:
+def _find_weighers(path: str, ours: tuple[RuleClass, ...], adapt: Adapt | None) -> Iterable[RuleClass]:
     if path in ("nova.scheduler.weights.all_weighers", "roost.compat.scheduler.weights.all_weighers"):
         return ours
-    return _named(path, ours, adapt, setting=_WEIGHTS)
+    return _find_rules(path, ours, adapt, setting=_WEIGHTS)
 
 
-def _named(path: str, ours: tuple[RuleClass, ...], adapt: Adapt | None, *, setting: str) -> Iterable[RuleClass]:
+def _find_rules(path: str, ours: tuple[RuleClass, ...], adapt: Adapt | None, *, setting: str) -> Iterable[RuleClass]:
     """Return the rules that one value of a setting means."""
     # Nova's path to a rule that we have too means ours, whatever file it is in.
     last = path.rpartition(".")[2]
     if "." not in path or path.startswith(("nova.scheduler.", "roost.compat.scheduler.")):
-        found = [rule for rule in ours if last and last in (rule.name, rule.nova_name)]
-        if found:
-            return found
+        matches = [rule for rule in ours if last and last in (rule.name, rule.nova_name)]
+        if matches:
+            return matches
         if not path.startswith("roost."):
             raise BadSettings(setting, f"there is no rule {quote_value(path)}")
     loaded = _load(path, setting)
@@ -233,5 +233,5 @@ def _as_rule(loaded: Any, path: str, adapt: Adapt | None, *, setting: str) -> Ru
 _Any = TypeVar("_Any")
 
 
-def _once(rules: Iterable[_Any]) -> tuple[_Any, ...]:
+def _unique(rules: Iterable[_Any]) -> tuple[_Any, ...]:
     return tuple(dict.fromkeys(rules))

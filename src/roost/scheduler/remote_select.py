@@ -29,14 +29,14 @@ from roost.model.writes import ConsumerRow, Item
 from roost.ports import Placement, RemotePlacement
 from roost.scheduler.pipeline.choice import Choice
 from roost.scheduler.pipeline.consumption import Consumption
-from roost.scheduler.pipeline.host_picks import claim_on, pick_on, takes_on
+from roost.scheduler.pipeline.host_picks import build_claim, build_pick, find_allocation
 from roost.scheduler.pipeline.shape import Shape
-from roost.scheduler.pipeline.shape_result import Ranked
-from roost.scheduler.pipeline.stage import Wish, uuids_of, wish_of
+from roost.scheduler.pipeline.shape_result import Ranking
+from roost.scheduler.pipeline.stage import PendingRequest, choose_uuids, to_pending
 from roost.scheduler.select import Scheduler
 
 
-class Asking:
+class RemoteSearch:
     """Asks a remote Placement, and lets the columns have what it tells.
 
     Args:
@@ -73,12 +73,12 @@ class Asking:
             row = None if root is None else state.hosts.row_of_root.get(root)
             if row is not None:
                 held[row] = host.allocations
-                _tell(state, row, host)
+                _update_use(state, row, host)
         state.changes.touch_all()  # The next request of the same shape asks anew.
         return held, answer.problem
 
 
-def _tell(state: State, row: int, host: RemoteHost) -> None:
+def _update_use(state: State, row: int, host: RemoteHost) -> None:
     used, hosts = host.used, state.hosts
     ram_mb, disk_gb = used.get("MEMORY_MB", 0), used.get("DISK_GB", 0)
     columns = {
@@ -115,7 +115,7 @@ class RemoteScheduler(Scheduler):
         try:
             for at, act in enumerate(acts):
                 try:
-                    results.append(self._done(at, act))
+                    results.append(self._do(at, act))
                 except (BadRequest, Conflict, NotFound, PlacementGone) as error:
                     self._placement.flush()  # Documents may be staged, which harm nobody.
                     results.append(error)
@@ -125,22 +125,22 @@ class RemoteScheduler(Scheduler):
         return results
 
     @property
-    def _asking(self) -> Asking:
-        assert isinstance(self._ask, Asking), "a remote Placement is asked"
+    def _remote_search(self) -> RemoteSearch:
+        assert isinstance(self._ask, RemoteSearch), "a remote Placement is asked"
         return self._ask
 
-    def _done(self, at: int, act: Request | NamedRequest | Departure) -> Decision | None:
+    def _do(self, at: int, act: Request | NamedRequest | Departure) -> Decision | None:
         self._refresh()
-        self._asking.settle()
+        self._remote_search.settle()
         if not isinstance(act, Departure):
-            return self._decide(wish_of(at, act))
+            return self._decide(to_pending(at, act))
         for uuid in act.instance_uuids:
-            self._asking.remote.release(uuid)
+            self._remote_search.remote.release(uuid)
         self._placement.release(act.instance_uuids)
         self._placement.flush()
         return None
 
-    def _decide(self, wish: Wish) -> Decision:
+    def _decide(self, pending: PendingRequest) -> Decision:
         """Choose and claim for one request: all its instances, or none.
 
         Raises:
@@ -148,21 +148,21 @@ class RemoteScheduler(Scheduler):
             Conflict: an instance exists, or others were faster, again and again.
             PlacementGone: the remote Placement does not answer.
         """
-        request, started_s = wish.request, self._clock.elapsed_s()
+        request, started_s = pending.request, self._clock.elapsed_s()
         if request.move is not None:
             raise BadRequest("an instance cannot be moved where a remote Placement keeps the amounts")
-        if wish.work:
+        if pending.work:
             raise BadRequest("no operation can be decided where a remote Placement keeps the amounts")
-        number, uuids = uuids_of(wish, self._placement.state, self._random)
+        number, uuids = choose_uuids(pending, self._placement.state, self._random)
         seed, choice = self._random.seed(), Choice()
         consumption = self._consumption(self.shape(request)) if request.count > 1 else None
         try:
-            shape, ranked = self._place(wish, choice, uuids[0], seed=seed, consumption=consumption)
+            shape, ranking = self._place(pending, choice, uuids[0], seed=seed, consumption=consumption)
             for at, body in enumerate(uuids[1:], start=1):
                 if not choice.is_refused:
-                    shape, ranked = self._place(wish, choice, body, seed=seed + at, consumption=consumption)
+                    shape, ranking = self._place(pending, choice, body, seed=seed + at, consumption=consumption)
             if not choice.is_refused:
-                choice.alternates = self._alternates(shape, ranked, choice.rows, seed=seed)
+                choice.alternates = self._find_alternates(shape, ranking, choice.rows, seed=seed)
         except RoostError:
             self._give_back(choice)
             raise
@@ -170,7 +170,7 @@ class RemoteScheduler(Scheduler):
             if consumption is not None:
                 consumption.give_back()
         decision = self._decision(
-            wish,
+            pending,
             shape,
             choice,
             uuid=uuid_text(number),
@@ -187,8 +187,8 @@ class RemoteScheduler(Scheduler):
         return decision
 
     def _place(
-        self, wish: Wish, choice: Choice, body: bytes, *, seed: int, consumption: Consumption | None
-    ) -> tuple[Shape, Ranked]:
+        self, pending: PendingRequest, choice: Choice, body: bytes, *, seed: int, consumption: Consumption | None
+    ) -> tuple[Shape, Ranking]:
         """Let one instance have the best host that it can get, or refuse the request.
 
         Args:
@@ -198,46 +198,46 @@ class RemoteScheduler(Scheduler):
         """
         names = self._placement.state.hosts.names
         for _ in range(self._settings.claim_rounds):
-            shape = self.shape(wish.request)
+            shape = self.shape(pending.request)
             if consumption is not None:
-                consumption.follow(shape)
+                consumption.use_shape(shape)
             if not shape.flavor_id:
-                self._store_documents(shape, wish.request)
-            ranked = shape.rank(self._depth)
+                self._store_documents(shape, pending.request)
+            ranking = shape.rank(self._depth)
             if not choice.rows:
-                choice.see(shape, ranked)
-            if not ranked.rows:
-                choice.refuse(shape, ranked)
-                return shape, ranked
-            drawn = self._drawing.host(shape, ranked, seed=seed)
-            for row in dict.fromkeys([drawn, *ranked.rows]):
-                if self._claim(wish, shape, choice, row=row, body=body):
+                choice.record_ranking(shape, ranking)
+            if not ranking.rows:
+                choice.record_refusal(shape, ranking)
+                return shape, ranking
+            drawn = self._draw.draw_host(shape, ranking, seed=seed)
+            for row in dict.fromkeys([drawn, *ranking.rows]):
+                if self._claim(pending, shape, choice, row=row, body=body):
                     if consumption is not None:
                         consumption.take([(row, UNMAPPED, choice.picks[-1])])
-                    return shape, ranked
-                wish.lost.append(names[row])
+                    return shape, ranking
+                pending.lost.append(names[row])
             self._refresh()
             names = self._placement.state.hosts.names
-        raise Conflict(f"the request lost {len(wish.lost)} races against other processes; try again")
+        raise Conflict(f"the request lost {len(pending.lost)} races against other processes; try again")
 
-    def _claim(self, wish: Wish, shape: Shape, choice: Choice, *, row: int, body: bytes) -> bool:
+    def _claim(self, pending: PendingRequest, shape: Shape, choice: Choice, *, row: int, body: bytes) -> bool:
         """Let an instance take its place on a host here, then its amounts there; neither, if it loses a race."""
-        state, request, uuid = self._placement.state, wish.request, uuid_text(body)
-        held = takes_on(state, shape, row)
-        assert held is not None, "a host that passes has a candidate"
-        pick = pick_on(state, shape, row, instance_uuid=uuid, held=held)
+        state, request, uuid = self._placement.state, pending.request, uuid_text(body)
+        allocation = find_allocation(state, shape, row)
+        assert allocation is not None, "a host that passes has a candidate"
+        pick = build_pick(state, shape, row, instance_uuid=uuid, held=allocation)
         consumer = ConsumerRow(self._placement.new_id("consumer"), body, request.project_id, request.user_id)
-        claim = claim_on(state, shape, row, consumer=consumer, takes=[])
+        claim = build_claim(state, shape, row, consumer=consumer, takes=[])
         self._placement.occupy(claim)
         at = self._placement.stage(Item(writes=(claim,)))
         if self._placement.flush()[at] is not None:
             return False
         try:
-            is_claimed = self._asking.remote.claim(
-                uuid, held.allocations, project_id=request.project_id, user_id=request.user_id
+            is_claimed = self._remote_search.remote.claim(
+                uuid, allocation.allocations, project_id=request.project_id, user_id=request.user_id
             )
         except PlacementGone:
-            self._asking.owe(uuid)
+            self._remote_search.owe(uuid)
             self._leave(uuid)
             raise
         if not is_claimed:
@@ -250,10 +250,10 @@ class RemoteScheduler(Scheduler):
     def _give_back(self, choice: Choice) -> None:
         """Let the instances end that were placed for a request which is not granted."""
         for pick in choice.picks:
-            self._asking.owe(pick.instance_uuid)
+            self._remote_search.owe(pick.instance_uuid)
             self._leave(pick.instance_uuid)
         with suppress(PlacementGone):  # It is told when it is back.
-            self._asking.settle()
+            self._remote_search.settle()
 
     def _leave(self, uuid: str) -> None:
         self._placement.release([uuid])

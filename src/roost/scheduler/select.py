@@ -33,34 +33,34 @@ from roost.model.settings.roost_settings import Scheduler as SchedulerSettings
 from roost.model.stored_decision import REMOTE, pack, pack_checks
 from roost.model.writes import Claim, ConsumerRow, EvidenceRow, Write
 from roost.ports import Clock, Documents, Placement, Random
-from roost.scheduler.framework.plugin import OncePerRequest, Rules, adds, one_request
+from roost.scheduler.framework.plugin import OncePerRequest, Rules, implements, request_scope
 from roost.scheduler.pipeline import move_claims
-from roost.scheduler.pipeline.alternate_hosts import alternates_of
+from roost.scheduler.pipeline.alternate_hosts import find_alternates
 from roost.scheduler.pipeline.budget import search_budget
 from roost.scheduler.pipeline.choice import Choice
 from roost.scheduler.pipeline.consumption import Consumption
-from roost.scheduler.pipeline.draw import Drawing
+from roost.scheduler.pipeline.draw import Draw
 from roost.scheduler.pipeline.host_picks import (
-    Held,
+    HostAllocation,
     Takes,
-    claim_on,
-    hosts_lost,
-    merged,
-    pick_on,
-    takes_on,
+    build_claim,
+    build_pick,
+    find_allocation,
+    find_lost_hosts,
+    merge_claims,
 )
 from roost.scheduler.pipeline.shape import TABLE, Shape
-from roost.scheduler.pipeline.shape_result import Ranked
-from roost.scheduler.pipeline.shapes import Ask, Shapes
-from roost.scheduler.pipeline.stage import Wish, item_of, uuids_of, wish_of
+from roost.scheduler.pipeline.shape_result import Ranking
+from roost.scheduler.pipeline.shapes import HostSearch, Shapes
+from roost.scheduler.pipeline.stage import PendingRequest, build_item, choose_uuids, to_pending
 from roost.scheduler.pipeline.standings import standings
 from roost.scheduler.query.pci_requests import PciAliases
 
-_CHECKED_EACH = 64  # instances between two checks of the budget
+_CHECK_INTERVAL = 64  # instances between two checks of the budget
 # So many instances at least are chosen as a series, where that is possible.
 _SERIES_MIN = 4
 # Races that one request may lose in one of its ``claim_rounds``.
-_LOSSES_IN_ROUND = 32
+_LOSSES_PER_ROUND = 32
 
 
 class Scheduler:
@@ -96,15 +96,15 @@ class Scheduler:
         has_fallback: bool = True,
         aliases: PciAliases | None = None,
         is_packing: bool = False,
-        ask: Ask | None = None,
+        ask: HostSearch | None = None,
     ) -> None:
         self._placement = placement
         self._is_packing = is_packing
         self._ask = ask
         self._documents = documents
         self._settings = settings
-        self._once = [rule for rule in rules.filters if adds(rule, OncePerRequest)]
-        self._drawing = Drawing(settings, filter_settings)
+        self._once = [rule for rule in rules.filters if implements(rule, OncePerRequest)]
+        self._draw = Draw(settings, filter_settings)
         self._settings_body = settings_body
         self._group_max = group_max
         self._clock = clock
@@ -121,7 +121,7 @@ class Scheduler:
         self._depth = max(TABLE, settings.max_attempts, filter_settings.host_subset_size)
         self._is_fresh = False  # nothing was claimed or given back here since the last refresh
         self._slice_end_s = math.inf  # of the search, by ``clock.elapsed_s``
-        self._looked_s = -math.inf  # when that was, of a clock that never goes back
+        self._refreshed_s = -math.inf  # when that was, of a clock that never goes back
         # Is shown each shape whose ranking becomes evidence, while the columns are as that ranking saw them.
         self.witness: Callable[[Shape], None] | None = None
         # Whether hosts stay as requests leave them, whatever they reported: in a fork that shows what is left.
@@ -144,9 +144,9 @@ class Scheduler:
         """
         results: list[Decision | RoostError | None] = [None] * len(acts)
         self._slice_end_s = self._clock.elapsed_s() + slice_s
-        self._look(acts)
+        self._refresh_unless_cached(acts)
         try:
-            waiting: list[Wish] = []
+            waiting: list[PendingRequest] = []
             arriving: set[str] = set()  # instances that callers named, whose claims may still lose a race
             for at, act in enumerate(acts):
                 if isinstance(act, Departure):
@@ -156,29 +156,29 @@ class Scheduler:
                     self._is_fresh = False
                     self._attempt(results, at, partial(self._placement.release, act.instance_uuids))
                 else:
-                    wish = wish_of(at, act)
-                    move = wish.request.move
+                    pending = to_pending(at, act)
+                    move = pending.request.move
                     if move is not None and move.instance_uuid in arriving:
                         self._settle(results, waiting)
                         waiting, arriving = [], set()
-                    is_done = self._attempt(results, at, partial(self._choose, wish))
+                    is_done = self._attempt(results, at, partial(self._choose, pending))
                     if not is_done and not self._is_fresh and self._settings.driver == "caching":
                         # What it names, or what is in its way, may have come or gone meanwhile.
                         self._settle(results, waiting)
                         waiting, arriving = [], set()
                         self._refresh()
-                        is_done = self._attempt(results, at, partial(self._choose, wish))
+                        is_done = self._attempt(results, at, partial(self._choose, pending))
                     if is_done:
                         results[at] = None
-                        waiting.append(wish)
-                        arriving.update(wish.request.instance_uuids)
+                        waiting.append(pending)
+                        arriving.update(pending.request.instance_uuids)
                 if self._placement.staged_count >= self._group_max:
                     self._settle(results, waiting)
                     waiting, arriving = [], set()
             self._settle(results, waiting)
         except BaseException:
             self._placement.drop()
-            self._looked_s = -math.inf
+            self._refreshed_s = -math.inf
             raise
         return results
 
@@ -207,21 +207,21 @@ class Scheduler:
         return result
 
     def shape(self, request: Request) -> Shape:
-        """Return the pipeline for a request as of now; see ``Shapes.of``."""
-        return self._shapes.of(request, state=self._placement.state, now_s=self._clock.now_s())
+        """Return the pipeline for a request as of now; see ``Shapes.get``."""
+        return self._shapes.get(request, state=self._placement.state, now_s=self._clock.now_s())
 
-    def unkept_shape(self, request: Request, *, among: Mask | None = None) -> Shape:
-        """Return the pipeline for a request that nobody made, over some hosts or all; see ``Shapes.unkept``."""
-        return self._shapes.unkept(request, state=self._placement.state, now_s=self._clock.now_s(), among=among)
+    def compile_shape(self, request: Request, *, among: Mask | None = None) -> Shape:
+        """Return the pipeline for a request that nobody made, over some hosts or all; see ``Shapes.compile``."""
+        return self._shapes.compile(request, state=self._placement.state, now_s=self._clock.now_s(), among=among)
 
     def next_host(self, shape: Shape) -> int | None:
         """Return the host that one more instance of a shape would go to, None if none is left."""
-        ranked = shape.rank(self._depth)
-        return self._drawing.host(shape, ranked, seed=self._random.seed()) if ranked.rows else None
+        ranking = shape.rank(self._depth)
+        return self._draw.draw_host(shape, ranking, seed=self._random.seed()) if ranking.rows else None
 
-    def could(self, request: Request, *, seed: int) -> bool:
+    def can_place_all(self, request: Request, *, seed: int) -> bool:
         """Say whether all instances of a request that nobody made would find a host now; all are taken back."""
-        choice = self._pick_all(self.unkept_shape(request), request, self._random.uuids(request.count), seed=seed)
+        choice = self._pick_all(self.compile_shape(request), request, self._random.uuids(request.count), seed=seed)
         self._placement.withdraw(choice.claims, choice.left)
         return not choice.is_refused
 
@@ -229,7 +229,7 @@ class Scheduler:
         """Say of every host how it stands for the first instance of a request, as things are now."""
         return standings(self.shape(request), self._placement.state)
 
-    def _settle(self, results: list[Decision | RoostError | None], waiting: list[Wish]) -> None:
+    def _settle(self, results: list[Decision | RoostError | None], waiting: list[PendingRequest]) -> None:
         """Commit what is staged, and choose again for requests that lost a race, until none has.
 
         A refusal that rests on claims of our own is only sure when these are durable and nobody else wrote
@@ -238,33 +238,33 @@ class Scheduler:
         while waiting or self._placement.staged_count:
             verdicts = self._placement.flush()
             losers, unsure = [], []
-            for wish in waiting:
-                refusal = verdicts[wish.place] if wish.place >= 0 else None
-                if wish.place < 0:
-                    unsure.append(wish)
+            for pending in waiting:
+                refusal = verdicts[pending.place] if pending.place >= 0 else None
+                if pending.place < 0:
+                    unsure.append(pending)
                 elif refusal is None:
-                    results[wish.at] = wish.decision
+                    results[pending.at] = pending.decision
                 elif refusal.is_final:
-                    results[wish.at] = Conflict(f"{refusal.work} was changed meanwhile: nothing was claimed")
+                    results[pending.at] = Conflict(f"{refusal.work} was changed meanwhile: nothing was claimed")
                 else:
-                    assert wish.decision is not None
-                    wish.lost.extend(hosts_lost(self._placement.state, wish.decision, refusal))
-                    wish.races += 1
-                    losers.append(wish)
+                    assert pending.decision is not None
+                    pending.lost.extend(find_lost_hosts(self._placement.state, pending.decision, refusal))
+                    pending.races += 1
+                    losers.append(pending)
             if not losers and not unsure:
                 if any(verdicts):  # What is gone from the columns was ended by somebody whose change was not read yet.
                     self._refresh()
                 return
-            waiting = sorted(losers + unsure, key=lambda wish: wish.at)
+            waiting = sorted(losers + unsure, key=lambda pending: pending.at)
             if self._refresh() or losers:
-                waiting = [wish for wish in waiting if self._attempt(results, wish.at, partial(self._choose, wish))]
+                waiting = [each for each in waiting if self._attempt(results, each.at, partial(self._choose, each))]
                 continue
-            for wish in unsure:
-                wish.place = self._placement.stage(item_of(wish, ()))
+            for pending in unsure:
+                pending.place = self._placement.stage(build_item(pending, ()))
 
-    def _look(self, acts: Sequence[Request | NamedRequest | Departure]) -> None:
+    def _refresh_unless_cached(self, acts: Sequence[Request | NamedRequest | Departure]) -> None:
         """Read what others changed, unless the driver lets what was read lately do for requests."""
-        age_s = self._clock.elapsed_s() - self._looked_s
+        age_s = self._clock.elapsed_s() - self._refreshed_s
         is_lately = age_s < self._settings.periodic_task_interval
         if self._settings.driver == "caching" and is_lately and all(isinstance(act, Request) for act in acts):
             self._is_fresh = False
@@ -273,10 +273,10 @@ class Scheduler:
 
     def _refresh(self) -> bool:
         self._is_fresh = True
-        self._looked_s = self._clock.elapsed_s()
+        self._refreshed_s = self._clock.elapsed_s()
         return self._placement.refresh()
 
-    def _choose(self, wish: Wish) -> None:
+    def _choose(self, pending: PendingRequest) -> None:
         """Choose hosts for a request as things are now, and stage the claim, or the refusal.
 
         Raises:
@@ -286,30 +286,30 @@ class Scheduler:
             self._placement.state,
             self._clock,
             seconds=self._settings.search_budget_s,
-            count=wish.request.count,
+            count=pending.request.count,
             slice_end_s=self._slice_end_s,
         )
-        with budget, one_request(self._once) if self._once else nullcontext():
-            self._choose_within(wish)
+        with budget, request_scope(self._once) if self._once else nullcontext():
+            self._choose_within(pending)
 
-    def _choose_within(self, wish: Wish) -> None:
-        request, state = wish.request, self._placement.state
+    def _choose_within(self, pending: PendingRequest) -> None:
+        request, state = pending.request, self._placement.state
         started_s = self._clock.elapsed_s()
-        if wish.races >= self._settings.claim_rounds * _LOSSES_IN_ROUND:
-            raise Conflict(f"the request lost {wish.races} races against other processes; try again")
+        if pending.races >= self._settings.claim_rounds * _LOSSES_PER_ROUND:
+            raise Conflict(f"the request lost {pending.races} races against other processes; try again")
         if request.move is not None:
-            request = wish.request = move_claims.completed(request, state)
-        number, uuids = uuids_of(wish, state, self._random)
+            request = pending.request = move_claims.complete_request(request, state)
+        number, uuids = choose_uuids(pending, state, self._random)
         now_s = self._clock.now_s()
-        shape = self._shapes.of(request, state=state, now_s=now_s)
+        shape = self._shapes.get(request, state=state, now_s=now_s)
         if not shape.flavor_id:
             self._store_documents(shape, request)
         seed = self._random.seed()
         compiled_s = self._clock.elapsed_s()
         choice = self._pick_all(shape, request, uuids, seed=seed)
         ranked_s = self._clock.elapsed_s()
-        decision = wish.decision = self._decision(
-            wish,
+        decision = pending.decision = self._decision(
+            pending,
             shape,
             choice,
             uuid=uuid_text(number),
@@ -318,16 +318,16 @@ class Scheduler:
             search_s=compiled_s - started_s,
             rank_s=ranked_s - compiled_s,
         )
-        wish.evidence = self._evidence_row(decision, number, request.project_id, checks_id=shape.checks_id)
+        pending.evidence = self._evidence_row(decision, number, request.project_id, checks_id=shape.checks_id)
         if choice.claims:
             self._is_fresh = False
         elif self._placement.is_shared and not self._is_fresh:
-            wish.place = -1
+            pending.place = -1
             return
-        writes: tuple[Write, ...] = (merged(choice.claims),) if choice.claims else ()
+        writes: tuple[Write, ...] = (merge_claims(choice.claims),) if choice.claims else ()
         if choice.left is not None:
             writes = (choice.left.release, *writes)
-        wish.place = self._placement.stage(item_of(wish, writes), choice.left)
+        pending.place = self._placement.stage(build_item(pending, writes), choice.left)
 
     def _store_documents(self, shape: Shape, request: Request) -> None:
         """Store once what all decisions of a shape refer to."""
@@ -370,81 +370,83 @@ class Scheduler:
         consumption: Consumption | None,
     ) -> None:
         """Let each instance occupy a host, as long as there is one, and keep the evidence."""
-        ranked = shape.rank(self._depth, is_series=request.count >= _SERIES_MIN)
-        choice.see(shape, ranked)
+        ranking = shape.rank(self._depth, is_series=request.count >= _SERIES_MIN)
+        choice.record_ranking(shape, ranking)
         if self.witness is not None:
             self.witness(shape)
-        while ranked.rows and len(choice.rows) < request.count:
+        while ranking.rows and len(choice.rows) < request.count:
             self._placement.state.check()
             left = request.count - len(choice.rows)
             rows = (
                 shape.series(left)
-                if left >= _SERIES_MIN and not self._drawing.has_say and shape.spec.group is None
+                if left >= _SERIES_MIN and not self._draw.is_random and shape.spec.group is None
                 else []
             )
             if not rows:
-                rows = [self._drawing.host(shape, ranked, seed=seed + len(choice.rows))]
+                rows = [self._draw.draw_host(shape, ranking, seed=seed + len(choice.rows))]
             if request.count == 1:
-                choice.alternates = self._alternates(shape, ranked, rows, seed=seed)
-            taken = self._take(shape, request, choice, rows=rows, uuids=uuids)
+                choice.alternates = self._find_alternates(shape, ranking, rows, seed=seed)
+            mappings = self._take(shape, request, choice, rows=rows, uuids=uuids)
             if consumption is not None:
-                consumption.take(zip(rows, taken, choice.picks[-len(rows) :], strict=True))
+                consumption.take(zip(rows, mappings, choice.picks[-len(rows) :], strict=True))
             if len(choice.rows) < request.count:
-                ranked = shape.rank(self._depth if self._drawing.has_say else 1, is_series=left >= _SERIES_MIN)
+                ranking = shape.rank(self._depth if self._draw.is_random else 1, is_series=left >= _SERIES_MIN)
         if len(choice.rows) < request.count:
-            choice.refuse(shape, ranked)
+            choice.record_refusal(shape, ranking)
             if self.witness is not None:
                 self.witness(shape)
         elif request.count > 1 and self._settings.max_attempts > 1:
-            ranked = shape.rank(self._depth + len(set(choice.rows)))
-            choice.alternates = self._alternates(shape, ranked, choice.rows, seed=seed)
+            ranking = shape.rank(self._depth + len(set(choice.rows)))
+            choice.alternates = self._find_alternates(shape, ranking, choice.rows, seed=seed)
 
     def _take(
         self, shape: Shape, request: Request, choice: Choice, *, rows: list[int], uuids: list[bytes]
     ) -> list[Mappings]:
         """Let the next instances occupy hosts, one a row; return the providers that serve each, where rules care."""
         state, new_id = self._placement.state, self._placement.new_id
-        held: dict[int, Held] = {}
+        allocations: dict[int, HostAllocation] = {}
         claims = []
         for at, row in enumerate(rows):
-            if at % _CHECKED_EACH == 0:
+            if at % _CHECK_INTERVAL == 0:
                 state.check()
-            found = held.get(row)
-            if found is None:
-                found = takes_on(state, shape, row)
-                assert found is not None, "a host that passes has a candidate"
-                held[row] = found
+            allocation = allocations.get(row)
+            if allocation is None:
+                allocation = find_allocation(state, shape, row)
+                assert allocation is not None, "a host that passes has a candidate"
+                allocations[row] = allocation
             body = uuids[len(choice.rows)]
             consumer = ConsumerRow(new_id("consumer"), body, request.project_id, request.user_id)
             if request.move is None:
-                claims.append(claim_on(state, shape, row, consumer=consumer, takes=found.takes))
+                claims.append(build_claim(state, shape, row, consumer=consumer, takes=allocation.takes))
             else:
-                claims += self._moved(shape, request.move, row, consumer=consumer, takes=found.takes, choice=choice)
+                claims += self._claim_move(
+                    shape, request.move, row, consumer=consumer, takes=allocation.takes, choice=choice
+                )
             choice.rows.append(row)
             instance_uuid = uuid_text(body)
-            choice.picks.append(pick_on(state, shape, row, instance_uuid=instance_uuid, held=found))
-        claim = merged(claims)
+            choice.picks.append(build_pick(state, shape, row, instance_uuid=instance_uuid, held=allocation))
+        claim = merge_claims(claims)
         self._placement.occupy(claim)
         choice.claims.append(claim)
-        return [held[row].mappings for row in rows]
+        return [allocations[row].mappings for row in rows]
 
-    def _moved(
+    def _claim_move(
         self, shape: Shape, move: Move, row: int, *, consumer: ConsumerRow, takes: Takes, choice: Choice
     ) -> list[Claim]:
         """Let an instance leave its host; return what its migration keeps there, and its claim on the new one."""
-        state = self._placement.state
+        state, new_id = self._placement.state, self._placement.new_id
         choice.left = left = self._placement.leave(consumer.uuid)
-        kept = move_claims.kept_for(move, left, self._placement.new_id, state=state, host_id=state.hosts.ids[row])
-        own = claim_on(state, shape, row, consumer=move_claims.successor(left, consumer.id), takes=takes)
-        return [*kept, move_claims.claimed(move, left, own, state=state)]
+        migration = move_claims.build_migration_claim(move, left, new_id, state=state, host_id=state.hosts.ids[row])
+        own = build_claim(state, shape, row, consumer=move_claims.build_successor(left, consumer.id), takes=takes)
+        return [*migration, move_claims.build_instance_claim(move, left, own, state=state)]
 
-    def _alternates(self, shape: Shape, ranked: Ranked, rows: list[int], *, seed: int) -> dict[str, list[Pick]]:
+    def _find_alternates(self, shape: Shape, ranking: Ranking, rows: list[int], *, seed: int) -> dict[str, list[Pick]]:
         state, per_cell = self._placement.state, self._settings.max_attempts - 1
-        return alternates_of(state, shape, ranked, rows=rows, drawing=self._drawing, seed=seed, per_cell=per_cell)
+        return find_alternates(state, shape, ranking, rows=rows, draw=self._draw, seed=seed, per_cell=per_cell)
 
     def _decision(
         self,
-        wish: Wish,
+        pending: PendingRequest,
         shape: Shape,
         choice: Choice,
         *,
@@ -460,7 +462,7 @@ class Scheduler:
             decided_at_s=now_s,
             outcome="granted" if is_granted else "refused",
             request_id=shape.request_id,
-            count=wish.request.count,
+            count=pending.request.count,
             picks=choice.picks if is_granted else [],
             alternates=choice.alternates,
             stages=choice.stages,
@@ -468,10 +470,10 @@ class Scheduler:
             best=choice.best,
             reason=""
             if is_granted
-            else shape.reason(choice.stages, found=len(choice.picks), wanted=wish.request.count),
+            else shape.reason(choice.stages, found=len(choice.picks), wanted=pending.request.count),
             warnings=[*shape.warnings, *choice.faults],
             found=len(choice.picks),
-            conflicts=wish.lost,
+            conflicts=pending.lost,
             position=self._placement.state.position,
             seed=seed,
             settings_id=shape.settings_id,
@@ -491,8 +493,8 @@ class Scheduler:
             decision.settings_id,
             hosts[:255],
             decision.reason,
-            pack(decision, checks_id=checks_id, ahead=self._placement.ahead, seen=self._seen()),
+            pack(decision, checks_id=checks_id, ahead=self._placement.ahead, seen=self._evidence_source()),
         )
 
-    def _seen(self) -> str:
+    def _evidence_source(self) -> str:
         return self._placement.seen if self._ask is None else REMOTE

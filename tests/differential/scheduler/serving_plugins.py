@@ -23,7 +23,7 @@ from roost.compat.aliases import lend_names  # noqa: E402
 from roost.engine.ranking import ranks  # noqa: E402
 from roost.model.names import uuid_text  # noqa: E402
 from roost.model.settings.roost_settings import Settings  # noqa: E402
-from roost.scheduler.framework.plugin import Choosing, adds  # noqa: E402
+from roost.scheduler.framework.plugin import JudgesCandidates, implements  # noqa: E402
 from tests.differential.scheduler import subject  # noqa: E402
 
 lend_names()
@@ -67,9 +67,9 @@ class Plugins(subject.Columns):
         return [self._verdict(rule, at) for at in range(len(self.view))]
 
     def _verdict(self, rule: Any, at: int) -> bool | str:
-        alone = self.view.part(np.array([at], dtype=np.intp))
+        alone = self.view.subset(np.array([at], dtype=np.intp))
         try:
-            if adds(rule, Choosing):
+            if implements(rule, JudgesCandidates):
                 return any(rule.accepts(alone, self.spec, at=0, mappings=ways) for ways in self._ways_of[at])
             return bool(rule.keep(alone, self.spec)[0])
         except Exception as error:  # noqa: BLE001  (whatever it is, it is what the reference is compared by)

@@ -27,10 +27,10 @@ from roost.model.image import Image
 from roost.model.request import Destination, Network, Request
 from roost.model.settings.roost_settings import Pci
 from roost.scheduler.framework.host_view import HostView
-from roost.scheduler.framework.plugin import Choosing, Limiting, adds
+from roost.scheduler.framework.plugin import JudgesCandidates, SupportsLimits, implements
 from roost.scheduler.framework.spec import Spec
-from roost.scheduler.pipeline.consumption import Appetite
-from roost.scheduler.pipeline.score_table import Weighing
+from roost.scheduler.pipeline.consumption import ReportedDemand
+from roost.scheduler.pipeline.score_table import ScoreTable
 from roost.scheduler.query.pci_requests import PciAliases
 from roost.scheduler.registry import RuleClass, builtin_filters, builtin_weighers, options_of
 from tests.differential.scheduler.hosts import ATTRIBUTES
@@ -81,7 +81,7 @@ class Columns:
         if (self.spec.is_rebuild and not rule.run_on_rebuild) or not rule.concerns(self.spec):
             return [True] * len(self.view)
         verdicts: list[bool] = rule.keep(self.view, self.spec).tolist()
-        if adds(rule, Choosing):
+        if implements(rule, JudgesCandidates):
             for at, ways in enumerate(self._ways):
                 accepted = (rule.accepts(self.view, self.spec, at=at, mappings=mappings) for mappings in ways)
                 verdicts[at] = any(accepted) if ways else verdicts[at]
@@ -119,10 +119,10 @@ class Columns:
     def consumed(self, names: list[str], at: int) -> list[Json]:
         """Let instances of one request consume a host while it passes some filters; tell what is in use after each."""
         hosts, found = self.state.hosts, []
-        alone = self.view.part(np.array([at], dtype=np.intp))
+        alone = self.view.subset(np.array([at], dtype=np.intp))
         rules = [FILTERS[name](options_of(FILTERS[name], self._tables)) for name in names]
         rules = [rule for rule in rules if rule.concerns(self.spec)]
-        appetite = Appetite(self.spec.request, self.spec.pci_requests)
+        demand = ReportedDemand(self.spec.request, self.spec.pci_requests)
         instances = int(hosts.column("num_instances")[at])
         while len(found) < INSTANCES_MAX and all(self.passing(name)[at] for name in names):
             ways = [
@@ -134,16 +134,16 @@ class Columns:
                 break
             limits: Json = {}
             for rule in rules:
-                limits.update(rule.limits(alone, self.spec)[0] if adds(rule, Limiting) else {})
-            hosts.consume(at, appetite.sated(hosts.facts[at], limits=limits, mappings=ways[0]))
+                limits.update(rule.limits(alone, self.spec)[0] if implements(rule, SupportsLimits) else {})
+            hosts.consume(at, demand.take_from(hosts.facts[at], limits=limits, mappings=ways[0]))
             operations = int(hosts.column("num_io_ops")[at])
             found.append(_in_use(hosts.facts[at], operations=operations, instances=instances + len(found) + 1))
         hosts.restore()
         return found
 
-    def _weighing(self, names: list[str]) -> Weighing:
+    def _weighing(self, names: list[str]) -> ScoreTable:
         rules = [WEIGHERS[name](options_of(WEIGHERS[name], self._tables)) for name in names]
-        return Weighing(self.state, self.spec, [rule for rule in rules if rule.concerns(self.spec)])
+        return ScoreTable(self.state, self.spec, [rule for rule in rules if rule.concerns(self.spec)])
 
 
 class HostStates:

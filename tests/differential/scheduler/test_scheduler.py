@@ -137,7 +137,7 @@ class OneTooMany(IoOps):
 
     def keep(self, hosts, spec):
         """Keep hosts at their limits, too."""
-        return hosts.column(self.column) <= self.most(hosts)
+        return hosts.column(self.column) <= self.host_limits(hosts)
 
 
 @pytest.mark.differential

@@ -10,7 +10,7 @@ from roost.compat.scheduler.weights import BaseHostWeigher
 from roost.engine.columns.apply import apply
 from roost.model.host import HostFacts
 from roost.model.writes import Claim, ConsumerRow, InstanceRow
-from roost.scheduler.framework.plugin import Limiting, NoOptions, adds
+from roost.scheduler.framework.plugin import NoOptions, SupportsLimits, implements
 from tests.fleets import fleet, group, hosts, hosts_of, spec, uuid_of, uuid_text
 
 
@@ -62,7 +62,7 @@ def test_numbers_among_the_limits_that_a_filter_for_nova_sets_are_told_to_chosen
             return True
 
     rule = made(Bounded)
-    assert adds(rule, Limiting)
+    assert implements(rule, SupportsLimits)
     assert rule.limits(hosts(num_instances=[1, 3]), spec()) == [{"vcpu": 2.0}, {"vcpu": 6.0}]
 
 

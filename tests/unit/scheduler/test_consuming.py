@@ -17,7 +17,7 @@ from roost.model.request import Request
 from roost.model.settings.roost_settings import Compute
 from roost.scheduler.filters.numa_topology import NumaTopology as NumaFilter
 from roost.scheduler.framework.plugin import NoOptions
-from roost.scheduler.pipeline.consumption import Appetite
+from roost.scheduler.pipeline.consumption import ReportedDemand
 from tests.worlds import chosen, host, hosts, roost_with, settings_of, wish
 
 SIBLINGS = ((0, 1), (2, 3), (4, 5), (6, 7))
@@ -48,9 +48,9 @@ def pinned(vcpus=2, *, count=1, memory_mb=1, devices=(), **specs):
 
 def after(told, request, *, times=1, limits=LIMITS):
     """Give the facts of a host with so many instances more."""
-    appetite = Appetite(request, request.pci_requests)
+    demand = ReportedDemand(request, request.pci_requests)
     for _ in range(times):
-        told = appetite.sated(told, limits=limits)
+        told = demand.take_from(told, limits=limits)
     return told
 
 
@@ -71,8 +71,8 @@ def test_an_instance_takes_processors_memory_and_the_thread_of_its_emulator():
 @pytest.mark.parametrize(("is_packing", "taken"), [(False, [(0, 1), (0,)]), (True, [(), (0, 2, 3)])])
 def test_the_cell_with_most_left_is_preferred_unless_cells_are_packed(is_packing, taken):
     request = pinned(2)
-    appetite = Appetite(request, (), is_packing=is_packing)
-    told = appetite.sated(facts(cell(), cell(id=1, pinned_cpus=(0,))), limits=LIMITS)
+    demand = ReportedDemand(request, (), is_packing=is_packing)
+    told = demand.take_from(facts(cell(), cell(id=1, pinned_cpus=(0,))), limits=LIMITS)
     assert [each.pinned_cpus for each in told.numa.cells] == taken
 
 
@@ -82,8 +82,8 @@ def test_packing_cells_is_a_setting():
     cells = facts(cell(), cell(id=1, pinned_cpus=(0,)))
     for each, expected in ((settings, (0, 1)), (packing, ())):
         scheduler = roost_with(host("h", facts=cells, PCPU=9, MEMORY_MB=9), settings=each).scheduler
-        appetite = scheduler._consumption(scheduler.shape(pinned(2)))._appetite
-        assert appetite.sated(cells, limits=LIMITS).numa.cells[0].pinned_cpus == expected
+        demand = scheduler._consumption(scheduler.shape(pinned(2)))._demand
+        assert demand.take_from(cells, limits=LIMITS).numa.cells[0].pinned_cpus == expected
 
 
 def test_who_isolates_threads_takes_whole_cores():

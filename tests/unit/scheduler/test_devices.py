@@ -8,7 +8,7 @@ from roost.model.host import HostFacts
 from roost.model.image import Image
 from roost.model.request import Request
 from roost.model.settings.roost_settings import Scheduler as SchedulerSettings
-from roost.scheduler.query.build import translate
+from roost.scheduler.query.build import build_query
 from tests.fleets import fleet
 
 STATE = fleet(HostFacts())
@@ -19,7 +19,7 @@ TPM = "COMPUTE_SECURITY_TPM_"
 
 def asked(extra_specs, image=None):
     flavor = Flavor(name="f", vcpus=4, extra_specs=extra_specs)
-    return translate(Request(flavor=flavor, image=Image(properties=image or {})), STATE, settings=SchedulerSettings())
+    return build_query(Request(flavor=flavor, image=Image(properties=image or {})), STATE, settings=SchedulerSettings())
 
 
 @pytest.mark.parametrize(

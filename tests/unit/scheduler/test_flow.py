@@ -13,7 +13,7 @@ from roost.model.host import HostFacts
 from roost.model.image import Image
 from roost.model.provider import Inventory, ProviderSpec
 from roost.model.request import Destination, Network, Request, ResourceGroup, Retry
-from roost.scheduler.query.build import translate
+from roost.scheduler.query.build import build_query
 from roost.scheduler.query.query_string import query_string
 from tests.candidate_urls import Columns
 from tests.worlds import (
@@ -61,7 +61,7 @@ def roost():
 
 def asked_of_placement(roost, request):
     """Give what Placement answers to what is asked of it for a request."""
-    query = translate(request, roost.state, settings=settings_of().scheduler).query
+    query = build_query(request, roost.state, settings=settings_of().scheduler).query
     status, answer = Columns(roost.state).get(f"/allocation_candidates?{query_string(query)}", 36)
     assert status == 200
     return answer

@@ -13,17 +13,17 @@ from roost.errors import BadRequest
 from roost.model.evidence.decision import Stage
 from roost.model.settings.roost_settings import FilterScheduler, Scheduler, Settings
 from roost.scheduler.framework.plugin import (
-    Checked,
-    Counted,
+    Countable,
+    FactsOnly,
     Fallible,
-    Limiting,
     NoOptions,
-    OfFacts,
-    Shared,
-    Telling,
-    adds,
+    Shareable,
+    SupportsHostReasons,
+    SupportsLimits,
+    SupportsRequestCheck,
+    implements,
 )
-from roost.scheduler.framework.sandbox import guarded_filter, guarded_weigher
+from roost.scheduler.framework.sandbox import sandbox_filter, sandbox_weigher
 from tests.fleets import hosts, spec
 from tests.products import fleet, request
 from tests.worlds import roost_on
@@ -76,7 +76,7 @@ class OddWeigher(Odd):
 
 
 def guarded(act, *, limit_s=0.0, refuses="host"):
-    return guarded_filter(Odd(act=act), limit_s=limit_s, refuses=refuses)
+    return sandbox_filter(Odd(act=act), limit_s=limit_s, refuses=refuses)
 
 
 def raising_at(*rows):
@@ -165,10 +165,10 @@ def test_a_rule_that_cannot_be_ended_is_not_asked_again_until_it_has_ended():
 
 def test_a_guarded_filter_can_do_what_the_filter_can():
     class Able(Odd):
-        def looks_at(self, spec):
+        def verdict_key(self, spec):
             raise KeyError("x")
 
-        def tell(self, hosts, spec):
+        def host_reasons(self, hosts, spec):
             return 1 / 0
 
         def check(self, spec):
@@ -177,11 +177,14 @@ def test_a_guarded_filter_can_do_what_the_filter_can():
         def limits(self, hosts, spec):
             return [{"x": 1.0}] * len(hosts)
 
-    rule = guarded_filter(Able(), limit_s=0.0, refuses="host")
-    assert adds(rule, Fallible)
-    assert [adds(rule, each) for each in (Shared, Telling, Checked, Limiting, Counted)] == [True] * 4 + [False]
-    assert rule.looks_at(spec()) != rule.looks_at(spec())
-    assert rule.tell(hosts(**THREE), spec()) == ["", "", ""]
+    rule = sandbox_filter(Able(), limit_s=0.0, refuses="host")
+    assert implements(rule, Fallible)
+    assert [
+        implements(rule, each)
+        for each in (Shareable, SupportsHostReasons, SupportsRequestCheck, SupportsLimits, Countable)
+    ] == [True] * 4 + [False]
+    assert rule.verdict_key(spec()) != rule.verdict_key(spec())
+    assert rule.host_reasons(hosts(**THREE), spec()) == ["", "", ""]
     assert rule.limits(hosts(**THREE), spec()) == [{"x": 1.0}] * 3
     with pytest.raises(BadRequest, match="cannot be meant"):
         rule.check(spec())
@@ -198,17 +201,17 @@ def test_a_guarded_filter_can_do_what_the_filter_can():
     ],
 )
 def test_a_weigher_that_fails_refuses_by_a_filter_of_its_name(act, told):
-    weigher, weighable = guarded_weigher(OddWeigher(act=act), limit_s=0.0, refuses="host")
+    weigher, weighable = sandbox_weigher(OddWeigher(act=act), limit_s=0.0, refuses="host")
     assert weigher.raw(hosts(**THREE), spec()).tolist() == [0.0, 0.0, 0.0]
     assert weighable.keep(hosts(**THREE), spec()).tolist() == [False] * 3
     assert (weighable.name, weighable.fault.text) == ("odd", told)
 
 
 def test_a_weigher_without_a_multiplier_counts_for_nothing():
-    broken = type("Broken", (OddWeigher,), {"multiplier": property(lambda _self: 1 / 0), "is_of_facts": True})
-    weigher, weighable = guarded_weigher(broken(act=lambda rows: rows * 1.0), limit_s=0.0, refuses="host")
+    broken = type("Broken", (OddWeigher,), {"multiplier": property(lambda _self: 1 / 0), "reads_facts_only": True})
+    weigher, weighable = sandbox_weigher(broken(act=lambda rows: rows * 1.0), limit_s=0.0, refuses="host")
     assert weigher.multiplier == 0.0
-    assert adds(weigher, OfFacts)
+    assert implements(weigher, FactsOnly)
     assert (weighable.keep(hosts(**THREE), spec()).any(), weighable.reads(spec())) == (False, "facts")
 
 
@@ -276,7 +279,7 @@ def test_several_hosts_that_a_rule_fails_for_are_counted(monkeypatch):
 
 def test_rules_of_roost_are_not_guarded():
     product = roost_on()
-    assert [rule for rule in (*product.rules.filters, *product.rules.weighers) if adds(rule, Fallible)] == []
+    assert [rule for rule in (*product.rules.filters, *product.rules.weighers) if implements(rule, Fallible)] == []
 
 
 def test_a_verdict_that_went_well_is_kept(monkeypatch):

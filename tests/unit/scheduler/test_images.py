@@ -1,7 +1,7 @@
 import pytest
 
 from roost.model.image import Image
-from roost.scheduler.framework.image_properties import image_property, is_version_wanted, vm_mode
+from roost.scheduler.framework.image_properties import image_property, matches_version, vm_mode
 from roost.scheduler.framework.image_text import image_text
 
 
@@ -20,11 +20,11 @@ from roost.scheduler.framework.image_text import image_text
     ],
 )
 def test_a_version_meets_every_predicate_or_not(wanted, is_met):
-    assert is_version_wanted((1, 7, 3), wanted) is is_met
+    assert matches_version((1, 7, 3), wanted) is is_met
 
 
 def test_trailing_zeros_say_nothing():
-    assert is_version_wanted((6, 2, 0), "==6.2")
+    assert matches_version((6, 2, 0), "==6.2")
 
 
 def test_old_names_of_properties_are_read_where_the_new_one_is_absent():

@@ -6,7 +6,7 @@ from roost.model.flavor import Flavor
 from roost.model.image import Image
 from roost.model.request import Request, ResourceGroup
 from roost.model.settings.roost_settings import Pci
-from roost.scheduler.query.pci_requests import PciAliases, groups
+from roost.scheduler.query.pci_requests import PciAliases, device_groups
 from roost.settings import read_settings
 
 GPU = '{"name": "gpu", "vendor_id": "10de", "product_id": "1db6", "device_type": "type-PCI", "numa_policy": "required"}'
@@ -63,7 +63,7 @@ def test_each_device_of_a_flavor_is_a_resource_group():
     request = PciRequest(alternatives=(wanted,), count=2, request_id="r")
     port = PciRequest(alternatives=(wanted,), source="port")
     made = [ResourceGroup(suffix=f"r-{at}", resources={"CUSTOM_PCI_10DE_1DB6": 1}) for at in (0, 1)]
-    assert list(groups([port, request])) == made
+    assert list(device_groups([port, request])) == made
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def test_each_device_of_a_flavor_is_a_resource_group():
 def test_names_are_written_as_placement_has_them(told, resource_class):
     traits = "blue,HW_CPU_X86_AVX, my trait ,"
     request = PciRequest(alternatives=({"resource_class": told, "traits": traits},), request_id="r")
-    (group,) = groups([request])
+    (group,) = device_groups([request])
     assert group.resources == {resource_class: 1}
     assert {name for (name,) in group.required} == {"CUSTOM_BLUE", "HW_CPU_X86_AVX", "CUSTOM_MY_TRAIT"}
 
@@ -90,7 +90,7 @@ def test_names_are_written_as_placement_has_them(told, resource_class):
 )
 def test_what_placement_cannot_be_asked_is_refused(request_, problem):
     with pytest.raises(BadRequest, match=problem):
-        list(groups([request_]))
+        list(device_groups([request_]))
 
 
 @pytest.mark.parametrize(

@@ -227,7 +227,7 @@ def series_of(shape: Watched, tenancy: Tenancy, count: int) -> list[int]:
 def settle_in(tenancy: Tenancy, row: int, shape: Watched) -> None:
     """Let an instance of a request arrive; of many, it is an operation in flight for those after it."""
     arrive(tenancy, row, shape.flavor)
-    if shape.shape.spec.is_of_many:
+    if shape.shape.spec.is_multiple:
         hosts = tenancy.state.hosts
         hosts.consume(row, hosts.facts[row])
 

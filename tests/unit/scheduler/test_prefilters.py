@@ -7,7 +7,7 @@ from roost.model.flavor import Flavor
 from roost.model.image import Image
 from roost.model.request import Network, Request
 from roost.model.settings.roost_settings import Scheduler as SchedulerSettings
-from roost.scheduler.query.prefilter import NOTHING, Asked, Effect
+from roost.scheduler.query.prefilter import NOTHING, Effect, PrefilterContext
 from roost.scheduler.query.prefilters import PREFILTERS
 from tests.identities import uuid_named
 from tests.worlds import aggregate, chosen, host, roost_with, settings_of, wish
@@ -19,7 +19,7 @@ def effect(name, extra_specs=None, *, image=None, aggregates=None, required=(), 
     """Give what a pre-filter does; ``options`` are settings of [scheduler]."""
     asked = Request(flavor=Flavor(name="f", vcpus=1, extra_specs=extra_specs or {}), image=image, **request)
     return PREFILTERS[name](
-        Asked(
+        PrefilterContext(
             request=asked,
             required=frozenset(required),
             aggregates=aggregates or {},

@@ -8,7 +8,7 @@ from roost.model.host import HostFacts
 from roost.model.image import Image
 from roost.model.request import Request
 from roost.model.settings.roost_settings import Scheduler as SchedulerSettings
-from roost.scheduler.query.build import translate
+from roost.scheduler.query.build import build_query
 from tests.fleets import fleet
 
 STATE = fleet(HostFacts())
@@ -19,7 +19,7 @@ def asked(extra_specs, image=None, *, has_fallback=True):
     """Give what is asked of Placement for four processors."""
     flavor = Flavor(name="f", vcpus=4, memory_mb=512, extra_specs=extra_specs)
     request = Request(flavor=flavor, image=Image(properties=image or {}))
-    return translate(request, STATE, settings=SchedulerSettings(), has_fallback=has_fallback)
+    return build_query(request, STATE, settings=SchedulerSettings(), has_fallback=has_fallback)
 
 
 def processors(*args):

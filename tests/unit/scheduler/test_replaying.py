@@ -1,6 +1,6 @@
 import msgspec
 
-from roost.scheduler.explain.decision_replay import compared
+from roost.scheduler.explain.decision_replay import compare_decisions
 from tests.worlds import hosts, roost_with, wish
 
 
@@ -9,6 +9,6 @@ def test_a_replay_compares_what_happened_and_not_the_words_of_a_version():
     refused = roost.decide(wish(vcpus=100))
     stages = [msgspec.structs.replace(stage, reason="other words") for stage in refused.stages]
     older = msgspec.structs.replace(refused, reason="older words", stages=stages)
-    assert compared(older, refused).is_same
+    assert compare_decisions(older, refused).is_same
     fewer = msgspec.structs.replace(stages[0], after=stages[0].after + 1)
-    assert compared(msgspec.structs.replace(older, stages=[fewer, *stages[1:]]), refused).fields == ["stages"]
+    assert compare_decisions(msgspec.structs.replace(older, stages=[fewer, *stages[1:]]), refused).fields == ["stages"]

@@ -37,11 +37,11 @@ def names(shape, state):
 
 def test_requests_that_look_alike_share_a_shape():
     state, known = offering(HostFacts()), shapes()
-    one = known.of(request(user_id="a"), state=state, now_s=0.0)
-    assert known.of(request(user_id="b", instance_uuids=("x",)), state=state, now_s=5.0) is one
-    many = known.of(request(count=3), state=state, now_s=0.0)
-    assert known.of(request(count=2), state=state, now_s=0.0) is many is not one
-    assert known.of(request(hints={"b": "1", "a": "2"}), state=state, now_s=0.0) is known.of(
+    one = known.get(request(user_id="a"), state=state, now_s=0.0)
+    assert known.get(request(user_id="b", instance_uuids=("x",)), state=state, now_s=5.0) is one
+    many = known.get(request(count=3), state=state, now_s=0.0)
+    assert known.get(request(count=2), state=state, now_s=0.0) is many is not one
+    assert known.get(request(hints={"b": "1", "a": "2"}), state=state, now_s=0.0) is known.get(
         request(hints={"a": "2", "b": "1"}), state=state, now_s=0.0
     )
 
@@ -58,58 +58,58 @@ def test_requests_that_look_alike_share_a_shape():
 )
 def test_requests_that_differ_in_what_rules_may_look_at_do_not(other):
     state, known = offering(HostFacts()), shapes()
-    assert known.of(other, state=state, now_s=0.0) is not known.of(request(), state=state, now_s=0.0)
+    assert known.get(other, state=state, now_s=0.0) is not known.get(request(), state=state, now_s=0.0)
 
 
 def test_a_shape_ends_when_labels_change():
     state, known = offering(HostFacts(), HostFacts()), shapes()
     wanted = request(extra_specs={"trait:CUSTOM_FAST": "required"})
-    before = known.of(wanted, state=state, now_s=0.0)
+    before = known.get(wanted, state=state, now_s=0.0)
     assert names(before, state) == []
     apply(state, PutSymbol("trait", 70_000, "CUSTOM_FAST"))
     apply(state, PutTraits(2, 1, [70_000]))
-    after = known.of(wanted, state=state, now_s=0.0)
+    after = known.get(wanted, state=state, now_s=0.0)
     assert after is not before
     assert names(after, state) == ["host-2"]
 
 
 def test_a_shape_ends_when_an_inventory_grows():
     state, known = offering(HostFacts()), shapes()
-    assert names(known.of(request(9), state=state, now_s=0.0), state) == []
+    assert names(known.get(request(9), state=state, now_s=0.0), state) == []
     apply(state, PutInventories(1, 1, [InventoryRow(1, 16, 0, 1, 16, 1, 1.0)]))
     settle(state)
-    assert names(known.of(request(9), state=state, now_s=0.0), state) == ["host-1"]
+    assert names(known.get(request(9), state=state, now_s=0.0), state) == ["host-1"]
 
 
 def test_a_shape_belongs_to_one_state():
     state, known = offering(HostFacts()), shapes()
-    assert known.of(request(), state=state.fork(), now_s=0.0) is not known.of(request(), state=state, now_s=0.0)
+    assert known.get(request(), state=state.fork(), now_s=0.0) is not known.get(request(), state=state, now_s=0.0)
 
 
 def test_a_shape_ends_when_a_host_has_been_silent_for_too_long():
     state, known = offering(HostFacts(reported_at_s=1000.0), HostFacts()), shapes()
-    fresh = known.of(request(), state=state, now_s=1000.0)
+    fresh = known.get(request(), state=state, now_s=1000.0)
     assert names(fresh, state) == ["host-1", "host-2"]
-    assert known.of(request(), state=state, now_s=1060.0) is fresh
-    assert names(known.of(request(), state=state, now_s=1060.1), state) == ["host-2"]
+    assert known.get(request(), state=state, now_s=1060.0) is fresh
+    assert names(known.get(request(), state=state, now_s=1060.1), state) == ["host-2"]
 
 
 def test_the_shapes_used_last_are_kept_and_no_more_than_so_many():
     state, known = offering(HostFacts()), shapes()
-    first = known.of(request(project_id="first"), state=state, now_s=0.0)
-    second = known.of(request(project_id="second"), state=state, now_s=0.0)
+    first = known.get(request(project_id="first"), state=state, now_s=0.0)
+    second = known.get(request(project_id="second"), state=state, now_s=0.0)
     for number in range(254):
-        known.of(request(project_id=str(number)), state=state, now_s=0.0)
-    assert known.of(request(project_id="first"), state=state, now_s=0.0) is first
-    known.of(request(project_id="one more"), state=state, now_s=0.0)
-    assert known.of(request(project_id="first"), state=state, now_s=0.0) is first
-    assert known.of(request(project_id="second"), state=state, now_s=0.0) is not second
+        known.get(request(project_id=str(number)), state=state, now_s=0.0)
+    assert known.get(request(project_id="first"), state=state, now_s=0.0) is first
+    known.get(request(project_id="one more"), state=state, now_s=0.0)
+    assert known.get(request(project_id="first"), state=state, now_s=0.0) is first
+    assert known.get(request(project_id="second"), state=state, now_s=0.0) is not second
 
 
 def test_more_queries_than_are_kept_do_no_harm():
     state, known = offering(HostFacts()), shapes()
     for vcpus in range(1, 300):
-        assert bool(names(known.of(request(vcpus), state=state, now_s=0.0), state)) == (vcpus <= 8)
+        assert bool(names(known.get(request(vcpus), state=state, now_s=0.0), state)) == (vcpus <= 8)
 
 
 @pytest.mark.parametrize(
@@ -126,7 +126,7 @@ def test_more_queries_than_are_kept_do_no_harm():
 )
 def test_values_of_the_wrong_kind_are_refused(wrong):
     with pytest.raises(BadRequest, match="the request cannot be kept: Expected"):
-        shapes().of(wrong, state=offering(HostFacts()), now_s=0.0)
+        shapes().get(wrong, state=offering(HostFacts()), now_s=0.0)
 
 
 @pytest.mark.parametrize("count", [0, -1, 1.5, True, 10**6])

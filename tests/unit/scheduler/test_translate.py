@@ -6,7 +6,7 @@ from roost.model.host import HostFacts
 from roost.model.image import Image
 from roost.model.request import Destination, Request, ResourceGroup
 from roost.model.settings.roost_settings import Scheduler as SchedulerSettings
-from roost.scheduler.query.build import translate
+from roost.scheduler.query.build import build_query
 from roost.scheduler.query.draft import DraftGroup
 from roost.scheduler.query.query_string import query_string
 from tests.fleets import fleet, uuid_text
@@ -20,7 +20,7 @@ EAST, WEST = uuid_text(1001), uuid_text(1002)
 
 def translated(extra_specs=None, *, state=STATE, flavor=None, **request):
     wanted = flavor or Flavor(name="f", vcpus=2, memory_mb=512, root_gb=10, extra_specs=extra_specs or {})
-    return translate(Request(flavor=wanted, **request), state, settings=SchedulerSettings())
+    return build_query(Request(flavor=wanted, **request), state, settings=SchedulerSettings())
 
 
 def groups(*args, **kwargs):
@@ -260,4 +260,4 @@ def test_a_group_keeps_each_required_trait_once_in_the_order_it_came():
     for trait in ("Z", "A", "Z"):
         draft.require(trait)
     draft.add(ResourceGroup(required=(frozenset({"Z"}), frozenset({"Y"}), frozenset({"C", "B"}))))
-    assert draft.group("").required == tuple(map(frozenset, ("BC", "A", "Z", "Y")))
+    assert draft.build("").required == tuple(map(frozenset, ("BC", "A", "Z", "Y")))

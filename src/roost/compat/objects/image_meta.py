@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from roost.model.image import Image, present_properties
-from roost.scheduler.framework.image_text import is_image_property, spelled, value_kind
+from roost.scheduler.framework.image_text import is_image_property, normalize_property, value_kind
 
 
 class ImageMetaProps(dict[str, Any]):
@@ -78,7 +78,7 @@ def _properties(told: Mapping[str, str]) -> ImageMetaProps:
 
 
 def _typed(name: str, text: str) -> Any:
-    kind, value = value_kind(name), spelled(name, text)
+    kind, value = value_kind(name), normalize_property(name, text)
     if kind is bool:
         return value == "True"
     return int(value) if kind is int and value.lstrip("-").isdigit() else value

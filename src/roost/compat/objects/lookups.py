@@ -17,7 +17,7 @@ class Fleet:
     """All hosts there are at one moment, and what is on and around them."""
 
     def __init__(self, hosts: HostView, spec: Spec, rows_of: Callable[[HostView, Spec], Sequence[Any]]) -> None:
-        self._hosts = hosts.whole()
+        self._hosts = hosts.all_hosts()
         self._spec = spec
         self._rows_of = rows_of
         self.now_s = spec.now_s

@@ -1,6 +1,6 @@
 """The part of ``oslo_utils.versionutils`` that plug-ins use."""
 
-from roost.scheduler.framework.image_properties import is_version_wanted
+from roost.scheduler.framework.image_properties import matches_version
 
 
 def convert_version_to_int(version: str | tuple[int, ...]) -> int:
@@ -29,4 +29,4 @@ class VersionPredicate:
 
     def satisfied_by(self, version_str: str) -> bool:
         """Say whether a version meets all conditions."""
-        return is_version_wanted(tuple(int(part) for part in version_str.split(".")), self._predicate)
+        return matches_version(tuple(int(part) for part in version_str.split(".")), self._predicate)

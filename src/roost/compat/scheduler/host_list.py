@@ -16,7 +16,7 @@ from roost.model.allocation import Mappings
 from roost.model.host import HostFacts
 from roost.model.image import present_properties
 from roost.scheduler.framework.host_view import HostView
-from roost.scheduler.framework.image_text import spelled
+from roost.scheduler.framework.image_text import normalize_property
 from roost.scheduler.framework.spec import Spec
 
 _COLUMNS: Mapping[str, Callable[[HostState], float]] = {
@@ -48,7 +48,7 @@ class HostList(HostView):
         """The host states."""
         return self._states
 
-    def part(self, positions: Rows) -> "HostList":
+    def subset(self, positions: Rows) -> "HostList":
         """Return a list of those at some positions: intp, shape (part,)."""
         return HostList([self._states[at] for at in positions.tolist()])
 
@@ -110,16 +110,16 @@ class HostList(HostView):
         index = {name: number for number, name in enumerate(self.rack_names())}
         return np.array([index[host.rack] for host in self._states], dtype=np.int64)
 
-    def members(self, group: Group, *, besides: str | None = None) -> Amounts:
+    def members(self, group: Group, *, excluding: str | None = None) -> Amounts:
         """Return how many members of a group each host has, one of them left out: int64."""
         counts = np.array([group.members.get(row, 0) for row in range(len(self._states))], dtype=np.int64)
-        return counts if besides is None else counts - self.holds_instance(besides)
+        return counts if excluding is None else counts - self.holds_instance(excluding)
 
     def holds_instance(self, instance_uuid: str) -> Mask:
         """Say which hosts an instance is on: bool."""
         return np.array([instance_uuid in host.instances for host in self._states], dtype=np.bool_)
 
-    def whole(self) -> "HostList":
+    def all_hosts(self) -> "HostList":
         """Return the list itself: there are no other hosts."""
         return self
 
@@ -130,10 +130,12 @@ class HostList(HostView):
     def image_counts(self, name: str, text: str) -> Amounts:
         """Return how many instances on each host have an image with this text for a property: int64."""
         told = [map(present_properties, host.told_image_properties()) for host in self._states]
-        counts = [sum(name in each and spelled(name, each[name]) == text for each in images) for images in told]
+        counts = [
+            sum(name in each and normalize_property(name, each[name]) == text for each in images) for images in told
+        ]
         return np.array(counts, dtype=np.int64)
 
-    def remembered(self, key: object, make: Callable[[HostView], _Array]) -> _Array:
+    def memoize(self, key: object, make: Callable[[HostView], _Array]) -> _Array:
         """Return what is made of these hosts; nothing is remembered, since anybody may change them."""
         return make(self)
 
@@ -141,7 +143,7 @@ class HostList(HostView):
         """Return what these hosts say of themselves, told apart; nothing is remembered."""
         return KindColumn(tell, self.all_facts()).kinds
 
-    def has_ways(self, queries: Sequence[Compiled]) -> bool:
+    def has_mappings(self, queries: Sequence[Compiled]) -> bool:
         """Say whether any host state has allocation candidates."""
         return any(host.allocation_candidates for host in self._states)
 
@@ -150,7 +152,7 @@ class HostList(HostView):
         candidates: list[Mapping[str, Any]] = self._states[position].allocation_candidates or [{}]
         yield from map(mappings_of, candidates)
 
-    def aggregate_owners(self) -> list[tuple[Mapping[str, str], Mask]]:
+    def aggregate_members(self) -> list[tuple[Mapping[str, str], Mask]]:
         """Return the metadata of each aggregate that has any, and which of these hosts are in it: bool."""
         found: dict[int, tuple[Mapping[str, str], Mask]] = {}
         for position, host in enumerate(self._states):

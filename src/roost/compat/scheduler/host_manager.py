@@ -41,7 +41,7 @@ class HostManager:
     ) -> None:
         settings = settings or Settings()
         found = registry.catalogue(settings.filter_scheduler, adapt=adapt)
-        enabled = registry.enabled_filters(found, settings.filter_scheduler)
+        enabled = registry.select_filters(found, settings.filter_scheduler)
         self._hosts = hosts
         self.filter_handler = HostFilterHandler()
         self.weight_handler = HostWeightHandler()

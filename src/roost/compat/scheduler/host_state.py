@@ -12,7 +12,7 @@ from roost.compat.objects import Aggregate, RequestSpec
 from roost.compat.objects.host_records import read_moment
 from roost.model.allocation import Mappings
 from roost.model.host import HostFacts, PciPool
-from roost.scheduler.pipeline.consumption import Appetite
+from roost.scheduler.pipeline.consumption import ReportedDemand
 
 HostAggregate = Aggregate
 
@@ -139,7 +139,7 @@ class HostState:
     def _consume_facts(self, spec_obj: RequestSpec) -> None:
         request, facts = spec_obj.to_request(), facts_of(self)
         mappings = mappings_of((self.allocation_candidates or [{}])[0])
-        after = Appetite(request, request.pci_requests).sated(facts, limits=self.limits, mappings=mappings)
+        after = ReportedDemand(request, request.pci_requests).take_from(facts, limits=self.limits, mappings=mappings)
         if after.numa is not facts.numa:
             self.numa_topology = topology_for(after)
         if after.pci_pools is not facts.pci_pools:

@@ -16,7 +16,7 @@ from roost.model.work.work_rows import MigrationRow, Put, StatusRow
 from roost.model.writes import Claim, ConsumerRow, InstanceRow, Place, Write
 from roost.placement.writes.claims import given_back, places_of, release_of
 from roost.ports import Commits
-from roost.scheduler.framework.group_slots import is_closed, is_outside, kept_of, moved, place_of
+from roost.scheduler.framework.group_slots import is_closed, is_outside, place_during_move, place_of, return_place
 
 
 def move_request(stored: Request, status: StatusRow, *, may_stay: bool = False) -> Request:
@@ -86,7 +86,7 @@ def claim_alternate(current: Commits, migration: MigrationRow, pick: Pick) -> tu
         if not _is_free(group, place, holder, kept):
             return f"the policy {group.policy} of its server group keeps it away from {pick.node}"
         instance = msgspec.structs.replace(instance, scope=place.scope, holder=place.holder)
-    stays = None if was_outside else kept_of(group, before, number=kept_number, host_id=instance.host_id)
+    stays = None if was_outside else return_place(group, before, number=kept_number, host_id=instance.host_id)
     held = [(kept_number, inventory_id, amount) for inventory_id, amount in kept.takes]
     taken = [(number, inventory_id, amount) for inventory_id, amount in takes]
     return (
@@ -211,7 +211,7 @@ def _place(group: Group, instance: InstanceRow, *, rack: str, may_come_back: boo
     if group.policy == "fault-domain":
         return msgspec.structs.replace(place, holder=instance.holder)  # Its domain does not change.
     if group.policy == "affinity" and may_come_back:
-        return moved(place, number=instance.consumer_id)
+        return place_during_move(place, number=instance.consumer_id)
     return place
 
 

@@ -25,9 +25,9 @@ from roost.model.request import Request
 from roost.model.writes import CLASS_BITS, CLASS_MASK, Claim, ConsumerRow
 from roost.ports import Placement, Random
 from roost.scheduler.framework.host_view import HostView
-from roost.scheduler.framework.plugin import Counted, Filter, adds
-from roost.scheduler.pipeline.consumption import Appetite
-from roost.scheduler.pipeline.host_picks import Takes, claim_on, takes_on
+from roost.scheduler.framework.plugin import Countable, Filter, implements
+from roost.scheduler.pipeline.consumption import ReportedDemand
+from roost.scheduler.pipeline.host_picks import Takes, build_claim, find_allocation
 from roost.scheduler.pipeline.shape import Shape
 from roost.scheduler.rule_support import scopes
 from roost.scheduler.select import Scheduler
@@ -47,7 +47,7 @@ class _Counts(NamedTuple):
     cut: Mask  # bool, shape (hosts,): counting stopped before the host was full
 
 
-class _Placed(NamedTuple):
+class _PlacedCount(NamedTuple):
     """How many instances were placed until one was refused."""
 
     total: int
@@ -55,7 +55,7 @@ class _Placed(NamedTuple):
     is_cut: bool  # whether placing stopped before one was refused
 
 
-class Counter:
+class CapacityCounter:
     """Counts on columns that nobody else uses meanwhile.
 
     Args:
@@ -103,13 +103,13 @@ class Counter:
         shape, state = self._scheduler.shape(one), self._state
         refused, alive = shape.refusals(), state.hosts.alive.view
         takers: Mask = alive & (refused == len(shape.checks.rules))
-        adds_up = not shape.fit.shares and all(_leaves_others(rule, shape) for _, rule in shape.asked_later)
+        adds_up = not shape.fit.shares and all(_is_independent(rule, shape) for _, rule in shape.dynamic_filters)
         zones = scopes.zones(state, default_zone=self._default_zone) if "zone" in by else []
         aggregates = scopes.aggregates(state) if "aggregate" in by else []
-        asked = _one_by_one(shape, takers) if adds_up or "host" in by else np.zeros_like(takers)
+        hosts_to_fill = _hosts_to_fill(shape, takers) if adds_up or "host" in by else np.zeros_like(takers)
         scope_count = 0 if adds_up else 1 + len(zones) + len(aggregates)
-        self._expect(hosts=int(asked.sum()), scope_count=scope_count, shape=shape)
-        counts = self._counts(shape, refused, asked=asked)
+        self._expect(hosts=int(hosts_to_fill.sum()), scope_count=scope_count, shape=shape)
+        counts = self._counts(shape, refused, asked=hosts_to_fill)
         whole = self._sum(counts, alive) if adds_up else self._place(shape)
 
         def scope_counts(found: list[scopes.Scope]) -> list[ScopeCapacity]:
@@ -132,7 +132,7 @@ class Counter:
             flavor=one.flavor.name,
             count=whole.total,
             is_at_least=whole.is_cut,
-            limit=self._limit if adds_up and (_leaps(shape) or not asked.any()) else self._placed_limit,
+            limit=self._limit if adds_up and (_can_batch(shape) or not hosts_to_fill.any()) else self._placed_limit,
             hosts=int(alive.sum()),
             takers=int(takers.sum()),
             adds_up=adds_up,
@@ -141,7 +141,7 @@ class Counter:
             zones=scope_counts(zones),
             aggregates=scope_counts(aggregates),
             by_host=self._by_host(shape, counts) if "host" in by else [],
-            warnings=[*shape.warnings, *_uncounted(shape)],
+            warnings=[*shape.warnings, *_uncountable_warnings(shape)],
         )
 
     def _counts(self, shape: Shape, refused: Amounts, *, asked: Mask) -> _Counts:
@@ -151,7 +151,9 @@ class Counter:
         last = refused.copy()
         bounds = [] if shape.fit.shares else list(enumerate(rooms(state, shape.fit)))
         everyone = HostView(state)
-        bounds += [(at, rule.room(everyone, shape.spec)) for at, rule in shape.asked_later if adds(rule, Counted)]
+        bounds += [
+            (at, rule.room(everyone, shape.spec)) for at, rule in shape.dynamic_filters if implements(rule, Countable)
+        ]
         for at, room in bounds:
             # Of two that are used up at once the first in order refuses.
             tighter = room < most
@@ -163,10 +165,10 @@ class Counter:
             self._step()
         return _Counts(most, last, cut)
 
-    def _sum(self, counts: _Counts, mask: Mask) -> _Placed:
+    def _sum(self, counts: _Counts, mask: Mask) -> _PlacedCount:
         total = int(counts.most[mask].sum())
         is_cut = total > self._limit or bool(counts.cut[mask].any())
-        return _Placed(min(total, self._limit), counts.last, is_cut)
+        return _PlacedCount(min(total, self._limit), counts.last, is_cut)
 
     def _place_on(self, shape: Shape, row: int) -> tuple[int, int]:
         """Place instances on one host until it refuses; return how many, and the check that refuses.
@@ -182,10 +184,10 @@ class Counter:
             return 1, passing
         try:
             room, fullest = self._room(shape, row)
-            most = min(room, self._limit if _leaps(shape) else self._placed_limit)
+            most = min(room, self._limit if _can_batch(shape) else self._placed_limit)
             refusal = shape.refusal(row)
             while refusal == passing and count < most:
-                takes, times = self._repeated(shape, row, most=most - count)
+                takes, times = self._multiply_takes(shape, row, most=most - count)
                 claims.append(self._claim(shape, row, takes))
                 count += times
                 self._state.check()
@@ -202,20 +204,22 @@ class Counter:
         """Return how often rules that can tell it let a host take the request, and the first that lets it no more."""
         view = HostView(self._state, np.array([row], dtype=np.intp))
         rooms_left = [
-            (int(rule.room(view, shape.spec)[0]), at) for at, rule in shape.asked_later if adds(rule, Counted)
+            (int(rule.room(view, shape.spec)[0]), at)
+            for at, rule in shape.dynamic_filters
+            if implements(rule, Countable)
         ]
         return min(rooms_left, default=(ROOM_MAX, len(shape.checks.rules)))
 
-    def _repeated(self, shape: Shape, row: int, *, most: int) -> tuple[Takes, int]:
+    def _multiply_takes(self, shape: Shape, row: int, *, most: int) -> tuple[Takes, int]:
         """Return what so many instances take on a host, whose first candidate all of them have."""
         state = self._state
-        held = takes_on(state, shape, row)
-        assert held is not None, "a host that passes has a candidate"
+        allocation = find_allocation(state, shape, row)
+        assert allocation is not None, "a host that passes has a candidate"
         amounts: dict[int, int] = {}
-        for inventory_id, amount in held.takes:
+        for inventory_id, amount in allocation.takes:
             amounts[inventory_id] = amounts.get(inventory_id, 0) + amount
         times = 1
-        if _leaps(shape):
+        if _can_batch(shape):
             row_of_id, classes = state.providers.row_of_id, state.classes
             fits = (
                 int(classes[number & CLASS_MASK].free.data.item(row_of_id[number >> CLASS_BITS])) // amount
@@ -224,17 +228,17 @@ class Counter:
             times = min(most, *fits)
         return [(number, amount * times) for number, amount in amounts.items()], times
 
-    def _place_among(self, request: Request, mask: Mask) -> _Placed:
+    def _place_among(self, request: Request, mask: Mask) -> _PlacedCount:
         if self._is_over:
-            return _Placed(0, np.zeros(0, dtype=np.int64), is_cut=True)
+            return _PlacedCount(0, np.zeros(0, dtype=np.int64), is_cut=True)
         try:
-            shape = self._scheduler.unkept_shape(request, among=mask)
+            shape = self._scheduler.compile_shape(request, among=mask)
         except OverBudget:
             self._is_over = True
             return self._place_among(request, mask)
         return self._place(shape)
 
-    def _place(self, shape: Shape) -> _Placed:
+    def _place(self, shape: Shape) -> _PlacedCount:
         """Place instances where decisions would until one is refused."""
         claims: list[Claim] = []
         is_full = False
@@ -246,7 +250,7 @@ class Counter:
                     last, is_full = shape.refusals(), True
                 if row is None or len(claims) == self._placed_limit:
                     break
-                takes, _ = self._repeated(shape, row, most=1)
+                takes, _ = self._multiply_takes(shape, row, most=1)
                 claims.append(self._claim(shape, row, takes))
                 self._state.check()
                 self._step()
@@ -254,11 +258,11 @@ class Counter:
             self._is_over = True
         finally:
             self._placement.withdraw(claims)
-        return _Placed(len(claims), last, not is_full)
+        return _PlacedCount(len(claims), last, not is_full)
 
     def _claim(self, shape: Shape, row: int, takes: Takes) -> Claim:
         consumer = ConsumerRow(self._placement.new_id("consumer"), self._random.uuids(1)[0], "", "")
-        claim = claim_on(self._state, shape, row, consumer=consumer, takes=takes)
+        claim = build_claim(self._state, shape, row, consumer=consumer, takes=takes)
         self._placement.occupy(claim)
         return claim
 
@@ -287,26 +291,26 @@ class Counter:
             self._progress(min(self._done, self._total), self._total)
 
 
-def _uncounted(shape: Shape) -> list[str]:
+def _uncountable_warnings(shape: Shape) -> list[str]:
     """Say what instances would take that is not counted, a sentence each."""
-    if not Appetite(shape.spec.request, shape.spec.pci_requests).is_any:
+    if not ReportedDemand(shape.spec.request, shape.spec.pci_requests).is_any:
         return []
     return ["what instances take of NUMA cells and of PCI devices outside Placement is not counted: fewer may fit"]
 
 
-def _leaves_others(rule: Filter, shape: Shape) -> bool:
+def _is_independent(rule: Filter, shape: Shape) -> bool:
     # A filter judges each host on its own; only through the server group can it see what is on others.
-    return rule.leaves_others(shape.spec) if adds(rule, Counted) else shape.spec.group is None
+    return rule.is_independent(shape.spec) if implements(rule, Countable) else shape.spec.group is None
 
 
-def _leaps(shape: Shape) -> bool:
+def _can_batch(shape: Shape) -> bool:
     """Say whether many instances may be placed at once: no rule chooses a candidate, or has to look at each of them."""
-    return not shape.spec.ways and all(adds(rule, Counted) for _, rule in shape.asked_later)
+    return not shape.spec.queries and all(implements(rule, Countable) for _, rule in shape.dynamic_filters)
 
 
-def _one_by_one(shape: Shape, takers: Mask) -> Mask:
+def _hosts_to_fill(shape: Shape, takers: Mask) -> Mask:
     """Return the hosts whose room only placing tells: bool, shape (hosts,)."""
-    if shape.fit.shares or not all(adds(rule, Counted) for _, rule in shape.asked_later):
+    if shape.fit.shares or not all(implements(rule, Countable) for _, rule in shape.dynamic_filters):
         return takers
     return takers & shape.fit.undecided
 
@@ -314,12 +318,12 @@ def _one_by_one(shape: Shape, takers: Mask) -> Mask:
 def _shortages(shape: Shape, state: State, *, last: Amounts, among: Mask) -> list[Shortage]:
     """Count hosts by the check that refuses them, most hosts first."""
     rules = shape.checks.rules
-    found = [
+    shortages = [
         Shortage(rule=rules[at][0], reason=rules[at][1], resource_classes=_classes(shape, state, at), hosts=hosts)
         for at, hosts in enumerate(np.bincount(last[among], minlength=len(rules))[: len(rules)].tolist())
         if hosts
     ]
-    return sorted(found, key=lambda shortage: -shortage.hosts)
+    return sorted(shortages, key=lambda shortage: -shortage.hosts)
 
 
 def _classes(shape: Shape, state: State, at: int) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from roost.model.settings.roost_settings import Settings
 from roost.ports import Store
 
 # What two makings of a decision may differ in; words too, which another version may choose otherwise.
-_OWN = {"search_s": 0.0, "rank_s": 0.0, "request_id": 0, "settings_id": 0}
+_VARYING = {"search_s": 0.0, "rank_s": 0.0, "request_id": 0, "settings_id": 0}
 
 _Document = TypeVar("_Document")
 
@@ -47,8 +47,8 @@ def _read(decision: Decision, body: bytes | None, kind: type[_Document]) -> _Doc
         raise StateLost(decision.uuid, f"its {kind.__name__.lower()} cannot be read: {error}") from error
 
 
-def compared(
-    stored: Decision, again: Decision, found: tuple[dict[str, HostStanding], dict[str, HostStanding]] = ({}, {})
+def compare_decisions(
+    stored: Decision, again: Decision, standings: tuple[dict[str, HostStanding], dict[str, HostStanding]] = ({}, {})
 ) -> Replayed:
     """Compare a decision with itself made again.
 
@@ -58,16 +58,18 @@ def compared(
     """
     # Races are lost against others, and there are none here; nor is there a feed.
     again = msgspec.structs.replace(again, conflicts=stored.conflicts, position=stored.position)
-    plain, other = _wordless(stored), _wordless(again)
+    plain, other = _strip_text(stored), _strip_text(again)
     fields = [
-        name for name in Decision.__struct_fields__ if name not in _OWN and getattr(plain, name) != getattr(other, name)
+        name
+        for name in Decision.__struct_fields__
+        if name not in _VARYING and getattr(plain, name) != getattr(other, name)
     ]
     picks = [Counter(pick.node for pick in decision.picks) for decision in (stored, again)]
     differences = []
     for node in sorted(
-        {*picks[0], *picks[1], *found[0], *found[1]}, key=lambda node: (not any(p[node] for p in picks), node)
+        {*picks[0], *picks[1], *standings[0], *standings[1]}, key=lambda node: (not any(p[node] for p in picks), node)
     ):
-        then, now = (side.get(node, HostStanding()) for side in found)
+        then, now = (side.get(node, HostStanding()) for side in standings)
         if then != now or picks[0][node] != picks[1][node]:
             difference = HostDifference(
                 node=node, picks_then=picks[0][node], picks_now=picks[1][node], then=then, now=now
@@ -76,7 +78,7 @@ def compared(
     return Replayed(stored=stored, again=again, is_same=not fields, fields=fields, differences=differences)
 
 
-def _wordless(decision: Decision) -> Decision:
+def _strip_text(decision: Decision) -> Decision:
     """Return a decision without its sentences: outcome, stages and hosts tell what happened."""
     stages = [msgspec.structs.replace(stage, reason="") for stage in decision.stages]
     warnings = [""] * len(decision.warnings)

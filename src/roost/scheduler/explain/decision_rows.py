@@ -8,7 +8,7 @@ from roost.model.writes import EvidenceRow
 from roost.ports import Store
 
 
-def row_of(uuid: str, store: Store) -> EvidenceRow:
+def find_row(uuid: str, store: Store) -> EvidenceRow:
     """Return the row of a stored decision.
 
     Raises:
@@ -22,7 +22,7 @@ def row_of(uuid: str, store: Store) -> EvidenceRow:
     return next((row for row in rows if row.outcome == "granted"), rows[0])
 
 
-def unpacked(row: EvidenceRow, store: Store) -> Decision:
+def unpack_row(row: EvidenceRow, store: Store) -> Decision:
     """Return the decision of a row.
 
     Raises:

@@ -15,9 +15,9 @@ from roost.model.evidence.explain import Change, Explanation, Never
 from roost.model.request import Request
 from roost.ports import Placement
 from roost.scheduler.explain import relaxations
-from roost.scheduler.explain.ranking_margins import ranking_of
-from roost.scheduler.explain.relaxations import Asked, Edit
-from roost.scheduler.explain.verdict_matrix import Matrix, nearest
+from roost.scheduler.explain.ranking_margins import explain_ranking
+from roost.scheduler.explain.relaxations import Relaxation, RequestedAmount
+from roost.scheduler.explain.verdict_matrix import Matrix, nearest_hosts
 from roost.scheduler.framework.spec import Spec, Subject
 from roost.scheduler.pipeline.shape import Shape
 from roost.scheduler.select import Scheduler
@@ -25,7 +25,7 @@ from roost.scheduler.select import Scheduler
 NEAREST = 5  # hosts that an explanation names
 RANKED = 10
 # Edits, and the checks that each can turn. A filter may read anything.
-_EDITS: tuple[tuple[Callable[[Request, State], Iterable[Edit]], frozenset[Subject]], ...] = (
+_RELAXATIONS: tuple[tuple[Callable[[Request, State], Iterable[Relaxation]], frozenset[Subject]], ...] = (
     (relaxations.without_traits, frozenset({"trait", "group", "search", "rule"})),
     (relaxations.other_zones, frozenset({"aggregate", "search", "rule"})),
     (relaxations.without_aggregates, frozenset({"aggregate", "search", "rule"})),
@@ -35,7 +35,7 @@ _EDITS: tuple[tuple[Callable[[Request, State], Iterable[Edit]], frozenset[Subjec
     (relaxations.without_capabilities, frozenset({"trait", "class", "rule"})),
 )
 # Edits of one kind that are tried, so that a request with hundreds of groups or traits is explained in time.
-_EDITS_MAX = 64
+_RELAXATIONS_MAX = 64
 # Amounts that are tried where only a search can tell which one fits.
 _TRIES_MAX = 64
 
@@ -57,7 +57,7 @@ class Explainer:
     def _state(self) -> State:
         return self._placement.state
 
-    def _emptied(self) -> State:
+    def _empty_state(self) -> State:
         """Return the columns without anybody on them, made once while nothing static changes."""
         state = self._state
         if self._empty is None or self._empty[0] is not state or self._empty[1] != state.changes.epoch:
@@ -77,21 +77,21 @@ class Explainer:
             BadRequest: the request cannot be meant.
             NotFound: it names something that does not exist.
         """
-        shape = self._scheduler.unkept_shape(request)
+        shape = self._scheduler.compile_shape(request)
         matrix = Matrix(shape, self._state)
         stages = matrix.stages()
         left = stages[-1].after if stages else int(np.count_nonzero(matrix.alive))
         hosts = stages[0].before if stages else left
         rules = matrix.rules(stages)
         if left:
-            ranking, tips = ranking_of(matrix, RANKED)
+            ranking, tips = explain_ranking(matrix, RANKED)
             return Explanation(hosts=hosts, left=left, rules=rules, ranking=ranking, tips=tips)
         return Explanation(
             hosts=hosts,
             left=0,
             reason=shape.reason(stages),
             rules=rules,
-            nearest=nearest(matrix, NEAREST),
+            nearest=nearest_hosts(matrix, NEAREST),
             changes=self._changes(request, matrix) if changes is None else changes,
             never=self._never(shape) if never is None else never,
         )
@@ -105,7 +105,7 @@ class Explainer:
         """
         self._seed = seed
         one = msgspec.structs.replace(request, count=1, instance_uuids=())
-        return self._changes(request, Matrix(self._scheduler.unkept_shape(one), self._state))
+        return self._changes(request, Matrix(self._scheduler.compile_shape(one), self._state))
 
     def _never(self, shape: Shape) -> Never:
         """Ask the same of the fleet without anybody on it."""
@@ -116,31 +116,31 @@ class Explainer:
             group=None if group is None else memberless(group),
             moved_uuid=spec.moved_uuid,
             pci_requests=spec.pci_requests,
-            ways=spec.ways,
+            queries=spec.queries,
         )
-        stages = Matrix(shape, self._emptied(), alone).stages()
+        stages = Matrix(shape, self._empty_state(), alone).stages()
         if stages[-1].after:
             return Never(could_fit=True)
         return Never(could_fit=False, reason=shape.reason(stages))
 
     def _changes(self, request: Request, matrix: Matrix) -> list[Change]:
         """Return the smallest change of each kind by which the request fits, those that open most hosts first."""
-        found: list[Change] = []
+        changes: list[Change] = []
         query = matrix.shape.query
         if query is None:
-            return found
-        for asked in relaxations.asked_amounts(query)[:_EDITS_MAX]:
-            change = self._less(request, asked, matrix)
+            return changes
+        for asked in relaxations.query_amounts(query)[:_RELAXATIONS_MAX]:
+            change = self._reduce_amount(request, asked, matrix)
             if change is not None:
-                found.append(change)
+                changes.append(change)
         if request.count > 1 or matrix.could_open(("amount", "group", "class", "search", "rule")):
             most = {} if request.count > 1 else self._most_groups(matrix)
-            found.extend(islice(self._fitting(relaxations.fewer_groups(request, query, most)), 1))
-        for tried, subjects in _EDITS:
+            changes.extend(islice(self._find_fitting(relaxations.fewer_groups(request, query, most)), 1))
+        for relax, subjects in _RELAXATIONS:
             # One of several instances may need what this one does not.
             if request.count > 1 or matrix.could_open(subjects):
-                found.extend(self._fitting(tried(request, self._state)))
-        return sorted(found, key=lambda change: -change.hosts)
+                changes.extend(self._find_fitting(relax(request, self._state)))
+        return sorted(changes, key=lambda change: -change.hosts)
 
     def _most_groups(self, matrix: Matrix) -> dict[tuple[str, ...], int]:
         """Return how many of some equal groups any host could serve that lacks nothing else, by their suffixes."""
@@ -150,22 +150,22 @@ class Explainer:
             if isinstance(check, Family) and matrix.shape.fit.is_exact
         }
 
-    def _fitting(self, tried: Iterable[Edit]) -> Iterator[Change]:
-        for edit in islice(tried, _EDITS_MAX):
-            hosts = self._opened(edit.request)
+    def _find_fitting(self, tried: Iterable[Relaxation]) -> Iterator[Change]:
+        for edit in islice(tried, _RELAXATIONS_MAX):
+            hosts = self._count_hosts(edit.request)
             if hosts:
                 yield Change(kind=edit.kind, text=edit.text, hosts=hosts, request=edit.request)
 
-    def _opened(self, request: Request) -> int:
+    def _count_hosts(self, request: Request) -> int:
         """Return how many hosts could take the first instance of a request, 0 if not all instances find one."""
         try:
-            shape = self._scheduler.unkept_shape(request)
+            shape = self._scheduler.compile_shape(request)
         except (BadRequest, NotFound):  # It asks nothing any more, or what is left of it makes no sense.
             return 0
         hosts = len(Matrix(shape, self._state).passing())
-        return hosts if hosts and (request.count == 1 or self._scheduler.could(request, seed=self._seed)) else 0
+        return hosts if hosts and (request.count == 1 or self._scheduler.can_place_all(request, seed=self._seed)) else 0
 
-    def _less(self, request: Request, asked: Asked, matrix: Matrix) -> Change | None:
+    def _reduce_amount(self, request: Request, asked: RequestedAmount, matrix: Matrix) -> Change | None:
         """Return the change to the largest amount of a class that fits when nothing else is other."""
         class_id = self._state.class_ids.id_of(asked.resource_class)
         if class_id is None or asked.amount < 2:
@@ -190,10 +190,10 @@ class Explainer:
                 change, low = smaller, middle + 1
         return change
 
-    def _with_less(self, request: Request, asked: Asked, amount: int) -> Change | None:
-        return next(self._fitting([relaxations.with_less(request, asked, amount)]), None)
+    def _with_less(self, request: Request, asked: RequestedAmount, amount: int) -> Change | None:
+        return next(self._find_fitting([relaxations.reduce_amount(request, asked, amount)]), None)
 
-    def _amounts(self, request: Request, asked: Asked, matrix: Matrix, *, class_id: int) -> Sequence[int]:
+    def _amounts(self, request: Request, asked: RequestedAmount, matrix: Matrix, *, class_id: int) -> Sequence[int]:
         """Return amounts below the one asked, ascending, of which the largest that fits is one.
 
         One instance on one host can have no more than some provider there, whatever else is true.
@@ -218,13 +218,13 @@ class Explainer:
         most = np.minimum(np.minimum(columns.free.view[rows], columns.max_unit.view[rows]), asked.amount - 1)
         most -= most % columns.step_size.view[rows]
         most = most[most >= np.maximum(columns.min_unit.view[rows], 1)]
-        found: list[int] = np.unique(most).tolist()
-        return found
+        fitting: list[int] = np.unique(most).tolist()
+        return fitting
 
     @staticmethod
-    def _short_of(class_id: int, asked: Asked, matrix: Matrix) -> Mask:
+    def _short_of(class_id: int, asked: RequestedAmount, matrix: Matrix) -> Mask:
         """Return the hosts that less of a class could open: bool, shape (hosts,)."""
-        found: Mask = np.zeros(len(matrix.alive), dtype=np.bool_)
+        mask: Mask = np.zeros(len(matrix.alive), dtype=np.bool_)
         fit, is_checked = matrix.shape.fit, False
         for at, check in enumerate(fit.checks):
             if isinstance(check, Amount):
@@ -235,9 +235,9 @@ class Explainer:
                 continue
             if is_short:
                 is_checked = True
-                found |= matrix.only(at)
+                mask |= matrix.only(at)
         if not fit.is_exact:
-            found |= matrix.only(len(fit.checks))
+            mask |= matrix.only(len(fit.checks))
             if not is_checked:  # Where neighbours lend, groups are not counted, only searched.
-                found |= matrix.alive & (matrix.failures <= 1)
-        return found
+                mask |= matrix.alive & (matrix.failures <= 1)
+        return mask

@@ -37,10 +37,10 @@ class FixedRandom:
 
     def uuids(self, count: int) -> list[bytes]:
         """Return uuids that nobody has, 16 bytes each."""
-        found = []
+        bodies = []
         if count and self._first is not None:
-            found, self._first = [self._first], None
-        while len(found) < count:
-            found.append(hashlib.blake2b(f"{self._seed}/{self._made}".encode(), digest_size=16).digest())
+            bodies, self._first = [self._first], None
+        while len(bodies) < count:
+            bodies.append(hashlib.blake2b(f"{self._seed}/{self._made}".encode(), digest_size=16).digest())
             self._made += 1
-        return found
+        return bodies

@@ -9,7 +9,7 @@ from roost.model.evidence.explain import RankedHost, Tip
 from roost.scheduler.explain.verdict_matrix import Matrix
 
 
-def ranking_of(matrix: Matrix, count: int) -> tuple[list[RankedHost], list[Tip]]:
+def explain_ranking(matrix: Matrix, count: int) -> tuple[list[RankedHost], list[Tip]]:
     """Return the best hosts with the share of each weigher, and for each weigher what would have let another win."""
     rows = matrix.passing()
     names = [matrix.state.hosts.names[row] for row in rows.tolist()]

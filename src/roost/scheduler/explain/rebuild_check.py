@@ -14,7 +14,7 @@ from roost.scheduler.framework.spec import Spec
 _HINT = "_nova_check_type"
 
 
-def staying(request: Request) -> Request:
+def mark_rebuild(request: Request) -> Request:
     """Return a request that is judged where its instance is: no pre-filter and no rule that chooses hosts has a say."""
     return msgspec.structs.replace(request, hints={**request.hints, _HINT: ["rebuild"]})
 
@@ -40,13 +40,13 @@ def rebuild_refusal(filters: Sequence[Filter], request: Request, *, state: State
     row = next((row for row, name in enumerate(hosts.nodes) if name == node and hosts.alive.each[row]), None)
     if row is None:
         return f"{node} is not there any more"
-    spec = Spec(staying(request), now_s=now_s)
+    spec = Spec(mark_rebuild(request), now_s=now_s)
     view = HostView(state, np.array([row]))
     for judge in map(Judge, filters):
         if not judge.run_on_rebuild or not judge.rule.concerns(spec):
             continue
-        if judge.checked is not None:
-            judge.checked.check(spec)
+        if judge.request_check is not None:
+            judge.request_check.check(spec)
         if not judge.rule.keep(view, spec)[0]:
             return f"{node}: {judge.name}: {judge.rule.reason(spec)}"
     return ""

@@ -53,7 +53,7 @@ def summarise(
         tally = reasons.setdefault(bare_reason(row.reason), _Tally())
         tally.add(row, count)
         tally.requests.setdefault(request_id, _Tally()).add(row, count)
-    ranked = sorted(reasons.items(), key=lambda entry: -entry[1].refusals)
+    ordered = sorted(reasons.items(), key=lambda entry: -entry[1].refusals)
     return Summary(
         since_s=since_s,
         refusals=sum(tally.refusals for tally in reasons.values()),
@@ -67,24 +67,24 @@ def summarise(
                 first_at_s=tally.times[-1],
                 last_at_s=tally.times[0],
                 newest=uuid_text(tally.newest),
-                requests=_wanted(tally, document),
+                requests=_count_requests(tally, document),
             )
-            for reason, tally in ranked
+            for reason, tally in ordered
         ],
     )
 
 
-def _wanted(tally: _Tally, document: Callable[[int], bytes | None]) -> list[Wanted]:
-    found: dict[tuple[str, str], list[int]] = {}  # flavor, zone -> refusals, instances
+def _count_requests(tally: _Tally, document: Callable[[int], bytes | None]) -> list[Wanted]:
+    counts_by_key: dict[tuple[str, str], list[int]] = {}  # flavor, zone -> refusals, instances
     for request_id, part in tally.requests.items():
         with report_corruption("the request of a decision"):
             body = document(request_id)
             request = None if body is None else _request.decode(body)
         key = ("", "") if request is None else (request.flavor.name, request.availability_zone or "")
-        counts = found.setdefault(key, [0, 0])
+        counts = counts_by_key.setdefault(key, [0, 0])
         counts[0] += part.refusals
         counts[1] += part.instances
     return [
         Wanted(flavor=flavor, zone=zone, refusals=refusals, instances=instances)
-        for (flavor, zone), (refusals, instances) in sorted(found.items(), key=lambda entry: -entry[1][0])
+        for (flavor, zone), (refusals, instances) in sorted(counts_by_key.items(), key=lambda entry: -entry[1][0])
     ]

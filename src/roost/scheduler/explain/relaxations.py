@@ -11,14 +11,14 @@ from roost.model.flavor import Flavor
 from roost.model.image import Image
 from roost.model.names import amount_text
 from roost.model.request import CandidateQuery, Request, ResourceGroup
-from roost.scheduler.rule_support.scopes import aggregates_by_zone, parts
+from roost.scheduler.rule_support.scopes import aggregates_by_zone, split_names
 
 _replace = msgspec.structs.replace
 _ZONES_MAX = 32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Edit:
+class Relaxation:
     """A changed request, and what of it is other."""
 
     kind: ChangeKind
@@ -27,7 +27,7 @@ class Edit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class RequestedAmount:
     """An amount of a class that equal resource groups ask for."""
 
     resource_class: str
@@ -35,26 +35,32 @@ class Asked:
     suffixes: tuple[str, ...]  # of the groups
 
 
-def asked_amounts(query: CandidateQuery) -> list[Asked]:
+def query_amounts(query: CandidateQuery) -> list[RequestedAmount]:
     """Return the amounts of a query; groups that ask the same count as one."""
-    found: dict[tuple[object, ...], list[str]] = {}
+    suffixes_by_key: dict[tuple[object, ...], list[str]] = {}
     for group in query.groups:
-        found.setdefault((*group.ask, group.suffix == ""), []).append(group.suffix)
+        suffixes_by_key.setdefault((*group.ask, group.suffix == ""), []).append(group.suffix)
     by_suffix = {group.suffix: group for group in query.groups}
     return [
-        Asked(resource_class=name, amount=amount, suffixes=tuple(suffixes))
-        for suffixes in found.values()
+        RequestedAmount(resource_class=name, amount=amount, suffixes=tuple(suffixes))
+        for suffixes in suffixes_by_key.values()
         for name, amount in sorted(by_suffix[suffixes[0]].resources.items())
     ]
 
 
-def with_less(request: Request, asked: Asked, amount: int) -> Edit:
+def reduce_amount(request: Request, requested: RequestedAmount, amount: int) -> Relaxation:
     """Return a request that asks for less of one class."""
     edited = request
-    for suffix in asked.suffixes:
-        edited = _with_amount(edited, suffix, resource_class=asked.resource_class, amount=amount)
-    before = f"{asked.amount:,}" if len(asked.suffixes) == 1 else f"{asked.amount:,} in each of {len(asked.suffixes)}"
-    return Edit(kind="amount", text=f"{amount_text(asked.resource_class, amount)} instead of {before}", request=edited)
+    for suffix in requested.suffixes:
+        edited = _with_amount(edited, suffix, resource_class=requested.resource_class, amount=amount)
+    before = (
+        f"{requested.amount:,}"
+        if len(requested.suffixes) == 1
+        else f"{requested.amount:,} in each of {len(requested.suffixes)}"
+    )
+    return Relaxation(
+        kind="amount", text=f"{amount_text(requested.resource_class, amount)} instead of {before}", request=edited
+    )
 
 
 def _with_amount(request: Request, suffix: str, *, resource_class: str, amount: int) -> Request:
@@ -88,7 +94,7 @@ def _smaller(flavor: Flavor, resource_class: str, amount: int) -> Flavor:
 
 def fewer_groups(
     request: Request, query: CandidateQuery, most: Mapping[tuple[str, ...], int] | None = None
-) -> Iterator[Edit]:
+) -> Iterator[Relaxation]:
     """Give requests that leave out one, two, … of several equal groups, down to one.
 
     Args:
@@ -102,14 +108,18 @@ def fewer_groups(
             families.setdefault(group.ask, []).append(group.suffix)
     for suffixes in families.values():
         resources = next(group.resources for group in query.groups if group.suffix == suffixes[0])
-        asked = " and ".join(amount_text(name, amount) for name, amount in sorted(resources.items())) or "no resources"
+        amounts = (
+            " and ".join(amount_text(name, amount) for name, amount in sorted(resources.items())) or "no resources"
+        )
         edited = request
         first = min(len(suffixes) - 1, (most or {}).get(tuple(suffixes), len(suffixes)))
         for suffix in suffixes[first + 1 :]:
             edited = _without_group(edited, suffix)
-        for kept in range(first, 0, -1):
-            edited = _without_group(edited, suffixes[kept])
-            yield Edit(kind="groups", text=f"{kept} instead of {len(suffixes)} groups of {asked}", request=edited)
+        for count in range(first, 0, -1):
+            edited = _without_group(edited, suffixes[count])
+            yield Relaxation(
+                kind="groups", text=f"{count} instead of {len(suffixes)} groups of {amounts}", request=edited
+            )
 
 
 def _without_group(request: Request, suffix: str) -> Request:
@@ -122,19 +132,19 @@ def _without_group(request: Request, suffix: str) -> Request:
     return _replace(request, groups=groups, flavor=_replace(request.flavor, extra_specs=specs))
 
 
-def without_traits(request: Request, _: State) -> Iterator[Edit]:
+def without_traits(request: Request, _: State) -> Iterator[Relaxation]:
     """Give requests that leave out one trait, required or forbidden, wherever it is named."""
-    named: dict[tuple[str, str, str], None] = {}  # key in extra specs, name, value
+    traits_by_key: dict[tuple[str, str, str], None] = {}  # key in extra specs, name, value
     for key, value in request.flavor.extra_specs.items():
         if key.startswith("trait") and value in ("required", "forbidden"):
-            named[key, key.partition(":")[2], value] = None
+            traits_by_key[key, key.partition(":")[2], value] = None
     for name in _image_traits(request.image):
-        named[f"trait:{name}", name, "required"] = None
-    for key, name, value in named:
+        traits_by_key[f"trait:{name}", name, "required"] = None
+    for key, name, value in traits_by_key:
         edited = _without_specs(request, [key])
         if key == f"trait:{name}" and value == "required" and edited.image is not None:
             edited = _replace(edited, image=_without_trait(edited.image, name))
-        yield Edit(kind="trait", text=f"without {value} trait {name}", request=edited)
+        yield Relaxation(kind="trait", text=f"without {value} trait {name}", request=edited)
     for at, group in enumerate(request.groups):
         for number, traits in enumerate(group.required):
             less = _replace(group, required=group.required[:number] + group.required[number + 1 :])
@@ -148,9 +158,9 @@ def without_traits(request: Request, _: State) -> Iterator[Edit]:
 def _image_traits(image: Image | None) -> list[str]:
     if image is None:
         return []
-    listed = image.properties.get("traits_required", "").replace(",", " ").split()
-    named = [key.removeprefix("trait:") for key, value in image.properties.items() if value == "required"]
-    return [name for name in (*listed, *named) if f"trait:{name}" in image.properties or name in listed]
+    required = image.properties.get("traits_required", "").replace(",", " ").split()
+    single = [key.removeprefix("trait:") for key, value in image.properties.items() if value == "required"]
+    return [name for name in (*required, *single) if f"trait:{name}" in image.properties or name in required]
 
 
 def _without_trait(image: Image, name: str) -> Image:
@@ -161,10 +171,12 @@ def _without_trait(image: Image, name: str) -> Image:
     return _replace(image, properties=properties)
 
 
-def _with_group(request: Request, at: int, group: ResourceGroup, *, kind: ChangeKind, text: str) -> Iterator[Edit]:
+def _with_group(
+    request: Request, at: int, group: ResourceGroup, *, kind: ChangeKind, text: str
+) -> Iterator[Relaxation]:
     if group != ResourceGroup(suffix=group.suffix):
         groups = (*request.groups[:at], group, *request.groups[at + 1 :])
-        yield Edit(kind=kind, text=text, request=_replace(request, groups=groups))
+        yield Relaxation(kind=kind, text=text, request=_replace(request, groups=groups))
 
 
 def _without_specs(request: Request, keys: Iterable[str]) -> Request:
@@ -179,25 +191,25 @@ def _with_image(request: Request, image: Image, keys: Iterable[str]) -> Request:
     return _replace(request, image=_replace(image, properties=properties))
 
 
-def other_zones(request: Request, state: State) -> Iterator[Edit]:
+def other_zones(request: Request, state: State) -> Iterator[Relaxation]:
     """Give requests for every other zone, and for any."""
     if not request.availability_zone:
         return
-    zones = aggregates_by_zone(state).keys() - set(parts(request.availability_zone))
+    zones = aggregates_by_zone(state).keys() - set(split_names(request.availability_zone))
     for zone in sorted(zones)[:_ZONES_MAX]:
         text = f"zone {zone} instead of {request.availability_zone}"
-        yield Edit(kind="zone", text=text, request=_replace(request, availability_zone=zone))
+        yield Relaxation(kind="zone", text=text, request=_replace(request, availability_zone=zone))
     text = f"any zone instead of {request.availability_zone}"
-    yield Edit(kind="zone", text=text, request=_replace(request, availability_zone=None))
+    yield Relaxation(kind="zone", text=text, request=_replace(request, availability_zone=None))
 
 
-def without_aggregates(request: Request, _: State) -> Iterator[Edit]:
+def without_aggregates(request: Request, _: State) -> Iterator[Relaxation]:
     """Give requests that are not bound to aggregates, or kept out of them, beside those of a zone."""
     destination = request.destination
     if destination is not None and (destination.aggregates or destination.forbidden_aggregates):
         free = _replace(destination, aggregates=(), forbidden_aggregates=frozenset())
         edited = _replace(request, destination=free)
-        yield Edit(kind="aggregates", text="without the destination's aggregates", request=edited)
+        yield Relaxation(kind="aggregates", text="without the destination's aggregates", request=edited)
     for at, group in enumerate(request.groups):
         if group.member_of or group.forbidden_aggregates:
             less = _replace(group, member_of=(), forbidden_aggregates=frozenset())
@@ -205,41 +217,41 @@ def without_aggregates(request: Request, _: State) -> Iterator[Edit]:
             yield from _with_group(request, at, less, kind="aggregates", text=text)
 
 
-def without_server_group(request: Request, _: State) -> Iterator[Edit]:
+def without_server_group(request: Request, _: State) -> Iterator[Relaxation]:
     """Give the request outside its server group."""
     joined = request.group_joined
     if joined is not None:
         hints = {name: value for name, value in request.hints.items() if name != "group"}
         edited = _replace(request, group=None, hints=hints)
-        yield Edit(kind="server_group", text=f"outside server group {joined}", request=edited)
+        yield Relaxation(kind="server_group", text=f"outside server group {joined}", request=edited)
 
 
-def without_named_hosts(request: Request, _: State) -> Iterator[Edit]:
+def without_named_hosts(request: Request, _: State) -> Iterator[Relaxation]:
     """Give requests that do not name hosts to go to, and that ignore none."""
     destination = request.destination
     is_bound = destination is not None and (destination.host or destination.node or destination.cell)
     if request.force_hosts or request.force_nodes or is_bound:
         free = None if destination is None else _replace(destination, host=None, node=None, cell=None)
         edited = _replace(request, force_hosts=(), force_nodes=(), destination=free)
-        yield Edit(kind="named_hosts", text="on any host instead of those named", request=edited)
+        yield Relaxation(kind="named_hosts", text="on any host instead of those named", request=edited)
     if request.ignore_hosts:
         edited = _replace(request, ignore_hosts=())
-        yield Edit(kind="named_hosts", text="without hosts to be ignored", request=edited)
+        yield Relaxation(kind="named_hosts", text="without hosts to be ignored", request=edited)
 
 
-def other_images(request: Request, _: State) -> Iterator[Edit]:
+def other_images(request: Request, _: State) -> Iterator[Relaxation]:
     """Give requests whose image lacks one of its properties."""
     image = request.image
     if image is not None:
         for key, value in image.properties.items():
             if not key.startswith("trait"):
                 text = f"an image without {key}={value}"
-                yield Edit(kind="image", text=text, request=_with_image(request, image, [key]))
+                yield Relaxation(kind="image", text=text, request=_with_image(request, image, [key]))
 
 
-def without_capabilities(request: Request, _: State) -> Iterator[Edit]:
+def without_capabilities(request: Request, _: State) -> Iterator[Relaxation]:
     """Give requests that leave out one extra spec that is no amount, trait or policy."""
     for key, value in request.flavor.extra_specs.items():
         if not key.startswith(("resources", "trait", "group_policy")):
             edited = _without_specs(request, [key])
-            yield Edit(kind="capability", text=f"without extra spec {key}={value}", request=edited)
+            yield Relaxation(kind="capability", text=f"without extra spec {key}={value}", request=edited)

@@ -71,13 +71,13 @@ class Matrix:
         """Return what came of the checks in their order."""
         passing = self.alive.copy()
         before = int(np.count_nonzero(passing))
-        found = []
+        stages = []
         for (rule, reason), mask in zip(self.checks, self.masks, strict=True):
             passing &= mask
             after = int(np.count_nonzero(passing))
-            found.append(Stage(rule, before, after, reason))
+            stages.append(Stage(rule, before, after, reason))
             before = after
-        return found
+        return stages
 
     def rules(self, stages: Sequence[Stage]) -> list[RuleVerdict]:
         """Return the same with what each check refuses on its own."""
@@ -102,7 +102,7 @@ class _Lack(NamedTuple):
     wanted: int
 
 
-def nearest(matrix: Matrix, count: int) -> list[NearMiss]:
+def nearest_hosts(matrix: Matrix, count: int) -> list[NearMiss]:
     """Return the hosts that were refused by least: by the fewest checks, and of these by the smallest parts."""
     if not matrix.alive.any():
         return []

@@ -2,10 +2,10 @@
 
 from typing import ClassVar
 
-from roost.scheduler.rule_support.overcommit import CoreOptions, OfCores, OvercommittedByAggregates
+from roost.scheduler.rule_support.overcommit import AggregateOvercommitFilter, CoreAmounts, CoreOptions
 
 
-class AggregateCore(OvercommittedByAggregates, OfCores):
+class AggregateCore(AggregateOvercommitFilter, CoreAmounts):
     """Keep hosts with virtual CPUs left for the instance, overcommit as aggregates or the settings say.
 
     Source:

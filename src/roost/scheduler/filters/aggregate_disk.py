@@ -2,10 +2,10 @@
 
 from typing import ClassVar
 
-from roost.scheduler.rule_support.overcommit import DiskOptions, OfDisk, OvercommittedByAggregates
+from roost.scheduler.rule_support.overcommit import AggregateOvercommitFilter, DiskAmounts, DiskOptions
 
 
-class AggregateDisk(OvercommittedByAggregates, OfDisk):
+class AggregateDisk(AggregateOvercommitFilter, DiskAmounts):
     """Keep hosts with disk left for the instance, overcommit as aggregates or the settings say.
 
     Source:

@@ -11,7 +11,7 @@ from roost.scheduler.framework.host_view import HostView
 from roost.scheduler.framework.image_text import image_text, is_image_property
 from roost.scheduler.framework.plugin import Reads
 from roost.scheduler.framework.spec import Spec
-from roost.scheduler.rule_support.aggregate_metadata import wearing_any
+from roost.scheduler.rule_support.aggregate_metadata import match_aggregates
 
 
 class AggregateImagePropertiesIsolationOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,19 +53,19 @@ class AggregateImagePropertiesIsolation:
         """Say whether any host can be refused: only if the image has properties."""
         return spec.image is not None and bool(spec.image.properties)
 
-    def looks_at(self, spec: Spec) -> Hashable:
+    def verdict_key(self, spec: Spec) -> Hashable:
         """Return what of the request a verdict depends on: the properties of the image."""
         return None if spec.image is None else tuple(sorted(spec.image.properties.items()))
 
     def keep(self, hosts: HostView, spec: Spec) -> Mask:
         """Keep hosts where each property that aggregates speak of has one of the values."""
-        kept: Mask = np.ones(len(hosts), dtype=np.bool_)
-        for key in {key for metadata, _ in hosts.aggregate_owners() for key in metadata if self._is_read(key)}:
+        verdicts: Mask = np.ones(len(hosts), dtype=np.bool_)
+        for key in {key for metadata, _ in hosts.aggregate_members() for key in metadata if self._is_read(key)}:
             value = image_text(spec.image, key)
             if value:
-                known, good = wearing_any(hosts, key, value.__eq__)
-                kept &= good | ~known
-        return kept
+                has_key, has_value = match_aggregates(hosts, key, value.__eq__)
+                verdicts &= has_value | ~has_key
+        return verdicts
 
     def warnings(self, hosts: HostView, spec: Spec) -> list[str]:
         """Say which keys of a namespace that is for image properties are none."""

@@ -12,8 +12,8 @@ from roost.model.flavor import Flavor
 from roost.scheduler.framework.host_view import HostView
 from roost.scheduler.framework.plugin import NoOptions, Reads
 from roost.scheduler.framework.spec import Spec
-from roost.scheduler.rule_support.aggregate_metadata import wearing_any
-from roost.scheduler.rule_support.operators import matches, unmatchable
+from roost.scheduler.rule_support.aggregate_metadata import match_aggregates
+from roost.scheduler.rule_support.operators import impossible_reason, matches
 
 _SCOPE = "aggregate_instance_extra_specs"
 
@@ -44,33 +44,33 @@ class AggregateInstanceExtraSpecs:
 
     def concerns(self, spec: Spec) -> bool:
         """Say whether any host can be refused: only if the flavor has such extra specs."""
-        return any(True for _ in _wishes(spec.flavor))
+        return any(True for _ in _requirements(spec.flavor))
 
-    def looks_at(self, spec: Spec) -> Hashable:
+    def verdict_key(self, spec: Spec) -> Hashable:
         """Return what of the request a verdict depends on: those extra specs."""
-        return tuple(sorted(_wishes(spec.flavor)))
+        return tuple(sorted(_requirements(spec.flavor)))
 
     def keep(self, hosts: HostView, spec: Spec) -> Mask:
         """Keep hosts that match them all."""
-        kept: Mask = np.ones(len(hosts), dtype=np.bool_)
-        for key, wanted in _wishes(spec.flavor):
-            _, good = wearing_any(hosts, key, partial(_matches, wanted=wanted))
-            kept &= good
-        return kept
+        verdicts: Mask = np.ones(len(hosts), dtype=np.bool_)
+        for key, wanted in _requirements(spec.flavor):
+            _, has_value = match_aggregates(hosts, key, partial(_matches, wanted=wanted))
+            verdicts &= has_value
+        return verdicts
 
     def warnings(self, hosts: HostView, spec: Spec) -> list[str]:
         """Say which wishes no aggregate can match, since they cannot be read."""
         read = {key: wanted for key, wanted in spec.flavor.extra_specs.items() if _is_read(key)}
-        told = [(key, wanted, unmatchable(wanted)) for key, wanted in read.items()]
+        told = [(key, wanted, impossible_reason(wanted)) for key, wanted in read.items()]
         return [f"extra spec {key}={wanted!r} refuses all hosts: {why}" for key, wanted, why in told if why]
 
     def reason(self, spec: Spec) -> str:
         """Say what refused hosts lack."""
-        wishes = "; ".join(f"{key} {wanted}" for key, wanted in _wishes(spec.flavor))
+        wishes = "; ".join(f"{key} {wanted}" for key, wanted in _requirements(spec.flavor))
         return f"are in no aggregate with: {wishes}"
 
 
-def _wishes(flavor: Flavor) -> Iterator[tuple[str, str]]:
+def _requirements(flavor: Flavor) -> Iterator[tuple[str, str]]:
     for key, wanted in flavor.extra_specs.items():
         if _is_read(key):
             yield key.removeprefix(f"{_SCOPE}:"), wanted

@@ -2,10 +2,10 @@
 
 from typing import ClassVar
 
-from roost.scheduler.rule_support.limits import BelowLimitOfAggregates, IoOpsOptions, OfIoOps
+from roost.scheduler.rule_support.limits import BelowAggregateLimit, IoOpsLimit, IoOpsOptions
 
 
-class AggregateIoOps(OfIoOps, BelowLimitOfAggregates):
+class AggregateIoOps(IoOpsLimit, BelowAggregateLimit):
     """Keep hosts with fewer I/O operations in flight than the least limit of their aggregates, or of the settings.
 
     Source:

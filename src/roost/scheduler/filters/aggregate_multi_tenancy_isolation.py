@@ -10,7 +10,7 @@ from roost.engine.columns.types import Mask
 from roost.scheduler.framework.host_view import HostView
 from roost.scheduler.framework.plugin import NoOptions, Reads
 from roost.scheduler.framework.spec import Spec
-from roost.scheduler.rule_support.aggregate_metadata import texts
+from roost.scheduler.rule_support.aggregate_metadata import split_values
 
 _KEY = "filter_tenant_id"
 
@@ -42,20 +42,22 @@ class AggregateMultiTenancyIsolation:
         """Say whether any host can be refused: for every request."""
         return True
 
-    def looks_at(self, spec: Spec) -> Hashable:
+    def verdict_key(self, spec: Spec) -> Hashable:
         """Return what of the request a verdict depends on: the project."""
         return spec.request.project_id
 
     def keep(self, hosts: HostView, spec: Spec) -> Mask:
         """Keep hosts that are for everybody, or for this project."""
-        taken, ours = np.zeros((2, len(hosts)), dtype=np.bool_)
-        for metadata, inside in hosts.aggregate_owners():
-            named = {name for key, value in metadata.items() if key.startswith(_KEY) for name in texts(value)}
-            if named:
-                taken |= inside
-            if spec.request.project_id in named:
-                ours |= inside
-        return ours | ~taken
+        is_dedicated, is_own = np.zeros((2, len(hosts)), dtype=np.bool_)
+        for metadata, inside in hosts.aggregate_members():
+            project_ids = {
+                name for key, value in metadata.items() if key.startswith(_KEY) for name in split_values(value)
+            }
+            if project_ids:
+                is_dedicated |= inside
+            if spec.request.project_id in project_ids:
+                is_own |= inside
+        return is_own | ~is_dedicated
 
     def reason(self, spec: Spec) -> str:
         """Say what refused hosts are."""

@@ -2,10 +2,10 @@
 
 from typing import ClassVar
 
-from roost.scheduler.rule_support.limits import BelowLimitOfAggregates, InstancesOptions, OfInstances
+from roost.scheduler.rule_support.limits import BelowAggregateLimit, InstanceLimit, InstancesOptions
 
 
-class AggregateNumInstances(BelowLimitOfAggregates, OfInstances):
+class AggregateNumInstances(BelowAggregateLimit, InstanceLimit):
     """Keep hosts with fewer instances than the least limit of their aggregates, or of the settings.
 
     Source:

@@ -2,10 +2,10 @@
 
 from typing import ClassVar
 
-from roost.scheduler.rule_support.overcommit import OfMemory, OvercommittedByAggregates, RamOptions
+from roost.scheduler.rule_support.overcommit import AggregateOvercommitFilter, MemoryAmounts, RamOptions
 
 
-class AggregateRam(OvercommittedByAggregates, OfMemory):
+class AggregateRam(AggregateOvercommitFilter, MemoryAmounts):
     """Keep hosts with memory left for the instance, overcommit as aggregates or the settings say.
 
     Source:

@@ -9,7 +9,7 @@ from roost.engine.columns.types import Mask
 from roost.scheduler.framework.host_view import HostView
 from roost.scheduler.framework.plugin import NoOptions, Reads
 from roost.scheduler.framework.spec import Spec
-from roost.scheduler.rule_support.aggregate_metadata import wearing_any
+from roost.scheduler.rule_support.aggregate_metadata import match_aggregates
 
 
 class AggregateTypeAffinity:
@@ -37,14 +37,14 @@ class AggregateTypeAffinity:
         """Say whether any host can be refused: for every request."""
         return True
 
-    def looks_at(self, spec: Spec) -> Hashable:
+    def verdict_key(self, spec: Spec) -> Hashable:
         """Return what of the request a verdict depends on: the name of the flavor."""
         return spec.flavor.name
 
     def keep(self, hosts: HostView, spec: Spec) -> Mask:
         """Keep hosts that are for every flavor, or for this one."""
-        known, good = wearing_any(hosts, "instance_type", spec.flavor.name.__eq__)
-        return good | ~known
+        has_key, has_value = match_aggregates(hosts, "instance_type", spec.flavor.name.__eq__)
+        return has_value | ~has_key
 
     def reason(self, spec: Spec) -> str:
         """Say what refused hosts are."""

@@ -9,8 +9,8 @@ from roost.engine.columns.types import Mask
 from roost.scheduler.framework.host_view import HostView
 from roost.scheduler.framework.plugin import Reads
 from roost.scheduler.framework.spec import Spec
-from roost.scheduler.rule_support.aggregate_metadata import wearing_any
-from roost.scheduler.rule_support.scopes import ZONE, parts
+from roost.scheduler.rule_support.aggregate_metadata import match_aggregates
+from roost.scheduler.rule_support.scopes import ZONE, split_names
 
 
 class AvailabilityZoneOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,18 +47,18 @@ class AvailabilityZone:
 
     def concerns(self, spec: Spec) -> bool:
         """Say whether any host can be refused: only if the request names a zone."""
-        return bool(parts(spec.request.availability_zone or ""))
+        return bool(split_names(spec.request.availability_zone or ""))
 
-    def looks_at(self, spec: Spec) -> Hashable:
+    def verdict_key(self, spec: Spec) -> Hashable:
         """Return what of the request a verdict depends on: the zones."""
         return spec.request.availability_zone
 
     def keep(self, hosts: HostView, spec: Spec) -> Mask:
         """Keep hosts of one of the zones."""
-        wanted = parts(spec.request.availability_zone or "")
-        known, good = wearing_any(hosts, ZONE, wanted.__contains__)
-        return good | ~known if self._options.default_availability_zone in wanted else good
+        zones = split_names(spec.request.availability_zone or "")
+        has_zone, is_in_zone = match_aggregates(hosts, ZONE, zones.__contains__)
+        return is_in_zone | ~has_zone if self._options.default_availability_zone in zones else is_in_zone
 
     def reason(self, spec: Spec) -> str:
         """Say what refused hosts are not."""
-        return f"are not in availability zone {' or '.join(parts(spec.request.availability_zone or ''))}"
+        return f"are not in availability zone {' or '.join(split_names(spec.request.availability_zone or ''))}"

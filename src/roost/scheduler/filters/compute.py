@@ -49,7 +49,7 @@ class Compute:
         """Say whether any host can be refused: always."""
         return True
 
-    def looks_at(self, spec: Spec) -> Hashable:
+    def verdict_key(self, spec: Spec) -> Hashable:
         """Return what of the request a verdict depends on: nothing."""
         return None
 
@@ -64,9 +64,9 @@ class Compute:
             dtype=np.bool_,
         )
 
-    def tell(self, hosts: HostView, spec: Spec) -> list[str]:
+    def host_reasons(self, hosts: HostView, spec: Spec) -> list[str]:
         """Say which of the three it is."""
-        return [_told(facts, spec.now_s) for facts in hosts.all_facts()]
+        return [_describe_state(facts, spec.now_s) for facts in hosts.all_facts()]
 
     def holds_until_s(self, hosts: HostView, spec: Spec) -> float:
         """Return the last moment before some host comes up, or goes down, by time alone."""
@@ -84,7 +84,7 @@ class Compute:
         return "are disabled or down"
 
 
-def _told(facts: HostFacts, now_s: float) -> str:
+def _describe_state(facts: HostFacts, now_s: float) -> str:
     if facts.is_disabled:
         return f"is disabled: {facts.disabled_reason}" if facts.disabled_reason else "is disabled"
     if facts.is_forced_down:

@@ -9,12 +9,12 @@ import numpy as np
 from roost.engine.columns.types import Mask
 from roost.model.flavor import Flavor
 from roost.model.host import HostFacts
-from roost.scheduler.framework.host_attributes import NAMES, RATIOS, TOLD, USED, WHOLE, is_attribute
+from roost.scheduler.framework.host_attributes import DYNAMIC, FACTS, NAMES, RATIOS, STATIC, is_attribute
 from roost.scheduler.framework.host_view import HostView
 from roost.scheduler.framework.memoize import Latest
 from roost.scheduler.framework.plugin import NoOptions, Reads
 from roost.scheduler.framework.spec import Spec
-from roost.scheduler.rule_support.operators import glued, match_numbers, matches, unmatchable
+from roost.scheduler.rule_support.operators import impossible_reason, match_numbers, matches, unspaced_operator
 
 _ADDRESS_BITS = "hw:maxphysaddr_bits"
 _GROUP_POLICY = "group_policy"  # Placement's; no host has anything of that name.
@@ -39,75 +39,75 @@ class ComputeCapabilities:
 
     def __init__(self, options: NoOptions) -> None:
         self._options = options
-        self._wishes = Latest(_wishes)
+        self._requirements = Latest(_requirements)
 
     def reads(self, spec: Spec) -> Reads:
         """Say when a verdict has to be made again: at each claim if a wanted value changes with claims."""
-        used = any(path[0] in USED for path, _, _ in self._wishes(spec.flavor))
+        used = any(path[0] in DYNAMIC for path, _, _ in self._requirements(spec.flavor))
         return "use" if used else "facts"
 
     def concerns(self, spec: Spec) -> bool:
         """Say whether any host can be refused: only if an extra spec may be a capability."""
-        return bool(self._wishes(spec.flavor))
+        return bool(self._requirements(spec.flavor))
 
-    def looks_at(self, spec: Spec) -> Hashable:
+    def verdict_key(self, spec: Spec) -> Hashable:
         """Return what of the request a verdict depends on: the wishes."""
-        return tuple((*path, wanted, is_scoped) for path, wanted, is_scoped in self._wishes(spec.flavor))
+        return tuple((*path, wanted, is_scoped) for path, wanted, is_scoped in self._requirements(spec.flavor))
 
     def keep(self, hosts: HostView, spec: Spec) -> Mask:
         """Keep hosts that match every wish."""
-        kept: Mask | None = None
-        for path, wanted, is_scoped in self._wishes(spec.flavor):
+        verdicts: Mask | None = None
+        for path, wanted, is_scoped in self._requirements(spec.flavor):
             verdict = _judge(hosts, path, wanted=wanted, is_scoped=is_scoped)
-            kept = verdict if kept is None else kept & verdict
-        return np.ones(len(hosts), dtype=np.bool_) if kept is None else kept
+            verdicts = verdict if verdicts is None else verdicts & verdict
+        return np.ones(len(hosts), dtype=np.bool_) if verdicts is None else verdicts
 
-    def tell(self, hosts: HostView, spec: Spec) -> list[str]:
+    def host_reasons(self, hosts: HostView, spec: Spec) -> list[str]:
         """Say what each host has of the first wish that it does not match."""
-        found = [""] * len(hosts)
-        for path, wanted, is_scoped in self._wishes(spec.flavor):
-            refused = ~_judge(hosts, path, wanted=wanted, is_scoped=is_scoped)
+        reasons = [""] * len(hosts)
+        for path, wanted, is_scoped in self._requirements(spec.flavor):
+            mismatches = ~_judge(hosts, path, wanted=wanted, is_scoped=is_scoped)
             values = _values(hosts, path)
-            for at in np.flatnonzero(refused).tolist():
+            for at in np.flatnonzero(mismatches).tolist():
                 has = "nothing" if values[at] is None else str(values[at])
-                found[at] = found[at] or f"has {has} for {':'.join(path)}, wanted is {wanted}"
-        return found
+                reasons[at] = reasons[at] or f"has {has} for {':'.join(path)}, wanted is {wanted}"
+        return reasons
 
     def warnings(self, hosts: HostView, spec: Spec) -> list[str]:
         """Say which wishes no host can match, and which are text though they begin with an operator."""
-        found = []
-        for key, value in _told_specs(spec.flavor):
-            why, operator = unmatchable(_wanted(key, value)), glued(value)
+        texts = []
+        for key, value in _capability_specs(spec.flavor):
+            why, operator = impossible_reason(_requirement(key, value)), unspaced_operator(value)
             if why:
-                found.append(f"extra spec {key}={value!r} refuses all hosts that it concerns: {why}")
+                texts.append(f"extra spec {key}={value!r} refuses all hosts that it concerns: {why}")
             elif operator:
-                found.append(f"extra spec {key}={value!r} is compared as text: {operator} needs a blank after it")
-        return found
+                texts.append(f"extra spec {key}={value!r} is compared as text: {operator} needs a blank after it")
+        return texts
 
     def reason(self, spec: Spec) -> str:
         """Say what refused hosts lack."""
-        wishes = "; ".join(f"{':'.join(path)} {wanted}" for path, wanted, _ in self._wishes(spec.flavor))
+        wishes = "; ".join(f"{':'.join(path)} {wanted}" for path, wanted, _ in self._requirements(spec.flavor))
         return f"lack a capability of: {wishes}"
 
 
-def _wishes(flavor: Flavor) -> list[tuple[list[str], str, bool]]:
+def _requirements(flavor: Flavor) -> list[tuple[list[str], str, bool]]:
     """Return the path from the host to each wanted value, what is wanted of it, and whether the flavor insists.
 
     An unscoped wish is one only for hosts that know of it, because other rules read unscoped extra specs too.
     """
-    found: list[tuple[list[str], str, bool]] = []
-    for key, value in _told_specs(flavor):
+    requirements: list[tuple[list[str], str, bool]] = []
+    for key, value in _capability_specs(flavor):
         scope, *path = key.split(":")
         if key == _ADDRESS_BITS:
-            found.append((["cpu_info", "maxphysaddr", "bits"], _wanted(key, value), True))
+            requirements.append((["cpu_info", "maxphysaddr", "bits"], _requirement(key, value), True))
         elif path:
-            found.append((path, value, True))
+            requirements.append((path, value, True))
         else:
-            found.append(([scope], value, False))
-    return found
+            requirements.append(([scope], value, False))
+    return requirements
 
 
-def _told_specs(flavor: Flavor) -> Iterator[tuple[str, str]]:
+def _capability_specs(flavor: Flavor) -> Iterator[tuple[str, str]]:
     """Yield the extra specs that are read here, as the flavor has them."""
     for key, value in flavor.extra_specs.items():
         scope, colon, _ = key.partition(":")
@@ -115,13 +115,13 @@ def _told_specs(flavor: Flavor) -> Iterator[tuple[str, str]]:
             yield key, value
 
 
-def _wanted(key: str, value: str) -> str:
+def _requirement(key: str, value: str) -> str:
     return f">= {value}" if key == _ADDRESS_BITS else value
 
 
 def _judge(hosts: HostView, path: list[str], *, wanted: str, is_scoped: bool) -> Mask:
     name = path[0]
-    for table, are_whole in ((USED, True), (WHOLE, True), (RATIOS, False)):
+    for table, are_whole in ((DYNAMIC, True), (STATIC, True), (RATIOS, False)):
         if name in table:
             if len(path) > 1:
                 # A number has nothing below it.
@@ -129,47 +129,49 @@ def _judge(hosts: HostView, path: list[str], *, wanted: str, is_scoped: bool) ->
             return match_numbers(table[name](hosts), wanted, are_whole=are_whole)
     # Hosts may all say something else, which is too slow to be judged again at each claim.
     key = (ComputeCapabilities.name, *path, wanted, is_scoped)
-    return hosts.remembered(key, lambda everyone: _told_match(everyone, path, wanted=wanted, is_scoped=is_scoped))
+    return hosts.memoize(key, lambda everyone: _match_facts(everyone, path, wanted=wanted, is_scoped=is_scoped))
 
 
 def _values(hosts: HostView, path: list[str]) -> list[object]:
     """Return what each host has at the end of a path, None where that ends early."""
     name = path[0]
-    for table, are_whole in ((USED, True), (WHOLE, True), (RATIOS, False)):
+    for table, are_whole in ((DYNAMIC, True), (STATIC, True), (RATIOS, False)):
         if name in table:
             numbers = table[name](hosts).tolist() if len(path) == 1 else [None] * len(hosts)
             return [int(each) if are_whole and each is not None else each for each in numbers]
     if name in NAMES:
-        return [_below(value, path[1:]) for value in NAMES[name](hosts)]
-    return [_below(_told(facts, name), path[1:]) for facts in hosts.all_facts()]
+        return [_follow_path(value, path[1:]) for value in NAMES[name](hosts)]
+    return [_follow_path(_fact(facts, name), path[1:]) for facts in hosts.all_facts()]
 
 
-def _told_match(hosts: HostView, path: list[str], *, wanted: str, is_scoped: bool) -> Mask:
+def _match_facts(hosts: HostView, path: list[str], *, wanted: str, is_scoped: bool) -> Mask:
     name = path[0]
     if name in NAMES:
-        return np.array([_is_wanted(_below(each, path[1:]), wanted) for each in NAMES[name](hosts)], dtype=np.bool_)
-    told, codes = hosts.kinds((ComputeCapabilities.name, name), lambda facts: (_told(facts, name), name in facts.stats))
+        return np.array([_matches(_follow_path(each, path[1:]), wanted) for each in NAMES[name](hosts)], dtype=np.bool_)
+    values, codes = hosts.kinds(
+        (ComputeCapabilities.name, name), lambda facts: (_fact(facts, name), name in facts.stats)
+    )
     may_lack = not is_scoped and not is_attribute(name)
-    verdicts = [(may_lack and not knows) or _is_wanted(_below(value, path[1:]), wanted) for value, knows in told]
-    kept: Mask = np.array(verdicts, dtype=np.bool_)[codes]
-    return kept
+    verdicts = [(may_lack and not knows) or _matches(_follow_path(value, path[1:]), wanted) for value, knows in values]
+    mask: Mask = np.array(verdicts, dtype=np.bool_)[codes]
+    return mask
 
 
-def _is_wanted(value: object, wanted: str) -> bool:
+def _matches(value: object, wanted: str) -> bool:
     if value is None:
         return False
     # Facts that are a whole table are text in Nova, as JSON; anything deeper is what the text says.
     return matches(json.dumps(value) if isinstance(value, dict) else str(value), wanted)
 
 
-def _told(facts: HostFacts, name: str) -> object:
+def _fact(facts: HostFacts, name: str) -> object:
     """Return what a host says of a name, or what its statistics say."""
-    ask = TOLD.get(name)
-    value = None if ask is None else ask(facts)
+    read = FACTS.get(name)
+    value = None if read is None else read(facts)
     return facts.stats.get(name) if value is None else value
 
 
-def _below(value: object, path: list[str]) -> object:
+def _follow_path(value: object, path: list[str]) -> object:
     """Walk down from a value; None where the way ends early."""
     for name in path:
         if isinstance(value, str):

@@ -2,10 +2,10 @@
 
 from typing import ClassVar
 
-from roost.scheduler.rule_support.overcommit import CoreOptions, OfCores
+from roost.scheduler.rule_support.overcommit import CoreAmounts, CoreOptions
 
 
-class Core(OfCores):
+class Core(CoreAmounts):
     """Keep hosts with virtual CPUs left for the instance, overcommit as the settings say.
 
     Source:

@@ -2,10 +2,10 @@
 
 from typing import ClassVar
 
-from roost.scheduler.rule_support.overcommit import DiskOptions, OfDisk
+from roost.scheduler.rule_support.overcommit import DiskAmounts, DiskOptions
 
 
-class Disk(OfDisk):
+class Disk(DiskAmounts):
     """Keep hosts with disk left for the instance, overcommit as the settings say.
 
     Source:

@@ -41,8 +41,8 @@ class FaultDomain:
         """Keep hosts in racks of this domain, or of none."""
         assert spec.group is not None
         domain = place_number(spec.hint("fault_domain", "") or "")
-        taken = [scope for scope, (holder, _) in spec.group.places.items() if holder != domain]
-        is_open: Mask = ~np.isin(place_numbers(hosts.rack_names()), np.array(taken, dtype=np.int64))
+        foreign_racks = [scope for scope, (holder, _) in spec.group.places.items() if holder != domain]
+        is_open: Mask = ~np.isin(place_numbers(hosts.rack_names()), np.array(foreign_racks, dtype=np.int64))
         is_open[0] = False  # The rack of hosts whose rack nobody told.
         verdicts: Mask = is_open[hosts.racks()]
         return verdicts
@@ -51,7 +51,7 @@ class FaultDomain:
         """Return no bound for the hosts it keeps: members of one domain may share a rack."""
         return np.where(self.keep(hosts, spec), ROOM_MAX, 0)
 
-    def leaves_others(self, spec: Spec) -> bool:
+    def is_independent(self, spec: Spec) -> bool:
         """Say yes: a member takes a rack that is open to its domain and closes none to it."""
         return True
 

@@ -15,7 +15,7 @@ from roost.scheduler.framework.image_properties import (
     hypervisor,
     image_property,
     is_architecture,
-    is_version_wanted,
+    matches_version,
     vm_mode,
 )
 from roost.scheduler.framework.plugin import Reads
@@ -35,7 +35,7 @@ class ImagePropertiesOptions(msgspec.Struct, frozen=True, kw_only=True):
             raise ValueError("image_properties_default_architecture is no architecture, such as x86_64 or aarch64")
 
 
-class _Wanted(msgspec.Struct, frozen=True):
+class _Requirements(msgspec.Struct, frozen=True):
     """What an image asks of a host."""
 
     instance: tuple[str, ...]  # architecture, hypervisor type, vm mode, those that are set
@@ -76,23 +76,23 @@ class ImageProperties:
 
     def concerns(self, spec: Spec) -> bool:
         """Say whether any host can be refused: only if the image names one of the three."""
-        return bool(self._wanted(spec).instance)
+        return bool(self._requirements(spec).instance)
 
-    def looks_at(self, spec: Spec) -> Hashable:
+    def verdict_key(self, spec: Spec) -> Hashable:
         """Return what of the request a verdict depends on: the properties of the image."""
         return None if spec.image is None else tuple(sorted(spec.image.properties.items()))
 
     def keep(self, hosts: HostView, spec: Spec) -> Mask:
         """Keep hosts that support what is wanted."""
-        wanted = self._wanted(spec)
-        told, codes = hosts.kinds(ImageProperties.name, _platform)
-        verdicts = [_supports(platform, wanted) for platform in told]
-        kept: Mask = np.array(verdicts, dtype=np.bool_)[codes]
-        return kept
+        wanted = self._requirements(spec)
+        platforms, codes = hosts.kinds(ImageProperties.name, _platform)
+        verdicts = [_supports(platform, wanted) for platform in platforms]
+        mask: Mask = np.array(verdicts, dtype=np.bool_)[codes]
+        return mask
 
     def reason(self, spec: Spec) -> str:
         """Say what refused hosts lack."""
-        wanted = self._wanted(spec)
+        wanted = self._requirements(spec)
         text = f"cannot run {', '.join(wanted.instance) or 'any'} images"
         if wanted.version is not None:
             text += f" that want hypervisor version {wanted.version}"
@@ -105,16 +105,16 @@ class ImageProperties:
             return []
         return [f"image property hw_architecture={quote_value(name)} is no architecture; for ARM say armv7l or aarch64"]
 
-    def _wanted(self, spec: Spec) -> _Wanted:
+    def _requirements(self, spec: Spec) -> _Requirements:
         image = spec.image
-        named = (
+        names = (
             architecture(image_property(image, "hw_architecture") or self._default_architecture),
             hypervisor(image_property(image, "img_hv_type")),
             vm_mode(image_property(image, "hw_vm_mode")),
         )
         bits = image_property(image, "hw_maxphysaddr_bits")
-        return _Wanted(
-            tuple(name for name in named if name),
+        return _Requirements(
+            tuple(name for name in names if name),
             image_property(image, "img_hv_requested_version"),
             int(bits) if bits is not None and bits.isdecimal() else None,
         )
@@ -126,11 +126,11 @@ def _platform(facts: HostFacts) -> _Platform:
     return _Platform(facts.supported_instances, facts.hypervisor_version, bits if isinstance(bits, int) else None)
 
 
-def _supports(platform: _Platform, wanted: _Wanted) -> bool:
+def _supports(platform: _Platform, wanted: _Requirements) -> bool:
     number, bits = platform.version, platform.address_bits
     if wanted.version is not None and number:
         version = (number // 1_000_000, number // 1_000 % 1_000, number % 1_000)
-        if not is_version_wanted(version, wanted.version):
+        if not matches_version(version, wanted.version):
             return False
     if wanted.address_bits is not None and bits is not None and bits < wanted.address_bits:
         return False

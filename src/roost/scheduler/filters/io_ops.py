@@ -2,10 +2,10 @@
 
 from typing import ClassVar
 
-from roost.scheduler.rule_support.limits import IoOpsOptions, OfIoOps
+from roost.scheduler.rule_support.limits import IoOpsLimit, IoOpsOptions
 
 
-class IoOps(OfIoOps):
+class IoOps(IoOpsLimit):
     """Keep hosts with fewer I/O operations in flight than the limit: builds, resizes, snapshots and the like.
 
     Source:

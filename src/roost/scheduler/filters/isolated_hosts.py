@@ -51,17 +51,17 @@ class IsolatedHosts:
         is_restricted = options.restrict_isolated_hosts_to_isolated_images and bool(options.isolated_hosts)
         return self._is_isolated(spec) or is_restricted
 
-    def looks_at(self, spec: Spec) -> Hashable:
+    def verdict_key(self, spec: Spec) -> Hashable:
         """Return what of the request a verdict depends on: whether its image is isolated."""
         return self._is_isolated(spec)
 
     def keep(self, hosts: HostView, spec: Spec) -> Mask:
         """Keep isolated hosts for isolated images; for others, those that take them."""
         isolated = frozenset(self._options.isolated_hosts)
-        inside: Mask = np.array([name in isolated for name in hosts.names()], dtype=np.bool_)
+        is_isolated: Mask = np.array([name in isolated for name in hosts.names()], dtype=np.bool_)
         if self._is_isolated(spec):
-            return inside
-        return ~inside if self._options.restrict_isolated_hosts_to_isolated_images else np.ones_like(inside)
+            return is_isolated
+        return ~is_isolated if self._options.restrict_isolated_hosts_to_isolated_images else np.ones_like(is_isolated)
 
     def reason(self, spec: Spec) -> str:
         """Say what refused hosts are."""

@@ -15,7 +15,7 @@ from roost.scheduler.rule_support.expressions import Operation, judge, parse, pa
 
 _HINT = "query"
 # So much of a query is shown.
-_SHOWN = 200
+_TEXT_MAX = 200
 
 
 class Json:
@@ -43,57 +43,57 @@ class Json:
         Raises:
             BadRequest: it is no expression.
         """
-        _expression(spec)
+        _parse_hint(spec)
 
     def reads(self, spec: Spec) -> Reads:
         """Say when a verdict has to be made again: at each claim if the query reads what changes with claims."""
-        expression = _expression(spec)
+        expression = _parse_hint(spec)
         return "use" if expression is not None and reads_use(expression) else "facts"
 
     def concerns(self, spec: Spec) -> bool:
         """Say whether any host can be refused: only with the hint ``query``."""
         return bool(spec.hint(_HINT))
 
-    def looks_at(self, spec: Spec) -> Hashable:
+    def verdict_key(self, spec: Spec) -> Hashable:
         """Return what of the request a verdict depends on: the query."""
         return spec.hint(_HINT)
 
     def keep(self, hosts: HostView, spec: Spec) -> Mask:
         """Keep hosts for which the query holds; all of them if it says nothing."""
-        expression = _expression(spec)
+        expression = _parse_hint(spec)
         return np.ones(len(hosts), dtype=np.bool_) if expression is None else judge(hosts, expression)[0]
 
-    def tell(self, hosts: HostView, spec: Spec) -> list[str]:
+    def host_reasons(self, hosts: HostView, spec: Spec) -> list[str]:
         """Say what each host has of what the query reads."""
-        expression = _expression(spec)
+        expression = _parse_hint(spec)
         read = [] if expression is None else list(dict.fromkeys(paths(expression)))
-        columns = [[f"{'.'.join(path.parts)} {_shown(each)}" for each in values(hosts, path)] for path in read]
+        columns = [[f"{'.'.join(path.parts)} {_format_value(each)}" for each in values(hosts, path)] for path in read]
         return [f"has {', '.join(has)}" for has in zip(*columns, strict=True)] or [""] * len(hosts)
 
     def warnings(self, hosts: HostView, spec: Spec) -> list[str]:
         """Say if there are hosts on which the query compares what has no order."""
-        expression = _expression(spec)
+        expression = _parse_hint(spec)
         if expression is None or not (judge(hosts, expression)[1] & hosts.alive()).any():
             return []
-        text = (spec.hint(_HINT) or "")[:_SHOWN]
+        text = (spec.hint(_HINT) or "")[:_TEXT_MAX]
         return [
             f"the hint query={text!r} compares what has no order, such as a number with text; such hosts are refused"
         ]
 
     def reason(self, spec: Spec) -> str:
         """Say what refused hosts are not."""
-        return f"are not as the hint query wants them: {(spec.hint(_HINT) or '')[:_SHOWN]}"
+        return f"are not as the hint query wants them: {(spec.hint(_HINT) or '')[:_TEXT_MAX]}"
 
 
-def _expression(spec: Spec) -> Operation | None:
+def _parse_hint(spec: Spec) -> Operation | None:
     text = spec.hint(_HINT)
     try:
         return parse(text) if text else None
     except ValueError as error:
-        raise BadRequest(f"the hint query={(text or '')[:_SHOWN]!r} {error}") from None
+        raise BadRequest(f"the hint query={(text or '')[:_TEXT_MAX]!r} {error}") from None
 
 
-def _shown(value: object) -> str:
+def _format_value(value: object) -> str:
     if value is None:
         return "unknown"
-    return f"{value:,.12g}" if isinstance(value, float) else str(value)[:_SHOWN]
+    return f"{value:,.12g}" if isinstance(value, float) else str(value)[:_TEXT_MAX]

@@ -35,8 +35,8 @@ class Metrics:
     run_on_rebuild: ClassVar = False
 
     def __init__(self, options: MetricsOptions) -> None:
-        self._ratios, self._dropped = parse_setting(options.weight_setting)
-        self._wanted = frozenset(self._ratios)
+        self._ratios, self._bad_pairs = parse_setting(options.weight_setting)
+        self._names = frozenset(self._ratios)
 
     def reads(self, spec: Spec) -> Reads:
         """Say when a verdict has to be made again."""
@@ -44,27 +44,27 @@ class Metrics:
 
     def concerns(self, spec: Spec) -> bool:
         """Say whether any host can be refused: only if a metric is named."""
-        return bool(self._wanted)
+        return bool(self._names)
 
-    def looks_at(self, spec: Spec) -> Hashable:
+    def verdict_key(self, spec: Spec) -> Hashable:
         """Return what of the request a verdict depends on: nothing."""
         return None
 
     def keep(self, hosts: HostView, spec: Spec) -> Mask:
         """Keep hosts that report all of the metrics."""
-        return np.array([facts.metrics.keys() >= self._wanted for facts in hosts.all_facts()], dtype=np.bool_)
+        return np.array([facts.metrics.keys() >= self._names for facts in hosts.all_facts()], dtype=np.bool_)
 
-    def tell(self, hosts: HostView, spec: Spec) -> list[str]:
+    def host_reasons(self, hosts: HostView, spec: Spec) -> list[str]:
         """Say which metrics each host does not report."""
-        missing = [sorted(self._wanted - facts.metrics.keys()) for facts in hosts.all_facts()]
+        missing = [sorted(self._names - facts.metrics.keys()) for facts in hosts.all_facts()]
         return [f"does not report {', '.join(names)}" if names else "" for names in missing]
 
     def warnings(self, hosts: HostView, spec: Spec) -> list[str]:
         """Say what of the setting cannot be read."""
-        return [*map(str, self._dropped)]
+        return [*map(str, self._bad_pairs)]
 
     @staticmethod
-    def dropped(options: MetricsOptions) -> list[BadSettings]:
+    def bad_options(options: MetricsOptions) -> list[BadSettings]:
         """Say which elements of the setting are dropped."""
         return parse_setting(options.weight_setting)[1]
 

@@ -2,10 +2,10 @@
 
 from typing import ClassVar
 
-from roost.scheduler.rule_support.limits import InstancesOptions, OfInstances
+from roost.scheduler.rule_support.limits import InstanceLimit, InstancesOptions
 
 
-class NumInstances(OfInstances):
+class NumInstances(InstanceLimit):
     """Keep hosts with fewer instances than the limit.
 
     Source:

@@ -19,9 +19,9 @@ from roost.scheduler.framework.host_view import HostView
 from roost.scheduler.framework.memoize import Latest
 from roost.scheduler.framework.plugin import NoOptions, Reads
 from roost.scheduler.framework.spec import Spec
-from roost.scheduler.numa.bounds import tell_bounds
+from roost.scheduler.numa.bounds import describe_shortfalls
 from roost.scheduler.numa.constraints import networks_of, topology_of
-from roost.scheduler.numa.host_kinds import alike
+from roost.scheduler.numa.host_kinds import group_hosts
 
 _encode = msgspec.msgpack.Encoder(order="sorted").encode
 
@@ -52,9 +52,9 @@ class NumaTopology:
 
         Where Placement is asked for devices, claims change by which providers a host holds them.
         """
-        return "use" if spec.ways and spec.pci_requests else "facts"
+        return "use" if spec.queries and spec.pci_requests else "facts"
 
-    def is_consumed(self, spec: Spec) -> bool:
+    def changes_per_instance(self, spec: Spec) -> bool:
         """Say yes: instances take processors, pages and devices."""
         return True
 
@@ -73,7 +73,7 @@ class NumaTopology:
         """
         self._topology(spec.request)
 
-    def looks_at(self, spec: Spec) -> Hashable:
+    def verdict_key(self, spec: Spec) -> Hashable:
         """Return what of the request a verdict depends on."""
         return self._topology(spec.request), networks_of(spec.request), _devices(spec)
 
@@ -82,23 +82,25 @@ class NumaTopology:
         wanted = self._topology(spec.request)
         if wanted is None:
             return np.ones(len(hosts), dtype=np.bool_)
-        kept: Mask = np.zeros(len(hosts), dtype=np.bool_)
+        verdicts: Mask = np.zeros(len(hosts), dtype=np.bool_)
         ratios = _overcommit(hosts)
-        for can, positions in alike(hosts, wanted, cpu=ratios["cpu"], memory=ratios["memory"]):
+        for can, positions in group_hosts(hosts, wanted, cpu=ratios["cpu"], memory=ratios["memory"]):
             if fits(wanted, can=can):
-                kept[positions] = self._are_near(hosts, positions, can, spec=spec)
-        return kept
+                verdicts[positions] = self._are_near(hosts, positions, can, spec=spec)
+        return verdicts
 
     def _are_near(self, hosts: HostView, positions: Rows, can: Sequence[Verdicts], *, spec: Spec) -> Mask:
         """Say of hosts with the same room which have it near to the networks and devices of a request."""
         wanted, needs, requests = self._topology(spec.request), networks_of(spec.request), spec.pci_requests
         assert wanted is not None
-        if requests and hosts.has_ways(spec.ways):
-            found = [
-                any(self.accepts(hosts, spec, at=at, mappings=mappings) for mappings in hosts.mappings(at, spec.ways))
+        if requests and hosts.has_mappings(spec.queries):
+            is_near = [
+                any(
+                    self.accepts(hosts, spec, at=at, mappings=mappings) for mappings in hosts.mappings(at, spec.queries)
+                )
                 for at in positions.tolist()
             ]
-            return np.array(found, dtype=np.bool_)
+            return np.array(is_near, dtype=np.bool_)
         if not requests and needs is None:
             return np.ones(len(positions), dtype=np.bool_)
         near = hosts.kinds("numa surroundings", surroundings).codes[positions]
@@ -107,8 +109,8 @@ class NumaTopology:
             can_place(hosts.facts(at), wanted, can=can, needs=needs, requests=requests)
             for at in positions[first].tolist()
         ]
-        kept: Mask = np.array(verdicts, dtype=np.bool_)[inverse]
-        return kept
+        mask: Mask = np.array(verdicts, dtype=np.bool_)[inverse]
+        return mask
 
     def accepts(self, hosts: HostView, spec: Spec, *, at: int, mappings: Mappings) -> bool:
         """Say whether a host has cells with the devices near to them that some providers are to give."""
@@ -130,10 +132,10 @@ class NumaTopology:
             for facts, (cpu, memory) in zip(hosts.all_facts(), _overcommit(hosts).tolist(), strict=True)
         ]
 
-    def tell(self, hosts: HostView, spec: Spec) -> list[str]:
+    def host_reasons(self, hosts: HostView, spec: Spec) -> list[str]:
         """Say what the cells of each host lack, where that can be said of one of them alone."""
         wanted = self._topology(spec.request)
-        return [""] * len(hosts) if wanted is None else tell_bounds(hosts, wanted)
+        return [""] * len(hosts) if wanted is None else describe_shortfalls(hosts, wanted)
 
     def reason(self, spec: Spec) -> str:
         """Say what refused hosts lack."""
@@ -165,10 +167,10 @@ def _devices(spec: Spec) -> bytes:
 
 def _overcommit(hosts: HostView) -> AnyArray:
     """Return how often shared processors and memory of each host may be given out: shape (hosts,), of two fields."""
-    return hosts.remembered(("numa overcommit", hosts.epoch), _overcommit_anew)
+    return hosts.memoize(("numa overcommit", hosts.epoch), _build_overcommit)
 
 
-def _overcommit_anew(hosts: HostView) -> AnyArray:
-    found = np.empty(len(hosts), dtype=[("cpu", np.float64), ("memory", np.float64)])
-    found["cpu"], found["memory"] = hosts.column("cpu_allocation_ratio"), hosts.allocation_ratio("MEMORY_MB")
-    return found
+def _build_overcommit(hosts: HostView) -> AnyArray:
+    ratios = np.empty(len(hosts), dtype=[("cpu", np.float64), ("memory", np.float64)])
+    ratios["cpu"], ratios["memory"] = hosts.column("cpu_allocation_ratio"), hosts.allocation_ratio("MEMORY_MB")
+    return ratios

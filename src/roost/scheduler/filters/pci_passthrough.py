@@ -15,7 +15,7 @@ from roost.scheduler.framework.plugin import NoOptions, Reads
 from roost.scheduler.framework.spec import Spec
 
 # By these devices are counted ahead; whatever else is wanted of them is judged exactly.
-_COUNTED = ("vendor_id", "product_id", "dev_type")
+_COUNTABLE = ("vendor_id", "product_id", "dev_type")
 
 
 class PciPassthrough:
@@ -41,9 +41,9 @@ class PciPassthrough:
 
     def reads(self, spec: Spec) -> Reads:
         """Say when a verdict has to be made again: at each claim where that changes by which providers it holds."""
-        return "use" if spec.ways else "facts"
+        return "use" if spec.queries else "facts"
 
-    def is_consumed(self, spec: Spec) -> bool:
+    def changes_per_instance(self, spec: Spec) -> bool:
         """Say yes: instances take devices."""
         return True
 
@@ -51,7 +51,7 @@ class PciPassthrough:
         """Say whether any host can be refused: for requests that want devices."""
         return bool(spec.pci_requests)
 
-    def looks_at(self, spec: Spec) -> Hashable:
+    def verdict_key(self, spec: Spec) -> Hashable:
         """Return what of the request a verdict depends on: what is wanted of devices, whoever wants them."""
         return msgspec.msgpack.encode(
             [(each.count, each.alternatives, each.source) for each in spec.pci_requests], order="sorted"
@@ -59,45 +59,45 @@ class PciPassthrough:
 
     def keep(self, hosts: HostView, spec: Spec) -> Mask:
         """Keep hosts with the devices."""
-        if hosts.has_ways(spec.ways):
+        if hosts.has_mappings(spec.queries):
             kept: Mask = np.ones(len(hosts), dtype=np.bool_)
             for request in spec.pci_requests:
-                kept &= _free(hosts, request) >= request.count
+                kept &= _free_devices(hosts, request) >= request.count
             for at in np.flatnonzero(kept).tolist():
-                ways = hosts.mappings(at, spec.ways)
+                ways = hosts.mappings(at, spec.queries)
                 kept[at] = any(self.accepts(hosts, spec, at=at, mappings=mappings) for mappings in ways)
             return kept
         # Hosts that say the same of their pools are judged together.
-        told, codes = hosts.kinds(PciPassthrough.name, bare_pools)
-        found, inverse = np.unique(codes, return_inverse=True)
-        verdicts = [supports(told[kind], spec.pci_requests) for kind in found.tolist()]
-        verdict: Mask = np.array(verdicts, dtype=np.bool_)[inverse]
-        return verdict
+        pools, codes = hosts.kinds(PciPassthrough.name, bare_pools)
+        kinds, inverse = np.unique(codes, return_inverse=True)
+        verdicts = [supports(pools[kind], spec.pci_requests) for kind in kinds.tolist()]
+        mask: Mask = np.array(verdicts, dtype=np.bool_)[inverse]
+        return mask
 
     def accepts(self, hosts: HostView, spec: Spec, *, at: int, mappings: Mappings) -> bool:
         """Say whether a host has the devices where some providers are to give them."""
         return supports(hosts.facts(at).pci_pools, spec.pci_requests, mappings=mappings)
 
-    def tell(self, hosts: HostView, spec: Spec) -> list[str]:
+    def host_reasons(self, hosts: HostView, spec: Spec) -> list[str]:
         """Say of each host which of the requests it has too few devices for; empty where it is their sum, or more."""
-        found = [""] * len(hosts)
+        reasons = [""] * len(hosts)
         for request in reversed(spec.pci_requests):
-            free = _free(hosts, request)
+            free = _free_devices(hosts, request)
             for at in np.flatnonzero(free < request.count).tolist():
-                found[at] = f"has {free.item(at) or 'none'} of {request.told()}"
-        return found
+                reasons[at] = f"has {free.item(at) or 'none'} of {request.told()}"
+        return reasons
 
     def reason(self, spec: Spec) -> str:
         """Say what refused hosts lack."""
         return f"lack free PCI devices: {', '.join(request.told() for request in spec.pci_requests)}"
 
 
-def _free(hosts: HostView, request: PciRequest) -> Amounts:
+def _free_devices(hosts: HostView, request: PciRequest) -> Amounts:
     """Return how many devices each host has that may do for a request, at least: int64, shape (hosts,)."""
     free: Amounts = np.zeros(len(hosts), dtype=np.int64)
     for wanted in request.alternatives:
-        asked = {name: wanted[name] for name in _COUNTED if name in wanted}
-        told, codes = hosts.kinds(PciPassthrough.name, bare_pools)
-        counts = [sum(pool.count for pool in pools if is_match(pool, asked)) for pools in told]
+        countable = {name: wanted[name] for name in _COUNTABLE if name in wanted}
+        pools_by_kind, codes = hosts.kinds(PciPassthrough.name, bare_pools)
+        counts = [sum(pool.count for pool in pools if is_match(pool, countable)) for pools in pools_by_kind]
         free += np.array(counts, dtype=np.int64)[codes]
     return free

@@ -2,10 +2,10 @@
 
 from typing import ClassVar
 
-from roost.scheduler.rule_support.overcommit import OfMemory, RamOptions
+from roost.scheduler.rule_support.overcommit import MemoryAmounts, RamOptions
 
 
-class Ram(OfMemory):
+class Ram(MemoryAmounts):
     """Keep hosts with memory left for the instance, overcommit as the settings say.
 
     Source:

@@ -37,23 +37,23 @@ class Retry:
 
     def concerns(self, spec: Spec) -> bool:
         """Say whether any host can be refused: only if a host was tried before."""
-        return bool(_tried(spec))
+        return bool(_previous_hosts(spec))
 
-    def looks_at(self, spec: Spec) -> Hashable:
+    def verdict_key(self, spec: Spec) -> Hashable:
         """Return what of the request a verdict depends on: the hosts that were tried."""
-        return _tried(spec)
+        return _previous_hosts(spec)
 
     def keep(self, hosts: HostView, spec: Spec) -> Mask:
         """Keep hosts whose service and node were not tried together."""
-        tried = _tried(spec)
+        previous = _previous_hosts(spec)
         pairs = zip(hosts.names(), hosts.nodes(), strict=True)
-        return np.array([pair not in tried for pair in pairs], dtype=np.bool_)
+        return np.array([pair not in previous for pair in pairs], dtype=np.bool_)
 
     def reason(self, spec: Spec) -> str:
         """Say what refused hosts were."""
         return "were tried before"
 
 
-def _tried(spec: Spec) -> frozenset[tuple[str, str]]:
+def _previous_hosts(spec: Spec) -> frozenset[tuple[str, str]]:
     retry = spec.request.retry
     return frozenset() if retry is None else frozenset(retry.hosts)

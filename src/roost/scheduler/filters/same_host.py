@@ -45,7 +45,7 @@ class SameHost:
         """Return no bound for the hosts it keeps: new instances are none of those named."""
         return np.where(self.keep(hosts, spec), ROOM_MAX, 0)
 
-    def leaves_others(self, spec: Spec) -> bool:
+    def is_independent(self, spec: Spec) -> bool:
         """Say yes: only the named instances count."""
         return True
 

@@ -50,14 +50,14 @@ class ServerGroupAffinity:
             shared: Mask = hosts.members(spec.group) > 0
             return shared
         # Who leaves alone may go anywhere.
-        others = hosts.members(spec.group, besides=move.instance_uuid) > 0
+        others = hosts.members(spec.group, excluding=move.instance_uuid) > 0
         return others if others.any() else ~others
 
     def room(self, hosts: HostView, spec: Spec) -> Amounts:
         """Return no bound for the hosts it keeps: whoever has one member may have all."""
         return np.where(self.keep(hosts, spec), ROOM_MAX, 0)
 
-    def leaves_others(self, spec: Spec) -> bool:
+    def is_independent(self, spec: Spec) -> bool:
         """Say no while the group has no member: the first one closes all other hosts."""
         return spec.group is not None and bool(spec.group.members)
 

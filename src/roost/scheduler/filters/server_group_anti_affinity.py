@@ -44,16 +44,16 @@ class ServerGroupAntiAffinity:
     def keep(self, hosts: HostView, spec: Spec) -> Mask:
         """Keep hosts with a place left."""
         assert spec.group is not None
-        roomy: Mask = _taken(hosts, spec.group) < spec.group.limit
+        roomy: Mask = _slots_in_use(hosts, spec.group) < spec.group.limit
         return roomy if spec.moved_uuid is None else roomy | hosts.holds_instance(spec.moved_uuid)
 
     def room(self, hosts: HostView, spec: Spec) -> Amounts:
         """Return how many members short of the limit each host is; no bound where one may stay."""
         assert spec.group is not None
-        left: Amounts = np.clip(spec.group.limit - _taken(hosts, spec.group), 0, ROOM_MAX)
-        return left if spec.moved_uuid is None else np.where(hosts.holds_instance(spec.moved_uuid), ROOM_MAX, left)
+        free: Amounts = np.clip(spec.group.limit - _slots_in_use(hosts, spec.group), 0, ROOM_MAX)
+        return free if spec.moved_uuid is None else np.where(hosts.holds_instance(spec.moved_uuid), ROOM_MAX, free)
 
-    def leaves_others(self, spec: Spec) -> bool:
+    def is_independent(self, spec: Spec) -> bool:
         """Say yes: only the members on a host itself count."""
         return True
 
@@ -63,5 +63,5 @@ class ServerGroupAntiAffinity:
         return "hold a member of the server group" if limit == 1 else f"hold {limit} members of the server group"
 
 
-def _taken(hosts: HostView, group: Group) -> Amounts:
-    return hosts.members(group) + hosts.kept(group)
+def _slots_in_use(hosts: HostView, group: Group) -> Amounts:
+    return hosts.members(group) + hosts.pending_returns(group)

@@ -38,7 +38,7 @@ class SimpleCidrAffinity:
         """Say whether any host can be refused: only with the hint ``build_near_host_ip``."""
         return bool(spec.hint("build_near_host_ip"))
 
-    def looks_at(self, spec: Spec) -> Hashable:
+    def verdict_key(self, spec: Spec) -> Hashable:
         """Return what of the request a verdict depends on: the two hints."""
         return _hints(spec)
 
@@ -46,13 +46,13 @@ class SimpleCidrAffinity:
         """Keep hosts with an address in the network; none if the hints name no network."""
         network = _network(spec)
         verdicts: dict[str, bool] = {}
-        kept: list[bool] = []
+        mask: list[bool] = []
         for facts in hosts.all_facts():
             verdict = verdicts.get(facts.host_ip)
             if verdict is None:
                 verdict = verdicts[facts.host_ip] = network is not None and _is_in(facts.host_ip, network)
-            kept.append(verdict)
-        return np.array(kept, dtype=np.bool_)
+            mask.append(verdict)
+        return np.array(mask, dtype=np.bool_)
 
     def reason(self, spec: Spec) -> str:
         """Say what refused hosts are not."""

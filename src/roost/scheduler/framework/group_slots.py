@@ -50,7 +50,7 @@ def is_outside(group: Group, instance: InstanceRow, *, host_id: int | None) -> b
     return group.policy == "affinity" and members > is_counted and holder != host_id
 
 
-def moved(place: Place, *, number: int) -> Place:
+def place_during_move(place: Place, *, number: int) -> Place:
     """Return the place of the only member of a group whose members stay together, while it moves: on no host.
 
     So nobody joins it, neither where it goes nor where it may come back to.
@@ -61,7 +61,9 @@ def moved(place: Place, *, number: int) -> Place:
     return msgspec.structs.replace(place, holder=-number)
 
 
-def kept_of(group: Group | None, left: InstanceRow, *, number: int, host_id: int) -> tuple[InstanceRow, Place] | None:
+def return_place(
+    group: Group | None, left: InstanceRow, *, number: int, host_id: int
+) -> tuple[InstanceRow, Place] | None:
     """Return what a migration keeps of a server group, so that its instance can come back; None: it need not.
 
     Args:

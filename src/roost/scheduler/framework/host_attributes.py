@@ -7,7 +7,7 @@ from roost.model.host import HostFacts
 from roost.scheduler.framework.host_view import HostView
 
 # Columns that change with each claim, or with each instance of the request at hand.
-USED: dict[str, Callable[[HostView], Scores]] = {
+DYNAMIC: dict[str, Callable[[HostView], Scores]] = {
     "vcpus_used": lambda hosts: hosts.column("vcpus_used"),
     "free_ram_mb": lambda hosts: hosts.column("free_ram_mb"),
     "free_disk_mb": lambda hosts: hosts.column("free_disk_mb"),
@@ -16,7 +16,7 @@ USED: dict[str, Callable[[HostView], Scores]] = {
     "num_io_ops": lambda hosts: hosts.column("num_io_ops"),
 }
 # Columns that change with facts and inventories only.
-WHOLE: dict[str, Callable[[HostView], Scores]] = {
+STATIC: dict[str, Callable[[HostView], Scores]] = {
     "vcpus_total": lambda hosts: hosts.column("vcpus_total"),
     "total_usable_ram_mb": lambda hosts: hosts.column("total_usable_ram_mb"),
     "total_usable_disk_gb": lambda hosts: hosts.column("total_usable_disk_gb"),
@@ -28,7 +28,7 @@ RATIOS: dict[str, Callable[[HostView], Scores]] = {
     "disk_allocation_ratio": lambda hosts: hosts.allocation_ratio("DISK_GB"),
 }
 # What a host says of itself; an empty value is one it does not know.
-TOLD: dict[str, Callable[[HostFacts], object]] = {
+FACTS: dict[str, Callable[[HostFacts], object]] = {
     "hypervisor_type": lambda facts: facts.hypervisor_type or None,
     "hypervisor_version": lambda facts: facts.hypervisor_version or None,
     "host_ip": lambda facts: facts.host_ip or None,
@@ -48,4 +48,4 @@ NAMES: dict[str, Callable[[HostView], list[str]]] = {
 
 def is_attribute(name: str) -> bool:
     """Say whether hosts have an attribute of this name."""
-    return any(name in table for table in (USED, WHOLE, RATIOS, TOLD, NAMES))
+    return any(name in table for table in (DYNAMIC, STATIC, RATIOS, FACTS, NAMES))

@@ -16,17 +16,17 @@ from roost.model.allocation import Mappings
 from roost.model.host import Aggregate, HostFacts
 from roost.model.image import Image
 from roost.model.names import uuid_bytes, uuid_text
-from roost.scheduler.framework.image_text import spelled
+from roost.scheduler.framework.image_text import normalize_property
 
 # Arrays kept at once; each takes some bytes a host.
-_REMEMBERED = 256
+_ARRAYS_MAX = 256
 # Columns of kinds kept at once; each is kept right whenever facts change.
-_KINDS = 64
+_KINDS_MAX = 64
 # Ways to hold a request that are looked at on one host, for one query.
-_WAYS_MAX = 1_000
+_CANDIDATES_MAX = 1_000
 
 _Array = TypeVar("_Array", bound=AnyArray)
-_Said = TypeVar("_Said")
+_Fact = TypeVar("_Fact")
 
 
 class HostView:
@@ -41,7 +41,7 @@ class HostView:
     def __len__(self) -> int:
         return len(self._state.hosts) if self._rows is None else len(self._rows)
 
-    def part(self, positions: Rows) -> "HostView":
+    def subset(self, positions: Rows) -> "HostView":
         """Return a view of those at some positions: intp, shape (part,)."""
         return HostView(self._state, self.rows[positions])
 
@@ -83,11 +83,11 @@ class HostView:
 
     def names(self) -> list[str]:
         """Return the name of the service of every host of this view, in order."""
-        return self._taken(self._state.hosts.names)
+        return self._select(self._state.hosts.names)
 
     def nodes(self) -> list[str]:
         """Return the name of the node of every host of this view, in order."""
-        return self._taken(self._state.hosts.nodes)
+        return self._select(self._state.hosts.nodes)
 
     def uuids(self) -> list[str]:
         """Return the uuid of the root provider of every host of this view, in order."""
@@ -114,7 +114,7 @@ class HostView:
         whole: Mask = hosts.cell.view == hosts.cells[cell]
         return whole if self._rows is None else whole[self._rows]
 
-    def _taken(self, whole: list[str]) -> list[str]:
+    def _select(self, whole: list[str]) -> list[str]:
         return list(whole) if self._rows is None else [whole[row] for row in self._rows.tolist()]
 
     def cells(self) -> list[str]:
@@ -125,7 +125,7 @@ class HostView:
         """Return the names of all racks of the fleet, unknown ("") first: ``racks()`` holds indices of it."""
         return tuple(self._state.hosts.racks)
 
-    def remembered(self, key: object, make: Callable[["HostView"], _Array]) -> _Array:
+    def memoize(self, key: object, make: Callable[["HostView"], _Array]) -> _Array:
         """Return what follows from facts and names of hosts alone, made once until these change.
 
         Of hosts that the request at hand consumes of it is made each time.
@@ -142,37 +142,37 @@ class HostView:
             self._state.check()
             if consumed:
                 return make(self)
-            if len(derived) >= _REMEMBERED:
+            if len(derived) >= _ARRAYS_MAX:
                 derived.clear()
-            made = derived[key] = make(HostView(self._state))
-            made.flags.writeable = False
+            array = derived[key] = make(HostView(self._state))
+            array.flags.writeable = False
         whole = cast("_Array", derived[key])
         if not consumed:
             return whole if self._rows is None else cast("_Array", whole[self._rows])
-        found = cast("_Array", whole[self.rows])
+        part = cast("_Array", whole[self.rows])
         positions = np.flatnonzero(np.isin(self.rows, list(consumed)))
         if len(positions):
-            found[positions] = make(self.part(positions))
-        return found
+            part[positions] = make(self.subset(positions))
+        return part
 
-    def kinds(self, key: object, tell: Callable[[HostFacts], _Said]) -> Kinds[_Said]:
+    def kinds(self, key: object, read: Callable[[HostFacts], _Fact]) -> Kinds[_Fact]:
         """Return what hosts say of themselves, told apart, so that each kind of host is judged once.
 
         Args:
             key: stands for it; hashable.
-            tell: gives what one host says, of its facts alone.
+            read: gives what one host says, of its facts alone.
         """
-        known = self._state.hosts.kinds
-        column: KindColumn[_Said] | None = known.get(key)
+        columns = self._state.hosts.kinds
+        column: KindColumn[_Fact] | None = columns.get(key)
         if column is None or column.is_worn:
             self._state.check()
-            if len(known) >= _KINDS:
-                known.clear()
-            column = known[key] = KindColumn(tell, self._state.hosts.facts)
+            if len(columns) >= _KINDS_MAX:
+                columns.clear()
+            column = columns[key] = KindColumn(read, self._state.hosts.facts)
         values, codes = column.kinds
         return Kinds(values, codes if self._rows is None else codes[self._rows])
 
-    def has_ways(self, queries: Sequence[Compiled]) -> bool:
+    def has_mappings(self, queries: Sequence[Compiled]) -> bool:
         """Say whether ``mappings`` knows by which providers these hosts would hold a request."""
         return bool(queries)
 
@@ -195,21 +195,21 @@ class HostView:
         whole: Amounts = self._state.hosts.rack.view
         return whole if self._rows is None else whole[self._rows]
 
-    def members(self, group: Group, *, besides: str | None = None) -> Amounts:
+    def members(self, group: Group, *, excluding: str | None = None) -> Amounts:
         """Return how many members of a server group each host has: int64.
 
         Args:
-            besides: uuid of an instance that is not counted, whether it is a member or not.
+            excluding: uuid of an instance that is not counted, whether it is a member or not.
         """
         counts = np.zeros(len(self._state.hosts), dtype=np.int64)
         for row, count in group.members.items():
             counts[row] = count
-        holder = None if besides is None else self._state.holders.get(uuid_bytes(besides) or b"")
+        holder = None if excluding is None else self._state.holders.get(uuid_bytes(excluding) or b"")
         if holder is not None and holder.instance is not None and holder.instance.group_id == group.id:
             counts[self._state.hosts.row_of_id[holder.instance.host_id]] -= 1
         return counts if self._rows is None else counts[self._rows]
 
-    def kept(self, group: Group) -> Amounts:
+    def pending_returns(self, group: Group) -> Amounts:
         """Return how many members of a server group may come back to each host: int64."""
         if not group.kept:
             return np.zeros(len(self), dtype=np.int64)
@@ -247,19 +247,19 @@ class HostView:
         ]
 
     def _holders(self) -> list[list[Holder]]:
-        found: dict[int, list[Holder]] = {}
+        by_host: dict[int, list[Holder]] = {}
         for holder in self._state.holders.values():
             if holder.instance is not None:
-                found.setdefault(holder.instance.host_id, []).append(holder)
+                by_host.setdefault(holder.instance.host_id, []).append(holder)
         ids = self._state.hosts.ids
-        return [found.get(ids[row], []) for row in self.rows.tolist()]
+        return [by_host.get(ids[row], []) for row in self.rows.tolist()]
 
     def instances_of(self, group: Group) -> list[str]:
         """Return the uuids of the members of a server group; reads all consumers."""
         holders = self._state.holders.values()
         return [uuid_text(each.uuid) for each in holders if each.instance and each.instance.group_id == group.id]
 
-    def whole(self) -> "HostView":
+    def all_hosts(self) -> "HostView":
         """Return a view of all hosts of the fleet, and of rows that no host has any more."""
         return HostView(self._state)
 
@@ -280,24 +280,27 @@ class HostView:
         """
         counts, hosts = self._state.image_counts(), len(self._state.hosts)
         whole = np.zeros(hosts, dtype=np.int64)
-        for told in counts.texts(name):
-            if spelled(name, told) == text:
-                whole += counts.of(name, told, hosts=hosts)
+        for value in counts.texts(name):
+            if normalize_property(name, value) == text:
+                whole += counts.of(name, value, hosts=hosts)
         return whole if self._rows is None else whole[self._rows]
 
     def aggregates(self) -> list[list[Aggregate]]:
         """Return the aggregates of every host of this view, in order."""
         state = self._state
-        made = {
+        by_number = {
             aggregate: Aggregate(
                 uuid=state.aggregates.name_of(aggregate), name=state.aggregate_names[aggregate], metadata=metadata
             )
             for aggregate, metadata in state.metadata.items()
         }
         roots = state.hosts.provider_row.view[self.rows].tolist()
-        return [[made[label] for label in sorted(state.membership.labels_of(row)) if label in made] for row in roots]
+        return [
+            [by_number[label] for label in sorted(state.membership.labels_of(row)) if label in by_number]
+            for row in roots
+        ]
 
-    def aggregate_owners(self) -> list[tuple[Mapping[str, str], Mask]]:
+    def aggregate_members(self) -> list[tuple[Mapping[str, str], Mask]]:
         """Return the metadata of each aggregate that has any, and which of these hosts are in it: bool."""
         state = self._state
         roots = state.hosts.provider_row.view
@@ -317,7 +320,7 @@ class HostView:
     def aggregate_values(self, key: str) -> Mapping[int, list[str]]:
         """Return, for each host in an aggregate that has ``key``, the values: position in this view -> values."""
         state = self._state
-        found: dict[int, list[str]] = {}
+        by_position: dict[int, list[str]] = {}
         positions = None if self._rows is None else {row: at for at, row in enumerate(self._rows.tolist())}
         for aggregate, metadata in state.metadata.items():
             value = metadata.get(key)
@@ -327,12 +330,12 @@ class HostView:
             for row in np.flatnonzero(inside).tolist():
                 at = row if positions is None else positions.get(row)
                 if at is not None:
-                    found.setdefault(at, []).append(value)
-        return found
+                    by_position.setdefault(at, []).append(value)
+        return by_position
 
 
 def candidates_on(state: State, row: int, queries: Sequence[Compiled]) -> Iterator[RowCandidate]:
     """Yield the ways in which one host would hold a request, 1,000 at most for each query, in their order."""
     root = state.hosts.provider_row.each[row]
     for compiled in queries:
-        yield from search(state, compiled, anchors=(root,), limit=_WAYS_MAX)
+        yield from search(state, compiled, anchors=(root,), limit=_CANDIDATES_MAX)

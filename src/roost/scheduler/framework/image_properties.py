@@ -72,7 +72,7 @@ def architecture(name: str | None) -> str | None:
     >>> architecture("AMD64"), architecture("i586"), architecture("aarch64")
     ('x86_64', 'i686', 'aarch64')
     """
-    return _spelled(name, _ARCHITECTURES)
+    return _normalize(name, _ARCHITECTURES)
 
 
 def is_architecture(name: str) -> bool:
@@ -86,39 +86,39 @@ def is_architecture(name: str) -> bool:
 
 def hypervisor(name: str | None) -> str | None:
     """Return the one spelling of a hypervisor type."""
-    return _spelled(name, _HYPERVISORS)
+    return _normalize(name, _HYPERVISORS)
 
 
 def vm_mode(name: str | None) -> str | None:
     """Return the one spelling of a virtual machine mode."""
-    return _spelled(name, _VM_MODES)
+    return _normalize(name, _VM_MODES)
 
 
-def _spelled(name: str | None, aliases: dict[str, str]) -> str | None:
+def _normalize(name: str | None, aliases: dict[str, str]) -> str | None:
     if name is None:
         return None
     lower = name.lower()
     return aliases.get(lower, lower)
 
 
-def is_version_wanted(version: tuple[int, ...], wanted: str) -> bool:
+def matches_version(version: tuple[int, ...], wanted: str) -> bool:
     """Say whether a version satisfies every predicate of a comma-separated list; one that cannot be read is not met.
 
-    >>> is_version_wanted((6, 2, 0), ">=6.0, <7"), is_version_wanted((6, 2, 0), "6.2")
+    >>> matches_version((6, 2, 0), ">=6.0, <7"), matches_version((6, 2, 0), "6.2")
     (True, False)
     """
-    return all(_holds(version, predicate) for predicate in wanted.split(","))
+    return all(_matches_predicate(version, predicate) for predicate in wanted.split(","))
 
 
-def _holds(version: tuple[int, ...], predicate: str) -> bool:
-    found = _PREDICATE.fullmatch(predicate)
-    if found is None:
+def _matches_predicate(version: tuple[int, ...], predicate: str) -> bool:
+    parts = _PREDICATE.fullmatch(predicate)
+    if parts is None:
         return False
-    operand = tuple(int(part) for part in found[2].split("."))
+    operand = tuple(int(part) for part in parts[2].split("."))
     length = max(len(version), len(operand))
     left = version + (0,) * (length - len(version))
     right = operand + (0,) * (length - len(operand))
-    match found[1]:
+    match parts[1]:
         case "<":
             return left < right
         case "<=":

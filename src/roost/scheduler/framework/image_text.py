@@ -98,14 +98,14 @@ _TEXTS = frozenset(
         "os_secure_boot",
     }
 )
-_SPELLED: dict[str, Callable[[str], str | None]] = {
+_NORMALIZERS: dict[str, Callable[[str], str | None]] = {
     "hw_architecture": architecture,
     "hw_emulation_architecture": architecture,
     "hw_vm_mode": vm_mode,
     "img_hv_type": hypervisor,
     "os_type": str.lower,
 }
-_KNOWN = _SWITCHES | _NUMBERS | _TEXTS | _SPELLED.keys()
+_KNOWN = _SWITCHES | _NUMBERS | _TEXTS | _NORMALIZERS.keys()
 _OFF = dict.fromkeys(_SWITCHES, "False") | dict.fromkeys(_NUMBERS, "0")
 
 
@@ -128,7 +128,7 @@ def image_text(image: Image | None, name: str) -> str | None:
     value = image_property(image, name)
     if not value or not is_image_property(name):
         return None
-    text = spelled(name, value)
+    text = normalize_property(name, value)
     return None if text == _OFF.get(name) else text
 
 
@@ -141,11 +141,13 @@ def value_kind(name: str) -> type:
     return bool if name in _SWITCHES else int if name in _NUMBERS else str
 
 
-def spelled(name: str, value: str) -> str:
+def normalize_property(name: str, value: str) -> str:
     """Return the value of a property in its one spelling; of a property that is no known one as it is.
 
-    >>> spelled("hw_boot_menu", "yes"), spelled("hw_cpu_sockets", "02"), spelled("color", "Red")
-    ('True', '2', 'Red')
+    >>> normalize_property("hw_boot_menu", "yes"), normalize_property("hw_cpu_sockets", "02")
+    ('True', '2')
+    >>> normalize_property("color", "Red")
+    'Red'
     """
     if name in _SWITCHES:
         return "True" if is_true(value) else "False"
@@ -154,5 +156,5 @@ def spelled(name: str, value: str) -> str:
             return str(int(value))
         except ValueError:
             return value
-    spell = _SPELLED.get(name)
+    spell = _NORMALIZERS.get(name)
     return value if spell is None else spell(value) or value

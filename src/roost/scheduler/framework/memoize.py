@@ -3,26 +3,26 @@
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
-_Asked = TypeVar("_Asked")
-_Made = TypeVar("_Made")
+_Argument = TypeVar("_Argument")
+_Result = TypeVar("_Result")
 
 
-class Latest(Generic[_Asked, _Made]):
+class Latest(Generic[_Argument, _Result]):
     """A function that remembers its latest answer, and what it was asked.
 
     Args:
         make: the function; whatever it is asked must not change afterwards.
     """
 
-    __slots__ = ("_known", "_make")
+    __slots__ = ("_latest", "_make")
 
-    def __init__(self, make: Callable[[_Asked], _Made]) -> None:
+    def __init__(self, make: Callable[[_Argument], _Result]) -> None:
         self._make = make
-        self._known: tuple[_Asked, _Made] | None = None
+        self._latest: tuple[_Argument, _Result] | None = None
 
-    def __call__(self, asked: _Asked) -> _Made:
+    def __call__(self, argument: _Argument) -> _Result:
         """Return the answer."""
-        known = self._known
-        if known is None or known[0] is not asked:
-            known = self._known = (asked, self._make(asked))
-        return known[1]
+        latest = self._latest
+        if latest is None or latest[0] is not argument:
+            latest = self._latest = (argument, self._make(argument))
+        return latest[1]

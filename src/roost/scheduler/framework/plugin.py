@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 # aggregates change; "use" also when a claim or a release touches the host.
 Reads = Literal["facts", "use"]
 # What is wrong with the name or the value of an extra spec, in a sentence; nothing where they are right.
-ProblemOf = Callable[[str, str], str]
-_Added = TypeVar("_Added")
+ExtraSpecCheck = Callable[[str, str], str]
+_Extension = TypeVar("_Extension")
 _MEMBERS: dict[object, tuple[str, ...]] = {}  # what the protocols below add
 
 
-def adds(rule: object, what: type[_Added]) -> "TypeIs[_Added]":
+def implements(rule: object, what: type[_Extension]) -> "TypeIs[_Extension]":
     """Say whether a rule has what one of the protocols below adds to every rule.
 
     Source:
@@ -72,53 +72,53 @@ class Filter(Protocol):
         """Say what the hosts it refuses lack, without a subject: "are disabled or down"."""
 
 
-class Timed(Protocol):
+class TimeDependent(Protocol):
     """What a filter adds whose verdicts change by the mere passing of time."""
 
     def holds_until_s(self, hosts: HostView, spec: Spec) -> float:
         """Return the last moment, in the time of ``spec.now_s``, at which its verdicts of now still hold."""
 
 
-class Shared(Protocol):
+class Shareable(Protocol):
     """What a filter adds whose "facts" verdicts depend on a part of the request only."""
 
-    def looks_at(self, spec: Spec) -> Hashable:
+    def verdict_key(self, spec: Spec) -> Hashable:
         """Return that part: requests equal in it share a verdict while no facts change."""
 
 
-class Counted(Protocol):
+class Countable(Protocol):
     """What a filter adds whose "use" verdicts can be told ahead, for counting how many more instances fit."""
 
     def room(self, hosts: HostView, spec: Spec) -> Amounts:
         """Return how many more instances it lets each host take that takes all of them: int64, 0..ROOM_MAX."""
 
-    def leaves_others(self, spec: Spec) -> bool:
+    def is_independent(self, spec: Spec) -> bool:
         """Say whether an instance on one host changes its verdicts on no other."""
 
 
-class Telling(Protocol):
+class SupportsHostReasons(Protocol):
     """What a filter adds that can say of each host why it refuses it."""
 
-    def tell(self, hosts: HostView, spec: Spec) -> list[str]:
+    def host_reasons(self, hosts: HostView, spec: Spec) -> list[str]:
         """Say of hosts that it refuses what each is or has, without a subject; empty where it cannot."""
 
 
-class Warned(Protocol):
+class SupportsWarnings(Protocol):
     """What a rule adds that passes over what it cannot read."""
 
     def warnings(self, hosts: HostView, spec: Spec) -> list[str]:
         """Say what was passed over, a sentence each."""
 
 
-class Dropping(Protocol):
+class SupportsBadOptions(Protocol):
     """What the class of a rule adds whose options may hold what it passes over."""
 
     @staticmethod
-    def dropped(options: Any) -> list[BadSettings]:
+    def bad_options(options: Any) -> list[BadSettings]:
         """Say what of its options is passed over, and why; nothing is raised."""
 
 
-class Checked(Protocol):
+class SupportsRequestCheck(Protocol):
     """What a filter adds that not every request makes sense to."""
 
     def check(self, spec: Spec) -> None:
@@ -129,7 +129,7 @@ class Checked(Protocol):
         """
 
 
-class Limiting(Protocol):
+class SupportsLimits(Protocol):
     """What a filter adds that lets a chosen host know how much it may have in use, so that it can check that itself.
 
     It is asked for the hosts that were chosen and for alternates, never for hosts that a request forces.
@@ -166,7 +166,7 @@ class Fallible(Protocol):
         """What went wrong when it was last asked; None: nothing."""
 
 
-class Choosing(Protocol):
+class JudgesCandidates(Protocol):
     """What a filter adds that judges by which providers a host would hold the request, too.
 
     Its ``keep`` keeps a host where it accepts one of ``hosts.mappings``, and the host that is chosen holds the
@@ -182,51 +182,51 @@ class Choosing(Protocol):
         """
 
 
-class Consumed(Protocol):
+class ChangesPerInstance(Protocol):
     """What a rule adds that reads of hosts what they report, and what an instance takes of them all the same."""
 
-    def is_consumed(self, spec: Spec) -> bool:
+    def changes_per_instance(self, spec: Spec) -> bool:
         """Say whether an instance of a request changes what the rule reads of its host, for those after it."""
 
 
-def is_consumed(rule: object, spec: Spec) -> bool:
+def changes_per_instance(rule: object, spec: Spec) -> bool:
     """Say whether the verdicts of a rule, or its raw weights, change from one instance of a request to the next."""
-    return spec.is_of_many and adds(rule, Consumed) and rule.is_consumed(spec)
+    return spec.is_multiple and implements(rule, ChangesPerInstance) and rule.changes_per_instance(spec)
 
 
 class Judge:
     """A filter with what it adds to every filter, which is looked up once; None where it does not add that."""
 
     __slots__ = (
-        "checked",
-        "choosing",
-        "consumed",
+        "candidate_judge",
         "fallible",
-        "limiting",
+        "limiter",
         "name",
+        "per_instance",
+        "request_check",
         "rule",
         "run_on_rebuild",
-        "shared",
-        "timed",
-        "warned",
+        "shareable",
+        "time_dependent",
+        "warner",
     )
 
     def __init__(self, rule: Filter) -> None:
         self.rule = rule
         self.name = rule.name
         self.run_on_rebuild = rule.run_on_rebuild
-        self.checked = rule if adds(rule, Checked) else None
-        self.choosing = rule if adds(rule, Choosing) else None
-        self.consumed = rule if adds(rule, Consumed) else None
-        self.fallible = rule if adds(rule, Fallible) else None
-        self.limiting = rule if adds(rule, Limiting) else None
-        self.shared = rule if adds(rule, Shared) else None
-        self.timed = rule if adds(rule, Timed) else None
-        self.warned = rule if adds(rule, Warned) else None
+        self.request_check = rule if implements(rule, SupportsRequestCheck) else None
+        self.candidate_judge = rule if implements(rule, JudgesCandidates) else None
+        self.per_instance = rule if implements(rule, ChangesPerInstance) else None
+        self.fallible = rule if implements(rule, Fallible) else None
+        self.limiter = rule if implements(rule, SupportsLimits) else None
+        self.shareable = rule if implements(rule, Shareable) else None
+        self.time_dependent = rule if implements(rule, TimeDependent) else None
+        self.warner = rule if implements(rule, SupportsWarnings) else None
 
-    def is_consumed(self, spec: Spec) -> bool:
+    def changes_per_instance(self, spec: Spec) -> bool:
         """Say whether its verdicts change from one instance of a request to the next."""
-        return spec.is_of_many and self.consumed is not None and self.consumed.is_consumed(spec)
+        return spec.is_multiple and self.per_instance is not None and self.per_instance.changes_per_instance(spec)
 
 
 class Weigher(Protocol):
@@ -255,20 +255,20 @@ class Weigher(Protocol):
         """Return the raw weights: float64, shape (len(hosts),), in the unit of what is weighed."""
 
 
-class OfFacts(Protocol):
+class FactsOnly(Protocol):
     """What a weigher adds whose raw weights follow from facts of hosts and from aggregates, whatever is asked."""
 
-    is_of_facts: ClassVar[Literal[True]]
+    reads_facts_only: ClassVar[Literal[True]]
 
 
-class PerHost(Protocol):
+class SupportsMultipliers(Protocol):
     """What a weigher adds that knows itself how much it counts on each host, as those written for Nova do."""
 
     def multipliers(self, hosts: HostView, spec: Spec) -> Scores | None:
         """Return the multiplier of each host: float64, shape (len(hosts),); None: ``multiplier`` counts for all."""
 
 
-class Choosy(Protocol):
+class SupportsUnweighable(Protocol):
     """What a weigher adds that cannot weigh every host: there its raw weight is NaN."""
 
     def unweighable(self, hosts: HostView, spec: Spec) -> RoostError:
@@ -276,7 +276,7 @@ class Choosy(Protocol):
 
 
 @contextmanager
-def one_request(once: Sequence[OncePerRequest]) -> Iterator[None]:
+def request_scope(once: Sequence[OncePerRequest]) -> Iterator[None]:
     """Let filters that judge once for a request keep their verdicts meanwhile."""
     for rule in once:
         rule.begin()
@@ -293,4 +293,4 @@ class Rules:
 
     filters: tuple[Filter, ...]
     weighers: tuple[Weigher, ...]
-    problem_of: ProblemOf | None = None  # says what is wrong with an extra spec; None: nobody looks
+    check_extra_spec: ExtraSpecCheck | None = None  # says what is wrong with an extra spec; None: nobody looks

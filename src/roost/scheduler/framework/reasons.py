@@ -5,8 +5,8 @@ from collections.abc import Sequence
 
 from roost.model.evidence.decision import Stage
 
-_HOSTS_ASKED = re.compile(r"\A[0-9,]+ of [0-9,]+ hosts?(: |\Z)")
-_HOSTS_COUNTED = re.compile(r"\A[0-9,]+ (?=\D)")
+_HOSTS_TOTAL = re.compile(r"\A[0-9,]+ of [0-9,]+ hosts?(: |\Z)")
+_HOST_COUNT = re.compile(r"\A[0-9,]+ (?=\D)")
 _ROOM = re.compile(r"; room for [0-9,]+ of [0-9,]+ instances\Z")
 # A part may hold commas of its own: the next one starts with its number of hosts.
 _PART_END = re.compile(r", (?=[0-9,]+ \D)")
@@ -28,10 +28,10 @@ def refusal_text(stages: Sequence[Stage], *, found: int = 0, wanted: int = 1) ->
     refusing = sorted(
         (stage for stage in stages if stage.before > stage.after), key=lambda stage: stage.after - stage.before
     )
-    counted = ", ".join(f"{stage.before - stage.after:,} {stage.reason}" for stage in refusing)
+    parts = ", ".join(f"{stage.before - stage.after:,} {stage.reason}" for stage in refusing)
     text = _EMPTY_FLEET
     if hosts:
-        text = f"{stages[-1].after:,} of {hosts:,} hosts" + (f": {counted}" if counted else "")
+        text = f"{stages[-1].after:,} of {hosts:,} hosts" + (f": {parts}" if parts else "")
     return text if wanted == 1 else f"{text}; room for {found:,} of {wanted:,} instances"
 
 
@@ -41,5 +41,5 @@ def bare_reason(line: str) -> str:
     >>> bare_reason("0 of 10,000 hosts: 6,120 lack 2,048 MiB memory or more, 3,880 lack trait CUSTOM_A")
     'lack 2,048 MiB memory or more, lack trait CUSTOM_A'
     """
-    parts = _PART_END.split(_HOSTS_ASKED.sub("", _ROOM.sub("", line.strip())))
-    return ", ".join(sorted({_HOSTS_COUNTED.sub("", part) for part in parts})) or "no reason given"
+    parts = _PART_END.split(_HOSTS_TOTAL.sub("", _ROOM.sub("", line.strip())))
+    return ", ".join(sorted({_HOST_COUNT.sub("", part) for part in parts})) or "no reason given"

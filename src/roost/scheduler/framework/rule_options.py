@@ -11,9 +11,9 @@ from roost.errors import BadSettings, quote_value
 
 Struct = TypeVar("Struct", bound=msgspec.Struct)
 
-_EXPECTED = re.compile(r"Expected `(\w+)[^`]*`((?: [<>]=? \S+)?)")
+_TYPE_ERROR = re.compile(r"Expected `(\w+)[^`]*`((?: [<>]=? \S+)?)")
 _ENTRY = re.compile(r"\[(\d+)\]")
-_WANTED = {
+_TYPE_NAMES = {
     "int": "a whole number",
     "float": "a number",
     "str": "a text",
@@ -23,7 +23,7 @@ _WANTED = {
 }
 
 
-def converted_section(section: str, kind: type[Struct], table: Mapping[str, Any]) -> Struct:
+def read_section(section: str, kind: type[Struct], table: Mapping[str, Any]) -> Struct:
     """Return the part of a section that one struct owns.
 
     Raises:
@@ -46,14 +46,14 @@ def converted_section(section: str, kind: type[Struct], table: Mapping[str, Any]
 def _problem(problem: str, key: str, *, place: str, value: object) -> str:
     """Return what is wrong with a value, with the value: "must be a whole number, got 'many'"."""
     if not place:  # The type is right; whoever checked the value says so in words.
-        said = problem.removeprefix(f"{key} ")
-        return said if ", got " in said else f"{said}, got {quote_value(value)}"
+        text = problem.removeprefix(f"{key} ")
+        return text if ", got " in text else f"{text}, got {quote_value(value)}"
     entry = _ENTRY.search(place)
     subject = ""
     if entry is not None and isinstance(value, (list, tuple)):
         number = int(entry[1])
         subject, value = f"entry {number + 1} ", value[number]
-    wanted = _EXPECTED.match(problem)
-    if wanted is None:
+    type_error = _TYPE_ERROR.match(problem)
+    if type_error is None:
         return f"{subject}is wrong, {problem[:1].lower()}{problem[1:]}, got {quote_value(value)}"
-    return f"{subject}must be {_WANTED.get(wanted[1], wanted[1])}{wanted[2]}, got {quote_value(value)}"
+    return f"{subject}must be {_TYPE_NAMES.get(type_error[1], type_error[1])}{type_error[2]}, got {quote_value(value)}"

@@ -17,7 +17,7 @@ Subject = Literal["trait", "aggregate", "tree", "group", "class", "refusal", "am
 class Spec:
     """A request with its server group looked up, at a moment. Rules read it and never change it."""
 
-    __slots__ = ("group", "is_rebuild", "moved_uuid", "now_s", "pci_requests", "request", "ways")
+    __slots__ = ("group", "is_rebuild", "moved_uuid", "now_s", "pci_requests", "queries", "request")
 
     def __init__(
         self,
@@ -27,7 +27,7 @@ class Spec:
         group: Group | None = None,
         moved_uuid: str | None = None,
         pci_requests: tuple[PciRequest, ...] = (),
-        ways: tuple[Compiled, ...] = (),
+        queries: tuple[Compiled, ...] = (),
     ) -> None:
         self.request = request
         self.now_s = now_s  # seconds since the epoch; no part of the request's shape
@@ -35,11 +35,11 @@ class Spec:
         self.group = group
         self.pci_requests = pci_requests  # all devices it wants, those that flavors name by an alias included
         # The questions to Placement, of which a host is to answer one: only where rules judge by which providers.
-        self.ways = ways
+        self.queries = queries
         self.is_rebuild = self.hint_list("_nova_check_type") == ["rebuild"]
 
     @property
-    def is_of_many(self) -> bool:
+    def is_multiple(self) -> bool:
         """Whether it is for several instances, of which each finds its host as those before it leave it."""
         return self.request.count > 1
 

@@ -7,13 +7,13 @@ from roost.scheduler.framework.host_view import HostView
 _Bounds = dict[str, int]
 
 
-def tell_bounds(hosts: HostView, wanted: InstanceTopology) -> list[str]:
+def describe_shortfalls(hosts: HostView, wanted: InstanceTopology) -> list[str]:
     """Say of each host what it has too little of for some cell of an instance; empty where it is nothing of these."""
     needs = _needs(wanted)
-    return [_told(_bounds(facts.numa), needs) for facts in hosts.all_facts()]
+    return [_describe(_bounds(facts.numa), needs) for facts in hosts.all_facts()]
 
 
-def _told(has: _Bounds, needs: _Bounds) -> str:
+def _describe(has: _Bounds, needs: _Bounds) -> str:
     if not has["cells"]:
         return "tells no NUMA cells"
     words = {

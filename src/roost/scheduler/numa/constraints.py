@@ -7,12 +7,12 @@ from roost.model.devices.topology import CpuPolicy, InstanceCell, InstanceTopolo
 from roost.model.names import AMOUNT_MAX
 from roost.model.request import Request
 from roost.model.switches import is_true
-from roost.scheduler.framework.hw_settings import is_agreed, told
+from roost.scheduler.framework.hw_settings import is_enabled, read_values
 from roost.scheduler.query.processors import (
     cpu_policy,
-    cpu_set,
-    dedicated_cpus,
     emulator_policy,
+    find_dedicated_cpus,
+    parse_cpu_mask,
     realtime_cpus,
     thread_policy,
 )
@@ -43,7 +43,7 @@ def topology_of(request: Request) -> InstanceTopology | None:
     if count is None and not is_wanted:
         return None
     threads = thread_policy(request)
-    own = _own(request, policy)
+    own = _own_cpus(request, policy)
     cells = [
         InstanceCell(
             id=number,
@@ -68,23 +68,23 @@ def networks_of(request: Request) -> NetworkNeeds | None:
 
 def _policy(request: Request) -> CpuPolicy | None:
     """Return the policy that is named, or that amounts of processors in extra specs stand for."""
-    named = cpu_policy(request)
-    asked = {"VCPU": 0, "PCPU": 0}
+    policy = cpu_policy(request)
+    amounts = {"VCPU": 0, "PCPU": 0}
     for key, value in request.flavor.extra_specs.items():
-        found = _PROCESSORS.fullmatch(key)
-        if found is not None and re.fullmatch(r"-?[0-9]{1,18}", value):
-            asked[found[1]] += int(value)
-    if not any(asked.values()):
-        return named
-    if named is not None:
+        match = _PROCESSORS.fullmatch(key)
+        if match is not None and re.fullmatch(r"-?[0-9]{1,18}", value):
+            amounts[match[1]] += int(value)
+    if not any(amounts.values()):
+        return policy
+    if policy is not None:
         raise BadRequest("extra specs resources:VCPU and resources:PCPU do not go together with a policy of processors")
-    if all(asked.values()):
+    if all(amounts.values()):
         raise BadRequest("extra specs resources:VCPU and resources:PCPU do not go together")
-    if not asked["PCPU"]:
+    if not amounts["PCPU"]:
         return "shared"
     wanted = request.flavor.vcpus + (emulator_policy(request) == "isolate")
-    if asked["PCPU"] != wanted:
-        raise BadRequest(f"extra spec resources:PCPU must be {wanted} for this flavor, got {asked['PCPU']}")
+    if amounts["PCPU"] != wanted:
+        raise BadRequest(f"extra spec resources:PCPU must be {wanted} for this flavor, got {amounts['PCPU']}")
     return "dedicated"
 
 
@@ -108,12 +108,12 @@ def _check(request: Request, policy: CpuPolicy | None, pages: PageSize | None) -
         raise BadRequest("extra spec hw:cpu_dedicated_mask needs hw:cpu_policy=mixed")
     if policy == "mixed" and has_mask == is_realtime:
         raise BadRequest("hw:cpu_policy=mixed needs either hw:cpu_dedicated_mask or hw:cpu_realtime, and not both")
-    if is_agreed(request, "locked_memory") and pages is None:
+    if is_enabled(request, "locked_memory") and pages is None:
         raise BadRequest("hw:locked_memory needs hw:mem_page_size")
 
 
 def _page_size(request: Request) -> PageSize | None:
-    flavor, image = told(request, "mem_page_size")
+    flavor, image = read_values(request, "mem_page_size")
     size = _read_page_size(flavor)
     if not image:
         return size
@@ -130,24 +130,24 @@ def _read_page_size(text: str | None) -> PageSize | None:
         return None
     if text in ("small", "large", "any"):
         return text  # type: ignore[return-value]  # one of the three
-    found = _SIZE.fullmatch(text) if len(text) <= 20 and text.isascii() else None
-    if found is None or (found[3] is None and "." in text):
+    match = _SIZE.fullmatch(text) if len(text) <= 20 and text.isascii() else None
+    if match is None or (match[3] is None and "." in text):
         raise BadRequest(
             f"{text[:70]!r} is no size of memory pages for hw:mem_page_size: "
             "small, large, any, KiB, or such as 2MB and 1GiB"
         )
-    if found[3] is None:
+    if match[3] is None:
         size = int(text)
     else:
-        units = _UNITS_KB[(found[2] or "").removesuffix("i")]
-        size = int(float(found[1]) * units / (1 if found[3] == "B" else 8))
+        units = _UNITS_KB[(match[2] or "").removesuffix("i")]
+        size = int(float(match[1]) * units / (1 if match[3] == "B" else 8))
     if size > AMOUNT_MAX:
         raise BadRequest(f"memory pages of {text[:70]} are larger than {AMOUNT_MAX} KiB")
     return size or None
 
 
 def _node_count(request: Request) -> int | None:
-    flavor, image = told(request, "numa_nodes")
+    flavor, image = read_values(request, "numa_nodes")
     if flavor and image:
         raise BadRequest("image property hw_numa_nodes may not replace extra spec hw:numa_nodes")
     text = flavor or image
@@ -164,18 +164,18 @@ def _has_persistent_memory(request: Request) -> bool:
     return any(label.strip() for label in request.flavor.extra_specs.get("hw:pmem", "").split(","))
 
 
-def _own(request: Request, policy: CpuPolicy | None) -> frozenset[int]:
+def _own_cpus(request: Request, policy: CpuPolicy | None) -> frozenset[int]:
     """Return the virtual CPUs that have a processor of their own."""
     if policy == "dedicated":
         return frozenset(range(request.flavor.vcpus))
-    return dedicated_cpus(request) if policy == "mixed" else frozenset()
+    return find_dedicated_cpus(request) if policy == "mixed" else frozenset()
 
 
 def _nodes(request: Request, count: int) -> list[tuple[frozenset[int], int]]:
     """Return what each node has: (virtual CPUs, MiB)."""
     flavor = request.flavor
-    if _written(request, 0) != (None, None):
-        return _written_nodes(request, count)
+    if _node_values(request, 0) != (None, None):
+        return _explicit_nodes(request, count)
     if flavor.vcpus % count or flavor.memory_mb % count:
         raise BadRequest(
             f"{flavor.vcpus} processors and {flavor.memory_mb} MiB cannot be divided evenly among {count} NUMA nodes: "
@@ -185,44 +185,44 @@ def _nodes(request: Request, count: int) -> list[tuple[frozenset[int], int]]:
     return [(frozenset(range(at * each, (at + 1) * each)), flavor.memory_mb // count) for at in range(count)]
 
 
-def _written(request: Request, number: int) -> tuple[str | None, str | None]:
+def _node_values(request: Request, number: int) -> tuple[str | None, str | None]:
     """Return what is written out for a node, as it stands there: (virtual CPUs, MiB)."""
-    found: list[str | None] = []
+    values: list[str | None] = []
     for name in (f"numa_cpus.{number}", f"numa_mem.{number}"):
-        flavor, image = told(request, name)
+        flavor, image = read_values(request, name)
         if flavor is not None and image is not None:
             raise BadRequest(f"image property hw_{name} may not replace extra spec hw:{name}")
-        found.append(image if flavor is None else flavor)
-    return found[0], found[1]
+        values.append(image if flavor is None else flavor)
+    return values[0], values[1]
 
 
-def _written_nodes(request: Request, count: int) -> list[tuple[frozenset[int], int]]:
+def _explicit_nodes(request: Request, count: int) -> list[tuple[frozenset[int], int]]:
     """Return what flavor or image write out for each node."""
     flavor = request.flavor
     everyone = frozenset(range(flavor.vcpus))
     nodes: list[tuple[frozenset[int], int]] = []
-    given: set[int] = set()
+    assigned: set[int] = set()
     for number in range(count):
-        cpus, memory_mb = _written_node(request, number, everyone=everyone)
-        if cpus & given:
-            raise BadRequest(f"processor {min(cpus & given)} is given to two NUMA nodes")
-        given |= cpus
+        cpus, memory_mb = _explicit_node(request, number, everyone=everyone)
+        if cpus & assigned:
+            raise BadRequest(f"processor {min(cpus & assigned)} is given to two NUMA nodes")
+        assigned |= cpus
         nodes.append((cpus, memory_mb))
-    if _written(request, count) != (None, None):
+    if _node_values(request, count) != (None, None):
         raise BadRequest(f"processors or memory are given to NUMA node {count}, but there are {count}, from 0 on")
-    if given != everyone:
-        raise BadRequest(f"processor {min(everyone - given)} is given to no NUMA node")
+    if assigned != everyone:
+        raise BadRequest(f"processor {min(everyone - assigned)} is given to no NUMA node")
     total_mb = sum(memory_mb for _, memory_mb in nodes)
     if total_mb != flavor.memory_mb:
         raise BadRequest(f"NUMA nodes are given {total_mb} MiB in all, the flavor has {flavor.memory_mb}")
     return nodes
 
 
-def _written_node(request: Request, number: int, *, everyone: frozenset[int]) -> tuple[frozenset[int], int]:
-    cpus_text, memory_text = _written(request, number)
+def _explicit_node(request: Request, number: int, *, everyone: frozenset[int]) -> tuple[frozenset[int], int]:
+    cpus_text, memory_text = _node_values(request, number)
     if cpus_text is None or memory_text is None:
         raise BadRequest(f"NUMA node {number} needs both hw:numa_cpus.{number} and hw:numa_mem.{number}")
-    cpus = cpu_set(cpus_text, everyone=everyone)
+    cpus = parse_cpu_mask(cpus_text, everyone=everyone)
     if not cpus <= everyone:
         raise BadRequest(
             f"hw:numa_cpus.{number} names processor {max(cpus)}, the flavor has {len(everyone)}, from 0 on"

@@ -26,14 +26,14 @@ from roost.scheduler.framework.host_view import HostView
 _NUMBERS_MAX = 2**62
 
 
-class Alike(NamedTuple):
+class HostGroup(NamedTuple):
     """Hosts that are alike in what fits on their cells."""
 
     can: list[Verdicts]  # one a cell of the host, in its order
     positions: Rows  # of the hosts
 
 
-class BareCell(NamedTuple):
+class CellKind(NamedTuple):
     """What decides whether something goes onto a cell of a host: equal for cells onto which the same goes."""
 
     free: tuple[int, ...]  # of each core that has any, how many of its threads are free, most first
@@ -70,12 +70,12 @@ class BareCell(NamedTuple):
         )
 
 
-def bare(cell: NumaCell) -> BareCell:
+def reduce_cell(cell: NumaCell) -> CellKind:
     """Return what decides whether something goes onto a cell: cores count by how many of their threads are free."""
     free, own = cell.free_pcpus, set(cell.pcpus)
     core_of, width = _cores(cell.siblings or tuple((cpu,) for cpu in cell.pcpus))
     counts = Counter(core_of[cpu] for cpu in free if cpu in core_of)
-    return BareCell(
+    return CellKind(
         free=tuple(sorted(counts.values(), reverse=True)),
         width=width,
         pcpus=len(own),
@@ -95,7 +95,7 @@ def _cores(siblings: tuple[tuple[int, ...], ...]) -> tuple[dict[int, int], int]:
     return {cpu: number for number, core in enumerate(siblings) for cpu in core}, max(map(len, siblings), default=1)
 
 
-def alike(hosts: HostView, wanted: InstanceTopology, *, cpu: Scores, memory: Scores) -> list[Alike]:
+def group_hosts(hosts: HostView, wanted: InstanceTopology, *, cpu: Scores, memory: Scores) -> list[HostGroup]:
     """Tell hosts apart by which cells of an instance go onto which of theirs.
 
     Args:
@@ -109,11 +109,11 @@ def alike(hosts: HostView, wanted: InstanceTopology, *, cpu: Scores, memory: Sco
     counts, codes = hosts.kinds("numa cells", _count)
     overcommit = _overcommit(wanted, cpu, memory)
     columns = [
-        _judged(hosts.kinds(("numa cell", at), partial(_cell, at=at)), wanted, overcommit)
+        _judge_cells(hosts.kinds(("numa cell", at), partial(_cell, at=at)), wanted, overcommit)
         for at in range(max(counts, default=0))
     ]
     return [
-        Alike([verdicts for each in row if (verdicts := each) is not None], positions)
+        HostGroup([verdicts for each in row if (verdicts := each) is not None], positions)
         for row, positions in _rows(columns, len(codes))
     ]
 
@@ -122,8 +122,8 @@ def _count(facts: HostFacts) -> int:
     return 0 if facts.numa is None else len(facts.numa.cells)
 
 
-def _cell(facts: HostFacts, *, at: int) -> BareCell | None:
-    return None if facts.numa is None or at >= len(facts.numa.cells) else bare(facts.numa.cells[at])
+def _cell(facts: HostFacts, *, at: int) -> CellKind | None:
+    return None if facts.numa is None or at >= len(facts.numa.cells) else reduce_cell(facts.numa.cells[at])
 
 
 def _overcommit(wanted: InstanceTopology, cpu: Scores, memory: Scores) -> tuple[list[Overcommit], Rows]:
@@ -134,31 +134,31 @@ def _overcommit(wanted: InstanceTopology, cpu: Scores, memory: Scores) -> tuple[
     return [Overcommit(cpu=one, memory=other) for one, other in pairs.tolist()], codes.reshape(-1)
 
 
-def _judged(
-    told: Kinds[BareCell | None], wanted: InstanceTopology, overcommit: tuple[list[Overcommit], Rows]
+def _judge_cells(
+    told: Kinds[CellKind | None], wanted: InstanceTopology, overcommit: tuple[list[Overcommit], Rows]
 ) -> tuple[list[Verdicts | None], Rows]:
     """Return the verdicts that occur about one cell of each host, None of one that is not there, and who has which."""
     (cells, numbers), (ratios, ratio_of) = told, overcommit
     pairs, codes = np.unique(numbers * len(ratios) + ratio_of, return_inverse=True)
-    known: dict[Verdicts | None, int] = {}
-    found = []
+    verdict_numbers: dict[Verdicts | None, int] = {}
+    numbers_by_pair = []
     for pair in pairs.tolist():
         cell = cells[pair // len(ratios)]
         verdicts = None if cell is None else _verdicts(cell.cell(), wanted, ratios[pair % len(ratios)])
-        found.append(known.setdefault(verdicts, len(known)))
-    return list(known), np.array(found, dtype=np.intp)[codes]
+        numbers_by_pair.append(verdict_numbers.setdefault(verdicts, len(verdict_numbers)))
+    return list(verdict_numbers), np.array(numbers_by_pair, dtype=np.intp)[codes]
 
 
 def _verdicts(host: NumaCell, wanted: InstanceTopology, overcommit: Overcommit) -> Verdicts:
-    known: dict[object, bool] = {}
-    found = []
+    by_size: dict[object, bool] = {}
+    verdicts = []
     for at, cell in enumerate(wanted.cells):
         reserved = wanted.reserved(at)
         key = (_size(cell), reserved)
-        if key not in known:
-            known[key] = place_cell(host, cell, overcommit=overcommit, reserved=reserved) is not None
-        found.append(known[key])
-    return tuple(found)
+        if key not in by_size:
+            by_size[key] = place_cell(host, cell, overcommit=overcommit, reserved=reserved) is not None
+        verdicts.append(by_size[key])
+    return tuple(verdicts)
 
 
 def _size(cell: InstanceCell) -> InstanceCell:
@@ -176,8 +176,8 @@ def _rows(
     size = 1
     for known, codes in columns:
         if size * len(known) > _NUMBERS_MAX:
-            found, joined = np.unique(joined, return_inverse=True)
-            size = len(found)
+            values, joined = np.unique(joined, return_inverse=True)
+            size = len(values)
         joined = joined * len(known) + codes
         size *= len(known)
     order = np.argsort(joined, kind="stable")

@@ -4,14 +4,14 @@ from collections.abc import Container
 
 from roost.engine.columns.state import State
 from roost.model.evidence.decision import Pick
-from roost.scheduler.pipeline.draw import Drawing
-from roost.scheduler.pipeline.host_picks import pick_on, takes_on
+from roost.scheduler.pipeline.draw import Draw
+from roost.scheduler.pipeline.host_picks import build_pick, find_allocation
 from roost.scheduler.pipeline.shape import Shape
-from roost.scheduler.pipeline.shape_result import Ranked
+from roost.scheduler.pipeline.shape_result import Ranking
 
 
-def alternates_of(
-    state: State, shape: Shape, ranked: Ranked, *, rows: list[int], drawing: Drawing, seed: int, per_cell: int
+def find_alternates(
+    state: State, shape: Shape, ranking: Ranking, *, rows: list[int], draw: Draw, seed: int, per_cell: int
 ) -> dict[str, list[Pick]]:
     """Return the alternates of each cell of a chosen host, the best first.
 
@@ -21,9 +21,9 @@ def alternates_of(
     Args:
         state: the columns.
         shape: of the request.
-        ranked: the ranking, as far as it is known.
+        ranking: the ranking, as far as it is known.
         rows: the chosen hosts.
-        drawing: draws other hosts where settings ask for chance.
+        draw: draws other hosts where settings ask for chance.
         seed: of the draw.
         per_cell: alternates in each cell, at most.
     """
@@ -31,10 +31,12 @@ def alternates_of(
         return {}
     facts = state.hosts.facts
     cells: dict[str, list[Pick]] = {facts[row].cell: [] for row in rows}
-    is_enough = not drawing.is_all and _fill(cells, state, shape, rows=ranked.rows, chosen=rows, per_cell=per_cell)
-    if not is_enough and (drawing.is_all or ranked.left > len(ranked.rows)):
+    is_enough = not draw.is_chance_only and _fill(
+        cells, state, shape, rows=ranking.rows, chosen=rows, per_cell=per_cell
+    )
+    if not is_enough and (draw.is_chance_only or ranking.left > len(ranking.rows)):
         cells = {cell: [] for cell in cells}
-        _fill(cells, state, shape, rows=drawing.others(shape, seed=seed), chosen=set(rows), per_cell=per_cell)
+        _fill(cells, state, shape, rows=draw.other_hosts(shape, seed=seed), chosen=set(rows), per_cell=per_cell)
     return {cell: picks for cell, picks in cells.items() if picks}
 
 
@@ -47,10 +49,10 @@ def _fill(
         picks = cells.get(facts[row].cell)
         if picks is None or len(picks) == per_cell or row in chosen:
             continue
-        held = takes_on(state, shape, row)
-        if held is None:
+        allocation = find_allocation(state, shape, row)
+        if allocation is None:
             continue
-        picks.append(pick_on(state, shape, row, instance_uuid="", held=held))
+        picks.append(build_pick(state, shape, row, instance_uuid="", held=allocation))
         missing -= len(picks) == per_cell
         if not missing:
             return True

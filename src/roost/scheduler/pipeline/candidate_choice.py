@@ -12,7 +12,7 @@ from roost.engine.columns.state import State
 from roost.engine.columns.types import Mask
 from roost.model.allocation import Mappings
 from roost.scheduler.framework.host_view import HostView, candidates_on
-from roost.scheduler.framework.plugin import Choosing, NoOptions, Reads
+from roost.scheduler.framework.plugin import JudgesCandidates, NoOptions, Reads
 from roost.scheduler.framework.spec import Spec
 
 
@@ -26,8 +26,8 @@ class Agreement:
     run_filter_once_per_request: ClassVar = False
     run_on_rebuild: ClassVar = False
 
-    def __init__(self, choosing: Sequence[Choosing]) -> None:
-        self._choosing = choosing
+    def __init__(self, choosing: Sequence[JudgesCandidates]) -> None:
+        self._judges = choosing
 
     def reads(self, spec: Spec) -> Reads:
         """Say when a verdict has to be made again."""
@@ -35,28 +35,30 @@ class Agreement:
 
     def concerns(self, spec: Spec) -> bool:
         """Say whether any host can be refused: where there are ways, and filters that may not agree."""
-        return bool(spec.ways) and len(self._choosing) > 1
+        return bool(spec.queries) and len(self._judges) > 1
 
     def keep(self, hosts: HostView, spec: Spec) -> Mask:
         """Keep hosts with a way that all accept."""
-        kept = [
-            any(self._accept(hosts, spec, at=at, mappings=mappings) for mappings in hosts.mappings(at, spec.ways))
+        verdicts = [
+            any(self._accept(hosts, spec, at=at, mappings=mappings) for mappings in hosts.mappings(at, spec.queries))
             for at in range(len(hosts))
         ]
-        return np.array(kept, dtype=np.bool_)
+        return np.array(verdicts, dtype=np.bool_)
 
     def reason(self, spec: Spec) -> str:
         """Say what refused hosts lack."""
         return "cannot hold it in one way that all filters accept"
 
     def _accept(self, hosts: HostView, spec: Spec, *, at: int, mappings: Mappings) -> bool:
-        return all(rule.accepts(hosts, spec, at=at, mappings=mappings) for rule in self._choosing)
+        return all(rule.accepts(hosts, spec, at=at, mappings=mappings) for rule in self._judges)
 
 
-def first_way(state: State, spec: Spec, row: int, *, choosing: Sequence[Choosing]) -> RowCandidate | None:
+def choose_candidate(
+    state: State, spec: Spec, row: int, *, choosing: Sequence[JudgesCandidates]
+) -> RowCandidate | None:
     """Return the first way in which a host may hold a request that all of some filters accept, if there is one."""
     alone = HostView(state, np.array([row], dtype=np.intp))
-    for candidate in candidates_on(state, row, spec.ways):
+    for candidate in candidates_on(state, row, spec.queries):
         mappings = to_candidate(state, candidate).mappings
         if all(rule.accepts(alone, spec, at=0, mappings=mappings) for rule in choosing):
             return candidate

@@ -4,7 +4,7 @@ from roost.model.evidence.decision import HostScore, Pick, Scale, Stage
 from roost.model.writes import Claim
 from roost.ports import Left
 from roost.scheduler.pipeline.shape import Shape
-from roost.scheduler.pipeline.shape_result import Ranked
+from roost.scheduler.pipeline.shape_result import Ranking
 
 
 class Choice:
@@ -24,15 +24,15 @@ class Choice:
         self.best: list[HostScore] = []
         self.faults: list[str] = []  # of rules that failed
 
-    def see(self, shape: Shape, ranked: Ranked) -> None:
+    def record_ranking(self, shape: Shape, ranking: Ranking) -> None:
         """Keep the evidence of the first instance's ranking."""
         self.faults = shape.faults
-        self.stages = shape.stages(ranked)
-        self.scales = shape.scales(ranked)
-        self.best = shape.table(ranked)
+        self.stages = shape.stages(ranking)
+        self.scales = shape.scales(ranking)
+        self.best = shape.table(ranking)
 
-    def refuse(self, shape: Shape, ranked: Ranked) -> None:
+    def record_refusal(self, shape: Shape, ranking: Ranking) -> None:
         """Keep the evidence of the ranking that left no host."""
         self.is_refused = True
         self.faults = shape.faults
-        self.stages = shape.stages(ranked)
+        self.stages = shape.stages(ranking)

@@ -27,7 +27,7 @@ from roost.scheduler.numa.constraints import networks_of, topology_of
 from roost.scheduler.pipeline.shape import Shape
 
 
-class Appetite:
+class ReportedDemand:
     """What each instance of a request takes of a host's memory nodes and devices.
 
     Args:
@@ -41,16 +41,16 @@ class Appetite:
 
     def __init__(self, request: Request, pci_requests: Sequence[PciRequest], *, is_packing: bool = False) -> None:
         self._is_packing = is_packing
-        self._wanted = _wanted(request)
+        self._topology = _find_topology(request)
         self._needs = networks_of(request)
         self._pci_requests = pci_requests
 
     @property
     def is_any(self) -> bool:
         """Say whether it takes anything that hosts only report."""
-        return self._wanted is not None or bool(self._pci_requests)
+        return self._topology is not None or bool(self._pci_requests)
 
-    def sated(self, facts: HostFacts, *, limits: Mapping[str, Any], mappings: Mappings = UNMAPPED) -> HostFacts:
+    def take_from(self, facts: HostFacts, *, limits: Mapping[str, Any], mappings: Mappings = UNMAPPED) -> HostFacts:
         """Return the facts of a host with one instance more.
 
         What the host does not have, because nothing kept the instance away, is not taken.
@@ -61,19 +61,19 @@ class Appetite:
             mappings: the providers that serve the instance there.
         """
         numa, cells = facts.numa, None
-        if self._wanted is not None and numa is not None:
-            placed = place(
+        if self._topology is not None and numa is not None:
+            placed_cells = place(
                 facts,
-                self._wanted,
+                self._topology,
                 overcommit=overcommit_in(limits),
                 needs=self._needs,
                 requests=self._pci_requests,
                 mappings=mappings,
                 is_packing=self._is_packing,
             )
-            if placed is not None:
-                numa = with_instance(numa, placed)
-                cells = [each.host_cell for each in placed]
+            if placed_cells is not None:
+                numa = with_instance(numa, placed_cells)
+                cells = [each.host_cell for each in placed_cells]
         pools = facts.pci_pools
         if self._pci_requests and pools:
             sockets = sockets_of(facts)
@@ -89,22 +89,22 @@ class Consumption:
     def __init__(self, state: State, shape: Shape, *, is_packing: bool) -> None:
         self._state = state
         self._shape = shape
-        self._is_followed = False
-        self._appetite = Appetite(shape.spec.request, shape.spec.pci_requests, is_packing=is_packing)
+        self._has_new_shape = False
+        self._demand = ReportedDemand(shape.spec.request, shape.spec.pci_requests, is_packing=is_packing)
 
     def take(self, picks: Iterable[tuple[int, Mappings, Pick]]) -> None:
         """Let hosts be as with one instance more each: row, the providers that serve it there, and what it was told."""
         hosts = self._state.hosts
         rows = []
         for row, mappings, pick in picks:
-            facts = self._appetite.sated(hosts.facts[row], limits=pick.limits, mappings=mappings)
+            facts = self._demand.take_from(hosts.facts[row], limits=pick.limits, mappings=mappings)
             hosts.consume(row, facts, io_ops=uuid_bytes(pick.instance_uuid) not in self._state.tasks)
             rows.append(row)
-        self._look_again(rows)
+        self._judge_again(rows)
 
-    def follow(self, shape: Shape) -> None:
+    def use_shape(self, shape: Shape) -> None:
         """Let the shape of the request be another from now on, where something static changed since the last."""
-        self._is_followed |= shape is not self._shape
+        self._has_new_shape |= shape is not self._shape
         self._shape = shape
 
     def keep(self) -> None:
@@ -114,18 +114,18 @@ class Consumption:
 
     def give_back(self) -> None:
         """Let all hosts be as they reported."""
-        self._look_again(self._state.hosts.restore())
-        if self._is_followed:  # What was made meanwhile holds for hosts of which something was taken.
+        self._judge_again(self._state.hosts.restore())
+        if self._has_new_shape:  # What was made meanwhile holds for hosts of which something was taken.
             self._state.changes.touch_all()
 
-    def _look_again(self, rows: list[int]) -> None:
+    def _judge_again(self, rows: list[int]) -> None:
         for row in rows:
             self._state.changes.hosts.add(row)
         if rows:
-            self._shape.look_again(np.array(rows, dtype=np.intp))
+            self._shape.judge_again(np.array(rows, dtype=np.intp))
 
 
-def _wanted(request: Request) -> InstanceTopology | None:
+def _find_topology(request: Request) -> InstanceTopology | None:
     try:
         return topology_of(request)
     except BadRequest:

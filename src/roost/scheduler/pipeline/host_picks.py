@@ -12,14 +12,14 @@ from roost.model.allocation import Mappings
 from roost.model.evidence.decision import Decision, Pick
 from roost.model.writes import CLASS_BITS, Claim, ConsumerRow, InstanceRow, Place, Refusal
 from roost.scheduler.framework.group_slots import place_of
-from roost.scheduler.pipeline.candidate_choice import first_way
+from roost.scheduler.pipeline.candidate_choice import choose_candidate
 from roost.scheduler.pipeline.shape import Shape
 
 Takes = list[tuple[int, int]]  # inventory id, amount
 Allocations = dict[str, dict[str, int]]  # provider uuid -> resource class -> amount
 
 
-class Held(NamedTuple):
+class HostAllocation(NamedTuple):
     """What an instance takes on a host."""
 
     takes: Takes
@@ -27,51 +27,51 @@ class Held(NamedTuple):
     mappings: Mappings = UNMAPPED  # which providers serve it, where it wants devices of Placement
 
 
-def takes_on(state: State, shape: Shape, row: int) -> Held | None:
+def find_allocation(state: State, shape: Shape, row: int) -> HostAllocation | None:
     """Return what an instance of this shape takes on a host: its first candidate there; None if it has none."""
     if shape.fit.answered is not None:  # Somebody else keeps the amounts.
-        told = shape.fit.answered.get(row)
-        return None if told is None else Held([], told)
+        answer = shape.fit.answered.get(row)
+        return None if answer is None else HostAllocation([], answer)
     root = state.hosts.provider_row.each[row]
     providers = state.providers
-    flat = None if shape.spec.ways else shape.fit.flat_amounts
+    flat = None if shape.spec.queries else shape.fit.flat_amounts
     if flat is not None and root not in providers.tree:
         first = providers.ids[root] << CLASS_BITS
         takes = [(first | class_id, amount) for class_id, amount in flat]
-        return Held(takes, {providers.uuids[root]: shape.fit.flat_resources})
-    held: Sequence[Take] | None
+        return HostAllocation(takes, {providers.uuids[root]: shape.fit.flat_resources})
+    taken_amounts: Sequence[Take] | None
     mappings = UNMAPPED
-    if shape.spec.ways:
-        candidate = first_way(state, shape.spec, row, choosing=shape.choosing)
-        held = None if candidate is None else candidate.takes
+    if shape.spec.queries:
+        candidate = choose_candidate(state, shape.spec, row, choosing=shape.candidate_judges)
+        taken_amounts = None if candidate is None else candidate.takes
         mappings = UNMAPPED if candidate is None else to_candidate(state, candidate).mappings
     else:
-        held = next(filter(None, (_held(state, way, row) for way in shape.fit.ways)), None)
-    if held is None:
+        taken_amounts = next(filter(None, (_find_takes(state, way, row) for way in shape.fit.ways)), None)
+    if taken_amounts is None:
         return None
     ids, uuids, name_of = providers.ids, providers.uuids, state.class_ids.name_of
     takes = []
     allocations: Allocations = {}
-    for provider_row, class_id, amount in held:
+    for provider_row, class_id, amount in taken_amounts:
         takes.append((ids[provider_row] << CLASS_BITS | class_id, amount))
         allocations.setdefault(uuids[provider_row], {})[name_of(class_id)] = amount
-    return Held(takes, allocations, mappings)
+    return HostAllocation(takes, allocations, mappings)
 
 
-def _held(state: State, way: Feasibility, row: int) -> list[Take] | None:
+def _find_takes(state: State, way: Feasibility, row: int) -> list[Take] | None:
     """Return what one way to hold a request takes on a host, None if it does not fit there so."""
     if way.one(state, row) < len(way):
         return None
-    held = first_fit(state, way, row)
-    if held is not None:
-        return held
+    takes = first_fit(state, way, row)
+    if takes is not None:
+        return takes
     assert way.compiled is not None
     root = state.hosts.provider_row.each[row]
     candidate = next(iter(search(state, way.compiled, anchors=(root,), limit=1)), None)
     return None if candidate is None else list(candidate.takes)
 
 
-def pick_on(state: State, shape: Shape, row: int, *, instance_uuid: str, held: Held) -> Pick:
+def build_pick(state: State, shape: Shape, row: int, *, instance_uuid: str, held: HostAllocation) -> Pick:
     """Return a chosen host, or with an empty uuid an alternate, as the caller sees it."""
     hosts = state.hosts
     mappings = {suffix: tuple(uuids) for suffix, uuids in held.mappings.items()}
@@ -86,13 +86,13 @@ def pick_on(state: State, shape: Shape, row: int, *, instance_uuid: str, held: H
     )
 
 
-def claim_on(state: State, shape: Shape, row: int, *, consumer: ConsumerRow, takes: Takes) -> Claim:
+def build_claim(state: State, shape: Shape, row: int, *, consumer: ConsumerRow, takes: Takes) -> Claim:
     """Return the claim of one instance on a host, with the guard of its server group's rule."""
     host_id, number = state.hosts.ids[row], consumer.id
-    held = [(number, inventory_id, amount) for inventory_id, amount in takes]
+    taken = [(number, inventory_id, amount) for inventory_id, amount in takes]
     group = shape.spec.group
     if group is None:
-        return Claim([consumer], held, [InstanceRow(number, host_id, shape.flavor_id, shape.image_id)])
+        return Claim([consumer], taken, [InstanceRow(number, host_id, shape.flavor_id, shape.image_id)])
     places: list[Place] = []
     scope = holder = 0
     place = place_of(
@@ -103,13 +103,13 @@ def claim_on(state: State, shape: Shape, row: int, *, consumer: ConsumerRow, tak
         scope, holder = place.scope, place.holder
     return Claim(
         [consumer],
-        held,
+        taken,
         [InstanceRow(number, host_id, shape.flavor_id, shape.image_id, group.id, scope, holder)],
         places,
     )
 
 
-def hosts_lost(state: State, decision: Decision, refusal: Refusal) -> list[str]:
+def find_lost_hosts(state: State, decision: Decision, refusal: Refusal) -> list[str]:
     """Return the chosen hosts that other processes used up, as far as the store can tell them from the others."""
     hosts = list(dict.fromkeys(pick.host for pick in decision.picks))
     provider_row = state.providers.row_of_id.get(refusal.key >> CLASS_BITS) if refusal.table == "inventory" else None
@@ -119,7 +119,7 @@ def hosts_lost(state: State, decision: Decision, refusal: Refusal) -> list[str]:
     return hosts if row is None else [state.hosts.names[row]]
 
 
-def merged(claims: list[Claim]) -> Claim:
+def merge_claims(claims: list[Claim]) -> Claim:
     """Return several claims as one: all or nothing, places of one kind counted together."""
     if len(claims) == 1:
         return claims[0]
@@ -127,8 +127,8 @@ def merged(claims: list[Claim]) -> Claim:
     for claim in claims:
         for place in claim.places:
             key = (place.group_id, place.scope, place.holder)
-            known = places.get(key)
-            members = place.members + (known.members if known is not None else 0)
+            previous = places.get(key)
+            members = place.members + (previous.members if previous is not None else 0)
             places[key] = Place(*key, members, place.limit)
     return Claim(
         [consumer for claim in claims for consumer in claim.consumers],

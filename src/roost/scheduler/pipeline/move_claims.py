@@ -10,10 +10,10 @@ from roost.model.names import uuid_bytes
 from roost.model.request import Move, Request
 from roost.model.writes import Claim, ConsumerRow
 from roost.ports import IdKind, Left
-from roost.scheduler.framework.group_slots import is_outside, kept_of, moved
+from roost.scheduler.framework.group_slots import is_outside, place_during_move, return_place
 
 
-def completed(request: Request, state: State) -> Request:
+def complete_request(request: Request, state: State) -> Request:
     """Return the request of a move with what it leaves out: its instance, and that one's server group and owner.
 
     Raises:
@@ -45,13 +45,15 @@ def completed(request: Request, state: State) -> Request:
     )
 
 
-def successor(left: Left, number: int) -> ConsumerRow:
+def build_successor(left: Left, number: int) -> ConsumerRow:
     """Return the consumer that an instance is on its new host, with another identity."""
     (before,) = left.held.consumers
     return msgspec.structs.replace(before, id=number, generation=before.generation + 1)
 
 
-def kept_for(move: Move, left: Left, new_id: Callable[[IdKind], int], *, state: State, host_id: int) -> list[Claim]:
+def build_migration_claim(
+    move: Move, left: Left, new_id: Callable[[IdKind], int], *, state: State, host_id: int
+) -> list[Claim]:
     """Return the claim of what an instance held for the migration, if there is one.
 
     Args:
@@ -63,12 +65,12 @@ def kept_for(move: Move, left: Left, new_id: Callable[[IdKind], int], *, state: 
     (before,), (instance,) = left.held.consumers, left.held.instances
     number = new_id("consumer")
     consumer = ConsumerRow(number, body, before.project_id, before.user_id)
-    taken = [(number, inventory_id, amount) for _, inventory_id, amount in left.held.takes]
-    kept = kept_of(state.groups.get(instance.group_id), instance, number=number, host_id=host_id)
-    return [Claim([consumer], taken, *(([], []) if kept is None else ([kept[0]], [kept[1]])))]
+    takes = [(number, inventory_id, amount) for _, inventory_id, amount in left.held.takes]
+    slot = return_place(state.groups.get(instance.group_id), instance, number=number, host_id=host_id)
+    return [Claim([consumer], takes, *(([], []) if slot is None else ([slot[0]], [slot[1]])))]
 
 
-def claimed(move: Move, left: Left, claim: Claim, *, state: State) -> Claim:
+def build_instance_claim(move: Move, left: Left, claim: Claim, *, state: State) -> Claim:
     """Return the claim of an instance on its new host, with the place in its server group that it has while it moves.
 
     Args:
@@ -79,6 +81,6 @@ def claimed(move: Move, left: Left, claim: Claim, *, state: State) -> Claim:
     is_kept = move.may_return and instance.host_id != before.host_id
     if not is_kept or group is None or group.policy != "affinity" or is_outside(group, before, host_id=before.host_id):
         return claim
-    place = moved(claim.places[0], number=instance.consumer_id)
+    place = place_during_move(claim.places[0], number=instance.consumer_id)
     row = msgspec.structs.replace(instance, holder=place.holder)
     return Claim(claim.consumers, claim.takes, [row], [place])

@@ -36,9 +36,9 @@ class Rejections:
             row: the host.
             pool: of the same pass. A host that joined it after a refusal was moved here.
         """
-        known = self._checks.get(row)
-        if known is not None:
-            return known
+        check = self._checks.get(row)
+        if check is not None:
+            return check
         if row in pool:
             return self._passing
         for at, mask in enumerate(self._masks):

@@ -12,14 +12,21 @@ from roost.engine.ranking import ranks
 from roost.engine.ranking.score_cache import Board
 from roost.model.evidence.decision import HostScore, Scale
 from roost.scheduler.framework.host_view import HostView
-from roost.scheduler.framework.plugin import Choosy, OfFacts, PerHost, Weigher, adds, is_consumed
+from roost.scheduler.framework.plugin import (
+    FactsOnly,
+    SupportsMultipliers,
+    SupportsUnweighable,
+    Weigher,
+    changes_per_instance,
+    implements,
+)
 from roost.scheduler.framework.spec import Spec
-from roost.scheduler.rule_support.aggregate_metadata import least, unread
-from roost.scheduler.rule_support.ratios import finite
+from roost.scheduler.rule_support.aggregate_metadata import least_value, unreadable_warnings
+from roost.scheduler.rule_support.ratios import parse_finite
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Weighed:
+class HostWeights:
     """Scores of the hosts that passed, with what they were made of."""
 
     raws: list[Scores]  # one an active weigher, float64, shape (survivors,), clamped
@@ -37,7 +44,7 @@ class Shares:
     totals: Scores
 
 
-class Weighing:
+class ScoreTable:
     """The weighers that concern a request, told apart by whether hosts can differ in them.
 
     A weigher whose multiplier is 0 everywhere is off. One whose raw weight is the same for all hosts and
@@ -47,8 +54,8 @@ class Weighing:
 
     def __init__(self, state: State, spec: Spec, weighers: Sequence[Weigher]) -> None:
         self._state = state
-        self._everyone = HostView(state)
-        self._is_of_many = spec.is_of_many
+        self._all_hosts = HostView(state)
+        self._is_multiple = spec.is_multiple
         self._active: list[Weigher] = []
         self._overrides: list[Scores | None] = []  # float64, shape (hosts,): multipliers set by aggregates
         self._columns: list[str | None] = []  # the host column that is the raw weight, if it is one
@@ -56,13 +63,13 @@ class Weighing:
         self._lasting: list[Scores | None] = []
         self.warnings: list[str] = []  # multipliers that cannot be read
         self._flat_scales: list[Scale] = []
-        self._is_choosy = False  # a host that is left may be one that cannot be weighed
+        self._may_be_unweighable = False  # a host that is left may be one that cannot be weighed
         for weigher in weighers:
-            self._place(weigher, spec)
+            self._add_weigher(weigher, spec)
         self._is_overridden = any(override is not None for override in self._overrides)
         lasting = [raw for raw in self._lasting if raw is not None]
         self.is_lasting = len(lasting) == len(self._active)  # and so weighs alike for every request it concerns
-        self.is_local = not self._is_overridden and self.is_lasting and not self._is_choosy
+        self.is_local = not self._is_overridden and self.is_lasting and not self._may_be_unweighable
         # Good until the next epoch, like all that is made here.
         self._each: list[Cells] = [raw.data for raw in lasting]
         self._bounds = [
@@ -74,19 +81,21 @@ class Weighing:
         self.names = [weigher.name for weigher in self._active] + [scale.weigher for scale in self._flat_scales]
         self.floating = [(weigher.minval is None, weigher.maxval is None) for weigher in self._active]
 
-    def _place(self, weigher: Weigher, spec: Spec) -> None:
-        override = self._override(weigher, spec)
+    def _add_weigher(self, weigher: Weigher, spec: Spec) -> None:
+        override = self._host_multipliers(weigher, spec)
         is_off = weigher.multiplier == 0.0 and override is None
-        if is_off and not adds(weigher, Choosy):
+        if is_off and not implements(weigher, SupportsUnweighable):
             return
-        raw = weigher.raw(self._everyone, spec)
-        is_whole = not (adds(weigher, Choosy) and np.isnan(raw[self._state.hosts.alive.view]).any())
-        if is_off and is_whole:
+        raw = weigher.raw(self._all_hosts, spec)
+        is_complete = not (
+            implements(weigher, SupportsUnweighable) and np.isnan(raw[self._state.hosts.alive.view]).any()
+        )
+        if is_off and is_complete:
             return
         columns = self._state.hosts.columns
         name = next((name for name, column in columns.items() if column.view is raw), None)
-        is_fixed = not is_consumed(weigher, spec)
-        is_of_facts = is_fixed and adds(weigher, OfFacts)
+        is_fixed = not changes_per_instance(weigher, spec)
+        is_of_facts = is_fixed and implements(weigher, FactsOnly)
         if (is_of_facts or (is_fixed and name in FIXED)) and len(raw):
             value = float(raw[0])
             low = value if weigher.minval is None else weigher.minval
@@ -98,20 +107,20 @@ class Weighing:
         self._overrides.append(override)
         self._columns.append(name)
         self._lasting.append(raw if name is not None or is_of_facts else None)
-        self._is_choosy |= adds(weigher, Choosy) and not (is_of_facts and is_whole)
+        self._may_be_unweighable |= implements(weigher, SupportsUnweighable) and not (is_of_facts and is_complete)
 
-    def _override(self, weigher: Weigher, spec: Spec) -> Scores | None:
+    def _host_multipliers(self, weigher: Weigher, spec: Spec) -> Scores | None:
         """Return the multiplier of every host if any aggregate sets one: the least of its aggregates'."""
-        if adds(weigher, PerHost):
-            own = weigher.multipliers(self._everyone, spec)
+        if implements(weigher, SupportsMultipliers):
+            own = weigher.multipliers(self._all_hosts, spec)
             return None if own is None or bool((own == weigher.multiplier).all()) else own
         key, sign = weigher.aggregate_key, weigher.sign
         if not any(key in metadata for metadata in self._state.metadata.values()):
             return None
-        self.warnings += unread(self._everyone, key, cast=finite)
-        return least(self._everyone, key, default=weigher.multiplier * sign, cast=finite) * sign
+        self.warnings += unreadable_warnings(self._all_hosts, key, cast=parse_finite)
+        return least_value(self._all_hosts, key, default=weigher.multiplier * sign, cast=parse_finite) * sign
 
-    def weigh(self, rows: Rows | None, spec: Spec) -> Weighed:
+    def weigh(self, rows: Rows | None, spec: Spec) -> HostWeights:
         """Weigh the hosts that passed for a request.
 
         Args:
@@ -122,12 +131,12 @@ class Weighing:
             RoostError: what a weigher says of a host that it cannot weigh.
         """
         raws, scales, parts = [], [], []
-        count = len(self._everyone) if rows is None else len(rows)
+        count = len(self._all_hosts) if rows is None else len(rows)
         for weigher, override, lasting in zip(self._active, self._overrides, self._lasting, strict=True):
-            raw = weigher.raw(self._everyone, spec) if lasting is None else lasting
+            raw = weigher.raw(self._all_hosts, spec) if lasting is None else lasting
             if rows is not None:
                 raw = raw.take(rows)
-            if self._is_choosy:
+            if self._may_be_unweighable:
                 check_weighable(weigher, raw, hosts=HostView(self._state, rows), spec=spec)
             raw = ranks.clamp(raw, minval=weigher.minval, maxval=weigher.maxval)
             multiplier = weigher.multiplier if override is None else 1.0
@@ -141,7 +150,7 @@ class Weighing:
                 parts.append(part)
             raws.append(raw)
             scales.append(scale)
-        return Weighed(raws=raws, scales=scales, totals=ranks.total(parts, count))
+        return HostWeights(raws=raws, scales=scales, totals=ranks.total(parts, count))
 
     def board(self) -> Board | None:
         """Return the scores of all hosts as they are now; None where they do not follow from hosts alone."""
@@ -175,23 +184,23 @@ class Weighing:
 
     def raws_of(self, row: int) -> list[float]:
         """Return the raw weights of one host, clamped; only where every raw weight is a column."""
-        found: list[float] = [each[row] for each in self._each]
+        raws: list[float] = [each[row] for each in self._each]
         for at, minval, maxval in self._bounds:
-            if minval is not None and found[at] < minval:
-                found[at] = float(minval)
-            if maxval is not None and found[at] > maxval:
-                found[at] = float(maxval)
-        return found
+            if minval is not None and raws[at] < minval:
+                raws[at] = float(minval)
+            if maxval is not None and raws[at] > maxval:
+                raws[at] = float(maxval)
+        return raws
 
     def raws_of_rows(self, rows: Rows) -> Scores:
         """Return the same of some hosts: float64, shape (active weighers, rows)."""
-        found = np.empty((len(self._active), len(rows)))
+        raws = np.empty((len(self._active), len(rows)))
         for at, (weigher, lasting) in enumerate(zip(self._active, self._lasting, strict=True)):
             assert lasting is not None
-            found[at] = ranks.clamp(lasting[rows], minval=weigher.minval, maxval=weigher.maxval)
-        return found
+            raws[at] = ranks.clamp(lasting[rows], minval=weigher.minval, maxval=weigher.maxval)
+        return raws
 
-    def changes(self, amounts: list[tuple[int, int]]) -> list[float] | None:
+    def increments(self, amounts: list[tuple[int, int]]) -> list[float] | None:
         """Return what one instance adds to the raw weights of its host, one an active weigher.
 
         Args:
@@ -204,7 +213,7 @@ class Weighing:
             return None
         columns = self._state.hosts.columns
         added = dict.fromkeys(columns, 0.0)
-        added["num_instances"], added["num_io_ops"] = 1.0, float(self._is_of_many)
+        added["num_instances"], added["num_io_ops"] = 1.0, float(self._is_multiple)
         names = {id(column): name for name, column in columns.items()}
         for class_id, amount in amounts:
             counted = self._state.counted.get(class_id)
@@ -226,7 +235,7 @@ class Weighing:
             ]
         return scales + self._flat_scales
 
-    def table(
+    def lines(
         self, hosts: list[str], rows: list[int], *, raws: list[list[float]], totals: list[float]
     ) -> list[HostScore]:
         """Return one line of the score table a host; flat weighers have no raw weights there, their scales tell."""
@@ -260,7 +269,7 @@ def check_weighable(weigher: Weigher, raw: Scores, *, hosts: HostView, spec: Spe
     Raises:
         RoostError: it cannot weigh one of them, as it says of the first.
     """
-    if adds(weigher, Choosy):
+    if implements(weigher, SupportsUnweighable):
         lacking = np.flatnonzero(np.isnan(raw))
         if len(lacking):
-            raise weigher.unweighable(hosts.part(lacking[:1]), spec)
+            raise weigher.unweighable(hosts.subset(lacking[:1]), spec)

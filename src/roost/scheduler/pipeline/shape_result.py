@@ -5,7 +5,7 @@ import msgspec
 from roost.model.evidence.decision import Scale
 
 
-class Ranked(msgspec.Struct, frozen=True, kw_only=True, eq=False):
+class Ranking(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """The outcome for one instance: hosts best first, and the evidence."""
 
     rows: list[int]  # as many as were wanted, fewer if fewer are left

@@ -15,10 +15,8 @@ from roost.engine.feasibility.feasibility import Feasibility, either
 from roost.engine.feasibility.query_checks import Origins, answered, feasibility, hopeless, refused, unsearched
 from roost.errors import BadRequest, NotFound
 from roost.model.devices.pci import PciRequest
-from roost.model.flavor import Flavor
-from roost.model.image import Image
 from roost.model.names import amount_text, is_resource_class, is_trait, uuid_form
-from roost.model.request import CandidateQuery, Destination, Hints, Move, Network, Request, ResourceGroup, Retry
+from roost.model.request import CandidateQuery, Request
 from roost.model.settings.roost_settings import Pci
 from roost.model.settings.roost_settings import Scheduler as SchedulerSettings
 from roost.scheduler.filters.fault_domain import FaultDomain
@@ -26,21 +24,22 @@ from roost.scheduler.filters.server_group_affinity import ServerGroupAffinity
 from roost.scheduler.filters.server_group_anti_affinity import ServerGroupAntiAffinity
 from roost.scheduler.framework import plugin
 from roost.scheduler.framework.host_view import HostView
-from roost.scheduler.framework.plugin import Filter, Judge, NoOptions, Rules, Warned, adds
+from roost.scheduler.framework.plugin import Filter, Judge, NoOptions, Rules, SupportsWarnings, implements
+from roost.scheduler.framework.request_key import normalize_request, request_key
 from roost.scheduler.framework.spec import Spec
 from roost.scheduler.pipeline.candidate_choice import Agreement
-from roost.scheduler.pipeline.score_table import Weighing
+from roost.scheduler.pipeline.score_table import ScoreTable
 from roost.scheduler.pipeline.scratch import Scratch
 from roost.scheduler.pipeline.shape import Shape
-from roost.scheduler.query.build import Refusal, translate, translate_aggregates
+from roost.scheduler.query.build import Refusal, build_aggregate_query, build_query
 from roost.scheduler.query.extra_spec_groups import disk_gb
 from roost.scheduler.query.pci_requests import PciAliases
 from roost.scheduler.query.prefilter import Effect
 
 # Says which hosts can hold a query, and what it would take there, by host row; or why it cannot be answered.
-Ask = Callable[[CandidateQuery], tuple[dict[int, dict[str, dict[str, int]]], str]]
+HostSearch = Callable[[CandidateQuery], tuple[dict[int, dict[str, dict[str, int]]], str]]
 # Shapes kept at once; the one not used for longest goes first. One takes about 40 bytes a host.
-_KEPT = 256
+_SHAPES_MAX = 256
 # The commit guards the rule of a server group whatever the settings enable, and for forced hosts too, so no
 # host may be chosen that it would refuse.
 _GUARDS: tuple[Callable[[NoOptions], Filter], ...] = (ServerGroupAntiAffinity, ServerGroupAffinity, FaultDomain)
@@ -54,7 +53,7 @@ class _Verdict:
     holds_until_s: float
 
 
-_LATER = _Verdict(mask=None, holds_until_s=math.inf)
+_PER_DECISION = _Verdict(mask=None, holds_until_s=math.inf)
 
 
 class Shapes:
@@ -69,12 +68,12 @@ class Shapes:
         has_fallback: bool = True,
         aliases: PciAliases | None = None,
         is_pci_placed: bool = False,
-        ask: Ask | None = None,
+        ask: HostSearch | None = None,
     ) -> None:
         self._rules = rules
         self._judges = [Judge(rule) for rule in rules.filters]
         self._guards = [Judge(guard(NoOptions())) for guard in _GUARDS]
-        self._warned_weighers = [rule for rule in rules.weighers if adds(rule, Warned)]
+        self._weigher_warners = [rule for rule in rules.weighers if implements(rule, SupportsWarnings)]
         self._ask = ask  # who knows which hosts can hold a query; None: it is searched here
         self._settings = settings
         self._has_fallback = has_fallback  # whether VCPU may be asked for in place of PCPU
@@ -85,11 +84,11 @@ class Shapes:
         self._shapes: OrderedDict[tuple[bytes, bool], tuple[Shape, float]] = OrderedDict()  # by key; whether of many
         self._fits: dict[Hashable, Feasibility] = {}
         self._verdicts: dict[Hashable, _Verdict] = {}
-        self._weighings: dict[tuple[tuple[str, ...], tuple[bool, ...]], Weighing] = {}
+        self._score_tables: dict[tuple[tuple[str, ...], tuple[bool, ...]], ScoreTable] = {}
         self._scratch = Scratch(0)
         self._epoch = -1
 
-    def of(self, request: Request, *, state: State, now_s: float) -> Shape:
+    def get(self, request: Request, *, state: State, now_s: float) -> Shape:
         """Return the pipeline for a request.
 
         Args:
@@ -101,46 +100,46 @@ class Shapes:
             BadRequest: the request names a class or trait that does not exist, or holds a hint that cannot be meant.
             NotFound: it must go to a host that does not exist.
         """
-        self._see(state)
-        key = _key(request)
+        self._invalidate(state)
+        key = request_key(request)
         if request.move is not None:  # Whose own host is another each time.
-            return self._make(_as_kept(request, key), now_s)[0]
-        place = (key, request.count > 1)
-        known = self._shapes.get(place)
-        if known is not None and now_s <= known[1]:
-            self._shapes.move_to_end(place)
-            return known[0]
-        shape, holds_until_s = self._make(_as_kept(request, key), now_s)
-        self._shapes[place] = (shape, holds_until_s)
-        if len(self._shapes) > _KEPT:
+            return self._compile(normalize_request(request, key), now_s)[0]
+        cache_key = (key, request.count > 1)
+        entry = self._shapes.get(cache_key)
+        if entry is not None and now_s <= entry[1]:
+            self._shapes.move_to_end(cache_key)
+            return entry[0]
+        shape, holds_until_s = self._compile(normalize_request(request, key), now_s)
+        self._shapes[cache_key] = (shape, holds_until_s)
+        if len(self._shapes) > _SHAPES_MAX:
             self._shapes.popitem(last=False)
         return shape
 
-    def unkept(self, request: Request, *, state: State, now_s: float, among: Mask | None = None) -> Shape:
+    def compile(self, request: Request, *, state: State, now_s: float, among: Mask | None = None) -> Shape:
         """Return the same, and do not keep it: for requests that nobody made, so that they will hardly come again.
 
         Args:
             request, state, now_s: as above.
             among: bool, shape (hosts,), the hosts that alone are judged; None: all.
         """
-        self._see(state)
-        key = _key(request)
-        known = self._shapes.get((key, request.count > 1))
-        if known is not None and among is None and now_s <= known[1]:
-            return known[0]
-        return self._make(_as_kept(request, key), now_s, among=among)[0]
+        self._invalidate(state)
+        key = request_key(request)
+        entry = self._shapes.get((key, request.count > 1))
+        if entry is not None and among is None and now_s <= entry[1]:
+            return entry[0]
+        return self._compile(normalize_request(request, key), now_s, among=among)[0]
 
-    def _see(self, state: State) -> None:
+    def _invalidate(self, state: State) -> None:
         """Forget what was made for another state, or before something static changed in this one."""
         if state is not self._state or state.changes.epoch != self._epoch:
             self._state, self._epoch = state, state.changes.epoch
             self._shapes.clear()
             self._fits.clear()
             self._verdicts.clear()
-            self._weighings.clear()
+            self._score_tables.clear()
             self._scratch = Scratch(len(state.hosts))
 
-    def _make(self, request: Request, now_s: float, *, among: Mask | None = None) -> tuple[Shape, float]:
+    def _compile(self, request: Request, now_s: float, *, among: Mask | None = None) -> tuple[Shape, float]:
         state = self._state
         state.check()
         joined, group = request.group_joined, None
@@ -150,32 +149,32 @@ class Shapes:
                 raise NotFound("server group", joined)
         devices = self._aliases.requests(request)
         placed = tuple(each for each in devices if each.source == "flavor") if self._is_pci_placed else ()
-        query, fit, warnings, stopped = self._asked(request, placed)
-        ways = tuple(way.compiled for way in fit.ways if way.compiled is not None) if placed else ()
+        query, fit, warnings, stopped = self._build_fit(request, placed)
+        queries = tuple(way.compiled for way in fit.ways if way.compiled is not None) if placed else ()
         moved_uuid = None if request.move is None else request.move.instance_uuid
-        spec = Spec(request, group=group, now_s=now_s, moved_uuid=moved_uuid, pci_requests=devices, ways=ways)
-        named = _named_hosts(state, request)
+        spec = Spec(request, group=group, now_s=now_s, moved_uuid=moved_uuid, pci_requests=devices, queries=queries)
+        allowed = _find_allowed_hosts(state, request)
         if among is not None:
-            named = ("are not among the hosts allowed", among if named is None else named[1] & among)
+            allowed = ("are not among the hosts allowed", among if allowed is None else allowed[1] & among)
         is_forced = bool(request.force_hosts or request.force_nodes) and not spec.hint_list("_nova_check_type")
-        judges = self._asked_of(spec, is_forced=is_forced)
+        judges = self._select_judges(spec, is_forced=is_forced)
         for judge in judges:
-            if judge.checked is not None:
-                judge.checked.check(spec)
+            if judge.request_check is not None:
+                judge.request_check.check(spec)
         verdicts = [self._verdict(judge, spec) for judge in judges]
         everyone = HostView(state)
-        warnings += self._wrong_extra_specs(request)
-        for warned in (*(judge.warned for judge in judges), *self._warned_weighers):
+        warnings += self._extra_spec_problems(request)
+        for warned in (*(judge.warner for judge in judges), *self._weigher_warners):
             if warned is not None:
                 warnings += tuple(warned.warnings(everyone, spec))
-        weighing = self._weighing(spec)
+        weighing = self._score_table(spec)
         shape = Shape(
             state,
             spec,
             query=query,
             warnings=tuple(dict.fromkeys((*warnings, *weighing.warnings))),
             fit=fit,
-            named=named,
+            named=allowed,
             filters=[(judge, verdict.mask) for judge, verdict in zip(judges, verdicts, strict=True)],
             weighing=weighing,
             scratch=self._scratch,
@@ -183,58 +182,59 @@ class Shapes:
         )
         return shape, min((verdict.holds_until_s for verdict in verdicts), default=math.inf)
 
-    def _wrong_extra_specs(self, request: Request) -> tuple[str, ...]:
+    def _extra_spec_problems(self, request: Request) -> tuple[str, ...]:
         """Say which extra specs of the flavor nobody could have stored in one, a sentence each."""
-        problem_of = self._rules.problem_of
+        problem_of = self._rules.check_extra_spec
         if problem_of is None:
             return ()
         return tuple(filter(None, (problem_of(*each) for each in request.flavor.extra_specs.items())))
 
-    def _asked(
+    def _build_fit(
         self, request: Request, placed: tuple[PciRequest, ...]
     ) -> tuple[CandidateQuery | None, Feasibility, tuple[str, ...], str]:
         """Return what is asked of Placement, what hosts must have for it, what was passed over, and what stops it."""
         state, settings, zone = self._state, self._settings, self._default_zone
         if not state.hosts.are_told:
-            made = translate(
+            built = build_query(
                 request, state, settings=settings, default_zone=zone, has_fallback=self._has_fallback, placed=placed
             )
-            if made.refusal is not None:
-                return made.query, self._refused(made.refusal), made.warnings, made.refusal.reason
+            if built.refusal is not None:
+                return built.query, self._refusal_fit(built.refusal), built.warnings, built.refusal.reason
             if self._ask is not None:
-                return made.query, self._told(self._ask, made.query, made.fallback), made.warnings, ""
-            origins = _origins(made.effects)
-            fit = self._fit(made.query, origins)
-            if made.fallback is not None:
-                second = self._fit(made.fallback, origins)
+                return built.query, self._search_remote(self._ask, built.query, built.fallback), built.warnings, ""
+            origins = _origins(built.effects)
+            fit = self._fit(built.query, origins)
+            if built.fallback is not None:
+                second = self._fit(built.fallback, origins)
                 # A query that names what nobody offers has nothing to add to the other.
                 if fit.compiled is None:
                     fit = second
                 elif second.compiled is not None:
-                    fit = either(state, fit, second, reason=_either_reason(made.query, made.fallback))
-            return made.query, fit, made.warnings, ""
-        told = translate_aggregates(request, state, settings=settings, default_zone=zone)
-        if told.refusal is not None:
-            return None, self._refused(told.refusal), told.warnings, told.refusal.reason
+                    fit = either(state, fit, second, reason=_either_reason(built.query, built.fallback))
+            return built.query, fit, built.warnings, ""
+        static = build_aggregate_query(request, state, settings=settings, default_zone=zone)
+        if static.refusal is not None:
+            return None, self._refusal_fit(static.refusal), static.warnings, static.refusal.reason
         flavor = request.flavor
         # What Nova's host states count of an instance, whatever else its flavor asks of Placement.
         amounts = {"VCPU": flavor.vcpus, "MEMORY_MB": flavor.memory_mb, "DISK_GB": disk_gb(request)}
-        taken = {name: amount for name, amount in amounts.items() if amount}
-        return None, unsearched(state, told.group, taken, origins=_origins(told.effects)), told.warnings, ""
+        positive = {name: amount for name, amount in amounts.items() if amount}
+        fit = unsearched(state, static.group, positive, origins=_origins(static.effects))
+        return None, fit, static.warnings, ""
 
-    def _told(self, ask: Ask, query: CandidateQuery, fallback: CandidateQuery | None) -> Feasibility:
+    def _search_remote(self, ask: HostSearch, query: CandidateQuery, fallback: CandidateQuery | None) -> Feasibility:
         """Return what is answered to a query, or where it finds nothing to what would do as well."""
-        held, problem = ask(query)
-        if not held and fallback is not None:
-            held, problem = ask(fallback)
+        allocations, problem = ask(query)
+        if not allocations and fallback is not None:
+            allocations, problem = ask(fallback)
         if problem:
-            return self._refused(Refusal(rule="search", reason=f"Placement refuses the question: {problem}"))
-        return answered(self._state, held)
+            return self._refusal_fit(Refusal(rule="search", reason=f"Placement refuses the question: {problem}"))
+        return answered(self._state, allocations)
 
-    def _refused(self, refusal: Refusal) -> Feasibility:
+    def _refusal_fit(self, refusal: Refusal) -> Feasibility:
         return refused(self._state, rule=refusal.rule, reason=refusal.reason)
 
-    def _asked_of(self, spec: Spec, *, is_forced: bool) -> list[Judge]:
+    def _select_judges(self, spec: Spec, *, is_forced: bool) -> list[Judge]:
         """Return the filters that concern a request.
 
         Those of its server group that the commit will insist on are among them, although nobody asked for them.
@@ -251,8 +251,8 @@ class Shapes:
         if spec.group is not None:
             enabled = {judge.name for judge in judges}
             judges += [guard for guard in self._guards if guard.name not in enabled and guard.rule.concerns(spec)]
-        if spec.ways:
-            agreement = Agreement([judge.choosing for judge in judges if judge.choosing is not None])
+        if spec.queries:
+            agreement = Agreement([judge.candidate_judge for judge in judges if judge.candidate_judge is not None])
             judges += [Judge(agreement)] if agreement.concerns(spec) else []
         return judges
 
@@ -260,33 +260,33 @@ class Shapes:
         """Return what a filter says of all hosts, if that holds for longer than one decision."""
         rule = judge.rule
         if rule.reads(spec) != "facts":
-            return _LATER
-        key = None if judge.shared is None else (judge.name, judge.shared.looks_at(spec))
-        known = None if key is None else self._verdicts.get(key)
-        if known is not None and spec.now_s <= known.holds_until_s:
-            return known
+            return _PER_DECISION
+        key = None if judge.shareable is None else (judge.name, judge.shareable.verdict_key(spec))
+        cached = None if key is None else self._verdicts.get(key)
+        if cached is not None and spec.now_s <= cached.holds_until_s:
+            return cached
         everyone = HostView(self._state)
-        holds_until_s = math.inf if judge.timed is None else judge.timed.holds_until_s(everyone, spec)
+        holds_until_s = math.inf if judge.time_dependent is None else judge.time_dependent.holds_until_s(everyone, spec)
         verdict = _Verdict(mask=rule.keep(everyone, spec), holds_until_s=holds_until_s)
         if judge.fallible is not None and judge.fallible.fault is not None:
-            return _LATER  # What went wrong may go well the next time.
+            return _PER_DECISION  # What went wrong may go well the next time.
         if key is not None:
-            if len(self._verdicts) >= _KEPT:
+            if len(self._verdicts) >= _SHAPES_MAX:
                 self._verdicts.clear()
             self._verdicts[key] = verdict
         return verdict
 
-    def _weighing(self, spec: Spec) -> Weighing:
+    def _score_table(self, spec: Spec) -> ScoreTable:
         """Return the weighers that concern a request; if raw weights follow from hosts alone, for all such."""
         weighers = [rule for rule in self._rules.weighers if rule.concerns(spec)]
-        is_consumed = tuple([plugin.is_consumed(rule, spec) for rule in weighers]) if spec.is_of_many else ()
+        is_consumed = tuple([plugin.changes_per_instance(rule, spec) for rule in weighers]) if spec.is_multiple else ()
         key = (tuple([rule.name for rule in weighers]), is_consumed)
-        known = self._weighings.get(key)
-        if known is None:
-            known = Weighing(self._state, spec, weighers)
-            if known.is_lasting:
-                self._weighings[key] = known
-        return known
+        table = self._score_tables.get(key)
+        if table is None:
+            table = ScoreTable(self._state, spec, weighers)
+            if table.is_lasting:
+                self._score_tables[key] = table
+        return table
 
     def _fit(self, query: CandidateQuery, origins: Origins) -> Feasibility:
         """Return what hosts must have for a query; of one that names what no provider ever had, nothing compiled."""
@@ -296,11 +296,11 @@ class Shapes:
             compiled = compile_query(self._state, query)
             if isinstance(compiled, UnknownName):
                 _check_names(compiled)
-            unworn = self._unworn(query)
+            unworn = self._traits_without_provider(query)
             if unworn:
                 query = _without(query, unworn)
                 compiled = compile_query(self._state, query)
-            if len(self._fits) >= _KEPT:
+            if len(self._fits) >= _SHAPES_MAX:
                 self._fits.clear()
             if isinstance(compiled, UnknownName):
                 fit = hopeless(self._state, compiled, origins=origins)
@@ -309,7 +309,7 @@ class Shapes:
             self._fits[key] = fit
         return fit
 
-    def _unworn(self, query: CandidateQuery) -> frozenset[str]:
+    def _traits_without_provider(self, query: CandidateQuery) -> frozenset[str]:
         """Return the traits of a query that no provider ever had, and those forbidden at the root that none has now."""
         state = self._state
         named = query.root_forbidden.union(*(group.forbidden.union(*group.required) for group in query.groups))
@@ -321,116 +321,25 @@ class Shapes:
         )
 
 
-def _key(request: Request) -> bytes:
-    """Return what rules may look at of a request, as bytes.
-
-    Raises:
-        BadRequest: it holds what nobody could write down.
-    """
-    try:
-        return msgspec.msgpack.encode(
-            (
-                request.flavor,
-                request.image,
-                request.hints,
-                request.group,
-                request.project_id,
-                request.availability_zone,
-                request.ignore_hosts,
-                request.force_hosts,
-                request.force_nodes,
-                request.destination,
-                request.groups,
-                request.retry,
-                request.is_bfv,
-                request.networks,
-                request.root_required,
-                request.root_forbidden,
-                request.same_subtree,
-                request.pci_requests,
-                request.move,
-            ),
-            order="sorted",
-        )
-    except (OverflowError, UnicodeEncodeError) as error:
-        raise BadRequest(f"the request holds what no database can keep: {error}") from None
-
-
-# What ``_key`` holds, each as a request must have it.
-_KEY = msgspec.msgpack.Decoder(
-    tuple[
-        Flavor,
-        Image | None,
-        Hints,
-        str | None,
-        str,
-        str | None,
-        tuple[str, ...],
-        tuple[str, ...],
-        tuple[str, ...],
-        Destination | None,
-        tuple[ResourceGroup, ...],
-        Retry | None,
-        bool,
-        tuple[Network, ...],
-        frozenset[str],
-        frozenset[str],
-        tuple[frozenset[str], ...],
-        tuple[PciRequest, ...],
-        Move | None,
-    ]
-)
-
-
-def _as_kept(request: Request, key: bytes) -> Request:
-    """Return a request as it is read from a database: what has names is in their order.
-
-    The order in which somebody wrote extra specs must decide nothing, since no record and no key of a shape has it.
-
-    Raises:
-        BadRequest: a value is of the wrong kind, which Python lets anybody put anywhere: a number is no whole
-            one, or something else is no text.
-    """
-    try:
-        flavor, image, hints, *_, destination, groups, _, _, networks, required, forbidden, subtrees, devices, _ = (
-            _KEY.decode(key)
-        )
-    except msgspec.ValidationError as error:
-        raise BadRequest(f"the request cannot be kept: {error}") from None
-    return msgspec.structs.replace(
-        request,
-        flavor=flavor,
-        image=image,
-        hints=hints,
-        destination=destination,
-        groups=groups,
-        networks=networks,
-        root_required=required,
-        root_forbidden=forbidden,
-        same_subtree=subtrees,
-        pci_requests=devices,
-    )
-
-
 def _origins(effects: tuple[tuple[str, Effect], ...]) -> Origins:
     """Return which pre-filter asked for each part of a query."""
-    found: dict[Hashable, str] = {}
+    origins: dict[Hashable, str] = {}
     for name, effect in effects:
-        found.update((("root", trait), name) for trait in effect.root_required | effect.root_forbidden)
-        found.update((("member_of", aggregates), name) for aggregates in effect.member_of)
-        found.update((("avoid", aggregate), name) for aggregate in effect.forbidden_aggregates)
-    return found
+        origins.update((("root", trait), name) for trait in effect.root_required | effect.root_forbidden)
+        origins.update((("member_of", aggregates), name) for aggregates in effect.member_of)
+        origins.update((("avoid", aggregate), name) for aggregate in effect.forbidden_aggregates)
+    return origins
 
 
 def _either_reason(query: CandidateQuery, fallback: CandidateQuery) -> str:
     """Say what hosts lack that can hold neither of two queries which differ in the group without suffix."""
-    asked, instead = (
+    wanted, substitute = (
         {name: amount for group in each.groups if not group.suffix for name, amount in group.resources.items()}
         for each in (query, fallback)
     )
     first, second = (
         " and ".join(amount_text(name, one[name]) for name in sorted(one) if other.get(name) != one[name])
-        for one, other in ((asked, instead), (instead, asked))
+        for one, other in ((wanted, substitute), (substitute, wanted))
     )
     return f"lack {first} or more, and {second} or more in its place"
 
@@ -462,7 +371,7 @@ def _check_names(unknown: UnknownName) -> None:
             raise BadRequest(f"{name!r} is neither a standard trait nor CUSTOM_[A-Z0-9_]+")
 
 
-def _named_hosts(state: State, request: Request) -> tuple[str, Mask] | None:
+def _find_allowed_hosts(state: State, request: Request) -> tuple[str, Mask] | None:
     """Return the hosts that a request allows by name, with the reason of the others; None if it names none.
 
     Letter case counts in the names of nodes, not in those of hosts, as it does in Nova.
@@ -476,7 +385,7 @@ def _named_hosts(state: State, request: Request) -> tuple[str, Mask] | None:
     hosts = state.hosts
     mask: Mask = hosts.alive.view.copy()
     if target is not None:
-        mask &= _rows_mask(state, (target,))
+        mask &= _host_mask(state, (target,))
     if node is not None:
         mask &= np.array([name == node for name in hosts.nodes], dtype=np.bool_)
     if cell:
@@ -484,16 +393,16 @@ def _named_hosts(state: State, request: Request) -> tuple[str, Mask] | None:
     if leaves and request.move is not None:
         mask &= ~HostView(state).holds_instance(request.move.instance_uuid)
     if request.ignore_hosts:
-        mask &= ~_rows_mask(state, request.ignore_hosts)
+        mask &= ~_host_mask(state, request.ignore_hosts)
     if request.force_hosts:
-        mask &= _rows_mask(state, request.force_hosts)
+        mask &= _host_mask(state, request.force_hosts)
     if request.force_nodes:
-        wanted = frozenset(request.force_nodes)
-        mask &= np.array([name in wanted for name in hosts.nodes], dtype=np.bool_)
+        nodes = frozenset(request.force_nodes)
+        mask &= np.array([name in nodes for name in hosts.nodes], dtype=np.bool_)
     return "are not the hosts or in the cell asked for, or are to be ignored or left", mask
 
 
-def _rows_mask(state: State, names: tuple[str, ...]) -> Mask:
+def _host_mask(state: State, names: tuple[str, ...]) -> Mask:
     mask = np.zeros(len(state.hosts), dtype=np.bool_)
     mask[state.hosts.rows_named(names)] = True
     return mask

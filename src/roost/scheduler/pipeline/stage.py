@@ -14,7 +14,7 @@ from roost.ports import Random
 
 
 @dataclass(slots=True, kw_only=True)
-class Wish:
+class PendingRequest:
     """A request on its way to a decision."""
 
     at: int  # its place among the acts
@@ -28,42 +28,42 @@ class Wish:
     evidence: EvidenceRow | None = None
 
 
-def wish_of(at: int, act: Request | NamedRequest) -> Wish:
+def to_pending(at: int, act: Request | NamedRequest) -> PendingRequest:
     """Return an act as what is on its way to a decision."""
     if isinstance(act, Request):
-        return Wish(at=at, request=act)
+        return PendingRequest(at=at, request=act)
     uuid = uuid_bytes(act.decision_uuid)
     assert uuid is not None, act.decision_uuid
-    return Wish(at=at, request=act.request, uuid=uuid, work=act.work)
+    return PendingRequest(at=at, request=act.request, uuid=uuid, work=act.work)
 
 
-def uuids_of(wish: Wish, state: State, random: Random) -> tuple[bytes, list[bytes]]:
+def choose_uuids(pending: PendingRequest, state: State, random: Random) -> tuple[bytes, list[bytes]]:
     """Return the uuid of the decision and those of the instances: as the request names them, or new ones.
 
     Raises:
         BadRequest: one is not a valid UUID.
         Conflict: an instance exists already.
     """
-    request = wish.request
+    request = pending.request
     if not request.instance_uuids:
-        number, *made = random.uuids(1 + request.count)
-        return wish.uuid or number, made
-    found: dict[bytes, None] = {}
+        number, *new_uuids = random.uuids(1 + request.count)
+        return pending.uuid or number, new_uuids
+    bodies: dict[bytes, None] = {}
     for text in request.instance_uuids:
         body = uuid_bytes(text)
         if body is None:
             raise BadRequest(f"the instance {text!r} is no uuid")
-        if (body in state.holders and request.move is None) or body in found:
+        if (body in state.holders and request.move is None) or body in bodies:
             raise Conflict(f"the instance {text} exists already")
-        found[body] = None
-    return wish.uuid or random.uuids(1)[0], list(found)
+        bodies[body] = None
+    return pending.uuid or random.uuids(1)[0], list(bodies)
 
 
-def item_of(wish: Wish, writes: tuple[Write, ...]) -> Item:
+def build_item(pending: PendingRequest, writes: tuple[Write, ...]) -> Item:
     """Return what is committed of a request that was decided.
 
     Args:
         writes: the claim, and before it the release of who moves; none of a refusal.
     """
-    assert wish.evidence is not None, "whatever is committed has its evidence"
-    return Item(writes=writes, evidence=(wish.evidence,), work=wish.work)
+    assert pending.evidence is not None, "whatever is committed has its evidence"
+    return Item(writes=writes, evidence=(pending.evidence,), work=pending.work)

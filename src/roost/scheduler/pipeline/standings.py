@@ -10,13 +10,13 @@ from roost.scheduler.pipeline.shape import Shape
 def standings(shape: Shape, state: State) -> dict[str, HostStanding]:
     """Say of every living host, by its node, how it stands for one instance of a shape."""
     rules = [rule for rule, _ in shape.checks.rules]
-    refused = shape.refusals()
+    refusals = shape.refusals()
     nodes = state.hosts.nodes
-    found = {
-        nodes[row]: HostStanding(refused_by=rules[refused[row]])
-        for row in np.flatnonzero(state.hosts.alive.view & (refused < len(rules))).tolist()
+    by_node = {
+        nodes[row]: HostStanding(refused_by=rules[refusals[row]])
+        for row in np.flatnonzero(state.hosts.alive.view & (refusals < len(rules))).tolist()
     }
-    ranked = shape.rank_all()
-    for row, total in zip(ranked.rows, ranked.totals, strict=True):
-        found[nodes[row]] = HostStanding(total=total)
-    return found
+    ranking = shape.rank_all()
+    for row, total in zip(ranking.rows, ranking.totals, strict=True):
+        by_node[nodes[row]] = HostStanding(total=total)
+    return by_node

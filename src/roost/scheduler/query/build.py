@@ -18,10 +18,16 @@ from roost.model.request import CandidateQuery, Request, ResourceGroup
 from roost.model.settings.roost_settings import Scheduler as SchedulerSettings
 from roost.scheduler.query.destination import add_destination, add_target
 from roost.scheduler.query.draft import Draft
-from roost.scheduler.query.extra_spec_groups import KEY, add_defaults, add_extra_specs, add_image_traits, add_requested
+from roost.scheduler.query.extra_spec_groups import (
+    KEY,
+    add_defaults,
+    add_extra_specs,
+    add_image_traits,
+    add_request_groups,
+)
 from roost.scheduler.query.flavor_devices import add_devices
-from roost.scheduler.query.pci_requests import groups
-from roost.scheduler.query.prefilter import Asked, Effect, effects
+from roost.scheduler.query.pci_requests import device_groups
+from roost.scheduler.query.prefilter import Effect, PrefilterContext, run_prefilters
 from roost.scheduler.query.prefilters import PREFILTERS
 from roost.scheduler.query.processors import add_processors, is_pinned
 
@@ -33,7 +39,7 @@ class Refusal(msgspec.Struct, frozen=True, kw_only=True):
     reason: str  # a sentence
 
 
-class Translated(msgspec.Struct, frozen=True, kw_only=True):
+class BuiltQuery(msgspec.Struct, frozen=True, kw_only=True):
     """The query for a request, and what was passed over in making it."""
 
     query: CandidateQuery
@@ -43,7 +49,7 @@ class Translated(msgspec.Struct, frozen=True, kw_only=True):
     warnings: tuple[str, ...] = ()  # one sentence each
 
 
-class Told(msgspec.Struct, frozen=True, kw_only=True):
+class AggregateQuery(msgspec.Struct, frozen=True, kw_only=True):
     """What is left of a query where no provider is known, and what was passed over."""
 
     group: ResourceGroup  # aggregates alone
@@ -52,7 +58,7 @@ class Told(msgspec.Struct, frozen=True, kw_only=True):
     warnings: tuple[str, ...] = ()  # one sentence each
 
 
-def translate(
+def build_query(
     request: Request,
     state: State,
     *,
@@ -60,7 +66,7 @@ def translate(
     default_zone: str = "nova",
     has_fallback: bool = True,
     placed: Sequence[PciRequest] = (),
-) -> Translated:
+) -> BuiltQuery:
     """Return what a request asks of Placement.
 
     Amounts come from the flavor, and from extra specs ``resources[S]:CLASS=N``, which replace the
@@ -85,27 +91,27 @@ def translate(
     Source:
         nova/scheduler/utils.py, ResourceRequest, and nova/scheduler/request_filter.py.
     """
-    draft = _draft(request, placed, is_pinned_asked=True)
-    done = _prefiltered(draft, request, state, settings=settings, default_zone=default_zone)
-    refusal = _finish(draft, request, state, done=done, settings=settings)
+    draft = _build_draft(request, placed, is_pinned_asked=True)
+    effects = _run_prefilters(draft, request, state, settings=settings, default_zone=default_zone)
+    refusal = _finish(draft, request, state, effects=effects, settings=settings)
     query = draft.query()
     fallback = None
     if has_fallback and is_pinned(request):
-        unpinned = _draft(request, placed, is_pinned_asked=False)
-        _finish(unpinned, request, state, done=done, settings=settings)
+        unpinned = _build_draft(request, placed, is_pinned_asked=False)
+        _finish(unpinned, request, state, effects=effects, settings=settings)
         fallback = unpinned.query()
-    return Translated(
+    return BuiltQuery(
         query=query,
         fallback=None if fallback == query else fallback,
-        effects=done,
+        effects=effects,
         refusal=refusal,
         warnings=tuple(draft.warnings),
     )
 
 
-def translate_aggregates(
+def build_aggregate_query(
     request: Request, state: State, *, settings: SchedulerSettings, default_zone: str = "nova"
-) -> Told:
+) -> AggregateQuery:
     """Return what a request asks of hosts whose providers nobody knows: the aggregates they must be in.
 
     Args:
@@ -114,35 +120,35 @@ def translate_aggregates(
     Raises:
         BadRequest: a zone does not exist, or flavor and image contradict each other.
     """
-    asked = Draft()
-    add_extra_specs(asked, request.flavor)
-    add_image_traits(asked.main, request.image)
+    inputs = Draft()
+    add_extra_specs(inputs, request.flavor)
+    add_image_traits(inputs.main, request.image)
     draft = Draft()
-    done = _prefiltered(asked, request, state, settings=settings, default_zone=default_zone)
+    effects = _run_prefilters(inputs, request, state, settings=settings, default_zone=default_zone)
     add_destination(draft, request)
-    _add_effects(draft, done)
-    passed = [key for key in request.flavor.extra_specs if KEY.fullmatch(key)]
+    _add_effects(draft, effects)
+    skipped = [key for key in request.flavor.extra_specs if KEY.fullmatch(key)]
     if request.image is not None:
         names = request.image.properties
-        passed += [name for name in names if name == "traits_required" or name.startswith("trait:")]
-    passed += [f"resource group {group.suffix!r}" for group in request.groups]
-    passed += [f"trait {trait} ({name})" for name, effect in done for trait in sorted(effect.root_required)]
-    if passed:
-        draft.warnings.append(f"providers are not known, so these are passed over: {', '.join(passed)}")
-    return Told(
-        group=draft.main.group(""),
-        effects=done,
-        refusal=_refused(done) or _lost(add_target(Draft(), request, state, settings=settings)),
+        skipped += [name for name in names if name == "traits_required" or name.startswith("trait:")]
+    skipped += [f"resource group {group.suffix!r}" for group in request.groups]
+    skipped += [f"trait {trait} ({name})" for name, effect in effects for trait in sorted(effect.root_required)]
+    if skipped:
+        draft.warnings.append(f"providers are not known, so these are passed over: {', '.join(skipped)}")
+    return AggregateQuery(
+        group=draft.main.build(""),
+        effects=effects,
+        refusal=_prefilter_refusal(effects) or _target_refusal(add_target(Draft(), request, state, settings=settings)),
         warnings=tuple(draft.warnings),
     )
 
 
-def _draft(request: Request, placed: Sequence[PciRequest], *, is_pinned_asked: bool) -> Draft:
+def _build_draft(request: Request, placed: Sequence[PciRequest], *, is_pinned_asked: bool) -> Draft:
     """Return what flavor, image and request write out, before anything of the fleet is looked at."""
     draft = Draft()
     add_extra_specs(draft, request.flavor)
-    add_requested(draft, request)
-    for group in groups(placed):
+    add_request_groups(draft, request)
+    for group in device_groups(placed):
         draft.add_device(group)
     add_image_traits(draft.main, request.image)
     if is_pinned_asked:
@@ -156,22 +162,22 @@ def _draft(request: Request, placed: Sequence[PciRequest], *, is_pinned_asked: b
     return draft
 
 
-def _prefiltered(
+def _run_prefilters(
     draft: Draft, request: Request, state: State, *, settings: SchedulerSettings, default_zone: str
 ) -> tuple[tuple[str, Effect], ...]:
     """Run the pre-filters; a request that only checks a rebuild stays where it is and meets none."""
     if request.hints.get("_nova_check_type") in ("rebuild", ["rebuild"]):
         return ()
     name_of = state.aggregates.name_of
-    asked = Asked(
+    context = PrefilterContext(
         request=request,
-        required=draft.required_traits(),
+        required=draft.trait_requirements(),
         aggregates={name_of(aggregate): metadata for aggregate, metadata in state.metadata.items()},
         are_hosts_owned=_are_hosts_owned(state),
         default_zone=default_zone,
         settings=settings,
     )
-    return tuple(effects(PREFILTERS, asked))
+    return tuple(run_prefilters(PREFILTERS, context))
 
 
 def _are_hosts_owned(state: State) -> bool:
@@ -184,15 +190,20 @@ def _are_hosts_owned(state: State) -> bool:
 
 
 def _finish(
-    draft: Draft, request: Request, state: State, *, done: tuple[tuple[str, Effect], ...], settings: SchedulerSettings
+    draft: Draft,
+    request: Request,
+    state: State,
+    *,
+    effects: tuple[tuple[str, Effect], ...],
+    settings: SchedulerSettings,
 ) -> Refusal | None:
     """Add what pre-filters did and where the request must go by name; return why it can go nowhere, if so."""
-    _add_effects(draft, done)
-    return _refused(done) or _lost(add_target(draft, request, state, settings=settings))
+    _add_effects(draft, effects)
+    return _prefilter_refusal(effects) or _target_refusal(add_target(draft, request, state, settings=settings))
 
 
-def _add_effects(draft: Draft, done: tuple[tuple[str, Effect], ...]) -> None:
-    for name, effect in done:
+def _add_effects(draft: Draft, effects: tuple[tuple[str, Effect], ...]) -> None:
+    for name, effect in effects:
         draft.root_required |= effect.root_required
         draft.root_forbidden |= effect.root_forbidden
         for group, trait in product(draft.devices, sorted(effect.device_required)):
@@ -202,10 +213,10 @@ def _add_effects(draft: Draft, done: tuple[tuple[str, Effect], ...]) -> None:
         draft.warnings.extend(f"{name}: {warning}" for warning in effect.warnings)
 
 
-def _refused(done: tuple[tuple[str, Effect], ...]) -> Refusal | None:
-    name, effect = done[-1] if done else ("", Effect())
+def _prefilter_refusal(effects: tuple[tuple[str, Effect], ...]) -> Refusal | None:
+    name, effect = effects[-1] if effects else ("", Effect())
     return Refusal(rule=name, reason=f"Scheduling failed: {effect.refusal}") if effect.refusal else None
 
 
-def _lost(reason: str) -> Refusal | None:
+def _target_refusal(reason: str) -> Refusal | None:
     return Refusal(rule="requested_hosts", reason=reason) if reason else None

@@ -31,23 +31,23 @@ def add_target(draft: Draft, request: Request, state: State, *, settings: Schedu
     """
     if _UNLIMITED.isdisjoint(request.hints):
         draft.limit = settings.max_placement_results
-    hosts, nodes = _named(request)
+    hosts, nodes = _target_names(request)
     if not hosts and not nodes:
         return ""
     table = state.hosts
     rows = table.rows_named(hosts).tolist() if hosts else range(len(table))
-    found = [row for row in rows if table.alive.view[row] and (not nodes or table.nodes[row] in nodes)]
-    if not found:
+    alive_rows = [row for row in rows if table.alive.view[row] and (not nodes or table.nodes[row] in nodes)]
+    if not alive_rows:
         host, node = (names[0] if names else None for names in (hosts, nodes))
         return f"No such host - host: {host} node: {node}"
-    if len(found) > 1:
+    if len(alive_rows) > 1:
         draft.limit = None
     elif any(draft.main.resources.values()):
-        draft.main.want_tree(state.providers.uuids[table.provider_row.view[found[0]]])
+        draft.main.require_tree(state.providers.uuids[table.provider_row.view[alive_rows[0]]])
     return ""
 
 
-def _named(request: Request) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _target_names(request: Request) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the services and the nodes that a request may go to alone; a destination goes before forced hosts."""
     destination = request.destination
     if destination is None or not (destination.host or destination.node):

@@ -34,9 +34,9 @@ class DraftGroup:
         self.forbidden |= group.forbidden
         self.member_of.extend(group.member_of)
         self.avoided |= group.forbidden_aggregates
-        self.want_tree(group.in_tree)
+        self.require_tree(group.in_tree)
 
-    def want_tree(self, uuid: str | None) -> None:
+    def require_tree(self, uuid: str | None) -> None:
         """Ask for one tree, of which any provider is named.
 
         Raises:
@@ -46,14 +46,14 @@ class DraftGroup:
             raise BadRequest(f"the request wants two trees at once: {self.tree} and {uuid}")
         self.tree = self.tree if uuid is None else uuid
 
-    def group(self, suffix: str) -> ResourceGroup:
+    def build(self, suffix: str) -> ResourceGroup:
         """Return what was put together.
 
         Raises:
             BadRequest: a trait is both required and forbidden.
         """
         if self.forbidden:
-            refuse_both((trait for traits in self.required if len(traits) == 1 for trait in traits), self.forbidden)
+            check_conflicts((trait for traits in self.required if len(traits) == 1 for trait in traits), self.forbidden)
         return ResourceGroup(
             suffix=suffix,
             resources={name: amount for name, amount in self.resources.items() if amount},
@@ -65,7 +65,7 @@ class DraftGroup:
         )
 
 
-def refuse_both(required: Iterable[str], forbidden: set[str]) -> None:
+def check_conflicts(required: Iterable[str], forbidden: set[str]) -> None:
     """Refuse traits that are wanted and unwanted at once.
 
     Raises:
@@ -96,7 +96,7 @@ class Draft:
         """The group without suffix."""
         return self.groups[""]
 
-    def of(self, suffix: str) -> DraftGroup:
+    def group(self, suffix: str) -> DraftGroup:
         """Return a group, made when first asked for."""
         return self.groups.setdefault(suffix, DraftGroup())
 
@@ -108,14 +108,14 @@ class Draft:
         """
         if group.suffix in self.groups:
             raise BadRequest(f"two resource groups have the suffix {group.suffix!r}")
-        made = self.groups[group.suffix] = DraftGroup(group)
-        return made
+        draft = self.groups[group.suffix] = DraftGroup(group)
+        return draft
 
     def add_device(self, group: ResourceGroup) -> None:
         """Add a group that asks for a PCI device, the same way."""
         self.devices.append(self.add(group))
 
-    def required_traits(self) -> frozenset[str]:
+    def trait_requirements(self) -> frozenset[str]:
         """Return every trait that any group requires."""
         return frozenset(trait for group in self.groups.values() for traits in group.required for trait in traits)
 
@@ -125,11 +125,11 @@ class Draft:
         Raises:
             BadRequest: nothing is asked, or a trait is both required and forbidden.
         """
-        refuse_both(self.root_required, self.root_forbidden)
-        made = [group.group(suffix) for suffix, group in self.groups.items()]
+        check_conflicts(self.root_required, self.root_forbidden)
+        groups = [group.build(suffix) for suffix, group in self.groups.items()]
         try:
             return CandidateQuery(
-                groups=tuple(group for group in made if group != ResourceGroup(suffix=group.suffix)),
+                groups=tuple(group for group in groups if group != ResourceGroup(suffix=group.suffix)),
                 group_policy=self.policy,
                 root_required=frozenset(self.root_required),
                 root_forbidden=frozenset(self.root_forbidden),

@@ -19,10 +19,10 @@ def add_extra_specs(draft: Draft, flavor: Flavor) -> None:
     One that cannot be meant is passed over with a warning.
     """
     for key, value in flavor.extra_specs.items():
-        found = KEY.fullmatch(key)
-        if found is None:
+        parts = KEY.fullmatch(key)
+        if parts is None:
             continue
-        kind, suffix, name = found[1], found[2] or "", found[3]
+        kind, suffix, name = parts[1], parts[2] or "", parts[3]
         if kind == "resources":
             amount = _amount(value)
             if amount is None:
@@ -30,11 +30,11 @@ def add_extra_specs(draft: Draft, flavor: Flavor) -> None:
             elif not is_resource_class(name):
                 draft.warnings.append(f"extra spec {key} is passed over: {name!r} is no resource class")
             else:
-                draft.of(suffix).resources[name] = amount
+                draft.group(suffix).resources[name] = amount
         elif value == "required":
-            draft.of(suffix).require(name)
+            draft.group(suffix).require(name)
         elif value == "forbidden":
-            draft.of(suffix).forbidden.add(name)
+            draft.group(suffix).forbidden.add(name)
         else:
             draft.warnings.append(f"extra spec {key} is passed over: {value!r} is neither required nor forbidden")
     draft.policy = _policy(flavor, sum(1 for suffix in draft.groups if suffix), draft.warnings)
@@ -74,7 +74,7 @@ def add_image_traits(main: DraftGroup, image: Image | None) -> None:
             main.require(name.removeprefix("trait:"))
 
 
-def add_requested(draft: Draft, request: Request) -> None:
+def add_request_groups(draft: Draft, request: Request) -> None:
     """Add the groups that come with a request, beside those of its flavor.
 
     Raises:
@@ -95,13 +95,13 @@ def add_requested(draft: Draft, request: Request) -> None:
 
 def add_defaults(draft: Draft, request: Request) -> None:
     """Ask for what the flavor has, where no group asks for that class by name."""
-    asked = {name for group in draft.groups.values() for name in group.resources}
+    names = {name for group in draft.groups.values() for name in group.resources}
     flavor, resources = request.flavor, draft.main.resources
-    if not asked & {"VCPU", "PCPU"}:
+    if not names & {"VCPU", "PCPU"}:
         resources["VCPU"] = flavor.vcpus
-    if "MEMORY_MB" not in asked:
+    if "MEMORY_MB" not in names:
         resources["MEMORY_MB"] = flavor.memory_mb
-    if "DISK_GB" not in asked:
+    if "DISK_GB" not in names:
         resources["DISK_GB"] = disk_gb(request) - (-flavor.swap // 1024)  # Swap is in MiB; a part of a GiB is one.
 
 

@@ -4,7 +4,7 @@ from roost.errors import BadRequest
 from roost.model.names import is_resource_class
 from roost.model.request import Request
 from roost.model.switches import is_true
-from roost.scheduler.framework.hw_settings import agreed, is_agreed, told
+from roost.scheduler.framework.hw_settings import is_enabled, read_values, resolve_value
 from roost.scheduler.query.draft import Draft, DraftGroup
 from roost.scheduler.query.pci_requests import numa_policy
 
@@ -32,19 +32,19 @@ def add_devices(draft: Draft, request: Request) -> None:
     _add_persistent_memory(draft, request)
     version = tpm_version(request)
     if version is not None:
-        model = agreed(request, "tpm_model", among=_TPM_MODELS) or "tpm-tis"
+        model = resolve_value(request, "tpm_model", allowed=_TPM_MODELS) or "tpm-tis"
         if model == "tpm-crb" and version != "2.0":
             raise BadRequest(f"a TPM of model tpm-crb has version 2.0, not {version}")
         main.require(_TPM_VERSIONS[version])
         main.require(_TPM_MODELS[model])
     if numa_policy(request) == "socket":
         main.require("COMPUTE_SOCKET_PCI_NUMA_AFFINITY")
-    if agreed(request, "secure_boot", scope="os", among=_SECURE_BOOT) == "required":
+    if resolve_value(request, "secure_boot", scope="os", allowed=_SECURE_BOOT) == "required":
         main.require("COMPUTE_SECURITY_UEFI_SECURE_BOOT")
-    addresses = agreed(request, "maxphysaddr_mode", among=_ADDRESSES)
+    addresses = resolve_value(request, "maxphysaddr_mode", allowed=_ADDRESSES)
     if addresses is not None:
         main.require(_ADDRESSES[addresses])
-    if is_true(told(request, "firmware_stateless")[1]):
+    if is_true(read_values(request, "firmware_stateless")[1]):
         if _has_uefi(request):
             main.require("COMPUTE_SECURITY_STATELESS_FIRMWARE")
         else:
@@ -59,19 +59,19 @@ def tpm_version(request: Request) -> str | None:
     Raises:
         BadRequest: they contradict each other, or there is no such version.
     """
-    return agreed(request, "tpm_version", among=_TPM_VERSIONS)
+    return resolve_value(request, "tpm_version", allowed=_TPM_VERSIONS)
 
 
 def _add_encryption(main: DraftGroup, request: Request) -> None:
-    if not is_agreed(request, "mem_encryption"):
+    if not is_enabled(request, "mem_encryption"):
         return
     if not _has_uefi(request):
         raise BadRequest("memory encryption needs an image with the property hw_firmware_type=uefi")
-    machine = told(request, "machine_type")[1]
+    machine = read_values(request, "machine_type")[1]
     if machine is not None and "q35" not in machine:
         raise BadRequest(f"memory encryption needs a machine of type q35, not {machine}")
-    model = agreed(request, "mem_encryption_model", among=_ENCRYPTION) or "amd-sev"
-    if model in _STATELESS and not is_true(told(request, "firmware_stateless")[1]):
+    model = resolve_value(request, "mem_encryption_model", allowed=_ENCRYPTION) or "amd-sev"
+    if model in _STATELESS and not is_true(read_values(request, "firmware_stateless")[1]):
         raise BadRequest(f"memory encryption {model} needs an image with the property hw_firmware_stateless=true")
     main.resources["MEM_ENCRYPTION_CONTEXT"] = 1
     main.require(_ENCRYPTION[model])
@@ -95,4 +95,4 @@ def _add_persistent_memory(draft: Draft, request: Request) -> None:
 
 
 def _has_uefi(request: Request) -> bool:
-    return told(request, "firmware_type")[1] == "uefi"
+    return read_values(request, "firmware_type")[1] == "uefi"

@@ -10,7 +10,7 @@ from roost.model.devices.pci import PciNumaPolicy, PciRequest, PciTraits, read_a
 from roost.model.names import AMOUNT_MAX, GROUP_SUFFIX, is_resource_class
 from roost.model.request import Request, ResourceGroup
 from roost.model.settings.roost_settings import Pci
-from roost.scheduler.framework.hw_settings import agreed
+from roost.scheduler.framework.hw_settings import resolve_value
 
 SPEC = "pci_passthrough:alias"
 _POLICIES: dict[str, PciNumaPolicy] = {
@@ -27,13 +27,13 @@ class PciAliases:
     """The aliases of the settings."""
 
     def __init__(self, settings: Pci) -> None:
-        self._known: dict[str, PciRequest] = {}
+        self._by_name: dict[str, PciRequest] = {}
         for text in settings.alias:
             alias = read_alias(text)
             name = alias.name.strip()
-            known = self._known.get(name)
-            others = () if known is None else known.alternatives
-            self._known[name] = PciRequest(
+            previous = self._by_name.get(name)
+            others = () if previous is None else previous.alternatives
+            self._by_name[name] = PciRequest(
                 alternatives=(*others, alias.wanted), numa_policy=alias.numa_policy, name=name
             )
 
@@ -46,21 +46,21 @@ class PciAliases:
         Raises:
             BadRequest: an alias is unknown, a count is none, or flavor and image contradict each other.
         """
-        told = request.flavor.extra_specs.get(SPEC)
+        text = request.flavor.extra_specs.get(SPEC)
         policy = numa_policy(request)
-        found = () if told is None else tuple(self._named(told, policy))
-        return (*found, *request.pci_requests)
+        from_flavor = () if text is None else tuple(self._flavor_requests(text, policy))
+        return (*from_flavor, *request.pci_requests)
 
-    def _named(self, told: str, policy: PciNumaPolicy | None) -> Iterator[PciRequest]:
-        for number, part in enumerate(told.split(",")):
+    def _flavor_requests(self, text: str, policy: PciNumaPolicy | None) -> Iterator[PciRequest]:
+        for number, part in enumerate(text.split(",")):
             name, colon, count = (word.strip() for word in part.partition(":"))
-            known = self._known.get(name)
+            alias = self._by_name.get(name)
             if not colon or not count.isdecimal() or not 1 <= int(count[:20]) <= AMOUNT_MAX:
-                raise BadRequest(f"extra spec {SPEC}={told[:70]} must be alias:count[,alias:count…] with counts from 1")
-            if known is None:
+                raise BadRequest(f"extra spec {SPEC}={text[:70]} must be alias:count[,alias:count…] with counts from 1")
+            if alias is None:
                 raise BadRequest(f"extra spec {SPEC} names {name[:70]!r}, which no alias of the settings is called")
             yield msgspec.structs.replace(
-                known, count=int(count), numa_policy=policy or known.numa_policy, request_id=f"pci{number}"
+                alias, count=int(count), numa_policy=policy or alias.numa_policy, request_id=f"pci{number}"
             )
 
 
@@ -70,11 +70,11 @@ def numa_policy(request: Request) -> PciNumaPolicy | None:
     Raises:
         BadRequest: there is no such policy, or they contradict each other.
     """
-    told = agreed(request, "pci_numa_affinity_policy", among=_POLICIES)
-    return None if told is None else _POLICIES[told]
+    policy = resolve_value(request, "pci_numa_affinity_policy", allowed=_POLICIES)
+    return None if policy is None else _POLICIES[policy]
 
 
-def groups(requests: Iterable[PciRequest]) -> Iterator[ResourceGroup]:
+def device_groups(requests: Iterable[PciRequest]) -> Iterator[ResourceGroup]:
     """Yield the resource groups of the devices that flavors want: ``<request_id>-<number>``, one a device.
 
     Raises:

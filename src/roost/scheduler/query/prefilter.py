@@ -18,7 +18,7 @@ Aggregates = Mapping[str, Mapping[str, str]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Asked:
+class PrefilterContext:
     """All that pre-filters look at."""
 
     request: Request
@@ -42,13 +42,13 @@ class Effect(msgspec.Struct, frozen=True, kw_only=True):
 
 
 NOTHING = Effect()
-Prefilter = Callable[[Asked], Effect]
+Prefilter = Callable[[PrefilterContext], Effect]
 
 
-def effects(prefilters: Mapping[str, Prefilter], asked: Asked) -> Iterator[tuple[str, Effect]]:
+def run_prefilters(prefilters: Mapping[str, Prefilter], context: PrefilterContext) -> Iterator[tuple[str, Effect]]:
     """Give the name and the effect of each pre-filter that has one; the first that refuses is the last."""
     for name, prefilter in prefilters.items():
-        effect = prefilter(asked)
+        effect = prefilter(context)
         if effect is NOTHING or effect == NOTHING:
             continue
         yield name, effect
@@ -56,7 +56,7 @@ def effects(prefilters: Mapping[str, Prefilter], asked: Asked) -> Iterator[tuple
             return
 
 
-def root_traits(*traits: str) -> Effect:
+def require_root_traits(*traits: str) -> Effect:
     """Require traits of the root provider; if the field does not know one of them, none, with a warning."""
     unknown = sorted(set(traits) - standard_traits())
     if unknown:
@@ -64,10 +64,10 @@ def root_traits(*traits: str) -> Effect:
     return Effect(root_required=frozenset(traits))
 
 
-def words(name: str) -> str:
+def trait_words(name: str) -> str:
     """Return a name as it is written in a trait.
 
-    >>> words("spapr-vlan")
+    >>> trait_words("spapr-vlan")
     'SPAPR_VLAN'
     """
     return name.upper().replace("-", "_")

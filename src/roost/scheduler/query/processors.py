@@ -6,7 +6,7 @@ from roost.errors import BadRequest
 from roost.model.devices.topology import CpuPolicy, ThreadPolicy
 from roost.model.request import Request
 from roost.model.switches import is_true
-from roost.scheduler.framework.hw_settings import told
+from roost.scheduler.framework.hw_settings import read_values
 from roost.scheduler.query.draft import DraftGroup
 
 EmulatorPolicy = Literal["share", "isolate"]
@@ -41,7 +41,7 @@ def add_processors(main: DraftGroup, request: Request) -> None:
     if policy == "dedicated":
         main.resources["PCPU"] = vcpus + more
     elif policy == "mixed":
-        dedicated = len(dedicated_cpus(request))
+        dedicated = len(find_dedicated_cpus(request))
         main.resources["PCPU"] = dedicated + more
         main.resources["VCPU"] = vcpus - dedicated
     threads = thread_policy(request)
@@ -57,7 +57,7 @@ def cpu_policy(request: Request) -> CpuPolicy | None:
     Raises:
         BadRequest: no such policy, or flavor and image contradict each other.
     """
-    flavor, image = (_known(value, _POLICIES, "cpu_policy") for value in told(request, "cpu_policy"))
+    flavor, image = (_parse_choice(value, _POLICIES, "cpu_policy") for value in read_values(request, "cpu_policy"))
     if flavor is None:
         return image
     # A flavor that pins is not bound by the image; none lets an image pin more than it does itself.
@@ -72,7 +72,9 @@ def thread_policy(request: Request) -> ThreadPolicy | None:
     Raises:
         BadRequest: no such policy, or flavor and image contradict each other.
     """
-    flavor, image = (_known(value, _THREADS, "cpu_thread_policy") for value in told(request, "cpu_thread_policy"))
+    flavor, image = (
+        _parse_choice(value, _THREADS, "cpu_thread_policy") for value in read_values(request, "cpu_thread_policy")
+    )
     if flavor is None or flavor == "prefer":
         return flavor or image
     if image not in (None, flavor):
@@ -88,11 +90,11 @@ def emulator_policy(request: Request) -> EmulatorPolicy | None:
     Raises:
         BadRequest: no such policy.
     """
-    told_as = request.flavor.extra_specs.get("hw:emulator_threads_policy")
-    return _known(told_as, _EMULATOR, "emulator_threads_policy")
+    value = request.flavor.extra_specs.get("hw:emulator_threads_policy")
+    return _parse_choice(value, _EMULATOR, "emulator_threads_policy")
 
 
-def _known(value: str | None, values: tuple[_Value, ...], name: str) -> _Value | None:
+def _parse_choice(value: str | None, values: tuple[_Value, ...], name: str) -> _Value | None:
     if not value:
         return None
     for each in values:
@@ -101,7 +103,7 @@ def _known(value: str | None, values: tuple[_Value, ...], name: str) -> _Value |
     raise BadRequest(f"{value!r} is no value of extra spec hw:{name} or image property hw_{name}: {', '.join(values)}")
 
 
-def dedicated_cpus(request: Request) -> frozenset[int]:
+def find_dedicated_cpus(request: Request) -> frozenset[int]:
     """Return which processors of a mixed instance are its own: those of its mask, or those for real time.
 
     Raises:
@@ -109,7 +111,7 @@ def dedicated_cpus(request: Request) -> frozenset[int]:
     """
     mask = request.flavor.extra_specs.get("hw:cpu_dedicated_mask")
     if mask:
-        return _masked(request, mask, most=request.flavor.vcpus - 1)
+        return _read_mask(request, mask, most=request.flavor.vcpus - 1)
     return realtime_cpus(request) if is_true(request.flavor.extra_specs.get("hw:cpu_realtime")) else frozenset()
 
 
@@ -120,24 +122,22 @@ def realtime_cpus(request: Request) -> frozenset[int]:
         BadRequest: the mask names none, or some that are not there, or all and leaves none for the emulator.
     """
     specs, vcpus = request.flavor.extra_specs, request.flavor.vcpus
-    flavor, image = told(request, "cpu_realtime_mask")
+    flavor, image = read_values(request, "cpu_realtime_mask")
     # Where the emulator's threads are told where to go, no processor has to be left for them.
-    return _masked(request, flavor or image, most=vcpus if specs.get("hw:emulator_threads_policy") else vcpus - 1)
+    return _read_mask(request, flavor or image, most=vcpus if specs.get("hw:emulator_threads_policy") else vcpus - 1)
 
 
-def _masked(request: Request, mask: str | None, *, most: int) -> frozenset[int]:
+def _read_mask(request: Request, mask: str | None, *, most: int) -> frozenset[int]:
     vcpus = request.flavor.vcpus
     everyone = frozenset(range(vcpus))
-    found = cpu_set(mask, everyone=everyone) if mask else everyone
-    if not found <= everyone or not 0 < len(found) <= most:
-        told_as = "no mask" if not mask else f"the mask {mask[:70]}"
-        raise BadRequest(
-            f"an instance of {vcpus} processors cannot have those of {told_as} as its own or for real time"
-        )
-    return found
+    cpus = parse_cpu_mask(mask, everyone=everyone) if mask else everyone
+    if not cpus <= everyone or not 0 < len(cpus) <= most:
+        label = "no mask" if not mask else f"the mask {mask[:70]}"
+        raise BadRequest(f"an instance of {vcpus} processors cannot have those of {label} as its own or for real time")
+    return cpus
 
 
-def cpu_set(text: str, *, everyone: frozenset[int]) -> frozenset[int]:
+def parse_cpu_mask(text: str, *, everyone: frozenset[int]) -> frozenset[int]:
     """Return the processors that a mask names: numbers, ranges, and with ``^`` those that are left out.
 
     Args:
@@ -146,16 +146,18 @@ def cpu_set(text: str, *, everyone: frozenset[int]) -> frozenset[int]:
     Raises:
         BadRequest: a part is neither.
 
-    >>> sorted(cpu_set("^0", everyone=frozenset(range(4)))), sorted(cpu_set("1,2-3,^2", everyone=frozenset()))
-    ([1, 2, 3], [1, 3])
+    >>> sorted(parse_cpu_mask("^0", everyone=frozenset(range(4))))
+    [1, 2, 3]
+    >>> sorted(parse_cpu_mask("1,2-3,^2", everyone=frozenset()))
+    [1, 3]
     """
-    chosen: set[int] = set(everyone) if text.strip().startswith("^") else set()
-    left_out: set[int] = set()
+    included: set[int] = set(everyone) if text.strip().startswith("^") else set()
+    excluded: set[int] = set()
     for part in text.split(","):
         word = part.strip()
         if word:
-            (left_out if word.startswith("^") else chosen).update(_range(word.removeprefix("^"), text))
-    return frozenset(chosen - left_out)
+            (excluded if word.startswith("^") else included).update(_range(word.removeprefix("^"), text))
+    return frozenset(included - excluded)
 
 
 def _range(word: str, mask: str) -> range:

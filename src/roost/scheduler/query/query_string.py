@@ -27,16 +27,16 @@ def query_string(query: CandidateQuery) -> str:
         pairs.append(("root_required", _traits(query.root_required, query.root_forbidden)))
     pairs.extend(("same_subtree", ",".join(sorted(suffixes))) for suffixes in query.same_subtree)
     for group in query.groups:
-        pairs.extend(_of_group(group))
+        pairs.extend(_group_pairs(group))
     return urlencode(sorted(pairs), safe=":,!")
 
 
-def _of_group(group: ResourceGroup) -> list[tuple[str, str]]:
+def _group_pairs(group: ResourceGroup) -> list[tuple[str, str]]:
     suffix = group.suffix
     pairs = []
     if group.resources:
-        asked = (f"{name}:{amount}" for name, amount in sorted(group.resources.items()))
-        pairs.append((f"resources{suffix}", ",".join(asked)))
+        amounts = (f"{name}:{amount}" for name, amount in sorted(group.resources.items()))
+        pairs.append((f"resources{suffix}", ",".join(amounts)))
     required = frozenset(trait for traits in group.required if len(traits) == 1 for trait in traits)
     if required or group.forbidden:
         pairs.append((f"required{suffix}", _traits(required, group.forbidden)))

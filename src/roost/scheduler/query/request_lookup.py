@@ -38,14 +38,14 @@ class Names(Protocol):
         """Return the uuid of an aggregate; as ``group`` does."""
 
 
-def request_of(document: RequestDocument, names: Names) -> Request:
+def resolve_request(document: RequestDocument, names: Names) -> Request:
     """Return the request of a document.
 
     Raises:
         BadRequest: a server group or an aggregate is not there.
         ValueError: something cannot be meant.
     """
-    asked = _Asked(names)
+    lookup = _Lookup(names)
     return Request(
         flavor=flavor_of(document.flavor),
         image=None if document.image is None else _image(document.image),
@@ -59,11 +59,13 @@ def request_of(document: RequestDocument, names: Names) -> Request:
         ignore_hosts=document.ignore_hosts,
         force_hosts=document.force_hosts,
         force_nodes=document.force_nodes,
-        destination=None if document.destination is None else asked.destination(document.destination),
+        destination=None if document.destination is None else lookup.destination(document.destination),
         retry=None if document.retry is None else _retry(document.retry),
-        groups=tuple(asked.group(each, f"$.resource_groups[{at}]") for at, each in enumerate(document.resource_groups)),
+        groups=tuple(
+            lookup.group(each, f"$.resource_groups[{at}]") for at, each in enumerate(document.resource_groups)
+        ),
         is_bfv=document.is_bfv,
-        networks=tuple(asked.network(each, f"$.networks[{at}]") for at, each in enumerate(document.networks)),
+        networks=tuple(lookup.network(each, f"$.networks[{at}]") for at, each in enumerate(document.networks)),
         pci_requests=tuple(msgspec.convert(msgspec.structs.asdict(each), PciRequest) for each in document.pci_requests),
         move=None if document.move is None else _move(document.move),
         root_required=document.root_required,
@@ -81,7 +83,7 @@ def _move(entry: MoveEntry) -> Move:
     )
 
 
-class _Asked:
+class _Lookup:
     """Looks up the aggregates that a request names."""
 
     def __init__(self, names: Names) -> None:

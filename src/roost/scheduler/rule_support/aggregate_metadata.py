@@ -13,15 +13,15 @@ from roost.engine.columns.types import Mask, Scores
 from roost.errors import quote_value
 from roost.scheduler.framework.host_view import HostView
 
-_NAMED_MAX = 5  # aggregates in one sentence
+_NAMES_MAX = 5  # aggregates in one sentence
 
 
-def values_of(hosts: HostView, key: str) -> Iterator[tuple[str, Mask]]:
+def values_by_aggregate(hosts: HostView, key: str) -> Iterator[tuple[str, Mask]]:
     """Yield each value of a key, as it is written, with the hosts in the aggregate that says so."""
-    return ((metadata[key], inside) for metadata, inside in hosts.aggregate_owners() if key in metadata)
+    return ((metadata[key], inside) for metadata, inside in hosts.aggregate_members() if key in metadata)
 
 
-def wearing_any(hosts: HostView, key: str, is_wanted: Callable[[str], bool]) -> tuple[Mask, Mask]:
+def match_aggregates(hosts: HostView, key: str, is_wanted: Callable[[str], bool]) -> tuple[Mask, Mask]:
     """Say for which hosts an aggregate sets a key, and for which one of the values is wanted.
 
     Args:
@@ -30,24 +30,24 @@ def wearing_any(hosts: HostView, key: str, is_wanted: Callable[[str], bool]) -> 
     Returns:
         Two masks: bool, shape (hosts,).
     """
-    known, good = np.zeros((2, len(hosts)), dtype=np.bool_)
-    for value, inside in values_of(hosts, key):
-        known |= inside
-        if any(map(is_wanted, texts(value))):
-            good |= inside
-    return known, good
+    has_key, has_value = np.zeros((2, len(hosts)), dtype=np.bool_)
+    for value, inside in values_by_aggregate(hosts, key):
+        has_key |= inside
+        if any(map(is_wanted, split_values(value))):
+            has_value |= inside
+    return has_key, has_value
 
 
-def texts(value: str) -> list[str]:
+def split_values(value: str) -> list[str]:
     """Return the parts of a comma-separated list, also the empty ones.
 
-    >>> texts("a, b,")
+    >>> split_values("a, b,")
     ['a', 'b', '']
     """
     return [part.strip() for part in value.split(",")]
 
 
-def least(hosts: HostView, key: str, *, default: float, cast: Callable[[str], float]) -> Scores:
+def least_value(hosts: HostView, key: str, *, default: float, cast: Callable[[str], float]) -> Scores:
     """Return the least number that the aggregates of each host set; the default where one cannot be read.
 
     Args:
@@ -58,40 +58,41 @@ def least(hosts: HostView, key: str, *, default: float, cast: Callable[[str], fl
     """
 
     def make(everyone: HostView) -> Scores:
-        found: Scores = np.full(len(everyone), np.inf)
+        numbers: Scores = np.full(len(everyone), np.inf)
         is_unread: Mask = np.zeros(len(everyone), dtype=np.bool_)
-        for value, inside in values_of(everyone, key):
-            number = _read(value, cast)
+        for value, inside in values_by_aggregate(everyone, key):
+            number = _parse_number(value, cast)
             if number is None:
                 is_unread |= inside
             else:
-                np.minimum(found, number, out=found, where=inside)
-        found[is_unread | (found == np.inf)] = default
-        return found
+                np.minimum(numbers, number, out=numbers, where=inside)
+        numbers[is_unread | (numbers == np.inf)] = default
+        return numbers
 
-    return hosts.remembered(("least", hosts.epoch, key, default, cast), make)
+    return hosts.memoize(("least", hosts.epoch, key, default, cast), make)
 
 
-def unread(hosts: HostView, key: str, *, cast: Callable[[str], float]) -> list[str]:
+def unreadable_warnings(hosts: HostView, key: str, *, cast: Callable[[str], float]) -> list[str]:
     """Say which values of a key are no numbers, a sentence each."""
     names: dict[str, list[str]] = {}
     for name, metadata in hosts.aggregate_metadata():
         value = metadata.get(key)
-        if value is not None and _read(value, cast) is None:
+        if value is not None and _parse_number(value, cast) is None:
             names.setdefault(value, []).append(name)
     return [
-        f"aggregate metadata {key}={quote_value(value)} of {_some(those)} is no number; the default holds for its hosts"
-        for value, those in sorted(names.items())
+        f"aggregate metadata {key}={quote_value(value)} of {_list_names(owners)} is no number; "
+        "the default holds for its hosts"
+        for value, owners in sorted(names.items())
     ]
 
 
-def _some(names: list[str]) -> str:
+def _list_names(names: list[str]) -> str:
     """Name some aggregates, and say how many more there are."""
-    shown, more = sorted(names)[:_NAMED_MAX], len(names) - _NAMED_MAX
-    return f"{', '.join(shown)} and {more} more" if more > 0 else ", ".join(shown)
+    shown, rest = sorted(names)[:_NAMES_MAX], len(names) - _NAMES_MAX
+    return f"{', '.join(shown)} and {rest} more" if rest > 0 else ", ".join(shown)
 
 
-def _read(value: str, cast: Callable[[str], float]) -> float | None:
+def _parse_number(value: str, cast: Callable[[str], float]) -> float | None:
     try:
         number = float(cast(value))
     except (ValueError, OverflowError):

@@ -12,7 +12,7 @@ from roost.scheduler.framework.host_view import HostView
 from roost.scheduler.rule_support.ratios import parse_ratios
 
 # What the monitors of Nova's compute agent can report; hosts may report more.
-KNOWN_NAMES = frozenset(
+NOVA_METRICS = frozenset(
     {
         "cpu.frequency",
         "cpu.user.time",
@@ -46,14 +46,14 @@ def metric(hosts: HostView, name: str) -> Scores:
     """Return a metric of each host: float64, read-only, NaN where the host does not report it as a finite number."""
 
     def make(everyone: HostView) -> Scores:
-        told = np.array([facts.metrics.get(name, np.nan) for facts in everyone.all_facts()], dtype=np.float64)
-        told[~np.isfinite(told)] = np.nan
-        return told
+        values = np.array([facts.metrics.get(name, np.nan) for facts in everyone.all_facts()], dtype=np.float64)
+        values[~np.isfinite(values)] = np.nan
+        return values
 
-    return hosts.remembered(("metric", name), make)
+    return hosts.memoize(("metric", name), make)
 
 
-def unheard_of(hosts: HostView, names: Iterable[str]) -> list[str]:
+def unknown_metrics(hosts: HostView, names: Iterable[str]) -> list[str]:
     """Say which metrics nobody reports and no monitor is known to report, a sentence each."""
-    strange = [name for name in names if name not in KNOWN_NAMES and bool(np.isnan(metric(hosts, name)).all())]
-    return [f"{_SETTING}: no host reports {name!r}, and it is no metric of Nova's monitors" for name in strange]
+    unknown = [name for name in names if name not in NOVA_METRICS and bool(np.isnan(metric(hosts, name)).all())]
+    return [f"{_SETTING}: no host reports {name!r}, and it is no metric of Nova's monitors" for name in unknown]

@@ -10,7 +10,7 @@ from roost.engine.feasibility.headroom import ROOM_MAX
 from roost.scheduler.framework.host_view import HostView
 from roost.scheduler.framework.plugin import Reads
 from roost.scheduler.framework.spec import Spec
-from roost.scheduler.rule_support.aggregate_metadata import least, unread
+from roost.scheduler.rule_support.aggregate_metadata import least_value, unreadable_warnings
 
 
 class InstancesOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -42,13 +42,13 @@ class BelowLimit:
         """Say whether any host can be refused: for every request."""
         return True
 
-    def most(self, hosts: HostView) -> float | Scores:
+    def host_limits(self, hosts: HostView) -> float | Scores:
         """Return the limit of all hosts, or of each: float64, shape (hosts,)."""
         return self.limit
 
     def keep(self, hosts: HostView, spec: Spec) -> Mask:
         """Keep hosts below their limits."""
-        kept: Mask = hosts.column(self.column) < self.most(hosts)
+        kept: Mask = hosts.column(self.column) < self.host_limits(hosts)
         return kept
 
     def reason(self, spec: Spec) -> str:
@@ -56,7 +56,7 @@ class BelowLimit:
         return f"have {self.limit} {self.noun} or more"
 
 
-class BelowLimitOfAggregates(BelowLimit):
+class BelowAggregateLimit(BelowLimit):
     """Keep hosts with less than the least limit of their aggregates, or of the settings."""
 
     key: ClassVar[str]  # in the metadata of aggregates
@@ -65,32 +65,32 @@ class BelowLimitOfAggregates(BelowLimit):
         super().__init__(limit)
         self.default = limit  # where no aggregate says otherwise
 
-    def most(self, hosts: HostView) -> Scores:
+    def host_limits(self, hosts: HostView) -> Scores:
         """Return the limit of each host: float64, shape (hosts,)."""
-        return least(hosts, self.key, default=self.default, cast=int)
+        return least_value(hosts, self.key, default=self.default, cast=int)
 
     def warnings(self, hosts: HostView, spec: Spec) -> list[str]:
         """Say which limits cannot be read."""
-        return unread(hosts, self.key, cast=int)
+        return unreadable_warnings(hosts, self.key, cast=int)
 
     def reason(self, spec: Spec) -> str:
         """Say what refused hosts have."""
         return f"have as many {self.noun} as their aggregates, or the settings, allow"
 
 
-class _OfUse(BelowLimit):
+class _UseLimit(BelowLimit):
     """Keep hosts where claims and tasks bring what is limited nearer to its limit."""
 
     def reads(self, spec: Spec) -> Reads:
         """Say when a verdict has to be made again."""
         return "use"
 
-    def leaves_others(self, spec: Spec) -> bool:
+    def is_independent(self, spec: Spec) -> bool:
         """Say yes: only what a host has itself counts."""
         return True
 
 
-class OfInstances(_OfUse):
+class InstanceLimit(_UseLimit):
     """Keep hosts with fewer instances than a limit."""
 
     column: ClassVar = "num_instances"
@@ -98,11 +98,11 @@ class OfInstances(_OfUse):
 
     def room(self, hosts: HostView, spec: Spec) -> Amounts:
         """Return how much short of the limit each host is."""
-        left = np.clip(self.most(hosts) - hosts.column(self.column), 0, ROOM_MAX)
-        return left.astype(np.int64)
+        free = np.clip(self.host_limits(hosts) - hosts.column(self.column), 0, ROOM_MAX)
+        return free.astype(np.int64)
 
 
-class OfIoOps(_OfUse):
+class IoOpsLimit(_UseLimit):
     """Keep hosts with fewer I/O operations than a limit."""
 
     column: ClassVar = "num_io_ops"

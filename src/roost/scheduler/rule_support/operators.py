@@ -76,10 +76,10 @@ def matches(value: str | None, wanted: str) -> bool:
         return False
 
 
-def glued(wanted: str) -> str:
+def unspaced_operator(wanted: str) -> str:
     """Return the operator that a requirement begins with, if no blank follows it, so that it is compared as text.
 
-    >>> glued(">=24"), glued("s==kvm"), glued(">= 24"), glued("small")
+    >>> unspaced_operator(">=24"), unspaced_operator("s==kvm"), unspaced_operator(">= 24"), unspaced_operator("small")
     ('>=', 's==', '', '')
     """
     first = wanted.split(maxsplit=1)[0] if wanted.split() else ""
@@ -88,10 +88,10 @@ def glued(wanted: str) -> str:
     return next((name for name in _OPERATORS if first.startswith(name)), "")
 
 
-def unmatchable(wanted: str) -> str:
+def impossible_reason(wanted: str) -> str:
     """Say why a requirement holds for nothing, whatever the value; nothing where it may hold.
 
-    >>> unmatchable(">= many"), unmatchable("s=="), unmatchable("<or> a"), unmatchable("many")
+    >>> impossible_reason(">= many"), impossible_reason("s=="), impossible_reason("<or> a"), impossible_reason("many")
     ("'many' is no number", 's== stands alone', '', '')
     """
     name, *operands = wanted.split() or [""]
@@ -129,5 +129,5 @@ def match_numbers(values: Scores, wanted: str, *, are_whole: bool = True) -> Mas
         return verdicts
     distinct, where = np.unique(values, return_inverse=True)
     texts = [str(int(value)) if are_whole else str(value) for value in distinct.tolist()]
-    answers: Mask = np.array([matches(text, wanted) for text in texts], dtype=np.bool_)[where]
-    return answers
+    mask: Mask = np.array([matches(text, wanted) for text in texts], dtype=np.bool_)[where]
+    return mask

@@ -15,7 +15,7 @@ from roost.model.names import RATIO_MAX
 from roost.scheduler.framework.host_view import HostView
 from roost.scheduler.framework.plugin import Reads
 from roost.scheduler.framework.spec import Spec
-from roost.scheduler.rule_support.aggregate_metadata import least, unread
+from roost.scheduler.rule_support.aggregate_metadata import least_value, unreadable_warnings
 
 _Ratio = Annotated[float, msgspec.Meta(ge=0, le=RATIO_MAX)]
 
@@ -44,7 +44,7 @@ class DiskOptions(msgspec.Struct, frozen=True, kw_only=True):
     ] = 1.0
 
 
-class Overcommitted(ABC):
+class OvercommitFilter(ABC):
     """Keep hosts with room left; an instance never overcommits against itself."""
 
     noun: ClassVar[str]  # what it is about, in reasons, with its unit
@@ -70,18 +70,18 @@ class Overcommitted(ABC):
         """Return what each host has: float64, shape (hosts,)."""
 
     @abstractmethod
-    def used(self, hosts: HostView) -> Scores:
+    def usage(self, hosts: HostView) -> Scores:
         """Return what of it is in use: float64, shape (hosts,)."""
 
     @abstractmethod
-    def wanted(self, flavor: Flavor) -> int:
+    def amount(self, flavor: Flavor) -> int:
         """Return what an instance takes, in the same unit."""
 
     def keep(self, hosts: HostView, spec: Spec) -> Mask:
         """Keep hosts that have as much at all, and as much left of their limit."""
-        total, wanted = self.total(hosts), self.wanted(spec.flavor)
-        kept: Mask = (total >= wanted) & (total * self.ratios(hosts) - self.used(hosts) >= wanted)
-        return kept
+        total, amount = self.total(hosts), self.amount(spec.flavor)
+        mask: Mask = (total >= amount) & (total * self.ratios(hosts) - self.usage(hosts) >= amount)
+        return mask
 
     def limits(self, hosts: HostView, spec: Spec) -> list[Limits]:
         """Return how much of it each host may give out."""
@@ -91,24 +91,24 @@ class Overcommitted(ABC):
         """Say what cannot be read: nothing."""
         return []
 
-    def tell(self, hosts: HostView, spec: Spec) -> list[str]:
+    def host_reasons(self, hosts: HostView, spec: Spec) -> list[str]:
         """Say what each host has, what of it is in use, and how much may be."""
-        total, wanted = self.total(hosts), self.wanted(spec.flavor)
-        most = total * self.ratios(hosts)
-        columns = (total.tolist(), self.used(hosts).tolist(), most.tolist())
+        total, amount = self.total(hosts), self.amount(spec.flavor)
+        limits = total * self.ratios(hosts)
+        columns = (total.tolist(), self.usage(hosts).tolist(), limits.tolist())
         return [
-            f"has {has:,.12g} {self.noun} at all, {wanted:,} are wanted"
-            if has < wanted
-            else f"has {used:,.12g} of {may:,.12g} {self.noun} in use, {wanted:,} are wanted"
+            f"has {has:,.12g} {self.noun} at all, {amount:,} are wanted"
+            if has < amount
+            else f"has {used:,.12g} of {may:,.12g} {self.noun} in use, {amount:,} are wanted"
             for has, used, may in zip(*columns, strict=True)
         ]
 
     def reason(self, spec: Spec) -> str:
         """Say what refused hosts lack."""
-        return f"lack {self.wanted(spec.flavor):,} {self.noun} or more"
+        return f"lack {self.amount(spec.flavor):,} {self.noun} or more"
 
 
-class OvercommittedByAggregates(Overcommitted):
+class AggregateOvercommitFilter(OvercommitFilter):
     """The same, where aggregates may set the overcommit; of several the least."""
 
     key: ClassVar[str]  # in the metadata of aggregates
@@ -119,14 +119,14 @@ class OvercommittedByAggregates(Overcommitted):
 
     def ratios(self, hosts: HostView) -> Scores:
         """Return the overcommit of each host: float64, shape (hosts,)."""
-        return least(hosts, self.key, default=self.default, cast=float)
+        return least_value(hosts, self.key, default=self.default, cast=float)
 
     def warnings(self, hosts: HostView, spec: Spec) -> list[str]:
         """Say which ratios cannot be read."""
-        return [*super().warnings(hosts, spec), *unread(hosts, self.key, cast=float)]
+        return [*super().warnings(hosts, spec), *unreadable_warnings(hosts, self.key, cast=float)]
 
 
-class OfCores(Overcommitted):
+class CoreAmounts(OvercommitFilter):
     """Virtual CPUs. What is not known of a host does not refuse it."""
 
     noun: ClassVar = "virtual CPUs"
@@ -136,33 +136,33 @@ class OfCores(Overcommitted):
         """Return the virtual CPUs of each host, 0 where that is not known."""
         return hosts.column("vcpus_total")
 
-    def used(self, hosts: HostView) -> Scores:
+    def usage(self, hosts: HostView) -> Scores:
         """Return the virtual CPUs in use."""
         return hosts.column("vcpus_used")
 
-    def wanted(self, flavor: Flavor) -> int:
+    def amount(self, flavor: Flavor) -> int:
         """Return the virtual CPUs of an instance."""
         return flavor.vcpus
 
     def keep(self, hosts: HostView, spec: Spec) -> Mask:
         """Keep hosts with as many virtual CPUs left; where the limit is 0 nobody asks how many there are at all."""
-        total, wanted = self.total(hosts), self.wanted(spec.flavor)
+        total, amount = self.total(hosts), self.amount(spec.flavor)
         most: Scores = total * self.ratios(hosts)
-        kept: Mask = (total == 0) | ((most - self.used(hosts) >= wanted) & ((most <= 0) | (total >= wanted)))
-        return kept
+        mask: Mask = (total == 0) | ((most - self.usage(hosts) >= amount) & ((most <= 0) | (total >= amount)))
+        return mask
 
     def warnings(self, hosts: HostView, spec: Spec) -> list[str]:
         """Say if there are hosts that are kept because nobody knows what they have."""
         unknown: Mask = (self.total(hosts) == 0) & hosts.alive()
-        told = ["hosts whose virtual CPUs are not known are not refused for them"] if unknown.any() else []
-        return [*super().warnings(hosts, spec), *told]
+        texts = ["hosts whose virtual CPUs are not known are not refused for them"] if unknown.any() else []
+        return [*super().warnings(hosts, spec), *texts]
 
     def limits(self, hosts: HostView, spec: Spec) -> list[Limits]:
         """Return how many virtual CPUs each host may give out; nothing where that is 0."""
         return [limits if limits[self.limit] else {} for limits in super().limits(hosts, spec)]
 
 
-class OfMemory(Overcommitted):
+class MemoryAmounts(OvercommitFilter):
     """Memory."""
 
     noun: ClassVar = "MiB memory"
@@ -172,16 +172,16 @@ class OfMemory(Overcommitted):
         """Return the memory of each host, MiB."""
         return hosts.column("total_usable_ram_mb")
 
-    def used(self, hosts: HostView) -> Scores:
+    def usage(self, hosts: HostView) -> Scores:
         """Return the memory that is not free, MiB."""
         return self.total(hosts) - hosts.column("free_ram_mb")
 
-    def wanted(self, flavor: Flavor) -> int:
+    def amount(self, flavor: Flavor) -> int:
         """Return the memory of an instance, MiB."""
         return flavor.memory_mb
 
 
-class OfDisk(Overcommitted):
+class DiskAmounts(OvercommitFilter):
     """Disk."""
 
     noun: ClassVar = "MiB disk"
@@ -191,11 +191,11 @@ class OfDisk(Overcommitted):
         """Return the disk of each host, MiB."""
         return hosts.column("total_usable_disk_gb") * 1024
 
-    def used(self, hosts: HostView) -> Scores:
+    def usage(self, hosts: HostView) -> Scores:
         """Return the disk that is not free, MiB."""
         return self.total(hosts) - hosts.column("free_disk_mb")
 
-    def wanted(self, flavor: Flavor) -> int:
+    def amount(self, flavor: Flavor) -> int:
         """Return the disk of an instance, swap included, MiB."""
         return 1024 * (flavor.root_gb + flavor.ephemeral_gb) + flavor.swap
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from roost.errors import BadSettings, quote_value
 
 
-def finite(text: str) -> float:
+def parse_finite(text: str) -> float:
     """Read a finite number.
 
     Raises:
@@ -30,16 +30,16 @@ def parse_ratios(pairs: Iterable[str], *, setting: str) -> tuple[dict[str, float
     >>> found, str(dropped[0])
     ({'a': 1.0, 'b': -0.5}, "metrics.weight_setting: 'c' is dropped, since it is not name=number")
     """
-    found: dict[str, float] = {}
-    dropped = []
+    ratios: dict[str, float] = {}
+    bad_pairs = []
     for pair in pairs:
         name, _, number = (part.strip() for part in pair.partition("="))
         try:
-            ratio = finite(number)
+            ratio = parse_finite(number)
         except ValueError:
             ratio = None
         if ratio is None or not name:
-            dropped.append(BadSettings(setting, f"{quote_value(pair)} is dropped, since it is not name=number"))
+            bad_pairs.append(BadSettings(setting, f"{quote_value(pair)} is dropped, since it is not name=number"))
         else:
-            found[name] = found.get(name, 0.0) + ratio
-    return found, dropped
+            ratios[name] = ratios.get(name, 0.0) + ratio
+    return ratios, bad_pairs

@@ -16,10 +16,10 @@ class Scope(NamedTuple):
     mask: Mask  # bool, shape (hosts,); the living ones
 
 
-def parts(text: str) -> list[str]:
+def split_names(text: str) -> list[str]:
     """Return the names in a comma-separated list.
 
-    >>> parts("east, west,")
+    >>> split_names("east, west,")
     ['east', 'west']
     """
     return [part.strip() for part in text.split(",") if part.strip()]
@@ -27,11 +27,11 @@ def parts(text: str) -> list[str]:
 
 def aggregates_by_zone(state: State) -> dict[str, set[int]]:
     """Return which aggregates make up each zone, by their numbers in ``state.aggregates``."""
-    found: dict[str, set[int]] = {}
+    by_zone: dict[str, set[int]] = {}
     for aggregate, metadata in state.metadata.items():
-        for zone in parts(metadata.get(ZONE, "")):
-            found.setdefault(zone, set()).add(aggregate)
-    return found
+        for zone in split_names(metadata.get(ZONE, "")):
+            by_zone.setdefault(zone, set()).add(aggregate)
+    return by_zone
 
 
 def zones(state: State, *, default_zone: str) -> list[Scope]:
@@ -40,24 +40,24 @@ def zones(state: State, *, default_zone: str) -> list[Scope]:
     Where an aggregate makes up a zone of that name, it alone is that zone, as it is for requests.
     """
     roots, alive = state.hosts.provider_row.view, state.hosts.alive.view
-    found = [
+    scopes = [
         Scope(zone, "", state.membership.wearing_any(aggregates)[roots] & alive)
         for zone, aggregates in aggregates_by_zone(state).items()
     ]
-    if all(scope.name != default_zone for scope in found):
+    if all(scope.name != default_zone for scope in scopes):
         rest: Mask = alive.copy()
-        for scope in found:
+        for scope in scopes:
             rest &= ~scope.mask
         if rest.any():
-            found.append(Scope(default_zone, "", rest))
-    return sorted(found, key=lambda scope: scope.name)
+            scopes.append(Scope(default_zone, "", rest))
+    return sorted(scopes, key=lambda scope: scope.name)
 
 
 def aggregates(state: State) -> list[Scope]:
     """Return the aggregates by name: the hosts whose root provider is in each."""
     roots, alive = state.hosts.provider_row.view, state.hosts.alive.view
-    found = [
+    scopes = [
         Scope(name, state.aggregates.name_of(aggregate), state.membership.wearing(aggregate)[roots] & alive)
         for aggregate, name in state.aggregate_names.items()
     ]
-    return sorted(found, key=lambda scope: (scope.name, scope.uuid))
+    return sorted(scopes, key=lambda scope: (scope.name, scope.uuid))

@@ -9,7 +9,7 @@ from roost.engine.columns.types import Scores
 from roost.errors import BadSettings
 from roost.model.image import present_properties
 from roost.scheduler.framework.host_view import HostView
-from roost.scheduler.framework.image_text import spelled
+from roost.scheduler.framework.image_text import normalize_property
 from roost.scheduler.framework.spec import Spec
 from roost.scheduler.rule_support.ratios import parse_ratios
 
@@ -47,7 +47,7 @@ class ImageProperties:
 
     def __init__(self, options: ImagePropertiesWeights) -> None:
         self._options = options
-        self._weights, self._dropped = _parsed(options)
+        self._weights, self._bad_pairs = _parse_weights(options)
 
     @property
     def multiplier(self) -> float:
@@ -56,32 +56,35 @@ class ImageProperties:
 
     def concerns(self, spec: Spec) -> bool:
         """Say whether hosts can differ: only if the option, whatever aggregates say, is not 0, and properties count."""
-        return self.multiplier != 0.0 and any(weight for _, _, weight in self._counting(spec))
+        return self.multiplier != 0.0 and any(weight for _, _, weight in self._weighted_properties(spec))
 
     def raw(self, hosts: HostView, spec: Spec) -> Scores:
         """Return sums over the properties: weight times instances whose images have the same text."""
-        found: Scores = np.zeros(len(hosts))
-        for name, text, weight in self._counting(spec):
-            found += hosts.image_counts(name, text) * weight
-        return found
+        sums: Scores = np.zeros(len(hosts))
+        for name, text, weight in self._weighted_properties(spec):
+            sums += hosts.image_counts(name, text) * weight
+        return sums
 
     def warnings(self, hosts: HostView, spec: Spec) -> list[str]:
         """Say which elements of the setting are dropped."""
-        return [*map(str, self._dropped)]
+        return [*map(str, self._bad_pairs)]
 
     @staticmethod
-    def dropped(options: ImagePropertiesWeights) -> list[BadSettings]:
+    def bad_options(options: ImagePropertiesWeights) -> list[BadSettings]:
         """Say which elements of the setting are dropped."""
-        return _parsed(options)[1]
+        return _parse_weights(options)[1]
 
-    def _counting(self, spec: Spec) -> list[tuple[str, str, float]]:
+    def _weighted_properties(self, spec: Spec) -> list[tuple[str, str, float]]:
         """Return name, text and weight of the properties of the request's image, in order of their names."""
         if spec.image is None:
             return []
         properties = sorted(present_properties(spec.image.properties).items())
         weights = self._weights
-        return [(name, spelled(name, text), weights.get(name, 0.0) if weights else 1.0) for name, text in properties]
+        return [
+            (name, normalize_property(name, text), weights.get(name, 0.0) if weights else 1.0)
+            for name, text in properties
+        ]
 
 
-def _parsed(options: ImagePropertiesWeights) -> tuple[dict[str, float], list[BadSettings]]:
+def _parse_weights(options: ImagePropertiesWeights) -> tuple[dict[str, float], list[BadSettings]]:
     return parse_ratios(options.image_props_weight_setting, setting="filter_scheduler.image_props_weight_setting")

@@ -45,7 +45,7 @@ class IoOps:
         """Say whether hosts can differ: for every request."""
         return True
 
-    def is_consumed(self, spec: Spec) -> bool:
+    def changes_per_instance(self, spec: Spec) -> bool:
         """Say yes: an instance that is built is an operation in flight."""
         return True
 

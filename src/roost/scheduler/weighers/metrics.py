@@ -9,9 +9,9 @@ from roost.engine.columns.types import Mask, Scores
 from roost.errors import BadSettings, ComputeHostMetricNotFound
 from roost.scheduler.framework.host_view import HostView
 from roost.scheduler.framework.spec import Spec
-from roost.scheduler.rule_support.aggregate_metadata import least
-from roost.scheduler.rule_support.host_metrics import WeightSetting, metric, parse_setting, unheard_of
-from roost.scheduler.rule_support.ratios import finite
+from roost.scheduler.rule_support.aggregate_metadata import least_value
+from roost.scheduler.rule_support.host_metrics import WeightSetting, metric, parse_setting, unknown_metrics
+from roost.scheduler.rule_support.ratios import parse_finite
 
 
 class MetricsOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,11 +43,11 @@ class Metrics:
     minval: ClassVar[float | None] = None
     maxval: ClassVar[float | None] = None
     sign: ClassVar = 1.0
-    is_of_facts: ClassVar[Literal[True]] = True
+    reads_facts_only: ClassVar[Literal[True]] = True
 
     def __init__(self, options: MetricsOptions) -> None:
         self._options = options
-        self._ratios, self._dropped = parse_setting(options.weight_setting)
+        self._ratios, self._bad_pairs = parse_setting(options.weight_setting)
 
     @property
     def multiplier(self) -> float:
@@ -60,7 +60,7 @@ class Metrics:
 
     def raw(self, hosts: HostView, spec: Spec) -> Scores:
         """Return the sums: NaN where a metric is missing that is required."""
-        return hosts.remembered(("metrics", hosts.epoch, self._options), self._sums)
+        return hosts.memoize(("metrics", hosts.epoch, self._options), self._sums)
 
     def unweighable(self, hosts: HostView, spec: Spec) -> ComputeHostMetricNotFound:
         """Return the error of the first of some hosts whose sums are NaN: its first metric that is missing."""
@@ -69,26 +69,26 @@ class Metrics:
 
     def warnings(self, hosts: HostView, spec: Spec) -> list[str]:
         """Say which elements of the setting are dropped, and which names nobody knows."""
-        return [*map(str, self._dropped), *unheard_of(hosts, self._ratios)]
+        return [*map(str, self._bad_pairs), *unknown_metrics(hosts, self._ratios)]
 
     @staticmethod
-    def dropped(options: MetricsOptions) -> list[BadSettings]:
+    def bad_options(options: MetricsOptions) -> list[BadSettings]:
         """Say which elements of the setting are dropped."""
         return parse_setting(options.weight_setting)[1]
 
     def _sums(self, hosts: HostView) -> Scores:
         options = self._options
-        sums: Scores = np.zeros(len(hosts))
+        totals: Scores = np.zeros(len(hosts))
         is_unavailable: Mask = np.zeros(len(hosts), dtype=np.bool_)
-        multipliers = least(hosts, self.aggregate_key, default=options.weight_multiplier, cast=finite)
+        multipliers = least_value(hosts, self.aggregate_key, default=options.weight_multiplier, cast=parse_finite)
         for name, ratio in self._ratios.items():
             values = metric(hosts, name)
             if options.required:
-                sums += values * ratio
+                totals += values * ratio
             else:
                 is_missing = np.isnan(values)
                 # A metric without weight may be missing.
                 is_unavailable |= is_missing & (multipliers * ratio != 0.0)
-                sums += np.where(is_missing, 0.0, values) * ratio
-        sums[is_unavailable] = options.weight_of_unavailable
-        return sums
+                totals += np.where(is_missing, 0.0, values) * ratio
+        totals[is_unavailable] = options.weight_of_unavailable
+        return totals

@@ -39,7 +39,7 @@ class Pci:
     minval: ClassVar[float | None] = None
     maxval: ClassVar[float | None] = None
     sign: ClassVar = 1.0
-    is_of_facts: ClassVar[Literal[True]] = True
+    reads_facts_only: ClassVar[Literal[True]] = True
 
     def __init__(self, options: PciOptions) -> None:
         self._options = options
@@ -53,13 +53,13 @@ class Pci:
         """Say whether hosts can differ: for every request."""
         return True
 
-    def is_consumed(self, spec: Spec) -> bool:
+    def changes_per_instance(self, spec: Spec) -> bool:
         """Say whether instances take devices."""
         return bool(spec.pci_requests)
 
     def raw(self, hosts: HostView, spec: Spec) -> Scores:
         """Return 100 less the free devices, of which 99 at most count."""
-        return hosts.remembered("pci devices", _few_devices)
+        return hosts.memoize("pci devices", _few_devices)
 
 
 def _few_devices(hosts: HostView) -> Scores:

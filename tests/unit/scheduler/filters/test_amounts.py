@@ -28,7 +28,7 @@ def test_virtual_cpus_may_be_overcommitted_but_not_by_one_instance():
     assert rule.keep(view, WANTED).tolist() == [True, False, False, True]
     assert rule.limits(view, WANTED) == [{"vcpu": 64.0}, {"vcpu": 64.0}, {"vcpu": 48.0}, {}]
     assert rule.warnings(view, WANTED) == ["hosts whose virtual CPUs are not known are not refused for them"]
-    assert rule.tell(view, WANTED)[1:3] == [
+    assert rule.host_reasons(view, WANTED)[1:3] == [
         "has 61 of 64 virtual CPUs in use, 4 are wanted",
         "has 3 virtual CPUs at all, 4 are wanted",
     ]

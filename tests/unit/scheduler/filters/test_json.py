@@ -82,7 +82,7 @@ def test_a_query_is_asked_again_at_each_claim_only_where_claims_change_what_it_r
 
 def test_a_refusal_tells_what_the_host_has_of_what_is_read(state):
     wanted = spec(hints={"query": '["and", [">", "$free_ram_mb", 4096], ["=", "$hypervisor_type", "QEMU"]]'})
-    assert RULE.tell(hosts_of(state, [0, 2]), wanted) == [
+    assert RULE.host_reasons(hosts_of(state, [0, 2]), wanted) == [
         "has free_ram_mb 4,096, hypervisor_type QEMU",
         "has free_ram_mb 0, hypervisor_type unknown",
     ]

@@ -11,7 +11,7 @@ def test_hosts_report_every_metric_that_is_weighed():
     state = fleet(HostFacts(metrics={"cpu": 0.0, "io": 1.0, "x": 1.0}), HostFacts(metrics={"io": 1.0}), HostFacts())
     assert rule.keep(hosts_of(state), spec()).tolist() == [True, False, False]
     assert rule.keep(hosts_of(state, [2, 0]), spec()).tolist() == [False, True]
-    assert rule.tell(hosts_of(state), spec()) == ["", "does not report cpu", "does not report cpu, io"]
+    assert rule.host_reasons(hosts_of(state), spec()) == ["", "does not report cpu", "does not report cpu, io"]
     assert rule.reason(spec()) == "do not report all of the metrics cpu, io"
     assert not Metrics(MetricsOptions()).concerns(spec())
 

@@ -76,7 +76,7 @@ def test_instances_that_want_no_cells_go_anywhere():
 def test_each_refused_host_says_what_it_lacks():
     rule = NumaTopology(NoOptions())
     assert rule.reason(PINNED) == "lack room for a NUMA cell as the flavor wants it"
-    assert rule.tell(hosts_of(FLEET), PINNED) == [
+    assert rule.host_reasons(hosts_of(FLEET), PINNED) == [
         "tells no NUMA cells",
         "",
         "has 3 processors to pin free in a cell at most, 4 are wanted",
@@ -85,8 +85,8 @@ def test_each_refused_host_says_what_it_lacks():
     ]
     two = wanted({"hw:numa_nodes": "2", "hw:cpu_policy": "dedicated", "hw:cpu_thread_policy": "require"})
     assert rule.reason(two) == "lack room for 2 NUMA cells as the flavor wants them"
-    assert rule.tell(hosts_of(FLEET, [2, 3]), two) == ["has 1 NUMA cells, 2 are wanted"] * 2
-    assert rule.tell(hosts_of(FLEET, [0]), wanted({})) == [""]
+    assert rule.host_reasons(hosts_of(FLEET, [2, 3]), two) == ["has 1 NUMA cells, 2 are wanted"] * 2
+    assert rule.host_reasons(hosts_of(FLEET, [0]), wanted({})) == [""]
 
 
 @pytest.mark.shows("S043")
@@ -111,8 +111,8 @@ def test_a_flavor_that_cannot_be_meant_is_refused_as_a_request():
 def test_verdicts_are_shared_by_requests_that_ask_for_the_same_cells():
     rule = NumaTopology(NoOptions())
     again = wanted({"hw:cpu_policy": "dedicated", "hw:other": "x"}, project_id="p")
-    assert rule.looks_at(PINNED) == rule.looks_at(again)
-    assert rule.looks_at(PINNED) != rule.looks_at(wanted({"hw:cpu_policy": "dedicated"}, vcpus=2))
+    assert rule.verdict_key(PINNED) == rule.verdict_key(again)
+    assert rule.verdict_key(PINNED) != rule.verdict_key(wanted({"hw:cpu_policy": "dedicated"}, vcpus=2))
 
 
 @pytest.mark.shows("S043")
@@ -162,7 +162,7 @@ def test_devices_must_be_to_be_had_near_the_chosen_cells(policy, expected):
     rule = NumaTopology(NoOptions())
     assert rule.keep(hosts_of(state), spec).tolist() == expected
     assert [rule.accepts(hosts_of(state), spec, at=at, mappings={}) for at in range(4)] == expected
-    assert rule.looks_at(spec) != rule.looks_at(PINNED)
+    assert rule.verdict_key(spec) != rule.verdict_key(PINNED)
 
 
 def test_cells_that_are_alike_are_looked_at_once(monkeypatch):

@@ -26,12 +26,12 @@ def test_hosts_have_the_devices_of_all_requests():
     wanted = wants(ask(), ask(name="card"))
     assert RULE.keep(hosts_of(state), wanted).tolist() == [True, False, False, True]
     assert RULE.keep(hosts_of(state, [3, 1]), wanted).tolist() == [True, False]
-    assert RULE.tell(hosts_of(state, [1, 2]), wanted) == ["", "has none of 1 of product_id=a"]
+    assert RULE.host_reasons(hosts_of(state, [1, 2]), wanted) == ["", "has none of 1 of product_id=a"]
     assert RULE.reason(wanted) == "lack free PCI devices: 1 of product_id=a, 1 card"
     assert RULE.reads(wanted) == "facts"
     assert not RULE.concerns(spec())
 
 
 def test_requests_that_want_the_same_share_a_verdict():
-    assert RULE.looks_at(wants(ask(request_id="x"))) == RULE.looks_at(wants(ask(request_id="y")))
-    assert RULE.looks_at(wants(ask())) != RULE.looks_at(wants(ask(count=2)))
+    assert RULE.verdict_key(wants(ask(request_id="x"))) == RULE.verdict_key(wants(ask(request_id="y")))
+    assert RULE.verdict_key(wants(ask())) != RULE.verdict_key(wants(ask(count=2)))

@@ -3,7 +3,7 @@ import pytest
 
 from roost.engine.ranking.ranks import normalise
 from roost.model.host import HostFacts
-from roost.scheduler.pipeline.score_table import Weighing
+from roost.scheduler.pipeline.score_table import ScoreTable
 from roost.scheduler.weighers.cpu import Cpu, CpuOptions
 from tests.fleets import fleet, hosts, spec
 
@@ -29,10 +29,10 @@ def test_the_worked_example_of_a_scale_between_the_ends_of_the_list():
 @pytest.mark.shows("S145")
 def test_the_scale_of_processors_begins_at_nothing_in_the_same_example():
     state = fleet(*[HostFacts(vcpus_total=count) for count in WORKED])
-    totals = Weighing(state, spec(), [Cpu(CpuOptions())]).weigh(None, spec()).totals
+    totals = ScoreTable(state, spec(), [Cpu(CpuOptions())]).weigh(None, spec()).totals
     assert totals.tolist() == [0.25, 0.25, 0.5, 0.5, 0.75, 1, 1, 0.75, 0.5, 0.25]
 
 
 def test_equal_hosts_with_free_processors_get_all_there_is():
     state = fleet(*[HostFacts(vcpus_total=7)] * 2)
-    assert Weighing(state, spec(), [Cpu(CpuOptions())]).weigh(None, spec()).totals.tolist() == [1.0, 1.0]
+    assert ScoreTable(state, spec(), [Cpu(CpuOptions())]).weigh(None, spec()).totals.tolist() == [1.0, 1.0]

@@ -1,7 +1,7 @@
 import pytest
 
 from roost.model.host import HostFacts
-from roost.scheduler.pipeline.score_table import Weighing
+from roost.scheduler.pipeline.score_table import ScoreTable
 from roost.scheduler.weighers.image_properties import ImageProperties, ImagePropertiesWeights
 from tests.fleets import boot, fleet, hosts_of, spec
 
@@ -69,7 +69,7 @@ def test_it_is_off_unless_the_option_says_otherwise_whatever_aggregates_say():
     boot(state, 1, DEBIAN)
     boot(state, 1, DEBIAN)
     asked = spec(image={"os_distro": "debian"})
-    assert Weighing(state, asked, [rule(multiplier=-2.0)]).weigh(None, asked).totals.tolist() == [0.0, -2.0]
+    assert ScoreTable(state, asked, [rule(multiplier=-2.0)]).weigh(None, asked).totals.tolist() == [0.0, -2.0]
 
 
 def test_requests_without_a_property_that_counts_do_not_concern_it():

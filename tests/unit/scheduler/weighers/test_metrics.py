@@ -2,7 +2,7 @@ import pytest
 
 from roost.errors import ComputeHostMetricNotFound
 from roost.model.host import HostFacts
-from roost.scheduler.pipeline.score_table import Weighing
+from roost.scheduler.pipeline.score_table import ScoreTable
 from roost.scheduler.weighers.metrics import Metrics, MetricsOptions
 from tests.fleets import fleet, hosts_of, spec
 
@@ -55,7 +55,7 @@ def test_the_weight_of_a_missing_metric_is_that_of_the_hosts_own_aggregates():
 def test_a_required_metric_that_a_host_lacks_is_an_error_that_names_both(multiplier):
     state = fleet(*HOSTS)
     made = rule("heat=1", "cpu.percent=1", weight_multiplier=multiplier)
-    weighing = Weighing(state, spec(), [made])
+    weighing = ScoreTable(state, spec(), [made])
     with pytest.raises(ComputeHostMetricNotFound) as error:
         weighing.weigh(None, spec())
     assert str(error.value) == "Metric cpu.percent could not be found on the compute host node host-2.node-2."
@@ -66,7 +66,7 @@ def test_a_required_metric_that_a_host_lacks_is_an_error_that_names_both(multipl
 def test_hosts_that_were_refused_need_no_metrics():
     state = fleet(HOSTS[0], HOSTS[2], HOSTS[0])
     rows = hosts_of(state).rows[[0, 2]]
-    assert Weighing(state, spec(), [rule("heat=1")]).weigh(rows, spec()).totals.tolist() == [0.0, 0.0]
+    assert ScoreTable(state, spec(), [rule("heat=1")]).weigh(rows, spec()).totals.tolist() == [0.0, 0.0]
 
 
 @pytest.mark.shows("S219")
@@ -87,8 +87,8 @@ def test_a_metric_that_nobody_reports_is_warned_of_unless_a_monitor_could():
 
 
 def test_where_no_two_hosts_differ_it_is_left_out():
-    assert Weighing(fleet(HOSTS[0], HOSTS[0]), spec(), [rule("heat=1")]).names == []
-    assert Weighing(fleet(HOSTS[0], HOSTS[1]), spec(), [rule("heat=1")]).names == ["metrics"]
+    assert ScoreTable(fleet(HOSTS[0], HOSTS[0]), spec(), [rule("heat=1")]).names == []
+    assert ScoreTable(fleet(HOSTS[0], HOSTS[1]), spec(), [rule("heat=1")]).names == ["metrics"]
 
 
 @pytest.mark.shows("S160")

@@ -27,7 +27,7 @@ from roost.model.host import Aggregate
 from roost.model.names import uuid_form, uuid_text
 from roost.model.writes import PutAggregate
 from roost.placement.write_plan import Plan
-from roost.scheduler.rule_support.scopes import ZONE, parts, zones
+from roost.scheduler.rule_support.scopes import ZONE, split_names, zones
 
 
 def list_aggregates(call: Call) -> Response:
@@ -44,7 +44,7 @@ def list_aggregates(call: Call) -> Response:
         for number in sorted(state.aggregate_names)
         if number > query.cursor
         and (not query.name or state.aggregate_names[number] == query.name)
-        and (not query.zone or query.zone in parts(state.metadata[number].get(ZONE, "")))
+        and (not query.zone or query.zone in split_names(state.metadata[number].get(ZONE, "")))
         and (inside is None or number in inside)
         and aggregate_writes.is_there(state, number)
     )

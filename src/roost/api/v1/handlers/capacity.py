@@ -24,7 +24,7 @@ def of_request(call: Call) -> Response:
     body = call.body
     assert isinstance(body, CapacityBody)
     try:
-        request = request_lookup.request_of(body.request, StateNames(call.current.state))
+        request = request_lookup.resolve_request(body.request, StateNames(call.current.state))
     except ValueError as error:
         raise field_problem("$.request", str(error)) from None
     return json_response(call.product.capacity(request, by=body.by, limit=body.limit))

@@ -196,7 +196,7 @@ def request_of(call: Call, body: InstanceRequestBody, *, before: Request | None 
     if isinstance(body.image, str):
         document = msgspec.structs.replace(document, image=find_image(call, body.image, at="$.image"))
     try:
-        return request_lookup.request_of(document, StateNames(call.current.state))
+        return request_lookup.resolve_request(document, StateNames(call.current.state))
     except ValueError as error:
         raise field_problem("$", str(error)) from None
 

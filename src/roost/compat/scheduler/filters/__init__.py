@@ -16,11 +16,17 @@ from roost.compat.scheduler.host_state import HostState, mappings_of
 from roost.compat.scheduler.module_table import FILTER_MODULES, place_modules
 from roost.engine.columns.types import Mask
 from roost.scheduler.framework.host_view import HostView
-from roost.scheduler.framework.plugin import Checked, Choosing, Limiting, Warned, adds
+from roost.scheduler.framework.plugin import (
+    JudgesCandidates,
+    SupportsLimits,
+    SupportsRequestCheck,
+    SupportsWarnings,
+    implements,
+)
 from roost.scheduler.framework.spec import Spec
 from roost.scheduler.registry import RuleClass, builtin_filters
 from roost.scheduler.rule_support.limits import BelowLimit
-from roost.scheduler.rule_support.overcommit import Overcommitted
+from roost.scheduler.rule_support.overcommit import OvercommitFilter
 
 _log = logging.getLogger(__name__)
 
@@ -77,21 +83,21 @@ class RuleFilter(BaseHostFilter):
         rule = self._rule_for(states, wanted)
         if not states or not rule.concerns(spec):
             return states
-        if adds(rule, Checked):
+        if implements(rule, SupportsRequestCheck):
             rule.check(spec)
         hosts = HostList(states)
-        if adds(rule, Warned):
+        if implements(rule, SupportsWarnings):
             for warning in rule.warnings(hosts, spec):
                 _log.warning("%s", warning)
         verdicts = rule.keep(hosts, spec).tolist()
-        if adds(rule, Choosing):
+        if implements(rule, JudgesCandidates):
             for at in np.flatnonzero(verdicts).tolist():
                 states[at].allocation_candidates = [
                     each
                     for each in states[at].allocation_candidates
                     if rule.accepts(hosts, spec, at=at, mappings=mappings_of(each))
                 ]
-        if adds(rule, Limiting):
+        if implements(rule, SupportsLimits):
             for host, limits, passes in zip(states, rule.limits(hosts, spec), verdicts, strict=True):
                 host.limits.update(limits if passes else {})
         return [host for host, passes in zip(states, verdicts, strict=True) if passes]
@@ -109,7 +115,7 @@ class HookedFilter(RuleFilter):
     """One of our filters that asks a method, which may be overridden, for a number of each host."""
 
     rule_name = ""  # of the filter that it stands for; empty in a base
-    judge_class: type[BelowLimit] | type[Overcommitted]  # judges by a number for each host
+    judge_class: type[BelowLimit] | type[OvercommitFilter]  # judges by a number for each host
     hook: str  # name of the method: host state, request -> number
 
     def __init__(self, options: msgspec.Struct | None = None) -> None:

@@ -4,13 +4,13 @@ from typing import Any
 
 from roost.compat.scheduler.aggregates import number_from
 from roost.compat.scheduler.filters import HookedFilter
-from roost.scheduler.rule_support.overcommit import OfCores
+from roost.scheduler.rule_support.overcommit import CoreAmounts
 
 
 class BaseCoreFilter(HookedFilter):
     """Keep hosts with enough virtual CPUs left, overcommit included."""
 
-    judge_class = OfCores
+    judge_class = CoreAmounts
     hook = "_get_cpu_allocation_ratio"
 
     def _get_cpu_allocation_ratio(self, host_state: Any, filter_properties: Any) -> float:

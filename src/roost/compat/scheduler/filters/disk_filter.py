@@ -4,13 +4,13 @@ from typing import Any
 
 from roost.compat.scheduler.aggregates import number_from
 from roost.compat.scheduler.filters import HookedFilter
-from roost.scheduler.rule_support.overcommit import OfDisk
+from roost.scheduler.rule_support.overcommit import DiskAmounts
 
 
 class BaseDiskFilter(HookedFilter):
     """Keep hosts with enough disk left, overcommit included."""
 
-    judge_class = OfDisk
+    judge_class = DiskAmounts
     hook = "_get_disk_allocation_ratio"
 
     def _get_disk_allocation_ratio(self, host_state: Any, filter_properties: Any) -> float:

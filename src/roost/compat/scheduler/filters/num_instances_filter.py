@@ -4,14 +4,14 @@ from typing import Any
 
 from roost.compat.scheduler.aggregates import number_from
 from roost.compat.scheduler.filters import HookedFilter
-from roost.scheduler.rule_support.limits import OfInstances
+from roost.scheduler.rule_support.limits import InstanceLimit
 
 
 class NumInstancesFilter(HookedFilter):
     """Keep hosts with fewer instances than the limit."""
 
     rule_name = "num_instances"
-    judge_class = OfInstances
+    judge_class = InstanceLimit
     hook = "_get_max_instances_per_host"
     max_instances_per_host = 50
 

@@ -4,13 +4,13 @@ from typing import Any
 
 from roost.compat.scheduler.aggregates import number_from
 from roost.compat.scheduler.filters import HookedFilter
-from roost.scheduler.rule_support.overcommit import OfMemory
+from roost.scheduler.rule_support.overcommit import MemoryAmounts
 
 
 class BaseRamFilter(HookedFilter):
     """Keep hosts with enough memory left, overcommit included."""
 
-    judge_class = OfMemory
+    judge_class = MemoryAmounts
     hook = "_get_ram_allocation_ratio"
 
     def _get_ram_allocation_ratio(self, host_state: Any, filter_properties: Any) -> float:

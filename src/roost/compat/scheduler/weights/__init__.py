@@ -20,7 +20,7 @@ from roost.engine.ranking import ranks
 from roost.scheduler.framework.plugin import Weigher
 from roost.scheduler.pipeline.score_table import check_weighable
 from roost.scheduler.registry import RuleClass, builtin_weighers
-from roost.scheduler.rule_support.ratios import finite
+from roost.scheduler.rule_support.ratios import parse_finite
 
 
 class WeighedHost(WeighedObject):
@@ -48,7 +48,7 @@ class RuleWeigher(BaseHostWeigher):
         rule = self._rule
         if host_state is None:
             return rule.multiplier
-        told = number_from(host_state, rule.aggregate_key, default=math.nan, cast_to=finite)
+        told = number_from(host_state, rule.aggregate_key, default=math.nan, cast_to=parse_finite)
         return rule.sign * told if math.isfinite(told) else rule.multiplier
 
     def _weigh_object(self, obj: Any, weight_properties: Any) -> float:

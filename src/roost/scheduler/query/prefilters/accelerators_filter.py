@@ -1,13 +1,13 @@
 """Go to hosts that can attach accelerators."""
 
-from roost.scheduler.query.prefilter import NOTHING, Asked, Effect, root_traits
+from roost.scheduler.query.prefilter import NOTHING, Effect, PrefilterContext, require_root_traits
 
 
-def accelerators_filter(asked: Asked) -> Effect:
+def accelerators_filter(context: PrefilterContext) -> Effect:
     """Require ``COMPUTE_ACCELERATORS`` where extra spec ``accel:device_profile`` names a profile.
 
     Source:
         nova/scheduler/request_filter.py, accelerators_filter.
     """
-    has_profile = bool(asked.request.flavor.extra_specs.get("accel:device_profile"))
-    return root_traits("COMPUTE_ACCELERATORS") if has_profile else NOTHING
+    has_profile = bool(context.request.flavor.extra_specs.get("accel:device_profile"))
+    return require_root_traits("COMPUTE_ACCELERATORS") if has_profile else NOTHING

@@ -1,12 +1,12 @@
 """Keep away from hosts whose service is disabled."""
 
 from roost.model.names import DISABLED_TRAIT
-from roost.scheduler.query.prefilter import Asked, Effect
+from roost.scheduler.query.prefilter import Effect, PrefilterContext
 
 _UP = Effect(root_forbidden=frozenset({DISABLED_TRAIT}))
 
 
-def compute_status_filter(_: Asked) -> Effect:
+def compute_status_filter(_: PrefilterContext) -> Effect:
     """Forbid ``COMPUTE_STATUS_DISABLED``.
 
     Source:

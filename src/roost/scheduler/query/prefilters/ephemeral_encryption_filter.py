@@ -1,12 +1,12 @@
 """Go to hosts that can encrypt ephemeral disks."""
 
-from roost.scheduler.framework.hw_settings import agreed, is_agreed
-from roost.scheduler.query.prefilter import NOTHING, Asked, Effect, root_traits, words
+from roost.scheduler.framework.hw_settings import is_enabled, resolve_value
+from roost.scheduler.query.prefilter import NOTHING, Effect, PrefilterContext, require_root_traits, trait_words
 
 _FORMATS = ("plain", "luks", "luksv2")
 
 
-def ephemeral_encryption_filter(asked: Asked) -> Effect:
+def ephemeral_encryption_filter(context: PrefilterContext) -> Effect:
     """Require ``COMPUTE_EPHEMERAL_ENCRYPTION``, and that of the format if one is named, where it is wanted.
 
     Raises:
@@ -15,8 +15,8 @@ def ephemeral_encryption_filter(asked: Asked) -> Effect:
     Source:
         nova/scheduler/request_filter.py, ephemeral_encryption_filter.
     """
-    if not is_agreed(asked.request, "ephemeral_encryption"):
+    if not is_enabled(context.request, "ephemeral_encryption"):
         return NOTHING
     trait = "COMPUTE_EPHEMERAL_ENCRYPTION"
-    form = agreed(asked.request, "ephemeral_encryption_format", among=_FORMATS)
-    return root_traits(trait) if form is None else root_traits(trait, f"{trait}_{words(form)}")
+    form = resolve_value(context.request, "ephemeral_encryption_format", allowed=_FORMATS)
+    return require_root_traits(trait) if form is None else require_root_traits(trait, f"{trait}_{trait_words(form)}")

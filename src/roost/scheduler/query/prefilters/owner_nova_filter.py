@@ -1,15 +1,15 @@
 """Go to hosts that belong to Nova."""
 
-from roost.scheduler.query.prefilter import NOTHING, Asked, Effect
+from roost.scheduler.query.prefilter import NOTHING, Effect, PrefilterContext
 
 _OWNED = frozenset({"OWNER_NOVA"})
 
 
-def owner_nova_filter(asked: Asked) -> Effect:
+def owner_nova_filter(context: PrefilterContext) -> Effect:
     """Require ``OWNER_NOVA``, of PCI devices too, once every host has it.
 
     Source:
         nova/scheduler/request_filter.py, owner_nova_filter, which looks at the versions of the services: those that
         are new enough report the trait.
     """
-    return Effect(root_required=_OWNED, device_required=_OWNED) if asked.are_hosts_owned else NOTHING
+    return Effect(root_required=_OWNED, device_required=_OWNED) if context.are_hosts_owned else NOTHING

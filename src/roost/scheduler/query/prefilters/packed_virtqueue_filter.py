@@ -1,10 +1,10 @@
 """Go to hosts that can pack the rings of virtio."""
 
-from roost.scheduler.framework.hw_settings import is_agreed
-from roost.scheduler.query.prefilter import NOTHING, Asked, Effect, root_traits
+from roost.scheduler.framework.hw_settings import is_enabled
+from roost.scheduler.query.prefilter import NOTHING, Effect, PrefilterContext, require_root_traits
 
 
-def packed_virtqueue_filter(asked: Asked) -> Effect:
+def packed_virtqueue_filter(context: PrefilterContext) -> Effect:
     """Require ``COMPUTE_NET_VIRTIO_PACKED`` where flavor or image want packed rings.
 
     Raises:
@@ -13,4 +13,8 @@ def packed_virtqueue_filter(asked: Asked) -> Effect:
     Source:
         nova/scheduler/request_filter.py, packed_virtqueue_filter.
     """
-    return root_traits("COMPUTE_NET_VIRTIO_PACKED") if is_agreed(asked.request, "virtio_packed_ring") else NOTHING
+    return (
+        require_root_traits("COMPUTE_NET_VIRTIO_PACKED")
+        if is_enabled(context.request, "virtio_packed_ring")
+        else NOTHING
+    )

@@ -1,13 +1,13 @@
 """Go to hosts that can attach ports which are managed from elsewhere."""
 
-from roost.scheduler.query.prefilter import NOTHING, Asked, Effect, root_traits
+from roost.scheduler.query.prefilter import NOTHING, Effect, PrefilterContext, require_root_traits
 
 
-def remote_managed_ports_filter(asked: Asked) -> Effect:
+def remote_managed_ports_filter(context: PrefilterContext) -> Effect:
     """Require ``COMPUTE_REMOTE_MANAGED_PORTS`` where a network of the request has such a port.
 
     Source:
         nova/scheduler/request_filter.py, remote_managed_ports_filter.
     """
-    is_remote = any(network.is_remote_managed for network in asked.request.networks)
-    return root_traits("COMPUTE_REMOTE_MANAGED_PORTS") if is_remote else NOTHING
+    is_remote = any(network.is_remote_managed for network in context.request.networks)
+    return require_root_traits("COMPUTE_REMOTE_MANAGED_PORTS") if is_remote else NOTHING

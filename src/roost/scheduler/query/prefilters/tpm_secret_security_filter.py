@@ -1,20 +1,20 @@
 """Go to hosts that keep the secret of a TPM as the flavor wants."""
 
 from roost.scheduler.query.flavor_devices import tpm_version
-from roost.scheduler.query.prefilter import NOTHING, Asked, Effect, root_traits, words
+from roost.scheduler.query.prefilter import NOTHING, Effect, PrefilterContext, require_root_traits, trait_words
 
 _KEEPERS = ("user", "host", "deployment")
 
 
-def tpm_secret_security_filter(asked: Asked) -> Effect:
+def tpm_secret_security_filter(context: PrefilterContext) -> Effect:
     """Require ``COMPUTE_SECURITY_TPM_SECRET_SECURITY_<KEEPER>`` where a TPM is asked for; the keeper is the user.
 
     Source:
         nova/scheduler/request_filter.py, tpm_secret_security_filter.
     """
-    if tpm_version(asked.request) is None:
+    if tpm_version(context.request) is None:
         return NOTHING
-    keeper = asked.request.flavor.extra_specs.get("hw:tpm_secret_security", "user")
+    keeper = context.request.flavor.extra_specs.get("hw:tpm_secret_security", "user")
     if keeper not in _KEEPERS:
         return Effect(refusal=f"TPM secret security {keeper!r} is not supported.")
-    return root_traits(f"COMPUTE_SECURITY_TPM_SECRET_SECURITY_{words(keeper)}")
+    return require_root_traits(f"COMPUTE_SECURITY_TPM_SECRET_SECURITY_{trait_words(keeper)}")

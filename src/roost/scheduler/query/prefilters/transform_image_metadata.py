@@ -1,7 +1,7 @@
 """Go to hosts that have the devices and the architecture an image names."""
 
 from roost.scheduler.framework.image_properties import architecture
-from roost.scheduler.query.prefilter import NOTHING, Asked, Effect, root_traits, words
+from roost.scheduler.query.prefilter import NOTHING, Effect, PrefilterContext, require_root_traits, trait_words
 
 _TRAITS = {
     "hw_cdrom_bus": "COMPUTE_STORAGE_BUS",
@@ -23,24 +23,24 @@ _MODELS = {
 }
 
 
-def transform_image_metadata(asked: Asked) -> Effect:
+def transform_image_metadata(context: PrefilterContext) -> Effect:
     """Require a trait for each of the image's properties of devices; if one of the traits is unknown, none.
 
     Source:
         nova/scheduler/request_filter.py, transform_image_metadata.
     """
-    image = asked.request.image
-    if not asked.settings.image_metadata_prefilter or image is None:
+    image = context.request.image
+    if not context.settings.image_metadata_prefilter or image is None:
         return NOTHING
-    found = [
-        f"{prefix}_{words(_spelled(name, image.properties[name]))}"
+    traits = [
+        f"{prefix}_{trait_words(_normalize(name, image.properties[name]))}"
         for name, prefix in _TRAITS.items()
         if image.properties.get(name)
     ]
-    return root_traits(*found) if found else NOTHING
+    return require_root_traits(*traits) if traits else NOTHING
 
 
-def _spelled(name: str, value: str) -> str:
+def _normalize(name: str, value: str) -> str:
     if name.endswith("_architecture"):
         return architecture(value) or value
     return _MODELS.get(value.lower(), value) if name == "hw_vif_model" else value

@@ -1,10 +1,10 @@
 """Go to hosts that have a sound device of virtio."""
 
-from roost.scheduler.framework.hw_settings import agreed
-from roost.scheduler.query.prefilter import NOTHING, Asked, Effect, root_traits
+from roost.scheduler.framework.hw_settings import resolve_value
+from roost.scheduler.query.prefilter import NOTHING, Effect, PrefilterContext, require_root_traits
 
 
-def virtio_sound_filter(asked: Asked) -> Effect:
+def virtio_sound_filter(context: PrefilterContext) -> Effect:
     """Require ``COMPUTE_SOUND_MODEL_VIRTIO`` where flavor or image want that model; others need nothing.
 
     Raises:
@@ -13,5 +13,5 @@ def virtio_sound_filter(asked: Asked) -> Effect:
     Source:
         nova/scheduler/request_filter.py, virtio_sound_filter.
     """
-    model = agreed(asked.request, "sound_model")
-    return root_traits("COMPUTE_SOUND_MODEL_VIRTIO") if model == "virtio" else NOTHING
+    model = resolve_value(context.request, "sound_model")
+    return require_root_traits("COMPUTE_SOUND_MODEL_VIRTIO") if model == "virtio" else NOTHING

@@ -1,0 +1,100 @@
+"""The part of a request that rules can read, as a key and in one order."""
+
+import msgspec
+
+from roost.errors import BadRequest
+from roost.model.devices.pci import PciRequest
+from roost.model.flavor import Flavor
+from roost.model.image import Image
+from roost.model.request import Destination, Hints, Move, Network, Request, ResourceGroup, Retry
+
+
+def request_key(request: Request) -> bytes:
+    """Return what rules may look at of a request, as bytes.
+
+    Raises:
+        BadRequest: it holds what nobody could write down.
+    """
+    try:
+        return msgspec.msgpack.encode(
+            (
+                request.flavor,
+                request.image,
+                request.hints,
+                request.group,
+                request.project_id,
+                request.availability_zone,
+                request.ignore_hosts,
+                request.force_hosts,
+                request.force_nodes,
+                request.destination,
+                request.groups,
+                request.retry,
+                request.is_bfv,
+                request.networks,
+                request.root_required,
+                request.root_forbidden,
+                request.same_subtree,
+                request.pci_requests,
+                request.move,
+            ),
+            order="sorted",
+        )
+    except (OverflowError, UnicodeEncodeError) as error:
+        raise BadRequest(f"the request holds what no database can keep: {error}") from None
+
+
+# What ``request_key`` holds, each as a request must have it.
+_DECODER = msgspec.msgpack.Decoder(
+    tuple[
+        Flavor,
+        Image | None,
+        Hints,
+        str | None,
+        str,
+        str | None,
+        tuple[str, ...],
+        tuple[str, ...],
+        tuple[str, ...],
+        Destination | None,
+        tuple[ResourceGroup, ...],
+        Retry | None,
+        bool,
+        tuple[Network, ...],
+        frozenset[str],
+        frozenset[str],
+        tuple[frozenset[str], ...],
+        tuple[PciRequest, ...],
+        Move | None,
+    ]
+)
+
+
+def normalize_request(request: Request, key: bytes) -> Request:
+    """Return a request as it is read from a database: what has names is in their order.
+
+    The order in which somebody wrote extra specs must decide nothing, since no record and no key of a shape has it.
+
+    Raises:
+        BadRequest: a value is of the wrong kind, which Python lets anybody put anywhere: a number is no whole
+            one, or something else is no text.
+    """
+    try:
+        flavor, image, hints, *_, destination, groups, _, _, networks, required, forbidden, subtrees, devices, _ = (
+            _DECODER.decode(key)
+        )
+    except msgspec.ValidationError as error:
+        raise BadRequest(f"the request cannot be kept: {error}") from None
+    return msgspec.structs.replace(
+        request,
+        flavor=flavor,
+        image=image,
+        hints=hints,
+        destination=destination,
+        groups=groups,
+        networks=networks,
+        root_required=required,
+        root_forbidden=forbidden,
+        same_subtree=subtrees,
+        pci_requests=devices,
+    )
