@@ -93,7 +93,7 @@ class Claiming(Own):
 def claiming(address, *fleets, url="sqlite://", settings=None, pause=lambda _: None, wrapped=lambda remote: remote):
     """Open Roost's own API over the Placement at an address."""
     ways = [Connection(address, token="admin", timeout_s=20, pause=pause) for _ in range(2)]
-    remote = RemoteFollower(*ways, every_s=60)
+    remote = RemoteFollower(*ways, interval_s=60)
     remote.placement = wrapped(remote.placement)
     product, serving = open_product(url, settings or Settings(), remote=remote)
     try:

@@ -236,7 +236,7 @@ class ReshapeNeeded(RoostError):
 
     def __init__(self, node: str, moved: str) -> None:
         self.node, self.moved = node, moved
-        super().__init__(f"{moved} of node {node} must move to other providers or classes, with what instances hold")
+        super().__init__(f"{moved} of node {node} must move to other providers or classes, with their allocations")
 
 
 class ReshapeFailed(RoostError):

@@ -229,22 +229,22 @@ class Roost:
         if request.count == 1:
             return self.explainer.explain(one)
         # All trials use the same random draws.
-        chance = FixedRandom(self._random.seed())
-        rehearsed = self.fork(random=chance).decide(request)
-        if rehearsed.is_granted:
+        draws = FixedRandom(self._random.seed())
+        trial = self.fork(random=draws).decide(request)
+        if trial.is_granted:
             return self.explainer.explain(one)
-        changes = self.explainer.changes(request, seed=chance.seed())
-        crowded = self.fork(random=chance)
-        if rehearsed.found:
-            fewer = msgspec.structs.replace(one, count=rehearsed.found)
-            crowded.scheduler.keeps_consumed = True
-            crowded.decide(fewer)
-            text = f"{rehearsed.found:,} instances instead of {request.count:,}"
+        changes = self.explainer.changes(request, seed=draws.seed())
+        partial = self.fork(random=draws)
+        if trial.found:
+            fewer = msgspec.structs.replace(one, count=trial.found)
+            partial.scheduler.keeps_consumed = True
+            partial.decide(fewer)
+            text = f"{trial.found:,} instances instead of {request.count:,}"
             hosts = self.explainer.explain(one).left
             changes.append(Change(kind="count", text=text, hosts=hosts, request=fewer))
-        empty = self.without_consumers(random=chance).decide(request)
+        empty = self.without_consumers(random=draws).decide(request)
         never = Never(could_fit=empty.is_granted, reason=empty.reason)
-        return crowded.explainer.explain(one, changes=changes, never=never)
+        return partial.explainer.explain(one, changes=changes, never=never)
 
     def decide(self, request: Request, *, dry_run: bool = False) -> Decision:
         """Choose hosts for a request and claim them; durable on return, whether granted or refused.

@@ -145,7 +145,7 @@ def load_settings(path: Path | None, *, adapt: Adapt | None = None) -> Settings:
 
 
 def load_with_sources(
-    path: Path | None, *, nova_conf: Path | None = None, adapt: Adapt | None = None, is_gathering: bool = False
+    path: Path | None, *, nova_conf: Path | None = None, adapt: Adapt | None = None, is_lenient: bool = False
 ) -> LoadedSettings:
     """Read the settings.
 
@@ -153,15 +153,15 @@ def load_with_sources(
         path: path of a settings file; None: use the defaults.
         nova_conf: path of an existing ``nova.conf``, which overrides the settings file.
         adapt: converts foreign classes to rules; see ``roost.scheduler.registry``.
-        is_gathering: whether to collect all errors instead of raising the first.
+        is_lenient: whether to collect all errors instead of raising the first.
 
     Raises:
         BadSettings: a file cannot be read, or a setting is unknown or wrong.
     """
     origin = "roost.toml" if path is None else str(path)
-    reading = _Reader(origin, adapt=adapt, is_gathering=is_gathering)
-    text = reading.attempt(lambda: "" if path is None else _text(path), "", is_placed=True)
-    nova = None if nova_conf is None else reading.attempt(lambda: read_nova_conf(nova_conf), None, is_placed=True)
+    reading = _Reader(origin, adapt=adapt, is_lenient=is_lenient)
+    text = reading.attempt(lambda: "" if path is None else _text(path), "", is_located=True)
+    nova = None if nova_conf is None else reading.attempt(lambda: read_nova_conf(nova_conf), None, is_located=True)
     return reading.read(text, nova)
 
 
@@ -232,13 +232,13 @@ class _Reader:
 
     Args:
         origin: name of the settings file in errors.
-        adapt, is_gathering: see ``load_with_sources``.
+        adapt, is_lenient: see ``load_with_sources``.
     """
 
-    def __init__(self, origin: str, *, adapt: Adapt | None, is_gathering: bool = False) -> None:
+    def __init__(self, origin: str, *, adapt: Adapt | None, is_lenient: bool = False) -> None:
         self._origin = origin
         self._adapt = adapt
-        self._is_gathering = is_gathering
+        self._is_lenient = is_lenient
         self._problems: list[BadSettings] = []
         self._dropped: list[str] = []
         self._document: Mapping[str, Any] = {}
@@ -247,7 +247,7 @@ class _Reader:
     def read(self, text: str, nova: NovaConf | None) -> LoadedSettings:
         """Build settings from the text of a settings file, and a ``nova.conf``."""
         self._nova = nova
-        settings, names = self._build(self.attempt(partial(self._sections, text), {}, is_placed=True))
+        settings, names = self._build(self.attempt(partial(self._sections, text), {}, is_located=True))
         of_nova = {section: keys for section, keys in names.items() if section not in _ROOST_SECTIONS}
         return LoadedSettings(
             settings=settings,
@@ -299,19 +299,19 @@ class _Reader:
         values: dict[str, Any] = {**own, "tables": tables}
         return msgspec.convert({key: msgspec.to_builtins(value) for key, value in values.items()}, Settings), names
 
-    def attempt(self, act: Callable[[], Part], otherwise: Part, *, is_placed: bool = False) -> Part:
+    def attempt(self, act: Callable[[], Part], otherwise: Part, *, is_located: bool = False) -> Part:
         """Call a function; if errors are collected, record its error and return a substitute.
 
         Args:
             act: the function.
             otherwise: the substitute for its result.
-            is_placed: whether its errors already name the file.
+            is_located: whether its errors already name the file.
         """
         try:
             return act()
         except BadSettings as error:
-            located = error if is_placed else self._locate(error)
-            if not self._is_gathering:
+            located = error if is_located else self._locate(error)
+            if not self._is_lenient:
                 raise located from error
             if str(located) not in map(str, self._problems):  # Rules share settings.
                 self._problems.append(located)
@@ -345,14 +345,14 @@ class _Reader:
 
     def _rules(self, settings: FilterScheduler) -> registry.Catalogue:
         """Return the available rules. After an error in one setting that names rules, check the others too."""
-        default, right = FilterScheduler(), {}
+        default, valid = FilterScheduler(), {}
         for name in _CODE_SETTINGS:
-            alone = msgspec.structs.replace(default, **{name: getattr(settings, name)})
-            read = partial(registry.catalogue, alone, adapt=self._adapt)
+            candidate = msgspec.structs.replace(default, **{name: getattr(settings, name)})
+            read = partial(registry.catalogue, candidate, adapt=self._adapt)
             if getattr(settings, name) == getattr(default, name) or self.attempt(read, None) is not None:
-                right[name] = getattr(settings, name)
-        catalogue = registry.catalogue(msgspec.structs.replace(default, **right), adapt=self._adapt)
-        if "available_filters" in right:
+                valid[name] = getattr(settings, name)
+        catalogue = registry.catalogue(msgspec.structs.replace(default, **valid), adapt=self._adapt)
+        if "available_filters" in valid:
             nothing: tuple[RuleClass, ...] = ()
             self.attempt(partial(_find_enabled_filters, catalogue, settings), nothing)
         return catalogue
@@ -364,7 +364,7 @@ class _Reader:
             table = self._nova.defaults(section) | table
             for setting in _describe(section, kind, owners=()):
                 read = partial(self._nova.values, section, {setting.key: setting.kind})
-                nova_values: dict[str, Any] = self.attempt(read, {}, is_placed=True)
+                nova_values: dict[str, Any] = self.attempt(read, {}, is_located=True)
                 table.update(nova_values)
         while True:
             wrong: list[str] = []

@@ -145,7 +145,7 @@ def test_a_reshape_that_is_needed_later_ends_the_process_unless_it_is_told_to_lo
     settings = f'[agent]\nupdate_s = 0.2\nupdate_retry_s = 0.2\nperiodic_reshape = "{periodic_reshape}"\n'
     (tmp_path / "roost.toml").write_text(settings)
     words = ("--driver", "later", "--host", "host-1", "--config", tmp_path / "roost.toml")
-    needed = "VGPU of node host-1 must move to other providers or classes, with what instances hold"
+    needed = "VGPU of node host-1 must move to other providers or classes, with their allocations"
     log = tmp_path / "agent.log"
     with running_agents(server, tmp_path, *words) as process:
         if periodic_reshape == "log":

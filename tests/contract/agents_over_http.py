@@ -81,7 +81,7 @@ def living(url, *, life=1, host=HOST, options=None, journal=None, track=PlainTra
 @contextmanager
 def conducting(own):
     """Let a conductor work beside a server."""
-    operating = ConductorThread(look_s=0.05)
+    operating = ConductorThread(poll_s=0.05)
     operating.start(own.product, own.serving)
     try:
         yield

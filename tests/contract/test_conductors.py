@@ -23,7 +23,7 @@ def sites(postgres_url):
     with ExitStack() as stack:
         found = []
         for number in range(SERVERS):
-            operating = ConductorThread(look_s=0.05)
+            operating = ConductorThread(poll_s=0.05)
             made = Server(PostgresStore(postgres_url), clock=SystemClock(), seed=number, heed=operating.heed)
             stack.callback(made.stop)
             stack.callback(operating.join)

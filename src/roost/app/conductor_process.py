@@ -74,7 +74,7 @@ def run_conductor(
     with open_events(config.settings.notifications) as events:
         conductor = ConductorThread(cells=cells, is_hearing=False)
         roost, serving = open_product(config.url, config.settings, events=events, heed=conductor.heed)
-        look = start_reloader(roost, serving, config=config, tls=None)
+        on_tick = start_reloader(roost, serving, config=config, tls=None)
         names = "all" if cells is None else ", ".join(repr(cell) for cell in cells)
         try:
             conductor.start(roost, serving)
@@ -85,7 +85,7 @@ def run_conductor(
                 settings=config.settings.placement,
                 parent=None,
                 on_ready=on_ready,
-                look=look,
+                on_tick=on_tick,
                 on_stop=conductor.stop,
             )
         finally:

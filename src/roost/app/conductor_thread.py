@@ -29,13 +29,13 @@ class ConductorThread:
     Args:
         cells: cells to work for; None: all; empty: only periodic jobs.
         is_hearing: whether agents poll this process.
-        look_s: seconds between polls of the database.
+        poll_s: seconds between polls of the database.
     """
 
-    def __init__(self, *, cells: Sequence[str] | None = None, is_hearing: bool = True, look_s: float = _POLL_S) -> None:
+    def __init__(self, *, cells: Sequence[str] | None = None, is_hearing: bool = True, poll_s: float = _POLL_S) -> None:
         self._cells = cells
         self._is_hearing = is_hearing
-        self._look_s = look_s
+        self._poll_s = poll_s
         self._is_stopped = False
         self._news = Event()
         self._thread: Thread | None = None
@@ -104,7 +104,7 @@ class ConductorThread:
                     log.fault("conductor", error)
                     step_count = 0
                 if not step_count:
-                    self._news.wait(self._look_s)
+                    self._news.wait(self._poll_s)
         finally:
             reader.close()
 

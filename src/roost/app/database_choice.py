@@ -27,14 +27,14 @@ def settings_of(config: Path | None, environ: Mapping[str, str]) -> Settings:
 
 
 def settings_with_sources(
-    config: Path | None, environ: Mapping[str, str], *, is_gathering: bool = False
+    config: Path | None, environ: Mapping[str, str], *, is_lenient: bool = False
 ) -> LoadedSettings:
     """Read the settings, with their sources.
 
     Args:
         config: the settings file; None: from ``$ROOST_CONFIG`` or the usual places, else defaults.
         environ: the environment; ``$ROOST_NOVA_CONF`` is a ``nova.conf`` that overrides the settings file.
-        is_gathering: whether to collect all errors instead of raising the first.
+        is_lenient: whether to collect all errors instead of raising the first.
 
     Raises:
         BadSettings: a setting is unknown or wrong, or a requested file does not exist.
@@ -46,7 +46,7 @@ def settings_with_sources(
         find_settings(None if config is None else str(config), environ, os.path.exists),
         nova_conf=find_nova_conf(environ, os.path.exists),
         adapt=adapt,
-        is_gathering=is_gathering,
+        is_lenient=is_lenient,
     )
 
 
@@ -56,7 +56,7 @@ def check_settings(config: Path | None, environ: Mapping[str, str]) -> LoadedSet
     Raises:
         BadSettings: a requested file does not exist.
     """
-    loaded = settings_with_sources(config, environ, is_gathering=True)
+    loaded = settings_with_sources(config, environ, is_lenient=True)
     if not loaded.problems:
         try:
             registry.build(loaded.settings, adapt=adapt)
@@ -78,7 +78,7 @@ def _validator_problems() -> list[BadSettings]:
 def nova_conf_notes(nova_conf: Path) -> tuple[str, ...]:
     """Describe the options of a ``nova.conf`` without effect, one sentence each. Empty if it cannot be read."""
     lend_names()
-    return load_with_sources(None, nova_conf=nova_conf, adapt=adapt, is_gathering=True).notes
+    return load_with_sources(None, nova_conf=nova_conf, adapt=adapt, is_lenient=True).notes
 
 
 def database_of(config: Path | None, data: Path | None, environ: Mapping[str, str]) -> str:

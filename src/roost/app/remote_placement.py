@@ -22,26 +22,26 @@ def connect_remote(settings: Settings, environ: Mapping[str, str]) -> "RemoteFol
         PlacementGone: it does not answer.
     """
     section = settings.placement
-    ways = [
+    connections = [
         Connection(section.remote_url, token=environ.get(TOKEN_VARIABLE), timeout_s=section.remote_timeout_s)
         for _ in range(2)
     ]
-    return RemoteFollower(*ways, every_s=section.remote_sync_s)
+    return RemoteFollower(*connections, interval_s=section.remote_sync_s)
 
 
 class RemoteFollower:
     """The remote Placement, and a thread that copies its hosts periodically.
 
     Args:
-        asking, reading: connections, one per thread.
-        every_s: seconds between two copies, > 0.
+        claims, hosts: connections, one per thread.
+        interval_s: seconds between two copies, > 0.
     """
 
-    def __init__(self, asking: Connection, reading: Connection, *, every_s: float) -> None:
-        self.placement = RemotePlacement(asking)
-        self._mirror = Mirror(reading)
-        self._every_s = every_s
-        self._ended = Event()
+    def __init__(self, claims: Connection, hosts: Connection, *, interval_s: float) -> None:
+        self.placement = RemotePlacement(claims)
+        self._mirror = Mirror(hosts)
+        self._interval_s = interval_s
+        self._stopped = Event()
         self._thread: Thread | None = None
         self._problem = ""
 
@@ -60,7 +60,7 @@ class RemoteFollower:
 
     def stop(self) -> None:
         """Stop the thread."""
-        self._ended.set()
+        self._stopped.set()
         if self._thread is not None:
             self._thread.join()
 
@@ -79,16 +79,16 @@ class RemoteFollower:
             raise
 
     def _work(self, serving: Serving) -> None:
-        while not self._ended.wait(self._every_s):
-            trouble = ""
+        while not self._stopped.wait(self._interval_s):
+            problem = ""
             try:
                 self.sync_hosts(serving)
             except RoostError as error:
-                trouble = str(error)
+                problem = str(error)
             except Exception as error:  # noqa: BLE001  # the next copy may succeed
                 log.fault("following", error)
-            if trouble != self._problem:
-                self._problem = trouble
+            if problem != self._problem:
+                self._problem = problem
                 log.event(
-                    "placement_fails" if trouble else "placement_is_well", **({"problem": trouble} if trouble else {})
+                    "placement_fails" if problem else "placement_is_well", **({"problem": problem} if problem else {})
                 )

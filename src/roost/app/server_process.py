@@ -41,7 +41,7 @@ _IN_MEMORY = ("sqlite://", "sqlite:///:memory:", ":memory:")
 
 
 def build_reader(url: str, settings: Settings, *, product: "Roost | None" = None) -> "ReaderClient | None":
-    """Return what asks the reader process of a database; None: it is in memory, or the settings want no such process.
+    """Return the client of a reader process; None: the database is in memory, or the settings disable the reader.
 
     Args:
         product: the product for /v1, with its current settings; None: Placement API only.
@@ -102,7 +102,7 @@ def serve_sites(
     settings: PlacementSettings,
     parent: "ParentPipe | None",
     on_ready: Callable[[], None],
-    look: Callable[[], None] = lambda: None,
+    on_tick: Callable[[], None] = lambda: None,
     on_stop: Callable[[], None] = lambda: None,
 ) -> None:
     """Serve until a signal stops the process, then stop the thread.
@@ -113,7 +113,7 @@ def serve_sites(
         sites: creates the applications.
         parent: supervisor of this process, if it is one of several.
         on_ready: called when the server accepts connections.
-        look: called each second; its errors are logged.
+        on_tick: called each second; its errors are logged.
         on_stop: called when no more requests are accepted.
 
     Raises:
@@ -137,7 +137,7 @@ def serve_sites(
             if serving.problem:
                 raise RoostError(serving.problem)
             contained("measure", serving.measure)
-            contained("look", look)
+            contained("look", on_tick)
             if parent is not None:
                 parent.report(await health())
 

@@ -27,11 +27,11 @@ class StoryPublisher:
 
     Args:
         events: the event buffer of this process.
-        look_s: seconds between polls.
+        poll_s: seconds between polls.
     """
 
-    def __init__(self, events: Events, *, look_s: float = _POLL_S) -> None:
-        self._events, self._look_s = events, look_s
+    def __init__(self, events: Events, *, poll_s: float = _POLL_S) -> None:
+        self._events, self._poll_s = events, poll_s
         self._is_stopped = Event()
         self._thread: Thread | None = None
         self._operations: dict[int, str | None] = {0: None}  # uuids by their ids
@@ -57,7 +57,7 @@ class StoryPublisher:
 
     def _work(self, tail: StoryFeed, reader: WorkReader) -> None:
         try:
-            while not self._is_stopped.wait(self._look_s):
+            while not self._is_stopped.wait(self._poll_s):
                 try:
                     self._pending.extend(tail.news())
                     self._publish_all(reader)

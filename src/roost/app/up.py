@@ -117,7 +117,7 @@ def _serve(
         return [Site(Mount(below, otherwise=probes), listener, tls)]
 
     reload = start_reloader(roost, serving, config=config, tls=tls)
-    look = call_each(reload, agents.note_heard)
+    on_tick = call_each(reload, agents.note_heard)
     on_stop = call_each(conductor.stop, events.close, wakeups.close, ends.close)
     if remote is not None:
         remote.start(serving)
@@ -125,7 +125,7 @@ def _serve(
         if remote is None:  # With a remote Placement, a step and its claims cannot be one commit.
             publisher.start(serving)
             conductor.start(roost, serving)
-        serve_sites(serving, sites, settings=settings, parent=parent, on_ready=on_ready, look=look, on_stop=on_stop)
+        serve_sites(serving, sites, settings=settings, parent=parent, on_ready=on_ready, on_tick=on_tick, on_stop=on_stop)
     finally:
         if reader is not None:
             reader.close()
@@ -247,12 +247,12 @@ def open_product(
         return roost, start_deciding_thread(current, settings, decide=decide, heed=heed)
 
 
-def open_own_api(url: str, settings: Settings, *, is_read: bool) -> "InProcess":
+def open_own_api(url: str, settings: Settings, *, is_read_only: bool) -> "InProcess":
     """Open a database for Roost's own API in this process, without a server and without authentication.
 
     Args:
         url: PostgreSQL URL, or path of a SQLite file.
-        is_read: whether it is only read, beside its servers.
+        is_read_only: whether it is only read, beside its servers.
 
     Raises:
         BadSettings: a rule or its option is unknown or wrong.
@@ -264,7 +264,7 @@ def open_own_api(url: str, settings: Settings, *, is_read: bool) -> "InProcess":
     from roost.api.v1.application import Application
     from roost.api.v1.wakeups import ENDS, ENDS_MAX, Wakeups
 
-    if is_read:
+    if is_read_only:
         store = open_reader(url, settings=settings.store)
         try:
             current = Current(store, clock=SystemClock())

@@ -128,11 +128,11 @@ json_option = click.option("--json", "is_json", is_flag=True, help="Print JSON."
 
 
 @contextmanager
-def open_api(backend: BackendOptions, *, is_read: bool) -> Iterator[Api]:
+def open_api(backend: BackendOptions, *, is_read_only: bool) -> Iterator[Api]:
     """Open the API on the database that ``--config`` or ``--data`` names, else on a server.
 
     Args:
-        is_read: whether the command only reads, so that a server may use the database meanwhile.
+        is_read_only: whether the command only reads, so that a server may use the database meanwhile.
 
     Raises:
         click.UsageError: the options name both a server and a database.
@@ -146,7 +146,7 @@ def open_api(backend: BackendOptions, *, is_read: bool) -> Iterator[Api]:
     from roost.app import database_of_settings, open_own_api, settings_of
 
     settings = settings_of(backend.config, os.environ)
-    own = open_own_api(database_of_settings(settings, backend.data, os.environ), settings, is_read=is_read)
+    own = open_own_api(database_of_settings(settings, backend.data, os.environ), settings, is_read_only=is_read_only)
 
     def transport(method: str, path: str, body: bytes) -> tuple[int, bytes]:
         response = own.ask(

@@ -18,7 +18,7 @@ from tests.patience import until
 @pytest.fixture
 def site(tmp_path):
     """Give a server with a conductor that looks about once in a minute for what nobody tells it of."""
-    operating = ConductorThread(look_s=60.0)
+    operating = ConductorThread(poll_s=60.0)
     with server(SqliteStore(tmp_path / "roost.db"), ladder(2), clock=SystemClock(), heed=operating.heed) as here:
         here.operating = operating
         yield here
@@ -57,7 +57,7 @@ def test_alone_on_its_database_it_goes_on_with_what_a_process_that_died_had_take
 
 def test_a_database_that_fails_for_a_while_does_not_end_it(site, monkeypatch, capfd):
     h0 = hand(site, "h0")
-    site.operating._look_s = 0.01
+    site.operating._poll_s = 0.01
     commit, failed = site.store.commit, []
 
     def full(items):
@@ -80,7 +80,7 @@ def test_a_server_without_a_conductor_watches_agents_and_a_conductor_that_they_d
     with server(SqliteStore(tmp_path / "roost.db"), ladder(2), clock=SystemClock()) as here:
         h0 = hand(here, "h0")
         here.build("one")
-        beside, conductor = ConductorThread(cells=(), look_s=0.01), ConductorThread(is_hearing=False, look_s=0.01)
+        beside, conductor = ConductorThread(cells=(), poll_s=0.01), ConductorThread(is_hearing=False, poll_s=0.01)
         beside.start(here.roost, here.serving)
         until(lambda: here.reader.lease("watch") is not None)
         beside.join()

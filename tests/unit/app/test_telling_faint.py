@@ -43,7 +43,7 @@ def test_a_line_is_told_once_also_where_the_database_fails_in_between():
     with server(None, hosts(1)) as here:
         reader = Faint(here.reader)
         here.store.work_reader = lambda _clock: reader
-        telling = StoryPublisher(heard, look_s=0.01)
+        telling = StoryPublisher(heard, poll_s=0.01)
         telling.start(here.serving)
         now_s = here.clock.now_s()
         rows = [operation(1), *(event(number, operation_id=1, at_s=now_s) for number in (1, 2, 3))]

@@ -276,7 +276,7 @@ bogus = 1
 [filter_scheduler]
 host_subset_size = 0
 """
-    found = read("[scheduler]\nmax_attempts = x\ndriver = y\n[metrics]\nrequired = z\n", toml, is_gathering=True)
+    found = read("[scheduler]\nmax_attempts = x\ndriver = y\n[metrics]\nrequired = z\n", toml, is_lenient=True)
     told = " | ".join(map(str, found.problems))
     wanted = (
         "max_attempts",

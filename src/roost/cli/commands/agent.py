@@ -110,7 +110,7 @@ def _state_folder(folder: Path | None, *, is_fleet: bool) -> str | None:
 @backend_options
 def list_(*, is_json: bool, backend: BackendOptions) -> None:
     """List agents: state, last contact, driver, cell and nodes."""
-    with open_api(backend, is_read=True) as api:
+    with open_api(backend, is_read_only=True) as api:
         agents = api.list_all("agents")
     print_result(agents, is_json=is_json, lines=lambda: align(_table(agents), indent=0, right=()))
 
@@ -121,7 +121,7 @@ def list_(*, is_json: bool, backend: BackendOptions) -> None:
 @backend_options
 def show(*, name: str, is_json: bool, backend: BackendOptions) -> None:
     """Show the agent of a host. HOST is the name of its service."""
-    with open_api(backend, is_read=True) as api:
+    with open_api(backend, is_read_only=True) as api:
         answer = api.request("GET", "agents", name)
     print_result(answer, is_json=is_json, lines=lambda: fields(_format_times(answer)))
 
@@ -140,7 +140,7 @@ def adopt(*, name: str, state_dir: Path | None, is_json: bool, backend: BackendO
     from roost.app.adopt_host import adopt as written
     from roost.app.agent_process import journal_path
 
-    with open_api(backend, is_read=True) as api:
+    with open_api(backend, is_read_only=True) as api:
         answer = api.request("GET", "agents", name)
         if answer["state"] != "gone":
             raise Conflict(

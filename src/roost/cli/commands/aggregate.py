@@ -25,7 +25,7 @@ def aggregate() -> None:
 @backend_options
 def list_(*, zone: str | None, host: str | None, is_json: bool, backend: BackendOptions) -> None:
     """List aggregates: name, zone, number of hosts and metadata."""
-    with open_api(backend, is_read=True) as api:
+    with open_api(backend, is_read_only=True) as api:
         aggregates = api.list_all("aggregates", zone=zone, host=host)
     print_result(aggregates, is_json=is_json, lines=lambda: align(_table(aggregates), indent=0))
 
@@ -36,7 +36,7 @@ def list_(*, zone: str | None, host: str | None, is_json: bool, backend: Backend
 @backend_options
 def show(*, name: str, is_json: bool, backend: BackendOptions) -> None:
     """Show an aggregate, with metadata and hosts."""
-    with open_api(backend, is_read=True) as api:
+    with open_api(backend, is_read_only=True) as api:
         answer = _find_aggregate(api, name)
     print_result(answer, is_json=is_json, lines=lambda: fields(answer))
 
@@ -53,7 +53,7 @@ def create(
 ) -> None:
     """Create an aggregate and show it. NAME must be unique."""
     body = {"name": name, "uuid": uuid, "availability_zone": zone, "metadata": parse_pairs(metadata)}
-    with open_api(backend, is_read=False) as api:
+    with open_api(backend, is_read_only=False) as api:
         answer = api.request("POST", "aggregates", body=body)
     print_result(answer, is_json=is_json, lines=lambda: fields(answer))
 
@@ -90,7 +90,7 @@ def set_(
     body = {key: value for key, value in changes.items() if value is not None}
     if not (body or join or leave):
         raise click.UsageError("nothing to change: give --name, --zone, --metadata, --unset, --join or --leave")
-    with open_api(backend, is_read=False) as api:
+    with open_api(backend, is_read_only=False) as api:
         uuid = _find_aggregate(api, name)["uuid"]
         if body:
             api.request("PATCH", "aggregates", uuid, body=body)
@@ -106,7 +106,7 @@ def set_(
 @backend_options
 def delete(*, name: str, backend: BackendOptions) -> None:
     """Delete an aggregate without hosts."""
-    with open_api(backend, is_read=False) as api:
+    with open_api(backend, is_read_only=False) as api:
         api.request("DELETE", "aggregates", _find_aggregate(api, name)["uuid"])
 
 

@@ -48,7 +48,7 @@ def events(
 
 
 def _uuid(instance: str, *, url: str, token: str) -> str:
-    with open_api(BackendOptions(url=url, token=token, config=None, data=None), is_read=True) as api:
+    with open_api(BackendOptions(url=url, token=token, config=None, data=None), is_read_only=True) as api:
         return find_instance(api, instance)
 
 

@@ -20,7 +20,7 @@ def flavor() -> None:
 @backend_options
 def list_(*, is_json: bool, backend: BackendOptions) -> None:
     """List stored flavors with their sizes."""
-    with open_api(backend, is_read=True) as api:
+    with open_api(backend, is_read_only=True) as api:
         flavors = api.list_all("flavors")
     print_result(flavors, is_json=is_json, lines=lambda: align(_table(flavors), indent=0))
 
@@ -31,7 +31,7 @@ def list_(*, is_json: bool, backend: BackendOptions) -> None:
 @backend_options
 def show(*, name: str, is_json: bool, backend: BackendOptions) -> None:
     """Show a stored flavor."""
-    with open_api(backend, is_read=True) as api:
+    with open_api(backend, is_read_only=True) as api:
         answer = api.request("GET", "flavors", name)
     print_result(answer, is_json=is_json, lines=lambda: fields(answer))
 
@@ -48,7 +48,7 @@ def show(*, name: str, is_json: bool, backend: BackendOptions) -> None:
 @backend_options
 def set_(*, name: str, extra_spec: tuple[str, ...], is_json: bool, backend: BackendOptions, **sizes: int) -> None:
     """Store a flavor and show it. Replace an existing flavor of that name completely."""
-    with open_api(backend, is_read=False) as api:
+    with open_api(backend, is_read_only=False) as api:
         answer = api.request("PUT", "flavors", name, body={**sizes, "extra_specs": parse_pairs(extra_spec)})
     print_result(answer, is_json=is_json, lines=lambda: fields(answer))
 
@@ -58,7 +58,7 @@ def set_(*, name: str, extra_spec: tuple[str, ...], is_json: bool, backend: Back
 @backend_options
 def delete(*, name: str, backend: BackendOptions) -> None:
     """Delete a stored flavor. Existing decisions and instances keep their copy."""
-    with open_api(backend, is_read=False) as api:
+    with open_api(backend, is_read_only=False) as api:
         api.request("DELETE", "flavors", name)
 
 

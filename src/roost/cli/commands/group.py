@@ -22,7 +22,7 @@ def group() -> None:
 @backend_options
 def list_(*, policy: str | None, is_json: bool, backend: BackendOptions) -> None:
     """List server groups: name, policy, limit per host and number of members."""
-    with open_api(backend, is_read=True) as api:
+    with open_api(backend, is_read_only=True) as api:
         groups = api.list_all("groups", policy=policy)
     print_result(groups, is_json=is_json, lines=lambda: align(_table(groups), indent=0))
 
@@ -33,7 +33,7 @@ def list_(*, policy: str | None, is_json: bool, backend: BackendOptions) -> None
 @backend_options
 def show(*, name: str, is_json: bool, backend: BackendOptions) -> None:
     """Show a server group, with the hosts of its members."""
-    with open_api(backend, is_read=True) as api:
+    with open_api(backend, is_read_only=True) as api:
         matches = api.list_all("groups", name=name)
         if len(matches) > 1:
             raise BadRequest(f"{len(matches)} server groups are called {name!r}; use its uuid")
@@ -55,7 +55,7 @@ def show(*, name: str, is_json: bool, backend: BackendOptions) -> None:
 def create(*, name: str, policy: str, max_server_per_host: int | None, is_json: bool, backend: BackendOptions) -> None:
     """Create a server group and show it."""
     body = {"name": name, "policy": policy, "max_server_per_host": max_server_per_host}
-    with open_api(backend, is_read=False) as api:
+    with open_api(backend, is_read_only=False) as api:
         answer = api.request("POST", "groups", body=body)
     print_result(answer, is_json=is_json, lines=lambda: fields(answer))
 

@@ -36,7 +36,7 @@ def list_(
     backend: BackendOptions,
 ) -> None:
     """List hosts: zone, state, number of instances, and used and total amounts."""
-    with open_api(backend, is_read=True) as api:
+    with open_api(backend, is_read_only=True) as api:
         hosts = api.list_all("hosts", zone=zone, aggregate=aggregate, disabled=disabled, up=up)
     print_result(hosts, is_json=is_json, lines=lambda: align(_table(hosts), indent=0))
 
@@ -47,7 +47,7 @@ def list_(
 @backend_options
 def show(*, name: str, is_json: bool, backend: BackendOptions) -> None:
     """Show all data of a host. HOST is the name of a node, or of a service with one node."""
-    with open_api(backend, is_read=True) as api:
+    with open_api(backend, is_read_only=True) as api:
         answer = api.request("GET", "hosts", name)
     print_result(answer, is_json=is_json, lines=lambda: fields(answer))
 
@@ -73,7 +73,7 @@ def set_(
     body = {key: value for key, value in changes.items() if value is not None}
     if not body:
         raise click.UsageError("nothing to change: give --disable, --enable, --reason, --force-down or --no-force-down")
-    with open_api(backend, is_read=False) as api:
+    with open_api(backend, is_read_only=False) as api:
         answer = api.request("PATCH", "services", name, body=body)
     print_result(answer, is_json=is_json, lines=lambda: fields(answer))
 

@@ -24,9 +24,9 @@ def drain(*, name: str, is_dry: bool, at_once: int, is_disabling: bool, is_json:
     Running instances migrate live, or stopped if they cannot. Shelved instances are offloaded. Print the result of each
     instance. End with exit code 1 if one remains. After Ctrl-C the server continues.
     """
-    check_served(backend, is_waited=not is_dry)
+    check_served(backend, is_waiting=not is_dry)
     body = {"dry_run": is_dry, "at_once": at_once, "disable": is_disabling}
-    with open_api(backend, is_read=is_dry) as api:
+    with open_api(backend, is_read_only=is_dry) as api:
         answer = api.request("POST", "hosts", name, "drain", body=body)
         if not is_dry:
             answer = watch_operation(

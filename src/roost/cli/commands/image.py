@@ -18,7 +18,7 @@ def image() -> None:
 @backend_options
 def list_(*, is_json: bool, backend: BackendOptions) -> None:
     """List stored images with their properties."""
-    with open_api(backend, is_read=True) as api:
+    with open_api(backend, is_read_only=True) as api:
         images = api.list_all("images")
     print_result(images, is_json=is_json, lines=lambda: align(_table(images), indent=0, right=()))
 
@@ -29,7 +29,7 @@ def list_(*, is_json: bool, backend: BackendOptions) -> None:
 @backend_options
 def show(*, name: str, is_json: bool, backend: BackendOptions) -> None:
     """Show a stored image."""
-    with open_api(backend, is_read=True) as api:
+    with open_api(backend, is_read_only=True) as api:
         answer = api.request("GET", "images", name)
     print_result(answer, is_json=is_json, lines=lambda: fields(answer))
 
@@ -53,7 +53,7 @@ def set_(
     backend: BackendOptions,
 ) -> None:
     """Store an image and show it. Replace an existing image of that name completely."""
-    with open_api(backend, is_read=False) as api:
+    with open_api(backend, is_read_only=False) as api:
         body = {"id": image_id, "disk_format": disk_format, "properties": parse_pairs(properties)}
         answer = api.request("PUT", "images", name, body=body)
     print_result(answer, is_json=is_json, lines=lambda: fields(answer))
@@ -64,7 +64,7 @@ def set_(
 @backend_options
 def delete(*, name: str, backend: BackendOptions) -> None:
     """Delete a stored image. Existing instances keep its properties."""
-    with open_api(backend, is_read=False) as api:
+    with open_api(backend, is_read_only=False) as api:
         api.request("DELETE", "images", name)
 
 

@@ -27,7 +27,7 @@ def migration() -> None:
 @backend_options
 def list_(*, instance: str | None, is_json: bool, backend: BackendOptions, **filters: str | None) -> None:
     """List migrations, oldest first."""
-    with open_api(backend, is_read=True) as api:
+    with open_api(backend, is_read_only=True) as api:
         uuid = None if instance is None else find_instance(api, instance)
         migrations = api.list_all("migrations", instance=uuid, **filters)
     print_result(migrations, is_json=is_json, lines=lambda: _lines(migrations))
@@ -39,7 +39,7 @@ def list_(*, instance: str | None, is_json: bool, backend: BackendOptions, **fil
 @backend_options
 def show(*, uuid: str, is_json: bool, backend: BackendOptions) -> None:
     """Show a migration, with its allocations."""
-    with open_api(backend, is_read=True) as api:
+    with open_api(backend, is_read_only=True) as api:
         answer = api.request("GET", "migrations", uuid)
     print_result(answer, is_json=is_json, lines=lambda: fields(_format_times(answer)))
 

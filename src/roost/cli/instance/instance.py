@@ -36,19 +36,19 @@ def instance() -> None:
 @json_option
 @backend_options
 def create(
-    *, name: str, request: str | None, is_waited: bool, is_json: bool, backend: BackendOptions, **fields: Any
+    *, name: str, request: str | None, is_waiting: bool, is_json: bool, backend: BackendOptions, **fields: Any
 ) -> None:
     """Create instances on hosts that the scheduler chooses. Further instances are called NAME-2, NAME-3 and so on.
 
     Print the accepted operation, or with --wait the instances. End with exit code 1 if a build fails.
     """
-    check_served(backend, is_waited=is_waited)
+    check_served(backend, is_waiting=is_waiting)
     body = {**({} if request is None else _read_request(request)), **_request_body(fields), "name": name}
     if "flavor" not in body:
         raise click.UsageError("the flavor is missing: give --flavor, or put it into the file of --request")
-    with open_api(backend, is_read=False) as api:
+    with open_api(backend, is_read_only=False) as api:
         answer = api.request("POST", "instances", body=body)
-        finish(api, answer, is_waited=is_waited, is_json=is_json)
+        finish(api, answer, is_waiting=is_waiting, is_json=is_json)
 
 
 @instance.command("list", short_help="List instances.")
@@ -64,7 +64,7 @@ def list_(*, is_json: bool, backend: BackendOptions, **filters: str | None) -> N
     """List instances: name, status, task, host and uuid. List deleted ones only with --status DELETED."""
     from roost.cli.text.instance_text import instances_text
 
-    with open_api(backend, is_read=True) as api:
+    with open_api(backend, is_read_only=True) as api:
         instances = api.list_all("instances", **filters)
     print_result(instances, is_json=is_json, lines=lambda: instances_text(instances))
 
@@ -77,7 +77,7 @@ def show(*, name: str, is_json: bool, backend: BackendOptions) -> None:
     """Show an instance: fields, allocations, decision, build attempts, migrations and story."""
     from roost.cli.text.instance_text import instance_text
 
-    with open_api(backend, is_read=True) as api:
+    with open_api(backend, is_read_only=True) as api:
         answer = api.request("GET", "instances", find_instance(api, name))
         decision = None if is_json else _find_decision(api, answer["decision"])
     print_result(answer, is_json=is_json, lines=lambda: instance_text(answer, decision))
@@ -89,17 +89,17 @@ def show(*, name: str, is_json: bool, backend: BackendOptions) -> None:
 @wait_option
 @json_option
 @backend_options
-def delete(*, name: str, is_forced: bool, is_waited: bool, is_json: bool, backend: BackendOptions) -> None:
+def delete(*, name: str, is_forced: bool, is_waiting: bool, is_json: bool, backend: BackendOptions) -> None:
     """Delete an instance: its host destroys the guest, then its resources are released.
 
     With --force, release the resources first. A claim without a guest is released at once.
     """
-    check_served(backend, is_waited=is_waited)
-    with open_api(backend, is_read=False) as api:
+    check_served(backend, is_waiting=is_waiting)
+    with open_api(backend, is_read_only=False) as api:
         query = {"force": True} if is_forced else None
         answer = api.request("DELETE", "instances", find_instance(api, name), query=query)
         if answer is not None:
-            finish(api, answer, is_waited=is_waited, is_json=is_json)
+            finish(api, answer, is_waiting=is_waiting, is_json=is_json)
 
 
 @instance.command("start")
@@ -107,9 +107,9 @@ def delete(*, name: str, is_forced: bool, is_waited: bool, is_json: bool, backen
 @wait_option
 @json_option
 @backend_options
-def start(*, name: str, is_waited: bool, is_json: bool, backend: BackendOptions) -> None:
+def start(*, name: str, is_waiting: bool, is_json: bool, backend: BackendOptions) -> None:
     """Start a stopped instance."""
-    run_action("start", name, is_waited=is_waited, is_json=is_json, backend=backend)
+    run_action("start", name, is_waiting=is_waiting, is_json=is_json, backend=backend)
 
 
 @instance.command("stop", short_help="Stop an instance.")
@@ -117,9 +117,9 @@ def start(*, name: str, is_waited: bool, is_json: bool, backend: BackendOptions)
 @wait_option
 @json_option
 @backend_options
-def stop(*, name: str, is_waited: bool, is_json: bool, backend: BackendOptions) -> None:
+def stop(*, name: str, is_waiting: bool, is_json: bool, backend: BackendOptions) -> None:
     """Stop an instance. It stays on its host and keeps its resources."""
-    run_action("stop", name, is_waited=is_waited, is_json=is_json, backend=backend)
+    run_action("stop", name, is_waiting=is_waiting, is_json=is_json, backend=backend)
 
 
 def _find_decision(api: Api, uuid: str | None) -> dict[str, Any] | None:

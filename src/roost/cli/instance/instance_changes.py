@@ -12,12 +12,12 @@ from roost.cli.instance.wait import run_action, wait_option
 @wait_option
 @json_option
 @backend_options
-def rebuild(*, name: str, image: str | None, is_waited: bool, is_json: bool, backend: BackendOptions) -> None:
+def rebuild(*, name: str, image: str | None, is_waiting: bool, is_json: bool, backend: BackendOptions) -> None:
     """Rebuild the disk of an instance from an image. The instance keeps its host, uuid and resources.
 
     The content of the disk is lost. After a failure the instance is in ERROR, and can be rebuilt again.
     """
-    run_action("rebuild", name, body={"image": image}, is_waited=is_waited, is_json=is_json, backend=backend)
+    run_action("rebuild", name, body={"image": image}, is_waiting=is_waiting, is_json=is_json, backend=backend)
 
 
 @click.command("shelve", short_help="Shelve an instance.")
@@ -25,9 +25,9 @@ def rebuild(*, name: str, image: str | None, is_waited: bool, is_json: bool, bac
 @wait_option
 @json_option
 @backend_options
-def shelve(*, name: str, is_waited: bool, is_json: bool, backend: BackendOptions) -> None:
+def shelve(*, name: str, is_waiting: bool, is_json: bool, backend: BackendOptions) -> None:
     """Stop an instance and save its disk as an image. Settings decide if and when it is offloaded from its host."""
-    run_action("shelve", name, is_waited=is_waited, is_json=is_json, backend=backend)
+    run_action("shelve", name, is_waiting=is_waiting, is_json=is_json, backend=backend)
 
 
 @click.command("offload", short_help="Offload a shelved instance from its host.")
@@ -35,9 +35,9 @@ def shelve(*, name: str, is_waited: bool, is_json: bool, backend: BackendOptions
 @wait_option
 @json_option
 @backend_options
-def offload(*, name: str, is_waited: bool, is_json: bool, backend: BackendOptions) -> None:
+def offload(*, name: str, is_waiting: bool, is_json: bool, backend: BackendOptions) -> None:
     """Offload a shelved instance from its host, and release its resources."""
-    run_action("offload", name, is_waited=is_waited, is_json=is_json, backend=backend)
+    run_action("offload", name, is_waiting=is_waiting, is_json=is_json, backend=backend)
 
 
 @click.command("unshelve", short_help="Restore a shelved instance.")
@@ -45,9 +45,9 @@ def offload(*, name: str, is_waited: bool, is_json: bool, backend: BackendOption
 @wait_option
 @json_option
 @backend_options
-def unshelve(*, name: str, is_waited: bool, is_json: bool, backend: BackendOptions) -> None:
+def unshelve(*, name: str, is_waiting: bool, is_json: bool, backend: BackendOptions) -> None:
     """Restore a shelved instance: on its host, or after an offload on a host that the scheduler chooses."""
-    run_action("unshelve", name, is_waited=is_waited, is_json=is_json, backend=backend)
+    run_action("unshelve", name, is_waiting=is_waiting, is_json=is_json, backend=backend)
 
 
 @click.command("reboot")
@@ -55,9 +55,9 @@ def unshelve(*, name: str, is_waited: bool, is_json: bool, backend: BackendOptio
 @wait_option
 @json_option
 @backend_options
-def reboot(*, name: str, is_waited: bool, is_json: bool, backend: BackendOptions) -> None:
+def reboot(*, name: str, is_waiting: bool, is_json: bool, backend: BackendOptions) -> None:
     """Reboot an instance."""
-    run_action("reboot", name, is_waited=is_waited, is_json=is_json, backend=backend)
+    run_action("reboot", name, is_waiting=is_waiting, is_json=is_json, backend=backend)
 
 
 @click.command("reset", short_help="Reset an instance in ERROR.")
@@ -65,9 +65,9 @@ def reboot(*, name: str, is_waited: bool, is_json: bool, backend: BackendOptions
 @wait_option
 @json_option
 @backend_options
-def reset(*, name: str, is_waited: bool, is_json: bool, backend: BackendOptions) -> None:
+def reset(*, name: str, is_waiting: bool, is_json: bool, backend: BackendOptions) -> None:
     """Reset an instance in ERROR to the state of its guest: ACTIVE if it runs, SHUTOFF if it is stopped."""
-    run_action("reset", name, is_waited=is_waited, is_json=is_json, backend=backend)
+    run_action("reset", name, is_waiting=is_waiting, is_json=is_json, backend=backend)
 
 
 COMMANDS: tuple[click.Command, ...] = (rebuild, shelve, offload, unshelve, reboot, reset)

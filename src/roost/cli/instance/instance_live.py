@@ -17,9 +17,9 @@ from roost.errors import RoostError
 @wait_option
 @json_option
 @backend_options
-def live_migrate(*, name: str, host: str | None, is_waited: bool, is_json: bool, backend: BackendOptions) -> None:
+def live_migrate(*, name: str, host: str | None, is_waiting: bool, is_json: bool, backend: BackendOptions) -> None:
     """Migrate a running instance to another host. After a failure it stays, with the reason in its fault."""
-    run_action("live-migrate", name, body={"host": host}, is_waited=is_waited, is_json=is_json, backend=backend)
+    run_action("live-migrate", name, body={"host": host}, is_waiting=is_waiting, is_json=is_json, backend=backend)
 
 
 @click.command("evacuate", short_help="Rebuild instances of a failed host elsewhere.")
@@ -32,7 +32,7 @@ def live_migrate(*, name: str, host: str | None, is_waited: bool, is_json: bool,
 @json_option
 @backend_options
 def evacuate(
-    *, name: str | None, host: str | None, target: str | None, is_waited: bool, is_json: bool, backend: BackendOptions
+    *, name: str | None, host: str | None, target: str | None, is_waiting: bool, is_json: bool, backend: BackendOptions
 ) -> None:
     """Rebuild an instance on another host because its own has failed; with --host, all instances of a host.
 
@@ -42,15 +42,15 @@ def evacuate(
     if (name is None) is (host is None):
         raise click.UsageError("give either INSTANCE or --host")
     if name is not None:
-        run_action("evacuate", name, body={"host": target}, is_waited=is_waited, is_json=is_json, backend=backend)
+        run_action("evacuate", name, body={"host": target}, is_waiting=is_waiting, is_json=is_json, backend=backend)
         return
-    check_served(backend, is_waited=is_waited)
-    with open_api(backend, is_read=False) as api:
+    check_served(backend, is_waiting=is_waiting)
+    with open_api(backend, is_read_only=False) as api:
         instances = api.list_all("instances", host=host)
         if not instances:
             api.request("GET", "agents", str(host))  # Raises NotFound for an unknown host.
         rows = [_request_evacuation(api, each, target) for each in instances if each["status"]]
-        if is_waited:
+        if is_waiting:
             rows = _wait_for_all(api, rows)
     print_result(rows, is_json=is_json, lines=lambda: _lines(rows, host))
     failures = sum(row["outcome"] in {"refused", "failed"} for row in rows)

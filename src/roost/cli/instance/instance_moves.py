@@ -12,13 +12,13 @@ from roost.cli.instance.wait import parse_flavor, run_action, wait_option
 @wait_option
 @json_option
 @backend_options
-def resize(*, name: str, flavor: str, is_waited: bool, is_json: bool, backend: BackendOptions) -> None:
+def resize(*, name: str, flavor: str, is_waiting: bool, is_json: bool, backend: BackendOptions) -> None:
     """Resize an instance to FLAVOR: a stored flavor, or amounts like vcpus=2,memory_mb=2048.
 
     The instance stops, may move to another host, and then waits in VERIFY_RESIZE for confirm or revert.
     """
     run_action(
-        "resize", name, is_waited=is_waited, is_json=is_json, backend=backend, body={"flavor": parse_flavor(flavor)}
+        "resize", name, is_waiting=is_waiting, is_json=is_json, backend=backend, body={"flavor": parse_flavor(flavor)}
     )
 
 
@@ -30,11 +30,11 @@ def resize(*, name: str, flavor: str, is_waited: bool, is_json: bool, backend: B
 @json_option
 @backend_options
 def migrate(
-    *, name: str, host: str | None, is_verified: bool, is_waited: bool, is_json: bool, backend: BackendOptions
+    *, name: str, host: str | None, is_verified: bool, is_waiting: bool, is_json: bool, backend: BackendOptions
 ) -> None:
     """Migrate an instance to another host. It stops meanwhile, and starts again if it was running."""
     body = {"verify": is_verified, **({} if host is None else {"host": host})}
-    run_action("migrate", name, is_waited=is_waited, is_json=is_json, backend=backend, body=body)
+    run_action("migrate", name, is_waiting=is_waiting, is_json=is_json, backend=backend, body=body)
 
 
 @click.command("confirm", short_help="Confirm a resize or migration.")
@@ -42,9 +42,9 @@ def migrate(
 @wait_option
 @json_option
 @backend_options
-def confirm(*, name: str, is_waited: bool, is_json: bool, backend: BackendOptions) -> None:
+def confirm(*, name: str, is_waiting: bool, is_json: bool, backend: BackendOptions) -> None:
     """Confirm a resize, or a migration with --verify. The old host destroys its guest and releases its resources."""
-    run_action("confirm", name, is_waited=is_waited, is_json=is_json, backend=backend)
+    run_action("confirm", name, is_waiting=is_waiting, is_json=is_json, backend=backend)
 
 
 @click.command("revert", short_help="Revert a resize or migration.")
@@ -53,12 +53,12 @@ def confirm(*, name: str, is_waited: bool, is_json: bool, backend: BackendOption
 @wait_option
 @json_option
 @backend_options
-def revert(*, name: str, is_lost: bool, is_waited: bool, is_json: bool, backend: BackendOptions) -> None:
+def revert(*, name: str, is_lost: bool, is_waiting: bool, is_json: bool, backend: BackendOptions) -> None:
     """Revert a resize, or a migration with --verify: return to the old host and the old size.
 
-    With --lost, revert without the current host, whose agent must be gone. It destroys its guest if it returns.
+    With --lost, revert without the current host; its agent must be gone. It destroys its guest if it returns.
     """
-    run_action("revert", name, is_waited=is_waited, is_json=is_json, backend=backend, body={"lost": is_lost})
+    run_action("revert", name, is_waiting=is_waiting, is_json=is_json, backend=backend, body={"lost": is_lost})
 
 
 COMMANDS: tuple[click.Command, ...] = (resize, migrate, confirm, revert)

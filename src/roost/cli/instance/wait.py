@@ -14,16 +14,16 @@ from roost.model.names import uuid_bytes
 # Seconds of one long poll, without and with a progress bar. Polls repeat until the operation ends.
 _WAIT_S = "20"
 _WATCH_S = "1"
-wait_option = click.option("--wait", "is_waited", is_flag=True, help="Wait until the operation ends.")
+wait_option = click.option("--wait", "is_waiting", is_flag=True, help="Wait until the operation ends.")
 
 
-def check_served(backend: BackendOptions, *, is_waited: bool) -> None:
+def check_served(backend: BackendOptions, *, is_waiting: bool) -> None:
     """Refuse to wait without a server, since no conductor runs.
 
     Raises:
         click.UsageError: the options select a database.
     """
-    if is_waited and (backend.config or backend.data):
+    if is_waiting and (backend.config or backend.data):
         raise click.UsageError("operations need a server: give --url instead of --config or --data, or do not wait")
 
 
@@ -31,7 +31,7 @@ def run_action(
     act: str,
     name: str,
     *,
-    is_waited: bool,
+    is_waiting: bool,
     is_json: bool,
     backend: BackendOptions,
     body: Mapping[str, object] | None = None,
@@ -46,19 +46,19 @@ def run_action(
         click.UsageError: waiting needs a server.
         RoostError: the request was refused, or the operation failed.
     """
-    check_served(backend, is_waited=is_waited)
-    with open_api(backend, is_read=False) as api:
+    check_served(backend, is_waiting=is_waiting)
+    with open_api(backend, is_read_only=False) as api:
         accepted = api.request("POST", "instances", find_instance(api, name), act, body=body)
-        finish(api, accepted, is_waited=is_waited, is_json=is_json)
+        finish(api, accepted, is_waiting=is_waiting, is_json=is_json)
 
 
-def finish(api: Api, accepted: dict[str, Any], *, is_waited: bool, is_json: bool) -> None:
+def finish(api: Api, accepted: dict[str, Any], *, is_waiting: bool, is_json: bool) -> None:
     """Print the accepted operation, or with ``--wait`` its result.
 
     Raises:
         RoostError: the operation failed.
     """
-    if not is_waited:
+    if not is_waiting:
         print_result(accepted, is_json=is_json, lines=lambda: fields(accepted))
         return
     from roost.cli.text.instance_text import operation_text

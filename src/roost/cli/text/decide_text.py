@@ -89,7 +89,7 @@ def _ranking(answer: Answer) -> list[str]:
     if not answer.ranking[0].weights:
         return [f"ranking: only {rows[1][0]} is left, so nothing is weighed"]
     right = range(1, len(rows[0]))
-    lines = ["ranking: what each weigher adds, and its raw weight", *align(rows, right=right)]
+    lines = ["ranking: share of each weigher, and its raw weight", *align(rows, right=right)]
     hidden = len(answer.ranking) - _ROWS
     if hidden > 0:
         lines.append(f"  … and {hidden:,} more hosts; --format json has all")

@@ -67,7 +67,7 @@ def _decision_text(decision: dict[str, Any]) -> str:
 def _story(story: list[dict[str, Any]]) -> list[str]:
     if not story:
         return []
-    table: Table = [("when", "what", "more")]
+    table: Table = [("time", "event", "details")]
     for each in story:
         more = "; ".join(f"{name} {text}" for name, text in each["told"].items())
         table.append((format_time(each["at_s"]), each["kind"], more or "-"))

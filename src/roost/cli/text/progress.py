@@ -34,14 +34,14 @@ def progress_bar(title: str) -> Iterator[Progress]:
 
 
 def _print_lines(title: str) -> Progress:
-    shown = 0
+    last_step = 0
 
     def show(done: int, total: int) -> None:
-        nonlocal shown
+        nonlocal last_step
         signals.check()
         step = done * _PLAIN_STEPS // total
-        if step > shown:
-            shown = step
+        if step > last_step:
+            last_step = step
             click.echo(f"{title}: {done:,} of {total:,}", err=True)
 
     return show
