@@ -125,7 +125,9 @@ def _serve(
         if remote is None:  # With a remote Placement, a step and its claims cannot be one commit.
             publisher.start(serving)
             conductor.start(roost, serving)
-        serve_sites(serving, sites, settings=settings, parent=parent, on_ready=on_ready, on_tick=on_tick, on_stop=on_stop)
+        serve_sites(
+            serving, sites, settings=settings, parent=parent, on_ready=on_ready, on_tick=on_tick, on_stop=on_stop
+        )
     finally:
         if reader is not None:
             reader.close()
