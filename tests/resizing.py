@@ -174,7 +174,7 @@ def ask(server, kind, name, *, vcpus=0, host="", is_verified=False, is_lost=Fals
             server.reader,
             uuid_named(name),
             kind=kind,
-            asked=msgspec.structs.replace(asked, move=move),
+            wanted=msgspec.structs.replace(asked, move=move),
             operation_uuid=uuid,
             decision_uuid=uuid_named(f"decision {key}"),
             now_s=now_s,

@@ -128,7 +128,7 @@ def stale_run_accepted(monkeypatch):
         row = put.row
         return Put(msgspec.structs.replace(row, fence=fence), put.expected) if isinstance(row, AgentRow) else put
 
-    monkeypatch.setattr(agent_protocol, "_ended_early", lambda *_words, **_more: [])
+    monkeypatch.setattr(agent_protocol, "_end_early", lambda *_words, **_more: [])
     monkeypatch.setattr(clean.TABLE, "next_step", stepped)
 
 

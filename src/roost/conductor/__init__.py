@@ -1,1 +1,1 @@
-"""What moves instances: steps over what is free, what runs where, and the choice."""
+"""Carry out operations on instances: builds, moves, deletions and power states."""

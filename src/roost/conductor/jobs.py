@@ -1,4 +1,4 @@
-"""What is done again and again, by one process at a time: who has the lease of a job does it."""
+"""Periodic jobs, each run by the process that holds its lease."""
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -17,34 +17,34 @@ from roost.placement.deciding_thread import Serving, Task
 from roost.placement.write_plan import Plan
 from roost.ports import WorkReader
 
-# Who watched longer ago than this knows nothing of who was heard meanwhile; three turns.
+# Seconds; after a longer pause, a process does not know which agents were heard meanwhile. Three turns.
 _BLIND_S = 15.0
-# So many statuses are read at once.
+# Statuses read at once.
 _PAGE = 200
-# So many orders to agents that are gone are looked at in a turn.
-_TOLD_MAX = 1000
-# What may be waited for that nobody does; what is to be destroyed waits for the return of its host, however long.
-_AWAITED = sorted({*get_args(Action)} - {"destroy"})
+# Orders to absent agents that one turn looks at.
+_ORDERS_MAX = 1000
+# Orders whose operations must notice that the agent is gone. Orders to destroy wait for its return.
+_WATCHED_ACTIONS = sorted({*get_args(Action)} - {"destroy"})
 
 
 class Job(NamedTuple):
-    """One job."""
+    """A periodic job."""
 
     every_s: float
     run: "Callable[[Jobs], None]"
-    is_wanted: "Callable[[Jobs], bool]" = lambda _jobs: True  # by the settings in force
+    is_wanted: "Callable[[Jobs], bool]" = lambda _jobs: True  # from the current settings
 
 
 class Jobs:
-    """Does periodic jobs, each while nobody else has its lease.
+    """Runs periodic jobs, each while no other process holds its lease.
 
     Args:
-        name: tells it from all others that work on the database.
-        serving: the thread that owns the columns, and commits.
-        reader: what is known of work; nobody else uses it while a turn is on.
-        down_time_s: an agent that was not heard for longer is given up.
-        offload_s: an instance that is shelved for longer leaves its host; 0 or below: that is no job.
-        is_hearing: whether agents ask this process; who does not hear them cannot tell that one is silent.
+        name: unique among the processes of the database.
+        serving: the thread that owns the columns and commits.
+        reader: of operations and statuses; not shared during a turn.
+        down_time_s: seconds of silence after which an agent is given up.
+        offload_s: seconds after which a shelved instance leaves its host; 0 or less: never by this job.
+        is_hearing: whether agents talk to this process; otherwise it cannot know that one is silent.
     """
 
     def __init__(
@@ -62,13 +62,13 @@ class Jobs:
         self.down_time_s = down_time_s
         self.offload_s = offload_s
         self.is_hearing = is_hearing
-        # Nobody could be heard while no server was there, so silence counts from now on.
+        # No agent could be heard without a server, so silence counts from now on.
         self.silent_since_s = self.watched_at_s = reader.now_s()
         self._name = name
         self._next_s: dict[str, float] = {}
 
     def turn(self) -> None:
-        """Do what is due.
+        """Run the jobs that are due.
 
         Raises:
             Unavailable: the database cannot be used.
@@ -78,12 +78,12 @@ class Jobs:
             if now_s < self._next_s.get(name, 0.0) or not job.is_wanted(self):
                 continue
             self._next_s[name] = now_s + job.every_s
-            # Who does it keeps the lease; where it dies, another one waits for a turn to be left out.
-            if self._has(name, now_s=now_s, until_s=now_s + 2 * job.every_s):
+            # The holder renews its lease. If it dies, another process takes over after one missed turn.
+            if self._take_lease(name, now_s=now_s, until_s=now_s + 2 * job.every_s):
                 job.run(self)
 
-    def _has(self, name: str, *, now_s: float, until_s: float) -> bool:
-        """Take the lease of a job, or keep it; say whether it is ours."""
+    def _take_lease(self, name: str, *, now_s: float, until_s: float) -> bool:
+        """Take or renew the lease of a job; return whether it is ours."""
         lease = self.reader.lease(name)
         if lease is not None and lease.owner != self._name and lease.until_s > now_s:
             return False
@@ -97,9 +97,9 @@ class Jobs:
 
 
 def watch(jobs: Jobs) -> None:
-    """Give up agents that were not heard for too long: their hosts are down, and whoever waits for them looks again.
+    """Give up silent agents: mark their hosts down, and make the operations that wait for them due.
 
-    Where it did not look for long, as while the database was away, silence counts anew: nobody could be heard either.
+    After a long pause, for example while the database was away, silence counts anew: no agent could be heard.
     """
     now_s, before_s = jobs.reader.now_s(), jobs.watched_at_s
     jobs.watched_at_s = now_s
@@ -108,28 +108,28 @@ def watch(jobs: Jobs) -> None:
     for agent in jobs.reader.agents():
         if _is_silent(jobs, agent):
             try:
-                jobs.serving.run(_watched(jobs, agent.host))
-            except (Conflict, StoreBroken) as error:  # The other ones are not kept waiting; this one has its next turn.
+                jobs.serving.run(_give_up(jobs, agent.host))
+            except (Conflict, StoreBroken) as error:  # Go on with the others; this one is due again in the next turn.
                 log.fault(f"agent {agent.host}", error)
-    _tell_late(jobs)
+    _wake_late_operations(jobs)
 
 
-def _tell_late(jobs: Jobs) -> None:
-    """Let operations look again that ordered something of an agent which was given up at the same moment."""
+def _wake_late_operations(jobs: Jobs) -> None:
+    """Make operations due that sent an order at the very moment when its agent was given up."""
     gone = [agent.host for agent in jobs.reader.agents() if agent.state == "gone"]
-    orders = jobs.reader.open_orders(gone, most=_TOLD_MAX, actions=_AWAITED) if gone else []
+    orders = jobs.reader.open_orders(gone, most=_ORDERS_MAX, actions=_WATCHED_ACTIONS) if gone else []
     for row in jobs.reader.operations_by(sorted({order.operation_id for order in orders})):
         now_s = jobs.reader.now_s()
         if not row.outcome and row.due_at_s > now_s:
-            with suppress(Conflict):  # It went on by itself.
-                jobs.serving.run(_planned(Plan(answer=None, work=(replace_row(make_due(row, now_s=now_s)),))))
+            with suppress(Conflict):  # It has continued meanwhile.
+                jobs.serving.run(_commit(Plan(answer=None, work=(replace_row(make_due(row, now_s=now_s)),))))
 
 
-def _planned(plan: Plan[None]) -> Task[None]:
+def _commit(plan: Plan[None]) -> Task[None]:
     return lambda _current: plan
 
 
-def _watched(jobs: Jobs, host: str) -> Task[None]:
+def _give_up(jobs: Jobs, host: str) -> Task[None]:
     def task(current: Current) -> Plan[None] | None:
         agent = jobs.reader.agent(host)
         if agent is None or not _is_silent(jobs, agent):
@@ -145,7 +145,7 @@ def _is_silent(jobs: Jobs, agent: AgentRow) -> bool:
 
 
 def offload_shelved(jobs: Jobs) -> None:
-    """Let instances leave their hosts that are shelved for long enough."""
+    """Offload the instances that have been shelved for long enough."""
     after_s, last = jobs.offload_s(), 0
     while page := jobs.reader.statuses(after_id=last, most=_PAGE, status="SHELVED"):
         last = page[-1].id
@@ -165,7 +165,7 @@ def _offload(jobs: Jobs, status: StatusRow) -> None:
     try:
         jobs.serving.run(task)
     except (Conflict, NotFound):
-        return  # Somebody does something else with it, or it is no more.
+        return  # Another operation holds it, or it was deleted.
     except StoreBroken as error:
         log.fault(f"instance {name}", error)
 

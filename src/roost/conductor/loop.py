@@ -1,8 +1,8 @@
-"""A conductor at work: it takes operations that are due, finds the next step of each, and commits it.
+"""The loop of a conductor: take the operations that are due, find the next step of each, and commit it.
 
-Many conductors may work on one database. Who takes an operation owns it for a while; each step is committed only while
-the operation is as it was read, so whoever was too slow, or was thought dead, loses that commit and drops what it did.
-A step that is committed is all there is: any conductor goes on from there.
+Several conductors may share a database. The one that takes an operation owns it for a while. A step is committed only
+if the operation is unchanged, so a conductor that was too slow, or was taken for dead, loses the commit and its work.
+No other state exists: any conductor continues from the last committed step.
 """
 
 from collections import Counter
@@ -30,13 +30,13 @@ from roost.placement.deciding_thread import Serving, Task
 from roost.placement.write_plan import Act, Plan, Result
 from roost.ports import WorkReader
 
-# So many operations are worked on at once: they share commits.
+# Operations in one turn; they share commits.
 _TOGETHER_MAX = 64
-# So often who works for all cells looks for operations of any.
+# Seconds between looks at all cells, by a conductor of all cells.
 _EVERYWHERE_S = 10.0
-# So often in a turn a step is looked for that is refused because of another row than that of its operation.
+# Attempts in one turn at a step that is refused because of another row than its operation.
 _TRIES = 3
-# Then it waits for so long.
+# Seconds until the next attempt after that.
 _PAUSE_S = 1.0
 
 A = TypeVar("A")
@@ -44,22 +44,22 @@ A = TypeVar("A")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Product:
-    """What a conductor needs of the product behind it; all of it is used in the thread that owns the columns."""
+    """The functions of the product that a conductor calls, all in the thread that owns the columns."""
 
-    decision: Callable[[str], Decision]  # a stored one; raises NotFound
-    devices: Callable[[Request], tuple[PciRequest, ...]]  # that a request wants
-    terms: Callable[[], Terms]  # by the settings in force
-    note: Callable[[Transition], object] = lambda _transition: None  # called after each step that was committed
+    decision: Callable[[str], Decision]  # loads one; raises NotFound
+    devices: Callable[[Request], tuple[PciRequest, ...]]  # of a request
+    terms: Callable[[], Terms]  # from the current settings
+    note: Callable[[Transition], object] = lambda _transition: None  # called after each committed step
 
 
 class Conductor:
-    """Works on the operations of some cells.
+    """Carries out the operations of some cells.
 
     Args:
-        name: tells it from all others that work on the database.
-        cells: whose operations these are; None: of all cells. The empty name is that of operations without a host.
-        serving: the thread that owns the columns, and commits.
-        reader: what is known of work; nobody else uses it while a turn is on.
+        name: unique among the conductors of the database.
+        cells: None: all. The empty name stands for operations without a host.
+        serving: the thread that owns the columns and commits.
+        reader: of operations and statuses; not shared during a turn.
     """
 
     def __init__(
@@ -73,21 +73,21 @@ class Conductor:
         self._everywhere_at_s = 0.0
 
     def turn(self) -> int:
-        """Take what is due, and work on it until all of it waits or is over; return how many operations that were.
+        """Take the operations that are due, carry on each until it waits or ends, and return their number.
 
         Raises:
             Unavailable: the database cannot be read.
         """
         terms = self._product.terms()
         now_s = self._reader.now_s()
-        mine = taken = self._taken(self._due(now_s), until_s=now_s + terms.owner_s)
+        mine = taken = self._take(self._due(now_s), until_s=now_s + terms.owner_s)
         tries: Counter[int] = Counter()
         while mine:
-            mine = self._stepped(self._views(mine, terms=terms), tries=tries)
+            mine = self._advance(self._views(mine, terms=terms), tries=tries)
         return len(taken)
 
     def take_over(self) -> None:
-        """Let the operations of conductors that are no more be due, where nobody else works on the database.
+        """Make the operations of dead conductors due. Call it only if no other process uses the database.
 
         Raises:
             Unavailable: the database cannot be read.
@@ -96,47 +96,47 @@ class Conductor:
         while rows := self._reader.operations(after_id=last, most=_TOGETHER_MAX, is_open=True):
             last, now_s = rows[-1].id, self._reader.now_s()
             due = [make_due(row, now_s=now_s) for row in rows if row.owner]
-            for outcome in [self._asked(_always(Plan(answer=row, work=(replace_row(row),)))) for row in due]:
+            for outcome in [self._submit(_always(Plan(answer=row, work=(replace_row(row),)))) for row in due]:
                 _outcome(outcome)
 
     def _due(self, now_s: float) -> list[OperationRow]:
         if self._cells is not None:
             return self._reader.due_operations(self._cells, now_s=now_s, most=_TOGETHER_MAX) if self._cells else []
         if now_s >= self._everywhere_at_s:
-            # An instance may be of a cell that has no host any more. To look for such takes longer.
+            # An instance may belong to a cell that has no host any more. This query takes longer.
             self._everywhere_at_s = now_s + _EVERYWHERE_S
             return self._reader.due_operations(None, now_s=now_s, most=_TOGETHER_MAX)
         cells = self._serving.run(lambda current: sorted({"", *current.state.hosts.cells}))
         return self._reader.due_operations(cells, now_s=now_s, most=_TOGETHER_MAX)
 
-    def _taken(self, due: Sequence[OperationRow], *, until_s: float) -> list[OperationRow]:
-        """Take operations, each for itself; return those that nobody else was faster to take."""
+    def _take(self, due: Sequence[OperationRow], *, until_s: float) -> list[OperationRow]:
+        """Take operations, each on its own; return those that no other conductor took first."""
         rows = [next_version(row, owner=self._name, owned_until_s=until_s) for row in due]
-        outcomes = [self._asked(_always(Plan(answer=row, work=(replace_row(row),)))) for row in rows]
+        outcomes = [self._submit(_always(Plan(answer=row, work=(replace_row(row),)))) for row in rows]
         found = [_outcome(outcome)[0] for outcome in outcomes]
         return [row for row in found if row is not None]
 
     def _views(self, rows: Sequence[OperationRow], *, terms: Terms) -> list[View]:
-        """Read what next steps depend on; what cannot be understood is set aside, and the others go on."""
+        """Read the views of operations; set aside those that cannot be decoded."""
         try:
             return views_of(rows, reader=self._reader, terms=terms)
-        except StoreBroken:  # The others go on, each on its own.
-            return [view for row in rows for view in self._viewed(row, terms=terms)]
+        except StoreBroken:  # Read each on its own.
+            return [view for row in rows for view in self._read_view(row, terms=terms)]
 
-    def _viewed(self, row: OperationRow, *, terms: Terms) -> list[View]:
+    def _read_view(self, row: OperationRow, *, terms: Terms) -> list[View]:
         try:
             return views_of([row], reader=self._reader, terms=terms)
         except StoreBroken as error:
             self._set_aside(row, error, now_s=self._reader.now_s(), terms=terms)
             return []
 
-    def _stepped(self, views: Sequence[View], *, tries: Counter[int]) -> list[OperationRow]:
-        """Take the next step of each; return the operations that go on at once.
+    def _advance(self, views: Sequence[View], *, tries: Counter[int]) -> list[OperationRow]:
+        """Take the next step of each operation; return those that continue at once.
 
         Args:
-            tries: how often a step of an operation was refused in this turn.
+            tries: refused steps of each operation in this turn.
         """
-        outcomes: list[Future[Step]] = [self._asked(self._task(view)) for view in views]
+        outcomes: list[Future[Step]] = [self._submit(self._task(view)) for view in views]
         found = [self._step_of(view, outcome) for view, outcome in zip(views, outcomes, strict=True)]
         done = [step for step, _ in found if step is not None]
         for step in done:
@@ -146,10 +146,10 @@ class Conductor:
             self._count([each for step in done if isinstance(step, Commit) for each in step.builds], views[0].terms)
         refused = [view for view, (_, error) in zip(views, found, strict=True) if isinstance(error, Conflict)]
         going_on = [step.operation for step in done if step.operation.owner == self._name]
-        return going_on + [view.operation for view in refused if self._is_to_try(view, tries)]
+        return going_on + [view.operation for view in refused if self._can_retry(view, tries)]
 
-    def _is_to_try(self, view: View, tries: Counter[int]) -> bool:
-        """Say whether a step that was refused is looked for at once, since the operation is ours and as it was."""
+    def _can_retry(self, view: View, tries: Counter[int]) -> bool:
+        """Say whether to look for a refused step again at once: the operation is unchanged, so it is still ours."""
         row = view.operation
         known = self._reader.operation(row.id)
         if known is None or known.version != row.version:
@@ -157,11 +157,11 @@ class Conductor:
         tries[row.id] += 1
         if tries[row.id] < _TRIES:
             return True
-        self._let_wait(row, until_s=view.now_s + _PAUSE_S)
+        self._postpone(row, until_s=view.now_s + _PAUSE_S)
         return False
 
     def _task(self, view: View) -> Task[Step]:
-        """Return what finds the next step on the columns as they are, and commits it."""
+        """Return the task that finds the next step from the current columns, and commits it."""
         table = table_of(view.operation)
 
         def task(current: Current) -> Plan[Step] | Act[Step]:
@@ -179,14 +179,14 @@ class Conductor:
         )
 
     def _step_of(self, view: View, outcome: Future[Step]) -> tuple[Step, None] | tuple[None, BaseException]:
-        """Return the step that was committed, or why none was; what nobody can mend is set aside."""
+        """Return the committed step, or the error; set the operation aside if a retry would not help."""
         step, error = _outcome(outcome)
         table = table_of(view.operation)
         can_refuse = view.operation.step == CHOOSE and table.refusal is not None
         if isinstance(error, RoostError) and not isinstance(error, Unavailable) and can_refuse:
             # If another conductor took the step, this one is refused as well.
-            refused: Task[Step] = partial(self._refused_step, view, error)
-            again: Future[Step] = self._asked(refused)
+            refused: Task[Step] = partial(self._plan_refusal, view, error)
+            again: Future[Step] = self._submit(refused)
             step, error = _outcome(again)
         if step is not None:
             return step, None
@@ -195,36 +195,36 @@ class Conductor:
             self._set_aside(view.operation, error, now_s=view.now_s, terms=view.terms)
         return None, error
 
-    def _refused_step(self, view: View, error: RoostError, current: Current) -> Plan[Step]:
+    def _plan_refusal(self, view: View, error: RoostError, current: Current) -> Plan[Step]:
         return _plan(table_of(view.operation).refused_step(view, self._desk(current), error))
 
     def _set_aside(self, operation: OperationRow, error: BaseException, *, now_s: float, terms: Terms) -> None:
-        """Let an operation wait that no step was found for, and let the log know why.
+        """Postpone an operation without a next step, and log the reason.
 
-        Where somebody else went on with it, what was read of it is of several moments, and may well make no sense.
+        If another conductor continued it, its rows were read at different times and may contradict each other.
         """
         known = self._reader.operation(operation.id)
         if known is None or known.version != operation.version:
             return
         log.fault(f"operation {operation.id}", error)
-        self._let_wait(operation, until_s=now_s + terms.owner_s)
+        self._postpone(operation, until_s=now_s + terms.owner_s)
 
-    def _let_wait(self, operation: OperationRow, *, until_s: float) -> None:
+    def _postpone(self, operation: OperationRow, *, until_s: float) -> None:
         row = next_version(operation, due_at_s=until_s, owner="", owned_until_s=0.0)
-        _outcome(self._asked(_always(Plan(answer=row, work=(replace_row(row),)))))
+        _outcome(self._submit(_always(Plan(answer=row, work=(replace_row(row),)))))
 
     def _count(self, builds: Sequence[tuple[Pick, bool]], terms: Terms) -> None:
-        """Count builds on their hosts, of which those are disabled where too many fail: a hint, which may be lost."""
+        """Count builds on their hosts, and disable hosts with too many failures. A count may be lost."""
         now_s = self._reader.now_s() if builds else 0.0
         outcomes = [
-            self._asked(_counting(pick, has_failed=has_failed, most=terms.failed_builds_max, now_s=now_s))
+            self._submit(_counting(pick, has_failed=has_failed, most=terms.failed_builds_max, now_s=now_s))
             for pick, has_failed in builds
         ]
         for (pick, _), (reason, _) in zip(builds, map(_outcome, outcomes), strict=True):
             if reason:
                 log.event("service_disabled", host=pick.host, reason=reason)
 
-    def _asked(self, task: Task[A]) -> Future[A]:
+    def _submit(self, task: Task[A]) -> Future[A]:
         outcome: Future[A] = Future()
         try:
             self._serving.submit(task, outcome)
@@ -234,7 +234,7 @@ class Conductor:
 
 
 def _outcome(outcome: Future[A]) -> tuple[A, None] | tuple[None, BaseException]:
-    """Wait for what came of a task: its answer, or an error."""
+    """Wait for the result of a task or its error."""
     error = outcome.exception()
     return (outcome.result(), None) if error is None else (None, error)
 

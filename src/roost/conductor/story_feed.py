@@ -1,21 +1,21 @@
-"""The story as it goes on: lines that any process committed, each found once."""
+"""The feed of new story lines, which any process may have committed; each line is found once."""
 
 from roost.model.work.work_rows import EventRow
 from roost.ports import WorkReader
 
-# A line has the moment at which its step began, and is seen when that is committed: so long it may take.
+# A line has the time at which its step began, and appears when that is committed: seconds that this may take.
 _LATE_S = 10.0
 _PAGE = 1000
 
 
 class StoryFeed:
-    """The end of the story of all instances, operations and agents.
+    """The new lines of the story of all instances, operations and agents.
 
-    A line that is committed more than ten seconds after its moment is not found here; what is told of an instance or an
+    A line that is committed more than ten seconds after its time is not found here. The story of its instance or
     operation has it.
 
     Args:
-        reader: of the database; nobody else uses it meanwhile.
+        reader: of the database; not shared.
 
     Raises:
         Unavailable: the database cannot be read; so for ``news``.
@@ -23,12 +23,12 @@ class StoryFeed:
 
     def __init__(self, reader: WorkReader) -> None:
         self._reader = reader
-        self._seen: dict[int, float] = {}  # the lines since ``_from_s``, each with its moment
+        self._seen: dict[int, float] = {}  # times of the lines since ``_from_s``, by id
         self._from_s = reader.now_s() - _LATE_S
-        self.news()  # What is there already is nothing new.
+        self.news()  # Lines that exist already are not new.
 
     def news(self) -> list[EventRow]:
-        """Return the lines that were committed since the last time, by their moments."""
+        """Return the lines that were committed since the last call, by time."""
         from_s = self._reader.now_s() - _LATE_S
         found = [row for row in self._since(self._from_s) if row.id not in self._seen]
         self._seen |= {row.id: row.at_s for row in found}
@@ -37,7 +37,7 @@ class StoryFeed:
         return found
 
     def _since(self, at_s: float) -> list[EventRow]:
-        """Return all lines of a moment and later, page by page."""
+        """Return all lines since a time, page by page."""
         found: dict[int, EventRow] = {}
         most = _PAGE
         while len(page := self._reader.events_since(at_s, most=most)) == most:
@@ -45,5 +45,5 @@ class StoryFeed:
             if page[-1].at_s > at_s:
                 at_s, most = page[-1].at_s, _PAGE
             else:
-                most *= 2  # More lines than a page have the same moment.
+                most *= 2  # More lines than a page have the same time.
         return [*(found | {row.id: row for row in page}).values()]

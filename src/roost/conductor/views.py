@@ -1,4 +1,4 @@
-"""What the next steps of operations depend on, read for all of them together."""
+"""Views of operations: the rows that their next steps depend on, read for all of them together."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -11,64 +11,64 @@ from roost.conductor.steps import table_of
 from roost.model.work.work_rows import AgentRow, MigrationRow, OperationRow, OrderRow, StatusRow
 from roost.ports import WorkReader
 
-# A question names so many rows at most.
-_ASKED_MAX = 500
+# Rows that one query names.
+_QUERY_MAX = 500
 
 R = TypeVar("R")
 K = TypeVar("K", int, bytes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Known:
-    """What was read for several operations."""
+class _Rows:
+    """The rows that were read for several operations."""
 
     subjects: Mapping[int, Sequence[bytes]]  # by operation: uuids of its instances
     statuses: Mapping[bytes, StatusRow]  # by instance
-    migrations: Mapping[bytes, Sequence[MigrationRow]]  # by instance; of those that an operation looks at
+    migrations: Mapping[bytes, Sequence[MigrationRow]]  # by instance; only those that an operation needs
     orders: Mapping[int, Sequence[OrderRow]]  # by operation
-    others: Mapping[bytes, Sequence[OperationRow]]  # open ones, by instance
+    others: Mapping[bytes, Sequence[OperationRow]]  # other open operations, by instance
     holders: Mapping[int, OperationRow]  # by id
     agents: Mapping[str, AgentRow]  # by host
-    parts: Mapping[int, Sequence[OperationRow]]  # by operation; of those that look at theirs
+    parts: Mapping[int, Sequence[OperationRow]]  # by operation; only for kinds that need them
 
 
 def views_of(rows: Sequence[OperationRow], *, reader: WorkReader, terms: Terms) -> list[View]:
-    """Return what is known of operations, in their order.
+    """Return the views of operations, in their order.
 
     Raises:
-        StoreBroken: one of them cannot be understood.
+        StoreBroken: a row cannot be decoded.
         Unavailable: the database cannot be read.
     """
-    known, now_s = _known(rows, reader), reader.now_s()
+    known, now_s = _read_rows(rows, reader), reader.now_s()
     return [_view(row, known, now_s=now_s, terms=terms) for row in rows]
 
 
-def _known(rows: Sequence[OperationRow], reader: WorkReader) -> _Known:
+def _read_rows(rows: Sequence[OperationRow], reader: WorkReader) -> _Rows:
     subjects = {row.id: table_of(row).subjects(row) for row in rows}
     uuids = {uuid for own in subjects.values() for uuid in own}
     statuses = {status.uuid: status for status in _read(reader.statuses_of, uuids)}
-    moved = {uuid for row in rows for uuid in _moved(row, subjects[row.id], statuses)}
+    moved = {uuid for row in rows for uuid in _moving_instances(row, subjects[row.id], statuses)}
     own = {row.instance_uuid for row in rows if row.instance_uuid is not None}
     holders = {status.operation_id for status in statuses.values() if status.operation_id}
-    return _Known(
+    return _Rows(
         subjects=subjects,
         statuses=statuses,
         agents=reader.agents_in_charge(),
         parts={row.id: reader.parts_of(row.id) for row in rows if table_of(row).has_parts},
-        migrations=_grouped(_read(reader.migrations_of_all, moved), lambda each: each.instance_uuid),
-        orders=_grouped(_read(reader.orders_of_all, {row.id for row in rows}), lambda order: order.operation_id),
-        others=_grouped(_read(reader.open_operations_on, own), lambda each: each.instance_uuid or b""),
+        migrations=_group_by(_read(reader.migrations_of_all, moved), lambda each: each.instance_uuid),
+        orders=_group_by(_read(reader.orders_of_all, {row.id for row in rows}), lambda order: order.operation_id),
+        others=_group_by(_read(reader.open_operations_on, own), lambda each: each.instance_uuid or b""),
         holders={row.id: row for row in _read(reader.operations_by, holders)},
     )
 
 
-def _moved(row: OperationRow, subjects: Iterable[bytes], statuses: Mapping[bytes, StatusRow]) -> list[bytes]:
-    """Return the instances of an operation whose migrations it looks at."""
+def _moving_instances(row: OperationRow, subjects: Iterable[bytes], statuses: Mapping[bytes, StatusRow]) -> list[bytes]:
+    """Return the instances whose migrations an operation needs."""
     found = [statuses[uuid] for uuid in subjects if uuid in statuses]
     return [status.uuid for status in found if status.migration_uuid is not None or row.kind == "clean"]
 
 
-def _view(row: OperationRow, known: _Known, *, now_s: float, terms: Terms) -> View:
+def _view(row: OperationRow, known: _Rows, *, now_s: float, terms: Terms) -> View:
     subjects = known.subjects[row.id]
     statuses = {uuid: known.statuses[uuid] for uuid in subjects if uuid in known.statuses}
     waiting = holder = None
@@ -84,7 +84,9 @@ def _view(row: OperationRow, known: _Known, *, now_s: float, terms: Terms) -> Vi
         statuses=statuses,
         agents=known.agents,
         waiting=waiting,
-        migrations=[each for uuid in _moved(row, subjects, statuses) for each in known.migrations.get(uuid, ())],
+        migrations=[
+            each for uuid in _moving_instances(row, subjects, statuses) for each in known.migrations.get(uuid, ())
+        ],
         holder=holder,
         parts=known.parts.get(row.id, ()),
         now_s=now_s,
@@ -93,14 +95,14 @@ def _view(row: OperationRow, known: _Known, *, now_s: float, terms: Terms) -> Vi
 
 
 def _read(read: Callable[[Sequence[K]], list[R]], keys: Iterable[K]) -> list[R]:
-    """Ask for the rows of all keys, so many at a time; where there are none nothing is asked."""
+    """Read the rows of all keys, in queries of limited size."""
     left, found = iter(sorted(keys)), []
-    while asked := list(islice(left, _ASKED_MAX)):
+    while asked := list(islice(left, _QUERY_MAX)):
         found += read(asked)
     return found
 
 
-def _grouped(rows: Iterable[R], key: Callable[[R], K]) -> Mapping[K, Sequence[R]]:
+def _group_by(rows: Iterable[R], key: Callable[[R], K]) -> Mapping[K, Sequence[R]]:
     found = defaultdict(list)
     for row in rows:
         found[key(row)].append(row)

@@ -1,12 +1,12 @@
-"""What the server answers agents: they register, poll for orders, answer them, are heard, and leave.
+"""The server's side of the agent protocol: register, poll for orders, answer them, beat, leave.
 
 .. code-block:: text
 
-    register   what the agent has is compared with what is known: it keeps, holds or destroys
-    poll       orders are marked as taken by this run of the agent, and delivered until it says that it knows them
-    answer     is kept with its order, once, and the operation that waits for it is due
-    beat       the agent was heard: no commit
-    leave      the host is down at once
+    register   compare the guests of the agent with the database: it keeps, holds or destroys each
+    poll       mark orders as taken by this run of the agent; deliver them until it confirms them
+    answer     store an answer with its order, once; the operation that waits for it is due
+    beat       note that the agent was heard, without a commit
+    leave      mark the host down at once
 
 Each function but ``beat`` is a task of the deciding thread, or a part of one. It runs in that thread, on its columns,
 with a reader of the thread's own, and returns a plan or an answer. After a lost race it is called again.
@@ -39,28 +39,28 @@ from roost.ports import WorkReader
 
 
 def register(
-    current: Current, reader: WorkReader, asked: Registration, *, host: str, now_s: float, down_time_s: float
+    current: Current, reader: WorkReader, registration: Registration, *, host: str, now_s: float, down_time_s: float
 ) -> Plan[Registered] | Registered:
-    """Let an agent begin, or come back; a new run takes over from an old one of the same host.
+    """Register a new or returning agent; a new run takes over from the old one of the same host.
 
-    The host counts as up from the moment on at which nothing is there that is not its own: at once, or when the orders
-    to destroy it are answered. Registering again with the same run changes nothing that need not change. Instances
-    that are not as their status says are looked at from then on; see ``conductor.agents.power_sync``.
+    The host counts as up once it has no guests but its own: at once, or when it has answered the orders to destroy the
+    others. Registering the same run again changes nothing that need not change. Operations ``sync`` begin for instances
+    that differ from their status; see ``conductor.agents.power_sync``.
 
     Args:
         host: name of the service.
-        down_time_s: an agent that was not heard for longer is given up.
+        down_time_s: seconds of silence after which an agent is given up.
 
     Raises:
-        BadRequest: the registration cannot be meant.
-        Conflict: another agent is alive that reports other nodes under this name.
+        BadRequest: the registration is invalid.
+        Conflict: another living agent reports other nodes under this name.
     """
     name = host.lower()
-    run, guests = _uuid(asked.run), [_uuid(guest.uuid) for guest in asked.guests]
+    run, guests = _uuid(registration.run), [_uuid(guest.uuid) for guest in registration.guests]
     before = reader.agent(name)
-    _check_owner(current.state, asked, before, host=host, now_s=now_s, down_time_s=down_time_s)
+    _check_owner(current.state, registration, before, host=host, now_s=now_s, down_time_s=down_time_s)
     moves = moves_away(reader, _letter_cases(current.state, host))
-    # Of those that were not decided yet something may be here, or may come back here.
+    # Instances that are being evacuated may be here, or may return here.
     held = [each.instance_uuid for each in moves if is_held_by(each, name)]
     here = [*dict.fromkeys((*guests, *held))]
     statuses = {each.uuid: each for each in reader.statuses_of(here)} if here else {}
@@ -71,9 +71,9 @@ def register(
         [each for each in moves if is_left_by(each, name) and each.instance_uuid not in guests],
         now_s=now_s,
     )
-    row = _row_of(asked, before, run=run, host=host, now_s=now_s, is_clean=found.is_clean)
+    row = _row_of(registration, before, run=run, host=host, now_s=now_s, is_clean=found.is_clean)
     kept = [statuses[uuid] for uuid in found.keep if uuid in statuses] if found.is_clean else []
-    odd = differing_instances(name, asked.guests, statuses=kept, paused=asked.paused)
+    odd = differing_instances(name, registration.guests, statuses=kept, paused=registration.paused)
     keep, hold, destroy = (tuple(map(uuid_text, each)) for each in found)
     answer = Registered(
         fence=row.fence,
@@ -95,11 +95,11 @@ def register(
 
 
 def poll(current: Current, reader: WorkReader, polls: Sequence[PollingAgent], *, most: int) -> Plan[Polled] | Polled:
-    """Deliver the orders that agents do not know yet, and take them for these.
+    """Deliver the orders that agents have not confirmed, and mark them as taken.
 
     Args:
-        polls: of agents that share a connection; what comes of those that are not in charge is told, too.
-        most: so many orders at once, >= 1.
+        polls: of agents that share a connection; the answer also names those that are not in charge of their host.
+        most: orders in one answer, >= 1.
     """
     agents = {agent.host: agent for agent in _agents(reader, polls)}
     unknown = tuple(each.host for each in polls if _is_unknown(agents.get(each.host.lower()), each))
@@ -129,13 +129,13 @@ def poll(current: Current, reader: WorkReader, polls: Sequence[PollingAgent], *,
 
 
 def answer(reader: WorkReader, order_id: int, *, run: bytes, given: Answer, now_s: float) -> Plan[bool] | bool:
-    """Keep what came of an order, and let its operation go on; an answer that comes twice counts once.
+    """Store the answer to an order, and make its operation due; a repeated answer counts once.
 
     Args:
-        run: of the agent that gives it; a new run answers what an old one did.
+        run: of the agent; a new run may answer for an old one.
 
     Returns:
-        Whether it is wanted; else the order was withdrawn, and what was done for it has to be undone.
+        Whether it counts; otherwise the order was withdrawn, and the agent must undo it.
 
     Raises:
         NotFound: there is no such order.
@@ -157,14 +157,14 @@ def answer(reader: WorkReader, order_id: int, *, run: bytes, given: Answer, now_
 
 
 def beat(current: Current, hosts: Iterable[str], *, now_s: float) -> None:
-    """Note that agents were heard, in the thread that owns the columns; best of many at once, about once a second."""
+    """Note that agents were heard. Call it in the deciding thread, for many agents together, about once a second."""
     current.store.beat(sorted({host.lower() for host in hosts}), now_s)
 
 
 def leave(
     current: Current, reader: WorkReader, host: str, *, run: bytes, now_s: float, down_time_s: float
 ) -> Plan[None] | None:
-    """Let an agent end on purpose: its host is down at once, and its instances stay.
+    """Mark the host of an agent that ends on purpose down at once; its instances stay.
 
     Raises:
         NotFound: no such agent is known.
@@ -182,22 +182,22 @@ def leave(
 
 
 def _row_of(
-    asked: Registration, before: AgentRow | None, *, run: bytes, host: str, now_s: float, is_clean: bool
+    registration: Registration, before: AgentRow | None, *, run: bytes, host: str, now_s: float, is_clean: bool
 ) -> AgentRow:
-    """Return what is known of an agent that registers.
+    """Return the row of an agent that registers.
 
     Args:
-        before: what was known of it; None: nothing.
-        is_clean: whether nothing is on its host that is not that one's own.
+        before: its previous version; None: there is none.
+        is_clean: whether its host has no guests but its own.
     """
     is_same = before is not None and before.run == run
     return AgentRow(
         host=host.lower(),
         name=host,
         run=run,
-        cell=asked.cell,
-        driver=asked.driver,
-        software=asked.software,
+        cell=registration.cell,
+        driver=registration.driver,
+        software=registration.software,
         state="ready" if is_clean else "arriving",
         heard_at_s=now_s,
         registered_at_s=before.registered_at_s if is_same and before is not None else now_s,
@@ -207,19 +207,19 @@ def _row_of(
 
 
 def _moves_of(reader: WorkReader, host: str, statuses: Iterable[StatusRow]) -> list[MigrationRow]:
-    """Return the moves of those instances of a host that may have some that are open."""
+    """Return the moves of instances that may have open ones."""
     moved = [each.uuid for each in statuses if each.migration_uuid is not None or each.host.lower() != host]
     return [each for uuid in moved for each in reader.migrations_of(uuid)]
 
 
 def _is_as_before(agent: AgentRow, before: AgentRow) -> bool:
-    """Say whether an agent is up, and registers with nothing new of itself."""
+    """Say whether an agent is up, and its registration changes nothing."""
     same = msgspec.structs.replace(agent, heard_at_s=before.heard_at_s, version=before.version)
     return same == before and before.state == "ready"
 
 
 def is_disabled(state: State, host: str) -> bool:
-    """Say whether an operator lets nothing new be placed on a service."""
+    """Say whether a service is disabled."""
     hosts = state.hosts
     return any(
         hosts.facts[row].is_disabled for row in hosts.rows_of_name.get(host.lower(), ()) if hosts.alive.each[row]
@@ -227,7 +227,7 @@ def is_disabled(state: State, host: str) -> bool:
 
 
 def _letter_cases(state: State, host: str) -> set[str]:
-    """Return a service as it is written by whoever knows it."""
+    """Return all spellings of a service that differ in letter case."""
     return {host, *(state.hosts.names[row] for row in state.hosts.rows_of_name.get(host.lower(), ()))}
 
 
@@ -239,15 +239,19 @@ def _uuid(text: str) -> bytes:
 
 
 def _check_owner(
-    state: State, asked: Registration, before: AgentRow | None, *, host: str, now_s: float, down_time_s: float
+    state: State, registration: Registration, before: AgentRow | None, *, host: str, now_s: float, down_time_s: float
 ) -> None:
-    """Refuse a second agent under the name of one that is alive: it reports other nodes."""
-    if before is None or before.run == uuid_bytes(asked.run) or is_silent(before, now_s=now_s, down_time_s=down_time_s):
+    """Refuse a second agent under the name of a living one; it reports other nodes."""
+    if (
+        before is None
+        or before.run == uuid_bytes(registration.run)
+        or is_silent(before, now_s=now_s, down_time_s=down_time_s)
+    ):
         return
     hosts, providers = state.hosts, state.providers
     rows = [row for row in hosts.rows_of_name.get(before.host, ()) if hosts.alive.each[row]]
     known = {hosts.nodes[row]: providers.uuids[int(hosts.provider_row.each[row])] for row in rows}
-    told = {each.node: uuid_form(each.uuid) for each in asked.nodes}
+    told = {each.node: uuid_form(each.uuid) for each in registration.nodes}
     is_other = any(told.get(node, uuid) != uuid for node, uuid in known.items())
     if is_other or (known and told and known.keys().isdisjoint(told)):
         raise Conflict(f"the host {host} is registered by another agent, which reports {', '.join(sorted(known))}")
@@ -262,13 +266,13 @@ def _cleaning(
     before: AgentRow | None,
     now_s: float,
 ) -> list[Put]:
-    """Return the operation that makes a host clean, which is named after the run, and the end of an earlier one.
+    """Return the operation ``clean`` of a registration, and the end of an earlier one.
 
-    What an earlier one ordered to be destroyed may be wanted there from now on.
+    Guests that the earlier one ordered to destroy may be needed there from now on.
     """
     known = reader.operation_of(agent.run)
     old = known if before is None or before.run == agent.run else reader.operation_of(before.run)
-    work = _ended_early(reader, old, now_s=now_s) if found.is_clean or old is not known else []
+    work = _end_early(reader, old, now_s=now_s) if found.is_clean or old is not known else []
     if found.is_clean:
         return work
     numbers = [] if known is None else [order.number for order in reader.orders_of(known.id)]
@@ -288,8 +292,8 @@ def _cleaning(
     return [*work, Put(row, None if known is None else known.version)]
 
 
-def _ended_early(reader: WorkReader, cleaning: OperationRow | None, *, now_s: float) -> list[Put]:
-    """Return what lets an operation that makes a host clean order nothing more: it ends, and its orders before it."""
+def _end_early(reader: WorkReader, cleaning: OperationRow | None, *, now_s: float) -> list[Put]:
+    """End an operation ``clean`` early, and withdraw its orders."""
     if cleaning is None or cleaning.outcome:
         return []
     return [replace_row(make_due(cleaning, now_s=now_s)), *withdraw_orders(reader.orders_of(cleaning.id))]
@@ -304,21 +308,21 @@ def _agents(reader: WorkReader, polls: Sequence[PollingAgent]) -> list[AgentRow]
 
 
 def _is_unknown(agent: AgentRow | None, each: PollingAgent) -> bool:
-    """Say whether an agent has to register: it never did, or was given up."""
+    """Say whether an agent must register: it never did, or was given up."""
     return agent is None or (agent.state == "gone" and agent.run == uuid_bytes(each.run))
 
 
 def _is_superseded(agent: AgentRow | None, each: PollingAgent) -> bool:
-    """Say whether another run of an agent is in charge of its host, or the same one after it had left."""
+    """Say whether another run is in charge of the host, or the same one has left and registered again."""
     if agent is None or _is_unknown(agent, each):
         return False
     return (agent.run, agent.fence) != (uuid_bytes(each.run), each.fence)
 
 
 def _deliverable(reader: WorkReader, agents: Mapping[str, AgentRow], *, most: int) -> list[OrderRow]:
-    """Return orders that may be delivered now, so many of them: before a host is clean it gets those to destroy alone.
+    """Return orders that may be delivered now: until a host is clean, only orders to destroy.
 
-    What a host does not get yet is not read, or it would stand before what it gets, and before orders to others.
+    Orders that a host does not get yet are not read: they would take the places of others.
     """
     ready = sorted(host for host, agent in agents.items() if agent.state == "ready")
     arriving = sorted(agents.keys() - set(ready))
@@ -327,7 +331,7 @@ def _deliverable(reader: WorkReader, agents: Mapping[str, AgentRow], *, most: in
 
 
 def _over(reader: WorkReader, numbers: Sequence[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Tell orders that were withdrawn from those that are settled."""
+    """Split orders into withdrawn ones and settled ones."""
     rows = {row.id: row for row in reader.orders_named(numbers)}
     withdrawn = tuple(number for number in numbers if number in rows and rows[number].state == "withdrawn")
     settled = tuple(number for number in numbers if number not in rows or rows[number].state == "answered")

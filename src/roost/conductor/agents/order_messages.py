@@ -1,4 +1,4 @@
-"""Orders as agents are told them."""
+"""Orders as messages to agents."""
 
 from collections.abc import Mapping
 
@@ -26,14 +26,14 @@ from roost.model.work.orders import (
 )
 from roost.model.work.work_rows import OrderRow
 
-_MADE_OF_GUESTS: Mapping[str, type[Spawn | Rebuild | Prepare | Finish]] = {
+_WITH_GUEST: Mapping[str, type[Spawn | Rebuild | Prepare | Finish]] = {
     "spawn": Spawn,
     "rebuild": Rebuild,
     "prepare": Prepare,
     "finish": Finish,
 }
-_SENT: Mapping[str, type[SendDisk | LiveMigrate]] = {"send_disk": SendDisk, "live_migrate": LiveMigrate}
-_ALONE: Mapping[str, Act] = {
+_WITH_ADDRESS: Mapping[str, type[SendDisk | LiveMigrate]] = {"send_disk": SendDisk, "live_migrate": LiveMigrate}
+_WITHOUT_DETAILS: Mapping[str, Act] = {
     "destroy": Destroy(),
     "inspect": Inspect(),
     "save": Save(),
@@ -45,7 +45,7 @@ _ALONE: Mapping[str, Act] = {
 
 
 def order_message(order: OrderRow) -> Order:
-    """Return an order as it is delivered."""
+    """Return an order as a message."""
     body = msgspec.json.decode(order.body, type=OrderBody)
     return Order(
         id=order.id,
@@ -60,14 +60,14 @@ def order_message(order: OrderRow) -> Order:
 
 
 def _act(action: str, body: OrderBody) -> Act:
-    if action in _MADE_OF_GUESTS:
-        assert body.guest is not None, f"an order to {action} tells the guest"
-        return _MADE_OF_GUESTS[action](body.guest)
-    if action in _SENT:
-        assert body.to is not None, f"an order to {action} tells where to"
-        return _SENT[action](body.to)
+    if action in _WITH_GUEST:
+        assert body.guest is not None, f"an order to {action} names the guest"
+        return _WITH_GUEST[action](body.guest)
+    if action in _WITH_ADDRESS:
+        assert body.to is not None, f"an order to {action} names the address"
+        return _WITH_ADDRESS[action](body.to)
     if action == "discard":
         return Discard(body.of, is_sparing=body.is_sparing)
     if action == "settle":
         return Settle(body.of)
-    return _ALONE[action]
+    return _WITHOUT_DETAILS[action]

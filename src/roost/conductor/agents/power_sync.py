@@ -1,6 +1,6 @@
-"""Instances of which a host says something else than their status: an operation ``sync`` of their own asks it again.
+"""Instances whose reported state differs from their status: an operation ``sync`` asks the host again.
 
-So a host may be late with what it says, or say it twice: what is written is what it says behind all that it was told.
+A report may be late or repeated. The answer to ``sync`` is not: the host gives it after all orders before.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -13,9 +13,9 @@ from roost.model.work.operation import Powering, Status
 from roost.model.work.work_rows import Put, StatusRow
 from roost.ports import Commits
 
-# So many are begun at once; the others when the host says again what it has.
-_BEGUN_MAX = 100
-# What a host has by the status of an instance. In VERIFY_RESIZE it may run or not.
+# Operations begun at once; the others follow with the next report.
+_SYNCS_MAX = 100
+# By status: the expected state. In VERIFY_RESIZE an instance may run or not.
 _STATES: Mapping[str, GuestState] = {"ACTIVE": "running", "SHUTOFF": "stopped", "SHELVED": "stopped"}
 _STATUSES: Mapping[str, Status] = {"running": "ACTIVE", "stopped": "SHUTOFF"}
 
@@ -23,13 +23,13 @@ _STATUSES: Mapping[str, Status] = {"running": "ACTIVE", "stopped": "SHUTOFF"}
 def differing_instances(
     host: str, guests: Iterable[Found], *, statuses: Iterable[StatusRow], paused: Collection[str]
 ) -> list[StatusRow]:
-    """Return the instances of a host that nobody works on, and that run where their status says no, or the other way.
+    """Return the unlocked instances of a host whose reported state contradicts their status.
 
     Args:
         host: the service in lower case.
-        guests: what it says that it has.
-        statuses: of these.
-        paused: uuids of those that its agent has stopped by itself, and starts when it is decided that they stay.
+        guests: its report.
+        statuses: of these guests.
+        paused: uuids of guests that the agent stopped until their host is known.
     """
     states = {uuid_bytes(guest.uuid): guest.state for guest in guests if guest.uuid not in paused}
     return [
@@ -44,19 +44,19 @@ def differing_instances(
 
 
 def new_syncs(current: Commits, differing: Sequence[StatusRow], *, now_s: float) -> list[Put]:
-    """Return the operations that ask their host about instances, and hold these meanwhile."""
-    return [put for status in differing[:_BEGUN_MAX] for put in _begun(current, status, now_s=now_s)]
+    """Return operations ``sync``, which lock their instances."""
+    return [put for status in differing[:_SYNCS_MAX] for put in _new_sync(current, status, now_s=now_s)]
 
 
 def reported_status(status: StatusRow, state: str) -> str:
-    """Return the status of an instance that its host has in a state; empty: none says that it is well.
+    """Return the status that follows from a reported state; empty: the guest is not well.
 
-    One that is shelved is so while it is stopped.
+    A shelved instance stays shelved while it is stopped.
     """
     return status.status if _STATES.get(status.status) == state else _STATUSES.get(state, "")
 
 
-def _begun(current: Commits, status: StatusRow, *, now_s: float) -> tuple[Put, ...]:
+def _new_sync(current: Commits, status: StatusRow, *, now_s: float) -> tuple[Put, ...]:
     operation = new_operation(
         current,
         status,

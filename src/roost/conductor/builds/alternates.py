@@ -1,4 +1,4 @@
-"""Where building failed: the instance goes to the next alternate of its decision, and nothing else is asked anew."""
+"""Alternates after a failed build: the claim goes to the next one of the decision; nothing else is repeated."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -25,7 +25,7 @@ _TOO_LITTLE = {
 
 
 class AlternateStep(NamedTuple):
-    """An instance leaves its host and takes its place on another: both or neither."""
+    """The release of a host and the claim of another, in one commit."""
 
     release: Release
     claim: Claim
@@ -36,14 +36,14 @@ class AlternateStep(NamedTuple):
 def next_alternate(
     current: Commits, decision: Decision, instance_uuid: str | None, *, from_host: str | None = None
 ) -> AlternateStep:
-    """Plan that an instance goes on to the next alternate that can still take it.
+    """Plan the claim of the next alternate that still fits an instance.
 
-    Which one is next is told by where the instance is now, so nothing has to be remembered between the steps.
+    The present host determines the next one, so no state is kept between the calls.
 
     Args:
-        decision: that placed it.
-        instance_uuid: which of its instances; None: the only one.
-        from_host: the service that it is to leave, so that whoever asks twice does not move it twice; None: any.
+        decision: of the instance.
+        instance_uuid: None: the only instance of the decision.
+        from_host: the service that it leaves, so that a repeated call does not move it twice; None: any.
 
     Raises:
         BadRequest: the decision has several instances, and none is named.
@@ -67,14 +67,14 @@ def next_alternate(
 
 
 def pick_of(decision: Decision, instance_uuid: str | None) -> Pick:
-    """Return what a decision chose for one of its instances.
+    """Return the pick of a decision for one of its instances.
 
     Args:
-        instance_uuid: which one; None: the only one.
+        instance_uuid: None: the only one.
 
     Raises:
-        NotFound: it is none of them.
-        BadRequest: there are several.
+        NotFound: the decision has no such instance.
+        BadRequest: the decision has several instances.
         Conflict: the decision was refused.
     """
     if not decision.picks:
@@ -91,26 +91,26 @@ def pick_of(decision: Decision, instance_uuid: str | None) -> Pick:
 
 
 def location_of(state: State, instance_uuid: str) -> tuple[str, str]:
-    """Return the service and the node that an instance is on.
+    """Return the service and node of an instance.
 
     Raises:
-        Conflict: it is not there any more.
+        Conflict: it does not exist any more.
     """
-    _, instance = _held_by(state, instance_uuid)
+    _, instance = _holder_of(state, instance_uuid)
     row = state.hosts.row_of_id[instance.host_id]
     return state.hosts.names[row], state.hosts.nodes[row]
 
 
 def plan_alternate(current: Commits, instance_uuid: str, pick: Pick, *, left: int = 0) -> AlternateStep | str:
-    """Plan that an instance leaves its host for an alternate, or say why it cannot.
+    """Plan the claim of an alternate, or return why it cannot be claimed.
 
     Args:
         left: alternates after this one.
 
     Raises:
-        Conflict: the instance is not there any more.
+        Conflict: the instance does not exist any more.
     """
-    holder, _ = _held_by(current.state, instance_uuid)
+    holder, _ = _holder_of(current.state, instance_uuid)
     found = _move(current, holder, pick)
     if isinstance(found, str):
         return found
@@ -118,7 +118,7 @@ def plan_alternate(current: Commits, instance_uuid: str, pick: Pick, *, left: in
     return AlternateStep(release_of(current.state, [holder]), found, taken, left)
 
 
-def _held_by(state: State, instance_uuid: str) -> tuple[Holder, InstanceRow]:
+def _holder_of(state: State, instance_uuid: str) -> tuple[Holder, InstanceRow]:
     body = uuid_bytes(instance_uuid)
     holder = None if body is None else state.holders.get(body)
     if holder is None or holder.instance is None:
@@ -127,7 +127,7 @@ def _held_by(state: State, instance_uuid: str) -> tuple[Holder, InstanceRow]:
 
 
 def _move(current: Commits, holder: Holder, pick: Pick) -> Claim | str:
-    """Return the claim of an instance that goes to a host, or why it does not fit there now."""
+    """Return the claim of an instance on a host, or why it does not fit there now."""
     state, instance = current.state, holder.instance
     assert instance is not None, "only instances move"
     found = takes_of(state, holder, pick)
@@ -146,13 +146,13 @@ def _move(current: Commits, holder: Holder, pick: Pick) -> Claim | str:
 
 
 def takes_of(state: State, holder: Holder | None, pick: Pick) -> tuple[int, list[tuple[int, int]]] | str:
-    """Return the row of a host and what an instance takes there in place of what it has, or why that does not fit now.
+    """Return the row of a host and the amounts that an instance takes there, or why they do not fit now.
 
     Args:
-        holder: the instance; None: it holds nothing.
+        holder: the instance, whose present allocations are released; None: it holds nothing.
 
     Returns:
-        Of each inventory, by its identity, so many.
+        Pairs of an inventory's id and an amount.
     """
     row = _row_of(state, pick)
     if row is None:
@@ -160,7 +160,7 @@ def takes_of(state: State, holder: Holder | None, pick: Pick) -> tuple[int, list
     takes = _takes(state, pick)
     if takes is None:
         return f"a provider or resource class of {pick.node} is not there any more"
-    refusal = claimable(state, takes, frees=() if holder is None else _held(state, holder))
+    refusal = claimable(state, takes, frees=() if holder is None else _amounts_of(state, holder))
     if refusal is not None:
         text = _TOO_LITTLE[refusal.reason].format(name=state.class_ids.name_of(refusal.class_id), amount=refusal.amount)
         return f"provider {state.providers.uuids[refusal.row]} {text}"
@@ -169,7 +169,7 @@ def takes_of(state: State, holder: Holder | None, pick: Pick) -> tuple[int, list
 
 
 def next_consumer(holder: Holder, number: int) -> ConsumerRow:
-    """Return a consumer with another identity, which holds something else from then on."""
+    """Return a consumer under a new id, for its new allocations."""
     return ConsumerRow(number, holder.uuid, holder.project_id, holder.user_id, holder.type_id, holder.generation + 1)
 
 
@@ -180,7 +180,7 @@ def _row_of(state: State, pick: Pick) -> int | None:
 
 
 def _takes(state: State, pick: Pick) -> list[Take] | None:
-    """Return what the instance is to take; None: a provider or a class of it is gone."""
+    """Return the amounts of a pick; None: a provider or a class does not exist any more."""
     takes: list[Take] = []
     for uuid, amounts in pick.allocations.items():
         row = state.providers.row_of_uuid.get(uuid)
@@ -192,24 +192,24 @@ def _takes(state: State, pick: Pick) -> list[Take] | None:
     return takes
 
 
-def _held(state: State, holder: Holder) -> Iterator[Take]:
+def _amounts_of(state: State, holder: Holder) -> Iterator[Take]:
     row_of_id = state.providers.row_of_id
     return ((row_of_id[each >> CLASS_BITS], each & CLASS_MASK, amount) for each, amount in holder.takes)
 
 
 def _place(state: State, instance: InstanceRow, *, host_id: int, rack: str) -> Place | None:
-    """Return the place that an instance takes in its server group on another host."""
+    """Return the place in its server group that an instance takes on a host."""
     group = state.groups.get(instance.group_id)
     if group is None or group.policy not in GUARDED_POLICIES:
         return None
     place = place_of(group, host_id=host_id, rack=rack, domain="")
     if place is None or group.policy != "fault-domain":
         return place
-    return msgspec.structs.replace(place, holder=instance.holder)  # Its domain does not change.
+    return msgspec.structs.replace(place, holder=instance.holder)  # The domain stays.
 
 
 def _is_free(group: Group, place: Place, instance: InstanceRow) -> bool:
-    """Say whether a place can be taken once the instance has left the one it has."""
+    """Say whether a place is free once the instance has left its present one."""
     holder, members = group.places.get(place.scope, (place.holder, 0))
     members -= instance.scope == place.scope and instance.holder == holder
     return members == 0 or (holder == place.holder and members < place.limit)

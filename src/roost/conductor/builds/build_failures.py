@@ -1,6 +1,6 @@
-"""Builds that fail are counted on their host, so that the weigher ``build_failure`` avoids it.
+"""Counts of failed builds by host; the weigher ``build_failure`` avoids hosts with many.
 
-Where very many fail one after the other, the service is disabled until an operator has looked at it.
+After too many failures in a row, the service is disabled until an operator enables it.
 """
 
 from contextlib import suppress
@@ -18,24 +18,24 @@ from roost.ports import Commits
 
 
 def count_in_facts(facts: HostFacts, *, has_failed: bool) -> HostFacts:
-    """Return the facts of a host after a build: failures in a row, which a success ends."""
+    """Return the facts of a host after a build: the failures in a row, which a success resets."""
     return msgspec.structs.replace(facts, failed_builds=facts.failed_builds + 1 if has_failed else 0)
 
 
 class BuildCount(NamedTuple):
-    """What comes of a build on its host."""
+    """The writes that count a build."""
 
-    writes: tuple[Write, ...]  # nothing where the host is gone, or has counted so far
-    reason: str = ""  # why the service is disabled with it; empty: it stays as it is
+    writes: tuple[Write, ...]  # empty if the host does not exist, or the count stays
+    reason: str = ""  # why the service is disabled; empty: it is not
 
 
 def plan_count(state: State, pick: Pick, *, has_failed: bool, failures_max: int = 0) -> BuildCount:
-    """Plan that a build is counted on its host, and that a service with too many failures takes no more instances.
+    """Plan to count a build on its host, and to disable the service after too many failures.
 
-    An operator enables it again; as many failures more disable it once more. One that is disabled keeps its reason.
+    Once enabled again, as many more failures disable it again. A service that is already disabled keeps its reason.
 
     Args:
-        failures_max: after so many in a row a service is disabled; 0: never.
+        failures_max: failures in a row that disable a service; 0: never.
     """
     hosts = state.hosts
     rows = [row for row in hosts.rows_of_name.get(pick.host.lower(), ()) if hosts.alive.each[row]]
@@ -56,11 +56,11 @@ def plan_count(state: State, pick: Pick, *, has_failed: bool, failures_max: int 
 def count_build(placement: Commits, pick: Pick, *, has_failed: bool, rounds: int) -> None:
     """Count a build on its host.
 
-    A count is a hint, and no build ends otherwise for it: where the host is gone, the store fails, or others change the
-    same host again and again, it is left out.
+    A count never changes the result of a build. It is dropped if the host does not exist, the store fails, or too many
+    other processes change the same host.
 
     Args:
-        rounds: how often others may be faster, >= 1.
+        rounds: attempts after lost races, >= 1.
     """
     with suppress(Unavailable):
         for _ in range(rounds):

@@ -1,4 +1,4 @@
-"""What conductors need of the product behind them."""
+"""The interfaces that conductors with a program's builder need."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -12,22 +12,22 @@ from roost.ports import Commits, RemotePlacement
 
 
 class Product(Protocol):
-    """The scheduler, and what is claimed where: ``roost.product.Roost`` says what each does."""
+    """The scheduler and the claims; see ``roost.product.Roost``."""
 
     @property
     def settings(self) -> Settings:
-        """The settings in force."""
+        """The current settings."""
 
     @property
     def remote(self) -> RemotePlacement | None:
-        """What keeps the amounts; None: the columns."""
+        """The remote Placement; None: the columns hold all claims."""
 
     @property
     def placement(self) -> Commits:
-        """The columns, and commits that change them."""
+        """The columns and their commits."""
 
     def work(self, acts: Sequence[Request | NamedRequest | Departure]) -> list[Decision | None]:
-        """Do acts in order."""
+        """Execute acts in order."""
 
     def decision(self, uuid: str) -> Decision:
         """Return a stored decision."""

@@ -1,12 +1,12 @@
-"""The conductor of a cell: builds an instance on its host, and where that fails on the next alternate of the cell.
+"""The conductor of a cell: build an instance on its host, or, after a failure, on the next alternate of the cell.
 
 .. code-block:: text
 
-    order ─▶ build      on the host that is claimed already
-          ◀─ failed     counted on the host; may it be tried once more?
-          ─▶ claim      the next alternate: in one commit the failed host is given back and this one is taken
+    order ─▶ build      on the claimed host
+          ◀─ failed     count it on the host; check whether a retry is allowed
+          ─▶ claim      release the failed host and claim the next alternate, in one commit
           ─▶ build      there, and so on
-          ─▶ outcome    ACTIVE with one claim, or ERROR with none, and the story of the attempts
+          ─▶ outcome    ACTIVE with one claim, or ERROR with none, and the attempts
 """
 
 from collections import deque
@@ -29,7 +29,7 @@ class CellConductor:
     """Builds the instances of one cell, one after the other.
 
     Args:
-        product: where claims and counts are kept.
+        product: keeps claims and counts.
         builder: builds on hosts.
     """
 
@@ -38,14 +38,14 @@ class CellConductor:
         self._builder = builder
 
     def build(self, order: BuildOrder) -> Outcome:
-        """Build an instance on the host that is claimed for it, or on one of its alternates.
+        """Build an instance on its claimed host, or on one of its alternates.
 
         Returns:
-            ACTIVE: it runs, and holds what the pick of its host says. ERROR: it runs nowhere, and holds nothing.
+            ACTIVE: it runs, with the allocations of its pick. ERROR: it runs nowhere and holds nothing.
         """
         attempts: list[Attempt] = []
         try:
-            pick = self._built(order, attempts)
+            pick = self._build(order, attempts)
         except Exception as error:  # noqa: BLE001  # whatever goes wrong, the instance has an end that says so
             return failed_outcome(
                 order.instance_uuid,
@@ -64,11 +64,11 @@ class CellConductor:
             attempts=attempts,
         )
 
-    def _built(self, order: BuildOrder, attempts: list[Attempt]) -> Pick:
-        """Return where the instance runs, and tell each attempt.
+    def _build(self, order: BuildOrder, attempts: list[Attempt]) -> Pick:
+        """Return where the instance runs; record each attempt.
 
         Raises:
-            Exception: whatever ends it in ERROR.
+            Exception: the instance ends in ERROR.
         """
         settings, request = self._product.settings.scheduler, order.request
         check = partial(check_attempt, request, instance_uuid=order.instance_uuid, attempts_max=settings.max_attempts)
@@ -80,16 +80,16 @@ class CellConductor:
             attempts.append(attempt_record(pick, problem="" if error is None else describe_error(error)))
             count_build(self._product.placement, pick, has_failed=error is not None, rounds=settings.claim_rounds)
             if error is None:
-                self._see(order, pick)
+                self._check_location(order, pick)
                 return pick
             if not isinstance(error, BuildFailed):
                 raise error
             attempt += 1
             check(attempt=attempt, error=error)
-            pick = self._claimed(order, left, attempts)
+            pick = self._claim_next(order, left, attempts)
 
     def _failure(self, order: BuildOrder, pick: Pick) -> Exception | None:
-        """Build on a host that is claimed; return what went wrong."""
+        """Build on a claimed host; return the error."""
         instance = Instance(uuid=order.instance_uuid, request=order.request, allocations=pick.allocations)
         try:
             self._builder.build(instance, host=pick.host, node=pick.node, limits=pick.limits)
@@ -97,24 +97,24 @@ class CellConductor:
             return error
         return None
 
-    def _see(self, order: BuildOrder, pick: Pick) -> None:
-        """See that the instance is still where it was built.
+    def _check_location(self, order: BuildOrder, pick: Pick) -> None:
+        """Check that the claim of the instance is still on its host.
 
         Raises:
-            Conflict: somebody deleted or moved it meanwhile.
+            Conflict: it was deleted or moved meanwhile.
         """
         placement = self._product.placement
-        with suppress(Unavailable):  # Its claim was durable before it was built.
+        with suppress(Unavailable):  # The claim was durable before the build.
             placement.refresh()
         here = location_of(placement.state, order.instance_uuid)
         if here != (pick.host, pick.node):
             raise Conflict(f"the instance {order.instance_uuid} went to {here[1]} while it was built on {pick.node}")
 
-    def _claimed(self, order: BuildOrder, left: deque[Pick], attempts: list[Attempt]) -> Pick:
-        """Return the next alternate that could be claimed, and tell of those that could not.
+    def _claim_next(self, order: BuildOrder, left: deque[Pick], attempts: list[Attempt]) -> Pick:
+        """Claim the next alternate that fits; record those that do not.
 
         Raises:
-            MaxRetriesExceeded: none could.
+            MaxRetriesExceeded: none is left.
         """
         while left:
             pick = left.popleft()

@@ -1,4 +1,4 @@
-"""Claims of instances that conductors build: moved on to an alternate, and given back."""
+"""Transfers and releases of the claims of instances that conductors build."""
 
 from roost.conductor.builds.alternates import plan_alternate
 from roost.conductor.builds.builder_product import Product
@@ -11,10 +11,13 @@ from roost.model.writes import Item
 
 
 def transfer_claim(product: Product, order: BuildOrder, pick: Pick) -> str:
-    """Let an instance leave its host and claim an alternate, both in one commit; say why it cannot, else nothing.
+    """Release the host of an instance and claim an alternate, in one commit.
+
+    Returns:
+        Why the alternate cannot be claimed; empty: it is.
 
     Raises:
-        Conflict: the instance is not there any more.
+        Conflict: the instance does not exist any more.
         Unavailable: the store or the remote Placement failed.
     """
     placement, remote = product.placement, product.remote
@@ -31,7 +34,7 @@ def transfer_claim(product: Product, order: BuildOrder, pick: Pick) -> str:
 
 
 def release_claims(product: Product, instance_uuids: tuple[str, ...], *, decision_uuid: str) -> str:
-    """Let instances give back all they hold, if they hold anything; say why they cannot, else nothing."""
+    """Release all allocations of instances; return why that failed, or nothing."""
     try:
         product.work([Departure(instance_uuids=instance_uuids)])
     except Exception as error:  # noqa: BLE001  # whatever it is, it becomes part of the story

@@ -1,4 +1,4 @@
-"""Where building failed, and a remote Placement keeps the amounts: the next alternate is claimed there."""
+"""Alternates after a failed build, if a remote Placement keeps the amounts."""
 
 import msgspec
 
@@ -19,18 +19,18 @@ def next_remote_alternate(
     instance_uuid: str | None,
     from_host: str | None = None,
 ) -> tuple[Pick, int]:
-    """Let an instance go on to the next alternate that takes it, here and at the remote Placement.
+    """Claim the next alternate of an instance, here and at the remote Placement.
 
     Args:
         decision, instance_uuid, from_host: as for ``next_alternate``.
 
     Returns:
-        Where it is now, and how many alternates are left after that.
+        The new pick, and the number of alternates after it.
 
     Raises:
-        BadRequest, NotFound, Conflict: as ``next_alternate`` does; the instance is where it was.
-        PlacementGone: the remote Placement does not answer; the instance is where it was here, and there it may have
-            gone on.
+        BadRequest, NotFound, Conflict: as ``next_alternate``; the instance is where it was.
+        PlacementGone: the remote Placement does not answer; the instance is where it was here, and may have moved
+            there.
     """
     while True:
         step = next_alternate(current, decision, instance_uuid, from_host=from_host)
@@ -40,7 +40,7 @@ def next_remote_alternate(
 
 
 def transfer_remote_claim(current: Commits, remote: RemotePlacement, step: AlternateStep) -> bool:
-    """Let the instance have its place here, then its amounts there; where it loses a race, it goes back."""
+    """Claim the place here, then the amounts there; after a lost race, undo the first."""
     pick = step.pick
     before = current.state.holders[uuid_bytes(pick.instance_uuid) or b""]
     places = step.release.places
@@ -52,18 +52,18 @@ def transfer_remote_claim(current: Commits, remote: RemotePlacement, step: Alter
             pick.instance_uuid, pick.allocations, project_id=before.project_id, user_id=before.user_id
         )
     except PlacementGone:
-        _go_back(current, pick, claim_of(before, places))
+        _return_place(current, pick, claim_of(before, places))
         raise
     if not is_taken:
-        _go_back(current, pick, claim_of(before, places))
+        _return_place(current, pick, claim_of(before, places))
     return is_taken
 
 
-def _go_back(current: Commits, pick: Pick, held: Claim) -> None:
-    """Let an instance have the place that it left.
+def _return_place(current: Commits, pick: Pick, held: Claim) -> None:
+    """Give an instance its old place back.
 
     Raises:
-        Conflict: somebody else took it; the instance keeps the one it has.
+        Conflict: the place is taken; the instance keeps its present one.
     """
     number = current.new_id("consumer")
     here = current.state.holders[uuid_bytes(pick.instance_uuid) or b""]
@@ -79,7 +79,7 @@ def _go_back(current: Commits, pick: Pick, held: Claim) -> None:
 
 
 def _without(decision: Decision, pick: Pick) -> Decision:
-    """Return a decision that does not name an alternate, which is not to be tried again."""
+    """Return a decision without an alternate that failed."""
     alternates = {
         cell: [each for each in picks if (each.host, each.node) != (pick.host, pick.node)]
         for cell, picks in decision.alternates.items()

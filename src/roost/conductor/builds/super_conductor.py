@@ -1,11 +1,11 @@
-"""The super conductor: from a request to instances that run, over the scheduler and the conductors of cells.
+"""The super conductor: schedule a request, and have the cells build its instances.
 
 .. code-block:: text
 
-    request ─▶ specification   instances and decision are named, so that whatever was claimed can be found
-            ─▶ scheduler       chooses and claims, with alternates
-            ─▶ cells           an order for each instance, to the conductor of the cell of its host
-            ◀─ outcomes        ACTIVE, or ERROR and why: nothing found, or anything that went wrong on the way
+    request ─▶ specification   name instances and decision, so that any claim can be found
+            ─▶ scheduler       choose and claim, with alternates
+            ─▶ cells           an order for each instance, to the conductor of its cell
+            ◀─ outcomes        ACTIVE, or ERROR and the reason
 """
 
 from collections.abc import Mapping
@@ -25,10 +25,10 @@ from roost.ports import Random
 
 
 def specification(request: Request, random: Random) -> NamedRequest:
-    """Return a request whose instances and whose decision have their uuids.
+    """Return a request with uuids for its instances and its decision.
 
     Raises:
-        BadRequest: it moves an instance, which is not built anew.
+        BadRequest: the request moves an instance.
     """
     if request.move is not None:
         raise BadRequest("an instance that moves is not built: ask for its move")
@@ -40,7 +40,7 @@ def specification(request: Request, random: Random) -> NamedRequest:
 
 
 def orders(request: Request, decision: Decision) -> list[BuildOrder]:
-    """Return what is told to the cells: for each instance its host and the alternates of the same cell."""
+    """Return the orders to the cells: for each instance its pick and the alternates in the same cell."""
     return [
         BuildOrder(
             instance_uuid=pick.instance_uuid,
@@ -53,12 +53,12 @@ def orders(request: Request, decision: Decision) -> list[BuildOrder]:
 
 
 class SuperConductor:
-    """Lets the scheduler choose, and the cells build.
+    """Has the scheduler choose and the cells build.
 
     Args:
-        product: the scheduler, and where claims are kept.
-        cells: the conductors of cells, by the names of these; the empty name is that of hosts in no cell.
-        random: gives uuids.
+        product: the scheduler and the claims.
+        cells: conductors by name of their cell; the empty name is the cell of hosts without one.
+        random: source of uuids.
     """
 
     def __init__(self, *, product: Product, cells: Mapping[str, Cell], random: Random) -> None:
@@ -67,10 +67,10 @@ class SuperConductor:
         self._random = random
 
     def build(self, request: Request) -> list[Outcome]:
-        """Choose hosts for all instances of a request, or for none, and let their cells build them.
+        """Choose hosts for all instances of a request or for none, and have their cells build them.
 
         Returns:
-            One entry an instance, in the order of the request.
+            One outcome for each instance, in the order of the request.
 
         Raises:
             BadRequest: the request moves an instance.
@@ -86,9 +86,9 @@ class SuperConductor:
         if not decision.is_granted:
             fault = str(NoValidHost(decision.reason))
             return [failed_outcome(uuid, decision.uuid, fault=fault) for uuid in uuids]
-        return [self._sent(order) for order in orders(named.request, decision)]
+        return [self._send(order) for order in orders(named.request, decision)]
 
-    def _sent(self, order: BuildOrder) -> Outcome:
+    def _send(self, order: BuildOrder) -> Outcome:
         """Send an order to the cell of its host."""
         pick = order.picks[0]
         cell = self._cells.get(pick.cell)
@@ -104,10 +104,9 @@ class SuperConductor:
         return failed_outcome(order.instance_uuid, order.decision_uuid, fault=fault, unreleased=unreleased)
 
     def _take_back(self, named: NamedRequest) -> str:
-        """Give back what was claimed by a decision that did not arrive; say why that is not known, else nothing.
+        """Release the claims of a decision that did not arrive; return why that failed, or nothing.
 
-        A claim and its decision are in one commit. So instances that the request names and that were there before are
-        left alone.
+        A claim and its decision are one commit. So instances of the request that existed before are left alone.
         """
         uuid = named.decision_uuid
         try:

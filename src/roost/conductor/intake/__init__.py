@@ -1,1 +1,1 @@
-"""Accepting operations: validation, and the commit after which an operation will be worked on."""
+"""Accept requests: validate them, and commit the operation that carries them out."""

@@ -1,4 +1,4 @@
-"""What is committed when somebody asks for an operation: from then on it goes its way, whoever asked or dies.
+"""Accept requests for operations. Once the commit is done, the operation survives its client and any process.
 
 Each function is a task of the deciding thread, or a part of one, as in ``conductor.agents.agent_protocol``. The caller
 gives the uuid of the operation, from the idempotency key if there is one. A repeated call returns the stored operation.
@@ -25,7 +25,7 @@ from roost.placement.write_plan import Plan
 from roost.ports import Commits, WorkReader
 
 INSTANCES_MAX = 1000
-# Of several instances the names have a number at their end, and at most 255 characters.
+# The names of several instances end with a number, and have at most 255 characters.
 NAME_MAX = 255 - len(f"-{INSTANCES_MAX}")
 MoveKind = Literal["resize", "migrate", "live_migrate", "evacuate"]
 _MIGRATIONS: Mapping[str, str] = {
@@ -37,7 +37,7 @@ _MIGRATIONS: Mapping[str, str] = {
 
 
 class WorkIndex(Protocol):
-    """What is known of instances and of what was asked of them; a ``WorkReader`` is one."""
+    """Look-ups of instances and operations; a ``WorkReader`` is one."""
 
     def operation_of(self, uuid: bytes, /) -> OperationRow | None:
         """Return an operation by its uuid."""
@@ -52,33 +52,33 @@ class WorkIndex(Protocol):
 def build(
     current: Commits,
     reader: WorkReader,
-    asked: Request,
+    wanted: Request,
     *,
     operation_uuid: bytes,
     decision_uuid: str,
     name: str,
     now_s: float,
 ) -> Plan[OperationRow] | OperationRow:
-    """Accept a request for instances: each has a status from now on.
+    """Accept a request for instances; each has a status from now on.
 
     Args:
-        asked: with a uuid for each instance.
-        decision_uuid: that the decision about it is to have.
-        name: of the instance; of several the first, then ``-2`` and so on.
+        wanted: with a uuid for each instance.
+        decision_uuid: of the decision to come.
+        name: of the instance; several are named with ``-1``, ``-2`` and so on.
 
     Returns:
         The operation.
 
     Raises:
-        BadRequest: it moves an instance, asks for too many, or a name or uuid cannot be kept.
+        BadRequest: the request moves an instance, has too many instances, or an invalid name or uuid.
         Conflict: one of the instances exists already.
     """
     known = reader.operation_of(operation_uuid)
     if known is not None:
         return known
-    uuids = _new_uuids(current, reader, asked, name=name)
-    request = msgspec.structs.replace(asked, instance_uuids=tuple(map(uuid_form, asked.instance_uuids)))
-    documents, (flavor_id, image_id, request_id) = _documents(current.state, asked)
+    uuids = _new_uuids(current, reader, wanted, name=name)
+    request = msgspec.structs.replace(wanted, instance_uuids=tuple(map(uuid_form, wanted.instance_uuids)))
+    documents, (flavor_id, image_id, request_id) = _documents(current.state, wanted)
     operation = OperationRow(
         id=current.new_id("operation"),
         uuid=operation_uuid,
@@ -90,16 +90,16 @@ def build(
         changed_at_s=now_s,
     )
     ids = (flavor_id, image_id, request_id)
-    statuses = _statuses(current, asked, operation, name=name, uuids=uuids, ids=ids)
+    statuses = _statuses(current, wanted, operation, name=name, uuids=uuids, ids=ids)
     work = (Put(operation), *map(Put, statuses), line(current, "build.asked", now_s=now_s, operation_id=operation.id))
     return Plan(answer=operation, writes=documents, work=work, reads_work=True)
 
 
 def check_unused(reader: WorkReader, instance_uuids: Sequence[bytes]) -> None:
-    """Refuse uuids of instances that somebody was asked to run: until they are forgotten, even of deleted ones.
+    """Refuse uuids of existing instances, and of deleted ones that are still recorded.
 
     Raises:
-        Conflict: one of them is such a one.
+        Conflict: an instance with one of the uuids exists.
     """
     for at in range(0, len(instance_uuids), INSTANCES_MAX):
         for status in reader.statuses_of(instance_uuids[at : at + INSTANCES_MAX]):
@@ -115,14 +115,14 @@ def delete(
     now_s: float,
     is_forced: bool = False,
 ) -> Plan[OperationRow] | OperationRow:
-    """Accept that an instance ends; whatever is being done to it is asked to end first.
+    """Accept the deletion of an instance; another operation on it is cancelled first.
 
     Args:
-        is_forced: whether it gives back what it holds at once, and its host gets rid of it whenever it can.
+        is_forced: whether its allocations are released at once, and its host destroys it when it can.
 
     Raises:
         NotFound: there is no such instance.
-        Conflict: it is deleted, or is to be.
+        Conflict: it is deleted, or being deleted.
     """
     status = reader.operation_of(operation_uuid) or _status_for(reader, "delete", instance_uuid)
     if isinstance(status, OperationRow):
@@ -135,8 +135,8 @@ def delete(
     waiting = msgspec.structs.replace(operation, step="waiting", turn=0)
     holder = reader.operation(status.operation_id)
     is_its_own = holder is not None and holder.instance_uuid == status.uuid and not holder.outcome
-    asked = (replace_row(request_cancel(holder, now_s=now_s)),) if holder is not None and is_its_own else ()
-    return Plan(answer=waiting, work=(Put(waiting), *asked, request_line(current, operation)), reads_work=True)
+    wanted = (replace_row(request_cancel(holder, now_s=now_s)),) if holder is not None and is_its_own else ()
+    return Plan(answer=waiting, work=(Put(waiting), *wanted, request_line(current, operation)), reads_work=True)
 
 
 def act(
@@ -151,16 +151,16 @@ def act(
     step: str = "send",
     parent_id: int = 0,
 ) -> Plan[OperationRow] | OperationRow:
-    """Accept that something is done to an instance that is there.
+    """Accept an operation on an existing instance.
 
     Args:
-        body: what the kind remembers.
-        step: with which it begins.
-        parent_id: the operation that it is a part of; 0: none.
+        body: of the kind.
+        step: the first one.
+        parent_id: the operation that this is a part of; 0: none.
 
     Raises:
         NotFound: there is no such instance.
-        Conflict: it cannot as it is now.
+        Conflict: its status does not allow the operation.
     """
     status = reader.operation_of(operation_uuid) or _status_for(reader, kind, instance_uuid)
     if isinstance(status, OperationRow):
@@ -184,41 +184,41 @@ def move(
     instance_uuid: str,
     *,
     kind: MoveKind,
-    asked: Request,
+    wanted: Request,
     operation_uuid: bytes,
     decision_uuid: str,
     now_s: float,
     is_verified: bool = False,
     parent_id: int = 0,
 ) -> Plan[OperationRow] | OperationRow:
-    """Accept that an instance goes to another host; what it holds stays its migration's until that is settled.
+    """Accept a move of an instance; its migration keeps the old allocations until the move is settled.
 
     Args:
-        asked: what the scheduler is to choose for, with ``move``, which names a migration.
-        decision_uuid: that the decision about it is to have.
-        is_verified: whether it waits on its new host to be confirmed.
-        parent_id: the operation that it is a part of; 0: none.
+        wanted: of the scheduler; its ``move`` names a migration.
+        decision_uuid: of the decision to come.
+        is_verified: whether it waits in VERIFY_RESIZE on its new host.
+        parent_id: the operation that this is a part of; 0: none.
 
     Raises:
         NotFound: there is no such instance.
-        Conflict: it cannot as it is now.
+        Conflict: its status does not allow the operation.
     """
     status = reader.operation_of(operation_uuid) or _status_for(reader, kind, instance_uuid)
     if isinstance(status, OperationRow):
         return status
-    assert asked.move is not None, "whoever moves has a migration"
-    migration_uuid = uuid_bytes(asked.move.migration_uuid or "")
+    assert wanted.move is not None, "whoever moves has a migration"
+    migration_uuid = uuid_bytes(wanted.move.migration_uuid or "")
     assert migration_uuid is not None, "whoever moves has a migration"
-    asked = msgspec.structs.replace(asked, move=msgspec.structs.replace(asked.move, may_return=True))
+    wanted = msgspec.structs.replace(wanted, move=msgspec.structs.replace(wanted.move, may_return=True))
     body = Moving(
-        request=asked,
+        request=wanted,
         decision_uuid=decision_uuid,
         migration_uuid=uuid_text(migration_uuid),
         name=status.name,
         is_on=status.status == "ACTIVE",
         is_verified=is_verified,
     )
-    documents, (flavor_id, _, _) = _documents(current.state, asked)
+    documents, (flavor_id, _, _) = _documents(current.state, wanted)
     operation = new_operation(
         current,
         status,
@@ -238,10 +238,10 @@ def move(
 def _migration(
     current: Commits, status: StatusRow, operation: OperationRow, *, uuid: bytes, flavor_id: int
 ) -> MigrationRow:
-    """Return the row of a migration that begins with an operation.
+    """Return the migration of a new operation.
 
     Args:
-        flavor_id: number of the document of the new flavor.
+        flavor_id: document of the new flavor.
     """
     return MigrationRow(
         uuid=uuid,
@@ -259,30 +259,30 @@ def _migration(
     )
 
 
-def _new_uuids(current: Commits, reader: WorkReader, asked: Request, *, name: str) -> list[bytes]:
-    if asked.move is not None:
+def _new_uuids(current: Commits, reader: WorkReader, wanted: Request, *, name: str) -> list[bytes]:
+    if wanted.move is not None:
         raise BadRequest("an instance that moves is not built: ask for its move")
-    if asked.count > INSTANCES_MAX:
-        raise BadRequest(f"{INSTANCES_MAX:,} instances at most can be asked for at once, not {asked.count:,}")
+    if wanted.count > INSTANCES_MAX:
+        raise BadRequest(f"{INSTANCES_MAX:,} instances at most can be asked for at once, not {wanted.count:,}")
     if not name or not is_text(name, length_max=NAME_MAX):
         raise BadRequest(f"the name of an instance must be text of 1..{NAME_MAX} characters, got {name[:70]!r}")
     found: list[bytes] = []
-    for text in asked.instance_uuids:
+    for text in wanted.instance_uuids:
         body = uuid_bytes(text)
         if body is None:
             raise BadRequest(f"the instance {text!r} is no uuid")
         if body in found or body in current.state.holders:
             raise Conflict(f"the instance {text} exists already")
         found.append(body)
-    if len(found) != asked.count:
-        raise BadRequest(f"{asked.count} instances are asked for, but {len(found)} uuids are given")
+    if len(found) != wanted.count:
+        raise BadRequest(f"{wanted.count} instances are asked for, but {len(found)} uuids are given")
     check_unused(reader, found)
     return found
 
 
 def _statuses(
     current: Commits,
-    asked: Request,
+    wanted: Request,
     operation: OperationRow,
     *,
     name: str,
@@ -292,7 +292,7 @@ def _statuses(
     """Return the statuses of new instances.
 
     Args:
-        ids: numbers of the documents of flavor, image and request.
+        ids: documents of flavor, image and request.
     """
     flavor_id, image_id, request_id = ids
     return [
@@ -300,8 +300,8 @@ def _statuses(
             uuid=uuid,
             id=current.new_id("status"),
             name=name if number == 1 else f"{name}-{number}",
-            project_id=asked.project_id,
-            user_id=asked.user_id,
+            project_id=wanted.project_id,
+            user_id=wanted.user_id,
             status="BUILD",
             task="scheduling",
             operation_id=operation.id,
@@ -315,11 +315,11 @@ def _statuses(
     ]
 
 
-def _documents(state: State, asked: Request) -> tuple[tuple[PutDocument, ...], tuple[int, int, int]]:
-    """Return the documents of a request that are not stored yet, and the numbers of all: flavor, image, request."""
-    flavor_id, flavors = store_document(state, "flavor", msgspec.json.encode(asked.flavor))
-    request_id, requests = store_document(state, "request", asked.body())
-    image_id, images = store_image(state, asked.image)
+def _documents(state: State, wanted: Request) -> tuple[tuple[PutDocument, ...], tuple[int, int, int]]:
+    """Return the writes of new documents of a request, and the numbers of all: flavor, image, request."""
+    flavor_id, flavors = store_document(state, "flavor", msgspec.json.encode(wanted.flavor))
+    request_id, requests = store_document(state, "request", wanted.body())
+    image_id, images = store_image(state, wanted.image)
     return (*flavors, *requests, *images), (flavor_id, image_id, request_id)
 
 
@@ -337,11 +337,11 @@ def find_status(reader: WorkIndex, instance_uuid: str) -> StatusRow:
 
 
 def _status_for(reader: WorkIndex, kind: Asked, instance_uuid: str) -> StatusRow:
-    """Return the status of an instance on which an operation may begin.
+    """Return the status of an instance that allows an operation.
 
     Raises:
         NotFound: there is no such instance.
-        Conflict: it cannot as it is now.
+        Conflict: its status does not allow the operation.
     """
     status = find_status(reader, instance_uuid)
     problem = may_begin(kind, status)

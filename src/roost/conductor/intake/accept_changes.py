@@ -1,6 +1,6 @@
-"""What is committed when somebody asks that an instance is rebuilt, shelved, unshelved or taken off its host.
+"""Accept requests to rebuild, shelve, offload or unshelve an instance.
 
-Each is a part of a task, as in ``conductor.intake.accept``. It reads and stores all that the operation needs to know.
+Each function is part of a task, as in ``conductor.intake.accept``. It stores all that the operation needs.
 """
 
 from collections.abc import Sequence
@@ -38,16 +38,16 @@ def rebuild(
     operation_uuid: bytes,
     now_s: float,
 ) -> Accepted:
-    """Accept that an instance gets the disk of an image anew.
+    """Accept a rebuild of an instance from an image.
 
     Args:
-        image: None: the one that it has.
-        filters: the enabled ones; those that run on rebuilds have to let another image onto its host.
+        image: None: its present one.
+        filters: the enabled ones; those that apply to rebuilds must accept another image on its host.
 
     Raises:
-        BadRequest: it boots from a volume, which keeps its disk.
+        BadRequest: it boots from a volume, which a rebuild does not change.
         NotFound: there is no such instance.
-        Conflict: it cannot as it is now, or its host may not have the image.
+        Conflict: its status does not allow a rebuild, or a filter refuses the image on its host.
     """
     status = find_status(reader, instance_uuid)
     request, known = request_of(current.store.document, status), image_of(current.store.document, status)
@@ -71,11 +71,11 @@ def rebuild(
 def shelve(
     current: Current, reader: WorkReader, instance_uuid: str, *, operation_uuid: bytes, now_s: float
 ) -> Accepted:
-    """Accept that the disk of an instance is saved and that it runs no more; by the settings it leaves its host, too.
+    """Accept that an instance is stopped and its disk saved; the settings decide whether it leaves its host.
 
     Raises:
         NotFound: there is no such instance.
-        Conflict: it cannot as it is now.
+        Conflict: its status does not allow the operation.
     """
     status = find_status(reader, instance_uuid)
     body = Shelve(
@@ -95,16 +95,16 @@ def offload(
     now_s: float,
     parent_id: int = 0,
 ) -> Accepted:
-    """Accept that an instance that is shelved leaves its host.
+    """Accept that a shelved instance leaves its host.
 
     Args:
         parent_id: the operation that this is a part of; 0: none.
 
     Raises:
         NotFound: there is no such instance.
-        Conflict: it cannot as it is now.
+        Conflict: its status does not allow the operation.
     """
-    body = Shelve(image=Image(), is_on=False)  # It is saved already.
+    body = Shelve(image=Image(), is_on=False)  # Its disk is saved already.
     return act(
         current,
         reader,
@@ -120,20 +120,20 @@ def offload(
 def unshelve(
     current: Current, reader: WorkReader, instance_uuid: str, *, operation_uuid: bytes, decision_uuid: str, now_s: float
 ) -> Accepted:
-    """Accept that an instance that is shelved runs again.
+    """Accept that a shelved instance runs again.
 
     Args:
-        decision_uuid: that a decision about it is to have, if it is on no host any more.
+        decision_uuid: of the decision to come, if it is on no host.
 
     Raises:
         NotFound: there is no such instance.
-        Conflict: it cannot as it is now.
+        Conflict: its status does not allow the operation.
     """
     status = find_status(reader, instance_uuid)
     request = request_of(current.store.document, status)
     image_id, images = store_image(current.state, request.image)
     body = Unshelve(
-        request=_asked_in_its_cell(request, status),
+        request=_request_in_cell(request, status),
         image=image_of(current.store.document, status),
         image_id=image_id,
         decision_uuid=decision_uuid,
@@ -151,8 +151,8 @@ def unshelve(
     return replace(plan, writes=images) if isinstance(plan, Plan) else plan
 
 
-def _asked_in_its_cell(request: Request, status: StatusRow) -> Request:
-    """Return what the scheduler is asked for an instance that is on no host any more: its cell and group stay."""
+def _request_in_cell(request: Request, status: StatusRow) -> Request:
+    """Return the scheduler request of an instance without a host; its cell and group stay."""
     destination = request.destination
     if status.cell:
         destination = msgspec.structs.replace(destination or Destination(), cell=status.cell)

@@ -1,4 +1,4 @@
-"""A host that is to be left by its instances: how each leaves it, what is committed when that is asked, a rehearsal."""
+"""Accept, rehearse and cancel drains of hosts."""
 
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
@@ -24,7 +24,7 @@ from roost.placement.write_plan import Plan
 from roost.ports import Commits, WorkReader
 
 AT_ONCE_MAX = 100
-# Of the statuses of a host so many are read at once.
+# Statuses read at once.
 _PAGE = 500
 _REASON = "it is drained"
 How = Literal["live_migrate", "migrate", "offload"]
@@ -34,8 +34,8 @@ _WAYS: dict[str, How] = {"ACTIVE": "live_migrate", "SHUTOFF": "migrate", "SHELVE
 class DrainMethod(NamedTuple):
     """How an instance leaves its host."""
 
-    how: How | None  # None: it does not
-    problem: str = ""  # why not
+    how: How | None  # None: it stays
+    problem: str = ""  # why it stays
 
 
 def drain_method(status: StatusRow) -> DrainMethod:
@@ -48,10 +48,10 @@ def drain_method(status: StatusRow) -> DrainMethod:
 
 
 def drain_request(documents: Documents, status: StatusRow, *, migration_uuid: str) -> Request:
-    """Return what the scheduler is asked for an instance that leaves its host.
+    """Return the scheduler request of an instance that leaves its host.
 
     Raises:
-        StoreBroken: what it was asked with is not kept.
+        StoreBroken: its request is not stored.
     """
     asked = leave_request(request_of(documents, status), status)
     assert asked.move is not None, "whoever leaves moves"
@@ -59,7 +59,7 @@ def drain_request(documents: Documents, status: StatusRow, *, migration_uuid: st
 
 
 def instances_of(reader: WorkReader, host: str) -> list[StatusRow]:
-    """Return the statuses of all instances on a service, in the order in which they were asked for."""
+    """Return the statuses of all instances on a service, in the order of their requests."""
     found: list[StatusRow] = []
     last = 0
     while page := reader.statuses(after_id=last, most=_PAGE, host=host):
@@ -71,12 +71,12 @@ def instances_of(reader: WorkReader, host: str) -> list[StatusRow]:
 def rehearse_drain(
     documents: Documents, statuses: Sequence[StatusRow], *, migrations: Sequence[str], at_once: int
 ) -> list[Request | Departure]:
-    """Return what the scheduler would be asked one after the other, if these instances left their host.
+    """Return the acts of the scheduler, in order, if these instances left their host.
 
-    So many are on their way together: before the next one begins, what the oldest of them left is given back.
+    At most ``at_once`` are under way: before the next one begins, the allocations that the oldest left are released.
 
     Args:
-        migrations: the uuid of a migration for each.
+        migrations: the uuid of a migration for each instance.
     """
     acts: list[Request | Departure] = []
     for at, (status, migration) in enumerate(zip(statuses, migrations, strict=True)):
@@ -87,10 +87,10 @@ def rehearse_drain(
 
 
 def service_of(current: Commits, reader: WorkReader, name: str) -> str:
-    """Return the name of a service as it is written, where an agent can let instances leave it.
+    """Return the name of a service with a living agent, in its own letter case.
 
     Raises:
-        NotFound: there is none.
+        NotFound: there is no such service.
         Conflict: its agent does not answer.
     """
     hosts = current.state.hosts
@@ -110,16 +110,16 @@ def drain(
     operation_uuid: bytes,
     now_s: float,
 ) -> Plan[OperationRow] | OperationRow:
-    """Accept that all instances of a host go elsewhere.
+    """Accept that all instances leave a host.
 
     Args:
         name: of the service.
-        at_once: so many are on their way together, >= 1.
-        is_disabling: whether nothing new is placed on it from now on.
+        at_once: moves at the same time, >= 1.
+        is_disabling: whether the service is disabled.
 
     Raises:
         NotFound: there is no such service.
-        Conflict: its agent does not answer; it is drained already.
+        Conflict: its agent does not answer; it is being drained already.
     """
     known = reader.operation_of(operation_uuid)
     if known is not None:
@@ -144,21 +144,21 @@ def drain(
     event = line(
         current, "drain.asked", now_s=now_s, operation_id=operation.id, host=host, instances=f"{len(body.instances):,}"
     )
-    writes = _disabled(current, host) if is_disabling else ()
-    # Of two drains that are asked for at the same moment one is beaten, and finds the other.
+    writes = _disable(current, host) if is_disabling else ()
+    # Of two simultaneous requests, one loses its commit and finds the other drain.
     alone = require_same_agent(reader.agent(host.lower()))
     return Plan(answer=operation, writes=writes, work=(Put(operation), *alone, event), reads_work=True)
 
 
 def cancel(reader: WorkReader, name: str, *, now_s: float) -> Plan[OperationRow] | OperationRow:
-    """Accept that no more instances leave a host; those on their way arrive.
+    """Cancel a drain: no more moves begin, and those under way arrive.
 
     Args:
         name: the uuid of the operation.
 
     Raises:
         NotFound: there is no such operation.
-        Conflict: it is over, or no host is left by it.
+        Conflict: it has ended, or is no drain.
     """
     uuid = uuid_bytes(name)
     operation = None if uuid is None else reader.operation_of(uuid)
@@ -175,7 +175,7 @@ def cancel(reader: WorkReader, name: str, *, now_s: float) -> Plan[OperationRow]
 
 
 def _drain_of(reader: WorkReader, host: str) -> OperationRow | None:
-    """Return the open operation by which a host is left; None: there is none."""
+    """Return the open drain of a host; None: there is none."""
     last = 0
     while page := reader.operations(after_id=last, most=_PAGE, is_open=True):
         last = page[-1].id
@@ -185,7 +185,7 @@ def _drain_of(reader: WorkReader, host: str) -> OperationRow | None:
     return None
 
 
-def _disabled(current: Commits, host: str) -> tuple[Write, ...]:
+def _disable(current: Commits, host: str) -> tuple[Write, ...]:
     state = current.state
     rows = rows_of_service(state, host)
     if all(state.hosts.facts[row].is_disabled for row in rows):

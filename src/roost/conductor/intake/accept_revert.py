@@ -1,4 +1,4 @@
-"""What is committed when somebody asks that an instance goes back to where a move took it from."""
+"""Accept that a move of an instance is reverted."""
 
 from dataclasses import replace
 
@@ -25,23 +25,23 @@ def revert(
     now_s: float,
     is_lost: bool = False,
 ) -> Plan[OperationRow] | OperationRow:
-    """Accept that an instance goes back; one that is on its way, and waits for a host that is lost, waits no more.
+    """Accept a revert. If one is under way and waits for a host that is now lost, it stops waiting.
 
     Args:
-        is_lost: whether the host that it is on does not come back, and runs nothing.
+        is_lost: whether the present host of the instance will not return, and runs nothing.
 
     Returns:
-        The operation, which is another one than was named where one is on its way.
+        The operation; it is the earlier one if a revert is under way.
 
     Raises:
         NotFound: there is no such instance.
-        Conflict: it cannot as it is now, or its host is to be lost, and its agent is there.
+        Conflict: its status does not allow a revert, or its host is called lost while its agent is there.
     """
     known = reader.operation_of(operation_uuid)
     if known is not None:
         return known
     status = find_status(reader, instance_uuid)
-    on_its_way = _on_its_way(reader, status) if is_lost else None
+    on_its_way = _open_revert(reader, status) if is_lost else None
     if on_its_way is None:
         body = Settling(is_lost=is_lost, was_on=not is_lost or _was_on(reader, status))
         plan = act(current, reader, instance_uuid, kind="revert", body=body, operation_uuid=operation_uuid, now_s=now_s)
@@ -55,15 +55,15 @@ def revert(
     return replace(plan, work=(*plan.work, *gone))
 
 
-def _on_its_way(reader: WorkReader, status: StatusRow) -> OperationRow | None:
-    """Return the operation by which an instance goes back already."""
+def _open_revert(reader: WorkReader, status: StatusRow) -> OperationRow | None:
+    """Return the open revert of an instance."""
     found = reader.operation(status.operation_id) if status.operation_id else None
     is_one = found is not None and found.kind == "revert" and not found.outcome and not found.is_cancelled
     return found if is_one and found is not None and not body_of(found, Settling).is_apart else None
 
 
 def _was_on(reader: WorkReader, status: StatusRow) -> bool:
-    """Say whether an instance ran before its move; of one whose move is forgotten, that it did."""
+    """Say whether an instance ran before its move; without a record of the move, assume that it did."""
     move = None if status.migration_uuid is None else reader.migration(status.migration_uuid)
     moved = None if move is None else reader.operation(move.operation_id)
     return moved is None or moved.kind not in _MOVES or body_of(moved, Moving).is_on

@@ -1,4 +1,4 @@
-"""How moves end: the instance is elsewhere, it stays where it was, or, as with builds, its deletion takes it."""
+"""The ends of moves: the instance is on its target, stays on its source, or is handed over to its deletion."""
 
 from roost.conductor.moves.migration import claim_back, migration_of, release_migration, reopen_group, update_migration
 from roost.conductor.operation.liveness import require_same_agent
@@ -10,16 +10,16 @@ from roost.model.work.operation import Moving, Settling, Spawning
 
 
 def finish_move(view: View, desk: Desk, body: Moving, *, status: str, is_clean: bool) -> Commit:
-    """Return the end of a move whose instance is on the first of its picks.
+    """Return the end of a move whose instance is on the target.
 
     Args:
-        status: of the instance there.
-        is_clean: whether nothing is left of it on its old host; else what it held there stays the migration's until the
-            host comes back without it.
+        status: of the instance from now on.
+        is_clean: whether the source has nothing of it; otherwise the migration keeps the old allocations until the
+            source is back without it.
     """
     pick, source, move = body.picks[0], view.status.host, migration_of(view)
     kind = view.operation.kind
-    # A host that comes back holds what is evacuated until that is decided, so nothing can run there by then.
+    # A host that returns does not run guests that are being evacuated, so none can run there.
     is_open = not is_clean and move.kind != "evacuate"
     return Commit(
         operation=end(view, body=body),
@@ -46,10 +46,10 @@ def finish_move(view: View, desk: Desk, body: Moving, *, status: str, is_clean: 
 
 
 def keep_on_source(view: View, desk: Desk, body: Moving, *, problem: str, status: str = "") -> Commit:
-    """Return the end of a move whose instance stays where it was, and has again what it had.
+    """Return the end of a move whose instance stays on its source, with its old allocations.
 
     Args:
-        status: of the instance from now on; empty: as it was.
+        status: of the instance from now on; empty: it stays.
     """
     after = status or view.status.status
     fault = view.status.fault if view.status.status == "ERROR" and view.status.fault else problem
@@ -57,7 +57,7 @@ def keep_on_source(view: View, desk: Desk, body: Moving, *, problem: str, status
     try:
         writes = claim_back(desk.current, move) if move.uuid in desk.current.state.holders else ()
     except Conflict as error:
-        # What its migration holds is given back by whoever deletes it, or when its host has nothing of it any more.
+        # The migration releases its allocations when the instance is deleted, or its host is back without it.
         problem = f"{problem}; and {error}"
         return Commit(
             operation=end(view, body=body, problem=problem),
@@ -93,7 +93,7 @@ def hand_over(view: View, desk: Desk, body: Moving | Settling | Spawning) -> Com
 
 
 def other_migration(view: View) -> bytes | None:
-    """Return another migration of the instance that holds something still."""
+    """Return another migration of the instance that still holds something."""
     own = migration_of(view).uuid
     found = [each for each in view.migrations if each.uuid != own and each.status in OPEN_MOVES]
     return max(found, key=lambda each: (each.created_at_s, each.id)).uuid if found else None

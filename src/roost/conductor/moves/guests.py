@@ -1,4 +1,4 @@
-"""Guests of instances that are on a host, or are to be, as its agent is told of them."""
+"""Guests of instances, as orders describe them."""
 
 from roost.conductor.operation.step import Desk, View
 from roost.engine.columns.state import State
@@ -12,7 +12,7 @@ from roost.scheduler.numa.constraints import topology_of
 
 
 def allocations_of(state: State, uuid: bytes) -> dict[str, dict[str, int]]:
-    """Return what a consumer holds: by uuid of the provider the amount of each class."""
+    """Return the allocations of a consumer: provider uuid -> class -> amount."""
     holder, found = state.holders.get(uuid), dict[str, dict[str, int]]()
     for inventory_id, amount in () if holder is None else holder.takes:
         provider = state.providers.uuids[state.providers.row_of_id[inventory_id >> CLASS_BITS]]
@@ -21,14 +21,14 @@ def allocations_of(state: State, uuid: bytes) -> dict[str, dict[str, int]]:
 
 
 def guest_here(view: View, desk: Desk, request: Request, *, is_on: bool) -> GuestSpec:
-    """Return the guest that the instance in view is to be where it is.
+    """Return the guest of the instance in view on its present host.
 
     Args:
-        request: that would build it.
-        is_on: whether it is to run.
+        request: that would build it now.
+        is_on: whether it runs afterwards.
 
     Raises:
-        BadRequest: the request cannot be meant any more.
+        BadRequest: the request is no longer valid.
     """
     status = view.status
     return GuestSpec(
@@ -45,10 +45,10 @@ def guest_here(view: View, desk: Desk, request: Request, *, is_on: bool) -> Gues
 
 
 def guest_of_pick(body: Moving | Spawning, uuid: bytes, *, is_on: bool = True) -> GuestSpec:
-    """Return the guest that an instance is to be on the first of its picks.
+    """Return the guest of an instance on the first of its picks.
 
     Args:
-        is_on: whether it is to run there when it is complete.
+        is_on: whether it runs once it is complete.
     """
     pick, request = body.picks[0], body.request
     return GuestSpec(

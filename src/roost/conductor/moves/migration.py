@@ -1,4 +1,4 @@
-"""What moves of instances share: the migration, which holds what the instance left until the move is settled."""
+"""Migrations: each keeps the allocations on the source until its move is settled."""
 
 import msgspec
 
@@ -20,10 +20,11 @@ from roost.scheduler.framework.group_slots import is_closed, is_outside, place_d
 
 
 def move_request(stored: Request, status: StatusRow, *, may_stay: bool = False) -> Request:
-    """Return what the scheduler is asked for an instance that is to move, from what was asked when it was built.
+    """Return the scheduler request of an instance that moves.
 
     Args:
-        may_stay: whether the host that it is on may be chosen again.
+        stored: the request that built it.
+        may_stay: whether its present host may be chosen again.
     """
     aim = stored.destination
     return msgspec.structs.replace(
@@ -34,7 +35,7 @@ def move_request(stored: Request, status: StatusRow, *, may_stay: bool = False) 
 
 
 def leave_request(stored: Request, status: StatusRow) -> Request:
-    """Return what the scheduler is asked for an instance that is to leave its host, from what was asked for it."""
+    """Return the scheduler request of an instance that leaves its host."""
     return msgspec.structs.replace(move_request(stored, status), ignore_hosts=(status.host,))
 
 
@@ -51,17 +52,17 @@ def migration_of(view: View) -> MigrationRow:
 
 
 def update_migration(view: View, status: str, **changes: object) -> Put:
-    """Return the migration of the instance in view in another status."""
+    """Change the status of the migration of the instance in view."""
     return replace_row(next_version(migration_of(view), status=status, changed_at_s=view.now_s, **changes))
 
 
 def claim_alternate(current: Commits, migration: MigrationRow, pick: Pick) -> tuple[Write, ...] | str:
-    """Plan that an instance that moves goes to an alternate in place of its target, or say why it cannot.
+    """Plan the claim of an alternate in place of the target, or return why it cannot be claimed.
 
-    What its migration holds stays held, and with it the place to which the instance may come back.
+    The migration keeps its allocations, and the place in the group to which the instance may return.
 
     Raises:
-        Conflict: the instance or what its migration holds is not there any more.
+        Conflict: the instance or its migration holds nothing any more.
     """
     state = current.state
     holder, kept = _both(state, migration)
@@ -97,12 +98,12 @@ def claim_alternate(current: Commits, migration: MigrationRow, pick: Pick) -> tu
 
 
 def release_migration(current: Commits, migration: MigrationRow) -> tuple[Write, ...]:
-    """Return what lets a migration give back what it holds, if it holds anything, and others join its instance."""
+    """Release the allocations of a migration, and reopen the group of its instance."""
     return (*given_back(current.state, [migration.uuid]), *reopen_group(current, migration))
 
 
 def reopen_group(current: Commits, migration: MigrationRow) -> tuple[Write, ...]:
-    """Return what lets others join the server group of an instance that cannot come back any more, on its host."""
+    """Let others join the server group of an instance, which cannot return any more, on its host."""
     state = current.state
     holder = state.holders.get(migration.instance_uuid)
     instance = None if holder is None else holder.instance
@@ -117,24 +118,24 @@ def reopen_group(current: Commits, migration: MigrationRow) -> tuple[Write, ...]
 
 
 def claim_back(current: Commits, migration: MigrationRow) -> tuple[Write, ...]:
-    """Return what lets an instance have again what its migration holds, in place of what it has now.
+    """Give an instance the allocations of its migration in place of its own.
 
-    Its place in its server group is free: nobody else could take it meanwhile.
+    Its place in its server group is free: no other instance could take it.
 
     Raises:
-        Conflict: instance or migration hold nothing, or the host of the migration is not there any more.
+        Conflict: the instance or its migration holds nothing, or the source does not exist any more.
     """
     return (release_of(current.state, list(_both(current.state, migration))), _had_before(current, migration))
 
 
 def swap_claims(current: Commits, migration: MigrationRow, *, heir: bytes) -> tuple[Write, ...]:
-    """Return what lets an instance have again what its migration holds, and another migration what it has now.
+    """Give an instance the allocations of its migration, and its own to another migration.
 
     Args:
-        heir: uuid of that migration.
+        heir: uuid of the other migration.
 
     Raises:
-        Conflict: as for ``returned``.
+        Conflict: as for ``claim_back``.
     """
     holder, kept = _both(current.state, migration)
     number = current.new_id("consumer")
@@ -144,10 +145,10 @@ def swap_claims(current: Commits, migration: MigrationRow, *, heir: bytes) -> tu
 
 
 def _had_before(current: Commits, migration: MigrationRow) -> Claim:
-    """Return the claim of what an instance had before a move.
+    """Return the claim of the allocations that an instance had before a move.
 
     Raises:
-        Conflict: as for ``returned``.
+        Conflict: as for ``claim_back``.
     """
     state = current.state
     holder, kept = _both(state, migration)
@@ -171,13 +172,13 @@ def _had_before(current: Commits, migration: MigrationRow) -> Claim:
 
 
 def cell_of(state: State, migration: MigrationRow) -> str:
-    """Return the cell of the host that an instance left; empty: that is not there any more."""
+    """Return the cell of the source; empty: the source does not exist any more."""
     host_id = _host_id(state, migration)
     return "" if host_id is None else state.hosts.facts[state.hosts.row_of_id[host_id]].cell
 
 
 def _both(state: State, migration: MigrationRow) -> tuple[Holder, Holder]:
-    """Return the consumers of an instance that moves and of its migration.
+    """Return the consumers of an instance and its migration.
 
     Raises:
         Conflict: one of them holds nothing.
@@ -190,11 +191,11 @@ def _both(state: State, migration: MigrationRow) -> tuple[Holder, Holder]:
 
 
 def _was_outside(group: Group, instance: InstanceRow, kept: Holder, *, source_id: int | None) -> bool:
-    """Say whether an instance that is a member where it goes was outside of the group, and is so where it comes back.
+    """Say whether an instance was outside its group on the source, though it is a member on the target.
 
     Args:
-        instance: where it goes.
-        kept: what its migration holds: the place of a member, too, unless that is also the one where it goes.
+        instance: on the target.
+        kept: the consumer of the migration; it has the place of a member unless that is also the target's.
     """
     if group.policy == "affinity":
         return is_outside(group, instance, host_id=source_id)
@@ -204,19 +205,19 @@ def _was_outside(group: Group, instance: InstanceRow, kept: Holder, *, source_id
 
 
 def _place(group: Group, instance: InstanceRow, *, rack: str, may_come_back: bool) -> Place | None:
-    """Return the place that an instance that moves takes in its server group on a host."""
+    """Return the place in its server group that an instance takes on a host."""
     place = place_of(group, host_id=instance.host_id, rack=rack, domain="")
     if place is None:
         return None
     if group.policy == "fault-domain":
-        return msgspec.structs.replace(place, holder=instance.holder)  # Its domain does not change.
+        return msgspec.structs.replace(place, holder=instance.holder)  # The domain stays.
     if group.policy == "affinity" and may_come_back:
         return place_during_move(place, number=instance.consumer_id)
     return place
 
 
 def _is_free(group: Group, place: Place, *leaving: Holder) -> bool:
-    """Say whether a place can be taken once an instance and its migration have left those that they have."""
+    """Say whether a place is free once an instance and its migration have left theirs."""
     holder, members = group.places.get(place.scope, (place.holder, 0))
     rows = [row for each in leaving if (row := each.instance or each.kept) is not None]
     members -= sum((row.group_id, row.scope, row.holder) == (group.id, place.scope, holder) for row in rows)

@@ -1,4 +1,4 @@
-"""What came of a decision that an operation asked for, in the commit before."""
+"""The decision that an operation requested in its last commit."""
 
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -11,26 +11,26 @@ from roost.model.request import Request
 from roost.model.work.guest_use import GuestNeeds
 from roost.scheduler.numa.constraints import topology_of
 
-# A decision that lost too many races is made anew after so many seconds.
+# Seconds until a decision that lost too many races is repeated.
 _PAUSE_S = 1.0
 
 
 class GrantedDecision(NamedTuple):
-    """A decision that was granted."""
+    """A granted decision."""
 
     decision: Decision
-    needs: GuestNeeds  # of each instance, beside amounts
+    needs: GuestNeeds  # of each instance, besides amounts
 
     def with_alternates(self, pick: Pick) -> tuple[Pick, ...]:
-        """Return a host that was chosen, and its alternates."""
+        """Return a chosen host and its alternates."""
         return (pick, *self.decision.alternates.get(pick.cell, ()))
 
 
 def load_decision(desk: Desk, request: Request, *, decision_uuid: str) -> GrantedDecision | str:
-    """Return a decision that was granted, or why there is none.
+    """Return a granted decision, or why there is none.
 
     Args:
-        request: that was decided.
+        request: of the decision.
     """
     try:
         decision = desk.decision(decision_uuid)
@@ -41,11 +41,11 @@ def load_decision(desk: Desk, request: Request, *, decision_uuid: str) -> Grante
 
 
 def retry_decision(view: View, desk: Desk, error: RoostError, *, consumers: Iterable[bytes | None]) -> Commit | None:
-    """Return the step that lets a decision be made once more; None: that would be of no use.
+    """Return the step that repeats a decision; None: that would not help.
 
     Args:
-        error: why there is none.
-        consumers: that would hold something if there were one after all.
+        error: of the scheduler.
+        consumers: hold something if there is a decision after all.
     """
     if not isinstance(error, Conflict) or any(uuid in desk.current.state.holders for uuid in consumers):
         return None

@@ -1,1 +1,1 @@
-"""Parts of a step that all kinds of operations share."""
+"""The parts of a step that all kinds of operations share."""

@@ -1,4 +1,4 @@
-"""What went wrong, and the end of an instance that it went wrong with."""
+"""Errors in words, and outcomes of failed builds."""
 
 from collections.abc import Sequence
 
@@ -8,17 +8,17 @@ from roost.observe import log
 
 
 def describe_error(error: Exception) -> str:
-    """Say what went wrong; of an error that nobody raised on purpose its kind, too."""
+    """Return the text of an error, with its class if it is unexpected."""
     if isinstance(error, RoostError) and str(error):
         return str(error)
     return f"{type(error).__name__}: {error}".removesuffix(": ")
 
 
 def log_error(error: Exception, *, decision_uuid: str) -> str:
-    """Say the same, and let the log have where an error came from that nobody raised on purpose.
+    """Return the text of an error; log an unexpected one with its traceback.
 
     Args:
-        decision_uuid: what the log knows it by.
+        decision_uuid: identifies it in the log.
     """
     if not isinstance(error, RoostError):
         log.fault(decision_uuid, error)
@@ -28,7 +28,7 @@ def log_error(error: Exception, *, decision_uuid: str) -> str:
 def failed_outcome(
     instance_uuid: str, decision_uuid: str, *, fault: str, attempts: Sequence[Attempt] = (), unreleased: str = ""
 ) -> Outcome:
-    """Return the end of an instance that could not be built; see ``Outcome``."""
+    """Return the outcome of an instance that could not be built; see ``Outcome``."""
     return Outcome(
         instance_uuid=instance_uuid,
         status="ERROR",

@@ -1,4 +1,4 @@
-"""Whether the agent of a host is there: what is written when it goes and when it is back, and what rests on that."""
+"""Presence of agents: the writes when one goes or returns, and conditions of commits that depend on it."""
 
 from dataclasses import replace
 
@@ -16,26 +16,26 @@ from roost.model.writes import Write
 from roost.placement.write_plan import Answer, Plan
 from roost.ports import Commits, WorkReader
 
-# So many operations are told at once that an agent is gone; the others find out when their time is up.
-_TOLD_MAX = 1000
+# Operations that are made due when an agent goes; the others notice at their next limit.
+_WOKEN_MAX = 1000
 
 
 def is_gone(agent: AgentRow | None) -> bool:
-    """Say whether nothing is to be expected of an agent: there is none, it left, or it was given up."""
+    """Say whether an agent is absent: it never registered, it left, or it was given up."""
     return agent is None or agent.state == "gone"
 
 
 def check_gone(
     reader: WorkReader, status: StatusRow, *, act: str = "evacuate", instead_of_it: str = "migrate it"
 ) -> tuple[Put, ...]:
-    """Return what makes the commit that rests on it fail where the agent of an instance's host is there by then.
+    """Return rows that let a commit fail if the agent of an instance's host has returned.
 
     Args:
-        act: what is asked for.
-        instead_of_it: what may be asked for as things are.
+        act: the request, as a verb.
+        instead_of_it: the request that is possible while the agent is there.
 
     Raises:
-        Conflict: it is there, or was not given up yet.
+        Conflict: the agent is there, or was not given up yet.
     """
     agent = reader.agent(status.host.lower())
     if agent is not None and not is_gone(agent):
@@ -49,31 +49,31 @@ def check_gone(
 
 
 def require_gone_agent(plan: Plan[Answer], reader: WorkReader, status: StatusRow) -> Plan[Answer]:
-    """Return the plan of an evacuation, whose commit fails where the agent of the instance's host is there by then.
+    """Return the plan of an evacuation; its commit fails if the agent of the instance's host has returned.
 
     Raises:
-        Conflict: it is there, or was not given up yet; a move of the instance is not settled.
+        Conflict: the agent is there, or was not given up yet; a move of the instance is not settled.
     """
     check_settled(reader, status, act="be evacuated")
     return replace(plan, work=(*plan.work, *check_gone(reader, status)))
 
 
 def require_same_agent(agent: AgentRow | None) -> tuple[Put, ...]:
-    """Return what makes a commit fail where an agent has registered, or has gone, since it was read."""
+    """Return rows that let a commit fail if an agent has registered or gone since it was read."""
     return () if agent is None else (replace_row(next_version(agent)),)
 
 
 def is_silent(agent: AgentRow, *, now_s: float, down_time_s: float) -> bool:
-    """Say whether an agent is gone, or was not heard for so long that it will be given up."""
+    """Say whether an agent is gone, or has been silent long enough to be given up."""
     return is_gone(agent) or now_s - agent.heard_at_s > down_time_s
 
 
 def write_report_time(state: State, host: str, *, reported_at_s: float | None) -> tuple[Write, ...]:
-    """Plan that a service counts as reporting, or as one whose last report was then.
+    """Return the writes that mark a service as reporting, or as silent since a time.
 
     Args:
-        host: the service; where it has no nodes yet, nothing is written.
-        reported_at_s: seconds since the epoch; None: it reports.
+        host: the service; without nodes, nothing is written.
+        reported_at_s: of the last report, in seconds since the epoch; None: it reports.
     """
     hosts = state.hosts
     rows = [row for row in hosts.rows_of_name.get(host.lower(), ()) if hosts.alive.each[row]]
@@ -84,11 +84,11 @@ def write_report_time(state: State, host: str, *, reported_at_s: float | None) -
 def give_up_agent(
     current: Commits, reader: WorkReader, agent: AgentRow, *, reported_at_s: float, now_s: float
 ) -> Plan[None]:
-    """Plan that an agent is gone: its host is down, and whoever waits for it looks again.
+    """Plan that an agent is gone: its host is down, and the operations that wait for it are due.
 
-    It has to register anew, so that its host comes back clean.
+    The agent must register again, so that its host returns clean.
     """
-    numbers = {order.operation_id for order in reader.open_orders([agent.host], most=_TOLD_MAX)}
+    numbers = {order.operation_id for order in reader.open_orders([agent.host], most=_WOKEN_MAX)}
     waiting = [each for each in map(reader.operation, sorted(numbers)) if each is not None and not each.outcome]
     work = [replace_row(next_version(agent, state="gone")), line(current, "agent.gone", now_s=now_s, host=agent.name)]
     work += [replace_row(make_due(each, now_s=now_s)) for each in waiting]

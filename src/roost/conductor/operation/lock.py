@@ -1,4 +1,4 @@
-"""An operation begins on an instance: it has the lock of that, and the story says so."""
+"""New operations, and the lock that each takes on its instance."""
 
 import msgspec
 
@@ -21,12 +21,12 @@ def new_operation(
     step: str = "send",
     parent_id: int = 0,
 ) -> OperationRow:
-    """Return an operation that has the lock of an instance from now on.
+    """Return a new operation on an instance.
 
     Args:
-        body: what the kind remembers.
-        step: with which it begins.
-        parent_id: the operation that it is a part of; 0: none.
+        body: of this kind.
+        step: the first one.
+        parent_id: the operation that this is a part of; 0: none.
     """
     return OperationRow(
         id=current.new_id("operation"),
@@ -45,14 +45,14 @@ def new_operation(
 
 
 def lock_instance(current: Commits, operation: OperationRow, status: StatusRow) -> tuple[Put, ...]:
-    """Return what lets an operation have an instance from now on."""
+    """Return the rows of an operation that locks its instance."""
     task = TASKS[operation.kind]
     held = next_version(status, task=task, operation_id=operation.id, changed_at_s=operation.created_at_s)
     return Put(operation), replace_row(held), request_line(current, operation)
 
 
 def request_line(current: Commits, operation: OperationRow) -> Put:
-    """Return the line of the story that says that an operation was asked for."""
+    """Return the story line of a request."""
     return line(
         current,
         f"{operation.kind}.asked",

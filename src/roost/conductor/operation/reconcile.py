@@ -1,4 +1,4 @@
-"""A host comes back: which instances are its own still, and which moves end when it has nothing of the others."""
+"""Reconcile a host that returns: which guests it keeps, and which moves end once it has destroyed the others."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
@@ -12,42 +12,42 @@ from roost.model.writes import Write
 from roost.placement.writes.claims import given_back
 from roost.ports import WorkReader
 
-# Of migrations that hold something still, or may.
+# The status of migrations that may still hold something.
 OPEN_MOVES = frozenset({"moving", "finished", "left", "reverting"})
 _UNDONE = OPEN_MOVES - {"left"}
 _ON_ITS_WAY = frozenset({"moving", "reverting"})
-# Moves that nobody undoes when they are finished.
+# Moves that cannot be reverted once they are finished.
 _LEFT = frozenset({"live", "evacuate"})
-# So many of the moves of a host are read at once.
+# Moves read at once.
 _PAGE = 500
 
 
 class Reconciled(NamedTuple):
-    """What is to become of the instances that a host has, by their uuids."""
+    """The fate of the guests of a host, by uuid of their instances."""
 
     keep: tuple[bytes, ...]
-    hold: tuple[bytes, ...]  # they must not run until it is known where they belong
+    hold: tuple[bytes, ...]  # must not run until their host is known
     destroy: tuple[bytes, ...]
 
     @property
     def is_clean(self) -> bool:
-        """Whether nothing is there that is not the host's own."""
+        """Whether all guests belong to the host."""
         return not self.hold and not self.destroy
 
 
 def reconcile(
     host: str, guests: Iterable[bytes], *, statuses: Mapping[bytes, StatusRow], migrations: Sequence[MigrationRow]
 ) -> Reconciled:
-    """Say what is to become of the instances that a host has.
+    """Decide the fate of the guests of a host.
 
-    Only what is known to be elsewhere, or to be no more, goes. An instance that nobody knows of stays, and so does one
-    that is on no host yet: the database may be older than the host.
+    Only guests of instances that are elsewhere or deleted are destroyed. An unknown guest stays, and so does one of an
+    instance without a host: the database may be older than the host.
 
     Args:
         host: the service in lower case.
-        guests: uuids of the instances that it has.
-        statuses: of those of them that are known.
-        migrations: of these, at least those that are open.
+        guests: uuids of their instances.
+        statuses: of the known ones.
+        migrations: of these, at least the open ones.
     """
     found: dict[str, list[bytes]] = {"keep": [], "hold": [], "destroy": []}
     for uuid in guests:
@@ -63,21 +63,21 @@ def _fate(host: str, status: StatusRow | None, moves: Sequence[MigrationRow]) ->
         return "destroy"
     here = [each for each in moves if each.source_host.lower() == host or _is_on_its_way(each, host)]
     if any(is_held_by(each, host) for each in here):
-        return "hold"  # It may run elsewhere already, and it may have to come back.
+        return "hold"  # It may run elsewhere already, and it may have to return.
     is_home = status.host.lower() == host
     if not is_home and any(is_left_by(each, host) for each in here):
-        return "destroy"  # A move back here begins when the host is clean, so this is what was left then.
+        return "destroy"  # A move back here begins when the host is clean, so this is a leftover.
     is_nowhere_yet = status.status == "BUILD" and not status.host
     return "keep" if is_home or here or is_nowhere_yet else "destroy"
 
 
 def _is_on_its_way(move: MigrationRow, host: str) -> bool:
-    """Say whether a host may have what moves there still; once that has arrived, its status says where it is."""
+    """Say whether an instance is moving to a host; once it has arrived, its status names the host."""
     return move.status in _ON_ITS_WAY and move.target_host.lower() == host
 
 
 def is_held_by(move: MigrationRow, host: str) -> bool:
-    """Say whether a host must not run an instance until it is decided where it belongs."""
+    """Say whether a host must not run an instance, because its evacuation has not ended."""
     return (move.kind, move.status, move.source_host.lower()) == ("evacuate", "moving", host.lower())
 
 
@@ -85,7 +85,7 @@ def moves_away(reader: WorkReader, hosts: set[str]) -> list[MigrationRow]:
     """Return the moves by which instances left a host that was away, or are leaving it.
 
     Args:
-        hosts: the service, in all letter cases that it is known by.
+        hosts: the service, in all letter cases in use.
     """
     found: list[MigrationRow] = []
     for host in sorted(hosts):
@@ -98,25 +98,25 @@ def moves_away(reader: WorkReader, hosts: set[str]) -> list[MigrationRow]:
 
 
 def end_moves(state: State, moves: list[MigrationRow], *, now_s: float) -> tuple[tuple[Write, ...], tuple[Put, ...]]:
-    """Return what ends moves whose old host has nothing left of their instances: what they hold is given back."""
+    """Return the writes that end moves whose source has nothing of their instances; their allocations are released."""
     over = tuple(replace_row(next_version(move, status="confirmed", changed_at_s=now_s)) for move in moves)
     return given_back(state, [move.uuid for move in moves]), over
 
 
 def is_unsettled(status: StatusRow, move: MigrationRow) -> bool:
-    """Say whether a move of an instance may still be undone: one for good waits for the old host alone."""
+    """Say whether a move may still be undone; one that is final only waits for its source."""
     is_for_good = is_left_by(move, move.source_host) and move.source_host.lower() != status.host.lower()
     return move.status in _UNDONE and not is_for_good
 
 
 def check_settled(reader: WorkReader, status: StatusRow, *, act: str) -> None:
-    """Refuse what would leave a move of an instance behind that nobody could confirm or undo any more.
+    """Refuse a request that would leave behind a move which could be neither confirmed nor reverted.
 
     Args:
-        act: what is asked, after "cannot".
+        act: the request, as it follows "cannot".
 
     Raises:
-        Conflict: one is not settled, as where the deletion of an instance failed that waited to be confirmed.
+        Conflict: a move is not settled, for example after a failed deletion in VERIFY_RESIZE.
     """
     if status.status == "ERROR" and any(is_unsettled(status, move) for move in reader.migrations_of(status.uuid)):
         name = uuid_text(status.uuid)
@@ -124,6 +124,6 @@ def check_settled(reader: WorkReader, status: StatusRow, *, act: str) -> None:
 
 
 def is_left_by(move: MigrationRow, host: str) -> bool:
-    """Say whether an instance is elsewhere for good, and what is left of it on its old host goes."""
+    """Say whether an instance has left a host for good, so that its guest there is destroyed."""
     is_over = move.status == "left" or (move.kind in _LEFT and move.status == "finished")
     return is_over and move.source_host.lower() == host.lower()

@@ -1,4 +1,4 @@
-"""Rows of work that take the place of others, and uuids of what follows from them."""
+"""New versions of rows, and derived uuids."""
 
 import hashlib
 from typing import TypeVar
@@ -16,30 +16,30 @@ def next_version(row: V, /, **changes: object) -> V:
 
 
 def replace_row(row: AgentRow | StatusRow | OperationRow | OrderRow | MigrationRow | LeaseRow) -> Put:
-    """Return what puts a row in the place of the version before it."""
+    """Replace the previous version of a row."""
     return Put(row, row.version - 1)
 
 
 def require_unchanged(row: AgentRow | StatusRow) -> Put:
-    """Return what makes a commit fail where a row that it rests on was changed since it was read."""
+    """Let a commit fail if a row has changed since it was read."""
     return Put(row, row.version)
 
 
 def make_due(operation: OperationRow, *, now_s: float) -> OperationRow:
-    """Return an operation that whoever finds it goes on with at once; who works on it now loses its commit."""
+    """Return an operation that is due now; its present owner loses its commit."""
     return next_version(operation, due_at_s=now_s, owner="", owned_until_s=0.0, changed_at_s=now_s)
 
 
 def derive_uuid(word: str, *parts: bytes) -> bytes:
-    """Return the uuid of what follows from something, the same whoever makes it: so it begins once.
+    """Return a uuid that is the same in every process, so that what it names begins once.
 
     Args:
-        word: what it is, such as ``offload``.
-        parts: what it follows from.
+        word: of the kind, such as ``offload``.
+        parts: its causes.
     """
     return hashlib.blake2b(b"".join((word.encode(), *parts)), digest_size=16).digest()
 
 
 def request_cancel(operation: OperationRow, *, now_s: float) -> OperationRow:
-    """Return an operation that is asked to end."""
+    """Return a cancelled operation."""
     return msgspec.structs.replace(make_due(operation, now_s=now_s), is_cancelled=True)

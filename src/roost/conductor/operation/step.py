@@ -1,4 +1,4 @@
-"""A step of an operation: from what is true to what is committed next. What all kinds of operations share."""
+"""Steps of operations: the view that a step is found from, and the commit that it leads to."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -26,29 +26,29 @@ from roost.ports import Commits
 Body = Build | Spawning | Delete | Powering | Moving | Settling | Cleaning | Rebuilding | Shelve | Unshelve | Drain
 B = TypeVar("B", bound=Body)
 
-# The step in which an operation of any kind asks for a decision.
+# The step in which an operation requests a decision.
 CHOOSE = "choose"
-# Of orders that nobody has answered yet.
+# The state of orders without an answer.
 _OPEN = frozenset({"waiting", "taken"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Terms:
-    """What the settings say about operations."""
+    """Limits of operations, from the settings."""
 
-    attempts_max: int  # hosts that an instance may be tried on
-    build_timeout_s: float  # so long a host may build
-    act_timeout_s: float  # so long a host may take for anything else
-    owner_s: float  # so long nobody else works on an operation that somebody took
-    # An instance that is shelved leaves its host after so many seconds; 0: at once, below 0: never.
+    attempts_max: int  # hosts that are tried for an instance
+    build_timeout_s: float  # seconds that a host has for a build
+    act_timeout_s: float  # seconds that a host has for any other order
+    owner_s: float  # seconds that a conductor owns an operation
+    # Seconds until a shelved instance leaves its host; 0: at once, below 0: never.
     shelved_offload_time_s: float = 0.0
-    look_s: float = 1.0  # after so many an operation that waits for its parts looks at them again
-    failed_builds_max: int = 0  # after so many in a row a service is disabled; 0: never
+    look_s: float = 1.0  # seconds until an operation looks at its parts again
+    failed_builds_max: int = 0  # failures in a row that disable a service; 0: never
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
-    """What is known of an operation when its next step is looked for."""
+    """The rows that the next step of an operation depends on."""
 
     operation: OperationRow
     orders: Sequence[OrderRow] = ()  # by number
@@ -56,11 +56,11 @@ class View:
     migrations: Sequence[MigrationRow] = ()  # of these
     agents: Mapping[str, AgentRow] = field(default_factory=dict)  # by host
     waiting: OperationRow | None = None  # the deletion that waits until this one ends
-    parts: Sequence[OperationRow] = ()  # that the operation consists of, if it waits for them
-    holder: OperationRow | None = None  # who works on the instance, if it is another one
+    parts: Sequence[OperationRow] = ()  # operations that are parts of this one
+    holder: OperationRow | None = None  # the other operation that holds the instance
     now_s: float
     terms: Terms
-    reply: Reply = STARTED  # what the step found
+    reply: Reply = STARTED  # the event of the step
 
     @property
     def status(self) -> StatusRow:
@@ -73,45 +73,45 @@ class View:
         return self.agents.get(host.lower())
 
     def is_away(self, host: str) -> bool:
-        """Say whether nothing is to be expected of the agent of a host."""
+        """Say whether the agent of a host is absent."""
         return is_gone(self.agent(host))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Desk:
-    """What a step works with beside what it knows, in the thread that owns the columns."""
+    """The functions that a step may call, in the thread that owns the columns."""
 
     current: Commits
-    decision: Callable[[str], Decision]  # a stored one; raises NotFound
-    devices: Callable[[Request], tuple[PciRequest, ...]]  # that a request wants
-    document: Callable[[int], bytes | None]  # a stored one by its number
+    decision: Callable[[str], Decision]  # loads one; raises NotFound
+    devices: Callable[[Request], tuple[PciRequest, ...]]  # of a request
+    document: Callable[[int], bytes | None]  # loads one by its number
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Commit:
-    """The next step: all of it is committed, or nothing."""
+    """The next step, as one commit."""
 
-    operation: OperationRow  # as it is afterwards
+    operation: OperationRow  # its next version
     writes: tuple[Write, ...] = ()
     work: tuple[Put, ...] = ()
-    # Builds that ended with it, each with whether it failed: counted on their hosts afterwards, which is a hint.
+    # Builds that ended with this step, and whether each failed: counted on their hosts afterwards.
     builds: tuple[tuple[Pick, bool], ...] = ()
-    transition: Transition | None = None  # that this step is
+    transition: Transition | None = None  # of this step
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choose:
-    """The next step: hosts are chosen and claimed, in one commit with the operation."""
+    """The next step: choose and claim hosts, in one commit with the operation."""
 
-    operation: OperationRow  # as it is afterwards
+    operation: OperationRow  # its next version
     request: Request
     decision_uuid: str
-    work: tuple[Put, ...] = ()  # beside the operation
-    transition: Transition | None = None  # that this step is
+    work: tuple[Put, ...] = ()  # besides the operation
+    transition: Transition | None = None  # of this step
 
     @property
     def deed(self) -> NamedRequest:
-        """What the scheduler is asked."""
+        """The request to the scheduler."""
         return NamedRequest(
             request=self.request, decision_uuid=self.decision_uuid, work=(replace_row(self.operation), *self.work)
         )
@@ -121,29 +121,33 @@ Step = Commit | Choose
 
 
 def body_of(operation: OperationRow, kind: type[B]) -> B:
-    """Return what an operation remembers.
+    """Return the body of an operation.
 
     Raises:
-        StoreBroken: it cannot be understood.
+        StoreBroken: it cannot be decoded.
     """
     with report_corruption(f"operation {operation.id}"):
         return msgspec.msgpack.decode(operation.body, type=kind)
 
 
 def advance(view: View, step: str, *, body: Body | None = None) -> OperationRow:
-    """Return the operation at its next step, which comes at once."""
+    """Return the operation at its next step, which is due at once."""
     return _at(view, step=step, body=body)
 
 
 def wait_until(view: View, until_s: float, *, step: str | None = None, body: Body | None = None) -> OperationRow:
-    """Return the operation as it waits: nobody owns it, and it is due then, or when an answer comes."""
+    """Return the operation without an owner, due at a time, or when an answer arrives."""
     return _at(
         view, body=body, step=step or view.operation.step, due_at_s=min(until_s, NEVER_S), owner="", owned_until_s=0.0
     )
 
 
 def end(view: View, *, body: Body, problem: str = "") -> OperationRow:
-    """Return the operation at its end, with what went wrong."""
+    """Return the operation at its end.
+
+    Args:
+        problem: why it failed; empty: it is done.
+    """
     return _at(
         view,
         body=msgspec.structs.replace(body, problem=problem),
@@ -156,14 +160,14 @@ def end(view: View, *, body: Body, problem: str = "") -> OperationRow:
 
 
 def _at(view: View, *, body: Body | None, **changes: object) -> OperationRow:
-    told = view.operation.body if body is None else msgspec.msgpack.encode(body)
-    return next_version(view.operation, body=told, changed_at_s=view.now_s, **changes)
+    encoded = view.operation.body if body is None else msgspec.msgpack.encode(body)
+    return next_version(view.operation, body=encoded, changed_at_s=view.now_s, **changes)
 
 
 def release_lock(view: View, **changes: object) -> tuple[Put, ...]:
-    """Return the status of the only instance as the operation leaves it.
+    """Return the status of the only instance without this operation.
 
-    Nobody works on it any more, or the deletion that waits for this does from now on.
+    If a deletion waits for the instance, that holds it from now on.
     """
     heir, now_s = view.waiting, view.now_s
     if heir is None:
@@ -190,8 +194,8 @@ def new_order(
     """Return a new order to the agent of a host.
 
     Args:
-        ahead: how many new orders of the same operation come before it in the same commit.
-        operation: that it is one of; None: the one in view.
+        ahead: number of new orders of the operation before this one in the same commit.
+        operation: None: the one in view.
     """
     of = operation or view.operation
     last = 0 if operation is not None else max((order.number for order in view.orders), default=0)
@@ -208,28 +212,28 @@ def new_order(
 
 
 def simple_order(view: View, *, limit_s: float = 0.0) -> OrderBody:
-    """Return what is said with an order whose action says all."""
+    """Return the body of an order without details."""
     return OrderBody(operation=uuid_text(view.operation.uuid), limit_s=limit_s)
 
 
 def withdraw_orders(orders: Sequence[OrderRow]) -> tuple[Put, ...]:
-    """Return those of some orders that nobody answered, as orders that nobody is to answer any more."""
+    """Withdraw the unanswered ones of some orders."""
     return tuple(replace_row(next_version(order, state="withdrawn")) for order in orders if is_open(order))
 
 
 def is_open(order: OrderRow) -> bool:
-    """Say whether an answer to an order may still come."""
+    """Say whether an order has no answer yet."""
     return order.state in _OPEN
 
 
 def answer_of(order: OrderRow) -> Answer:
-    """Return the answer to an order that was answered."""
+    """Return the answer to an answered order."""
     with report_corruption(f"the answer to order {order.id}"):
         return msgspec.json.decode(order.answer, type=Answer)
 
 
 def order_limit_s(order: OrderRow) -> float:
-    """Return how long a host may take for an order, in seconds."""
+    """Return the seconds that a host has for an order."""
     with report_corruption(f"order {order.id}"):
         return msgspec.json.decode(order.body, type=OrderBody).limit_s
 

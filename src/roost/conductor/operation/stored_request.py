@@ -1,4 +1,4 @@
-"""What is stored of an instance: what it was asked with, and what it was built from."""
+"""The stored documents of an instance: its request, flavor and image."""
 
 from collections.abc import Callable
 from typing import TypeVar
@@ -15,25 +15,25 @@ from roost.model.request import Request
 from roost.model.work.work_rows import StatusRow
 from roost.model.writes import PutDocument
 
-Documents = Callable[[int], bytes | None]  # gives the body of a document by its number
+Documents = Callable[[int], bytes | None]  # number of a document -> its body
 
 T = TypeVar("T", Flavor, Image, Request)
 
 
 def request_of(documents: Documents, status: StatusRow) -> Request:
-    """Return what would build an instance as it is now, with the flavor that it has by now.
+    """Return the request that would build an instance now, with its present flavor.
 
     Raises:
-        StoreBroken: it is not kept, or cannot be understood.
+        StoreBroken: the document is missing, or cannot be decoded.
     """
     request = _read(documents, status.request_id, Request, status=status)
     return msgspec.structs.replace(request, flavor=_read(documents, status.flavor_id, Flavor, status=status))
 
 
 def renew_request(stored: Request, status: StatusRow) -> Request:
-    """Return what the scheduler is asked for an instance that is there, from what was asked when it was built.
+    """Return the scheduler request of an existing instance, from the request that built it.
 
-    Where it was forced to go then, and what was tried, is of that time alone.
+    Forced hosts and earlier attempts applied to the build alone.
     """
     return msgspec.structs.replace(
         stored,
@@ -48,22 +48,22 @@ def renew_request(stored: Request, status: StatusRow) -> Request:
 
 
 def image_of(documents: Documents, status: StatusRow) -> Image:
-    """Return what the disk of an instance began with; of one that is shelved, what it was saved as.
+    """Return the image of an instance; of a shelved one, its saved image.
 
     Raises:
-        StoreBroken: it is not kept, or cannot be understood.
+        StoreBroken: the document is missing, or cannot be decoded.
     """
     return _read(documents, status.image_id, Image, status=status) if status.image_id else Image()
 
 
 def store_document(state: State, kind: str, body: bytes) -> tuple[int, tuple[PutDocument, ...]]:
-    """Return the number of a document, and what stores it if nobody did."""
+    """Return the number of a document, and the write that stores it if it is new."""
     document = document_of(kind, body, body)
     return document.id, () if (kind, document.fingerprint) in state.documents else (document,)
 
 
 def store_image(state: State, image: Image | None) -> tuple[int, tuple[PutDocument, ...]]:
-    """Return the same of an image; of none the number is 0."""
+    """Return the same for an image; without one, the number is 0."""
     return (0, ()) if image is None else store_document(state, "image", msgspec.json.encode(image))
 
 

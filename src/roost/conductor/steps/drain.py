@@ -163,7 +163,7 @@ def _part(view: View, desk: Desk, status: StatusRow, *, how: How) -> Plan[Operat
             known,
             uuid,
             kind=how,
-            asked=asked,
+            wanted=asked,
             operation_uuid=part,
             now_s=view.now_s,
             decision_uuid=uuid_text(derive_uuid("decision", part)),

@@ -239,7 +239,7 @@ def _move(world: World, kind: str) -> Action | None:
             process.reader,
             names.instance,
             kind=move_kind,
-            asked=query,
+            wanted=query,
             is_verified=is_verified,
             operation_uuid=names.operation,
             decision_uuid=names.decision,

@@ -132,7 +132,7 @@ def move(
             reader,
             instance_uuid,
             kind=kind,
-            asked=msgspec.structs.replace(request, move=known),
+            wanted=msgspec.structs.replace(request, move=known),
             operation_uuid=operation_uuid,
             decision_uuid=idempotency.uuid_for("decision", name),
             now_s=now_s,
