@@ -1,1 +1,1 @@
-"""One filter a file; the name of the file is the name of the filter."""
+"""One filter per file; the file's name is the filter's name."""

@@ -1,4 +1,4 @@
-"""aggregate_core: hosts with enough virtual CPUs, by the overcommit that aggregates set."""
+"""aggregate_core: hosts with enough virtual CPUs, by the overcommit of their aggregates."""
 
 from typing import ClassVar
 
@@ -6,7 +6,7 @@ from roost.scheduler.rule_support.overcommit import AggregateOvercommitFilter, C
 
 
 class AggregateCore(AggregateOvercommitFilter, CoreAmounts):
-    """Keep hosts with virtual CPUs left for the instance, overcommit as aggregates or the settings say.
+    """Keep hosts with enough free virtual CPUs; aggregates, else the settings, define the overcommit.
 
     Source:
         nova/scheduler/filters/core_filter.py of 21.0.0, AggregateCoreFilter.

@@ -1,4 +1,4 @@
-"""aggregate_disk: hosts with enough disk, by the overcommit that aggregates set."""
+"""aggregate_disk: hosts with enough disk, by the overcommit of their aggregates."""
 
 from typing import ClassVar
 
@@ -6,7 +6,7 @@ from roost.scheduler.rule_support.overcommit import AggregateOvercommitFilter, D
 
 
 class AggregateDisk(AggregateOvercommitFilter, DiskAmounts):
-    """Keep hosts with disk left for the instance, overcommit as aggregates or the settings say.
+    """Keep hosts with enough free disk; aggregates, else the settings, define the overcommit.
 
     Source:
         nova/scheduler/filters/disk_filter.py of 21.0.0, AggregateDiskFilter.

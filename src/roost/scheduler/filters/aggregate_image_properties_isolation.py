@@ -1,4 +1,4 @@
-"""aggregate_image_properties_isolation: hosts in aggregates for images of some kind."""
+"""aggregate_image_properties_isolation: hosts whose aggregates accept the image's properties."""
 
 from collections.abc import Hashable
 from typing import Annotated, ClassVar
@@ -26,10 +26,10 @@ class AggregateImagePropertiesIsolationOptions(msgspec.Struct, frozen=True, kw_o
 
 
 class AggregateImagePropertiesIsolation:
-    """Keep hosts whose aggregates say nothing against a property of the image.
+    """Keep hosts whose aggregates accept every property of the image.
 
-    A metadata key that is the name of an image property lists the values that are welcome; an image that does not
-    set it is welcome everywhere.
+    A metadata key named like an image property lists the accepted values. An image without this property fits
+    everywhere.
 
     Source:
         nova/scheduler/filters/aggregate_image_properties_isolation.py.
@@ -46,19 +46,19 @@ class AggregateImagePropertiesIsolation:
         self._options = options
 
     def reads(self, spec: Spec) -> Reads:
-        """Say when a verdict has to be made again."""
+        """Return which changes invalidate a verdict."""
         return "facts"
 
     def concerns(self, spec: Spec) -> bool:
-        """Say whether any host can be refused: only if the image has properties."""
+        """Return whether the image has properties."""
         return spec.image is not None and bool(spec.image.properties)
 
     def verdict_key(self, spec: Spec) -> Hashable:
-        """Return what of the request a verdict depends on: the properties of the image."""
+        """Return the verdict key: the image's properties."""
         return None if spec.image is None else tuple(sorted(spec.image.properties.items()))
 
     def keep(self, hosts: HostView, spec: Spec) -> Mask:
-        """Keep hosts where each property that aggregates speak of has one of the values."""
+        """Keep hosts if, for each property in their aggregates, the image has one of the values."""
         verdicts: Mask = np.ones(len(hosts), dtype=np.bool_)
         for key in {key for metadata, _ in hosts.aggregate_members() for key in metadata if self._is_read(key)}:
             value = image_text(spec.image, key)
@@ -68,9 +68,9 @@ class AggregateImagePropertiesIsolation:
         return verdicts
 
     def warnings(self, hosts: HostView, spec: Spec) -> list[str]:
-        """Say which keys of a namespace that is for image properties are none."""
+        """Warn about metadata keys in the namespace without an image property of this name."""
         if not self._options.aggregate_image_properties_isolation_namespace:
-            return []  # Every other key that aggregates have would be named.
+            return []  # Without a namespace, every unrelated metadata key would cause a warning.
         keys = {key for _, metadata in hosts.aggregate_metadata() for key in metadata if self._is_read(key)}
         return [
             f"aggregate metadata {key} is passed over, since no image property has this name"
@@ -79,7 +79,7 @@ class AggregateImagePropertiesIsolation:
         ]
 
     def reason(self, spec: Spec) -> str:
-        """Say what refused hosts are."""
+        """Describe the rejected hosts."""
         return "are in aggregates for images with other properties"
 
     def _is_read(self, key: str) -> bool:

@@ -1,4 +1,4 @@
-"""aggregate_instance_extra_specs: hosts in aggregates that are what the flavor wants."""
+"""aggregate_instance_extra_specs: hosts whose aggregates match the flavor's extra specs."""
 
 from collections.abc import Hashable, Iterator
 from functools import partial
@@ -19,10 +19,10 @@ _SCOPE = "aggregate_instance_extra_specs"
 
 
 class AggregateInstanceExtraSpecs:
-    """Keep hosts whose aggregates have, for each extra spec, a value that it wants.
+    """Keep hosts if, for each extra spec, one of their aggregates has a matching value.
 
-    Extra specs count without a scope, or in the scope ``aggregate_instance_extra_specs``. Those without one are read
-    by ``compute_capabilities`` too: a host in no aggregate fails them here.
+    Only extra specs without a scope, or in the scope ``aggregate_instance_extra_specs``, count.
+    ``compute_capabilities`` reads those without a scope too. A host in no aggregate fails them here.
 
     Source:
         nova/scheduler/filters/aggregate_instance_extra_specs.py.
@@ -39,19 +39,19 @@ class AggregateInstanceExtraSpecs:
         self._options = options
 
     def reads(self, spec: Spec) -> Reads:
-        """Say when a verdict has to be made again."""
+        """Return which changes invalidate a verdict."""
         return "facts"
 
     def concerns(self, spec: Spec) -> bool:
-        """Say whether any host can be refused: only if the flavor has such extra specs."""
+        """Return whether the flavor has such extra specs."""
         return any(True for _ in _requirements(spec.flavor))
 
     def verdict_key(self, spec: Spec) -> Hashable:
-        """Return what of the request a verdict depends on: those extra specs."""
+        """Return the verdict key: these extra specs."""
         return tuple(sorted(_requirements(spec.flavor)))
 
     def keep(self, hosts: HostView, spec: Spec) -> Mask:
-        """Keep hosts that match them all."""
+        """Keep hosts whose aggregates match every extra spec."""
         verdicts: Mask = np.ones(len(hosts), dtype=np.bool_)
         for key, wanted in _requirements(spec.flavor):
             _, has_value = match_aggregates(hosts, key, partial(_matches, wanted=wanted))
@@ -59,13 +59,13 @@ class AggregateInstanceExtraSpecs:
         return verdicts
 
     def warnings(self, hosts: HostView, spec: Spec) -> list[str]:
-        """Say which wishes no aggregate can match, since they cannot be read."""
+        """Warn about extra specs without any possible match."""
         read = {key: wanted for key, wanted in spec.flavor.extra_specs.items() if _is_read(key)}
         told = [(key, wanted, impossible_reason(wanted)) for key, wanted in read.items()]
         return [f"extra spec {key}={wanted!r} refuses all hosts: {why}" for key, wanted, why in told if why]
 
     def reason(self, spec: Spec) -> str:
-        """Say what refused hosts lack."""
+        """Describe the rejected hosts."""
         wishes = "; ".join(f"{key} {wanted}" for key, wanted in _requirements(spec.flavor))
         return f"are in no aggregate with: {wishes}"
 

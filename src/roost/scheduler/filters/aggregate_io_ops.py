@@ -1,4 +1,4 @@
-"""aggregate_io_ops: hosts with few operations in flight, by limits that aggregates set."""
+"""aggregate_io_ops: hosts with few I/O operations in flight, by the limits of their aggregates."""
 
 from typing import ClassVar
 
@@ -6,7 +6,7 @@ from roost.scheduler.rule_support.limits import BelowAggregateLimit, IoOpsLimit,
 
 
 class AggregateIoOps(IoOpsLimit, BelowAggregateLimit):
-    """Keep hosts with fewer I/O operations in flight than the least limit of their aggregates, or of the settings.
+    """Keep hosts with fewer I/O operations in flight than the lowest limit of their aggregates, else of the settings.
 
     Source:
         nova/scheduler/filters/io_ops_filter.py, AggregateIoOpsFilter.

@@ -1,4 +1,4 @@
-"""aggregate_multi_tenancy_isolation: hosts that aggregates keep for some projects."""
+"""aggregate_multi_tenancy_isolation: hosts whose aggregates are reserved for some projects."""
 
 from collections.abc import Hashable
 from typing import ClassVar
@@ -16,9 +16,9 @@ _KEY = "filter_tenant_id"
 
 
 class AggregateMultiTenancyIsolation:
-    """Keep hosts whose aggregates name the project, and hosts whose aggregates name none.
+    """Keep hosts whose aggregates name the project, and hosts whose aggregates name no project.
 
-    All metadata keys that begin with ``filter_tenant_id`` count together, since one value has only so much room.
+    All metadata keys with the prefix ``filter_tenant_id`` count together, because the length of one value is limited.
 
     Source:
         nova/scheduler/filters/aggregate_multitenancy_isolation.py.
@@ -35,19 +35,19 @@ class AggregateMultiTenancyIsolation:
         self._options = options
 
     def reads(self, spec: Spec) -> Reads:
-        """Say when a verdict has to be made again."""
+        """Return which changes invalidate a verdict."""
         return "facts"
 
     def concerns(self, spec: Spec) -> bool:
-        """Say whether any host can be refused: for every request."""
+        """Return True: the filter applies to every request."""
         return True
 
     def verdict_key(self, spec: Spec) -> Hashable:
-        """Return what of the request a verdict depends on: the project."""
+        """Return the verdict key: the project."""
         return spec.request.project_id
 
     def keep(self, hosts: HostView, spec: Spec) -> Mask:
-        """Keep hosts that are for everybody, or for this project."""
+        """Keep hosts open to all projects, or to this one."""
         is_dedicated, is_own = np.zeros((2, len(hosts)), dtype=np.bool_)
         for metadata, inside in hosts.aggregate_members():
             project_ids = {
@@ -60,5 +60,5 @@ class AggregateMultiTenancyIsolation:
         return is_own | ~is_dedicated
 
     def reason(self, spec: Spec) -> str:
-        """Say what refused hosts are."""
+        """Describe the rejected hosts."""
         return f"are in aggregates for other projects than {spec.request.project_id or 'none'}"

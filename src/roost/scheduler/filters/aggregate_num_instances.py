@@ -1,4 +1,4 @@
-"""aggregate_num_instances: hosts with few instances, by limits that aggregates set."""
+"""aggregate_num_instances: hosts with few instances, by the limits of their aggregates."""
 
 from typing import ClassVar
 
@@ -6,7 +6,7 @@ from roost.scheduler.rule_support.limits import BelowAggregateLimit, InstanceLim
 
 
 class AggregateNumInstances(BelowAggregateLimit, InstanceLimit):
-    """Keep hosts with fewer instances than the least limit of their aggregates, or of the settings.
+    """Keep hosts with fewer instances than the lowest limit of their aggregates, else of the settings.
 
     Source:
         nova/scheduler/filters/num_instances_filter.py, AggregateNumInstancesFilter.

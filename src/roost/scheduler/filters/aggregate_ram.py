@@ -1,4 +1,4 @@
-"""aggregate_ram: hosts with enough memory, by the overcommit that aggregates set."""
+"""aggregate_ram: hosts with enough memory, by the overcommit of their aggregates."""
 
 from typing import ClassVar
 
@@ -6,7 +6,7 @@ from roost.scheduler.rule_support.overcommit import AggregateOvercommitFilter, M
 
 
 class AggregateRam(AggregateOvercommitFilter, MemoryAmounts):
-    """Keep hosts with memory left for the instance, overcommit as aggregates or the settings say.
+    """Keep hosts with enough free memory; aggregates, else the settings, define the overcommit.
 
     Source:
         nova/scheduler/filters/ram_filter.py of 21.0.0, AggregateRamFilter.

@@ -1,4 +1,4 @@
-"""aggregate_type_affinity: hosts that aggregates keep for some flavors."""
+"""aggregate_type_affinity: hosts whose aggregates are reserved for some flavors."""
 
 from collections.abc import Hashable
 from typing import ClassVar
@@ -13,7 +13,7 @@ from roost.scheduler.rule_support.aggregate_metadata import match_aggregates
 
 
 class AggregateTypeAffinity:
-    """Keep hosts whose aggregates name the flavor under ``instance_type``, and hosts whose aggregates name none.
+    """Keep hosts whose aggregates name the flavor under ``instance_type``, and hosts whose aggregates name no flavor.
 
     Source:
         nova/scheduler/filters/type_filter.py.
@@ -30,22 +30,22 @@ class AggregateTypeAffinity:
         self._options = options
 
     def reads(self, spec: Spec) -> Reads:
-        """Say when a verdict has to be made again."""
+        """Return which changes invalidate a verdict."""
         return "facts"
 
     def concerns(self, spec: Spec) -> bool:
-        """Say whether any host can be refused: for every request."""
+        """Return True: the filter applies to every request."""
         return True
 
     def verdict_key(self, spec: Spec) -> Hashable:
-        """Return what of the request a verdict depends on: the name of the flavor."""
+        """Return the verdict key: the name of the flavor."""
         return spec.flavor.name
 
     def keep(self, hosts: HostView, spec: Spec) -> Mask:
-        """Keep hosts that are for every flavor, or for this one."""
+        """Keep hosts open to all flavors, or to this one."""
         has_key, has_value = match_aggregates(hosts, "instance_type", spec.flavor.name.__eq__)
         return has_value | ~has_key
 
     def reason(self, spec: Spec) -> str:
-        """Say what refused hosts are."""
+        """Describe the rejected hosts."""
         return f"are in aggregates for other flavors than {spec.flavor.name}"

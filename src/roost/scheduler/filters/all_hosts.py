@@ -1,4 +1,4 @@
-"""all_hosts: every host passes."""
+"""all_hosts: accept every host."""
 
 from typing import ClassVar
 
@@ -11,7 +11,7 @@ from roost.scheduler.framework.spec import Spec
 
 
 class AllHosts:
-    """Refuse nothing.
+    """Keep every host.
 
     Source:
         nova/scheduler/filters/all_hosts_filter.py.
@@ -28,11 +28,11 @@ class AllHosts:
         self._options = options
 
     def reads(self, spec: Spec) -> Reads:
-        """Say when a verdict has to be made again."""
+        """Return which changes invalidate a verdict."""
         return "facts"
 
     def concerns(self, spec: Spec) -> bool:
-        """Say whether any host can be refused: none ever is."""
+        """Return False: the filter rejects no host."""
         return False
 
     def keep(self, hosts: HostView, spec: Spec) -> Mask:
@@ -40,5 +40,5 @@ class AllHosts:
         return np.ones(len(hosts), dtype=np.bool_)
 
     def reason(self, spec: Spec) -> str:
-        """Say what refused hosts lack; there are none."""
+        """Describe the rejected hosts, although every host passes."""
         return "lack nothing"

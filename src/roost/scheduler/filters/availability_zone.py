@@ -1,4 +1,4 @@
-"""availability_zone: hosts of the zones that are asked for."""
+"""availability_zone: hosts in the requested zones."""
 
 from collections.abc import Hashable
 from typing import Annotated, ClassVar
@@ -22,10 +22,10 @@ class AvailabilityZoneOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AvailabilityZone:
-    """Keep hosts whose aggregates make up one of the zones; hosts whose aggregates name none are in the default zone.
+    """Keep hosts in one of the requested zones. Hosts without a zone belong to the default zone.
 
-    The request may name several zones, with commas. Placement is asked for the zone's aggregates before, so this
-    refuses nothing that is left; Nova removed it in 28.0.0.
+    A request may list several zones, separated by commas. Usually the query to Placement already names the
+    aggregates of the zones, so this filter rejects no further host. Nova removed it in 28.0.0.
 
     Source:
         nova/scheduler/filters/availability_zone_filter.py of 27.0.0.
@@ -42,23 +42,23 @@ class AvailabilityZone:
         self._options = options
 
     def reads(self, spec: Spec) -> Reads:
-        """Say when a verdict has to be made again."""
+        """Return which changes invalidate a verdict."""
         return "facts"
 
     def concerns(self, spec: Spec) -> bool:
-        """Say whether any host can be refused: only if the request names a zone."""
+        """Return whether the request names a zone."""
         return bool(split_names(spec.request.availability_zone or ""))
 
     def verdict_key(self, spec: Spec) -> Hashable:
-        """Return what of the request a verdict depends on: the zones."""
+        """Return the verdict key: the zones."""
         return spec.request.availability_zone
 
     def keep(self, hosts: HostView, spec: Spec) -> Mask:
-        """Keep hosts of one of the zones."""
+        """Keep hosts in one of the zones."""
         zones = split_names(spec.request.availability_zone or "")
         has_zone, is_in_zone = match_aggregates(hosts, ZONE, zones.__contains__)
         return is_in_zone | ~has_zone if self._options.default_availability_zone in zones else is_in_zone
 
     def reason(self, spec: Spec) -> str:
-        """Say what refused hosts are not."""
+        """Describe the rejected hosts."""
         return f"are not in availability zone {' or '.join(split_names(spec.request.availability_zone or ''))}"

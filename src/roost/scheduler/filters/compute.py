@@ -1,4 +1,4 @@
-"""compute: hosts whose service is enabled and up."""
+"""compute: hosts with an enabled service that is up."""
 
 import math
 from collections.abc import Hashable
@@ -23,9 +23,9 @@ class ComputeOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Compute:
-    """Keep hosts that are enabled, not forced down, and reported lately or never.
+    """Keep hosts whose service is enabled, not forced down, and reported recently or never.
 
-    A host that no agent ever reported counts as up. A report from the future counts like one from the past.
+    A host without any report counts as up. A report from the future counts like a past one of the same distance.
 
     Source:
         nova/scheduler/filters/compute_filter.py and nova/servicegroup/drivers/db.py, is_up.
@@ -42,15 +42,15 @@ class Compute:
         self._down_time_s = options.service_down_time
 
     def reads(self, spec: Spec) -> Reads:
-        """Say when a verdict has to be made again; ``holds_until_s`` says when time alone changes it."""
+        """Return "facts"; ``holds_until_s`` covers changes by time alone."""
         return "facts"
 
     def concerns(self, spec: Spec) -> bool:
-        """Say whether any host can be refused: always."""
+        """Return True: the filter applies to every request."""
         return True
 
     def verdict_key(self, spec: Spec) -> Hashable:
-        """Return what of the request a verdict depends on: nothing."""
+        """Return one key for all requests."""
         return None
 
     def keep(self, hosts: HostView, spec: Spec) -> Mask:
@@ -65,11 +65,11 @@ class Compute:
         )
 
     def host_reasons(self, hosts: HostView, spec: Spec) -> list[str]:
-        """Say which of the three it is."""
+        """Return whether each host is disabled, forced down or silent."""
         return [_describe_state(facts, spec.now_s) for facts in hosts.all_facts()]
 
     def holds_until_s(self, hosts: HostView, spec: Spec) -> float:
-        """Return the last moment before some host comes up, or goes down, by time alone."""
+        """Return the last moment before time alone changes the state of a host."""
         reports = [facts.reported_at_s for facts in hosts.all_facts() if facts.reported_at_s is not None]
         if not reports:
             return math.inf
@@ -80,7 +80,7 @@ class Compute:
         return float(min(moments[moments >= spec.now_s], default=math.inf))
 
     def reason(self, spec: Spec) -> str:
-        """Say what refused hosts are."""
+        """Describe the rejected hosts."""
         return "are disabled or down"
 
 

@@ -1,4 +1,4 @@
-"""compute_capabilities: hosts whose facts are what the flavor's extra specs want."""
+"""compute_capabilities: hosts whose facts match the flavor's extra specs."""
 
 import json
 from collections.abc import Hashable, Iterator
@@ -14,17 +14,18 @@ from roost.scheduler.framework.host_view import HostView
 from roost.scheduler.framework.memoize import Latest
 from roost.scheduler.framework.plugin import NoOptions, Reads
 from roost.scheduler.framework.spec import Spec
-from roost.scheduler.rule_support.operators import impossible_reason, match_numbers, matches, unspaced_operator
+from roost.scheduler.rule_support.operators import impossible_reason, match_numbers, matches, operator_without_blank
 
 _ADDRESS_BITS = "hw:maxphysaddr_bits"
-_GROUP_POLICY = "group_policy"  # Placement's; no host has anything of that name.
+_GROUP_POLICY = "group_policy"  # Belongs to Placement; no host has such a capability.
 
 
 class ComputeCapabilities:
-    """Keep hosts that match every capability: extra specs ``capabilities:…``, and unscoped ones hosts know of.
+    """Keep hosts that match every required capability.
 
-    A number is compared as ``roost.scheduler.rule_support.operators`` says. What is no number where one is wanted
-    refuses its host and no other; in Nova it ends the whole request with an error.
+    Capabilities are extra specs ``capabilities:…``, and those without a scope if the host has a value of this name.
+    See ``roost.scheduler.rule_support.operators`` for the operators. A value that is not a number fails a numeric
+    requirement and rejects only its host; in Nova the whole request fails.
 
     Source:
         nova/scheduler/filters/compute_capabilities_filter.py.
@@ -42,20 +43,20 @@ class ComputeCapabilities:
         self._requirements = Latest(_requirements)
 
     def reads(self, spec: Spec) -> Reads:
-        """Say when a verdict has to be made again: at each claim if a wanted value changes with claims."""
+        """Return "use" if a required value changes with claims, else "facts"."""
         used = any(path[0] in DYNAMIC for path, _, _ in self._requirements(spec.flavor))
         return "use" if used else "facts"
 
     def concerns(self, spec: Spec) -> bool:
-        """Say whether any host can be refused: only if an extra spec may be a capability."""
+        """Return whether any extra spec may be a capability."""
         return bool(self._requirements(spec.flavor))
 
     def verdict_key(self, spec: Spec) -> Hashable:
-        """Return what of the request a verdict depends on: the wishes."""
+        """Return the verdict key: the requirements."""
         return tuple((*path, wanted, is_scoped) for path, wanted, is_scoped in self._requirements(spec.flavor))
 
     def keep(self, hosts: HostView, spec: Spec) -> Mask:
-        """Keep hosts that match every wish."""
+        """Keep hosts that match every requirement."""
         verdicts: Mask | None = None
         for path, wanted, is_scoped in self._requirements(spec.flavor):
             verdict = _judge(hosts, path, wanted=wanted, is_scoped=is_scoped)
@@ -63,7 +64,7 @@ class ComputeCapabilities:
         return np.ones(len(hosts), dtype=np.bool_) if verdicts is None else verdicts
 
     def host_reasons(self, hosts: HostView, spec: Spec) -> list[str]:
-        """Say what each host has of the first wish that it does not match."""
+        """Return each host's value for the first requirement it fails."""
         reasons = [""] * len(hosts)
         for path, wanted, is_scoped in self._requirements(spec.flavor):
             mismatches = ~_judge(hosts, path, wanted=wanted, is_scoped=is_scoped)
@@ -74,10 +75,10 @@ class ComputeCapabilities:
         return reasons
 
     def warnings(self, hosts: HostView, spec: Spec) -> list[str]:
-        """Say which wishes no host can match, and which are text though they begin with an operator."""
+        """Warn about impossible requirements, and about operators without a blank after them."""
         texts = []
         for key, value in _capability_specs(spec.flavor):
-            why, operator = impossible_reason(_requirement(key, value)), unspaced_operator(value)
+            why, operator = impossible_reason(_requirement(key, value)), operator_without_blank(value)
             if why:
                 texts.append(f"extra spec {key}={value!r} refuses all hosts that it concerns: {why}")
             elif operator:
@@ -85,15 +86,15 @@ class ComputeCapabilities:
         return texts
 
     def reason(self, spec: Spec) -> str:
-        """Say what refused hosts lack."""
+        """Describe the rejected hosts."""
         wishes = "; ".join(f"{':'.join(path)} {wanted}" for path, wanted, _ in self._requirements(spec.flavor))
         return f"lack a capability of: {wishes}"
 
 
 def _requirements(flavor: Flavor) -> list[tuple[list[str], str, bool]]:
-    """Return the path from the host to each wanted value, what is wanted of it, and whether the flavor insists.
+    """Return path, requirement and whether the extra spec has a scope, for each capability.
 
-    An unscoped wish is one only for hosts that know of it, because other rules read unscoped extra specs too.
+    Without a scope a requirement applies only to hosts with such a value, because other rules read those too.
     """
     requirements: list[tuple[list[str], str, bool]] = []
     for key, value in _capability_specs(flavor):
@@ -108,7 +109,7 @@ def _requirements(flavor: Flavor) -> list[tuple[list[str], str, bool]]:
 
 
 def _capability_specs(flavor: Flavor) -> Iterator[tuple[str, str]]:
-    """Yield the extra specs that are read here, as the flavor has them."""
+    """Yield the extra specs for this filter, unchanged."""
     for key, value in flavor.extra_specs.items():
         scope, colon, _ = key.partition(":")
         if key == _ADDRESS_BITS or (key != _GROUP_POLICY and (not colon or scope == "capabilities")):
@@ -124,16 +125,16 @@ def _judge(hosts: HostView, path: list[str], *, wanted: str, is_scoped: bool) ->
     for table, are_whole in ((DYNAMIC, True), (STATIC, True), (RATIOS, False)):
         if name in table:
             if len(path) > 1:
-                # A number has nothing below it.
+                # A number has no attributes.
                 return np.zeros(len(hosts), dtype=np.bool_)
             return match_numbers(table[name](hosts), wanted, are_whole=are_whole)
-    # Hosts may all say something else, which is too slow to be judged again at each claim.
+    # The values may differ on every host; comparing them at each claim would be too slow.
     key = (ComputeCapabilities.name, *path, wanted, is_scoped)
     return hosts.memoize(key, lambda everyone: _match_facts(everyone, path, wanted=wanted, is_scoped=is_scoped))
 
 
 def _values(hosts: HostView, path: list[str]) -> list[object]:
-    """Return what each host has at the end of a path, None where that ends early."""
+    """Return each host's value at a path, None if the path does not exist."""
     name = path[0]
     for table, are_whole in ((DYNAMIC, True), (STATIC, True), (RATIOS, False)):
         if name in table:
@@ -160,19 +161,19 @@ def _match_facts(hosts: HostView, path: list[str], *, wanted: str, is_scoped: bo
 def _matches(value: object, wanted: str) -> bool:
     if value is None:
         return False
-    # Facts that are a whole table are text in Nova, as JSON; anything deeper is what the text says.
+    # Nova stores a table of facts as JSON text, and compares this text.
     return matches(json.dumps(value) if isinstance(value, dict) else str(value), wanted)
 
 
 def _fact(facts: HostFacts, name: str) -> object:
-    """Return what a host says of a name, or what its statistics say."""
+    """Return a host's fact of this name, else its statistic."""
     read = FACTS.get(name)
     value = None if read is None else read(facts)
     return facts.stats.get(name) if value is None else value
 
 
 def _follow_path(value: object, path: list[str]) -> object:
-    """Walk down from a value; None where the way ends early."""
+    """Return the value at a path below a value; None if the path does not exist."""
     for name in path:
         if isinstance(value, str):
             try:

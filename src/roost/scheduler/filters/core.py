@@ -1,4 +1,4 @@
-"""core: hosts with enough virtual CPUs, overcommit included."""
+"""core: hosts with enough virtual CPUs, including overcommit."""
 
 from typing import ClassVar
 
@@ -6,7 +6,7 @@ from roost.scheduler.rule_support.overcommit import CoreAmounts, CoreOptions
 
 
 class Core(CoreAmounts):
-    """Keep hosts with virtual CPUs left for the instance, overcommit as the settings say.
+    """Keep hosts with enough free virtual CPUs, by the overcommit of the settings.
 
     Source:
         nova/scheduler/filters/core_filter.py of 19.0.0, CoreFilter.

@@ -1,4 +1,4 @@
-"""different_host: hosts apart from some instances."""
+"""different_host: hosts without any of the named instances."""
 
 from typing import ClassVar
 
@@ -13,7 +13,7 @@ from roost.scheduler.framework.spec import Spec
 
 
 class DifferentHost:
-    """Keep hosts that hold none of the instances in the hint ``different_host``.
+    """Keep hosts without any instance of the hint ``different_host``.
 
     Source:
         nova/scheduler/filters/affinity_filter.py, DifferentHostFilter.
@@ -30,11 +30,11 @@ class DifferentHost:
         self._options = options
 
     def reads(self, spec: Spec) -> Reads:
-        """Say when a verdict has to be made again."""
+        """Return which changes invalidate a verdict."""
         return "use"
 
     def concerns(self, spec: Spec) -> bool:
-        """Say whether any host can be refused: only with the hint ``different_host``."""
+        """Return whether the request has the hint ``different_host``."""
         return bool(spec.hint_list("different_host"))
 
     def keep(self, hosts: HostView, spec: Spec) -> Mask:
@@ -42,13 +42,13 @@ class DifferentHost:
         return ~hosts.holds_any(spec.hint_list("different_host"))
 
     def room(self, hosts: HostView, spec: Spec) -> Amounts:
-        """Return no bound for the hosts it keeps: new instances are none of those named."""
+        """Return no limit for accepted hosts: a new instance is never one of those named."""
         return np.where(self.keep(hosts, spec), ROOM_MAX, 0)
 
     def is_independent(self, spec: Spec) -> bool:
-        """Say yes: only the named instances count."""
+        """Return True: only the named instances matter."""
         return True
 
     def reason(self, spec: Spec) -> str:
-        """Say what refused hosts hold."""
+        """Describe the rejected hosts."""
         return "hold an instance that the hint different_host names"

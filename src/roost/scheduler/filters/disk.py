@@ -1,4 +1,4 @@
-"""disk: hosts with enough disk, overcommit included."""
+"""disk: hosts with enough disk, including overcommit."""
 
 from typing import ClassVar
 
@@ -6,7 +6,7 @@ from roost.scheduler.rule_support.overcommit import DiskAmounts, DiskOptions
 
 
 class Disk(DiskAmounts):
-    """Keep hosts with disk left for the instance, overcommit as the settings say.
+    """Keep hosts with enough free disk, by the overcommit of the settings.
 
     Source:
         nova/scheduler/filters/disk_filter.py of 19.0.0, DiskFilter.

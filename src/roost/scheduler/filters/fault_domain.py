@@ -1,4 +1,4 @@
-"""fault_domain: members of a group that are of different domains keep out of each other's racks."""
+"""fault_domain: group members of different fault domains never share a rack."""
 
 from typing import ClassVar
 
@@ -14,9 +14,9 @@ from roost.scheduler.framework.spec import Spec
 
 
 class FaultDomain:
-    """Keep hosts in racks that hold no member of another domain; the hint ``fault_domain`` names the domain.
+    """Keep hosts in racks without members of other fault domains; the hint ``fault_domain`` names the domain.
 
-    A host whose rack is not known is refused: nobody can say whom it would share it with.
+    A host without a known rack is rejected, because its rack could hold members of other domains.
     """
 
     name: ClassVar = "fault_domain"
@@ -30,31 +30,31 @@ class FaultDomain:
         self._options = options
 
     def reads(self, spec: Spec) -> Reads:
-        """Say when a verdict has to be made again."""
+        """Return which changes invalidate a verdict."""
         return "use"
 
     def concerns(self, spec: Spec) -> bool:
-        """Say whether any host can be refused: only for this policy."""
+        """Return whether the server group has this policy."""
         return spec.policy == "fault-domain"
 
     def keep(self, hosts: HostView, spec: Spec) -> Mask:
-        """Keep hosts in racks of this domain, or of none."""
+        """Keep hosts in racks of this domain, and in racks without members."""
         assert spec.group is not None
         domain = place_number(spec.hint("fault_domain", "") or "")
         foreign_racks = [scope for scope, (holder, _) in spec.group.places.items() if holder != domain]
         is_open: Mask = ~np.isin(place_numbers(hosts.rack_names()), np.array(foreign_racks, dtype=np.int64))
-        is_open[0] = False  # The rack of hosts whose rack nobody told.
+        is_open[0] = False  # Index 0 stands for an unknown rack.
         verdicts: Mask = is_open[hosts.racks()]
         return verdicts
 
     def room(self, hosts: HostView, spec: Spec) -> Amounts:
-        """Return no bound for the hosts it keeps: members of one domain may share a rack."""
+        """Return no limit for accepted hosts: members of one domain may share a rack."""
         return np.where(self.keep(hosts, spec), ROOM_MAX, 0)
 
     def is_independent(self, spec: Spec) -> bool:
-        """Say yes: a member takes a rack that is open to its domain and closes none to it."""
+        """Return True: a new member closes no rack to its own domain."""
         return True
 
     def reason(self, spec: Spec) -> str:
-        """Say what refused hosts do."""
+        """Describe the rejected hosts."""
         return "share a rack with another fault domain of the server group, or are in no known rack"

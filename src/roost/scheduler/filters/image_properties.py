@@ -1,4 +1,4 @@
-"""image_properties: hosts that can run what the image is made for."""
+"""image_properties: hosts that support the image's platform."""
 
 from collections.abc import Hashable
 from typing import Annotated, ClassVar, NamedTuple
@@ -36,25 +36,25 @@ class ImagePropertiesOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Requirements(msgspec.Struct, frozen=True):
-    """What an image asks of a host."""
+    """An image's requirements on its host."""
 
-    instance: tuple[str, ...]  # architecture, hypervisor type, vm mode, those that are set
+    instance: tuple[str, ...]  # architecture, hypervisor type and VM mode, without those that are unset
     version: str | None
     address_bits: int | None
 
 
 class _Platform(NamedTuple):
-    """What a host runs."""
+    """The platform that a host supports."""
 
-    instances: tuple[tuple[str, str, str], ...]  # architecture, hypervisor type, vm mode of each
-    version: int  # of the hypervisor; 0: it is not known
-    address_bits: int | None  # None: it is not known
+    instances: tuple[tuple[str, str, str], ...]  # architecture, hypervisor type and VM mode of each
+    version: int  # of the hypervisor; 0: unknown
+    address_bits: int | None  # None: unknown
 
 
 class ImageProperties:
-    """Keep hosts that support the image's architecture, hypervisor type and version, and mode.
+    """Keep hosts that support the image's architecture, hypervisor type, hypervisor version and VM mode.
 
-    An image that names none of architecture, type and mode fits everywhere, whatever version it names.
+    An image without architecture, type and mode fits everywhere, even if it requires a version.
 
     Source:
         nova/scheduler/filters/image_props_filter.py.
@@ -71,19 +71,19 @@ class ImageProperties:
         self._default_architecture = options.image_properties_default_architecture
 
     def reads(self, spec: Spec) -> Reads:
-        """Say when a verdict has to be made again."""
+        """Return which changes invalidate a verdict."""
         return "facts"
 
     def concerns(self, spec: Spec) -> bool:
-        """Say whether any host can be refused: only if the image names one of the three."""
+        """Return whether the image has an architecture, hypervisor type or VM mode."""
         return bool(self._requirements(spec).instance)
 
     def verdict_key(self, spec: Spec) -> Hashable:
-        """Return what of the request a verdict depends on: the properties of the image."""
+        """Return the verdict key: the image's properties."""
         return None if spec.image is None else tuple(sorted(spec.image.properties.items()))
 
     def keep(self, hosts: HostView, spec: Spec) -> Mask:
-        """Keep hosts that support what is wanted."""
+        """Keep hosts that support the image's requirements."""
         wanted = self._requirements(spec)
         platforms, codes = hosts.kinds(ImageProperties.name, _platform)
         verdicts = [_supports(platform, wanted) for platform in platforms]
@@ -91,7 +91,7 @@ class ImageProperties:
         return mask
 
     def reason(self, spec: Spec) -> str:
-        """Say what refused hosts lack."""
+        """Describe the rejected hosts."""
         wanted = self._requirements(spec)
         text = f"cannot run {', '.join(wanted.instance) or 'any'} images"
         if wanted.version is not None:
@@ -99,7 +99,7 @@ class ImageProperties:
         return text if wanted.address_bits is None else f"{text} with {wanted.address_bits} physical address bits"
 
     def warnings(self, hosts: HostView, spec: Spec) -> list[str]:
-        """Say that no host can have the architecture that the image names."""
+        """Warn about an unknown architecture in the image."""
         name = image_property(spec.image, "hw_architecture")
         if name is None or is_architecture(name):
             return []

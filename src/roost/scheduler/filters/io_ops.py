@@ -1,4 +1,4 @@
-"""io_ops: hosts with few operations in flight."""
+"""io_ops: hosts with few I/O operations in flight."""
 
 from typing import ClassVar
 
@@ -6,7 +6,7 @@ from roost.scheduler.rule_support.limits import IoOpsLimit, IoOpsOptions
 
 
 class IoOps(IoOpsLimit):
-    """Keep hosts with fewer I/O operations in flight than the limit: builds, resizes, snapshots and the like.
+    """Keep hosts with fewer I/O operations in flight than the limit, such as builds, resizes and snapshots.
 
     Source:
         nova/scheduler/filters/io_ops_filter.py.

@@ -1,4 +1,4 @@
-"""isolated_hosts: images and hosts that are kept to each other."""
+"""isolated_hosts: isolated images run on isolated hosts only."""
 
 from collections.abc import Hashable
 from typing import Annotated, ClassVar
@@ -25,7 +25,7 @@ class IsolatedHostsOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class IsolatedHosts:
-    """Keep isolated images on isolated hosts, and other images off them if that is restricted.
+    """Keep isolated images on isolated hosts and, if the settings restrict these hosts, other images off them.
 
     Source:
         nova/scheduler/filters/isolated_hosts_filter.py.
@@ -42,21 +42,21 @@ class IsolatedHosts:
         self._options = options
 
     def reads(self, spec: Spec) -> Reads:
-        """Say when a verdict has to be made again."""
+        """Return which changes invalidate a verdict."""
         return "facts"
 
     def concerns(self, spec: Spec) -> bool:
-        """Say whether any host can be refused."""
+        """Return whether the image is isolated, or isolated hosts take isolated images only."""
         options = self._options
         is_restricted = options.restrict_isolated_hosts_to_isolated_images and bool(options.isolated_hosts)
         return self._is_isolated(spec) or is_restricted
 
     def verdict_key(self, spec: Spec) -> Hashable:
-        """Return what of the request a verdict depends on: whether its image is isolated."""
+        """Return the verdict key: whether the image is isolated."""
         return self._is_isolated(spec)
 
     def keep(self, hosts: HostView, spec: Spec) -> Mask:
-        """Keep isolated hosts for isolated images; for others, those that take them."""
+        """Keep isolated hosts for an isolated image, else the hosts open to other images."""
         isolated = frozenset(self._options.isolated_hosts)
         is_isolated: Mask = np.array([name in isolated for name in hosts.names()], dtype=np.bool_)
         if self._is_isolated(spec):
@@ -64,7 +64,7 @@ class IsolatedHosts:
         return ~is_isolated if self._options.restrict_isolated_hosts_to_isolated_images else np.ones_like(is_isolated)
 
     def reason(self, spec: Spec) -> str:
-        """Say what refused hosts are."""
+        """Describe the rejected hosts."""
         return "are not isolated, as the image is" if self._is_isolated(spec) else "are isolated, as the image is not"
 
     def _is_isolated(self, spec: Spec) -> bool:

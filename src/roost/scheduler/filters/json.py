@@ -1,4 +1,4 @@
-"""json: hosts for which an expression holds."""
+"""json: hosts that satisfy an expression."""
 
 from collections.abc import Hashable
 from typing import ClassVar
@@ -14,14 +14,14 @@ from roost.scheduler.framework.spec import Spec
 from roost.scheduler.rule_support.expressions import Operation, judge, parse, paths, reads_use, values
 
 _HINT = "query"
-# So much of a query is shown.
+# Upper bound on the characters of a query in messages.
 _TEXT_MAX = 200
 
 
 class Json:
-    """Keep hosts for which the expression in the hint ``query`` holds; see ``rule_support.expressions``.
+    """Keep hosts that satisfy the expression in the hint ``query``; see ``rule_support.expressions``.
 
-    A host on which it compares what has no order is refused; in Nova that fails the request.
+    A host is rejected if the expression compares unordered values on it; in Nova the request fails.
 
     Source:
         nova/scheduler/filters/json_filter.py.
@@ -38,40 +38,40 @@ class Json:
         self._options = options
 
     def check(self, spec: Spec) -> None:
-        """Read the query.
+        """Parse the query.
 
         Raises:
-            BadRequest: it is no expression.
+            BadRequest: it is not a valid expression.
         """
         _parse_hint(spec)
 
     def reads(self, spec: Spec) -> Reads:
-        """Say when a verdict has to be made again: at each claim if the query reads what changes with claims."""
+        """Return "use" if the query reads values that change with claims, else "facts"."""
         expression = _parse_hint(spec)
         return "use" if expression is not None and reads_use(expression) else "facts"
 
     def concerns(self, spec: Spec) -> bool:
-        """Say whether any host can be refused: only with the hint ``query``."""
+        """Return whether the request has the hint ``query``."""
         return bool(spec.hint(_HINT))
 
     def verdict_key(self, spec: Spec) -> Hashable:
-        """Return what of the request a verdict depends on: the query."""
+        """Return the verdict key: the query."""
         return spec.hint(_HINT)
 
     def keep(self, hosts: HostView, spec: Spec) -> Mask:
-        """Keep hosts for which the query holds; all of them if it says nothing."""
+        """Keep hosts that satisfy the query; keep all hosts if it is empty."""
         expression = _parse_hint(spec)
         return np.ones(len(hosts), dtype=np.bool_) if expression is None else judge(hosts, expression)[0]
 
     def host_reasons(self, hosts: HostView, spec: Spec) -> list[str]:
-        """Say what each host has of what the query reads."""
+        """Return each host's values for the attributes in the query."""
         expression = _parse_hint(spec)
         read = [] if expression is None else list(dict.fromkeys(paths(expression)))
         columns = [[f"{'.'.join(path.parts)} {_format_value(each)}" for each in values(hosts, path)] for path in read]
         return [f"has {', '.join(has)}" for has in zip(*columns, strict=True)] or [""] * len(hosts)
 
     def warnings(self, hosts: HostView, spec: Spec) -> list[str]:
-        """Say if there are hosts on which the query compares what has no order."""
+        """Warn if the query compares unordered values on any host."""
         expression = _parse_hint(spec)
         if expression is None or not (judge(hosts, expression)[1] & hosts.alive()).any():
             return []
@@ -81,7 +81,7 @@ class Json:
         ]
 
     def reason(self, spec: Spec) -> str:
-        """Say what refused hosts are not."""
+        """Describe the rejected hosts."""
         return f"are not as the hint query wants them: {(spec.hint(_HINT) or '')[:_TEXT_MAX]}"
 
 

@@ -1,4 +1,4 @@
-"""metrics: hosts that report what is to be weighed."""
+"""metrics: hosts that report the metrics of the metrics weigher."""
 
 from collections.abc import Hashable
 from typing import ClassVar
@@ -39,15 +39,15 @@ class Metrics:
         self._names = frozenset(self._ratios)
 
     def reads(self, spec: Spec) -> Reads:
-        """Say when a verdict has to be made again."""
+        """Return which changes invalidate a verdict."""
         return "facts"
 
     def concerns(self, spec: Spec) -> bool:
-        """Say whether any host can be refused: only if a metric is named."""
+        """Return whether the setting names a metric."""
         return bool(self._names)
 
     def verdict_key(self, spec: Spec) -> Hashable:
-        """Return what of the request a verdict depends on: nothing."""
+        """Return one key for all requests."""
         return None
 
     def keep(self, hosts: HostView, spec: Spec) -> Mask:
@@ -55,19 +55,19 @@ class Metrics:
         return np.array([facts.metrics.keys() >= self._names for facts in hosts.all_facts()], dtype=np.bool_)
 
     def host_reasons(self, hosts: HostView, spec: Spec) -> list[str]:
-        """Say which metrics each host does not report."""
+        """Return the missing metrics of each host."""
         missing = [sorted(self._names - facts.metrics.keys()) for facts in hosts.all_facts()]
         return [f"does not report {', '.join(names)}" if names else "" for names in missing]
 
     def warnings(self, hosts: HostView, spec: Spec) -> list[str]:
-        """Say what of the setting cannot be read."""
+        """Warn about invalid elements of the setting."""
         return [*map(str, self._bad_pairs)]
 
     @staticmethod
     def bad_options(options: MetricsOptions) -> list[BadSettings]:
-        """Say which elements of the setting are dropped."""
+        """Return the elements of the setting that are ignored."""
         return parse_setting(options.weight_setting)[1]
 
     def reason(self, spec: Spec) -> str:
-        """Say what refused hosts do not do."""
+        """Describe the rejected hosts."""
         return f"do not report all of the metrics {', '.join(self._ratios)}"

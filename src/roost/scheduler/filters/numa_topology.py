@@ -1,4 +1,4 @@
-"""numa_topology: hosts whose memory nodes hold those of the instance."""
+"""numa_topology: hosts whose NUMA cells fit the instance's cells."""
 
 from collections.abc import Hashable, Sequence
 from typing import ClassVar
@@ -27,10 +27,9 @@ _encode = msgspec.msgpack.Encoder(order="sorted").encode
 
 
 class NumaTopology:
-    """Keep hosts on whose memory nodes those of the instance fit, as flavor and image ask for them.
+    """Keep hosts whose NUMA cells fit the cells that flavor and image define for the instance.
 
-    Hosts are told apart by columns: which cells of the instance go onto which of theirs, and what is near to these.
-    Those that are alike are fitted once.
+    Hosts are grouped by the fit of their cells and by the devices near them; each group is checked once.
 
     Source:
         nova/scheduler/filters/numa_topology_filter.py, NUMATopologyFilter.
@@ -48,25 +47,25 @@ class NumaTopology:
         self._topology = Latest(topology_of)
 
     def reads(self, spec: Spec) -> Reads:
-        """Say when a verdict has to be made again: hosts report themselves what of their cells is in use.
+        """Return "facts", because hosts report the use of their cells themselves.
 
-        Where Placement is asked for devices, claims change by which providers a host holds them.
+        If Placement allocates the devices, claims change the providers that can serve a host: then return "use".
         """
         return "use" if spec.queries and spec.pci_requests else "facts"
 
     def changes_per_instance(self, spec: Spec) -> bool:
-        """Say yes: instances take processors, pages and devices."""
+        """Return True: instances take processors, pages and devices."""
         return True
 
     def concerns(self, spec: Spec) -> bool:
-        """Say whether any host can be refused: where a topology is asked for, or would be if it could be meant."""
+        """Return whether flavor and image define a topology, even an invalid one; ``check`` refuses the latter."""
         try:
             return self._topology(spec.request) is not None
         except BadRequest:
             return True
 
     def check(self, spec: Spec) -> None:
-        """Refuse a flavor and an image that do not go together.
+        """Refuse contradictory flavors and images.
 
         Raises:
             BadRequest: see ``topology_of``.
@@ -74,11 +73,11 @@ class NumaTopology:
         self._topology(spec.request)
 
     def verdict_key(self, spec: Spec) -> Hashable:
-        """Return what of the request a verdict depends on."""
+        """Return the verdict key: topology, networks and devices."""
         return self._topology(spec.request), networks_of(spec.request), _devices(spec)
 
     def keep(self, hosts: HostView, spec: Spec) -> Mask:
-        """Keep hosts with cells for all of the instance; those without any are refused."""
+        """Keep hosts whose cells fit the whole instance; reject hosts without cells."""
         wanted = self._topology(spec.request)
         if wanted is None:
             return np.ones(len(hosts), dtype=np.bool_)
@@ -90,7 +89,7 @@ class NumaTopology:
         return verdicts
 
     def _are_near(self, hosts: HostView, positions: Rows, can: Sequence[Verdicts], *, spec: Spec) -> Mask:
-        """Say of hosts with the same room which have it near to the networks and devices of a request."""
+        """Return which hosts of equal capacity have the cells near the request's networks and devices."""
         wanted, needs, requests = self._topology(spec.request), networks_of(spec.request), spec.pci_requests
         assert wanted is not None
         if requests and hosts.has_mappings(spec.queries):
@@ -113,12 +112,12 @@ class NumaTopology:
         return mask
 
     def accepts(self, hosts: HostView, spec: Spec, *, at: int, mappings: Mappings) -> bool:
-        """Say whether a host has cells with the devices near to them that some providers are to give."""
+        """Return whether a host has fitting cells near the devices of these providers."""
         wanted = self._topology(spec.request)
         return wanted is None or _place(hosts, at, wanted, spec=spec, mappings=mappings) is not None
 
     def limits(self, hosts: HostView, spec: Spec) -> list[Limits]:
-        """Return how much of its cells each host may give out, and which networks instances are near to."""
+        """Return each host's overcommit of cells, and the networks near the instance."""
         if self._topology(spec.request) is None:
             return [{} for _ in range(len(hosts))]
         needs = networks_of(spec.request)
@@ -133,12 +132,12 @@ class NumaTopology:
         ]
 
     def host_reasons(self, hosts: HostView, spec: Spec) -> list[str]:
-        """Say what the cells of each host lack, where that can be said of one of them alone."""
+        """Return the shortfall of each host's cells, if one shortfall alone explains the rejection."""
         wanted = self._topology(spec.request)
         return [""] * len(hosts) if wanted is None else describe_shortfalls(hosts, wanted)
 
     def reason(self, spec: Spec) -> str:
-        """Say what refused hosts lack."""
+        """Describe the rejected hosts."""
         wanted = self._topology(spec.request)
         count = 0 if wanted is None else len(wanted.cells)
         what = f"{count:,} NUMA cells" if count > 1 else "a NUMA cell"
@@ -148,7 +147,7 @@ class NumaTopology:
 def _place(
     hosts: HostView, position: int, wanted: InstanceTopology, *, spec: Spec, mappings: Mappings = UNMAPPED
 ) -> tuple[PlacedCell, ...] | None:
-    """Return on which cells of a host an instance would be, near to its devices; None where it does not fit."""
+    """Return the host cells for an instance, near its devices; None if it does not fit."""
     cpu, memory = _overcommit(hosts)[position].item()
     return place(
         hosts.facts(position),
@@ -161,12 +160,12 @@ def _place(
 
 
 def _devices(spec: Spec) -> bytes:
-    """Return all that a verdict depends on of the devices that are asked for."""
+    """Return the device requirements that verdicts depend on, encoded."""
     return _encode([(each.count, each.alternatives, each.source, each.numa_policy) for each in spec.pci_requests])
 
 
 def _overcommit(hosts: HostView) -> AnyArray:
-    """Return how often shared processors and memory of each host may be given out: shape (hosts,), of two fields."""
+    """Return the allocation ratios of shared processors and memory: shape (hosts,), with the fields cpu and memory."""
     return hosts.memoize(("numa overcommit", hosts.epoch), _build_overcommit)
 
 

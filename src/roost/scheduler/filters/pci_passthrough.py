@@ -1,4 +1,4 @@
-"""pci_passthrough: hosts with the PCI devices that are asked for."""
+"""pci_passthrough: hosts with the requested PCI devices."""
 
 from collections.abc import Hashable
 from typing import ClassVar
@@ -14,16 +14,15 @@ from roost.scheduler.framework.host_view import HostView
 from roost.scheduler.framework.plugin import NoOptions, Reads
 from roost.scheduler.framework.spec import Spec
 
-# By these devices are counted ahead; whatever else is wanted of them is judged exactly.
+# Properties for a quick upper bound on free devices; the exact check reads all properties.
 _COUNTABLE = ("vendor_id", "product_id", "dev_type")
 
 
 class PciPassthrough:
-    """Keep hosts whose free PCI devices are those of all requests of the instance.
+    """Keep hosts whose free PCI devices serve all device requests of the instance.
 
-    Devices are facts: what a host reports as free is free until it reports anew, but for what instances of the same
-    request take. Where Placement was asked for them,
-    a host is kept if it has the devices of one of the ways in which it could hold the request.
+    Free devices are facts: they stay as reported, except for devices taken by earlier instances of the same request.
+    If Placement allocates the devices, a host needs them for at least one of its candidates.
 
     Source:
         nova/scheduler/filters/pci_passthrough_filter.py.
@@ -40,25 +39,25 @@ class PciPassthrough:
         self._options = options
 
     def reads(self, spec: Spec) -> Reads:
-        """Say when a verdict has to be made again: at each claim where that changes by which providers it holds."""
+        """Return "use" if claims change which providers can serve the devices, else "facts"."""
         return "use" if spec.queries else "facts"
 
     def changes_per_instance(self, spec: Spec) -> bool:
-        """Say yes: instances take devices."""
+        """Return True: instances take devices."""
         return True
 
     def concerns(self, spec: Spec) -> bool:
-        """Say whether any host can be refused: for requests that want devices."""
+        """Return whether the request has device requests."""
         return bool(spec.pci_requests)
 
     def verdict_key(self, spec: Spec) -> Hashable:
-        """Return what of the request a verdict depends on: what is wanted of devices, whoever wants them."""
+        """Return the verdict key: count, alternatives and source of each device request."""
         return msgspec.msgpack.encode(
             [(each.count, each.alternatives, each.source) for each in spec.pci_requests], order="sorted"
         )
 
     def keep(self, hosts: HostView, spec: Spec) -> Mask:
-        """Keep hosts with the devices."""
+        """Keep hosts with enough matching devices."""
         if hosts.has_mappings(spec.queries):
             kept: Mask = np.ones(len(hosts), dtype=np.bool_)
             for request in spec.pci_requests:
@@ -67,7 +66,7 @@ class PciPassthrough:
                 ways = hosts.mappings(at, spec.queries)
                 kept[at] = any(self.accepts(hosts, spec, at=at, mappings=mappings) for mappings in ways)
             return kept
-        # Hosts that say the same of their pools are judged together.
+        # Hosts with equal pools are judged together.
         pools, codes = hosts.kinds(PciPassthrough.name, bare_pools)
         kinds, inverse = np.unique(codes, return_inverse=True)
         verdicts = [supports(pools[kind], spec.pci_requests) for kind in kinds.tolist()]
@@ -75,11 +74,11 @@ class PciPassthrough:
         return mask
 
     def accepts(self, hosts: HostView, spec: Spec, *, at: int, mappings: Mappings) -> bool:
-        """Say whether a host has the devices where some providers are to give them."""
+        """Return whether these providers have the devices on the host."""
         return supports(hosts.facts(at).pci_pools, spec.pci_requests, mappings=mappings)
 
     def host_reasons(self, hosts: HostView, spec: Spec) -> list[str]:
-        """Say of each host which of the requests it has too few devices for; empty where it is their sum, or more."""
+        """Return the first request with too few devices on each host; empty if only their sum is too large."""
         reasons = [""] * len(hosts)
         for request in reversed(spec.pci_requests):
             free = _free_devices(hosts, request)
@@ -88,12 +87,12 @@ class PciPassthrough:
         return reasons
 
     def reason(self, spec: Spec) -> str:
-        """Say what refused hosts lack."""
+        """Describe the rejected hosts."""
         return f"lack free PCI devices: {', '.join(request.told() for request in spec.pci_requests)}"
 
 
 def _free_devices(hosts: HostView, request: PciRequest) -> Amounts:
-    """Return how many devices each host has that may do for a request, at least: int64, shape (hosts,)."""
+    """Return an upper bound on the free devices for a request on each host: int64, shape (hosts,)."""
     free: Amounts = np.zeros(len(hosts), dtype=np.int64)
     for wanted in request.alternatives:
         countable = {name: wanted[name] for name in _COUNTABLE if name in wanted}

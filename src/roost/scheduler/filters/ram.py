@@ -1,4 +1,4 @@
-"""ram: hosts with enough memory, overcommit included."""
+"""ram: hosts with enough memory, including overcommit."""
 
 from typing import ClassVar
 
@@ -6,7 +6,7 @@ from roost.scheduler.rule_support.overcommit import MemoryAmounts, RamOptions
 
 
 class Ram(MemoryAmounts):
-    """Keep hosts with memory left for the instance, overcommit as the settings say.
+    """Keep hosts with enough free memory, by the overcommit of the settings.
 
     Source:
         nova/scheduler/filters/ram_filter.py of 19.0.0, RamFilter.

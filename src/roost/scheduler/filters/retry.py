@@ -1,4 +1,4 @@
-"""retry: hosts where building did not fail before."""
+"""retry: hosts without an earlier failed build of the instances."""
 
 from collections.abc import Hashable
 from typing import ClassVar
@@ -13,9 +13,9 @@ from roost.scheduler.framework.spec import Spec
 
 
 class Retry:
-    """Keep hosts where building the same instances did not fail before.
+    """Keep hosts without an earlier failed build of the same instances.
 
-    Alternates do the same today; Nova removed it in 22.0.0.
+    Alternates replace it today; Nova removed it in 22.0.0.
 
     Source:
         nova/scheduler/filters/retry_filter.py of 21.0.0.
@@ -32,25 +32,25 @@ class Retry:
         self._options = options
 
     def reads(self, spec: Spec) -> Reads:
-        """Say when a verdict has to be made again."""
+        """Return which changes invalidate a verdict."""
         return "facts"
 
     def concerns(self, spec: Spec) -> bool:
-        """Say whether any host can be refused: only if a host was tried before."""
+        """Return whether the request names hosts from earlier attempts."""
         return bool(_previous_hosts(spec))
 
     def verdict_key(self, spec: Spec) -> Hashable:
-        """Return what of the request a verdict depends on: the hosts that were tried."""
+        """Return the verdict key: the hosts of earlier attempts."""
         return _previous_hosts(spec)
 
     def keep(self, hosts: HostView, spec: Spec) -> Mask:
-        """Keep hosts whose service and node were not tried together."""
+        """Keep hosts whose pair of service and node is not among the earlier attempts."""
         previous = _previous_hosts(spec)
         pairs = zip(hosts.names(), hosts.nodes(), strict=True)
         return np.array([pair not in previous for pair in pairs], dtype=np.bool_)
 
     def reason(self, spec: Spec) -> str:
-        """Say what refused hosts were."""
+        """Describe the rejected hosts."""
         return "were tried before"
 
 

@@ -1,4 +1,4 @@
-"""same_host: hosts of some instances."""
+"""same_host: hosts with one of the named instances."""
 
 from typing import ClassVar
 
@@ -13,7 +13,7 @@ from roost.scheduler.framework.spec import Spec
 
 
 class SameHost:
-    """Keep hosts that hold any of the instances in the hint ``same_host``.
+    """Keep hosts with at least one instance of the hint ``same_host``.
 
     Source:
         nova/scheduler/filters/affinity_filter.py, SameHostFilter.
@@ -30,25 +30,25 @@ class SameHost:
         self._options = options
 
     def reads(self, spec: Spec) -> Reads:
-        """Say when a verdict has to be made again."""
+        """Return which changes invalidate a verdict."""
         return "use"
 
     def concerns(self, spec: Spec) -> bool:
-        """Say whether any host can be refused: only with the hint ``same_host``."""
+        """Return whether the request has the hint ``same_host``."""
         return bool(spec.hint_list("same_host"))
 
     def keep(self, hosts: HostView, spec: Spec) -> Mask:
-        """Keep hosts with any of these instances."""
+        """Keep hosts with at least one of these instances."""
         return hosts.holds_any(spec.hint_list("same_host"))
 
     def room(self, hosts: HostView, spec: Spec) -> Amounts:
-        """Return no bound for the hosts it keeps: new instances are none of those named."""
+        """Return no limit for accepted hosts: a new instance is never one of those named."""
         return np.where(self.keep(hosts, spec), ROOM_MAX, 0)
 
     def is_independent(self, spec: Spec) -> bool:
-        """Say yes: only the named instances count."""
+        """Return True: only the named instances matter."""
         return True
 
     def reason(self, spec: Spec) -> str:
-        """Say what refused hosts lack."""
+        """Describe the rejected hosts."""
         return "hold no instance that the hint same_host names"

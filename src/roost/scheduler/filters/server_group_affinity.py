@@ -14,7 +14,7 @@ from roost.scheduler.framework.spec import Spec
 
 
 class ServerGroupAffinity:
-    """Keep the hosts that have members of the group; any host while it has none; none while its only member moves.
+    """Keep the hosts of the group's members. An empty group accepts any host; while its only member moves, none.
 
     Source:
         nova/scheduler/filters/affinity_filter.py, ServerGroupAffinityFilter.
@@ -31,15 +31,15 @@ class ServerGroupAffinity:
         self._options = options
 
     def reads(self, spec: Spec) -> Reads:
-        """Say when a verdict has to be made again."""
+        """Return which changes invalidate a verdict."""
         return "use"
 
     def concerns(self, spec: Spec) -> bool:
-        """Say whether any host can be refused: only for this policy."""
+        """Return whether the server group has this policy."""
         return spec.policy == "affinity"
 
     def keep(self, hosts: HostView, spec: Spec) -> Mask:
-        """Keep the hosts of the group."""
+        """Keep the hosts of the group's members."""
         assert spec.group is not None
         if is_closed(spec.group):
             return np.zeros(len(hosts), dtype=np.bool_)
@@ -49,20 +49,20 @@ class ServerGroupAffinity:
         if move is None:
             shared: Mask = hosts.members(spec.group) > 0
             return shared
-        # Who leaves alone may go anywhere.
+        # The only member may move to any host.
         others = hosts.members(spec.group, excluding=move.instance_uuid) > 0
         return others if others.any() else ~others
 
     def room(self, hosts: HostView, spec: Spec) -> Amounts:
-        """Return no bound for the hosts it keeps: whoever has one member may have all."""
+        """Return no limit for accepted hosts: one host may hold all members."""
         return np.where(self.keep(hosts, spec), ROOM_MAX, 0)
 
     def is_independent(self, spec: Spec) -> bool:
-        """Say no while the group has no member: the first one closes all other hosts."""
+        """Return False while the group is empty: its first member closes all other hosts."""
         return spec.group is not None and bool(spec.group.members)
 
     def reason(self, spec: Spec) -> str:
-        """Say what refused hosts lack."""
+        """Describe the rejected hosts."""
         if spec.group is not None and is_closed(spec.group):
             return "may take no member of the server group before the move of its only one is settled"
         return "hold no member of the server group"

@@ -1,4 +1,4 @@
-"""server_group_anti_affinity: members of a group keep off each other's hosts."""
+"""server_group_anti_affinity: members of a group run on different hosts."""
 
 from typing import ClassVar
 
@@ -16,8 +16,7 @@ from roost.scheduler.framework.spec import Spec
 class ServerGroupAntiAffinity:
     """Keep hosts with fewer members of the group than its ``max_server_per_host``.
 
-    An instance that is moved may stay on its own host. A member that may come back, since its move is neither confirmed
-    nor reverted, counts on both hosts.
+    An instance that moves may stay on its host. Until its move is confirmed or reverted, a member counts on both hosts.
 
     Source:
         nova/scheduler/filters/affinity_filter.py, ServerGroupAntiAffinityFilter.
@@ -34,31 +33,31 @@ class ServerGroupAntiAffinity:
         self._options = options
 
     def reads(self, spec: Spec) -> Reads:
-        """Say when a verdict has to be made again."""
+        """Return which changes invalidate a verdict."""
         return "use"
 
     def concerns(self, spec: Spec) -> bool:
-        """Say whether any host can be refused: only for this policy."""
+        """Return whether the server group has this policy."""
         return spec.policy == "anti-affinity"
 
     def keep(self, hosts: HostView, spec: Spec) -> Mask:
-        """Keep hosts with a place left."""
+        """Keep hosts with a free slot."""
         assert spec.group is not None
         roomy: Mask = _slots_in_use(hosts, spec.group) < spec.group.limit
         return roomy if spec.moved_uuid is None else roomy | hosts.holds_instance(spec.moved_uuid)
 
     def room(self, hosts: HostView, spec: Spec) -> Amounts:
-        """Return how many members short of the limit each host is; no bound where one may stay."""
+        """Return the free slots of each host; no limit on a host where the instance may stay."""
         assert spec.group is not None
         free: Amounts = np.clip(spec.group.limit - _slots_in_use(hosts, spec.group), 0, ROOM_MAX)
         return free if spec.moved_uuid is None else np.where(hosts.holds_instance(spec.moved_uuid), ROOM_MAX, free)
 
     def is_independent(self, spec: Spec) -> bool:
-        """Say yes: only the members on a host itself count."""
+        """Return True: only members on the same host count."""
         return True
 
     def reason(self, spec: Spec) -> str:
-        """Say what refused hosts have."""
+        """Describe the rejected hosts."""
         limit = 1 if spec.group is None else spec.group.limit
         return "hold a member of the server group" if limit == 1 else f"hold {limit} members of the server group"
 

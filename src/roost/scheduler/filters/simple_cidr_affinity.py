@@ -1,4 +1,4 @@
-"""simple_cidr_affinity: hosts in the network of an address."""
+"""simple_cidr_affinity: hosts in a given network."""
 
 from collections.abc import Hashable
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
@@ -14,7 +14,7 @@ from roost.scheduler.framework.spec import Spec
 
 
 class SimpleCidrAffinity:
-    """Keep hosts whose address is in the network that the hints ``build_near_host_ip`` and ``cidr`` (``/24``) give.
+    """Keep hosts with an address in the network of the hints ``build_near_host_ip`` and ``cidr`` (default ``/24``).
 
     Source:
         nova/scheduler/filters/affinity_filter.py, SimpleCIDRAffinityFilter.
@@ -31,19 +31,19 @@ class SimpleCidrAffinity:
         self._options = options
 
     def reads(self, spec: Spec) -> Reads:
-        """Say when a verdict has to be made again."""
+        """Return which changes invalidate a verdict."""
         return "facts"
 
     def concerns(self, spec: Spec) -> bool:
-        """Say whether any host can be refused: only with the hint ``build_near_host_ip``."""
+        """Return whether the request has the hint ``build_near_host_ip``."""
         return bool(spec.hint("build_near_host_ip"))
 
     def verdict_key(self, spec: Spec) -> Hashable:
-        """Return what of the request a verdict depends on: the two hints."""
+        """Return the verdict key: the two hints."""
         return _hints(spec)
 
     def keep(self, hosts: HostView, spec: Spec) -> Mask:
-        """Keep hosts with an address in the network; none if the hints name no network."""
+        """Keep hosts with an address in the network; reject all hosts if the hints name no valid network."""
         network = _network(spec)
         verdicts: dict[str, bool] = {}
         mask: list[bool] = []
@@ -55,7 +55,7 @@ class SimpleCidrAffinity:
         return np.array(mask, dtype=np.bool_)
 
     def reason(self, spec: Spec) -> str:
-        """Say what refused hosts are not."""
+        """Describe the rejected hosts."""
         address, length = _hints(spec)
         if _network(spec) is None:
             return f"cannot be near {address!r}, since {address + length!r} is no network"

@@ -30,7 +30,7 @@ class Agreement:
         self._judges = choosing
 
     def reads(self, spec: Spec) -> Reads:
-        """Say when a verdict has to be made again."""
+        """Return which changes invalidate a verdict."""
         return "use"
 
     def concerns(self, spec: Spec) -> bool:
@@ -46,7 +46,7 @@ class Agreement:
         return np.array(verdicts, dtype=np.bool_)
 
     def reason(self, spec: Spec) -> str:
-        """Say what refused hosts lack."""
+        """Describe the rejected hosts."""
         return "cannot hold it in one way that all filters accept"
 
     def _accept(self, hosts: HostView, spec: Spec, *, at: int, mappings: Mappings) -> bool:

@@ -1,1 +1,1 @@
-"""Parts that several filters and weighers share."""
+"""Parts shared by several filters and weighers."""

@@ -1,4 +1,4 @@
-"""What the metadata of aggregates says of hosts, judged once for each aggregate instead of once for each host.
+"""Aggregate metadata as masks and columns of hosts, read once per aggregate.
 
 Source:
     nova/scheduler/filters/utils.py.
@@ -13,19 +13,19 @@ from roost.engine.columns.types import Mask, Scores
 from roost.errors import quote_value
 from roost.scheduler.framework.host_view import HostView
 
-_NAMES_MAX = 5  # aggregates in one sentence
+_NAMES_MAX = 5  # upper bound on the aggregates named in one warning
 
 
 def values_by_aggregate(hosts: HostView, key: str) -> Iterator[tuple[str, Mask]]:
-    """Yield each value of a key, as it is written, with the hosts in the aggregate that says so."""
+    """Yield each aggregate's value of a key, unchanged, with the mask of its hosts."""
     return ((metadata[key], inside) for metadata, inside in hosts.aggregate_members() if key in metadata)
 
 
 def match_aggregates(hosts: HostView, key: str, is_wanted: Callable[[str], bool]) -> tuple[Mask, Mask]:
-    """Say for which hosts an aggregate sets a key, and for which one of the values is wanted.
+    """Return which hosts have a key in an aggregate, and which have an accepted value of it.
 
     Args:
-        is_wanted: judges one part of a comma-separated list.
+        is_wanted: accepts or rejects one part of a comma-separated list.
 
     Returns:
         Two masks: bool, shape (hosts,).
@@ -39,7 +39,7 @@ def match_aggregates(hosts: HostView, key: str, is_wanted: Callable[[str], bool]
 
 
 def split_values(value: str) -> list[str]:
-    """Return the parts of a comma-separated list, also the empty ones.
+    """Split a comma-separated list, including empty parts.
 
     >>> split_values("a, b,")
     ['a', 'b', '']
@@ -48,13 +48,13 @@ def split_values(value: str) -> list[str]:
 
 
 def least_value(hosts: HostView, key: str, *, default: float, cast: Callable[[str], float]) -> Scores:
-    """Return the least number that the aggregates of each host set; the default where one cannot be read.
+    """Return the lowest number of each host's aggregates; the default if there is none or one is invalid.
 
     Args:
-        cast: reads a value; raises ValueError where it cannot.
+        cast: parses a value; raises ValueError if it is invalid.
 
     Returns:
-        float64, shape (hosts,), read-only; made once until an aggregate changes.
+        float64, shape (hosts,), read-only; cached until an aggregate changes.
     """
 
     def make(everyone: HostView) -> Scores:
@@ -73,7 +73,7 @@ def least_value(hosts: HostView, key: str, *, default: float, cast: Callable[[st
 
 
 def unreadable_warnings(hosts: HostView, key: str, *, cast: Callable[[str], float]) -> list[str]:
-    """Say which values of a key are no numbers, a sentence each."""
+    """Return a warning for each value of a key that is not a number."""
     names: dict[str, list[str]] = {}
     for name, metadata in hosts.aggregate_metadata():
         value = metadata.get(key)
@@ -87,7 +87,7 @@ def unreadable_warnings(hosts: HostView, key: str, *, cast: Callable[[str], floa
 
 
 def _list_names(names: list[str]) -> str:
-    """Name some aggregates, and say how many more there are."""
+    """List the first names, and count the rest."""
     shown, rest = sorted(names)[:_NAMES_MAX], len(names) - _NAMES_MAX
     return f"{', '.join(shown)} and {rest} more" if rest > 0 else ", ".join(shown)
 

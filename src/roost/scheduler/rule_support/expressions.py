@@ -1,8 +1,8 @@
 """Expressions over hosts, written in JSON: ``["and", [">=", "$free_ram_mb", 1024], ["=", "$host", "a"]]``.
 
-Each operation is done once for all hosts where its operands are numbers, and else once for each pair of values that
-occurs. What it gives is what Python gives host by host: an operand that a host does not have is left out, so the next
-one takes its place, and where two operands have no order the host's verdict is broken.
+Each operation runs once over the columns if its operands are numbers, else once per distinct pair of values. The
+result equals a Python evaluation per host: an operand that a host lacks is omitted, so the next one takes its
+place. If two operands have no order, the host's verdict is "broken".
 """
 
 import json
@@ -22,7 +22,7 @@ from roost.scheduler.framework.host_view import HostView
 
 _Verdicts = npt.NDArray[np.int8]  # shape (hosts,), of _FALSE, _TRUE and _BROKEN
 _FALSE, _TRUE, _BROKEN = 0, 1, 2
-_ABSENT = 2  # in place of what an operand is, where a host does not have it
+_ABSENT = 2  # marks an operand that a host lacks
 
 _COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
     "=": operator.eq,
@@ -35,27 +35,27 @@ OPERATORS = (*_COMPARISONS, "in", "not", "or", "and")
 _NUMBERS = DYNAMIC | STATIC | RATIOS
 _DEPTH_MAX = 100
 _EXAMPLE = '["and", [">=", "$free_ram_mb", 1024], [">=", "$free_disk_mb", 204800]]'
-# Whole numbers up to here are exact in a column.
+# Upper bound on integers that a float64 column represents exactly.
 _EXACT_MAX = 2**53
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Constant:
-    """A value that is written in the expression; None is left out."""
+    """A literal value of the expression; None is omitted."""
 
     value: object
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Path:
-    """An attribute of the host, and names downwards from it."""
+    """An attribute of the host, followed by keys of nested tables."""
 
     parts: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operation:
-    """An operator and what it is applied to."""
+    """An operator and its operands."""
 
     operator: str
     operands: tuple["Constant | Path | Operation", ...]
@@ -67,13 +67,13 @@ Node = Constant | Path | Operation
 
 @lru_cache(maxsize=256)
 def parse(text: str) -> Operation | None:
-    """Read an expression.
+    """Parse an expression.
 
     Returns:
-        None where it says nothing, such as an empty list.
+        None if it is empty, such as ``[]``.
 
     Raises:
-        ValueError: it is none; the message says why, without a subject.
+        ValueError: it is invalid; the message gives the reason, without a subject.
     """
     try:
         document = json.loads(text, parse_constant=_reject_constant)
@@ -109,7 +109,7 @@ def _parse_node(document: object, *, depth: int) -> Node:
 
 
 def paths(node: Node) -> Iterator[Path]:
-    """Yield the attributes that an expression reads, in order."""
+    """Yield the attributes of an expression, in order."""
     if isinstance(node, Path):
         yield node
     elif isinstance(node, Operation):
@@ -118,22 +118,22 @@ def paths(node: Node) -> Iterator[Path]:
 
 
 def reads_use(node: Node) -> bool:
-    """Say whether an expression reads what changes with claims."""
+    """Return whether an expression reads a value that changes with claims."""
     return any(path.parts[0] in DYNAMIC for path in paths(node))
 
 
 def judge(hosts: HostView, expression: Operation) -> tuple[Mask, Mask]:
-    """Say for which hosts an expression holds, and for which it compares what has no order.
+    """Return which hosts satisfy an expression, and on which it compares unordered values.
 
     Returns:
         Two masks: bool, shape (hosts,); no host is in both.
     """
-    verdicts = _memoized_verdicts(hosts, expression)
+    verdicts = _memoize_verdicts(hosts, expression)
     return verdicts == _TRUE, verdicts == _BROKEN
 
 
 def values(hosts: HostView, path: Path) -> list[object]:
-    """Return what each host has at a path, None where it ends early."""
+    """Return each host's value at a path, None if the path does not exist."""
     name, *rest = path.parts
     if name in _NUMBERS:
         return [None] * len(hosts) if rest else list(_NUMBERS[name](hosts).tolist())
@@ -152,7 +152,7 @@ def _follow_path(ask: Callable[[HostFacts], object], facts: HostFacts, names: It
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Numbers:
-    """A number of every host."""
+    """One number per host."""
 
     numbers: Scores  # float64, shape (hosts,)
 
@@ -173,10 +173,10 @@ class _Numbers:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Objects:
-    """Something of every host that is no number."""
+    """One value per host, encoded: distinct values, and one code per host."""
 
-    objects: list[Any]  # what occurs
-    codes: Rows  # which of them each host has, -1 for none
+    objects: list[Any]  # the distinct values
+    codes: Rows  # index of each host's value, -1 for none
 
     def take(self, rows: Rows) -> "_Objects":
         return _Objects(objects=self.objects, codes=self.codes[rows])
@@ -196,8 +196,8 @@ class _Objects:
 _Value = _Numbers | _Objects
 
 
-def _memoized_verdicts(hosts: HostView, operation: Operation) -> _Verdicts:
-    """Return the verdicts of an operation, made once until facts change where it reads nothing else."""
+def _memoize_verdicts(hosts: HostView, operation: Operation) -> _Verdicts:
+    """Return the verdicts of an operation; without use, they are cached until facts change."""
     if reads_use(operation):
         return _verdicts(hosts, operation)
     key = ("expression", hosts.epoch, operation.text)
@@ -210,7 +210,7 @@ def _verdicts(hosts: HostView, operation: Operation) -> _Verdicts:
     broken = np.zeros(len(hosts), dtype=np.bool_)
     operands = [_value(hosts, each, broken) for each in operation.operands]
     if operation.operator == "not":
-        # A list of negations holds if any of them does.
+        # A list of negations is true if any of them is.
         lists = _negations(operands, len(hosts))
         verdicts = np.array([any(each) for each in lists.objects], dtype=np.int8)[lists.codes]
     else:
@@ -220,7 +220,7 @@ def _verdicts(hosts: HostView, operation: Operation) -> _Verdicts:
 
 
 def _value(hosts: HostView, node: Node, broken: Mask) -> _Value:
-    """Return what each host has of an operand; hosts on which that cannot be said are marked."""
+    """Return an operand's value on each host; mark the hosts on which it has none."""
     if isinstance(node, Constant):
         return _constant(node.value, len(hosts))
     if isinstance(node, Path):
@@ -230,7 +230,7 @@ def _value(hosts: HostView, node: Node, broken: Mask) -> _Value:
         return _encode_objects(values(hosts, node))
     if node.operator == "not":
         return _negations([_value(hosts, each, broken) for each in node.operands], len(hosts))
-    verdicts = _memoized_verdicts(hosts, node)
+    verdicts = _memoize_verdicts(hosts, node)
     broken |= verdicts == _BROKEN
     return _Numbers(numbers=(verdicts == _TRUE).astype(np.float64))
 
@@ -258,7 +258,7 @@ def _encode_objects(values: list[object]) -> _Objects:
 
 
 def _negations(operands: list[_Value], count: int) -> _Objects:
-    """Return the list of negations that each host has: one for each operand that it has."""
+    """Return the list of negations of each host: one per operand it has."""
     if not operands:
         return _Objects(objects=[[]], codes=np.zeros(count, dtype=np.intp))
     table = np.array([np.where(each.is_present(), ~each.truth(), _ABSENT) for each in operands], dtype=np.int8)

@@ -1,4 +1,4 @@
-"""Metrics of hosts: how they are named in the settings, and as columns."""
+"""Host metrics: the setting that names them, and their columns."""
 
 from collections.abc import Iterable
 from typing import Annotated
@@ -11,7 +11,7 @@ from roost.errors import BadSettings
 from roost.scheduler.framework.host_view import HostView
 from roost.scheduler.rule_support.ratios import parse_ratios
 
-# What the monitors of Nova's compute agent can report; hosts may report more.
+# Metrics of the monitors in Nova's compute agent; hosts may report others.
 NOVA_METRICS = frozenset(
     {
         "cpu.frequency",
@@ -29,12 +29,12 @@ NOVA_METRICS = frozenset(
     }
 )
 _SETTING = "metrics.weight_setting"
-# The option, for every rule that reads it.
+# The type of the option, shared by all rules with it.
 WeightSetting = Annotated[tuple[str, ...], msgspec.Meta(description="The metrics that count, each name=ratio.")]
 
 
 def parse_setting(pairs: Iterable[str]) -> tuple[dict[str, float], list[BadSettings]]:
-    """Return the ratio of each metric that ``[metrics] weight_setting`` names, and what was dropped of it.
+    """Return the ratio of each metric in ``[metrics] weight_setting``, and its invalid elements.
 
     >>> parse_setting(["cpu.percent=-1.0", "cpu.frequency"])[0]
     {'cpu.percent': -1.0}
@@ -43,7 +43,7 @@ def parse_setting(pairs: Iterable[str]) -> tuple[dict[str, float], list[BadSetti
 
 
 def metric(hosts: HostView, name: str) -> Scores:
-    """Return a metric of each host: float64, read-only, NaN where the host does not report it as a finite number."""
+    """Return one metric of each host: float64, read-only, NaN unless the host reports a finite number."""
 
     def make(everyone: HostView) -> Scores:
         values = np.array([facts.metrics.get(name, np.nan) for facts in everyone.all_facts()], dtype=np.float64)
@@ -54,6 +54,6 @@ def metric(hosts: HostView, name: str) -> Scores:
 
 
 def unknown_metrics(hosts: HostView, names: Iterable[str]) -> list[str]:
-    """Say which metrics nobody reports and no monitor is known to report, a sentence each."""
+    """Warn about metrics that no host reports and no monitor of Nova defines."""
     unknown = [name for name in names if name not in NOVA_METRICS and bool(np.isnan(metric(hosts, name)).all())]
     return [f"{_SETTING}: no host reports {name!r}, and it is no metric of Nova's monitors" for name in unknown]

@@ -1,4 +1,4 @@
-"""Limits of what a host may have, from the settings or from its aggregates: what filters of that kind share."""
+"""Filters with an upper limit per host, from the settings or from aggregates."""
 
 from typing import Annotated, ClassVar
 
@@ -30,16 +30,16 @@ class IoOpsOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BelowLimit:
-    """Keep hosts with less than a limit."""
+    """Keep hosts below a limit."""
 
-    column: ClassVar[str]  # of what is limited
-    noun: ClassVar[str]  # of the same, in reasons
+    column: ClassVar[str]  # with the limited quantity
+    noun: ClassVar[str]  # name of the quantity in reasons
 
     def __init__(self, limit: float | Scores) -> None:
         self.limit = limit  # of all hosts, or of each: float64, shape (hosts,)
 
     def concerns(self, spec: Spec) -> bool:
-        """Say whether any host can be refused: for every request."""
+        """Return True: the filter applies to every request."""
         return True
 
     def host_limits(self, hosts: HostView) -> float | Scores:
@@ -52,41 +52,41 @@ class BelowLimit:
         return kept
 
     def reason(self, spec: Spec) -> str:
-        """Say what refused hosts have."""
+        """Describe the rejected hosts."""
         return f"have {self.limit} {self.noun} or more"
 
 
 class BelowAggregateLimit(BelowLimit):
-    """Keep hosts with less than the least limit of their aggregates, or of the settings."""
+    """Keep hosts below the lowest limit of their aggregates, else of the settings."""
 
     key: ClassVar[str]  # in the metadata of aggregates
 
     def __init__(self, limit: int) -> None:
         super().__init__(limit)
-        self.default = limit  # where no aggregate says otherwise
+        self.default = limit  # for hosts without a limit in their aggregates
 
     def host_limits(self, hosts: HostView) -> Scores:
         """Return the limit of each host: float64, shape (hosts,)."""
         return least_value(hosts, self.key, default=self.default, cast=int)
 
     def warnings(self, hosts: HostView, spec: Spec) -> list[str]:
-        """Say which limits cannot be read."""
+        """Warn about invalid limits."""
         return unreadable_warnings(hosts, self.key, cast=int)
 
     def reason(self, spec: Spec) -> str:
-        """Say what refused hosts have."""
+        """Describe the rejected hosts."""
         return f"have as many {self.noun} as their aggregates, or the settings, allow"
 
 
 class _UseLimit(BelowLimit):
-    """Keep hosts where claims and tasks bring what is limited nearer to its limit."""
+    """Keep hosts below a limit of a quantity that grows with claims and tasks."""
 
     def reads(self, spec: Spec) -> Reads:
-        """Say when a verdict has to be made again."""
+        """Return which changes invalidate a verdict."""
         return "use"
 
     def is_independent(self, spec: Spec) -> bool:
-        """Say yes: only what a host has itself counts."""
+        """Return True: only the host's own use counts."""
         return True
 
 
@@ -97,7 +97,7 @@ class InstanceLimit(_UseLimit):
     noun: ClassVar = "instances"
 
     def room(self, hosts: HostView, spec: Spec) -> Amounts:
-        """Return how much short of the limit each host is."""
+        """Return the distance of each host from its limit."""
         free = np.clip(self.host_limits(hosts) - hosts.column(self.column), 0, ROOM_MAX)
         return free.astype(np.int64)
 
@@ -109,6 +109,6 @@ class IoOpsLimit(_UseLimit):
     noun: ClassVar = "I/O operations in flight"
 
     def room(self, hosts: HostView, spec: Spec) -> Amounts:
-        """Return that hosts below the limit take any number: what is built is an operation for a while only."""
+        """Return no limit for accepted hosts, because a build is an operation only for a while."""
         room: Amounts = np.where(self.keep(hosts, spec), ROOM_MAX, 0)
         return room

@@ -1,4 +1,4 @@
-"""The little language in which flavors and aggregates state what they want of a value."""
+"""The language of requirements in flavors and aggregates: an operator and its operands."""
 
 import math
 import operator
@@ -8,7 +8,7 @@ import numpy as np
 
 from roost.engine.columns.types import Mask, Scores
 
-# ``=`` means at least, and there is no numeric ``<`` or ``>``: Nova's table, which flavors in use rely on.
+# ``=`` means at least, and numeric ``<`` and ``>`` are missing: Nova's table, on which existing flavors rely.
 _NUMERIC: dict[str, Callable[[float, float], bool]] = {
     "=": operator.ge,
     "==": operator.eq,
@@ -25,7 +25,7 @@ _TEXTUAL: dict[str, Callable[[str, str], bool]] = {
     "s>=": operator.ge,
     "<in>": operator.contains,
 }
-# Longer ones first: some begin with others.
+# Longest first, because some operators are prefixes of others.
 _OPERATORS = sorted((*_NUMERIC, *_TEXTUAL, "<or>", "<all-in>"), key=len, reverse=True)
 _ARRAYS = {
     "=": np.greater_equal,
@@ -37,14 +37,14 @@ _ARRAYS = {
 
 
 def match(value: str | None, wanted: str) -> bool:
-    """Say whether a value is what a requirement wants.
+    """Return whether a value satisfies a requirement.
 
     Args:
-        value: of the host or the aggregate; None where it has none.
+        value: value of the host or the aggregate; None if it has none.
         wanted: an operator, a blank, and operands; or a literal.
 
     Raises:
-        ValueError: a numeric operator met something that is no number.
+        ValueError: the operator is numeric, and an operand is not a number.
 
     Source:
         nova/scheduler/filters/extra_specs_ops.py, match. A bare ``<or>`` is False here and an error there.
@@ -69,18 +69,18 @@ def match(value: str | None, wanted: str) -> bool:
 
 
 def matches(value: str | None, wanted: str) -> bool:
-    """Say the same as a verdict: what is no number where one is wanted does not match."""
+    """Return whether a value satisfies a requirement; False instead of an error if an operand is not a number."""
     try:
         return match(value, wanted)
     except ValueError:
         return False
 
 
-def unspaced_operator(wanted: str) -> str:
-    """Return the operator that a requirement begins with, if no blank follows it, so that it is compared as text.
+def operator_without_blank(wanted: str) -> str:
+    """Return the operator at the start of a requirement if no blank follows, so that it is compared as text.
 
-    >>> unspaced_operator(">=24"), unspaced_operator("s==kvm"), unspaced_operator(">= 24"), unspaced_operator("small")
-    ('>=', 's==', '', '')
+    >>> [operator_without_blank(text) for text in (">=24", "s==kvm", ">= 24", "small")]
+    ['>=', 's==', '', '']
     """
     first = wanted.split(maxsplit=1)[0] if wanted.split() else ""
     if first in _OPERATORS:
@@ -89,7 +89,7 @@ def unspaced_operator(wanted: str) -> str:
 
 
 def impossible_reason(wanted: str) -> str:
-    """Say why a requirement holds for nothing, whatever the value; nothing where it may hold.
+    """Return the reason if no value can satisfy a requirement, else "".
 
     >>> impossible_reason(">= many"), impossible_reason("s=="), impossible_reason("<or> a"), impossible_reason("many")
     ("'many' is no number", 's== stands alone', '', '')
@@ -106,12 +106,12 @@ def impossible_reason(wanted: str) -> str:
 
 
 def match_numbers(values: Scores, wanted: str, *, are_whole: bool = True) -> Mask:
-    """Say of each number whether it is what a requirement wants of its text.
+    """Return which numbers, written as text, satisfy a requirement.
 
     Args:
         values: float64, shape (values,).
         wanted: as for ``match``.
-        are_whole: the numbers are written without a fraction.
+        are_whole: whether the text of the numbers has no fraction.
 
     Returns:
         bool, shape (values,).

@@ -1,6 +1,6 @@
-"""Room for an instance, overcommit included: what the filters of virtual CPUs, memory and disk share.
+"""Shared parts of the filters by free virtual CPUs, memory and disk, including overcommit.
 
-Placement's inventories say the same today. Nova removed these filters in 20.0.0, and those of aggregates in 22.0.0.
+Today Placement's inventories cover them. Nova removed these filters in 20.0.0, those of aggregates in 22.0.0.
 """
 
 from abc import ABC, abstractmethod
@@ -45,54 +45,54 @@ class DiskOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class OvercommitFilter(ABC):
-    """Keep hosts with room left; an instance never overcommits against itself."""
+    """Keep hosts with enough free capacity; one instance never exceeds a host's total."""
 
-    noun: ClassVar[str]  # what it is about, in reasons, with its unit
-    limit: ClassVar[str]  # Nova's name of what hosts are told
+    noun: ClassVar[str]  # unit and name of the quantity in reasons
+    limit: ClassVar[str]  # Nova's name of the limit for the chosen host
 
     def __init__(self, ratio: float | Scores) -> None:
         self.ratio = ratio  # of all hosts, or of each: float64, shape (hosts,)
 
     def reads(self, spec: Spec) -> Reads:
-        """Say when a verdict has to be made again."""
+        """Return which changes invalidate a verdict."""
         return "use"
 
     def concerns(self, spec: Spec) -> bool:
-        """Say whether any host can be refused: for every request."""
+        """Return True: the filter applies to every request."""
         return True
 
     def ratios(self, hosts: HostView) -> float | Scores:
-        """Return the overcommit of all hosts, or of each: float64, shape (hosts,)."""
+        """Return the allocation ratio of all hosts, or of each: float64, shape (hosts,)."""
         return self.ratio
 
     @abstractmethod
     def total(self, hosts: HostView) -> Scores:
-        """Return what each host has: float64, shape (hosts,)."""
+        """Return the total of each host: float64, shape (hosts,)."""
 
     @abstractmethod
     def usage(self, hosts: HostView) -> Scores:
-        """Return what of it is in use: float64, shape (hosts,)."""
+        """Return the used amount of each host: float64, shape (hosts,)."""
 
     @abstractmethod
     def amount(self, flavor: Flavor) -> int:
-        """Return what an instance takes, in the same unit."""
+        """Return the amount for one instance, in the same unit."""
 
     def keep(self, hosts: HostView, spec: Spec) -> Mask:
-        """Keep hosts that have as much at all, and as much left of their limit."""
+        """Keep hosts whose total, and whose free capacity, is at least the amount."""
         total, amount = self.total(hosts), self.amount(spec.flavor)
         mask: Mask = (total >= amount) & (total * self.ratios(hosts) - self.usage(hosts) >= amount)
         return mask
 
     def limits(self, hosts: HostView, spec: Spec) -> list[Limits]:
-        """Return how much of it each host may give out."""
+        """Return the capacity of each host."""
         return [{self.limit: most} for most in (self.total(hosts) * self.ratios(hosts)).tolist()]
 
     def warnings(self, hosts: HostView, spec: Spec) -> list[str]:
-        """Say what cannot be read: nothing."""
+        """Return no warnings."""
         return []
 
     def host_reasons(self, hosts: HostView, spec: Spec) -> list[str]:
-        """Say what each host has, what of it is in use, and how much may be."""
+        """Return total, or usage and capacity, of each host."""
         total, amount = self.total(hosts), self.amount(spec.flavor)
         limits = total * self.ratios(hosts)
         columns = (total.tolist(), self.usage(hosts).tolist(), limits.tolist())
@@ -104,40 +104,40 @@ class OvercommitFilter(ABC):
         ]
 
     def reason(self, spec: Spec) -> str:
-        """Say what refused hosts lack."""
+        """Describe the rejected hosts."""
         return f"lack {self.amount(spec.flavor):,} {self.noun} or more"
 
 
 class AggregateOvercommitFilter(OvercommitFilter):
-    """The same, where aggregates may set the overcommit; of several the least."""
+    """Keep hosts by the lowest allocation ratio of their aggregates, else of the settings."""
 
     key: ClassVar[str]  # in the metadata of aggregates
 
     def __init__(self, ratio: float) -> None:
         super().__init__(ratio)
-        self.default = ratio  # where no aggregate says otherwise
+        self.default = ratio  # for hosts without a ratio in their aggregates
 
     def ratios(self, hosts: HostView) -> Scores:
-        """Return the overcommit of each host: float64, shape (hosts,)."""
+        """Return the allocation ratio of each host: float64, shape (hosts,)."""
         return least_value(hosts, self.key, default=self.default, cast=float)
 
     def warnings(self, hosts: HostView, spec: Spec) -> list[str]:
-        """Say which ratios cannot be read."""
+        """Warn about invalid ratios."""
         return [*super().warnings(hosts, spec), *unreadable_warnings(hosts, self.key, cast=float)]
 
 
 class CoreAmounts(OvercommitFilter):
-    """Virtual CPUs. What is not known of a host does not refuse it."""
+    """Virtual CPUs. Hosts with an unknown number of them are accepted."""
 
     noun: ClassVar = "virtual CPUs"
     limit: ClassVar = "vcpu"
 
     def total(self, hosts: HostView) -> Scores:
-        """Return the virtual CPUs of each host, 0 where that is not known."""
+        """Return the virtual CPUs of each host, 0 if unknown."""
         return hosts.column("vcpus_total")
 
     def usage(self, hosts: HostView) -> Scores:
-        """Return the virtual CPUs in use."""
+        """Return the used virtual CPUs of each host."""
         return hosts.column("vcpus_used")
 
     def amount(self, flavor: Flavor) -> int:
@@ -145,20 +145,20 @@ class CoreAmounts(OvercommitFilter):
         return flavor.vcpus
 
     def keep(self, hosts: HostView, spec: Spec) -> Mask:
-        """Keep hosts with as many virtual CPUs left; where the limit is 0 nobody asks how many there are at all."""
+        """Keep hosts with enough free virtual CPUs; a capacity of 0 disables the comparison with the total."""
         total, amount = self.total(hosts), self.amount(spec.flavor)
         most: Scores = total * self.ratios(hosts)
         mask: Mask = (total == 0) | ((most - self.usage(hosts) >= amount) & ((most <= 0) | (total >= amount)))
         return mask
 
     def warnings(self, hosts: HostView, spec: Spec) -> list[str]:
-        """Say if there are hosts that are kept because nobody knows what they have."""
+        """Warn if hosts are accepted because their virtual CPUs are unknown."""
         unknown: Mask = (self.total(hosts) == 0) & hosts.alive()
         texts = ["hosts whose virtual CPUs are not known are not refused for them"] if unknown.any() else []
         return [*super().warnings(hosts, spec), *texts]
 
     def limits(self, hosts: HostView, spec: Spec) -> list[Limits]:
-        """Return how many virtual CPUs each host may give out; nothing where that is 0."""
+        """Return the capacity of each host in virtual CPUs; no limit if it is 0."""
         return [limits if limits[self.limit] else {} for limits in super().limits(hosts, spec)]
 
 
@@ -173,7 +173,7 @@ class MemoryAmounts(OvercommitFilter):
         return hosts.column("total_usable_ram_mb")
 
     def usage(self, hosts: HostView) -> Scores:
-        """Return the memory that is not free, MiB."""
+        """Return the used memory of each host, MiB."""
         return self.total(hosts) - hosts.column("free_ram_mb")
 
     def amount(self, flavor: Flavor) -> int:
@@ -192,14 +192,14 @@ class DiskAmounts(OvercommitFilter):
         return hosts.column("total_usable_disk_gb") * 1024
 
     def usage(self, hosts: HostView) -> Scores:
-        """Return the disk that is not free, MiB."""
+        """Return the used disk of each host, MiB."""
         return self.total(hosts) - hosts.column("free_disk_mb")
 
     def amount(self, flavor: Flavor) -> int:
-        """Return the disk of an instance, swap included, MiB."""
+        """Return the disk of an instance, including swap, MiB."""
         return 1024 * (flavor.root_gb + flavor.ephemeral_gb) + flavor.swap
 
     def limits(self, hosts: HostView, spec: Spec) -> list[Limits]:
-        """Return how much disk each host may give out, GiB."""
+        """Return the disk capacity of each host, GiB."""
         most: Scores = self.total(hosts) * self.ratios(hosts) / 1024
         return [{self.limit: each} for each in most.tolist()]

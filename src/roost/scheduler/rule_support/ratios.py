@@ -1,4 +1,4 @@
-"""Settings that are lists of a name and a number, each ``name=number``."""
+"""Settings in the form of lists ``name=number``."""
 
 import math
 from collections.abc import Iterable
@@ -7,10 +7,10 @@ from roost.errors import BadSettings, quote_value
 
 
 def parse_finite(text: str) -> float:
-    """Read a finite number.
+    """Parse a finite number.
 
     Raises:
-        ValueError: it is none.
+        ValueError: it is not a finite number.
     """
     number = float(text)
     if not math.isfinite(number):
@@ -19,12 +19,12 @@ def parse_finite(text: str) -> float:
 
 
 def parse_ratios(pairs: Iterable[str], *, setting: str) -> tuple[dict[str, float], list[BadSettings]]:
-    """Return the number of each name; what is no pair is dropped, and told.
+    """Return the number of each name, and the invalid pairs.
 
-    The numbers of a name that is there twice are added up.
+    The numbers of a repeated name are added.
 
     Args:
-        setting: names the list in what is told, with its section.
+        setting: section and name of the setting, for the errors.
 
     >>> found, dropped = parse_ratios(["a=1", "b = -0.5", "c"], setting="metrics.weight_setting")
     >>> found, str(dropped[0])

@@ -1,23 +1,23 @@
-"""The parts of a fleet that people ask about: its availability zones and its aggregates."""
+"""Parts of a fleet: its availability zones and its aggregates."""
 
 from typing import NamedTuple
 
 from roost.engine.columns.state import State
 from roost.engine.columns.types import Mask
 
-ZONE = "availability_zone"  # key in the metadata of an aggregate: the zones it makes up
+ZONE = "availability_zone"  # metadata key of an aggregate: the names of its zones
 
 
 class Scope(NamedTuple):
-    """Some hosts under one name."""
+    """A named set of hosts."""
 
     name: str
-    uuid: str  # of an aggregate; a zone has none
-    mask: Mask  # bool, shape (hosts,); the living ones
+    uuid: str  # of an aggregate; empty for a zone
+    mask: Mask  # bool, shape (hosts,); live hosts only
 
 
 def split_names(text: str) -> list[str]:
-    """Return the names in a comma-separated list.
+    """Split a comma-separated list into names, without empty parts.
 
     >>> split_names("east, west,")
     ['east', 'west']
@@ -26,7 +26,7 @@ def split_names(text: str) -> list[str]:
 
 
 def aggregates_by_zone(state: State) -> dict[str, set[int]]:
-    """Return which aggregates make up each zone, by their numbers in ``state.aggregates``."""
+    """Return the aggregates of each zone, by their numbers in ``state.aggregates``."""
     by_zone: dict[str, set[int]] = {}
     for aggregate, metadata in state.metadata.items():
         for zone in split_names(metadata.get(ZONE, "")):
@@ -35,9 +35,9 @@ def aggregates_by_zone(state: State) -> dict[str, set[int]]:
 
 
 def zones(state: State, *, default_zone: str) -> list[Scope]:
-    """Return the zones by name; hosts that no aggregate gives one are in the default zone.
+    """Return the zones ordered by name; hosts without a zone belong to the default zone.
 
-    Where an aggregate makes up a zone of that name, it alone is that zone, as it is for requests.
+    If an aggregate defines a zone with the default zone's name, only its hosts belong to it, as for requests.
     """
     roots, alive = state.hosts.provider_row.view, state.hosts.alive.view
     scopes = [
@@ -54,7 +54,7 @@ def zones(state: State, *, default_zone: str) -> list[Scope]:
 
 
 def aggregates(state: State) -> list[Scope]:
-    """Return the aggregates by name: the hosts whose root provider is in each."""
+    """Return the aggregates ordered by name, each with the hosts whose root provider is a member."""
     roots, alive = state.hosts.provider_row.view, state.hosts.alive.view
     scopes = [
         Scope(name, state.aggregates.name_of(aggregate), state.membership.wearing(aggregate)[roots] & alive)

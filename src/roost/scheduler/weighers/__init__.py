@@ -1,1 +1,1 @@
-"""One weigher a file; the name of the file is the name of the weigher."""
+"""One weigher per file; the file's name is the weigher's name."""

@@ -1,4 +1,4 @@
-"""build_failure: builds that failed in a row."""
+"""build_failure: consecutive failed builds."""
 
 from typing import Annotated, ClassVar
 
@@ -21,7 +21,7 @@ class BuildFailureOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BuildFailure:
-    """Weigh hosts by the builds that failed there in a row; the configured value counts negatively.
+    """Weigh hosts by their consecutive failed builds; the configured multiplier counts negatively.
 
     Source:
         nova/scheduler/weights/compute.py.
@@ -41,13 +41,13 @@ class BuildFailure:
 
     @property
     def multiplier(self) -> float:
-        """The configured multiplier, its sign turned."""
+        """The negated multiplier of the settings."""
         return -self._options.build_failure_weight_multiplier
 
     def concerns(self, spec: Spec) -> bool:
-        """Say whether hosts can differ: for every request."""
+        """Return True: the weigher applies to every request."""
         return True
 
     def raw(self, hosts: HostView, spec: Spec) -> Scores:
-        """Return numbers of failed builds."""
+        """Return the number of failed builds."""
         return hosts.column("failed_builds")

@@ -18,7 +18,7 @@ class CpuOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Cpu:
-    """Weigh hosts by their free virtual CPUs, overcommit included: the most free first.
+    """Weigh hosts by free virtual CPUs, including overcommit: most free first.
 
     Source:
         nova/scheduler/weights/cpu.py.
@@ -38,11 +38,11 @@ class Cpu:
 
     @property
     def multiplier(self) -> float:
-        """The configured multiplier."""
+        """The multiplier of the settings."""
         return self._options.cpu_weight_multiplier
 
     def concerns(self, spec: Spec) -> bool:
-        """Say whether hosts can differ: for every request."""
+        """Return True: the weigher applies to every request."""
         return True
 
     def raw(self, hosts: HostView, spec: Spec) -> Scores:

@@ -1,4 +1,4 @@
-"""cross_cell: the cell an instance comes from."""
+"""cross_cell: the instance's current cell."""
 
 from typing import Annotated, ClassVar
 
@@ -19,7 +19,7 @@ class CrossCellOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CrossCell:
-    """Weigh hosts by their cell when an instance moves and may change it: its own cell first.
+    """Prefer hosts in the instance's current cell if a move may leave it.
 
     Source:
         nova/scheduler/weights/cross_cell.py.
@@ -39,11 +39,11 @@ class CrossCell:
 
     @property
     def multiplier(self) -> float:
-        """The configured multiplier."""
+        """The multiplier of the settings."""
         return self._options.cross_cell_move_weight_multiplier
 
     def concerns(self, spec: Spec) -> bool:
-        """Say whether hosts can differ: only if the destination names a cell and may leave it."""
+        """Return whether the destination names a cell and the move may leave it."""
         return bool(spec.destination and spec.destination.cell and spec.destination.allow_cross_cell_move)
 
     def raw(self, hosts: HostView, spec: Spec) -> Scores:

@@ -16,7 +16,7 @@ class DiskOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Disk:
-    """Weigh hosts by their free disk, in MiB: the most free first.
+    """Weigh hosts by free disk, in MiB: most free first.
 
     Source:
         nova/scheduler/weights/disk.py.
@@ -36,13 +36,13 @@ class Disk:
 
     @property
     def multiplier(self) -> float:
-        """The configured multiplier."""
+        """The multiplier of the settings."""
         return self._options.disk_weight_multiplier
 
     def concerns(self, spec: Spec) -> bool:
-        """Say whether hosts can differ: for every request."""
+        """Return True: the weigher applies to every request."""
         return True
 
     def raw(self, hosts: HostView, spec: Spec) -> Scores:
-        """Return free MiB."""
+        """Return free disk, MiB."""
         return hosts.column("free_disk_mb")

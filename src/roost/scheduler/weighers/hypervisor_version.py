@@ -1,4 +1,4 @@
-"""hypervisor_version: hypervisor version."""
+"""hypervisor_version: version of the hypervisor."""
 
 from typing import Annotated, ClassVar
 
@@ -18,7 +18,7 @@ class HypervisorVersionOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class HypervisorVersion:
-    """Weigh hosts by the version of their hypervisor: the newest first.
+    """Weigh hosts by hypervisor version: newest first.
 
     Source:
         nova/scheduler/weights/hypervisor_version.py.
@@ -38,13 +38,13 @@ class HypervisorVersion:
 
     @property
     def multiplier(self) -> float:
-        """The configured multiplier."""
+        """The multiplier of the settings."""
         return self._options.hypervisor_version_weight_multiplier
 
     def concerns(self, spec: Spec) -> bool:
-        """Say whether hosts can differ: for every request."""
+        """Return True: the weigher applies to every request."""
         return True
 
     def raw(self, hosts: HostView, spec: Spec) -> Scores:
-        """Return versions, 1002003 for 1.2.3, 0 where unknown."""
+        """Return versions: 1002003 for 1.2.3, 0 if unknown."""
         return hosts.column("hypervisor_version")

@@ -1,4 +1,4 @@
-"""image_properties: instances of images that are alike."""
+"""image_properties: instances with similar images."""
 
 from typing import Annotated, ClassVar
 
@@ -30,7 +30,7 @@ class ImagePropertiesWeights(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ImageProperties:
-    """Weigh hosts by the instances on them whose images have properties as the image of the request has them.
+    """Weigh hosts by their instances whose images share properties with the requested image.
 
     Source:
         nova/scheduler/weights/image_props.py.
@@ -51,31 +51,31 @@ class ImageProperties:
 
     @property
     def multiplier(self) -> float:
-        """The configured multiplier."""
+        """The multiplier of the settings."""
         return self._options.image_props_weight_multiplier
 
     def concerns(self, spec: Spec) -> bool:
-        """Say whether hosts can differ: only if the option, whatever aggregates say, is not 0, and properties count."""
-        return self.multiplier != 0.0 and any(weight for _, _, weight in self._weighted_properties(spec))
+        """Return whether the option is not 0, regardless of aggregates, and any property has a weight."""
+        return self.multiplier != 0.0 and any(weight for _, _, weight in self._property_weights(spec))
 
     def raw(self, hosts: HostView, spec: Spec) -> Scores:
-        """Return sums over the properties: weight times instances whose images have the same text."""
+        """Return, summed over the properties, weight times instances whose images have the same value."""
         sums: Scores = np.zeros(len(hosts))
-        for name, text, weight in self._weighted_properties(spec):
+        for name, text, weight in self._property_weights(spec):
             sums += hosts.image_counts(name, text) * weight
         return sums
 
     def warnings(self, hosts: HostView, spec: Spec) -> list[str]:
-        """Say which elements of the setting are dropped."""
+        """Warn about elements of the setting that are ignored."""
         return [*map(str, self._bad_pairs)]
 
     @staticmethod
     def bad_options(options: ImagePropertiesWeights) -> list[BadSettings]:
-        """Say which elements of the setting are dropped."""
+        """Return the elements of the setting that are ignored."""
         return _parse_weights(options)[1]
 
-    def _weighted_properties(self, spec: Spec) -> list[tuple[str, str, float]]:
-        """Return name, text and weight of the properties of the request's image, in order of their names."""
+    def _property_weights(self, spec: Spec) -> list[tuple[str, str, float]]:
+        """Return name, value and weight of each property of the requested image, ordered by name."""
         if spec.image is None:
             return []
         properties = sorted(present_properties(spec.image.properties).items())

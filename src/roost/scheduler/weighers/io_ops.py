@@ -18,7 +18,7 @@ class IoOpsOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class IoOps:
-    """Weigh hosts by their I/O operations in flight; the negative multiplier puts the idle first.
+    """Weigh hosts by I/O operations in flight; the negative default multiplier prefers idle hosts.
 
     Source:
         nova/scheduler/weights/io_ops.py.
@@ -38,17 +38,17 @@ class IoOps:
 
     @property
     def multiplier(self) -> float:
-        """The configured multiplier."""
+        """The multiplier of the settings."""
         return self._options.io_ops_weight_multiplier
 
     def concerns(self, spec: Spec) -> bool:
-        """Say whether hosts can differ: for every request."""
+        """Return True: the weigher applies to every request."""
         return True
 
     def changes_per_instance(self, spec: Spec) -> bool:
-        """Say yes: an instance that is built is an operation in flight."""
+        """Return True: the build of an instance is an operation in flight."""
         return True
 
     def raw(self, hosts: HostView, spec: Spec) -> Scores:
-        """Return operations in flight."""
+        """Return the number of operations in flight."""
         return hosts.column("num_io_ops")

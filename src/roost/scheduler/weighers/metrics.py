@@ -1,4 +1,4 @@
-"""metrics: what hosts measure."""
+"""metrics: metrics reported by hosts."""
 
 from typing import Annotated, ClassVar, Literal
 
@@ -29,10 +29,10 @@ class MetricsOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Metrics:
-    """Weigh hosts by the sum of their metrics, each times its ratio.
+    """Weigh hosts by the sum of their metrics, each multiplied by its ratio.
 
     Source:
-        nova/scheduler/weights/metrics.py. The key of aggregates is not the name of the option.
+        nova/scheduler/weights/metrics.py. The aggregates' key differs from the option's name.
     """
 
     name: ClassVar = "metrics"
@@ -51,29 +51,29 @@ class Metrics:
 
     @property
     def multiplier(self) -> float:
-        """The configured multiplier."""
+        """The multiplier of the settings."""
         return self._options.weight_multiplier
 
     def concerns(self, spec: Spec) -> bool:
-        """Say whether hosts can differ: for every request, if any metric counts."""
+        """Return whether the setting names a metric."""
         return bool(self._ratios)
 
     def raw(self, hosts: HostView, spec: Spec) -> Scores:
-        """Return the sums: NaN where a metric is missing that is required."""
+        """Return the sums: NaN if a required metric is missing."""
         return hosts.memoize(("metrics", hosts.epoch, self._options), self._sums)
 
     def unweighable(self, hosts: HostView, spec: Spec) -> ComputeHostMetricNotFound:
-        """Return the error of the first of some hosts whose sums are NaN: its first metric that is missing."""
+        """Return the error for the first of the hosts: its first missing metric."""
         missing = next(name for name in self._ratios if bool(np.isnan(metric(hosts, name)[0])))
         return ComputeHostMetricNotFound(host=hosts.name(0), node=hosts.nodes()[0], name=missing)
 
     def warnings(self, hosts: HostView, spec: Spec) -> list[str]:
-        """Say which elements of the setting are dropped, and which names nobody knows."""
+        """Warn about ignored elements of the setting, and about unknown metrics."""
         return [*map(str, self._bad_pairs), *unknown_metrics(hosts, self._ratios)]
 
     @staticmethod
     def bad_options(options: MetricsOptions) -> list[BadSettings]:
-        """Say which elements of the setting are dropped."""
+        """Return the elements of the setting that are ignored."""
         return parse_setting(options.weight_setting)[1]
 
     def _sums(self, hosts: HostView) -> Scores:
@@ -87,7 +87,7 @@ class Metrics:
                 totals += values * ratio
             else:
                 is_missing = np.isnan(values)
-                # A metric without weight may be missing.
+                # A missing metric without weight does no harm.
                 is_unavailable |= is_missing & (multipliers * ratio != 0.0)
                 totals += np.where(is_missing, 0.0, values) * ratio
         totals[is_unavailable] = options.weight_of_unavailable

@@ -1,4 +1,4 @@
-"""num_instances: instances."""
+"""num_instances: number of instances."""
 
 from typing import Annotated, ClassVar
 
@@ -38,13 +38,13 @@ class NumInstances:
 
     @property
     def multiplier(self) -> float:
-        """The configured multiplier."""
+        """The multiplier of the settings."""
         return self._options.num_instances_weight_multiplier
 
     def concerns(self, spec: Spec) -> bool:
-        """Say whether hosts can differ: for every request."""
+        """Return True: the weigher applies to every request."""
         return True
 
     def raw(self, hosts: HostView, spec: Spec) -> Scores:
-        """Return numbers of instances."""
+        """Return the number of instances."""
         return hosts.column("num_instances")

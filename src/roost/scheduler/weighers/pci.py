@@ -9,7 +9,7 @@ from roost.engine.columns.types import Scores
 from roost.scheduler.framework.host_view import HostView
 from roost.scheduler.framework.spec import Spec
 
-_DEVICES_MAX = 99  # so many or more are alike
+_DEVICES_MAX = 99  # upper bound on the devices that count
 _NONE = 100.0
 
 
@@ -22,10 +22,10 @@ class PciOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Pci:
-    """Weigh hosts by their free PCI devices: those without any first, then the fewest, whatever is requested.
+    """Prefer hosts without PCI devices, then hosts with the fewest free devices, for every request.
 
-    Requests for devices never get to hosts without, so they take the hosts with the fewest, and all others stay
-    away from hosts with devices.
+    A request for devices passes no host without devices, so it takes the host with the fewest; all other requests
+    avoid hosts with devices.
 
     Source:
         nova/scheduler/weights/pci.py.
@@ -46,19 +46,19 @@ class Pci:
 
     @property
     def multiplier(self) -> float:
-        """The configured multiplier."""
+        """The multiplier of the settings."""
         return self._options.pci_weight_multiplier
 
     def concerns(self, spec: Spec) -> bool:
-        """Say whether hosts can differ: for every request."""
+        """Return True: the weigher applies to every request."""
         return True
 
     def changes_per_instance(self, spec: Spec) -> bool:
-        """Say whether instances take devices."""
+        """Return whether the instances take devices."""
         return bool(spec.pci_requests)
 
     def raw(self, hosts: HostView, spec: Spec) -> Scores:
-        """Return 100 less the free devices, of which 99 at most count."""
+        """Return 100 minus the free devices, of which at most 99 count."""
         return hosts.memoize("pci devices", _few_devices)
 
 

@@ -16,7 +16,7 @@ class RamOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Ram:
-    """Weigh hosts by their free memory, in MiB: the most free first, so that instances spread.
+    """Weigh hosts by free memory, in MiB: most free first, which spreads instances.
 
     Source:
         nova/scheduler/weights/ram.py.
@@ -36,13 +36,13 @@ class Ram:
 
     @property
     def multiplier(self) -> float:
-        """The configured multiplier."""
+        """The multiplier of the settings."""
         return self._options.ram_weight_multiplier
 
     def concerns(self, spec: Spec) -> bool:
-        """Say whether hosts can differ: for every request."""
+        """Return True: the weigher applies to every request."""
         return True
 
     def raw(self, hosts: HostView, spec: Spec) -> Scores:
-        """Return free MiB."""
+        """Return free memory, MiB."""
         return hosts.column("free_ram_mb")

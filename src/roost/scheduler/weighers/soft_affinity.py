@@ -1,4 +1,4 @@
-"""soft_affinity: members of the same group."""
+"""soft_affinity: members of the server group."""
 
 from typing import Annotated, ClassVar
 
@@ -19,7 +19,7 @@ class SoftAffinityOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SoftAffinity:
-    """Weigh hosts by the members of the server group they hold: the most first.
+    """Weigh hosts by members of the server group: most members first.
 
     Source:
         nova/scheduler/weights/affinity.py.
@@ -39,14 +39,14 @@ class SoftAffinity:
 
     @property
     def multiplier(self) -> float:
-        """The configured multiplier."""
+        """The multiplier of the settings."""
         return self._options.soft_affinity_weight_multiplier
 
     def concerns(self, spec: Spec) -> bool:
-        """Say whether hosts can differ: only for this policy."""
+        """Return whether the server group has this policy."""
         return spec.policy == "soft-affinity"
 
     def raw(self, hosts: HostView, spec: Spec) -> Scores:
-        """Return numbers of members."""
+        """Return the number of members."""
         assert spec.group is not None
         return hosts.members(spec.group).astype(np.float64)

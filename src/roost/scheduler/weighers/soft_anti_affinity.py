@@ -1,4 +1,4 @@
-"""soft_anti_affinity: members of the same group, avoided."""
+"""soft_anti_affinity: members of the server group, avoided."""
 
 from typing import Annotated, ClassVar
 
@@ -19,7 +19,7 @@ class SoftAntiAffinityOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SoftAntiAffinity:
-    """Weigh hosts by the members of the server group they hold: the fewest first.
+    """Weigh hosts by members of the server group: fewest members first.
 
     Source:
         nova/scheduler/weights/affinity.py.
@@ -39,15 +39,15 @@ class SoftAntiAffinity:
 
     @property
     def multiplier(self) -> float:
-        """The configured multiplier."""
+        """The multiplier of the settings."""
         return self._options.soft_anti_affinity_weight_multiplier
 
     def concerns(self, spec: Spec) -> bool:
-        """Say whether hosts can differ: only for this policy."""
+        """Return whether the server group has this policy."""
         return spec.policy == "soft-anti-affinity"
 
     def raw(self, hosts: HostView, spec: Spec) -> Scores:
-        """Return numbers of members, negated."""
+        """Return the negated number of members."""
         assert spec.group is not None
         negated: Scores = 0.0 - hosts.members(spec.group).astype(np.float64)  # never -0
         return negated
