@@ -46,23 +46,23 @@ class Api:
     def request(
         self,
         method: str,
-        *steps: str,
+        *segments: str,
         body: Mapping[str, object] | None = None,
         query: Mapping[str, str | bool] | None = None,
     ) -> Any:
         """Send one request; return the decoded answer.
 
         Args:
-            steps: the path below ``/v1``, one segment each.
+            segments: the path below ``/v1``, one segment each.
             query: query parameters.
 
         Raises:
             BadRequest, NotFound, Conflict, Unavailable: by the status; BadRequest also for an empty name.
         """
-        _check_nonempty(("a name", step) for step in steps)
+        _check_nonempty(("a name", step) for step in segments)
         parameters = {name: _query_text(value) for name, value in (query or {}).items()}
         with _check_encoding():
-            path = f"{_path(steps)}?{urlencode(parameters)}" if parameters else _path(steps)
+            path = f"{_path(segments)}?{urlencode(parameters)}" if parameters else _path(segments)
         return self._request(method, path, {} if body is None else body)
 
     def list_all(self, name: str, /, **query: str | bool | None) -> list[dict[str, Any]]:
@@ -200,8 +200,8 @@ def _query_text(value: str | bool | None) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _path(steps: tuple[str, ...]) -> str:
-    return _PREFIX + "".join(f"/{quote(step, safe='')}" for step in steps)
+def _path(segments: tuple[str, ...]) -> str:
+    return _PREFIX + "".join(f"/{quote(step, safe='')}" for step in segments)
 
 
 def _http_transport(url: str, token: str) -> _Transport:

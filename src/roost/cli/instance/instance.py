@@ -6,7 +6,7 @@ import click
 
 from roost.cli.backend import Api, BackendOptions, backend_options, json_option, open_api, print_result
 from roost.cli.instance import instance_changes, instance_live, instance_moves
-from roost.cli.instance.wait import check_served, find_instance, finish, parse_flavor, run_action, wait_option
+from roost.cli.instance.wait import check_served, find_instance, parse_flavor, print_operation, run_action, wait_option
 from roost.errors import BadFile, NotFound
 from roost.model.work.operation import STATUSES
 
@@ -48,7 +48,7 @@ def create(
         raise click.UsageError("the flavor is missing: give --flavor, or put it into the file of --request")
     with open_api(backend, is_read_only=False) as api:
         answer = api.request("POST", "instances", body=body)
-        finish(api, answer, is_waiting=is_waiting, is_json=is_json)
+        print_operation(api, answer, is_waiting=is_waiting, is_json=is_json)
 
 
 @instance.command("list", short_help="List instances.")
@@ -99,7 +99,7 @@ def delete(*, name: str, is_forced: bool, is_waiting: bool, is_json: bool, backe
         query = {"force": True} if is_forced else None
         answer = api.request("DELETE", "instances", find_instance(api, name), query=query)
         if answer is not None:
-            finish(api, answer, is_waiting=is_waiting, is_json=is_json)
+            print_operation(api, answer, is_waiting=is_waiting, is_json=is_json)
 
 
 @instance.command("start")

@@ -49,10 +49,10 @@ def run_action(
     check_served(backend, is_waiting=is_waiting)
     with open_api(backend, is_read_only=False) as api:
         accepted = api.request("POST", "instances", find_instance(api, name), act, body=body)
-        finish(api, accepted, is_waiting=is_waiting, is_json=is_json)
+        print_operation(api, accepted, is_waiting=is_waiting, is_json=is_json)
 
 
-def finish(api: Api, accepted: dict[str, Any], *, is_waiting: bool, is_json: bool) -> None:
+def print_operation(api: Api, accepted: dict[str, Any], *, is_waiting: bool, is_json: bool) -> None:
     """Print the accepted operation, or with ``--wait`` its result.
 
     Raises:
