@@ -66,11 +66,11 @@ soak: $(DEV) ## run the long tests: many seeds, differential, endurance
 	$(PYTEST) -n 2 -m soak --hypothesis-profile=soak $(PYTEST_ARGS) || [ $$? -eq 5 ]
 
 openstack: $(DEV) ## install the openstack client into .cache, for the tests that run it
-	@$(BIN)/python -m tests.openstack_client
+	@$(BIN)/python -m tests.support.servers.openstack_client
 
 # Where packages cannot be had this says so and ends well: the tests that need them are skipped with that reason.
 libvirt: $(DEV) ## install libvirt and QEMU, where apt and root are there, for the tests of that driver
-	@$(BIN)/python -m tests.libvirt_packages
+	@$(BIN)/python -m tests.support.agents.libvirt_packages
 
 bench: $(DEV) ## measure against the budgets (BENCH_ARGS="--only decide" narrows it)
 	$(BIN)/python -m bench.run $(BENCH_ARGS)

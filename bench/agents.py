@@ -23,8 +23,8 @@ import msgspec
 from bench import machine
 from bench.workloads import percentile
 from roost.cli.text.progress import progress_bar
-from tests.clusters import AgentsProgram, ServerProgram, guests_on
-from tests.products import roost
+from tests.support.fleets.products import roost
+from tests.support.servers.clusters import AgentsProgram, ServerProgram, guests_on
 
 _SCRIPT = '[[fault]]\naction = "spawn"\nshare = {share}\n\n[[node]]\nvcpus = 16\n'
 _DOWN_S = 8  # Seconds after which an agent that is not heard is given up.

@@ -140,7 +140,7 @@ class Databases:
         """
         if not self._url:
             try:
-                from tests.postgres import Server, binaries
+                from tests.support.databases.postgres import Server, binaries
             except ImportError as error:
                 raise Skipped(f"no PostgreSQL: {error}") from None
             if binaries() is None:

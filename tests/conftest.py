@@ -6,8 +6,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from roost import cli
-from tests import postgres
 from tests.differential import reference
+from tests.support.databases import postgres
 
 # Deadlines measure the machine, not the code; benchmarks own time.
 settings.register_profile(

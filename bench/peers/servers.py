@@ -10,7 +10,7 @@ from pathlib import Path
 from bench.peers import worlds
 from bench.peers.worlds import World
 from tests.differential import reference
-from tests.products import ROOT, command, environ
+from tests.support.fleets.products import ROOT, command, environ
 
 _WAITRESS = ROOT / ".cache" / "waitress"
 # What helps the reference with wide trees is switched on where it is measured with them.

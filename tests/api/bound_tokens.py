@@ -8,8 +8,8 @@ from roost.api.answer_options import DEFAULTS
 from roost.api.placement.application import Application
 from roost.model.names import SHARING_TRAIT
 from roost.simulator.stable_uuids import uuid_of
-from tests.asking import Asking, asking_own
-from tests.products import fleet
+from tests.support.fleets.products import fleet
+from tests.support.servers.in_process_api import Asking, asking_own
 
 AGENT, OTHER, FREE = "own host", "other host", "no host"
 OWN_ROOT, OTHER_ROOT = uuid_of("host", "0"), uuid_of("host", "1")

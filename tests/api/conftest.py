@@ -1,8 +1,8 @@
 import pytest
 
-from tests.asking import Asking, asking, asking_own
 from tests.contract.stores import PostgresWorld, SqliteWorld
-from tests.products import fleet
+from tests.support.fleets.products import fleet
+from tests.support.servers.in_process_api import Asking, asking, asking_own
 
 
 @pytest.fixture

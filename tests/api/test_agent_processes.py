@@ -6,10 +6,10 @@ import uuid
 import pytest
 
 from roost.machine import find_address
-from tests.clusters import guests_on, running_agents, up
-from tests.patience import until
-from tests.products import roost
-from tests.servers import serve
+from tests.support.fleets.products import roost
+from tests.support.servers.clusters import guests_on, running_agents, up
+from tests.support.servers.servers import serve
+from tests.support.waiting import until
 
 ADMIN = {"x-auth-token": "admin"}
 SETTINGS = """

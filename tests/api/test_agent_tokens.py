@@ -29,7 +29,7 @@ from tests.api.bound_tokens import (
     holding,
     offered,
 )
-from tests.working import operation, order
+from tests.support.conductors.work_rows import operation, order
 
 ORDER = msgspec.json.encode(OrderBody(operation=uuid_of("operation")))
 

@@ -9,7 +9,7 @@ from roost.model.work.standing import ASKED_MAX
 from roost.simulator.stable_uuids import uuid_of
 from tests.api.agents import NEXT_RUN, ORDER, RUN, given, polling, put, registration
 from tests.api.bound_tokens import AGENT, OTHER, bound
-from tests.working import migration, operation, order, status
+from tests.support.conductors.work_rows import migration, operation, order, status
 
 
 def test_an_agent_registers_and_is_shown(own):

@@ -1,7 +1,7 @@
 import pytest
 
-from tests.holding import provider
-from tests.worlds import uuid_named
+from tests.support.fleets.worlds import uuid_named
+from tests.support.servers.placement_records import provider
 
 A, B = uuid_named("a"), uuid_named("b")
 UNKNOWN = "99999999-9999-9999-9999-999999999999"

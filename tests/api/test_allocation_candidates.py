@@ -3,10 +3,10 @@ from random import Random
 import pytest
 
 from roost.api.answer_options import Options
-from tests.candidate_urls import Columns
-from tests.forests import state_of, uuid_of
 from tests.reference.candidates import Node, Stock
-from tests.shared_disks import CORES, WORLD, ask, held, refused
+from tests.support.fleets.forests import state_of, uuid_of
+from tests.support.fleets.shared_disks import CORES, WORLD, ask, held, refused
+from tests.support.servers.candidate_urls import Columns
 
 
 @pytest.fixture

@@ -1,7 +1,17 @@
 import pytest
 
-from tests.holding import OWNER, generation, held, holding, offer, provider, put, put_many, used
-from tests.worlds import uuid_named
+from tests.support.fleets.worlds import uuid_named
+from tests.support.servers.placement_records import (
+    OWNER,
+    generation,
+    held,
+    holding,
+    offer,
+    provider,
+    put,
+    put_many,
+    used,
+)
 
 NOBODY = "00000000-0000-0000-0000-000000000000"
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from roost.model.host import HostFacts
 from roost.store.audit import audit
-from tests.asking import asking_own
-from tests.worlds import group, host, joined
+from tests.support.fleets.worlds import group, host, joined
+from tests.support.servers.in_process_api import asking_own
 
 GROUPS = {"apart": "anti-affinity", "pairs": "anti-affinity", "near": "affinity", "soft": "soft-affinity"}
 FLEET = joined(

@@ -1,8 +1,8 @@
 import pytest
 
-from tests.candidate_urls import Columns
-from tests.forests import state_of, uuid_of
-from tests.shared_disks import WORLD, ask, held, refused
+from tests.support.fleets.forests import state_of, uuid_of
+from tests.support.fleets.shared_disks import WORLD, ask, held, refused
+from tests.support.servers.candidate_urls import Columns
 
 
 @pytest.fixture

@@ -7,10 +7,10 @@ from contextlib import ExitStack
 
 import pytest
 
-from tests.clusters import running_agents
-from tests.patience import until
-from tests.products import roost
-from tests.servers import serve
+from tests.support.fleets.products import roost
+from tests.support.servers.clusters import running_agents
+from tests.support.servers.servers import serve
+from tests.support.waiting import until
 
 ADMIN = {"x-auth-token": "admin"}
 # Hosts with much memory, which are chosen first, and where every build fails; two others have less and less.

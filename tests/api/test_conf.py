@@ -1,7 +1,7 @@
 """What a server does with an existing placement.conf, policies and tokens, from start to answer."""
 
-from tests.products import roost
-from tests.servers import refused, serve
+from tests.support.fleets.products import roost
+from tests.support.servers.servers import refused, serve
 
 
 def ran(*words, folder):

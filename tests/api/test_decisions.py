@@ -10,9 +10,9 @@ from roost.api.access.policy import Policy
 from roost.api.placement.application import Application
 from roost.model.fleet import Fleet
 from roost.model.provider import Inventory, ProviderSpec
-from tests.asking import Asking, asking_own
-from tests.products import fleet
-from tests.worlds import group, uuid_named
+from tests.support.fleets.products import fleet
+from tests.support.fleets.worlds import group, uuid_named
+from tests.support.servers.in_process_api import Asking, asking_own
 
 SMALL = {"flavor": {"name": "small", "vcpus": 2, "memory_mb": 16}}
 NOBODY = "00000000-0000-4000-8000-000000000000"

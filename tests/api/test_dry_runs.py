@@ -13,9 +13,9 @@ from roost.app import open_roost
 from roost.model.fleet import Departure
 from roost.simulator.traces.generated_workload import Recipe, generate
 from roost.simulator.workload import Options
-from tests.asking import asking_own
-from tests.servers import serve
-from tests.worlds import aggregate, group, host, joined
+from tests.support.fleets.worlds import aggregate, group, host, joined
+from tests.support.servers.in_process_api import asking_own
+from tests.support.servers.servers import serve
 
 FLEET = joined(
     aggregate("zone-a", availability_zone="a"),

@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
-from tests.products import environ
-from tests.servers import Served
+from tests.support.fleets.products import environ
+from tests.support.servers.servers import Served
 
 _PLANTED = """
 import sys

@@ -12,10 +12,10 @@ import pytest
 from roost.api.v1 import openapi
 from roost.app import open_roost
 from roost.simulator.stable_uuids import uuid_of
-from tests.following import ADMIN, following, hooked
-from tests.patience import until
-from tests.products import command, environ, fleet, roost
-from tests.servers import read_all, serve
+from tests.support.fleets.products import command, environ, fleet, roost
+from tests.support.servers.event_clients import ADMIN, following, hooked
+from tests.support.servers.servers import read_all, serve
+from tests.support.waiting import until
 
 SMALL = {"flavor": {"name": "small", "vcpus": 2, "memory_mb": 16}, "project_id": "shop"}
 START, END = "scheduler.select_destinations.start", "scheduler.select_destinations.end"

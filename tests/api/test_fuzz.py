@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from roost.api.placement.routes import table
 from tests.api.fuzzing import SETTINGS, TEXTS, UUID, bodies, check, send
-from tests.servers import ADMIN, read_all, serve
+from tests.support.servers.servers import ADMIN, read_all, serve
 
 PATHS = sorted(table())
 METHODS = ["GET", "PUT", "POST", "DELETE"]

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from roost.api.v1.routes import TABLE
 from roost.simulator.stable_uuids import uuid_of
 from tests.api.fuzzing import SETTINGS, bodies, check, send
-from tests.asking import asking_own
-from tests.playing import Players
-from tests.postgres import fresh_database
-from tests.products import fleet
-from tests.servers import serve
-from tests.wire_values import TEXTS, values_of
+from tests.support.agents.http_agents import Players
+from tests.support.databases.postgres import fresh_database
+from tests.support.fleets.products import fleet
+from tests.support.fleets.wire_values import TEXTS, values_of
+from tests.support.servers.in_process_api import asking_own
+from tests.support.servers.servers import serve
 
 HOSTS = ("host-0", "host-1", "host-2")
 SMALL = {"flavor": {"name": "small", "vcpus": 1, "memory_mb": 16}}

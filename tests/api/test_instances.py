@@ -4,9 +4,9 @@ import pytest
 
 from roost.api.http import Identity
 from roost.simulator.stable_uuids import uuid_of
-from tests.asking import asking_own
-from tests.playing import HOSTS, Players, three_hosts
-from tests.products import fleet
+from tests.support.agents.http_agents import HOSTS, Players, three_hosts
+from tests.support.fleets.products import fleet
+from tests.support.servers.in_process_api import asking_own
 
 SMALL = {"flavor": {"name": "small", "vcpus": 2, "memory_mb": 16}}
 NOBODY = uuid_of("nobody")

@@ -1,7 +1,7 @@
 import pytest
 
-from tests.holding import hold, provider
-from tests.worlds import uuid_named
+from tests.support.fleets.worlds import uuid_named
+from tests.support.servers.placement_records import hold, provider
 
 UNKNOWN = "99999999-9999-4999-8999-999999999999"
 ONE = uuid_named("one")

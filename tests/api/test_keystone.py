@@ -8,9 +8,9 @@ from contextlib import contextmanager
 
 import pytest
 
-from tests.keystones import SERVICE_PASSWORD
-from tests.products import ROOT
-from tests.servers import serve
+from tests.support.fleets.products import ROOT
+from tests.support.servers.keystones import SERVICE_PASSWORD
+from tests.support.servers.servers import serve
 
 pytest.importorskip("keystonemiddleware", reason="the extra roost[keystone] is not installed")
 
@@ -33,7 +33,7 @@ class FakeKeystone:
 
 @contextmanager
 def running():
-    process = subprocess.Popen([sys.executable, ROOT / "tests" / "keystones.py"], stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen([sys.executable, ROOT / "tests" / "support" / "servers" / "keystones.py"], stdout=subprocess.PIPE, text=True)
     try:
         yield FakeKeystone(process)
     finally:

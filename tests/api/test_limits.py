@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from tests.servers import ADMIN, read_all, serve
+from tests.support.servers.servers import ADMIN, read_all, serve
 
 SETTINGS = """
 body_max_bytes = 2000

@@ -3,7 +3,7 @@
 import pytest
 
 from roost.simulator.stable_uuids import uuid_of
-from tests.playing import HOSTS, Players, three_hosts
+from tests.support.agents.http_agents import HOSTS, Players, three_hosts
 
 SMALL = {"flavor": {"name": "small", "vcpus": 2, "memory_mb": 16}}
 

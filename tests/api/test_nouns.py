@@ -7,9 +7,9 @@ import pytest
 
 from roost.model.host import HostFacts
 from roost.model.settings.roost_settings import Settings
-from tests.asking import asking_own
-from tests.products import fleet
-from tests.worlds import aggregate, group, host, joined
+from tests.support.fleets.products import fleet
+from tests.support.fleets.worlds import aggregate, group, host, joined
+from tests.support.servers.in_process_api import asking_own
 
 SMALL = {"flavor": {"name": "small", "vcpus": 2, "memory_mb": 16}}
 NOBODY = "00000000-0000-4000-8000-000000000000"

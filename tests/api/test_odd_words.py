@@ -7,11 +7,11 @@ from roost.api.v1.routes import TABLE
 from roost.model.names import uuid_bytes
 from roost.simulator.stable_uuids import uuid_of
 from tests.api.agents import ORDER, RUN, given, polling, put, registration
-from tests.asking import asking_own
-from tests.playing import Players
-from tests.products import fleet
-from tests.servers import serve
-from tests.working import operation, order
+from tests.support.agents.http_agents import Players
+from tests.support.conductors.work_rows import operation, order
+from tests.support.fleets.products import fleet
+from tests.support.servers.in_process_api import asking_own
+from tests.support.servers.servers import serve
 
 INSTANCE = uuid_of("guest")
 # What has no body.

@@ -11,9 +11,9 @@ from roost.api.v1.routes import TABLE
 from roost.model.names import uuid_text
 from roost.model.work.change_memory import Drain
 from tests.api.agents import ORDER, put
-from tests.asking import asking_own
-from tests.products import fleet
-from tests.working import migration, operation, order, status
+from tests.support.conductors.work_rows import migration, operation, order, status
+from tests.support.fleets.products import fleet
+from tests.support.servers.in_process_api import asking_own
 
 RACK = "00000000-0000-4000-8000-000000000001"
 DOCUMENT = openapi.document()

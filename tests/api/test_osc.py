@@ -5,9 +5,9 @@ import hashlib
 import pytest
 
 from roost.api.access.authentication import Token, as_toml
-from tests.openstack_client import HOW_TO_INSTALL, TOKEN, Client, Openstack, python
-from tests.servers import serve
-from tests.worlds import uuid_named
+from tests.support.fleets.worlds import uuid_named
+from tests.support.servers.openstack_client import HOW_TO_INSTALL, TOKEN, Client, Openstack, python
+from tests.support.servers.servers import serve
 
 pytestmark = pytest.mark.skipif(python() is None, reason=HOW_TO_INSTALL)
 

@@ -4,7 +4,7 @@ from urllib.parse import quote
 
 import pytest
 
-from tests.servers import ADMIN, serve
+from tests.support.servers.servers import ADMIN, serve
 
 
 @pytest.fixture(scope="module")

@@ -23,10 +23,10 @@ from roost.placement.write_plan import Plan
 from roost.simulator.stable_uuids import uuid_of
 from roost.store.backends import open_store
 from tests.api.agents import ORDER, RUN, polling, put, registration
-from tests.asking import asking_own
-from tests.products import fleet
-from tests.servers import serve
-from tests.working import operation, order
+from tests.support.conductors.work_rows import operation, order
+from tests.support.fleets.products import fleet
+from tests.support.servers.in_process_api import asking_own
+from tests.support.servers.servers import serve
 
 ADMIN = {"x-auth-token": "admin"}
 

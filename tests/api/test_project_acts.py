@@ -6,8 +6,8 @@ from roost.api.access.policy import Policy
 from roost.api.v1.policies import DEFAULTS, policy_of
 from roost.api.v1.routes import TABLE
 from roost.simulator.stable_uuids import uuid_of
-from tests.asking import asking_own
-from tests.products import fleet
+from tests.support.fleets.products import fleet
+from tests.support.servers.in_process_api import asking_own
 
 SMALL = {"flavor": {"name": "small", "vcpus": 1}}
 MEMBER = {"x-auth-token": "eve", "x-roles": "reader,member", "x-project-id": "ours"}

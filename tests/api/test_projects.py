@@ -10,10 +10,10 @@ from roost.model.work.change_memory import Drain
 from roost.model.work.work_rows import Put
 from roost.model.writes import Item
 from roost.simulator.stable_uuids import uuid_of
-from tests.asking import asking_own
-from tests.products import fleet
-from tests.servers import serve
-from tests.working import operation
+from tests.support.conductors.work_rows import operation
+from tests.support.fleets.products import fleet
+from tests.support.servers.in_process_api import asking_own
+from tests.support.servers.servers import serve
 
 SMALL = {"flavor": {"name": "small", "vcpus": 1}}
 READER = {"x-auth-token": "eve", "x-roles": "reader,member", "x-project-id": "ours"}

@@ -1,7 +1,7 @@
 import pytest
 
-from tests.holding import hold, offer_at, provider
-from tests.worlds import uuid_named
+from tests.support.fleets.worlds import uuid_named
+from tests.support.servers.placement_records import hold, offer_at, provider
 
 UNKNOWN = "99999999-9999-4999-8999-999999999999"
 HOST, SPARE, NODE, DEVICE, DISK = map(uuid_named, ("host", "spare", "node", "device", "disk"))

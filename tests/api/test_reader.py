@@ -13,10 +13,10 @@ from roost.model.settings.roost_settings import Settings
 from roost.store.backends import open_store
 from tests.attack.fleets import shared_disk
 from tests.attack.questions import shared_capacity
-from tests.patience import until
-from tests.products import fleet
-from tests.servers import serve
-from tests.several_ways import celled_host
+from tests.support.fleets.products import fleet
+from tests.support.fleets.several_ways import celled_host
+from tests.support.servers.servers import serve
+from tests.support.waiting import until
 
 ADMIN = {"x-auth-token": "admin"}
 SMALL = {"flavor": {"name": "small", "vcpus": 2, "memory_mb": 16}}

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from roost.app import open_roost
-from tests.asking import asking_own
-from tests.certificates import Authority, needs_openssl
-from tests.products import fleet
-from tests.servers import serve
+from tests.support.fleets.products import fleet
+from tests.support.servers.certificates import Authority, needs_openssl
+from tests.support.servers.in_process_api import asking_own
+from tests.support.servers.servers import serve
 
 ADMIN = {"x-auth-token": "admin"}
 SMALL = {"flavor": {"vcpus": 1, "memory_mb": 16}}

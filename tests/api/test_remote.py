@@ -7,11 +7,11 @@ from roost.model.fleet import Fleet, NamedRequest
 from roost.model.group import ServerGroup
 from roost.model.work.work_rows import Put
 from roost.simulator.stable_uuids import uuid_of
-from tests.building import ScriptedBuilder, conductor, tries
-from tests.products import request, roost
-from tests.remotes import Remote, claiming, host
-from tests.servers import serve
-from tests.working import operation
+from tests.support.conductors.builders import ScriptedBuilder, conductor, tries
+from tests.support.conductors.work_rows import operation
+from tests.support.fleets.products import request, roost
+from tests.support.servers.remote_placements import Remote, claiming, host
+from tests.support.servers.servers import serve
 
 SMALL = {"flavor": {"name": "small", "vcpus": 2, "memory_mb": 512}}
 APART = ServerGroup(uuid=uuid_of("group", "apart"), name="apart", policy="anti-affinity")
@@ -292,7 +292,7 @@ def test_a_claim_without_an_answer_is_taken_back_when_the_placement_is_there_aga
 
 
 def test_the_command_claims_at_another_server_and_remembers_over_a_restart(tmp_path, monkeypatch):
-    monkeypatch.setattr("tests.servers.environ", _with_token)
+    monkeypatch.setattr("tests.support.servers.servers.environ", _with_token)
     far, near = tmp_path / "far", tmp_path / "near"
     far.mkdir()
     near.mkdir()
@@ -313,7 +313,7 @@ def test_the_command_claims_at_another_server_and_remembers_over_a_restart(tmp_p
 
 
 def _with_token():
-    from tests.products import environ
+    from tests.support.fleets.products import environ
 
     return environ(ROOST_PLACEMENT_TOKEN="admin")
 

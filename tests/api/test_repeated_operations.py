@@ -3,9 +3,9 @@
 import pytest
 
 from tests.api.agents import registration
-from tests.asking import asking_own
-from tests.products import fleet
-from tests.statuses import be
+from tests.support.conductors.bare_statuses import be
+from tests.support.fleets.products import fleet
+from tests.support.servers.in_process_api import asking_own
 
 KEY = {"idempotency-key": "once"}
 SIZE = {"vcpus": 1, "memory_mb": 16}

@@ -14,9 +14,9 @@ from roost.engine.columns.host_columns import Hosts
 from roost.model.host import HostFacts
 from roost.scheduler.framework.host_attributes import DYNAMIC, FACTS, NAMES, RATIOS, STATIC
 from roost.scheduler.framework.host_view import HostView
-from tests.clusters import running_agents, up
-from tests.patience import until
-from tests.servers import serve
+from tests.support.servers.clusters import running_agents, up
+from tests.support.servers.servers import serve
+from tests.support.waiting import until
 
 PAGE = (Path(__file__).parents[2] / "docs" / "agents.md").read_text(encoding="utf-8")
 _ROW = re.compile(r"^\| (`.+`) \| [^|]+ \| `roost\.([\w.]+)` \|$", re.MULTILINE)

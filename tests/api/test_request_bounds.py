@@ -9,8 +9,8 @@ from roost.model.flavor import Flavor
 from roost.model.image import Image
 from roost.model.settings.roost_settings import Scheduler, Settings
 from roost.placement.write_plan import Plan
-from tests.asking import asking_own
-from tests.products import fleet
+from tests.support.fleets.products import fleet
+from tests.support.servers.in_process_api import asking_own
 
 # To judge a thousand extra specs takes longer than a search may, where the machine has much else to do.
 PATIENT = Settings(scheduler=Scheduler(search_budget_s=60.0))

@@ -7,9 +7,9 @@ import pytest
 from roost.model.writes import Refusal
 from roost.ports import Committed
 from roost.store.memory_store import MemoryStore
-from tests.asking import asking
-from tests.holding import generation, held, holding, inventories, provider, put, used
-from tests.worlds import digest, uuid_named
+from tests.support.fleets.worlds import digest, uuid_named
+from tests.support.servers.in_process_api import asking
+from tests.support.servers.placement_records import generation, held, holding, inventories, provider, put, used
 
 HOST, CHILD, FREE, NOT_THERE = map(uuid_named, ("host", "child", "free", "not there"))
 

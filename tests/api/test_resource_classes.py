@@ -3,9 +3,9 @@ import pytest
 from roost.model.writes import Item, PutSymbol
 from roost.placement.current import FIRST_NUMBERS, REUSE_AFTER_S
 from roost.store.memory_store import MemoryStore
-from tests.asking import asking
-from tests.holding import provider
-from tests.worlds import FixedClock
+from tests.support.fleets.worlds import FixedClock
+from tests.support.servers.in_process_api import asking
+from tests.support.servers.placement_records import provider
 
 
 def names(api, **options):

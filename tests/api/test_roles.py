@@ -6,8 +6,8 @@ import pytest
 
 from roost.api.v1.routes import TABLE
 from roost.simulator.stable_uuids import uuid_of
-from tests.asking import asking_own
-from tests.products import fleet
+from tests.support.fleets.products import fleet
+from tests.support.servers.in_process_api import asking_own
 
 ROUTES = sorted((path, method) for path, methods in TABLE.items() for method in methods)
 READS_BY_POST = {"/decisions/{id}/replay", "/capacity"}

@@ -7,10 +7,10 @@ from roost.model.names import uuid_bytes
 from roost.model.work.operation import ASKED, STATUSES, TASKS, may_begin
 from roost.simulator.stable_uuids import uuid_of
 from tests.api.agents import put, registration
-from tests.asking import asking_own
-from tests.products import fleet
-from tests.statuses import be
-from tests.working import status
+from tests.support.conductors.bare_statuses import be
+from tests.support.conductors.work_rows import status
+from tests.support.fleets.products import fleet
+from tests.support.servers.in_process_api import asking_own
 
 BODIES = {"resize": {"flavor": {"vcpus": 1, "memory_mb": 32}}}
 ROUTES = {kind: ("POST", f"/{kind.replace('_', '-')}") for kind in ASKED} | {"delete": ("DELETE", "")}

@@ -5,7 +5,7 @@ import socket
 
 import pytest
 
-from tests.servers import ADMIN, read_all, refused, serve
+from tests.support.servers.servers import ADMIN, read_all, refused, serve
 
 HEAD = b"".join(f"{name}: {value}\r\n".encode() for name, value in ADMIN.items())
 

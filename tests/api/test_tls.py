@@ -7,9 +7,9 @@ from contextlib import closing
 
 import pytest
 
-from tests.certificates import Authority, needs_openssl
-from tests.products import roost
-from tests.servers import ADMIN, serve
+from tests.support.fleets.products import roost
+from tests.support.servers.certificates import Authority, needs_openssl
+from tests.support.servers.servers import ADMIN, serve
 
 pytestmark = needs_openssl
 

@@ -2,7 +2,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from tests.holding import generation, provider
+from tests.support.servers.placement_records import generation, provider
 
 UNKNOWN = "99999999-9999-9999-9999-999999999999"
 

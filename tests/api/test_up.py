@@ -3,9 +3,9 @@
 import pytest
 
 from roost.app import open_roost
-from tests.asking import asking_own
-from tests.products import fleet, roost
-from tests.servers import read_all, serve
+from tests.support.fleets.products import fleet, roost
+from tests.support.servers.in_process_api import asking_own
+from tests.support.servers.servers import read_all, serve
 
 ADMIN = {"x-auth-token": "admin"}
 SMALL = {"flavor": {"name": "small", "vcpus": 2, "memory_mb": 512}}

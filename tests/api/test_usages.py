@@ -1,6 +1,6 @@
 import pytest
 
-from tests.holding import hold, provider
+from tests.support.servers.placement_records import hold, provider
 
 UNKNOWN = "99999999-9999-9999-9999-999999999999"
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from tests.servers import serve
+from tests.support.servers.servers import serve
 
 DEADLINE_S = 60
 

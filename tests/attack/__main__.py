@@ -18,7 +18,7 @@ from tests.attack.fleets import celled, forest, shared_disk
 from tests.attack.names import names_of_an_agent
 from tests.attack.pages import cross_site, rebinding
 from tests.attack.server import Target, target
-from tests.worlds import joined
+from tests.support.fleets.worlds import joined
 
 DECISION_MS_MAX = 100.0
 HEALTHZ_MS_MAX = 50.0

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from tests.attack.figures import Seen
-from tests.products import kill, worker
+from tests.support.fleets.products import kill, worker
 
 if TYPE_CHECKING:
     import subprocess

@@ -32,8 +32,8 @@ from roost.placement.deciding_thread import Serving, Task
 from roost.placement.write_plan import Act
 from roost.store.memory_store import MemoryStore
 from tests.attack.fleets import TRAITS, celled, deep_query, forest, shared_disk
-from tests.several_ways import TWO_AMOUNTS
-from tests.worlds import joined
+from tests.support.fleets.several_ways import TWO_AMOUNTS
+from tests.support.fleets.worlds import joined
 
 HOLD_MS_MAX = 100.0
 BUDGET_S = 0.25

@@ -6,9 +6,9 @@ import msgspec
 
 from roost.model.fleet import Fleet
 from roost.model.provider import Inventory, ProviderSpec
-from tests.identities import uuid_named
-from tests.several_ways import celled_host
-from tests.worlds import aggregate, host, joined
+from tests.support.fleets.named_uuids import uuid_named
+from tests.support.fleets.several_ways import celled_host
+from tests.support.fleets.worlds import aggregate, host, joined
 
 TRAITS = tuple(f"CUSTOM_T{number}" for number in range(4))
 

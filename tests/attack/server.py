@@ -8,8 +8,8 @@ from pathlib import Path
 from roost.api.access.authentication import as_toml, new_token
 from roost.app import open_roost
 from roost.model.fleet import Fleet
-from tests.products import fleet
-from tests.servers import Served, serve
+from tests.support.fleets.products import fleet
+from tests.support.servers.servers import Served, serve
 
 _HOSTS = 20
 _VCPUS = 100_000  # of each host, so that decisions are granted as long as anybody asks

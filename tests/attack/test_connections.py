@@ -10,8 +10,8 @@ import pytest
 
 from tests.attack.connections import idle_connections, pipelining
 from tests.attack.server import Target, target
-from tests.products import environ
-from tests.servers import read_all, serve
+from tests.support.fleets.products import environ
+from tests.support.servers.servers import read_all, serve
 
 ASK = b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n"
 LAST = b"GET /nowhere HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n"

@@ -7,7 +7,7 @@ import pytest
 
 from bench import run, table, workloads
 from bench.databases import Databases, Skipped
-from tests import postgres
+from tests.support.databases import postgres
 
 SMALL = workloads.load(small=True)
 FULL = workloads.load()

@@ -22,9 +22,9 @@ from roost.compute.agent.state_machine import Agent
 from roost.compute.driver import load
 from roost.machine import SystemClock
 from roost.model.settings.placement_settings import Placement as Settings
-from tests.agents import PlainTracker
-from tests.asking import Asking, asking_own
-from tests.identities import uuid_named
+from tests.support.agents.scripted_agents import PlainTracker
+from tests.support.fleets.named_uuids import uuid_named
+from tests.support.servers.in_process_api import Asking, asking_own
 
 HOST = "host-a"
 

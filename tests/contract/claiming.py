@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.contract.served import Client
-from tests.identities import uuid_named
+from tests.support.fleets.named_uuids import uuid_named
 
 OWN, SHARED, PROVIDERS = 4, 4, 6
 TOTALS = {"VCPU": 16, "MEMORY_MB": 64}

@@ -5,10 +5,10 @@ from dataclasses import replace
 
 from roost.errors import Unavailable
 from roost.store.audit import audit
-from tests.conducting import TERMS, Server
 from tests.contract.stores import PostgresWorld, SqliteWorld
-from tests.racing import Dying
-from tests.worlds import FixedClock
+from tests.support.conductors.conductors import TERMS, Server
+from tests.support.databases.racing_stores import Dying
+from tests.support.fleets.worlds import FixedClock
 
 
 @contextmanager

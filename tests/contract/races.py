@@ -14,7 +14,7 @@ from roost.model.request import Request
 from roost.model.writes import Item
 from roost.ports import Committed
 from roost.store.postgresql.store import PostgresStore
-from tests.products import kill, worker
+from tests.support.fleets.products import kill, worker
 
 
 class Answer(msgspec.Struct):

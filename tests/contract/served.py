@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from tests.products import ROOT, command, environ
+from tests.support.fleets.products import ROOT, command, environ
 
 HEADERS = {
     "x-auth-token": "admin",

@@ -8,11 +8,11 @@ from roost.model.names import uuid_bytes
 from roost.model.work.orders import Answer, OrderBody
 from roost.model.work.work_rows import Put
 from roost.placement.write_plan import Plan
-from tests.agents import spec
 from tests.contract.agents_over_http import HOST, answering, living
-from tests.identities import uuid_named
-from tests.patience import until
-from tests.working import operation, order
+from tests.support.agents.scripted_agents import spec
+from tests.support.conductors.work_rows import operation, order
+from tests.support.fleets.named_uuids import uuid_named
+from tests.support.waiting import until
 
 
 def put(own, *rows):

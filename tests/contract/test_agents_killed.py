@@ -15,9 +15,9 @@ from roost.compute.agent.state_machine import Agent
 from roost.compute.driver import load
 from roost.machine import SystemClock
 from roost.model.work.orders import Destroy, Power, Spawn
-from tests.agents import HOST, MemoryServer, PlainTracker, order, spec
-from tests.products import kill, worker
-from tests.worlds import uuid_named
+from tests.support.agents.scripted_agents import HOST, MemoryServer, PlainTracker, order, spec
+from tests.support.fleets.products import kill, worker
+from tests.support.fleets.worlds import uuid_named
 
 LINES = ("begin", "finish", "take", "forget", "hold", "keep_node")
 STAYS, GOES = "stays", "goes"

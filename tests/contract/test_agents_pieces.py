@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.agent_hosts import HOST, agent_host
+from tests.support.agents.agent_hosts import HOST, agent_host
 
 LABEL = "CUSTOM_PMEM_NAMESPACE_4GB"
 SCRIPT = f'[[node]]\npieces = {{{LABEL} = ["ns0", "ns1"]}}\n'

@@ -5,9 +5,9 @@ from contextlib import contextmanager
 
 import pytest
 
-from tests.agent_hosts import HOST, agent_host
-from tests.clusters import guests_on
-from tests.worlds import uuid_named
+from tests.support.agents.agent_hosts import HOST, agent_host
+from tests.support.fleets.worlds import uuid_named
+from tests.support.servers.clusters import guests_on
 
 TERMS = "[agent]\nreshape_tries = 1000\nreshape_pause_s = 0.0002\n"
 FLAVOR = {

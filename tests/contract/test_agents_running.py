@@ -18,9 +18,9 @@ from roost.errors import (
     ReshapeFailed,
 )
 from roost.model.work.orders import Destroy, Power
-from tests.agents import MemoryServer, PlainTracker, living, order, resident, spawn
-from tests.drivers import fake, spec_of
-from tests.worlds import uuid_named
+from tests.support.agents.driver_doubles import fake, spec_of
+from tests.support.agents.scripted_agents import MemoryServer, PlainTracker, living, order, resident, spawn
+from tests.support.fleets.worlds import uuid_named
 
 QUICK = Pace(driver_timeout_s=0.2, update_s=0.05, retry_s=0.05, stop_s=5.0)
 

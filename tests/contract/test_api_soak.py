@@ -13,8 +13,8 @@ import pytest
 from roost.store.audit import audit
 from tests.contract.claiming import OWN, PROVIDERS, SHARED, TOTALS, own_consumer, provider_name, shared_consumer
 from tests.contract.served import Client, servers
-from tests.identities import uuid_named
-from tests.products import ROOT
+from tests.support.fleets.named_uuids import uuid_named
+from tests.support.fleets.products import ROOT
 
 
 def furnish(client):

@@ -15,7 +15,7 @@ from roost.model.writes import Place, PutGroup, PutMembership, PutSymbol, PutTra
 from roost.store.audit import Finding, audit, orphans
 from roost.store.backends import open_store
 from tests.contract.stores import VCPU, claim, commit, host, inventory, item, offer, provider, state, uuid_of
-from tests.working import migration, status
+from tests.support.conductors.work_rows import migration, status
 
 _CPU_1 = (1 << 16) + 1
 

@@ -8,7 +8,7 @@ from roost.model.names import uuid_text
 from roost.model.work.work_rows import Put
 from roost.store.audit import audit
 from tests.contract.stores import VCPU, claim, commit, host, inventory, item, offer, provider, uuid_of
-from tests.working import migration, operation, status
+from tests.support.conductors.work_rows import migration, operation, status
 
 ONE, TWO = uuid_of("consumer", 1), uuid_of("consumer", 2)
 PROVIDER = uuid_text(uuid_of("provider", 1))

@@ -19,7 +19,6 @@ from roost.store.audit import audit
 from roost.store.backends import open_store
 from roost.store.backup import backup, restore
 from roost.store.backup_file import read_header
-from tests import postgres
 from tests.contract.stores import (
     CPU,
     MEMORY,
@@ -37,7 +36,8 @@ from tests.contract.stores import (
     release,
     state,
 )
-from tests.products import kill, roost, worker
+from tests.support.databases import postgres
+from tests.support.fleets.products import kill, roost, worker
 
 BODY = msgspec.msgpack.encode(
     Record(1, 1, 1, 0, [], [], [], [], [], [], [], [], 1, 1, 0.0, 0.0, ahead=0, seen="1:1: 0 0")

@@ -19,10 +19,10 @@ from roost.model.work.orders import (
     SendDisk,
     Spawn,
 )
-from tests.agents import MemoryServer, living, order, resident, spawn
-from tests.drivers import fake, spec_of
-from tests.patience import until
-from tests.worlds import uuid_named
+from tests.support.agents.driver_doubles import fake, spec_of
+from tests.support.agents.scripted_agents import MemoryServer, living, order, resident, spawn
+from tests.support.fleets.worlds import uuid_named
+from tests.support.waiting import until
 
 THERE = Prepared(uuid=uuid_named("guest"), node="host-b", address="host-b")
 ACTS = {

@@ -9,9 +9,9 @@ from roost.model.host import HostFacts
 from roost.product import Roost
 from roost.simulator.seeded_random import SeededRandom
 from roost.store.audit import audit
-from tests.building import ScriptedBuilder, conductor, failed_builds, held, ladder, tries
 from tests.contract.stores import PostgresWorld
-from tests.worlds import FixedClock, group, host, joined, settings_of, uuid_named, wish
+from tests.support.conductors.builders import ScriptedBuilder, conductor, failed_builds, held, ladder, tries
+from tests.support.fleets.worlds import FixedClock, group, host, joined, settings_of, uuid_named, wish
 
 FLEET = joined(
     *(

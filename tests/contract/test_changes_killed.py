@@ -7,10 +7,10 @@ import pytest
 
 from roost.conductor.operation.stored_request import image_of
 from roost.model.image import Image
-from tests.building import ladder
-from tests.conducting import OK, TERMS, Hand, action, failed
 from tests.contract.dying import audited, opened, orders_of, pace, survived
-from tests.identities import uuid_named
+from tests.support.conductors.builders import ladder
+from tests.support.conductors.conductors import OK, TERMS, Hand, action, failed
+from tests.support.fleets.named_uuids import uuid_named
 
 COMMITS_MAX = 60
 ONE = uuid_named("one")

@@ -4,10 +4,10 @@ import json
 
 import pytest
 
-from tests.clusters import running_agents, up
-from tests.patience import until
-from tests.products import ROOT, roost
-from tests.servers import ADMIN, serve
+from tests.support.fleets.products import ROOT, roost
+from tests.support.servers.clusters import running_agents, up
+from tests.support.servers.servers import ADMIN, serve
+from tests.support.waiting import until
 
 HOSTS = ("fake-1", "fake-2", "fake-3")
 

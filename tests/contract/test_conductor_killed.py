@@ -2,10 +2,10 @@
 
 import pytest
 
-from tests.building import ladder
-from tests.conducting import OK, Hand, action, failed
 from tests.contract.dying import audited, opened, orders_of, pace, survived
-from tests.identities import uuid_named
+from tests.support.conductors.builders import ladder
+from tests.support.conductors.conductors import OK, Hand, action, failed
+from tests.support.fleets.named_uuids import uuid_named
 
 COMMITS_MAX = 60
 

@@ -10,9 +10,9 @@ from roost.app.conductor_thread import ConductorThread
 from roost.machine import SystemClock
 from roost.store.audit import audit
 from roost.store.postgresql.store import PostgresStore
-from tests.conducting import OK, Hand, Server, action, failed
-from tests.identities import uuid_named
-from tests.worlds import hosts
+from tests.support.conductors.conductors import OK, Hand, Server, action, failed
+from tests.support.fleets.named_uuids import uuid_named
+from tests.support.fleets.worlds import hosts
 
 SERVERS, HOSTS, BUILDS = 3, 4, 12
 

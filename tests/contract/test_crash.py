@@ -16,7 +16,6 @@ from roost.model.settings.roost_settings import Store as StoreSettings
 from roost.model.writes import CLASS_BITS
 from roost.store.audit import audit
 from roost.store.backends import open_store
-from tests import postgres
 from tests.contract.stores import (
     VCPU,
     claim,
@@ -30,7 +29,8 @@ from tests.contract.stores import (
     state,
     uuid_of,
 )
-from tests.products import ROOT, environ
+from tests.support.databases import postgres
+from tests.support.fleets.products import ROOT, environ
 
 PROVIDERS = 20
 

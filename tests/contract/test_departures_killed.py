@@ -2,13 +2,13 @@
 
 import pytest
 
-from tests.building import ladder
-from tests.conducting import failed
 from tests.contract.dying import audited, opened, survived
 from tests.contract.stores import MemoryWorld
-from tests.identities import uuid_named
-from tests.migrating import ask, at_rest, holders, migrations, movers, pass_time
-from tests.worlds import FixedClock
+from tests.support.conductors.builders import ladder
+from tests.support.conductors.conductors import failed
+from tests.support.conductors.move_servers import ask, at_rest, holders, migrations, movers, pass_time
+from tests.support.fleets.named_uuids import uuid_named
+from tests.support.fleets.worlds import FixedClock
 
 COMMITS_MAX = 60
 HOSTS = ("h0", "h1", "h2", "h3")

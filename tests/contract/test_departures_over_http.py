@@ -7,9 +7,9 @@ from contextlib import ExitStack, contextmanager
 import pytest
 
 from roost.compute.drivers.fake.guests import FolderShelf, read_kept
-from tests.patience import until
-from tests.products import command, environ, kill, roost
-from tests.servers import serve
+from tests.support.fleets.products import command, environ, kill, roost
+from tests.support.servers.servers import serve
+from tests.support.waiting import until
 
 ADMIN = {"x-auth-token": "admin"}
 HOSTS = ("host-a", "host-b", "host-c")

@@ -22,9 +22,9 @@ from roost.model.settings.roost_settings import FilterScheduler, Pci, Settings
 from roost.model.work.agent_terms import ReshapeTerms
 from roost.model.work.device_spec import read_device_specs
 from tests.contract.agents_over_http import answering, conducting, is_ready, living
-from tests.identities import uuid_named
-from tests.patience import until
-from tests.reporting import SERVICE
+from tests.support.agents.report_clients import SERVICE
+from tests.support.fleets.named_uuids import uuid_named
+from tests.support.waiting import until
 
 ONE, TWO = uuid_named("one"), uuid_named("two")
 GPU, NIC = "CUSTOM_PCI_10DE_1DB4", "CUSTOM_NIC"

@@ -8,9 +8,9 @@ from roost.conductor.intake import accept_drain
 from roost.model.names import uuid_bytes
 from tests.contract.dying import audited, opened, orders_of, pace, survived
 from tests.contract.stores import PostgresWorld
-from tests.identities import uuid_named
-from tests.migrating import at_rest, holders, movers, pass_time
-from tests.worlds import FixedClock, hosts
+from tests.support.conductors.move_servers import at_rest, holders, movers, pass_time
+from tests.support.fleets.named_uuids import uuid_named
+from tests.support.fleets.worlds import FixedClock, hosts
 
 COMMITS_MAX = 80
 # So long parts are waited for before they are looked at again. That may be in vain; more often, the database is gone.

@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 
 from roost.errors import RoostError
 from roost.model.work.guest import Prepared
-from tests.drivers import FakeRig
-from tests.libvirt_hosts import LibvirtRig
-from tests.worlds import uuid_named
+from tests.support.agents.driver_doubles import FakeRig
+from tests.support.agents.libvirt_hosts import LibvirtRig
+from tests.support.fleets.worlds import uuid_named
 
 RIGS = {rig.name: rig for rig in (FakeRig, LibvirtRig)}
 HOSTS = ("host-a", "host-b")

@@ -10,8 +10,8 @@ from roost.errors import ReshapeFailed, ReshapeNeeded
 from roost.model.devices.numa import NumaCell
 from roost.model.provider import Inventory
 from roost.model.work.agent_terms import PciDevice
-from tests.drivers import fake, spec_of
-from tests.worlds import uuid_named
+from tests.support.agents.driver_doubles import fake, spec_of
+from tests.support.fleets.worlds import uuid_named
 
 NODE = "host-a"
 ROOT = uuid_named(NODE)

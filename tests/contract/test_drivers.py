@@ -7,9 +7,9 @@ import pytest
 from roost.compute.driver import load, read_resources
 from roost.errors import BuildAborted, BuildFailed, Conflict, NotFound
 from roost.model.work.agent_terms import Capabilities, NodeResources
-from tests.drivers import FakeRig, tree_of
-from tests.libvirt_hosts import LibvirtRig
-from tests.worlds import uuid_named
+from tests.support.agents.driver_doubles import FakeRig, tree_of
+from tests.support.agents.libvirt_hosts import LibvirtRig
+from tests.support.fleets.worlds import uuid_named
 
 RIGS = {rig.name: rig for rig in (FakeRig, LibvirtRig)}
 GUEST = uuid_named("guest")

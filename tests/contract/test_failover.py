@@ -12,9 +12,9 @@ from roost.placement.write_plan import Plan
 from roost.store.postgresql import history
 from roost.store.postgresql.store import PostgresStore
 from tests.contract.stores import item
-from tests.patience import until
-from tests.standbys import pair
-from tests.worlds import digest, hosts, roost_on, wish
+from tests.support.databases.standbys import pair
+from tests.support.fleets.worlds import digest, hosts, roost_on, wish
+from tests.support.waiting import until
 
 
 @pytest.fixture

@@ -12,11 +12,11 @@ from roost.model.settings.roost_settings import Store as StoreSettings
 from roost.placement.current import Current
 from roost.placement.deciding_thread import Serving
 from roost.store.postgresql.store import PostgresStore
-from tests import postgres
 from tests.contract.stores import item
-from tests.patience import until
-from tests.standbys import pair
-from tests.worlds import digest
+from tests.support.databases import postgres
+from tests.support.databases.standbys import pair
+from tests.support.fleets.worlds import digest
+from tests.support.waiting import until
 
 SETTINGS = StoreSettings(deadline_s=0.5, bulk_deadline_s=1, wait_s=1)
 BOUND_S = SETTINGS.deadline_s + 5

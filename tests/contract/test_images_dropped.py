@@ -10,10 +10,10 @@ from roost.compute.agent.saved_images import SavedImages
 from roost.compute.drivers.fake.guests import FolderShelf
 from roost.compute.drivers.fake.script import Fault, Script
 from roost.model.work.standing import Standing
-from tests.agents import MemoryServer, living, resident, spawn
-from tests.drivers import fake, spec_of
-from tests.patience import until
-from tests.worlds import uuid_named
+from tests.support.agents.driver_doubles import fake, spec_of
+from tests.support.agents.scripted_agents import MemoryServer, living, resident, spawn
+from tests.support.fleets.worlds import uuid_named
+from tests.support.waiting import until
 
 QUICK = Pace(driver_timeout_s=0.3, update_s=0.02, retry_s=0.02, images_s=0.02, stop_s=5.0)
 HOSTS = ("host-a", "host-b", "host-c")

@@ -5,11 +5,11 @@ from contextlib import ExitStack, contextmanager
 
 import pytest
 
-from tests.clusters import AgentsProgram, Program, ServerProgram
-from tests.libvirt_hosts import binding
-from tests.patience import until
-from tests.products import roost
-from tests.worlds import uuid_named
+from tests.support.agents.libvirt_hosts import binding
+from tests.support.fleets.products import roost
+from tests.support.fleets.worlds import uuid_named
+from tests.support.servers.clusters import AgentsProgram, Program, ServerProgram
+from tests.support.waiting import until
 
 HOSTS = ("one", "two")
 FLAVOR = ("--flavor", "vcpus=1,memory_mb=64,root_gb=1")

@@ -2,9 +2,9 @@
 
 import pytest
 
-from tests.asking import asking
-from tests.holding import OWNER
-from tests.worlds import chosen, digest, group, hosts, roost_on, roost_with, wish
+from tests.support.fleets.worlds import chosen, digest, group, hosts, roost_on, roost_with, wish
+from tests.support.servers.in_process_api import asking
+from tests.support.servers.placement_records import OWNER
 
 MEMBER = wish(in_group="g")
 

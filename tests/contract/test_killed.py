@@ -23,7 +23,7 @@ from roost.model.fleet import Departure
 from roost.model.group import ServerGroup
 from roost.model.request import Request
 from roost.simulator.stable_uuids import uuid_of
-from tests.products import fleet, kill, request, settings_for, worker
+from tests.support.fleets.products import fleet, kill, request, settings_for, worker
 
 HOSTS, VCPUS = 40, 24
 GROUPS = tuple(

@@ -8,9 +8,9 @@ from contextlib import contextmanager
 
 import pytest
 
-from tests.clusters import guests_on
-from tests.mortals import UUID, Cluster, Reaper
-from tests.settled import problems_of, until_in_step, used
+from tests.support.conductors.mortal_cluster import UUID, Cluster, Reaper
+from tests.support.conductors.settled_cluster import problems_of, until_in_step, used
+from tests.support.servers.clusters import guests_on
 
 FLAVORS = [{"name": f"flavor {size}", "vcpus": size, "memory_mb": 64} for size in (1, 2)]
 # What may be asked of an instance: by its status the acts, each with what is said.

@@ -8,9 +8,9 @@ from xml.etree.ElementTree import fromstring
 
 import pytest
 
-from tests.clusters import Program, ServerProgram
-from tests.libvirt_hosts import binding, boot_sector, qemu_uri_elsewhere, short_folder
-from tests.products import roost
+from tests.support.agents.libvirt_hosts import binding, boot_sector, qemu_uri_elsewhere, short_folder
+from tests.support.fleets.products import roost
+from tests.support.servers.clusters import Program, ServerProgram
 
 HOST = "host-1"
 FLAVOR = "vcpus=1,memory_mb=32,root_gb=1"

@@ -8,9 +8,9 @@ from roost.compute.driver import load
 from roost.errors import BuildFailed
 from roost.model.devices.topology import InstanceCell, Pins, PlacedCell
 from roost.model.flavor import Flavor
-from tests.drivers import spec_of, tree_of
-from tests.libvirt_hosts import binding, boot_sector, qemu_uri, short_folder
-from tests.worlds import uuid_named
+from tests.support.agents.driver_doubles import spec_of, tree_of
+from tests.support.agents.libvirt_hosts import binding, boot_sector, qemu_uri, short_folder
+from tests.support.fleets.worlds import uuid_named
 
 GUEST = uuid_named("guest")
 SMALL = Flavor(name="small", vcpus=1, memory_mb=32, root_gb=1)

@@ -6,13 +6,13 @@ import pytest
 
 from roost.errors import Conflict
 from roost.store.audit import audit, orphans
-from tests.conducting import failed
 from tests.contract import dying
 from tests.contract.stores import MemoryWorld, SqliteWorld
-from tests.identities import uuid_named
-from tests.migrating import at_rest
-from tests.resizing import ask, keepers, told
-from tests.worlds import group, host, joined
+from tests.support.conductors.conductors import failed
+from tests.support.conductors.move_servers import at_rest
+from tests.support.conductors.resize_servers import ask, keepers, told
+from tests.support.fleets.named_uuids import uuid_named
+from tests.support.fleets.worlds import group, host, joined
 
 COMMITS_MAX = 80
 

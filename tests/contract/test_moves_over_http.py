@@ -1,9 +1,9 @@
 """Instances that are resized and migrate, from end to end: a server, a conductor, and agents with fake drivers."""
 
 from tests.contract.agents_over_http import answering, conducting, is_ready, living
-from tests.identities import uuid_named
-from tests.patience import until
-from tests.worlds import host, joined
+from tests.support.fleets.named_uuids import uuid_named
+from tests.support.fleets.worlds import host, joined
+from tests.support.waiting import until
 
 ONE = uuid_named("one")
 HOW = "; if that is off for good, `roost instance revert --lost` does without it"

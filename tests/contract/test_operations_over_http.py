@@ -4,9 +4,9 @@ from roost.conductor.intake import accept
 from roost.model.names import uuid_bytes
 from roost.model.work.operation import Powering
 from tests.contract.agents_over_http import answering, conducting, is_ready, living
-from tests.identities import uuid_named
-from tests.patience import until
-from tests.worlds import host, joined, wish
+from tests.support.fleets.named_uuids import uuid_named
+from tests.support.fleets.worlds import host, joined, wish
+from tests.support.waiting import until
 
 ONE = uuid_named("one")
 

@@ -10,7 +10,7 @@ from roost.model.work.work_rows import Put
 from roost.model.writes import PutSymbol, PutTraits
 from roost.store.audit import audit, orphans
 from tests.contract.stores import VCPU, claim, commit, host, inventory, item, offer, provider, uuid_of
-from tests.working import migration, operation, status
+from tests.support.conductors.work_rows import migration, operation, status
 
 ONE, TWO = uuid_of("consumer", 1), uuid_of("consumer", 2)
 OWN, OTHER, CHILD, POOL, SHARED = 1, 2, 3, 4, 5

@@ -10,7 +10,7 @@ from roost.errors import StoreBroken
 from roost.model.settings.roost_settings import Store as StoreSettings
 from roost.store.backends import open_reader, open_store
 from tests.contract.stores import commit, item, provider
-from tests.pooler import pooler
+from tests.support.databases.pooler import pooler
 
 
 @pytest.fixture

@@ -17,7 +17,6 @@ from roost.store.postgresql import store as postgresql_store
 from roost.store.postgresql.store import PostgresStore
 from roost.store.postgresql.upgrade import upgrade_postgresql
 from roost.store.rules.codec import encode_writes
-from tests import postgres
 from tests.contract.stores import (
     VCPU,
     claim,
@@ -31,6 +30,7 @@ from tests.contract.stores import (
     state,
     uuid_of,
 )
+from tests.support.databases import postgres
 
 
 @pytest.fixture

@@ -15,9 +15,9 @@ from roost.model.request import Move, Request
 from roost.model.settings.roost_settings import Settings
 from roost.model.stored_decision import checks_of, unpack
 from roost.simulator.stable_uuids import uuid_of
-from tests import postgres
 from tests.contract.races import MeddledStore, in_groups, race
-from tests.products import fleet, request, settings_for
+from tests.support.databases import postgres
+from tests.support.fleets.products import fleet, request, settings_for
 
 HOSTS = 4
 

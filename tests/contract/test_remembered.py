@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from roost.placement.current import Current
 from roost.store.memory_store import MemoryStore
-from tests.asking import asking
-from tests.candidate_urls import Columns
+from tests.support.servers.candidate_urls import Columns
+from tests.support.servers.in_process_api import asking
 
 CLASSES = ("VCPU", "MEMORY_MB", "CUSTOM_A", "CUSTOM_B")
 TRAITS = ("CUSTOM_T", "HW_CPU_X86_AVX2", "MISC_SHARES_VIA_AGGREGATE")

@@ -22,11 +22,11 @@ from roost.simulator.traces.generated_workload import Recipe, generate
 from roost.simulator.workload import Options
 from roost.store import snapshot_program
 from roost.store.sqlite.store import SqliteStore
-from tests import postgres
 from tests.contract.races import MeddledStore, in_groups, race
 from tests.contract.stores import MemoryWorld, PostgresWorld, SqliteWorld, World
-from tests.products import fleet, request, settings_for
-from tests.worlds import digest, host, hosts, joined, roost_on, roost_with, settings_of, uuid_named, wish
+from tests.support.databases import postgres
+from tests.support.fleets.products import fleet, request, settings_for
+from tests.support.fleets.worlds import digest, host, hosts, joined, roost_on, roost_with, settings_of, uuid_named, wish
 
 
 def snapshot(world: World) -> None:

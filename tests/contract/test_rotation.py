@@ -13,9 +13,9 @@ from roost.placement.current import Current
 from roost.store.audit import audit
 from roost.store.postgresql.store import PostgresStore
 from tests.contract.stores import VCPU, claim, inventory, item, offer, provider, release, uuid_of
-from tests.patience import until
-from tests.rotation import rotation
-from tests.worlds import digest
+from tests.support.databases.rotation import rotation
+from tests.support.fleets.worlds import digest
+from tests.support.waiting import until
 
 PROVIDERS, ROOM = 4, 100_000
 SETTINGS = StoreSettings(deadline_s=0.5, wait_s=2)

@@ -18,7 +18,7 @@ from roost.model.request import Destination
 from roost.scheduler import filters, weighers
 from roost.scheduler.framework.group_slots import place_number
 from roost.scheduler.framework.plugin import Countable, implements
-from tests.fleets import COLUMNS_OF_COUNTS, fleet, group, hosts_of, spec, uuid_text
+from tests.support.fleets.fleets import COLUMNS_OF_COUNTS, fleet, group, hosts_of, spec, uuid_text
 
 
 def classes(package):

@@ -22,8 +22,8 @@ from roost.store.sqlite import history as sqlite_history
 from roost.store.sqlite.store import SqliteStore
 from roost.store.sqlite.upgrade import upgrade_sqlite
 from tests.contract.stores import PostgresWorld, SqliteWorld
-from tests.products import kill, worker
-from tests.worlds import host, hosts, settings_of, wish
+from tests.support.fleets.products import kill, worker
+from tests.support.fleets.worlds import host, hosts, settings_of, wish
 
 
 @pytest.fixture

@@ -23,8 +23,8 @@ from roost.store.sqlite import history
 from roost.store.sqlite.store import SqliteStore
 from roost.store.sqlite.upgrade import upgrade_sqlite
 from tests.contract.stores import VCPU, claim, commit, evidence, inventory, item, offer, provider, state
-from tests.permissions import somebody
-from tests.products import command, environ
+from tests.support.fleets.products import command, environ
+from tests.support.permissions import somebody
 
 
 @pytest.fixture

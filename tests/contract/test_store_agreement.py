@@ -39,8 +39,8 @@ from roost.store.postgresql.store import PostgresStore
 from roost.store.rules.schema import SEQUENCE_TABLES
 from roost.store.sqlite.store import SqliteStore
 from tests.contract.stores import evidence, host, inventory, state, uuid_of
-from tests.working import agent, event, lease, migration, operation, order, status
-from tests.worlds import FixedClock
+from tests.support.conductors.work_rows import agent, event, lease, migration, operation, order, status
+from tests.support.fleets.worlds import FixedClock
 
 _TABLES = {
     *SEQUENCE_TABLES.values(),

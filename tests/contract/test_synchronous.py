@@ -11,10 +11,10 @@ from roost.errors import Unavailable
 from roost.model.settings.roost_settings import Store as StoreSettings
 from roost.placement.current import Current
 from roost.store.postgresql.store import PostgresStore
-from tests import postgres
 from tests.contract.stores import item
-from tests.patience import until
-from tests.standbys import pair
+from tests.support.databases import postgres
+from tests.support.databases.standbys import pair
+from tests.support.waiting import until
 
 WAITING = "SELECT pid FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND application_name LIKE 'roost%'"
 

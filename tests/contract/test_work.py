@@ -30,8 +30,8 @@ from tests.contract.stores import (
     state,
     uuid_of,
 )
-from tests.working import agent, event, lease, migration, operation, order, replaced, status
-from tests.worlds import FixedClock
+from tests.support.conductors.work_rows import agent, event, lease, migration, operation, order, replaced, status
+from tests.support.fleets.worlds import FixedClock
 
 NO_UUID = uuid_of("nobody")
 

@@ -17,12 +17,12 @@ from roost.store.postgresql.upgrade import upgrade_postgresql
 from roost.store.rules.codec import encode_writes
 from roost.store.sqlite import upgrade as sqlite_upgrade
 from roost.store.sqlite.upgrade import upgrade_sqlite
-from tests import postgres
 from tests.contract.stores import PostgresWorld, SqliteWorld, claim, commit, evidence, inventory, item, offer, provider
-from tests.postgres import lose_the_commit
-from tests.racing import Dying
-from tests.working import agent, event, operation, order, replaced, status
-from tests.worlds import FixedClock, hosts, roost_on, uuid_named, wish
+from tests.support.conductors.work_rows import agent, event, operation, order, replaced, status
+from tests.support.databases import postgres
+from tests.support.databases.postgres import lose_the_commit
+from tests.support.databases.racing_stores import Dying
+from tests.support.fleets.worlds import FixedClock, hosts, roost_on, uuid_named, wish
 
 DECISION, ME = uuid_named("decision"), uuid_named("me")
 

@@ -7,8 +7,8 @@ import tempfile
 from pathlib import Path
 from typing import Self
 
-from tests.environments import create, python_with
-from tests.products import ROOT
+from tests.support.fleets.products import ROOT
+from tests.support.servers.environments import create, python_with
 
 ENVIRONMENT = ROOT / ".cache" / "reference-placement"
 REQUIREMENTS = ("openstack-placement==16.0.0",)

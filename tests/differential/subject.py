@@ -6,7 +6,7 @@ import tempfile
 from pathlib import Path
 from typing import Self
 
-from tests.products import command, environ, roost
+from tests.support.fleets.products import command, environ, roost
 
 
 def missing() -> str | None:

@@ -14,7 +14,7 @@ import pytest
 from tests.differential import reference
 from tests.differential.growing import Growing
 from tests.differential.sequences import sequence
-from tests.products import ROOT, environ
+from tests.support.fleets.products import ROOT, environ
 
 PORT = "8779"
 GUIDE = ROOT / "docs" / "how-to" / "migrate-from-placement.md"

@@ -8,15 +8,15 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from tests.candidate_urls import Columns, can_be_asked, drawn_url
 from tests.differential import oracle
 from tests.differential.compare import differences
 from tests.differential.differences import Exchange, excuse
 from tests.differential.duel import Duel
 from tests.differential.exchange import Answer, Request
 from tests.differential.routes import minor_of
-from tests.forests import questions, state_of, uuid_of
 from tests.reference.candidates import SHARES, Node, Stock
+from tests.support.fleets.forests import questions, state_of, uuid_of
+from tests.support.servers.candidate_urls import Columns, can_be_asked, drawn_url
 
 
 class Subject:

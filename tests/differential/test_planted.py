@@ -11,7 +11,7 @@ from tests.differential.differences import RULES, Exchange, excuse
 from tests.differential.duel import Duel, Outcome, Side, story
 from tests.differential.exchange import Answer, Request
 from tests.differential.sequences import sequence
-from tests.products import ROOT
+from tests.support.fleets.products import ROOT
 
 REQUEST_ID = "req-01234567-89ab-cdef-0123-456789abcdef"
 HEADERS = {

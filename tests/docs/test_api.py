@@ -10,8 +10,8 @@ from collections.abc import Iterator
 import pytest
 
 from roost.app import open_roost
-from tests.products import ROOT, fleet
-from tests.servers import serve
+from tests.support.fleets.products import ROOT, fleet
+from tests.support.servers.servers import serve
 
 PAGES = sorted((ROOT / "docs" / "api").glob("*.md"))
 OWN = ROOT / "docs" / "api-v1.md"

@@ -10,7 +10,7 @@ from roost.compute.drivers.fake.script import Action, Child, FakeNode, Fault, Gp
 from roost.compute.drivers.libvirt.options import LibvirtTexts
 from roost.model.work.agent_terms import PciDevice
 from tests.docs.documents import blocks
-from tests.libvirt_hosts import binding
+from tests.support.agents.libvirt_hosts import binding
 
 PAGE = (Path(__file__).parents[2] / "docs" / "agents.md").read_text(encoding="utf-8")
 

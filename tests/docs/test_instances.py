@@ -13,7 +13,7 @@ import time
 import pytest
 
 from tests.docs.documents import blocks, name, with_any
-from tests.products import command, environ, kill
+from tests.support.fleets.products import command, environ, kill
 
 _SHOWN = "127.0.0.1:8780"
 _PATIENCE_S = 60.0

@@ -15,9 +15,9 @@ from roost.model.host import Aggregate, HostFacts, HostSpec
 from roost.model.provider import Inventory, ProviderSpec
 from roost.settings import read_settings
 from roost.simulator.stable_uuids import uuid_of
-from tests.asking import asking_own
 from tests.docs.documents import ROOT, files
-from tests.products import roost
+from tests.support.fleets.products import roost
+from tests.support.servers.in_process_api import asking_own
 
 TEXT = (ROOT / "docs" / "how-to" / "find-a-wrong-setting.md").read_text(encoding="utf-8")
 SMALL = {"vcpus": 1, "memory_mb": 512}

@@ -16,8 +16,8 @@ from roost.model.devices.numa import NumaCell, NumaTopology
 from roost.model.devices.topology import InstanceCell, Pins, PlacedCell
 from roost.model.flavor import Flavor
 from roost.model.image import Image
-from tests.drivers import spec_of
-from tests.worlds import uuid_named
+from tests.support.agents.driver_doubles import spec_of
+from tests.support.fleets.worlds import uuid_named
 
 HOST = NumaTopology(
     cells=(

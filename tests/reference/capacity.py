@@ -12,7 +12,7 @@ from roost.errors import RoostError
 from roost.model.evidence.capacity import Shortage
 from roost.model.evidence.decision import Decision
 from roost.model.request import Request
-from tests.worlds import digest
+from tests.support.fleets.worlds import digest
 
 Refused = Counter[tuple[str, str]]  # rule and reason -> hosts
 

@@ -9,9 +9,9 @@ from roost.model.host import Aggregate, HostFacts, HostSpec, PciPool
 from roost.model.image import Image
 from roost.model.provider import Inventory, ProviderSpec
 from roost.model.request import Destination, Request
-from tests.forests import AGGREGATES, TRAITS, query_of, random_forest, uuid_of
 from tests.reference import scheduler as slow
 from tests.reference.candidates import Forest, Group, Node, Stock
+from tests.support.fleets.forests import AGGREGATES, TRAITS, query_of, random_forest, uuid_of
 
 FILTERS = ["compute", "image_properties", "server_group_anti_affinity", "server_group_affinity"]
 POLICIES = ("affinity", "anti-affinity", "fault-domain", "soft-affinity", "soft-anti-affinity")

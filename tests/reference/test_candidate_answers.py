@@ -19,11 +19,11 @@ from roost.engine.candidates.query import compile_query
 from roost.engine.columns.apply import apply
 from roost.model import writes
 from roost.model.request import CandidateQuery, ResourceGroup
-from tests.candidate_urls import Columns, can_be_asked, drawn_url, parameters_of
-from tests.forests import CLASSES, query_of, questions, random_query, state_of
 from tests.reference.candidate_answers import answer_of
 from tests.reference.candidates import Group, Node, Query, Stock
-from tests.writes import History, new_state
+from tests.support.fleets.forests import CLASSES, query_of, questions, random_query, state_of
+from tests.support.fleets.state_histories import History, new_state
+from tests.support.servers.candidate_urls import Columns, can_be_asked, drawn_url, parameters_of
 
 
 @settings(max_examples=400, deadline=None)

@@ -10,7 +10,7 @@ from roost.simulator.traces.generated_workload import Recipe, generate
 from roost.simulator.workload import Options
 from tests.reference.capacity import compare
 from tests.reference.plain_worlds import FILTERS, fleet_of, random_wish, random_world, request_of
-from tests.worlds import roost_on, settings_of
+from tests.support.fleets.worlds import roost_on, settings_of
 
 FEW = "tests.reference.test_capacity.few_instances"
 

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from roost.model.fleet import Fleet
 from roost.model.provider import Inventory, ProviderSpec
 from roost.model.request import ResourceGroup
-from tests.identities import uuid_named
 from tests.reference.capacity import compare
-from tests.worlds import host, joined, roost_on, settings_of, wish
+from tests.support.fleets.named_uuids import uuid_named
+from tests.support.fleets.worlds import host, joined, roost_on, settings_of, wish
 
 CLASSES = ("MEMORY_MB", "DISK_GB", "VGPU")
 FILTERS = ("ComputeFilter", "RamFilter", "NumInstancesFilter")

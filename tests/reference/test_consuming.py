@@ -12,7 +12,7 @@ from roost.model.flavor import Flavor
 from roost.model.host import HostFacts, PciPool
 from roost.model.request import Request
 from tests.reference import consuming as slow
-from tests.worlds import host, roost_with, settings_of
+from tests.support.fleets.worlds import host, roost_with, settings_of
 
 FILTERS = ["io_ops", "numa_topology", "pci_passthrough"]
 FLAT = {f"{name}_weight_multiplier": 0.0 for name in ("cpu", "ram", "disk")}

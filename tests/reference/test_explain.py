@@ -18,7 +18,7 @@ from roost.scheduler.framework.host_view import HostView
 from roost.store.memory_store import MemoryStore
 from tests.reference import scheduler as slow
 from tests.reference.plain_worlds import fleet_of, random_options, random_wish, random_world, request_of
-from tests.worlds import digest, roost_on, settings_of
+from tests.support.fleets.worlds import digest, roost_on, settings_of
 
 FILTERS = ["compute", "image_properties", "server_group_anti_affinity", "server_group_affinity"]
 EDITS = (

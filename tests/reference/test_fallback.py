@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from roost.model.flavor import Flavor
 from roost.model.request import Request
-from tests.worlds import host, roost_with, settings_of
+from tests.support.fleets.worlds import host, roost_with, settings_of
 
 WANTED = {"PCPU": 2, "VCPU": 2}
 REQUEST = Request(flavor=Flavor(name="f", vcpus=2, memory_mb=1, extra_specs={"hw:cpu_policy": "dedicated"}))

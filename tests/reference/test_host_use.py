@@ -9,8 +9,8 @@ from roost.model.devices.pci import PciRequest
 from roost.model.host import HostFacts, PciPool
 from roost.model.work.guest_use import GuestNeeds, GuestUse
 from roost.scheduler.numa.constraints import networks_of, topology_of
-from tests.memory_nodes import cells, requests
 from tests.reference.host_use import PlainHost, check, has_devices, has_room
+from tests.support.fleets.memory_nodes import cells, requests
 
 ACTS = ["claim", "claim", "claim", "move", "leave", "revert", "give", "confirm", "restart"]
 GUESTS, MIGRATIONS = ["a", "b"], ["moves-a", "moves-b"]

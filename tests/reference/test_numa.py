@@ -13,9 +13,9 @@ from roost.scheduler.framework.plugin import NoOptions
 from roost.scheduler.framework.spec import Spec
 from roost.scheduler.numa.constraints import networks_of, topology_of
 from roost.scheduler.numa.host_kinds import reduce_cell
-from tests.fleets import fleet, hosts_of
-from tests.memory_nodes import cells, requests
 from tests.reference import numa
+from tests.support.fleets.fleets import fleet, hosts_of
+from tests.support.fleets.memory_nodes import cells, requests
 
 
 @settings(max_examples=400)

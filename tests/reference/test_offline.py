@@ -20,7 +20,7 @@ from roost.scheduler.explain.frozen_clock import FixedRandom
 from roost.simulator.traces.generated_workload import Recipe, generate
 from roost.simulator.workload import Options
 from tests.reference.plain_worlds import FILTERS, fleet_of, random_wish, random_world, request_of
-from tests.worlds import roost_on, settings_of
+from tests.support.fleets.worlds import roost_on, settings_of
 
 
 def document_of_request(request: Request) -> RequestDocument:

@@ -14,7 +14,7 @@ from roost.model.request import Request
 from roost.scheduler.explain import relaxations
 from roost.simulator.traces.generated_workload import Recipe, generate
 from roost.simulator.workload import Options
-from tests.worlds import SeededRandom, roost_on, settings_of
+from tests.support.fleets.worlds import SeededRandom, roost_on, settings_of
 
 
 class SteadyRandom(SeededRandom):

@@ -55,9 +55,9 @@ from roost.scheduler.rule_support import operators
 from roost.scheduler.rule_support.expressions import OPERATORS
 from roost.scheduler.rule_support.limits import InstancesOptions, IoOpsOptions
 from roost.scheduler.rule_support.overcommit import CoreOptions, DiskOptions, RamOptions
-from tests.fleets import COLUMNS_OF_COUNTS, fleet, group, hosts_of, spec, uuid_of, uuid_text
 from tests.reference import rules
 from tests.reference.drawn_facts import facts
+from tests.support.fleets.fleets import COLUMNS_OF_COUNTS, fleet, group, hosts_of, spec, uuid_of, uuid_text
 
 NAMES = ("=", "==", "!=", ">=", "<=", "<", "s==", "s!=", "s<", "s<=", "s>", "s>=", "<in>", "<all-in>", "<or>", ">=5")
 words = st.sampled_from(["", "a", "b", "ab", "1", "2", "10", "-1", "1.5", "<or>", "QEMU", "x86_64"])

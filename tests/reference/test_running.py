@@ -7,8 +7,8 @@ from roost.compat.icehouse.caching_scheduler import CachingScheduler
 from roost.compat.icehouse.filter_scheduler import FilterScheduler
 from roost.compat.icehouse.scheduler_manager import SchedulerManager
 from roost.compat.scheduler.filters import BaseHostFilter
-from tests.deployments import TYPE, World, filtering
 from tests.reference.running import outcomes
+from tests.support.conductors.deployments import TYPE, World, filtering
 
 
 class Roomy(BaseHostFilter):

@@ -13,10 +13,10 @@ from roost.model.fleet import Departure
 from roost.placement.current import Current
 from roost.scheduler.query.prefilters import PREFILTERS
 from roost.store.memory_store import MemoryStore
-from tests.forests import compiled_of, result_of, state_of, uuid_of
 from tests.reference import scheduler as slow
 from tests.reference.plain_worlds import FILTERS, fleet_of, random_options, random_wish, random_world, request_of
-from tests.worlds import digest, roost_on, settings_of
+from tests.support.fleets.forests import compiled_of, result_of, state_of, uuid_of
+from tests.support.fleets.worlds import digest, roost_on, settings_of
 
 
 def first_candidate(world: slow.World, wish: slow.Wish, host: slow.Host) -> frozenset[tuple[str, str, int]]:

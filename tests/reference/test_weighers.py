@@ -11,9 +11,9 @@ from roost.model import writes
 from roost.model.request import Destination
 from roost.scheduler import registry
 from roost.scheduler.pipeline.score_table import ScoreTable
-from tests.fleets import COLUMNS_OF_COUNTS, boot, fleet, group, hosts_of, spec
 from tests.reference import rules
 from tests.reference.drawn_facts import facts
+from tests.support.fleets.fleets import COLUMNS_OF_COUNTS, boot, fleet, group, hosts_of, spec
 
 WEIGHERS = {weigher.name: weigher for weigher in registry.builtin_weighers()}
 FROM_ZERO = ("cpu", "disk", "io_ops", "ram")

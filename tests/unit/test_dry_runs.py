@@ -9,7 +9,7 @@ from roost.model.request import Request
 from roost.simulator.traces.generated_workload import Recipe, generate
 from roost.simulator.workload import Options
 from roost.store.dry_store import DryStore
-from tests.worlds import SeededRandom, hosts, roost_on, roost_with, settings_of, uuid_named, wish
+from tests.support.fleets.worlds import SeededRandom, hosts, roost_on, roost_with, settings_of, uuid_named, wish
 
 
 def timeless(decision):

@@ -4,7 +4,7 @@ import pytest
 
 from roost.app import open_reader, open_roost
 from roost.errors import StoreBroken, Unavailable
-from tests.products import fleet, request, settings_for
+from tests.support.fleets.products import fleet, request, settings_for
 
 
 def test_a_reader_sees_what_a_server_committed_and_writes_nothing(tmp_path):

@@ -6,8 +6,8 @@ import pytest
 
 from roost import PlacementDirect
 from roost.direct.direct_report import DirectHttp
-from tests.reporting import World, world_at
-from tests.servers import serve
+from tests.support.agents.report_clients import World, world_at
+from tests.support.servers.servers import serve
 
 KINDS = ["in process", "over HTTP", pytest.param("reference", marks=pytest.mark.differential)]
 _NUMBERS = itertools.count()

@@ -1,6 +1,6 @@
 """A reshape in tests: VGPU of a root that moves to two children, with what two consumers hold of it."""
 
-from tests.reporting import VCPU
+from tests.support.agents.report_clients import VCPU
 
 GPU = {**VCPU, "total": 4, "max_unit": 4}
 

@@ -13,11 +13,11 @@ from roost.compute.agent.identity import Identity
 from roost.compute.agent.runtime import Resident
 from roost.compute.agent.state_machine import Agent
 from roost.model.work.orders import Destroy, Power, Spawn
-from tests.agents import PATIENT, MemoryServer, living, order
-from tests.drivers import spec_of
-from tests.reporting import SERVICE, World
-from tests.tracking import HELD, HOST, Machine
-from tests.worlds import uuid_named
+from tests.support.agents.driver_doubles import spec_of
+from tests.support.agents.report_clients import SERVICE, World
+from tests.support.agents.scripted_agents import PATIENT, MemoryServer, living, order
+from tests.support.agents.trackers import HELD, HOST, Machine
+from tests.support.fleets.worlds import uuid_named
 
 _NUMBERS = itertools.count()
 

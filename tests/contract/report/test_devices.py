@@ -16,9 +16,9 @@ from roost.model.host import PciPool
 from roost.model.provider import Inventory
 from roost.model.work.agent_terms import PciDevice
 from roost.model.work.guest_use import GuestNeeds, GuestUse
-from tests.agents import Dead
-from tests.drivers import spec_of
-from tests.tracking import HOST, Machine
+from tests.support.agents.driver_doubles import spec_of
+from tests.support.agents.scripted_agents import Dead
+from tests.support.agents.trackers import HOST, Machine
 
 CARD, OTHER, NIC = "0000:0a:00.0", "0000:0b:00.0", "0000:81:00.0"
 GPU, FUNCTION = "CUSTOM_PCI_10DE_1DB4", "CUSTOM_PCI_8086_154C"

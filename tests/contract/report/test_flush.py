@@ -5,7 +5,7 @@ import pytest
 from roost.compute.providers.provider_tree import ProviderTree
 from roost.errors import Conflict, InUse, SyncFailed
 from roost.model.names import SHARING_TRAIT
-from tests.reporting import MEMORY, VCPU
+from tests.support.agents.report_clients import MEMORY, VCPU
 
 
 def test_new_providers_come_parents_first_and_with_all_they_offer(world):

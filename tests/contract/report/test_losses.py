@@ -9,7 +9,7 @@ from roost import PlacementDirect
 from roost.direct.direct_report import DirectHttp
 from roost.errors import Conflict, PlacementGone, ReshapeFailed, SyncFailed
 from tests.contract.report.reshapes import after, to_children
-from tests.reporting import PROJECT, USER, World
+from tests.support.agents.report_clients import PROJECT, USER, World
 
 PARENTS = {"a": "host", "b": "a", "c": "host"}
 CLASSES = ("VCPU", "VGPU", "CUSTOM_GOLD")

@@ -3,7 +3,7 @@
 import pytest
 
 from roost.errors import BadRequest, Conflict, InUse, NotFound
-from tests.reporting import VCPU
+from tests.support.agents.report_clients import VCPU
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ import pytest
 from roost.errors import Conflict, PlacementGone, ReshapeFailed, SyncFailed
 from roost.model.names import SHARING_TRAIT
 from tests.contract.report.reshapes import GPU, after, to_children
-from tests.reporting import PROJECT, USER, VCPU
+from tests.support.agents.report_clients import PROJECT, USER, VCPU
 
 
 @pytest.fixture

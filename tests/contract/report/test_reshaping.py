@@ -7,8 +7,8 @@ from roost.compute.drivers.fake.script import FakeNode
 from roost.compute.providers.provider_tree import ProviderTree
 from roost.errors import InUse, ReshapeFailed, ReshapeNeeded
 from roost.model.work.agent_terms import Capabilities, ReshapeTerms
-from tests.drivers import spec_of
-from tests.tracking import HOST, ROOT, USED, Machine
+from tests.support.agents.driver_doubles import spec_of
+from tests.support.agents.trackers import HOST, ROOT, USED, Machine
 
 MOVED = {"gpus": "VGPU", "numa": "MEMORY_MB, SRIOV_NET_VF, VCPU", "renamed": "allocations"}
 

@@ -7,8 +7,8 @@ import pytest
 
 from roost.client.report_http import ReportHttp
 from roost.model.work.agent_terms import ReshapeTerms
-from tests.reporting import SERVICE, World, world_at
-from tests.tracking import HOST, Machine
+from tests.support.agents.report_clients import SERVICE, World, world_at
+from tests.support.agents.trackers import HOST, Machine
 
 CLIENTS = 3
 LAYOUTS = ("gpus", "numa", "renamed")

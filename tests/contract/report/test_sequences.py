@@ -7,8 +7,8 @@ from roost.direct.direct_report import DirectHttp
 from roost.errors import Conflict, InUse, ReshapeFailed, SyncFailed
 from roost.model.names import SHARING_TRAIT
 from tests.contract.report.reshapes import to_children
-from tests.reporting import PROJECT, USER, VCPU, World, world_at
-from tests.servers import serve
+from tests.support.agents.report_clients import PROJECT, USER, VCPU, World, world_at
+from tests.support.servers.servers import serve
 
 
 def life_of_a_host(world):

@@ -12,8 +12,8 @@ from roost.model.host import PciPool
 from roost.model.provider import Inventory
 from roost.model.work.agent_terms import HostTerms
 from roost.model.work.guest_use import GuestAmounts, GuestNeeds, GuestUse
-from tests.drivers import fake, spec_of
-from tests.tracking import HELD, HOST, Machine
+from tests.support.agents.driver_doubles import fake, spec_of
+from tests.support.agents.trackers import HELD, HOST, Machine
 
 
 @pytest.fixture

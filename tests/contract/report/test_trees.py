@@ -5,7 +5,7 @@ import pytest
 from roost.errors import Conflict, NotFound, PlacementGone, SyncFailed
 from roost.model.names import SHARING_TRAIT
 from roost.model.placement_api import Answer
-from tests.reporting import VCPU
+from tests.support.agents.report_clients import VCPU
 
 
 def shared_pool(world):

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any, Self
 
 from tests.differential.scheduler.hosts import ATTRIBUTES
-from tests.environments import create, python_with
-from tests.products import ROOT
+from tests.support.fleets.products import ROOT
+from tests.support.servers.environments import create, python_with
 
 ENVIRONMENT = ROOT / ".cache" / "reference-nova"
 # With what Roost needs, since its rules also run as plug-ins beside Roost, and with a plug-in that others published.

@@ -8,7 +8,7 @@ from typing import Any, Self
 
 from tests.differential.scheduler import nova
 from tests.differential.scheduler.compare import is_near
-from tests.products import ROOT
+from tests.support.fleets.products import ROOT
 
 Json = dict[str, Any]
 

@@ -7,7 +7,7 @@ import subprocess
 import pytest
 
 from tests.differential.scheduler import nova
-from tests.plugin_site import run_roost, write
+from tests.support.servers.plugin_site import run_roost, write
 
 SETTINGS = """
 [filter_scheduler]

@@ -11,7 +11,7 @@ from tests.differential.scheduler.compare import Duel, Tally, shorten, story
 from tests.differential.scheduler.differences import DIFFERENCES
 from tests.differential.scheduler.pairs import pair, whole
 from tests.differential.scheduler.subject import FILTERS, WEIGHERS
-from tests.plugin_site import OSLO, run_roost, write
+from tests.support.servers.plugin_site import OSLO, run_roost, write
 
 SEEDS = range(400)
 PLUG_IN_SEEDS = range(100)

@@ -10,9 +10,9 @@ from roost.observe import metrics
 from roost.placement.current import Current
 from roost.placement.deciding_thread import Serving
 from roost.store.memory_store import MemoryStore
-from tests.candidate_urls import Columns
-from tests.forests import state_of, uuid_of
 from tests.reference.candidates import Node, Stock
+from tests.support.fleets.forests import state_of, uuid_of
+from tests.support.servers.candidate_urls import Columns
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from roost.direct.direct_report import DirectHttp
 from roost.model.devices.topology import InstanceCell, InstanceTopology
 from roost.model.settings.agent_settings import Agent
 from roost.model.work.guest_use import GuestNeeds
-from tests.reporting import World
+from tests.support.agents.report_clients import World
 
 CELLS = """
 [[node]]

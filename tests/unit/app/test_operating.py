@@ -10,9 +10,9 @@ from roost.model.settings.conductor_settings import Conductor
 from roost.model.settings.roost_settings import Settings
 from roost.model.writes import Item
 from roost.store.sqlite.store import SqliteStore
-from tests.building import ladder
-from tests.conducting import hand, server
-from tests.patience import until
+from tests.support.conductors.builders import ladder
+from tests.support.conductors.conductors import hand, server
+from tests.support.waiting import until
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ import signal
 import pytest
 
 from roost.app import Reloader, open_roost
-from tests.products import fleet, request
+from tests.support.fleets.products import fleet, request
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from roost.app.story_events import StoryPublisher
 from roost.errors import Unavailable
 from roost.model.settings.notification_settings import Notifications
 from roost.observe.event_buffer import Events
-from tests.working import event
+from tests.support.conductors.work_rows import event
 
 
 class Reader:

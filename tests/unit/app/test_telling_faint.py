@@ -4,10 +4,10 @@ from roost.app.story_events import StoryPublisher
 from roost.errors import Unavailable
 from roost.model.work.work_rows import Put
 from roost.model.writes import Item
-from tests.conducting import server
-from tests.patience import until
-from tests.working import event, operation
-from tests.worlds import hosts
+from tests.support.conductors.conductors import server
+from tests.support.conductors.work_rows import event, operation
+from tests.support.fleets.worlds import hosts
+from tests.support.waiting import until
 
 
 class Faint:

@@ -7,7 +7,7 @@ from bench.peers import worlds
 from bench.peers.asking import difference
 from bench.peers.rows import PARTS, Line
 from roost.app import open_roost
-from tests.products import ROOT
+from tests.support.fleets.products import ROOT
 
 
 def answer(*providers):

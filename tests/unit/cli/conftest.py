@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.playing import three_hosts
+from tests.support.agents.http_agents import three_hosts
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ import pytest
 
 from roost.cli.backend import Api
 from roost.cli.instance.wait import wait_for_operation
-from tests.scripted import scripted
+from tests.support.servers.scripted_server import scripted
 
 ADDRESSES = (
     "http://h:99999",

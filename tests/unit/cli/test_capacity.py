@@ -7,8 +7,8 @@ import pytest
 from roost.app import open_roost
 from roost.model.flavor import Flavor
 from roost.model.request import Request
-from tests.products import fleet, request
-from tests.worlds import aggregate, host, joined
+from tests.support.fleets.products import fleet, request
+from tests.support.fleets.worlds import aggregate, host, joined
 
 
 @pytest.fixture

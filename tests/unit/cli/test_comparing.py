@@ -8,7 +8,7 @@ import pytest
 
 from roost.cli.compare_policies import parse_seeds
 from roost.errors import BadRequest
-from tests.products import command, environ, roost
+from tests.support.fleets.products import command, environ, roost
 from tests.unit.simulator.comparisons import PACK, SPREAD
 from tests.unit.simulator.traces.files import VMS, write
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.products import ROOT, roost
+from tests.support.fleets.products import ROOT, roost
 
 NOVA = """[DEFAULT]
 scheduler_max_attempts = 5

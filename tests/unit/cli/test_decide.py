@@ -18,7 +18,7 @@ from roost.scheduler.explain.frozen_clock import FixedRandom
 from roost.simulator.stable_uuids import uuid_of
 from roost.simulator.traces.generated_workload import Recipe, generate
 from roost.simulator.workload import Options
-from tests.products import roost, settings_for
+from tests.support.fleets.products import roost, settings_for
 
 FLEET = {"hosts": [{"host": "a", "free_ram_mb": 1}, {"host": "b", "free_ram_mb": 2}], "zones": {"east": ["a"]}}
 REQUEST = {"flavor": {"name": "small", "vcpus": 1, "memory_mb": 512}}

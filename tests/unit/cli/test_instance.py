@@ -6,8 +6,8 @@ import re
 from roost.app import open_roost
 from roost.cli.text.instance_text import instance_text
 from roost.simulator.stable_uuids import uuid_of
-from tests.playing import HOSTS, at_play
-from tests.products import fleet
+from tests.support.agents.http_agents import HOSTS, at_play
+from tests.support.fleets.products import fleet
 
 
 def test_an_instance_is_created_shown_stopped_started_and_deleted(server, instance):

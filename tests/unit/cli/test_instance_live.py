@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.playing import at_play
+from tests.support.agents.http_agents import at_play
 
 
 def table(said):

@@ -2,7 +2,7 @@
 
 import json
 
-from tests.playing import at_play
+from tests.support.agents.http_agents import at_play
 
 
 def shown(instance):

@@ -4,7 +4,7 @@ import click
 import pytest
 
 from roost import cli
-from tests import products
+from tests.support.fleets import products
 
 
 @pytest.mark.parametrize(

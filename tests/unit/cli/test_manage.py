@@ -15,10 +15,10 @@ from roost.model.fleet import Fleet
 from roost.model.host import Aggregate
 from roost.model.settings.roost_settings import Store as StoreSettings
 from roost.store.backends import open_store
-from tests.drivers import spec_of
-from tests.offline import Stopped
-from tests.tracking import HELD, HOST
-from tests.worlds import host, joined, roost_on, uuid_named
+from tests.support.agents.driver_doubles import spec_of
+from tests.support.agents.trackers import HELD, HOST
+from tests.support.fleets.worlds import host, joined, roost_on, uuid_named
+from tests.support.servers.unserved_database import Stopped
 
 SMALL = {"VCPU": 1, "MEMORY_MB": 512, "DISK_GB": 2}
 

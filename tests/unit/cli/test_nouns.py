@@ -8,8 +8,8 @@ from msgspec.structs import replace
 
 from roost.app import open_roost
 from roost.simulator.stable_uuids import uuid_of
-from tests.products import fleet
-from tests.servers import serve
+from tests.support.fleets.products import fleet
+from tests.support.servers.servers import serve
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import click
 import pytest
 
 from roost import cli
-from tests.products import command, environ, roost
+from tests.support.fleets.products import command, environ, roost
 
 SMALL = ("replay", "--generate", "--host-count", "3", "--requests", "5", "--memory")
 

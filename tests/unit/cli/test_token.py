@@ -3,8 +3,8 @@ import stat
 
 import pytest
 
-from tests.products import roost
-from tests.servers import serve
+from tests.support.fleets.products import roost
+from tests.support.servers.servers import serve
 
 
 @pytest.fixture

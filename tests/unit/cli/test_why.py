@@ -11,7 +11,7 @@ from roost.model.evidence.explain import Why
 from roost.model.evidence.summary import Summary
 from roost.model.flavor import Flavor
 from roost.model.request import Request
-from tests.products import fleet, request
+from tests.support.fleets.products import fleet, request
 
 LARGE = Request(flavor=Flavor(name="large", vcpus=12, memory_mb=64), project_id="p")
 

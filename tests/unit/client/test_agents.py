@@ -23,8 +23,8 @@ from roost.model.work.orders import (
     Registration,
 )
 from roost.model.work.standing import Standing, Standings
-from tests.identities import uuid_named
-from tests.scripted import scripted
+from tests.support.fleets.named_uuids import uuid_named
+from tests.support.servers.scripted_server import scripted
 
 RUN = uuid_named("run")
 REGISTRATION = Registration(run=RUN, driver="fake", nodes=())

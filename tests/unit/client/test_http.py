@@ -5,7 +5,7 @@ import pytest
 from roost.client.placement_http import Connection
 from roost.client.remote_claims import RemotePlacement
 from roost.errors import BadSettings, PlacementGone
-from tests.scripted import scripted
+from tests.support.servers.scripted_server import scripted
 
 VERSIONS = (200, {"versions": [{"max_version": "1.39"}]})
 

@@ -7,7 +7,7 @@ import pytest
 from roost.client.report_http import ReportHttp
 from roost.errors import BadSettings, PlacementGone
 from roost.model.placement_api import Answer
-from tests.scripted import scripted
+from tests.support.servers.scripted_server import scripted
 
 
 def at(address):

@@ -11,7 +11,7 @@ from roost.engine.columns.apply import apply
 from roost.model.host import HostFacts
 from roost.model.writes import Claim, ConsumerRow, InstanceRow
 from roost.scheduler.framework.plugin import NoOptions, SupportsLimits, implements
-from tests.fleets import fleet, group, hosts, hosts_of, spec, uuid_of, uuid_text
+from tests.support.fleets.fleets import fleet, group, hosts, hosts_of, spec, uuid_of, uuid_text
 
 
 class AcmeFilter(BaseHostFilter):

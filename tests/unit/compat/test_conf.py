@@ -9,7 +9,7 @@ import pytest
 from roost.compat.oslo_config import cfg
 from roost.errors import BadSettings
 from roost.scheduler import filters, registry
-from tests.plugin_site import OSLO, run_roost, write
+from tests.support.servers.plugin_site import OSLO, run_roost, write
 
 FLEET = '{"hosts": [{"host": "a", "num_io_ops": 3}, {"host": "b"}]}'
 REQUEST = '{"flavor": {"name": "f", "vcpus": 1, "memory_mb": 1}}'

@@ -13,7 +13,7 @@ import pytest
 from roost.compat import exception
 from roost.compat.compute.provider_tree import ProviderTree
 from roost.compat.scheduler.client.report import SchedulerReportClient
-from tests.plugin_site import OSLO, run_roost, write
+from tests.support.servers.plugin_site import OSLO, run_roost, write
 
 # Of the document on the filter scheduler: the sample package.
 ACME_INIT = """\

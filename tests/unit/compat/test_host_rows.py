@@ -12,7 +12,7 @@ from roost.model.host import HostFacts, PciPool
 from roost.model.settings.roost_settings import FilterScheduler, Settings
 from roost.model.writes import Claim, ConsumerRow, InstanceRow
 from roost.scheduler.framework.plugin import NoOptions
-from tests.fleets import boot, fleet, group, hosts_of, spec, uuid_of, uuid_text
+from tests.support.fleets.fleets import boot, fleet, group, hosts_of, spec, uuid_of, uuid_text
 
 
 def rows(*facts, now_s=0.0, **more):

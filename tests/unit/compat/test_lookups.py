@@ -12,7 +12,7 @@ from roost.engine.columns.apply import apply
 from roost.model.host import HostFacts
 from roost.model.writes import Claim, ConsumerRow, InstanceRow
 from roost.scheduler.framework.plugin import NoOptions
-from tests.fleets import fleet, group, hosts_of, spec, uuid_of, uuid_text
+from tests.support.fleets.fleets import fleet, group, hosts_of, spec, uuid_of, uuid_text
 
 CONTEXT = get_admin_context()
 

@@ -11,7 +11,7 @@ from roost.compat.exception import (
 from roost.compat.icehouse.filter_scheduler import FilterScheduler
 from roost.compat.icehouse.scheduler_manager import SchedulerManager
 from roost.errors import BadRequest
-from tests.deployments import TYPE, World, events, filtering
+from tests.support.conductors.deployments import TYPE, World, events, filtering
 
 
 def resize(driver, instance=None, **properties):

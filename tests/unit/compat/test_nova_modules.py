@@ -25,7 +25,7 @@ from roost.model.devices.numa import NumaCell, NumaTopology
 from roost.model.host import HostFacts
 from roost.model.request import Request
 from roost.scheduler.framework.plugin import NoOptions
-from tests.fleets import fleet, hosts_of, spec
+from tests.support.fleets.fleets import fleet, hosts_of, spec
 
 
 @pytest.mark.shows("S044")

@@ -16,7 +16,7 @@ from roost.compat.objects import InstanceGroup
 from roost.compat.scheduler.filters import BaseHostFilter
 from roost.compat.scheduler.host_manager import HostManager, HostState
 from roost.errors import BadRequest, Unavailable
-from tests.deployments import TYPE, World, around, events, filtering
+from tests.support.conductors.deployments import TYPE, World, around, events, filtering
 
 START, END, FAILED = "scheduler.run_instance.start", "scheduler.run_instance.end", "scheduler.run_instance"
 

@@ -32,11 +32,11 @@ from roost.model.work.orders import (
     Settle,
     Spawn,
 )
-from tests.acting import CARD, GUEST, Host, failing, pinned, pinned_on
-from tests.agents import HOST, RUN, PlainTracker, order, spec
-from tests.devices import ask
-from tests.drivers import fake, spec_of
-from tests.worlds import uuid_named
+from tests.support.agents.driver_doubles import fake, spec_of
+from tests.support.agents.order_execution import CARD, GUEST, Host, failing, pinned, pinned_on
+from tests.support.agents.scripted_agents import HOST, RUN, PlainTracker, order, spec
+from tests.support.fleets.devices import ask
+from tests.support.fleets.worlds import uuid_named
 
 
 class Odd:

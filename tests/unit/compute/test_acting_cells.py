@@ -9,10 +9,10 @@ from roost.model.devices.topology import InstanceCell, InstanceTopology
 from roost.model.host import HostFacts
 from roost.model.work.guest import Prepared
 from roost.model.work.orders import Destroy, LiveMigrate, Prepare, Rebuild, Spawn
-from tests.acting import CELLS, GUEST, Host, failing, pinned, pinned_on
-from tests.agents import HOST, Dead, order, spec
-from tests.devices import ask
-from tests.drivers import spec_of
+from tests.support.agents.driver_doubles import spec_of
+from tests.support.agents.order_execution import CELLS, GUEST, Host, failing, pinned, pinned_on
+from tests.support.agents.scripted_agents import HOST, Dead, order, spec
+from tests.support.fleets.devices import ask
 
 
 def rebuild_of(*cpus, image="new", turn=2):

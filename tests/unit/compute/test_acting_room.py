@@ -4,9 +4,9 @@ import pytest
 
 from roost.model.host import HostFacts
 from roost.model.work.orders import Destroy, Finish, Prepare, Rebuild, Spawn
-from tests.acting import CELLS, GUEST, Host, pinned
-from tests.agents import HOST, spec
-from tests.worlds import uuid_named
+from tests.support.agents.order_execution import CELLS, GUEST, Host, pinned
+from tests.support.agents.scripted_agents import HOST, spec
+from tests.support.fleets.worlds import uuid_named
 
 PIECE = "CUSTOM_PMEM"
 PIECES = {uuid_named(HOST): {PIECE: ["ns0", "ns1"]}}

@@ -8,7 +8,7 @@ from roost.model.devices.numa import MemoryPages, NumaCell, NumaTopology
 from roost.model.devices.topology import InstanceCell, InstanceTopology
 from roost.model.host import HostFacts
 from roost.model.work.guest_use import GuestNeeds, GuestUse
-from tests.devices import ask, pool
+from tests.support.fleets.devices import ask, pool
 
 RATIOS = {"cpu_allocation_ratio": 2.0, "ram_allocation_ratio": 1.0}
 

@@ -18,9 +18,9 @@ from roost.model.work.orders import (
     Registered,
     Spawn,
 )
-from tests.agent_machines import FAILED, GUEST, OK, agent, arrived, found, hear, outcomes, ready
-from tests.agents import HOST, RUN, order, spec
-from tests.worlds import uuid_named
+from tests.support.agents.agent_machines import FAILED, GUEST, OK, agent, arrived, found, hear, outcomes, ready
+from tests.support.agents.scripted_agents import HOST, RUN, order, spec
+from tests.support.fleets.worlds import uuid_named
 
 # --- coming ---
 

@@ -7,9 +7,9 @@ from roost.compute.agent.tasks import Look, Register, Tell
 from roost.errors import BadSettings, DriverNotReady, JournalLost
 from roost.model.work.guest_use import GuestUse
 from roost.model.work.orders import OwnNode, Power, Prepare, Reboot, Registered, Spawn
-from tests.agent_machines import FAILED, GUEST, OK, agent, arrived, found, hear, ready
-from tests.agents import HOST, order, spec
-from tests.worlds import uuid_named
+from tests.support.agents.agent_machines import FAILED, GUEST, OK, agent, arrived, found, hear, ready
+from tests.support.agents.scripted_agents import HOST, order, spec
+from tests.support.fleets.worlds import uuid_named
 
 OTHER = BadSettings("node host-a", "its driver says that its uuid is another one")
 

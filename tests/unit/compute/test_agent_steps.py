@@ -19,8 +19,8 @@ from roost.errors import RoostError
 from roost.model.work.agent_terms import HostTerms
 from roost.model.work.guest import Found
 from roost.model.work.orders import Destroy, OwnNode, Poll, Power, Rebuild, Spawn
-from tests.agents import HOST, Dead, MemoryServer, PlainTracker, order, spec
-from tests.worlds import uuid_named
+from tests.support.agents.scripted_agents import HOST, Dead, MemoryServer, PlainTracker, order, spec
+from tests.support.fleets.worlds import uuid_named
 
 GUESTS = ("a", "b")
 FAILING = Script(

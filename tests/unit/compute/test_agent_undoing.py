@@ -7,8 +7,8 @@ from roost.compute.agent.agent_journal import Journal
 from roost.compute.agent.tasks import Undo, Work
 from roost.errors import Conflict, Unavailable
 from roost.model.work.orders import Destroy, Discard, Inspect, Prepare, Spawn
-from tests.agent_machines import FAILED, OK, found, hear, outcomes, ready
-from tests.agents import order, spec
+from tests.support.agents.agent_machines import FAILED, OK, found, hear, outcomes, ready
+from tests.support.agents.scripted_agents import order, spec
 
 
 def test_an_order_that_is_withdrawn_while_it_is_done_is_undone():

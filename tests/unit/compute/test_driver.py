@@ -7,7 +7,7 @@ from roost.compute.driver import GROUP, drivers, load, read_resources
 from roost.compute.drivers.fake.driver import Fake
 from roost.errors import BadRequest, BadSettings
 from roost.model.work.agent_terms import Capabilities, HostTerms, NodeResources
-from tests.drivers import fake
+from tests.support.agents.driver_doubles import fake
 
 
 class Half(Fake):

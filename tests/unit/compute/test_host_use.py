@@ -10,8 +10,8 @@ from roost.model.devices.topology import InstanceCell, InstanceTopology
 from roost.model.host import HostFacts
 from roost.model.work.agent_terms import PciDevice
 from roost.model.work.guest_use import GuestNeeds, GuestUse
-from tests.devices import ask, pool
-from tests.drivers import spec_of
+from tests.support.agents.driver_doubles import spec_of
+from tests.support.fleets.devices import ask, pool
 
 BARE = HostFacts(
     host_ip="10.0.0.1",

@@ -16,9 +16,9 @@ from roost.compute.agent.agent_journal import Holding, Journal
 from roost.errors import JournalLost
 from roost.model.work.guest_use import GuestUse
 from roost.model.work.orders import Destroy, OrderAnswer, Power, Spawn
-from tests.agents import RUN, order, spec
-from tests.devices import pool
-from tests.permissions import somebody
+from tests.support.agents.scripted_agents import RUN, order, spec
+from tests.support.fleets.devices import pool
+from tests.support.permissions import somebody
 
 DONE = OrderAnswer(run=RUN, outcome="ok")
 GUESTS = ("a", "b")

@@ -5,7 +5,7 @@ import pytest
 from roost.compute.drivers.fake.script import FakeNode, Fault, Script
 from roost.compute.inventory.monitors import Monitors
 from roost.errors import BadSettings
-from tests.drivers import fake
+from tests.support.agents.driver_doubles import fake
 
 NODE = "host-a"
 

@@ -6,8 +6,8 @@ from roost.compute.inventory.host_use import HostUse, Size
 from roost.compute.inventory.single_resources import Chosen, choose, pieces_in
 from roost.model.host import HostFacts
 from roost.model.work.guest_use import GuestNeeds, GuestUse
-from tests.drivers import tree_of
-from tests.worlds import uuid_named
+from tests.support.agents.driver_doubles import tree_of
+from tests.support.fleets.worlds import uuid_named
 
 ROOT, SMALL, LARGE = uuid_named("host-a"), "CUSTOM_PMEM_NAMESPACE_4GB", "CUSTOM_PMEM_NAMESPACE_64GB"
 PIECES = {ROOT: {SMALL: ["ns2", "ns0", "ns1"], LARGE: ["ns9"]}}

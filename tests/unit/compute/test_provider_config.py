@@ -3,8 +3,8 @@ import pytest
 from roost.compute.inventory.provider_config import ProviderConfig, ProviderConfigs, read
 from roost.errors import BadSettings
 from roost.model.provider import Inventory
-from tests.provider_trees import everything, planted
-from tests.worlds import uuid_named
+from tests.support.fleets.provider_trees import everything, planted
+from tests.support.fleets.worlds import uuid_named
 
 HOST = uuid_named("host")
 META = "meta: {schema_version: '1.0'}\n"

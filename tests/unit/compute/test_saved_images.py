@@ -8,8 +8,8 @@ from roost.compute.agent.saved_images import SavedImages, deleted
 from roost.compute.drivers.fake.script import Fault, Script
 from roost.errors import BadSettings, Unavailable
 from roost.model.work.standing import ASKED_MAX, Standing
-from tests.drivers import fake, spec_of
-from tests.worlds import uuid_named
+from tests.support.agents.driver_doubles import fake, spec_of
+from tests.support.fleets.worlds import uuid_named
 
 GONE = Standing(is_deleted=True)
 LIVING = {

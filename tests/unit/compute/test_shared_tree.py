@@ -7,8 +7,8 @@ import threading
 import pytest
 
 from roost.compute.providers.provider_tree import TREES_LOCK, ProviderTree
-from tests.provider_trees import everything, planted, record
-from tests.worlds import uuid_named
+from tests.support.fleets.provider_trees import everything, planted, record
+from tests.support.fleets.worlds import uuid_named
 
 
 def test_a_deep_copy_is_equal_and_changes_by_itself():

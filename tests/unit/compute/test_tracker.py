@@ -14,9 +14,9 @@ from roost.errors import (
     ReshapeNeeded,
     SyncFailed,
 )
-from tests.drivers import fake
-from tests.tracking import MemoryBook
-from tests.worlds import uuid_named
+from tests.support.agents.driver_doubles import fake
+from tests.support.agents.trackers import MemoryBook
+from tests.support.fleets.worlds import uuid_named
 
 
 class Failing:

@@ -3,8 +3,8 @@ import copy
 import pytest
 
 from roost.compute.providers.provider_tree import ProviderTree
-from tests.provider_trees import NAMES, VCPU, everything, planted, record, u
-from tests.worlds import uuid_named
+from tests.support.fleets.provider_trees import NAMES, VCPU, everything, planted, record, u
+from tests.support.fleets.worlds import uuid_named
 
 
 def refused(tree, act, *words):

@@ -6,8 +6,8 @@ from roost.errors import BuildFailed
 from roost.model.fleet import Fleet
 from roost.model.host import HostFacts, HostSpec
 from roost.store.memory_store import MemoryStore
-from tests.building import ScriptedBuilder, conductor, held, tries
-from tests.worlds import group, host, hosts, joined, roost_on, roost_with, uuid_named, wish
+from tests.support.conductors.builders import ScriptedBuilder, conductor, held, tries
+from tests.support.fleets.worlds import group, host, hosts, joined, roost_on, roost_with, uuid_named, wish
 
 ONE = uuid_named("one")
 

@@ -16,10 +16,10 @@ from roost.model.work.operation import Cleaning
 from roost.model.work.orders import Answer, OrderBody, Spawn
 from roost.model.work.work_rows import Put
 from roost.model.writes import Item
-from tests.conducting import DOWN_TIME_S, OK, Hand, failed, hand, server
-from tests.identities import uuid_named
-from tests.working import operation, order, status
-from tests.worlds import hosts
+from tests.support.conductors.conductors import DOWN_TIME_S, OK, Hand, failed, hand, server
+from tests.support.conductors.work_rows import operation, order, status
+from tests.support.fleets.named_uuids import uuid_named
+from tests.support.fleets.worlds import hosts
 
 ONE, TWO = uuid_named("one"), uuid_named("two")
 GUEST = GuestSpec(uuid=ONE, node="h0", flavor=Flavor(name="small"))

@@ -6,9 +6,9 @@ from roost.errors import BuildAborted, BuildFailed, StoreBroken
 from roost.model.fleet import Departure
 from roost.model.request import Retry
 from roost.store.memory_store import MemoryStore
-from tests.building import ScriptedBuilder, conductor, failed_builds, held, ladder, tries
-from tests.racing import RacyStore
-from tests.worlds import group, hosts, roost_on, roost_with, settings_of, uuid_named, wish
+from tests.support.conductors.builders import ScriptedBuilder, conductor, failed_builds, held, ladder, tries
+from tests.support.databases.racing_stores import RacyStore
+from tests.support.fleets.worlds import group, hosts, roost_on, roost_with, settings_of, uuid_named, wish
 
 ONE = uuid_named("one")
 

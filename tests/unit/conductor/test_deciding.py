@@ -3,10 +3,10 @@
 import pytest
 
 from roost.errors import Conflict
-from tests.building import ladder
-from tests.conducting import hand, served, server
-from tests.identities import uuid_named
-from tests.worlds import wish
+from tests.support.conductors.builders import ladder
+from tests.support.conductors.conductors import hand, served, server
+from tests.support.fleets.named_uuids import uuid_named
+from tests.support.fleets.worlds import wish
 
 LOST = "the request lost 96 races against other processes; try again"
 

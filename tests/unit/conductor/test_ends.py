@@ -10,8 +10,8 @@ from roost.errors import BuildAborted, BuildFailed
 from roost.model.fleet import Departure
 from roost.model.host import HostFacts
 from roost.store.memory_store import MemoryStore
-from tests.building import ScriptedBuilder, conductor, failed_builds, held
-from tests.worlds import group, host, joined, roost_on, roost_with, settings_of, uuid_named, wish
+from tests.support.conductors.builders import ScriptedBuilder, conductor, failed_builds, held
+from tests.support.fleets.worlds import group, host, joined, roost_on, roost_with, settings_of, uuid_named, wish
 
 HOSTS = st.lists(st.tuples(st.integers(1, 3), st.sampled_from(["", "east", "west"])), min_size=1, max_size=6)
 REQUESTS = st.lists(

@@ -7,8 +7,8 @@ import pytest
 
 from roost.fleet.host_writes import ServiceChange, changed_facts, rows_of_service, writes_of_facts
 from roost.placement.write_plan import Plan
-from tests.building import ladder
-from tests.conducting import TERMS, failed, hand, served, server
+from tests.support.conductors.builders import ladder
+from tests.support.conductors.conductors import TERMS, failed, hand, served, server
 
 REASON = "Auto-disabled due to 3 build failures"
 

@@ -8,11 +8,11 @@ import pytest
 from roost.errors import Conflict
 from roost.model.host import HostFacts
 from roost.model.names import uuid_text
-from tests.conducting import failed, server
-from tests.group_rules import rule_holds
-from tests.migrating import at_rest
-from tests.resizing import ask, keepers, told
-from tests.worlds import group, host, joined
+from tests.support.conductors.conductors import failed, server
+from tests.support.conductors.group_rules import rule_holds
+from tests.support.conductors.move_servers import at_rest
+from tests.support.conductors.resize_servers import ask, keepers, told
+from tests.support.fleets.worlds import group, host, joined
 
 
 def fleet(count, policy, limit=1):

@@ -4,10 +4,10 @@ import pytest
 
 from roost.placement.current import Current
 from roost.store.sqlite.store import SqliteStore
-from tests.conducting import failed, hand, served, server
-from tests.identities import uuid_named
-from tests.products import fleet
-from tests.worlds import digest, settings_of, wish
+from tests.support.conductors.conductors import failed, hand, served, server
+from tests.support.fleets.named_uuids import uuid_named
+from tests.support.fleets.products import fleet
+from tests.support.fleets.worlds import digest, settings_of, wish
 
 LIMITED = settings_of(
     enabled_filters=("ComputeFilter", "IoOpsFilter"), max_attempts=1, options={"max_io_ops_per_host": 2}

@@ -3,10 +3,10 @@
 import pytest
 
 from roost.errors import StoreBroken, Unavailable
-from tests.building import ladder
-from tests.conducting import DOWN_TIME_S, TERMS, Hand, Server, hand, served, server
-from tests.racing import Overtaken
-from tests.worlds import wish
+from tests.support.conductors.builders import ladder
+from tests.support.conductors.conductors import DOWN_TIME_S, TERMS, Hand, Server, hand, served, server
+from tests.support.databases.racing_stores import Overtaken
+from tests.support.fleets.worlds import wish
 
 
 class Torn:

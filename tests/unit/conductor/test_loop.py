@@ -8,11 +8,11 @@ from roost.model.work.operation import Delete
 from roost.model.work.work_rows import Put
 from roost.model.writes import Item
 from roost.placement.write_plan import Plan
-from tests.conducting import TERMS, Server, hand, server
 from tests.contract.stores import uuid_of
-from tests.racing import Overtaken
-from tests.working import operation, status
-from tests.worlds import host, joined
+from tests.support.conductors.conductors import TERMS, Server, hand, server
+from tests.support.conductors.work_rows import operation, status
+from tests.support.databases.racing_stores import Overtaken
+from tests.support.fleets.worlds import host, joined
 
 
 @pytest.fixture

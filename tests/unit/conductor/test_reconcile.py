@@ -2,7 +2,7 @@ import pytest
 
 from roost.conductor.operation.reconcile import reconcile
 from tests.contract.stores import uuid_of
-from tests.working import migration, status
+from tests.support.conductors.work_rows import migration, status
 
 ONE = uuid_of("instance", 1)
 STATUSES = ["BUILD", "ACTIVE", "SHUTOFF", "VERIFY_RESIZE", "SHELVED", "SHELVED_OFFLOADED", "ERROR", "DELETED"]

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.building import ScriptedBuilder, conductor, ladder
-from tests.worlds import roost_with, wish
+from tests.support.conductors.builders import ScriptedBuilder, conductor, ladder
+from tests.support.fleets.worlds import roost_with, wish
 
 PAGE = Path(__file__).parents[3] / "docs" / "conductor.md"
 EVENTS = {"is called": "call", "returns": "return"}

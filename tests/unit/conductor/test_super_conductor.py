@@ -8,9 +8,9 @@ from roost.model.host import HostFacts
 from roost.model.request import Move
 from roost.model.work.builds import BuildOrder, Outcome
 from roost.simulator.seeded_random import SeededRandom
-from tests.building import ScriptedBuilder, conductor, held, ladder
-from tests.racing import BreakableStore
-from tests.worlds import host, joined, roost_with, uuid_named, wish
+from tests.support.conductors.builders import ScriptedBuilder, conductor, held, ladder
+from tests.support.databases.racing_stores import BreakableStore
+from tests.support.fleets.worlds import host, joined, roost_with, uuid_named, wish
 
 
 def cells(*names):

@@ -8,12 +8,12 @@ from roost.conductor.agents.power_sync import differing_instances
 from roost.errors import Conflict
 from roost.model.names import uuid_bytes, uuid_text
 from roost.model.work.guest import Found
-from tests.building import ladder
-from tests.conducting import OK, TERMS, Hand, action, failed, hand, looks, served, server
-from tests.identities import uuid_named
-from tests.migrating import at_rest
-from tests.resizing import ask, keepers, told
-from tests.working import status
+from tests.support.conductors.builders import ladder
+from tests.support.conductors.conductors import OK, TERMS, Hand, action, failed, hand, looks, served, server
+from tests.support.conductors.move_servers import at_rest
+from tests.support.conductors.resize_servers import ask, keepers, told
+from tests.support.conductors.work_rows import status
+from tests.support.fleets.named_uuids import uuid_named
 
 ONE, TWO = uuid_named("one"), uuid_named("two")
 

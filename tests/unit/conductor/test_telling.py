@@ -2,7 +2,7 @@
 
 from roost.conductor import story_feed
 from roost.conductor.story_feed import StoryFeed
-from tests.working import event
+from tests.support.conductors.work_rows import event
 
 
 class Rows:

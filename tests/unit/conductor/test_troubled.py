@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.troubled import Changing, comes_to_rest, held_where_they_run
+from tests.support.conductors.troubled_worlds import Changing, comes_to_rest, held_where_they_run
 
 EVENTS = 150
 

@@ -9,9 +9,9 @@ from roost.errors import Conflict, NotFound, Unavailable
 from roost.model.names import uuid_text
 from roost.model.work.guest import Found, Prepared
 from roost.model.work.orders import Answer
-from tests.conducting import OK, action, failed
-from tests.migrating import ask
-from tests.troubled import Changing, Worker, comes_to_rest, held_where_they_run
+from tests.support.conductors.conductors import OK, action, failed
+from tests.support.conductors.move_servers import ask
+from tests.support.conductors.troubled_worlds import Changing, Worker, comes_to_rest, held_where_they_run
 
 EVENTS = 300
 MOVES = frozenset({"prepare", "live_migrate", "discard", "inspect", "abort_migration"})

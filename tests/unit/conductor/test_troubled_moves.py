@@ -6,11 +6,11 @@ import pytest
 
 from roost.model.names import uuid_text
 from roost.model.work.orders import Answer, Discard
-from tests.conducting import action, failed
-from tests.group_rules import rule_holds
-from tests.resizing import Keeper, ask
-from tests.troubled import World, comes_to_rest
-from tests.worlds import group, host, joined
+from tests.support.conductors.conductors import action, failed
+from tests.support.conductors.group_rules import rule_holds
+from tests.support.conductors.resize_servers import Keeper, ask
+from tests.support.conductors.troubled_worlds import World, comes_to_rest
+from tests.support.fleets.worlds import group, host, joined
 
 HOSTS, EVENTS = 4, 160
 KINDS = ["migrate", "migrate", "resize", "resize", "confirm", "confirm", "revert", "revert"]

@@ -22,12 +22,12 @@ from roost.model.writes import DropProvider, Item
 from roost.placement.write_plan import Plan
 from roost.store.audit import audit, orphans
 from roost.store.backends import open_store
-from tests.conducting import failed, server
-from tests.group_rules import rule_holds
-from tests.migrating import at_rest
-from tests.resizing import Copy, ask, keepers, told
-from tests.working import status
-from tests.worlds import aggregate, group, host, hosts, joined, uuid_named
+from tests.support.conductors.conductors import failed, server
+from tests.support.conductors.group_rules import rule_holds
+from tests.support.conductors.move_servers import at_rest
+from tests.support.conductors.resize_servers import Copy, ask, keepers, told
+from tests.support.conductors.work_rows import status
+from tests.support.fleets.worlds import aggregate, group, host, hosts, joined, uuid_named
 
 SHARES = frozenset({"MISC_SHARES_VIA_AGGREGATE"})
 POLICIES = ("affinity", "anti-affinity", "fault-domain", "soft-affinity")

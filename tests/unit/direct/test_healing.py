@@ -20,9 +20,9 @@ from roost.model.settings.roost_settings import Store as StoreSettings
 from roost.model.work.work_rows import Put
 from roost.store.backends import open_store
 from tests.contract.stores import commit, item
-from tests.reporting import World
-from tests.working import status
-from tests.worlds import roost_on
+from tests.support.agents.report_clients import World
+from tests.support.conductors.work_rows import status
+from tests.support.fleets.worlds import roost_on
 
 FLAVOR = Flavor(
     name="mixed",

@@ -6,9 +6,9 @@ import msgspec
 import pytest
 
 from roost.compute.drivers.fake.driver import Fake
-from tests.drivers import spec_of
-from tests.offline import Stopped
-from tests.tracking import HOST, USED
+from tests.support.agents.driver_doubles import spec_of
+from tests.support.agents.trackers import HOST, USED
+from tests.support.servers.unserved_database import Stopped
 
 
 @pytest.fixture

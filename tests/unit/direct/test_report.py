@@ -7,7 +7,7 @@ import pytest
 from roost import PlacementDirect
 from roost.direct.direct_report import DirectHttp
 from roost.errors import PlacementGone
-from tests.reporting import World
+from tests.support.agents.report_clients import World
 
 
 @pytest.fixture(params=["keystoneauth", "own"])

@@ -9,8 +9,8 @@ from roost.engine.candidates.search import search
 from roost.engine.columns.apply import apply
 from roost.model.names import SHARING_TRAIT
 from roost.model.writes import PutGroup
-from tests.forests import FEATURES, compiled_of, random_forest, random_query, state_of, uuid_of
-from tests.writes import History
+from tests.support.fleets.forests import FEATURES, compiled_of, random_forest, random_query, state_of, uuid_of
+from tests.support.fleets.state_histories import History
 
 PLAIN = frozenset(FEATURES) - {"suffixed", "same_subtree", "isolate", "one_provider_a_tree"}
 

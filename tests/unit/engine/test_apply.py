@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from roost.engine.columns.apply import apply, settle, undo
 from roost.model import writes as model_writes
 from roost.model.host import HostFacts
-from tests.forests import Stock, inventory_row, put_provider, uuid_of
-from tests.writes import History, check, content, new_state
+from tests.support.fleets.forests import Stock, inventory_row, put_provider, uuid_of
+from tests.support.fleets.state_histories import History, check, content, new_state
 
 seeds = st.integers(0, 2**32)
 

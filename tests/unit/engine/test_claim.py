@@ -2,8 +2,8 @@ import pytest
 
 from roost.engine.feasibility.claim import claimable
 from roost.model.writes import InventoryRow
-from tests.forests import state_of
 from tests.reference.candidates import Node, Stock
+from tests.support.fleets.forests import state_of
 
 VCPU, MEMORY_MB = 1, 2
 

@@ -11,8 +11,8 @@ from roost.engine.columns.column import Column
 from roost.engine.columns.inventory_columns import ClassColumns, fits
 from roost.engine.columns.label_bits import Labels
 from roost.engine.columns.types import NOTHING
-from tests.forests import inventory_row
 from tests.reference.candidates import Stock
+from tests.support.fleets.forests import inventory_row
 
 
 def test_what_readers_see_grows_with_the_column_and_cannot_be_written():

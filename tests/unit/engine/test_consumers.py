@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from roost.engine.columns.apply import apply, occupy, undo
 from roost.engine.columns.empty_fleet import emptied
 from roost.model.writes import CLASS_BITS
-from tests.writes import History, new_state
+from tests.support.fleets.state_histories import History, new_state
 
 
 def scanned(state):

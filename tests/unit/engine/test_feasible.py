@@ -12,8 +12,8 @@ from roost.engine.columns.state import State
 from roost.engine.feasibility.feasibility import Feasibility
 from roost.engine.feasibility.query_checks import feasibility
 from roost.model.writes import CLASS_BITS, Claim, ConsumerRow, PutHost, Release
-from tests.forests import compiled_of, query_of, questions, state_of, uuid_of
 from tests.reference.candidates import SHARES, Group, Node, Query, Stock
+from tests.support.fleets.forests import compiled_of, query_of, questions, state_of, uuid_of
 
 _NO_FACTS = msgspec.Raw(msgspec.msgpack.encode({}))
 

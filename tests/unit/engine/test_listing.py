@@ -4,8 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from roost.placement.writes.providers import matching
-from tests.forests import FEATURES, query_of, random_forest, random_group, state_of
 from tests.reference.candidates import Query, is_member, root
+from tests.support.fleets.forests import FEATURES, query_of, random_forest, random_group, state_of
 
 FILTERS = frozenset({*FEATURES} - {"suffixed", "same_subtree", "isolate", "root"})
 

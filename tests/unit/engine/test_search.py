@@ -10,8 +10,8 @@ from roost.engine.candidates.search import Compiled, UnknownName, compile_query,
 from roost.engine.candidates.sharing_providers import Sharing
 from roost.engine.feasibility.claim import claimable
 from roost.model.request import CandidateQuery, ResourceGroup
-from tests.forests import compiled_of, query_of, questions, result_of, state_of, uuid_of
 from tests.reference.candidates import SHARES, Group, Node, Query, Stock, all_candidates, candidates_at
+from tests.support.fleets.forests import compiled_of, query_of, questions, result_of, state_of, uuid_of
 
 
 @settings(max_examples=500)

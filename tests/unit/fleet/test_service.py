@@ -5,7 +5,7 @@ from roost.errors import BadRequest, NotFound
 from roost.model.group import ServerGroup
 from roost.model.host import Aggregate, HostFacts, HostSpec
 from roost.model.provider import ProviderSpec
-from tests.worlds import aggregate, digest, group, hosts, joined, roost_with, uuid_named, wish
+from tests.support.fleets.worlds import aggregate, digest, group, hosts, joined, roost_with, uuid_named, wish
 
 
 def spec(name, provider=None):

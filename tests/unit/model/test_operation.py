@@ -4,7 +4,7 @@ import pytest
 
 from roost.model.names import uuid_text
 from roost.model.work.operation import ASKED, STATUSES, may_begin
-from tests.working import status
+from tests.support.conductors.work_rows import status
 
 # What may begin in which status, once more and the other way round: by status.
 ALLOWED = {

@@ -8,7 +8,7 @@ from roost.model.documents.request_document import RequestDocument
 from roost.model.settings.roost_settings import Settings
 from roost.offline.decide import decide
 from roost.offline.read_document import parse_document
-from tests.worlds import settings_of
+from tests.support.fleets.worlds import settings_of
 
 ABC = [{"host": "a"}, {"host": "b"}, {"host": "c"}]
 

@@ -13,8 +13,8 @@ from roost.model.documents.fleet_document import FleetDocument
 from roost.model.documents.request_document import RequestDocument
 from roost.offline.decide import decide
 from roost.offline.read_document import parse_document
+from tests.support.fleets.worlds import settings_of
 from tests.unit.offline.documents import provider
-from tests.worlds import settings_of
 
 ONE, TWO = (f"00000000-0000-4000-8000-00000000000{n}" for n in (1, 2))
 FLEET = {

@@ -4,8 +4,8 @@ import msgspec
 import pytest
 
 from roost.errors import BadFile
+from tests.support.fleets.worlds import settings_of
 from tests.unit.offline.documents import ABC, answer, chosen, fleet, provider, refused, request
-from tests.worlds import settings_of
 
 
 def weights(found, weigher, field="raw"):

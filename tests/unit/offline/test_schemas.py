@@ -8,8 +8,8 @@ from roost.offline.document_schemas import DOCUMENTS, schema_of
 from roost.offline.export import document_of
 from roost.simulator.traces.generated_workload import Recipe, generate
 from roost.simulator.workload import Options
+from tests.support.fleets.worlds import roost_on
 from tests.unit.offline.documents import answer, fleet, provider, request
-from tests.worlds import roost_on
 
 
 def validator(document: str) -> Draft202012Validator:

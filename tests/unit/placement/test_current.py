@@ -22,8 +22,8 @@ from roost.model.writes import (
 )
 from roost.placement.current import REUSE_AFTER_S, Current
 from tests.contract.stores import claim, commit, host, inventory, item, offer, provider, release
-from tests.racing import BreakableStore
-from tests.worlds import FixedClock, digest
+from tests.support.databases.racing_stores import BreakableStore
+from tests.support.fleets.worlds import FixedClock, digest
 
 
 def stocked():

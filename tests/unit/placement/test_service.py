@@ -8,7 +8,7 @@ from roost.model.names import standard_resource_classes, standard_traits
 from roost.model.provider import Inventory, ProviderSpec
 from roost.model.writes import DropSymbol, Item, PutSymbol
 from roost.store.memory_store import MemoryStore
-from tests.worlds import aggregate, digest, hosts, roost_with, uuid_named
+from tests.support.fleets.worlds import aggregate, digest, hosts, roost_with, uuid_named
 
 
 def provider(name="new", **changes):

@@ -12,9 +12,9 @@ from roost.placement.current import Current
 from roost.placement.deciding_thread import Serving
 from roost.placement.write_plan import Act, Again, Plan
 from roost.store.memory_store import MemoryStore
-from tests.asking import asking
+from tests.support.conductors.work_rows import event, operation
+from tests.support.servers.in_process_api import asking
 from tests.unit.placement.groups import leaving, together
-from tests.working import event, operation
 
 
 def test_whoever_was_let_in_while_it_stops_is_answered():

@@ -14,8 +14,8 @@ from roost.placement.current import Current
 from roost.placement.deciding_thread import Serving
 from roost.placement.write_plan import Again, Plan
 from roost.store.memory_store import MemoryStore
+from tests.support.conductors.work_rows import event
 from tests.unit.placement.groups import leaving, together
-from tests.working import event
 
 
 def document(number=1, **more):

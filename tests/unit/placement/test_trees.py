@@ -31,7 +31,7 @@ from roost.model.writes import (
 from roost.placement.current import Current
 from roost.placement.placement_service import Placement
 from roost.store.memory_store import MemoryStore
-from tests.worlds import chosen, digest, hosts, roost_with, uuid_named, wish
+from tests.support.fleets.worlds import chosen, digest, hosts, roost_with, uuid_named, wish
 
 VCPU, MEMORY = 1, 2
 QUERIES = (

@@ -8,8 +8,8 @@ from roost.errors import OverBudget
 from roost.model.evidence.capacity import LIMIT, PLACED_LIMIT
 from roost.model.flavor import Flavor
 from roost.model.request import Request, ResourceGroup
-from tests.several_ways import celled_host, two_amounts
-from tests.worlds import FixedClock, aggregate, digest, host, hosts, joined, roost_with, wish
+from tests.support.fleets.several_ways import celled_host, two_amounts
+from tests.support.fleets.worlds import FixedClock, aggregate, digest, host, hosts, joined, roost_with, wish
 
 TOO_LONG = OverBudget("the test", seconds=1.0, limit="none")
 

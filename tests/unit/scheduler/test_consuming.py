@@ -18,7 +18,7 @@ from roost.model.settings.roost_settings import Compute
 from roost.scheduler.filters.numa_topology import NumaTopology as NumaFilter
 from roost.scheduler.framework.plugin import NoOptions
 from roost.scheduler.pipeline.consumption import ReportedDemand
-from tests.worlds import chosen, host, hosts, roost_with, settings_of, wish
+from tests.support.fleets.worlds import chosen, host, hosts, roost_with, settings_of, wish
 
 SIBLINGS = ((0, 1), (2, 3), (4, 5), (6, 7))
 LIMITS = {"numa_topology": {"cpu_allocation_ratio": 1.0, "ram_allocation_ratio": 1.0}}

@@ -5,7 +5,7 @@ from roost.errors import BadRequest
 from roost.model.flavor import Flavor
 from roost.model.provider import Inventory, ProviderSpec
 from roost.model.request import Request, ResourceGroup
-from tests.worlds import aggregate, digest, group, host, hosts, joined, roost_with, uuid_named, wish
+from tests.support.fleets.worlds import aggregate, digest, group, host, hosts, joined, roost_with, uuid_named, wish
 
 
 def by_host(found):

@@ -13,8 +13,8 @@ from roost.model.host import HostFacts, HostSpec, PciPool
 from roost.model.provider import Inventory, ProviderSpec
 from roost.model.request import Request, ResourceGroup
 from roost.model.settings.roost_settings import FilterScheduler, Pci, Settings
-from tests.identities import uuid_named
-from tests.worlds import roost_on
+from tests.support.fleets.named_uuids import uuid_named
+from tests.support.fleets.worlds import roost_on
 
 NIC = "CUSTOM_PCI_8086_154C"
 ALIAS = '{"name": "nic", "vendor_id": "8086", "product_id": "154c", "device_type": "type-VF"}'

@@ -13,9 +13,9 @@ from roost.model.host import HostFacts
 from roost.model.settings.roost_settings import Scheduler
 from roost.simulator.seeded_random import SeededRandom
 from roost.store.memory_store import MemoryStore
-from tests.identities import uuid_named
-from tests.products import request
-from tests.worlds import FixedClock, host, hosts, joined, roost_on, settings_of
+from tests.support.fleets.named_uuids import uuid_named
+from tests.support.fleets.products import request
+from tests.support.fleets.worlds import FixedClock, host, hosts, joined, roost_on, settings_of
 
 
 def settings(driver, **more):

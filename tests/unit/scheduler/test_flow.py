@@ -15,8 +15,7 @@ from roost.model.provider import Inventory, ProviderSpec
 from roost.model.request import Destination, Network, Request, ResourceGroup, Retry
 from roost.scheduler.query.build import build_query
 from roost.scheduler.query.query_string import query_string
-from tests.candidate_urls import Columns
-from tests.worlds import (
+from tests.support.fleets.worlds import (
     aggregate,
     chosen,
     digest,
@@ -29,6 +28,7 @@ from tests.worlds import (
     uuid_named,
     wish,
 )
+from tests.support.servers.candidate_urls import Columns
 
 SMALL = Flavor(name="small", vcpus=1, memory_mb=1, root_gb=1)
 

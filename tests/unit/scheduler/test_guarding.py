@@ -24,9 +24,9 @@ from roost.scheduler.framework.plugin import (
     implements,
 )
 from roost.scheduler.framework.sandbox import sandbox_filter, sandbox_weigher
-from tests.fleets import hosts, spec
-from tests.products import fleet, request
-from tests.worlds import roost_on
+from tests.support.fleets.fleets import hosts, spec
+from tests.support.fleets.products import fleet, request
+from tests.support.fleets.worlds import roost_on
 
 
 class Odd:

@@ -13,7 +13,7 @@ from roost.placement.current import Current
 from roost.scheduler import registry
 from roost.scheduler.select import Scheduler
 from roost.store.memory_store import MemoryStore
-from tests.worlds import (
+from tests.support.fleets.worlds import (
     FixedClock,
     SeededRandom,
     chosen,

@@ -4,7 +4,7 @@ from roost.model.evidence.explain import Shortfall
 from roost.model.flavor import Flavor
 from roost.model.request import Request
 from roost.store.memory_store import MemoryStore
-from tests.worlds import aggregate, host, joined, roost_on
+from tests.support.fleets.worlds import aggregate, host, joined, roost_on
 
 
 def test_what_a_host_is_short_of_counts_what_its_neighbours_lend():

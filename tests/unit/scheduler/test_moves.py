@@ -8,8 +8,8 @@ from roost.model.names import uuid_bytes
 from roost.model.request import Move
 from roost.placement.current import Current
 from roost.store.sqlite.store import SqliteStore
-from tests.racing import RacyStore
-from tests.worlds import chosen, digest, group, host, hosts, roost_on, roost_with, uuid_named, wish
+from tests.support.databases.racing_stores import RacyStore
+from tests.support.fleets.worlds import chosen, digest, group, host, hosts, roost_on, roost_with, uuid_named, wish
 
 ME, OTHER, MIGRATION = (uuid_named(name) for name in ("me", "other", "migration"))
 

@@ -8,7 +8,7 @@ from roost.model.fleet import Fleet
 from roost.model.host import HostFacts, PciPool
 from roost.model.request import Destination, Request
 from roost.settings import read_settings
-from tests.worlds import aggregate, chosen, group, host, joined, roost_with, wish
+from tests.support.fleets.worlds import aggregate, chosen, group, host, joined, roost_with, wish
 
 DEVICE = PciPool(vendor_id="8086", product_id="154c", count=1)
 MOVE = wish(destination=Destination(cell="y", allow_cross_cell_move=True))

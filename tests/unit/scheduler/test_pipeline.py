@@ -23,7 +23,8 @@ from roost.scheduler.weighers.metrics import Metrics, MetricsOptions
 from roost.scheduler.weighers.num_instances import NumInstances, NumInstancesOptions
 from roost.scheduler.weighers.pci import Pci, PciOptions
 from roost.scheduler.weighers.ram import Ram, RamOptions
-from tests.crowds import (
+from tests.reference.rules import normalise
+from tests.support.fleets.crowds import (
     Kind,
     Tenancy,
     Watched,
@@ -38,7 +39,6 @@ from tests.crowds import (
     pick_near_best,
     touch_any,
 )
-from tests.reference.rules import normalise
 
 MULTIPLIERS = (1.0, 1.0, -1.0, 0.3, -2.5, 0.0)
 STEPS = (pick_best,) * 8 + (pick_near_best,) * 3 + (touch_any,) * 3 + (fill,) * 2 + (depart,) * 4 + (crowd_in,)

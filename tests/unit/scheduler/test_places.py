@@ -1,5 +1,5 @@
 from roost.scheduler.framework.group_slots import place_number, place_numbers, place_of
-from tests.fleets import group
+from tests.support.fleets.fleets import group
 
 
 def place(policy, **other):

@@ -9,8 +9,8 @@ from roost.model.request import Network, Request
 from roost.model.settings.roost_settings import Scheduler as SchedulerSettings
 from roost.scheduler.query.prefilter import NOTHING, Effect, PrefilterContext
 from roost.scheduler.query.prefilters import PREFILTERS
-from tests.identities import uuid_named
-from tests.worlds import aggregate, chosen, host, roost_with, settings_of, wish
+from tests.support.fleets.named_uuids import uuid_named
+from tests.support.fleets.worlds import aggregate, chosen, host, roost_with, settings_of, wish
 
 QCOW2 = "COMPUTE_IMAGE_TYPE_QCOW2"
 

@@ -9,7 +9,7 @@ from roost.model.image import Image
 from roost.model.request import Request
 from roost.model.settings.roost_settings import Scheduler as SchedulerSettings
 from roost.scheduler.query.build import build_query
-from tests.fleets import fleet
+from tests.support.fleets.fleets import fleet
 
 STATE = fleet(HostFacts())
 DEDICATED, MIXED = {"hw:cpu_policy": "dedicated"}, {"hw:cpu_policy": "mixed"}

@@ -6,8 +6,8 @@ from roost.errors import Conflict, StoreBroken
 from roost.model.fleet import Departure
 from roost.placement.current import Current
 from roost.store.memory_store import MemoryStore
-from tests.racing import BreakableStore, RacyStore
-from tests.worlds import chosen, digest, group, host, hosts, roost_on, roost_with, uuid_named, wish
+from tests.support.databases.racing_stores import BreakableStore, RacyStore
+from tests.support.fleets.worlds import chosen, digest, group, host, hosts, roost_on, roost_with, uuid_named, wish
 
 
 def racing(*fleets):

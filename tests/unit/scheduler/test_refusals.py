@@ -9,8 +9,8 @@ from roost.model.group import ServerGroup
 from roost.model.settings.roost_settings import Settings
 from roost.model.settings.roost_settings import Store as StoreSettings
 from roost.simulator.stable_uuids import uuid_of
-from tests.products import fleet, request
-from tests.racing import RacyStore
+from tests.support.databases.racing_stores import RacyStore
+from tests.support.fleets.products import fleet, request
 
 
 class Pair:

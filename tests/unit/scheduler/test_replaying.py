@@ -1,7 +1,7 @@
 import msgspec
 
 from roost.scheduler.explain.decision_replay import compare_decisions
-from tests.worlds import hosts, roost_with, wish
+from tests.support.fleets.worlds import hosts, roost_with, wish
 
 
 def test_a_replay_compares_what_happened_and_not_the_words_of_a_version():

@@ -10,7 +10,18 @@ from roost.model.flavor import Flavor
 from roost.model.fleet import Departure
 from roost.model.host import HostFacts
 from roost.model.request import Destination, Request, ResourceGroup
-from tests.worlds import aggregate, chosen, digest, group, host, hosts, roost_with, settings_of, uuid_named, wish
+from tests.support.fleets.worlds import (
+    aggregate,
+    chosen,
+    digest,
+    group,
+    host,
+    hosts,
+    roost_with,
+    settings_of,
+    uuid_named,
+    wish,
+)
 
 # --- one of the best -------------------------------------------------------------------------------------------------
 

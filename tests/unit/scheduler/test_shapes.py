@@ -9,8 +9,8 @@ from roost.model.settings.roost_settings import Scheduler as SchedulerSettings
 from roost.model.writes import InventoryRow, PutInventories, PutSymbol, PutTraits
 from roost.scheduler import registry
 from roost.scheduler.pipeline.shapes import Shapes
-from tests.fleets import fleet
-from tests.worlds import settings_of
+from tests.support.fleets.fleets import fleet
+from tests.support.fleets.worlds import settings_of
 
 
 def offering(*facts):

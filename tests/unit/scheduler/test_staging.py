@@ -13,9 +13,9 @@ from roost.model.work.work_rows import Put
 from roost.model.writes import Item
 from roost.placement.current import Current
 from roost.store.memory_store import MemoryStore
-from tests.racing import RacyStore
-from tests.working import operation
-from tests.worlds import FixedClock, chosen, digest, hosts, roost_on, roost_with, uuid_named, wish
+from tests.support.conductors.work_rows import operation
+from tests.support.databases.racing_stores import RacyStore
+from tests.support.fleets.worlds import FixedClock, chosen, digest, hosts, roost_on, roost_with, uuid_named, wish
 
 DECISION, ME = uuid_named("decision"), uuid_named("me")
 OPEN = operation(1, step="choose")

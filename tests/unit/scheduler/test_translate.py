@@ -9,7 +9,7 @@ from roost.model.settings.roost_settings import Scheduler as SchedulerSettings
 from roost.scheduler.query.build import build_query
 from roost.scheduler.query.draft import DraftGroup
 from roost.scheduler.query.query_string import query_string
-from tests.fleets import fleet, uuid_text
+from tests.support.fleets.fleets import fleet, uuid_text
 
 STATE = fleet(
     *[HostFacts()] * 3,

@@ -13,7 +13,7 @@ from roost.model.request import Request
 from roost.scheduler.framework.plugin import NoOptions
 from roost.settings import read_settings
 from roost.store.memory_store import MemoryStore
-from tests.worlds import aggregate, chosen, digest, host, hosts, joined, roost_on, roost_with, wish
+from tests.support.fleets.worlds import aggregate, chosen, digest, host, hosts, joined, roost_on, roost_with, wish
 
 DEVICES = HostFacts(pci_pools=(PciPool(vendor_id="8086", product_id="154c", count=1),))
 LOADED, IDLE = (HostFacts(metrics={"load": load}) for load in (0.9, 0.1))

@@ -17,7 +17,8 @@ from roost.model.writes import PutTraits
 from roost.placement.current import Current
 from roost.placement.placement_service import Placement
 from roost.store.memory_store import MemoryStore
-from tests import mariadb, upstream
+from tests.support.databases import mariadb
+from tests.support.servers import upstream_database as upstream
 
 MIB = Offer(1024, 0, 1, 1024, 1, 1.5)
 CORES = Offer(8, 1, 1, 8, 1, 16.0)

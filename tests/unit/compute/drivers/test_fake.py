@@ -10,10 +10,10 @@ from roost.errors import BadSettings, BuildAborted, BuildFailed, DriverNotReady,
 from roost.model.devices.numa import NumaCell
 from roost.model.devices.topology import InstanceCell, PlacedCell
 from roost.model.work.agent_terms import PciDevice
-from tests.clusters import guests_on
-from tests.devices import ask
-from tests.drivers import fake, spec_of, tree_of
-from tests.worlds import uuid_named
+from tests.support.agents.driver_doubles import fake, spec_of, tree_of
+from tests.support.fleets.devices import ask
+from tests.support.fleets.worlds import uuid_named
+from tests.support.servers.clusters import guests_on
 
 GUEST = uuid_named("guest")
 

@@ -8,8 +8,8 @@ from roost.compute.drivers.fake.guests import MemoryShelf
 from roost.compute.drivers.fake.script import Fault, Script
 from roost.errors import BuildAborted, BuildFailed, DriverNotReady
 from roost.model.work.agent_terms import HostTerms
-from tests.drivers import fake, spec_of
-from tests.worlds import uuid_named
+from tests.support.agents.driver_doubles import fake, spec_of
+from tests.support.fleets.worlds import uuid_named
 
 
 def struck(*faults, acts, host="host-a", seed=0, waits=None):

@@ -13,8 +13,8 @@ from roost.model.devices.numa import NumaCell
 from roost.model.devices.topology import InstanceCell, Pins, PlacedCell
 from roost.model.provider import Inventory
 from roost.model.work.agent_terms import HostTerms, PciDevice
-from tests.drivers import fake, spec_of, tree_of
-from tests.worlds import uuid_named
+from tests.support.agents.driver_doubles import fake, spec_of, tree_of
+from tests.support.fleets.worlds import uuid_named
 
 NODE = "host-a"
 ROOT = uuid_named(NODE)

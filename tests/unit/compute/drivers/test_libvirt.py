@@ -15,10 +15,10 @@ from roost.model.devices.pci import PciRequest
 from roost.model.devices.topology import InstanceCell, Pins, PlacedCell
 from roost.model.flavor import Flavor
 from roost.model.image import Image
-from tests import libvirt_xml
-from tests.drivers import spec_of, tree_of
-from tests.libvirt_hosts import Cards, LibvirtRig, binding
-from tests.worlds import uuid_named
+from tests.support.agents import libvirt_xml
+from tests.support.agents.driver_doubles import spec_of, tree_of
+from tests.support.agents.libvirt_hosts import Cards, LibvirtRig, binding
+from tests.support.fleets.worlds import uuid_named
 
 GUEST, NODE = uuid_named("guest"), "host-a"
 FIRST, SECOND, KIND = "0000:06:00.0", "0000:07:00.0", "nvidia-11"

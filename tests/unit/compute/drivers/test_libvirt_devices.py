@@ -12,8 +12,8 @@ from roost.compute.drivers.libvirt.devices import (
 )
 from roost.errors import BuildFailed, DriverNotReady
 from roost.model.work.agent_terms import PciDevice
-from tests import libvirt_xml
-from tests.worlds import uuid_named
+from tests.support.agents import libvirt_xml
+from tests.support.fleets.worlds import uuid_named
 
 CARD, FUNCTION = "0000:81:00.0", "0000:81:10.1"
 FIRST, SECOND = "pci_0000_06_00_0", "pci_0000_07_00_0"

@@ -9,8 +9,8 @@ import pytest
 from roost.compute.drivers.libvirt import disks as libvirt_disks
 from roost.compute.drivers.libvirt.disks import Disks, copy_sparse
 from roost.model.work.guest import Prepared
-from tests.drivers import spec_of
-from tests.worlds import uuid_named
+from tests.support.agents.driver_doubles import spec_of
+from tests.support.fleets.worlds import uuid_named
 
 GUEST = uuid_named("guest")
 ROOM = 2**20

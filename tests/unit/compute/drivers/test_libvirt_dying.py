@@ -5,8 +5,8 @@ from contextlib import suppress
 import pytest
 
 from roost.errors import BuildFailed
-from tests.libvirt_hosts import LibvirtRig
-from tests.worlds import uuid_named
+from tests.support.agents.libvirt_hosts import LibvirtRig
+from tests.support.fleets.worlds import uuid_named
 
 GUEST, NODE = uuid_named("guest"), "host-a"
 # What the driver asks libvirt for and may not live to see the end of; it is done, or not.

@@ -13,7 +13,7 @@ from roost.compute.drivers.libvirt.host import (
 )
 from roost.errors import BadSettings, DriverNotReady
 from roost.model.devices.numa import MemoryPages, NumaCell
-from tests import libvirt_xml
+from tests.support.agents import libvirt_xml
 
 TWO = (
     libvirt_xml.cell(0, {0: "0,4", 1: "1,5", 4: "0,4", 5: "1,5"}, huge=512),

@@ -11,8 +11,8 @@ from roost.compute.drivers.libvirt.driver import Libvirt
 from roost.compute.drivers.libvirt.link import Guest
 from roost.compute.drivers.libvirt.options import LibvirtOptions
 from roost.model.work.agent_terms import HostTerms
-from tests.drivers import spec_of
-from tests.worlds import uuid_named
+from tests.support.agents.driver_doubles import spec_of
+from tests.support.fleets.worlds import uuid_named
 
 
 class LibvirtError(Exception):

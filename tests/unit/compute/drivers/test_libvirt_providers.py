@@ -4,8 +4,8 @@ from roost.compute.drivers.libvirt.providers import Offer, Using, update
 from roost.compute.drivers.pinned_cpus import Processors
 from roost.errors import ReshapeFailed, ReshapeNeeded
 from roost.model.work.agent_terms import HostTerms
-from tests.drivers import tree_of
-from tests.worlds import uuid_named
+from tests.support.agents.driver_doubles import tree_of
+from tests.support.fleets.worlds import uuid_named
 
 NODE, ROOT, GUEST = "host-a", uuid_named("host-a"), uuid_named("guest")
 FIRST, SECOND = "pci_0000_06_00_0", "pci_0000_07_00_0"

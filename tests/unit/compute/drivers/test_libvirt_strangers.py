@@ -6,8 +6,8 @@ import pytest
 from msgspec.structs import replace
 
 from roost.errors import BuildFailed, DriverNotReady, Unavailable
-from tests.libvirt_hosts import LibvirtRig
-from tests.worlds import uuid_named
+from tests.support.agents.libvirt_hosts import LibvirtRig
+from tests.support.fleets.worlds import uuid_named
 
 GUEST, COPIES = uuid_named("guest"), [uuid_named(f"copy-{number}") for number in range(8)]
 

@@ -13,11 +13,11 @@ from roost.model.work.operation import Build, Spawning
 from roost.model.work.orders import Answer
 from roost.model.work.work_rows import Put
 from roost.model.writes import Item
-from tests.building import failed_builds, ladder
-from tests.conducting import action, failed, hand, served, server
-from tests.identities import uuid_named
-from tests.working import status
-from tests.worlds import host, hosts, joined, settings_of
+from tests.support.conductors.builders import failed_builds, ladder
+from tests.support.conductors.conductors import action, failed, hand, served, server
+from tests.support.conductors.work_rows import status
+from tests.support.fleets.named_uuids import uuid_named
+from tests.support.fleets.worlds import host, hosts, joined, settings_of
 
 NO_VALID_HOST = "No valid host was found. "
 

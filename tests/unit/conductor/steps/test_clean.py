@@ -6,11 +6,11 @@ from roost.conductor.operation.row_changes import next_version, replace_row
 from roost.model.names import uuid_bytes
 from roost.model.work.work_rows import Put
 from roost.model.writes import Item
-from tests.building import ladder
-from tests.conducting import Hand, action, failed, hand, served, server
-from tests.identities import uuid_named
-from tests.working import migration, status
-from tests.worlds import wish
+from tests.support.conductors.builders import ladder
+from tests.support.conductors.conductors import Hand, action, failed, hand, served, server
+from tests.support.conductors.work_rows import migration, status
+from tests.support.fleets.named_uuids import uuid_named
+from tests.support.fleets.worlds import wish
 
 ONE = uuid_named("one")
 

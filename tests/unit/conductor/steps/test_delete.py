@@ -10,13 +10,13 @@ from roost.model.work.operation import Delete
 from roost.model.work.orders import Answer
 from roost.model.work.work_rows import AgentRow, Put, StatusRow
 from roost.model.writes import Item
-from tests.building import ladder
-from tests.conducting import action, failed, hand, served, server
 from tests.contract.stores import uuid_of
-from tests.identities import uuid_named
-from tests.migrating import ask
-from tests.working import migration
-from tests.worlds import hosts
+from tests.support.conductors.builders import ladder
+from tests.support.conductors.conductors import action, failed, hand, served, server
+from tests.support.conductors.move_servers import ask
+from tests.support.conductors.work_rows import migration
+from tests.support.fleets.named_uuids import uuid_named
+from tests.support.fleets.worlds import hosts
 
 
 @pytest.fixture

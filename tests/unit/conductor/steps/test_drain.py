@@ -18,10 +18,10 @@ from roost.model.work.orders import Answer
 from roost.model.work.work_rows import MigrationRow
 from roost.model.writes import Item
 from roost.placement.write_plan import Plan
-from tests.conducting import Server, failed, server
-from tests.identities import uuid_named
-from tests.migrating import at_rest, holders, movers, pass_time
-from tests.worlds import group, host, joined
+from tests.support.conductors.conductors import Server, failed, server
+from tests.support.conductors.move_servers import at_rest, holders, movers, pass_time
+from tests.support.fleets.named_uuids import uuid_named
+from tests.support.fleets.worlds import group, host, joined
 
 BROKEN = failed("it hangs")
 WAYS = ("live_migrate", "send_disk")

@@ -8,12 +8,21 @@ from roost.model.fleet import Departure
 from roost.model.names import uuid_text
 from roost.model.work.orders import Answer
 from roost.model.writes import Item
-from tests.building import failed_builds, ladder
-from tests.conducting import Server, action, failed, server
-from tests.identities import uuid_named
-from tests.migrating import Mover, ask, at_rest, holders, migrations, movers, one_of_four, pass_time
-from tests.racing import Overtaken
-from tests.worlds import host
+from tests.support.conductors.builders import failed_builds, ladder
+from tests.support.conductors.conductors import Server, action, failed, server
+from tests.support.conductors.move_servers import (
+    Mover,
+    ask,
+    at_rest,
+    holders,
+    migrations,
+    movers,
+    one_of_four,
+    pass_time,
+)
+from tests.support.databases.racing_stores import Overtaken
+from tests.support.fleets.named_uuids import uuid_named
+from tests.support.fleets.worlds import host
 
 ONE = uuid_named("one")
 

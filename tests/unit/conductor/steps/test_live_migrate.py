@@ -8,11 +8,11 @@ from roost.model.work.orders import Answer
 from roost.model.work.work_rows import Put
 from roost.model.writes import InventoryRow, Item, PutInventories
 from roost.placement.write_plan import Plan
-from tests.building import ladder
-from tests.conducting import action, failed, server
-from tests.identities import uuid_named
-from tests.migrating import ask, at_rest, holders, migrations, movers, one_of_four, pass_time
-from tests.working import status
+from tests.support.conductors.builders import ladder
+from tests.support.conductors.conductors import action, failed, server
+from tests.support.conductors.move_servers import ask, at_rest, holders, migrations, movers, one_of_four, pass_time
+from tests.support.conductors.work_rows import status
+from tests.support.fleets.named_uuids import uuid_named
 
 ONE = uuid_named("one")
 

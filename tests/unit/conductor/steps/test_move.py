@@ -3,11 +3,11 @@
 import pytest
 
 from roost.model.work.orders import Answer
-from tests.conducting import action, failed, server
-from tests.identities import uuid_named
-from tests.migrating import at_rest, holders, migrations, pass_time
-from tests.resizing import ask, keepers, told
-from tests.worlds import host, joined
+from tests.support.conductors.conductors import action, failed, server
+from tests.support.conductors.move_servers import at_rest, holders, migrations, pass_time
+from tests.support.conductors.resize_servers import ask, keepers, told
+from tests.support.fleets.named_uuids import uuid_named
+from tests.support.fleets.worlds import host, joined
 
 ONE = uuid_named("one")
 BROKEN = Answer(outcome="aborted", problem="it is broken")

@@ -8,10 +8,10 @@ from roost.fleet.host_writes import ServiceChange, changed_facts, writes_of_fact
 from roost.model.host import HostFacts
 from roost.model.image import Image
 from roost.placement.write_plan import Plan
-from tests.building import ladder
-from tests.conducting import action, failed, hand, looks, served, server
-from tests.identities import uuid_named
-from tests.worlds import host, joined, settings_of
+from tests.support.conductors.builders import ladder
+from tests.support.conductors.conductors import action, failed, hand, looks, served, server
+from tests.support.fleets.named_uuids import uuid_named
+from tests.support.fleets.worlds import host, joined, settings_of
 
 OLD, NEW = Image(id="old", disk_format="raw"), Image(id="new", disk_format="raw")
 ARM = Image(id="arm", properties={"hw_architecture": "aarch64"})

@@ -5,9 +5,9 @@ import pytest
 from roost.errors import Conflict
 from roost.model.work.guest import Found
 from roost.model.work.orders import Answer
-from tests.building import ladder
-from tests.conducting import OK, action, failed, hand, looks, served, server
-from tests.identities import uuid_named
+from tests.support.conductors.builders import ladder
+from tests.support.conductors.conductors import OK, action, failed, hand, looks, served, server
+from tests.support.fleets.named_uuids import uuid_named
 
 ONE = uuid_named("one")
 

@@ -6,11 +6,11 @@ from roost.conductor.operation.row_changes import next_version, replace_row
 from roost.errors import Conflict
 from roost.model.names import uuid_text
 from roost.model.writes import Item
-from tests.conducting import failed, server
-from tests.identities import uuid_named
-from tests.migrating import at_rest, holders, migrations, pass_time
-from tests.resizing import ask, keepers, told
-from tests.worlds import group, host, joined
+from tests.support.conductors.conductors import failed, server
+from tests.support.conductors.move_servers import at_rest, holders, migrations, pass_time
+from tests.support.conductors.resize_servers import ask, keepers, told
+from tests.support.fleets.named_uuids import uuid_named
+from tests.support.fleets.worlds import group, host, joined
 
 ONE = uuid_named("one")
 

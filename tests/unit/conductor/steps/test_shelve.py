@@ -7,10 +7,10 @@ import pytest
 from roost.errors import Conflict
 from roost.model.image import Image
 from roost.model.names import uuid_bytes, uuid_text
-from tests.building import ladder
-from tests.conducting import OK, TERMS, action, failed, hand, served, server, standing
-from tests.identities import uuid_named
-from tests.worlds import group, joined
+from tests.support.conductors.builders import ladder
+from tests.support.conductors.conductors import OK, TERMS, action, failed, hand, served, server, standing
+from tests.support.fleets.named_uuids import uuid_named
+from tests.support.fleets.worlds import group, joined
 
 IMAGE = Image(id="debian", disk_format="raw", properties={"os_distro": "debian", "hw_machine_type": "q35"})
 ONE = uuid_named("one")

@@ -3,7 +3,7 @@
 import pytest
 
 from roost.engine.pci.pools import Free, supports, taken
-from tests.devices import ask, pool
+from tests.support.fleets.devices import ask, pool
 
 
 @pytest.mark.parametrize(

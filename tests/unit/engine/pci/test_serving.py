@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from roost.engine.pci.provider_match import served_by
-from tests.devices import ask, pool
+from tests.support.fleets.devices import ask, pool
 
 CLASS = "CUSTOM_PCI_8086_A"
 WIDE = {"vendor_id": "8086", "product_id": "a"}

@@ -3,7 +3,7 @@
 import pytest
 
 from roost.engine.pci.device_usage import without_devices
-from tests.devices import pool
+from tests.support.fleets.devices import pool
 
 
 def counts(pools, *devices):

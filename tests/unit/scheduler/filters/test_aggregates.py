@@ -20,7 +20,7 @@ from roost.scheduler.filters.num_instances import NumInstances
 from roost.scheduler.framework.plugin import NoOptions
 from roost.scheduler.rule_support.limits import InstancesOptions, IoOpsOptions
 from roost.settings import read_settings
-from tests.fleets import fleet, hosts, hosts_of, spec
+from tests.support.fleets.fleets import fleet, hosts, hosts_of, spec
 
 
 def kept(rule, wanted, *aggregates, hosts=4):

@@ -2,7 +2,7 @@ import pytest
 
 from roost.scheduler.filters.all_hosts import AllHosts
 from roost.scheduler.framework.plugin import NoOptions
-from tests.fleets import hosts, spec
+from tests.support.fleets.fleets import hosts, spec
 
 
 @pytest.mark.shows("S017")

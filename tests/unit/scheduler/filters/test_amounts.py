@@ -15,8 +15,8 @@ from roost.scheduler.filters.ram import Ram
 from roost.scheduler.framework.spec import Spec
 from roost.scheduler.rule_support.overcommit import CoreOptions, DiskOptions, RamOptions
 from roost.settings import read_settings
-from tests.fleets import fleet, hosts, hosts_of
-from tests.worlds import aggregate, chosen, host, roost_with, settings_of
+from tests.support.fleets.fleets import fleet, hosts, hosts_of
+from tests.support.fleets.worlds import aggregate, chosen, host, roost_with, settings_of
 
 FLAVOR = Flavor(name="f", vcpus=4, memory_mb=1024, root_gb=10, ephemeral_gb=5, swap=512)
 WANTED = Spec(Request(flavor=FLAVOR), now_s=0.0)

@@ -4,7 +4,7 @@ import pytest
 
 from roost.model.host import HostFacts
 from roost.scheduler.filters.compute import Compute, ComputeOptions
-from tests.fleets import fleet, hosts_of, spec
+from tests.support.fleets.fleets import fleet, hosts_of, spec
 
 RULE = Compute(ComputeOptions(service_down_time=60))
 

@@ -5,7 +5,7 @@ from roost.compat.scheduler.host_state import HostState
 from roost.model.host import HostFacts
 from roost.scheduler.filters.compute_capabilities import ComputeCapabilities
 from roost.scheduler.framework.plugin import NoOptions
-from tests.fleets import fleet, hosts, hosts_of, spec
+from tests.support.fleets.fleets import fleet, hosts, hosts_of, spec
 
 RULE = ComputeCapabilities(NoOptions())
 QEMU = HostFacts(

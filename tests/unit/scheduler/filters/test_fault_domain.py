@@ -2,7 +2,7 @@ from roost.model.host import HostFacts
 from roost.scheduler.filters.fault_domain import FaultDomain
 from roost.scheduler.framework.group_slots import place_number
 from roost.scheduler.framework.plugin import NoOptions
-from tests.fleets import fleet, group, hosts_of, spec
+from tests.support.fleets.fleets import fleet, group, hosts_of, spec
 
 RULE = FaultDomain(NoOptions())
 

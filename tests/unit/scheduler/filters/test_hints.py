@@ -13,7 +13,7 @@ from roost.scheduler.filters.same_host import SameHost
 from roost.scheduler.filters.simple_cidr_affinity import SimpleCidrAffinity
 from roost.scheduler.framework.plugin import NoOptions
 from roost.scheduler.framework.spec import Spec
-from tests.fleets import fleet, hosts_of, spec, uuid_of, uuid_text
+from tests.support.fleets.fleets import fleet, hosts_of, spec, uuid_of, uuid_text
 
 ON_FIRST, ON_SECOND, NOWHERE = 501, 502, 503
 

@@ -2,7 +2,7 @@ import pytest
 
 from roost.model.host import HostFacts
 from roost.scheduler.filters.image_properties import ImageProperties, ImagePropertiesOptions
-from tests.fleets import fleet, hosts_of, spec
+from tests.support.fleets.fleets import fleet, hosts_of, spec
 
 KVM = HostFacts(
     supported_instances=(("x86_64", "kvm", "hvm"), ("i686", "kvm", "hvm")),

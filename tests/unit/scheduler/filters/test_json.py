@@ -8,8 +8,8 @@ from roost.model.host import HostFacts
 from roost.model.request import Request
 from roost.scheduler.filters.json import Json
 from roost.scheduler.framework.plugin import NoOptions
-from tests.fleets import fleet, hosts_of, spec
-from tests.worlds import chosen, host, joined, roost_with, settings_of
+from tests.support.fleets.fleets import fleet, hosts_of, spec
+from tests.support.fleets.worlds import chosen, host, joined, roost_with, settings_of
 
 RULE = Json(NoOptions())
 

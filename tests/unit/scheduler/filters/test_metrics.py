@@ -2,7 +2,7 @@ import pytest
 
 from roost.model.host import HostFacts
 from roost.scheduler.filters.metrics import Metrics, MetricsOptions
-from tests.fleets import fleet, hosts_of, spec
+from tests.support.fleets.fleets import fleet, hosts_of, spec
 
 
 @pytest.mark.shows("S042")

@@ -19,8 +19,8 @@ from roost.scheduler.framework.host_view import HostView
 from roost.scheduler.framework.plugin import NoOptions
 from roost.scheduler.framework.spec import Spec
 from roost.scheduler.numa import host_kinds
-from tests.fleets import fleet, hosts_of
-from tests.worlds import chosen, host, roost_with, settings_of
+from tests.support.fleets.fleets import fleet, hosts_of
+from tests.support.fleets.worlds import chosen, host, roost_with, settings_of
 
 SIBLINGS = ((0, 1), (2, 3))
 

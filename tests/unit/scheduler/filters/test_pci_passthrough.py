@@ -4,8 +4,8 @@ from roost.model.host import HostFacts
 from roost.scheduler.filters.pci_passthrough import PciPassthrough
 from roost.scheduler.framework.plugin import NoOptions
 from roost.scheduler.framework.spec import Spec
-from tests.devices import ask, pool
-from tests.fleets import fleet, hosts_of, spec
+from tests.support.fleets.devices import ask, pool
+from tests.support.fleets.fleets import fleet, hosts_of, spec
 
 RULE = PciPassthrough(NoOptions())
 

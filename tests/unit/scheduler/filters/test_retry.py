@@ -6,8 +6,8 @@ from roost.model.request import Request
 from roost.model.request import Retry as Tried
 from roost.scheduler.filters.retry import Retry
 from roost.scheduler.framework.plugin import NoOptions
-from tests.fleets import fleet, hosts_of, spec
-from tests.worlds import chosen, hosts, roost_with, settings_of
+from tests.support.fleets.fleets import fleet, hosts_of, spec
+from tests.support.fleets.worlds import chosen, hosts, roost_with, settings_of
 
 
 @pytest.mark.shows("S013", "S036")

@@ -3,7 +3,7 @@ import pytest
 from roost.model.host import HostFacts
 from roost.scheduler.filters.server_group_affinity import ServerGroupAffinity
 from roost.scheduler.framework.plugin import NoOptions
-from tests.fleets import fleet, group, hosts_of, spec
+from tests.support.fleets.fleets import fleet, group, hosts_of, spec
 
 RULE = ServerGroupAffinity(NoOptions())
 

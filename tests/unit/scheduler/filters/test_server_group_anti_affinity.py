@@ -5,7 +5,7 @@ from roost.model.host import HostFacts
 from roost.model.writes import Claim, ConsumerRow, InstanceRow
 from roost.scheduler.filters.server_group_anti_affinity import ServerGroupAntiAffinity
 from roost.scheduler.framework.plugin import NoOptions
-from tests.fleets import fleet, group, hosts_of, spec, uuid_of, uuid_text
+from tests.support.fleets.fleets import fleet, group, hosts_of, spec, uuid_of, uuid_text
 
 RULE = ServerGroupAntiAffinity(NoOptions())
 

@@ -1,7 +1,7 @@
 import pytest
 
 from roost.scheduler.weighers.build_failure import BuildFailure, BuildFailureOptions
-from tests.fleets import hosts, spec
+from tests.support.fleets.fleets import hosts, spec
 
 
 @pytest.mark.shows("S105")

@@ -5,7 +5,7 @@ from roost.engine.ranking.ranks import normalise
 from roost.model.host import HostFacts
 from roost.scheduler.pipeline.score_table import ScoreTable
 from roost.scheduler.weighers.cpu import Cpu, CpuOptions
-from tests.fleets import fleet, hosts, spec
+from tests.support.fleets.fleets import fleet, hosts, spec
 
 WORKED = [5, 5, 10, 10, 15, 20, 20, 15, 10, 5]
 

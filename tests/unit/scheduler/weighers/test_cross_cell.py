@@ -3,7 +3,7 @@ import pytest
 from roost.model.host import HostFacts
 from roost.model.request import Destination
 from roost.scheduler.weighers.cross_cell import CrossCell, CrossCellOptions
-from tests.fleets import fleet, hosts_of, spec
+from tests.support.fleets.fleets import fleet, hosts_of, spec
 
 RULE = CrossCell(CrossCellOptions())
 

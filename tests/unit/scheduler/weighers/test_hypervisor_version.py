@@ -1,5 +1,5 @@
 from roost.scheduler.weighers.hypervisor_version import HypervisorVersion, HypervisorVersionOptions
-from tests.fleets import hosts, spec
+from tests.support.fleets.fleets import hosts, spec
 
 
 def test_the_version_is_the_weight():

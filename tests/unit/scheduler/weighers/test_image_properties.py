@@ -3,7 +3,7 @@ import pytest
 from roost.model.host import HostFacts
 from roost.scheduler.pipeline.score_table import ScoreTable
 from roost.scheduler.weighers.image_properties import ImageProperties, ImagePropertiesWeights
-from tests.fleets import boot, fleet, hosts_of, spec
+from tests.support.fleets.fleets import boot, fleet, hosts_of, spec
 
 DEBIAN = {"os_distro": "debian", "hw_machine_type": "q35"}
 FEDORA = {"os_distro": "fedora", "hw_machine_type": "q35"}

@@ -1,7 +1,7 @@
 import pytest
 
 from roost.scheduler.weighers.io_ops import IoOps, IoOpsOptions
-from tests.fleets import hosts, spec
+from tests.support.fleets.fleets import hosts, spec
 
 
 @pytest.mark.shows("S101")

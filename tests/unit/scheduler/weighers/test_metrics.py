@@ -4,7 +4,7 @@ from roost.errors import ComputeHostMetricNotFound
 from roost.model.host import HostFacts
 from roost.scheduler.pipeline.score_table import ScoreTable
 from roost.scheduler.weighers.metrics import Metrics, MetricsOptions
-from tests.fleets import fleet, hosts_of, spec
+from tests.support.fleets.fleets import fleet, hosts_of, spec
 
 HOSTS = (HostFacts(metrics={"cpu.percent": 10.0, "heat": 2.0}), HostFacts(metrics={"heat": 3.0}), HostFacts())
 

@@ -1,5 +1,5 @@
 from roost.scheduler.weighers.num_instances import NumInstances, NumInstancesOptions
-from tests.fleets import hosts, spec
+from tests.support.fleets.fleets import hosts, spec
 
 
 def test_the_number_of_instances_is_the_weight():

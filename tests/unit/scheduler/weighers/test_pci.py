@@ -3,7 +3,7 @@ import pytest
 from roost.model.host import HostFacts, PciPool
 from roost.scheduler.pipeline.score_table import ScoreTable
 from roost.scheduler.weighers.pci import Pci, PciOptions
-from tests.fleets import fleet, hosts_of, spec
+from tests.support.fleets.fleets import fleet, hosts_of, spec
 
 RULE = Pci(PciOptions())
 

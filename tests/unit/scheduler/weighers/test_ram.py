@@ -1,7 +1,7 @@
 import pytest
 
 from roost.scheduler.weighers.ram import Ram, RamOptions
-from tests.fleets import hosts, spec
+from tests.support.fleets.fleets import hosts, spec
 
 
 @pytest.mark.shows("S097")

@@ -3,7 +3,7 @@ import pytest
 
 from roost.model.host import HostFacts
 from roost.scheduler.weighers.soft_affinity import SoftAffinity, SoftAffinityOptions
-from tests.fleets import fleet, group, hosts_of, spec
+from tests.support.fleets.fleets import fleet, group, hosts_of, spec
 
 RULE = SoftAffinity(SoftAffinityOptions())
 

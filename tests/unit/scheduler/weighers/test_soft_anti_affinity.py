@@ -3,7 +3,7 @@ import pytest
 
 from roost.model.host import HostFacts
 from roost.scheduler.weighers.soft_anti_affinity import SoftAntiAffinity, SoftAntiAffinityOptions
-from tests.fleets import fleet, group, hosts_of, spec
+from tests.support.fleets.fleets import fleet, group, hosts_of, spec
 
 RULE = SoftAntiAffinity(SoftAntiAffinityOptions())
 

@@ -1,0 +1,1 @@
+"""Agents, drivers and report clients."""

@@ -1,0 +1,54 @@
+"""The agent of a host as a machine, of which a test is told what is due, and which it tells what happened."""
+
+from roost.compute.agent.agent_journal import Journal
+from roost.compute.agent.identity import Identity
+from roost.compute.agent.state_machine import Agent
+from roost.compute.agent.tasks import Look, Register, Tell
+from roost.model.work.guest import Found
+from roost.model.work.orders import OrderAnswer, OwnNode, Registered
+from tests.support.agents.scripted_agents import HOST, RUN
+from tests.support.fleets.worlds import uuid_named
+
+OK = OrderAnswer(run=RUN, outcome="ok")
+FAILED = OrderAnswer(run=RUN, outcome="failed", problem="no room")
+GUEST = uuid_named("guest")
+
+
+def agent(journal=None, *, run=RUN, timeout_s=600.0, sync_s=0.0):
+    """Give an agent that nothing was asked of."""
+    identity = Identity(host=HOST, run=run, driver="fake")
+    return Agent(identity, journal or Journal(None), driver_timeout_s=timeout_s, sync_s=sync_s)
+
+
+def arrived(one, *guests, now_s=0.0, is_ready=True, fence=1, **lists):
+    """Let an agent look and register; its fence rises with each life, and where it was given up."""
+    assert one.due(now_s) == [Look()]
+    one.looked([OwnNode(node=HOST, uuid=uuid_named(HOST))], guests)
+    (register,) = one.due(now_s)
+    assert isinstance(register, Register)
+    one.registered(Registered(fence=fence, is_ready=is_ready, down_after_s=60.0, **lists), now_s)
+    return register.registration
+
+
+def ready(journal=None, **more):
+    """Give an agent that may do what is ordered."""
+    one = agent(journal, **more)
+    arrived(one)
+    one.tracked()
+    return one
+
+
+def hear(one, *orders, now_s=0.0, **more):
+    """Answer the poll of an agent, and give what it wants done then."""
+    one.heard(1, orders, now_s=now_s, **more)
+    return one.due(now_s)
+
+
+def found(name="guest", state="running"):
+    """Give what a driver has of a guest."""
+    return Found(uuid=uuid_named(name), node=HOST, operation="old", state=state)
+
+
+def outcomes(tasks):
+    """Give which answers are to be told."""
+    return [(task.order.id, task.answer.outcome) for task in tasks if isinstance(task, Tell)]

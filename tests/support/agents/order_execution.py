@@ -1,0 +1,53 @@
+"""One host on which orders are carried out, for tests of what comes of them."""
+
+from roost.compute.agent.agent_journal import Journal
+from roost.compute.agent.execute_order import Acting
+from roost.compute.agent.tasks import Work
+from roost.compute.drivers.fake.script import Fault, Script
+from roost.model.devices.numa import NumaCell, NumaTopology
+from roost.model.devices.topology import InstanceCell, InstanceTopology
+from roost.model.host import HostFacts
+from tests.support.agents.driver_doubles import fake
+from tests.support.agents.scripted_agents import HOST, RUN, PlainTracker, order
+from tests.support.fleets.devices import ask, pool
+from tests.support.fleets.worlds import uuid_named
+
+GUEST = uuid_named("guest")
+CELLS = NumaTopology(cells=(NumaCell(id=0, pcpus=(0, 1, 2, 3), cpus=(0, 1, 2, 3), memory_mb=4096),))
+CARD = {"pci": (ask(count=1),)}
+
+
+class Host:
+    """A host with two devices and one memory node."""
+
+    def __init__(self, driver=None, journal=None, name=HOST):
+        self.driver, self.journal = driver or fake(host=name), journal or Journal(None)
+        facts = HostFacts(pci_pools=(pool(count=2),), numa=CELLS)
+        self.tracker = PlainTracker(self.driver, self.journal, facts=facts)
+        self.tracker.update(name, is_startup=True)
+        self.acting = Acting(name, run=RUN, driver=self.driver, journal=self.journal, use_of=self.tracker.use)
+
+    def do(self, act, number=1, *, is_again=False, **more):
+        """Do an order, and give its answer."""
+        return self.acting.carry_out(Work(order(act, number, **more), is_again))
+
+    @property
+    def free(self):
+        """How many devices are free."""
+        return self.tracker.use(HOST).facts.pci_pools[0].count
+
+
+def failing(action, kind, **more):
+    """Give a host where an act goes wrong the first time."""
+    return Host(fake(Script(fault=(Fault(action=action, kind=kind, times=1, **more),)), HOST))
+
+
+def pinned(*numbers, **more):
+    """Give a flavor and image that want processors of their own."""
+    cell = InstanceCell(id=0, pcpus=frozenset(numbers), memory_mb=64, policy="dedicated", **more)
+    return {"topology": InstanceTopology(cells=(cell,))}
+
+
+def pinned_on(host):
+    """Give the processors that guests have for themselves."""
+    return host.tracker.use(HOST).facts.numa.cells[0].pinned_cpus

@@ -1,0 +1,1 @@
+"""Conductors with agents, and clusters in trouble."""

@@ -1,0 +1,327 @@
+"""The parts of a server without its sockets, with agents played by hand: nothing happens but what a test does."""
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import msgspec
+
+from roost.conductor.agents.agent_protocol import answer, beat, leave, poll, register
+from roost.conductor.intake import accept, accept_changes
+from roost.conductor.jobs import Jobs
+from roost.conductor.loop import Conductor, Product
+from roost.conductor.operation.step import Terms
+from roost.conductor.operation.stored_request import image_of
+from roost.model.fleet import Fleet
+from roost.model.image import Image
+from roost.model.names import uuid_bytes
+from roost.model.settings.roost_settings import Settings
+from roost.model.work.guest import Found
+from roost.model.work.operation import Powering
+from roost.model.work.orders import Answer, Order, OwnNode, PollingAgent, Power, Registration
+from roost.model.work.work_rows import StatusRow
+from roost.placement.current import Current
+from roost.placement.deciding_thread import Serving
+from roost.product import Roost
+from roost.scheduler.query.pci_requests import PciAliases
+from roost.simulator.seeded_random import SeededRandom
+from roost.store.memory_store import MemoryStore
+from tests.support.conductors.builders import held
+from tests.support.fleets.named_uuids import uuid_named
+from tests.support.fleets.worlds import FixedClock, settings_of, wish
+
+DOWN_TIME_S = 60.0
+TERMS = Terms(attempts_max=3, build_timeout_s=600.0, act_timeout_s=120.0, owner_s=30.0)
+OK = Answer(outcome="ok")
+
+
+def failed(problem: str = "no room") -> Answer:
+    return Answer(outcome="failed", problem=problem)
+
+
+class Server:
+    """One process: its product, the thread that serves it, and a reader of work."""
+
+    def __init__(
+        self, store: Any, *, clock: Any, settings: Settings | None = None, seed: int = 0, heed: Any = None
+    ) -> None:
+        self.store, self.clock = store, clock
+        current = Current(store, clock=clock)
+        self.roost = Roost(store, settings or settings_of(), current=current, clock=clock, random=SeededRandom(seed))
+        self.serving = Serving(current, decide=self.roost.scheduler.work, heed=heed)
+        self.reader = store.work_reader(clock)
+        self.terms = TERMS
+
+    def run(self, task: Callable[[Current], Any]) -> Any:
+        """Do a task in the serving thread."""
+        return self.serving.run(task)
+
+    def conductor(self, name: str = "one", *, cells: Sequence[str] | None = None) -> Conductor:
+        """Give a conductor of this process."""
+        product = Product(
+            decision=self.roost.decision,
+            devices=PciAliases(self.roost.settings.pci).requests,
+            terms=lambda: self.terms,
+        )
+        return Conductor(name, cells=cells, serving=self.serving, reader=self.reader, product=product)
+
+    def jobs(self, name: str = "one", *, is_hearing: bool = True) -> Jobs:
+        """Give who does periodic jobs in this process."""
+        return Jobs(
+            name,
+            serving=self.serving,
+            reader=self.reader,
+            down_time_s=lambda: DOWN_TIME_S,
+            offload_s=lambda: self.terms.shelved_offload_time_s,
+            is_hearing=is_hearing,
+        )
+
+    def turn(self, name: str = "one") -> int:
+        """Let a conductor work until nothing is due."""
+        conductor, count = self.conductor(name), 0
+        while done := conductor.turn():
+            count += done
+            assert count < 10_000, "operations turn round and round"
+        return count
+
+    def build(self, *names: str, key: str = "key", extra_specs: Mapping[str, str] | None = None, **request: Any):
+        """Ask for instances by the names that their uuids are made of."""
+        wanted = wish(instance_uuids=tuple(map(uuid_named, names)), count=len(names), **request)
+        flavor = msgspec.structs.replace(wanted.flavor, extra_specs=dict(extra_specs or {}))
+        wanted = msgspec.structs.replace(wanted, flavor=flavor)
+        return self.run(
+            lambda current: accept.build(
+                current,
+                self.reader,
+                wanted,
+                operation_uuid=uuid_bytes(uuid_named(key)),
+                decision_uuid=uuid_named(f"decision of {key}"),
+                name=names[0],
+                now_s=self.clock.now_s(),
+            )
+        )
+
+    def delete(self, name: str, *, key: str = "", is_forced: bool = False):
+        """Ask for the end of an instance."""
+        uuid = uuid_bytes(uuid_named(key or f"end of {name}"))
+        return self.run(
+            lambda current: accept.delete(
+                current,
+                self.reader,
+                uuid_named(name),
+                operation_uuid=uuid,
+                now_s=self.clock.now_s(),
+                is_forced=is_forced,
+            )
+        )
+
+    def power(self, name: str, kind: str, *, key: str = ""):
+        """Ask that an instance starts or stops, begins anew or is reset."""
+        uuid = uuid_bytes(uuid_named(key or f"{kind} of {name} at {self.clock.now_s()}"))
+        return self.run(
+            lambda current: accept.act(
+                current,
+                self.reader,
+                uuid_named(name),
+                kind=kind,
+                body=Powering(),
+                operation_uuid=uuid,
+                now_s=self.clock.now_s(),
+            )
+        )
+
+    def change(self, name: str, kind: str, *, key: str = "", **told: Any):
+        """Ask that an instance is rebuilt, shelved and so on; ``told`` is what the function of that name takes."""
+        key = key or f"{kind} of {name} at {self.clock.now_s()}"
+        more = {
+            "rebuild": {"image": None, "filters": list(self.roost.rules.filters)},
+            "unshelve": {"decision_uuid": uuid_named(f"decision of {key}")},
+        }.get(kind, {})
+        return self.run(
+            lambda current: getattr(accept_changes, kind)(
+                current,
+                self.reader,
+                uuid_named(name),
+                operation_uuid=uuid_bytes(uuid_named(key)),
+                now_s=self.clock.now_s(),
+                **{**more, **told},
+            )
+        )
+
+    def status(self, name: str) -> StatusRow:
+        """Give the status of an instance."""
+        return self.reader.status(uuid_bytes(uuid_named(name)))
+
+    def held(self, name: str):
+        """Give the node of an instance with all that it holds, or None."""
+        return self.run(lambda current: held(current.state, uuid_named(name)))
+
+    def image(self, name: str) -> Image | None:
+        """Give the image of an instance."""
+        return self.run(lambda current: image_of(current.store.document, self.status(name)))
+
+    def used(self) -> dict[str, int]:
+        """Give what is in use of each class."""
+        return {name: used for name, (used, _) in self.run(lambda _current: self.roost.utilisation()).items()}
+
+    def story(self, name: str) -> list[tuple[str, dict[str, str]]]:
+        """Give what is told of an instance, oldest first."""
+        events = self.reader.events_on(uuid_bytes(uuid_named(name)), newest=99)
+        return [(event.kind, msgspec.json.decode(event.body)) for event in reversed(events)]
+
+    def open_operations(self):
+        """Give the operations that are not over."""
+        return self.reader.operations(most=9999, is_open=True)
+
+    def stop(self) -> None:
+        """Let go of the database."""
+        self.reader.close()
+        self.serving.stop()
+
+
+@contextmanager
+def server(store: Any = None, *fleets: Fleet, clock: Any = None, **options: Any):
+    """Give a server on a fleet."""
+    opened = Server(MemoryStore() if store is None else store, clock=clock or FixedClock(), **options)
+    try:
+        for fleet in fleets:
+            opened.run(lambda _current, fleet=fleet: opened.roost.install(fleet))
+        yield opened
+    finally:
+        opened.stop()
+
+
+class Hand:
+    """The agent of a host, as a test plays it."""
+
+    def __init__(self, server: Server, host: str, *, life: int = 1) -> None:
+        self.server, self.host = server, host
+        self.lives = life - 1
+        self.live_again()
+        self.fence = 0
+        self.known: list[int] = []
+        self.guests: dict[str, str] = {}  # what it has: uuid -> state
+
+    def live_again(self) -> None:
+        """Begin another life, with nothing but the guests of the last one."""
+        self.lives += 1
+        self.life = uuid_named(f"{self.host} {self.lives}")
+        self.run = uuid_bytes(self.life)
+
+    def register(self, nodes: Mapping[str, str] | None = None, *, paused: Sequence[str] = ()):
+        """Say what it has, and which of it the agent stopped by itself."""
+        asked = Registration(
+            run=self.life,
+            driver="fake",
+            nodes=tuple(OwnNode(node=node, uuid=uuid) for node, uuid in (nodes or {}).items()),
+            guests=tuple(
+                Found(uuid=uuid, node=self.host, operation="", state=state) for uuid, state in self.guests.items()
+            ),
+            paused=tuple(paused),
+        )
+        told = self.server.run(
+            lambda current: register(
+                current,
+                self.server.reader,
+                asked,
+                host=self.host,
+                now_s=self.server.clock.now_s(),
+                down_time_s=DOWN_TIME_S,
+            )
+        )
+        self.fence = told.fence
+        return told
+
+    def poll(self):
+        """Ask for orders."""
+        return self.server.run(lambda current: poll(current, self.server.reader, [self.asking()], most=64))
+
+    def asking(self):
+        """Give what it asks with."""
+        return PollingAgent(host=self.host, run=self.life, fence=self.fence, held=tuple(self.known))
+
+    def answer(self, order: Order | int, given: Answer = OK):
+        """Say what came of an order."""
+        number = order if isinstance(order, int) else order.id
+        now_s = self.server.clock.now_s()
+        return self.server.run(
+            lambda _current: answer(self.server.reader, number, run=self.run, given=given, now_s=now_s)
+        )
+
+    def act(self, order: Order, given: Answer = OK):
+        """Do what is ordered, or fail as told, and answer."""
+        if given.outcome == "ok":
+            if action(order) == "destroy":
+                self.guests.pop(order.instance, None)
+            elif action(order) in {"spawn", "power_on", "power_off"}:
+                self.guests[order.instance] = "stopped" if action(order) == "power_off" else "running"
+            elif action(order) == "rebuild":
+                self.guests[order.instance] = "running" if order.act.guest.is_on else "stopped"
+            given = self.told(order, given)
+        self.answer(order, given)
+
+    def told(self, order: Order, given: Answer = OK) -> Answer:
+        """Give an answer with what it says of what was done."""
+        state = self.guests.get(order.instance)
+        if action(order) == "inspect" and state is not None:
+            found = Found(uuid=order.instance, node=self.host, operation="", state=state)
+            return msgspec.structs.replace(given, found=found)
+        return msgspec.structs.replace(given, saved=f"saved {order.instance}") if action(order) == "save" else given
+
+    def beat(self):
+        """Be heard."""
+        self.server.run(lambda current: beat(current, [self.host], now_s=self.server.clock.now_s()))
+
+    def leave(self):
+        """End on purpose."""
+        now_s = self.server.clock.now_s()
+        return self.server.run(
+            lambda current: leave(
+                current, self.server.reader, self.host, run=self.run, now_s=now_s, down_time_s=DOWN_TIME_S
+            )
+        )
+
+
+def action(order: Order) -> str:
+    """Give what is ordered, as rows of orders say it."""
+    if isinstance(order.act, Power):
+        return "power_on" if order.act.is_on else "power_off"
+    return str(type(order.act).__struct_config__.tag)
+
+
+def hand(server: Server, host: str, **options: Any) -> Hand:
+    """Give an agent that has registered."""
+    made = Hand(server, host, **options)
+    made.register()
+    return made
+
+
+def served(server: Server, *hands: Hand, script: Mapping[str, Sequence[Answer]] | None = None, turns: int = 40) -> None:
+    """Let conductor and agents work until nobody has anything to do.
+
+    Args:
+        script: what the agent of a host answers to orders to spawn, one after the other; then, and to all else, ok.
+    """
+    left = {host: list(answers) for host, answers in (script or {}).items()}
+    for _ in range(turns):
+        done = server.turn()
+        for agent in hands:
+            for order in agent.poll().orders:
+                answers = left.get(agent.host) if action(order) == "spawn" else None
+                agent.act(order, answers.pop(0) if answers else OK)
+                done += 1
+        if not done:
+            return
+    raise AssertionError("they never come to rest")
+
+
+def looks(server: Server, name: str = "one") -> tuple[str, str, str, str]:
+    """Return status, task and fault of an instance that holds something, and the host where it does."""
+    status = server.status(name)
+    return status.status, status.task, status.fault, server.held(name)[0]
+
+
+def standing(server: Server, name: str = "one") -> tuple[str, str, str, str, str | None]:
+    """Return status, task, host and fault of an instance, and the node where it holds something, if it does."""
+    status, held = server.status(name), server.held(name)
+    return status.status, status.task, status.host, status.fault, None if held is None else held[0]

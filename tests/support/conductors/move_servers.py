@@ -1,0 +1,173 @@
+"""Servers where instances leave their hosts, with agents that know of moves, played by hand."""
+
+from contextlib import contextmanager
+
+import msgspec
+
+from roost.conductor.intake import accept
+from roost.conductor.moves.migration import leave_request
+from roost.conductor.operation.liveness import require_gone_agent
+from roost.model.names import uuid_bytes, uuid_text
+from roost.model.request import Destination, Request
+from roost.model.work.guest import Found, Prepared
+from roost.model.work.orders import Answer
+from roost.model.writes import CLASS_BITS
+from roost.placement.write_plan import Plan
+from tests.support.conductors.builders import ladder
+from tests.support.conductors.conductors import OK, Hand, action
+from tests.support.conductors.conductors import server as opened
+from tests.support.fleets.named_uuids import uuid_named
+
+BROKEN = Answer(outcome="failed", problem="it is broken")
+
+
+class Mover(Hand):
+    """An agent that knows of moves, and of the others.
+
+    ``guests`` says of each guest that it is running, stopped or prepared.
+    """
+
+    def __init__(self, server, host, others, **options):
+        super().__init__(server, host, **options)
+        self.others = others
+        self.marks = {}  # of guests: by which operation they came
+        self.done = []  # actions, in the order in which they were done
+        others[host] = self
+
+    def work(self, script=None):
+        """Do what is ordered; return how many orders that were.
+
+        Args:
+            script: what is answered to the next orders of an action without doing it.
+        """
+        orders = self.poll().orders
+        for order in orders:
+            answers = (script or {}).get((self.host, action(order)))
+            given = answers.pop(0) if answers else self.result(order)
+            self.done.append(action(order))
+            self.answer(order, given)
+        return len(orders)
+
+    def result(self, order):
+        """Do what is ordered; give the answer."""
+        uuid, kind = order.instance, action(order)
+        if kind == "prepare":
+            self.guests.setdefault(uuid, "prepared")
+            self.marks.setdefault(uuid, order.operation)
+            prepared = Prepared(uuid=uuid, node=order.act.guest.node, address=self.host)
+            return Answer(outcome="ok", prepared=prepared)
+        if kind == "live_migrate":
+            return self.let_go(uuid, order.act.to.address)
+        if kind == "discard":
+            is_spared = order.act.is_sparing and self.guests.get(uuid) == "running"
+            if self.marks.get(uuid) == (order.act.of or order.operation) and not is_spared:
+                self.guests.pop(uuid, None)
+        elif kind == "spawn":
+            self.guests[uuid], self.marks[uuid] = "running" if order.act.guest.is_on else "stopped", order.operation
+        elif kind == "destroy":
+            self.guests.pop(uuid, None)
+        elif kind in {"power_on", "power_off"}:
+            self.guests[uuid] = "running" if kind == "power_on" else "stopped"
+        return msgspec.structs.replace(OK, found=self.found(uuid))
+
+    def let_go(self, uuid, address):
+        """Let a guest run elsewhere, if it is here and awaited there."""
+        target = self.others[address]
+        if uuid not in self.guests:
+            return OK if target.guests.get(uuid) == "running" else BROKEN
+        if target.guests.get(uuid) != "prepared":
+            return BROKEN
+        target.guests[uuid] = self.guests.pop(uuid)
+        return OK
+
+    def found(self, uuid):
+        """Give what there is of a guest."""
+        if uuid not in self.guests:
+            return None
+        return Found(uuid=uuid, node=self.host, operation=self.marks.get(uuid, uuid), state=self.guests[uuid])
+
+
+def movers(server, names):
+    """Give agents that have registered, by host."""
+    others = {}
+    for name in names:
+        Mover(server, name, others).register()
+    return others
+
+
+@contextmanager
+def one_of_four():
+    """Give a server of four hosts, with their agents as ``hands`` and an instance on the first."""
+    with opened(None, ladder(4)) as made:
+        made.hands = movers(made, [f"h{number}" for number in range(4)])
+        made.build("one")
+        at_rest(made, made.hands)
+        yield made
+
+
+def at_rest(server, hands, script=None, *, turns=60):
+    """Let conductor and agents that are there work until nobody has anything to do."""
+    for _ in range(turns):
+        done = server.turn()
+        for hand in hands.values():
+            if server.reader.agent(hand.host).state != "gone":
+                done += hand.work(script)
+        if not done:
+            return
+    raise AssertionError("they never come to rest")
+
+
+def ask(server, kind, name, *, host="", key=""):
+    """Ask that an instance leaves its host."""
+    key = key or f"{kind} of {name} at {server.clock.now_s()}"
+
+    def task(current):
+        status = server.reader.status(uuid_bytes(uuid_named(name)))
+        stored = msgspec.json.decode(current.store.document(status.request_id), type=Request)
+        asked = leave_request(stored, status)
+        if host:
+            asked = msgspec.structs.replace(asked, destination=Destination(host=host))
+        move = msgspec.structs.replace(asked.move, migration_uuid=uuid_named(f"migration {key}"))
+        plan = accept.move(
+            current,
+            server.reader,
+            uuid_named(name),
+            kind=kind,
+            wanted=msgspec.structs.replace(asked, move=move),
+            operation_uuid=uuid_bytes(uuid_named(key)),
+            decision_uuid=uuid_named(f"decision {key}"),
+            now_s=server.clock.now_s(),
+        )
+        if kind == "evacuate" and isinstance(plan, Plan):
+            return require_gone_agent(plan, server.reader, status)
+        return plan
+
+    return server.run(task)
+
+
+def migrations(server, name):
+    """Give kind, status, source and target of each migration of an instance."""
+    found = server.reader.migrations_of(uuid_bytes(uuid_named(name)))
+    return [(each.kind, each.status, each.source_host, each.target_host) for each in found]
+
+
+def holders(server):
+    """Give who holds something: the node by the uuid of the instance, or of the migration."""
+
+    def task(current):
+        state = current.state
+        found = {}
+        for holder in state.holders.values():
+            rows = {state.providers.row_of_id[inventory_id >> CLASS_BITS] for inventory_id, _ in holder.takes}
+            found[uuid_text(holder.uuid)] = sorted(state.providers.names[row] for row in rows)
+        return found
+
+    return server.run(task)
+
+
+def pass_time(server, hands, seconds):
+    """Let time go on, and all who are there be heard."""
+    server.clock.time_s += seconds
+    for hand in hands.values():
+        if server.reader.agent(hand.host).state != "gone":
+            hand.beat()

@@ -1,0 +1,190 @@
+"""Servers where instances move stopped, or get another size, with agents played by hand."""
+
+from dataclasses import dataclass
+
+import msgspec
+
+from roost.conductor.intake import accept
+from roost.conductor.intake.accept_revert import revert
+from roost.conductor.moves.migration import move_request
+from roost.errors import NotFound
+from roost.model.names import uuid_bytes
+from roost.model.request import Destination, Request
+from roost.model.work.guest import Found, Prepared
+from roost.model.work.operation import Settling
+from roost.model.work.orders import Answer
+from tests.support.conductors.conductors import OK, Hand, action
+from tests.support.fleets.named_uuids import uuid_named
+from tests.support.fleets.worlds import wish
+
+
+@dataclass
+class Copy:
+    """What a host has of an instance."""
+
+    state: str
+    mark: str = ""
+    vcpus: int = 1
+
+
+class Keeper(Hand):
+    """An agent that makes a guest of what has arrived, and keeps what that replaces until it is settled.
+
+    ``guests`` says of each guest that it is running, stopped or prepared.
+    """
+
+    def __init__(self, server, host, others, **options):
+        super().__init__(server, host, **options)
+        self.copies, self.coming, self.replaced, self.sent = {}, {}, {}, set()
+        self.others = others
+        self.done = []  # actions, in the order in which they were done
+        self.most_running = others.setdefault("most running", {})
+        others[host] = self
+
+    def work(self, script=None):
+        """Do what is ordered; return how many orders that were.
+
+        Args:
+            script: what is answered to the next orders of an action without doing it; None: nothing is answered.
+        """
+        orders = self.poll().orders
+        for order in orders:
+            if order.id in self.known:
+                continue
+            answers = (script or {}).get((self.host, action(order)))
+            given = answers[0] if answers else self.result(order)
+            self.done.append(action(order))
+            if given is None:
+                self.known.append(order.id)
+            else:
+                self.answer(order, given)
+            if answers:
+                del answers[0]  # What could not be said is said again.
+            if given is None:
+                continue
+            self.known = [number for number in self.known if number != order.id]
+        self.guests = {uuid: copy.state for uuid, copy in {**self.coming, **self.copies}.items()}
+        for uuid, state in self.guests.items():
+            if state == "running":
+                hosts = {name for name, each in self.others.items() if name != "most running" and runs(each, uuid)}
+                self.most_running[uuid] = max(self.most_running.get(uuid, 0), len(hosts))
+        return len(orders)
+
+    def result(self, order):
+        """Do what is ordered; give the answer."""
+        uuid, kind, act = order.instance, action(order), order.act
+        done = getattr(self, f"_{kind}", None)
+        outcome = done(uuid, act, order.operation) if done is not None else None
+        if isinstance(outcome, Answer):
+            return outcome
+        copy = self.copies.get(uuid) or self.coming.get(uuid)
+        if copy is None:
+            return OK
+        return msgspec.structs.replace(
+            OK, found=Found(uuid=uuid, node=self.host, operation=copy.mark, state=copy.state)
+        )
+
+    def _spawn(self, uuid, act, mark):
+        self.copies[uuid] = Copy("running", mark, act.guest.flavor.vcpus)
+
+    def _destroy(self, uuid, act, mark):
+        for books in (self.copies, self.coming, self.replaced):
+            books.pop(uuid, None)
+
+    def _power_on(self, uuid, act, mark):
+        if uuid not in self.copies:
+            return Answer(outcome="aborted", problem="there is no such guest")
+        self.copies[uuid].state = "running"
+        return None
+
+    def _power_off(self, uuid, act, mark):
+        self.copies[uuid].state = "stopped"
+
+    def _prepare(self, uuid, act, mark):
+        if self.copies.get(uuid, Copy("")).mark != mark:
+            self.coming[uuid] = Copy("prepared", mark, act.guest.flavor.vcpus)
+        return Answer(outcome="ok", prepared=Prepared(uuid=uuid, node=act.guest.node, address=self.host))
+
+    def _send_disk(self, uuid, act, mark):
+        assert self.copies[uuid].state == "stopped"
+        self.others[act.to.address].sent.add(uuid)
+
+    def _finish(self, uuid, act, mark):
+        if self.copies.get(uuid, Copy("")).mark == mark:
+            return None
+        if uuid not in self.coming or uuid not in self.sent:
+            return Answer(outcome="failed", problem="nothing has arrived")
+        if uuid in self.copies:
+            self.replaced[uuid] = self.copies[uuid]
+        self.copies[uuid] = self.coming.pop(uuid)
+        self.copies[uuid].state = "running" if act.guest.is_on else "stopped"
+        self.sent.discard(uuid)
+        return None
+
+    def _discard(self, uuid, act, mark):
+        mark = act.of or mark
+        if self.coming.get(uuid, Copy("")).mark == mark:
+            del self.coming[uuid]
+        if self.copies.get(uuid, Copy("")).mark == mark:
+            del self.copies[uuid]
+            if uuid in self.replaced:
+                self.copies[uuid] = self.replaced.pop(uuid)
+
+    def _settle(self, uuid, act, mark):
+        self.replaced.pop(uuid, None)
+
+
+def runs(keeper, uuid):
+    """Say whether an agent runs a guest."""
+    return uuid in keeper.copies and keeper.copies[uuid].state == "running"
+
+
+def keepers(server, *names):
+    """Give agents that have registered, by host."""
+    others = {}
+    for name in names:
+        Keeper(server, name, others).register()
+    return {name: each for name, each in others.items() if name != "most running"}
+
+
+def ask(server, kind, name, *, vcpus=0, host="", is_verified=False, is_lost=False, key=""):
+    """Ask that an instance moves, or stays or goes back."""
+    key = key or f"{kind} of {name} at {server.clock.now_s()}"
+    now_s, uuid = server.clock.now_s(), uuid_bytes(uuid_named(key))
+
+    def task(current):
+        if kind == "confirm":
+            return accept.act(
+                current, server.reader, uuid_named(name), kind=kind, body=Settling(), operation_uuid=uuid, now_s=now_s
+            )
+        if kind == "revert":
+            return revert(current, server.reader, uuid_named(name), operation_uuid=uuid, now_s=now_s, is_lost=is_lost)
+        status = server.reader.status(uuid_bytes(uuid_named(name)))
+        if status is None:
+            raise NotFound("instance", name)
+        stored = msgspec.json.decode(current.store.document(status.request_id), type=Request)
+        asked = move_request(stored, status, may_stay=kind == "resize")
+        if vcpus:
+            asked = msgspec.structs.replace(asked, flavor=wish(vcpus=vcpus).flavor)
+        if host:
+            asked = msgspec.structs.replace(asked, destination=Destination(host=host))
+        move = msgspec.structs.replace(asked.move, migration_uuid=uuid_named(f"migration {key}"))
+        return accept.move(
+            current,
+            server.reader,
+            uuid_named(name),
+            kind=kind,
+            wanted=msgspec.structs.replace(asked, move=move),
+            operation_uuid=uuid,
+            decision_uuid=uuid_named(f"decision {key}"),
+            now_s=now_s,
+            is_verified=is_verified or kind == "resize",
+        )
+
+    return server.run(task)
+
+
+def told(server, name):
+    """Give status, host and fault of an instance."""
+    row = server.status(name)
+    return row.status, row.host, row.fault

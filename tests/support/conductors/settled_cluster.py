@@ -1,0 +1,122 @@
+"""What is to be so in a cluster of hosts with the fake driver when nothing is being done any more."""
+
+import json
+import time
+from collections import Counter
+
+from tests.support.servers.clusters import guests_on
+
+# So long agents may take until they say again what they have.
+IN_STEP_S = 60.0
+# In these statuses an instance is on a host, which has a guest of it, and holds something there.
+_STATES = {"ACTIVE": "running", "SHUTOFF": "stopped", "SHELVED": "stopped"}
+
+
+def problems_of(cluster, *, promised, ended, sizes):
+    """Say what is not as it should be.
+
+    Args:
+        cluster: of which nobody is asked anything any more.
+        promised: uuids of the instances that were to be.
+        ended: of those that were to end.
+        sizes: by uuid of the instance what its flavor takes, and what the one took that it may go back to.
+    """
+    shown, guests = cluster.instances(), guests_on(cluster.guests)
+    found = [f"{uuid} was promised and is not known" for uuid in promised - shown.keys()]
+    found += [f"{uuid} was not asked for, and is on {guests[uuid]}" for uuid in guests.keys() - shown.keys()]
+    for uuid, each in shown.items():
+        status, host, on = each["status"], each["host"], guests.get(uuid, [])
+        fine = {
+            "ERROR": bool(each["fault"]) and {name for name, _ in on} <= {host},
+            "DELETED": not on and not host,
+            "SHELVED_OFFLOADED": not on and not host,
+            "VERIFY_RESIZE": dict(on).get(host) in {"running", "stopped"} and len(on) <= 2,
+        } | {name: on == [(host, state)] for name, state in _STATES.items()}
+        if not fine[status]:
+            found.append(f"{uuid} is {status} on {host!r} ({each['fault']}), and hosts have {on}")
+        if uuid in ended and status not in {"DELETED", "ERROR"}:
+            found.append(f"{uuid} was to end, and is {status}")
+    return [*found, *_wrong_amounts(cluster, shown, sizes), *_wrong_books(cluster, shown, sizes)]
+
+
+def until_in_step(cluster):
+    """Wait until agents have said of all guests whether they run; give how many the servers had not known of."""
+    end_s, found = time.monotonic() + IN_STEP_S, set[str]()
+    while differing := _differing(cluster):
+        found |= differing
+        assert time.monotonic() < end_s, f"{differing} are not what their hosts say"
+        time.sleep(0.5)
+    cluster.settle()
+    return len(found)
+
+
+def _differing(cluster):
+    """Give the instances that run where their status says no, or the other way."""
+    guests, other = guests_on(cluster.guests), {"running": "stopped", "stopped": "running"}
+    return {
+        uuid
+        for uuid, each in cluster.instances().items()
+        if each["status"] in _STATES and guests.get(uuid) == [(each["host"], other[_STATES[each["status"]]])]
+    }
+
+
+def used(cluster):
+    """Give what Placement says that is in use, by uuid of the provider, and what consumers hold of it, summed up."""
+    usages, sums = {}, {}
+    for each in cluster.asked("GET", "/placement/resource_providers")[1]["resource_providers"]:
+        path = f"/placement/resource_providers/{each['uuid']}"
+        told = cluster.asked("GET", f"{path}/usages")[1]["usages"]
+        usages[each["uuid"]] = {name: amount for name, amount in told.items() if amount}
+        held = Counter()
+        for consumer in cluster.asked("GET", f"{path}/allocations")[1]["allocations"].values():
+            held.update(consumer["resources"])
+        sums[each["uuid"]] = dict(held)
+    return usages, sums
+
+
+def _wrong_amounts(cluster, shown, sizes):
+    """Compare what is in use of each provider with the sizes of the instances that are there, and that may go back."""
+    roots = {each["host"]: each["uuid"] for each in cluster.listed("hosts")}
+    expected = {host: {} for host in roots}
+    for uuid, each in shown.items():
+        now, before = sizes[uuid]
+        if each["host"]:
+            expected[each["host"]][uuid] = now
+        if each["status"] == "VERIFY_RESIZE":
+            moves = cluster.asked("GET", f"/v1/instances/{uuid}")[1]["migrations"]
+            expected[moves[-1]["source_host"]][moves[-1]["uuid"]] = before
+    usages, sums = used(cluster)
+    found = [f"of {uuid} {usages[uuid]} is in use, {sums[uuid]} held" for uuid in usages if usages[uuid] != sums[uuid]]
+    for host, root in roots.items():
+        told = cluster.asked("GET", f"/placement/resource_providers/{root}/allocations")[1]["allocations"]
+        held = {uuid: each["resources"] for uuid, each in told.items()}
+        found += [
+            f"{uuid} holds {held.get(uuid)} on {host}, and is to hold {expected[host].get(uuid)}"
+            for uuid in held.keys() | expected[host].keys()
+            if held.get(uuid) != expected[host].get(uuid)
+        ]
+    return found
+
+
+def _wrong_books(cluster, shown, sizes):
+    """Compare what hosts know of guests with what those should be, and find what they keep for nobody."""
+    found = []
+    for path in sorted((cluster.guests / "hosts").glob("*.json")):
+        kept = json.loads(path.read_text())
+        for uuid, guest in kept.get("guests", {}).items():
+            now, before = sizes[uuid]
+            flavor = guest["spec"]["flavor"]
+            has = {"VCPU": flavor["vcpus"], "MEMORY_MB": flavor["memory_mb"]}
+            is_source = shown[uuid]["host"] != path.stem
+            if has != (before if is_source else now):
+                found.append(f"{uuid} has {has} on {path.stem}, and {now} now, {before} before")
+        may_go_back = {uuid for uuid, each in shown.items() if each["status"] == "VERIFY_RESIZE"}
+        lost = dict.fromkeys(kept.get("coming", {}).keys() - _arrived(cluster, path.stem), "coming")
+        lost |= dict.fromkeys(kept.get("replaced", {}).keys() - may_go_back, "replaced")
+        found += [f"{path.stem} keeps {what} {uuid}, which is {shown[uuid]['status']}" for uuid, what in lost.items()]
+    return found
+
+
+def _arrived(cluster, host):
+    """Give the uuids of guests that came while they ran, and that nobody asked about since."""
+    return {uuid for uuid, on in guests_on(cluster.guests).items() if (host, "running") in on}

@@ -1,0 +1,1 @@
+"""Database servers, and stores that lose races."""

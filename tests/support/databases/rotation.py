@@ -1,0 +1,163 @@
+"""Two PostgreSQL servers that take turns: the standby takes over, and the primary becomes a new standby."""
+
+import shutil
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psycopg
+
+from roost.store.postgresql.upgrade import upgrade_postgresql
+from tests.support.databases import postgres
+from tests.support.waiting import until
+
+_STREAMING = "SELECT count(*) FROM pg_stat_replication WHERE state = 'streaming' AND replay_lsn IS NOT NULL"
+
+
+class _Node:
+    """A server in a data folder that another one made, with the folder of its socket."""
+
+    def __init__(self, data: Path, socket: Path, process: "subprocess.Popen[bytes]") -> None:
+        self.data, self.socket, self.process = data, socket, process
+
+    def connect(self) -> psycopg.Connection:
+        """Connect, without waiting for a standby at commits."""
+        url = f"postgresql://roost@/postgres?host={self.socket}"
+        return psycopg.connect(url, autocommit=True, options="-c synchronous_commit=local")
+
+    def is_up(self) -> bool:
+        """Return whether it lets clients in."""
+        try:
+            self.connect().close()
+        except psycopg.OperationalError:
+            return False
+        return True
+
+
+class Rotation:
+    """A primary and a standby.
+
+    Args:
+        first: a running server, whose programs and user the others have; it is replaced by the first node.
+        is_synchronous: whether commits wait for the standby.
+    """
+
+    def __init__(self, first: postgres.Server, *, is_synchronous: bool) -> None:
+        self._first = first
+        self._count = 0
+        self._sockets = [first.folder / name for name in ("s0", "s1")]
+        for socket in self._sockets:
+            first.run("mkdir", str(socket))
+        upgrade_postgresql(first.url("postgres"))
+        if is_synchronous:
+            with psycopg.connect(first.url("postgres"), autocommit=True) as connection:
+                connection.execute("ALTER SYSTEM SET synchronous_standby_names = '*'")
+        self._primary = self._made(first.folder, self._sockets[0])
+        first.kill()
+        self._promote(self._primary)
+        self._standby = self._made(self._primary.socket, self._sockets[1])
+        until(self._is_streaming)
+
+    @property
+    def url(self) -> str:
+        """The URL of whichever server is the primary."""
+        return f"postgresql://roost@/postgres?host={','.join(map(str, self._sockets))}"
+
+    def burn(self, count: int) -> None:
+        """Use up numbers of transactions that only the primary knows of."""
+        with self._primary.connect() as connection:
+            for _ in range(count):
+                connection.execute("BEGIN; SELECT pg_current_xact_id(); ROLLBACK")
+
+    def starve(self) -> None:
+        """Let the standby get nothing any more."""
+        with self._standby.connect() as standby:
+            standby.execute("ALTER SYSTEM SET primary_conninfo = ''")
+            standby.execute("SELECT pg_reload_conf()")
+            until(lambda: standby.execute("SELECT count(*) FROM pg_stat_wal_receiver").fetchone() == (0,))
+
+    def freeze(self) -> None:
+        """Freeze the primary, until ``fail_over`` kills it."""
+        postgres.freeze(self._primary.process.pid)
+
+    def fail_over(self, *, is_clean: bool) -> None:
+        """Stop or kill the primary, promote the standby, and make another standby.
+
+        Args:
+            is_clean: whether the primary ends in order, as for a switchover.
+        """
+        gone, self._primary = self._primary, self._standby
+        if is_clean:
+            gone.process.send_signal(signal.SIGINT)
+        else:
+            postgres.kill(gone.process.pid)
+        gone.process.wait()
+        self._promote(self._primary)
+        shutil.rmtree(gone.data)
+        self._standby = self._made(self._primary.socket, gone.socket)
+        until(self._is_streaming)
+
+    def close(self) -> None:
+        """Kill both."""
+        for node in (self._primary, self._standby):
+            postgres.kill(node.process.pid)
+            node.process.wait()
+
+    def _made(self, source: Path, socket: Path) -> _Node:
+        """Return a standby of the server with a socket in a folder."""
+        self._count += 1
+        data = self._first.folder / f"node{self._count}"
+        self._first.run(
+            "pg_basebackup",
+            "-D",
+            str(data),
+            "-h",
+            str(source),
+            "-U",
+            "roost",
+            "-R",
+            "-X",
+            "stream",
+            "-c",
+            "fast",
+            "--no-sync",
+        )
+        process = self._first.spawn(
+            "postgres",
+            "-D",
+            str(data),
+            "-c",
+            "listen_addresses=",
+            "-c",
+            "fsync=off",
+            "-c",
+            "shared_buffers=16MB",
+            "-c",
+            f"unix_socket_directories={socket}",
+        )
+        made = _Node(data, socket, process)
+        until(made.is_up)
+        return made
+
+    def _promote(self, node: _Node) -> None:
+        self._first.run("pg_ctl", "promote", "-D", str(node.data), "-w")
+
+    def _is_streaming(self) -> bool:
+        with self._primary.connect() as connection:
+            return connection.execute(_STREAMING).fetchone() == (1,)
+
+
+@contextmanager
+def rotation(*, is_synchronous: bool) -> Iterator[Rotation]:
+    """Give two servers that take turns."""
+    first = postgres.Server(fsync=False)
+    try:
+        made = Rotation(first, is_synchronous=is_synchronous)
+        try:
+            yield made
+        finally:
+            made.close()
+    finally:
+        first.stop()

@@ -1,0 +1,124 @@
+"""A PostgreSQL server with a standby that takes over, without any cluster software."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import psycopg
+
+from roost.store.postgresql.upgrade import upgrade_postgresql
+from tests.support.databases.postgres import Server
+from tests.support.waiting import until
+
+_STOP_RECEIVING = "ALTER SYSTEM SET primary_conninfo = ''"
+
+
+class Pair:
+    """A primary, and a standby that streams from it.
+
+    Args:
+        primary: a running server.
+    """
+
+    def __init__(self, primary: Server) -> None:
+        self.primary = primary
+        with psycopg.connect(primary.url("postgres"), autocommit=True) as connection:
+            connection.execute("CREATE DATABASE roost")
+        upgrade_postgresql(primary.url("roost"))
+        self._folder = primary.folder / "standby"
+        self._socket = primary.folder / "other"
+        primary.run("mkdir", str(self._socket))
+        primary.run(
+            "pg_basebackup",
+            "-D",
+            str(self._folder),
+            "-h",
+            str(primary.folder),
+            "-U",
+            "roost",
+            "-R",
+            "-X",
+            "stream",
+            "-c",
+            "fast",
+            "--no-sync",
+        )
+        self._standby = primary.spawn(
+            "postgres",
+            "-D",
+            str(self._folder),
+            "-c",
+            "listen_addresses=",
+            "-c",
+            "fsync=off",
+            "-c",
+            f"unix_socket_directories={self._socket}",
+        )
+        until(lambda: self.lag() == 0)
+
+    @property
+    def url(self) -> str:
+        """The URL of whichever server is the primary."""
+        hosts = f"{self.primary.folder},{self._socket}"
+        return f"postgresql://roost@/roost?host={hosts}"
+
+    @property
+    def standby_url(self) -> str:
+        """The URL of the standby alone, which it keeps when it is the primary."""
+        return f"postgresql://roost@/roost?host={self._socket}"
+
+    def burn_numbers(self, count: int) -> None:
+        """Use up numbers of transactions on the primary that the standby never hears of."""
+        with psycopg.connect(self.standby_url, autocommit=True) as standby:
+            standby.execute(_STOP_RECEIVING)
+            standby.execute("SELECT pg_reload_conf()")
+            until(lambda: standby.execute("SELECT count(*) FROM pg_stat_wal_receiver").fetchone() == (0,))
+        with psycopg.connect(self.primary.url("roost")) as connection:
+            for _ in range(count):
+                connection.execute("SELECT pg_current_xact_id()")
+                connection.rollback()
+
+    def make_synchronous(self) -> None:
+        """Let no commit be answered before the standby has it on its disk."""
+        with psycopg.connect(self.primary.url("roost"), autocommit=True) as connection:
+            connection.execute("ALTER SYSTEM SET synchronous_standby_names = '*'")
+            connection.execute("SELECT pg_reload_conf()")
+            until(lambda: connection.execute("SELECT sync_state FROM pg_stat_replication").fetchone() == ("sync",))
+
+    def fail_over(self) -> None:
+        """Kill the primary, and promote the standby."""
+        self.primary.kill()
+        self.promote()
+
+    def promote(self) -> None:
+        """Promote the standby, whatever became of the primary."""
+        self.primary.run("pg_ctl", "promote", "-D", str(self._folder), "-w")
+
+    def close(self) -> None:
+        """Stop the standby."""
+        self._standby.kill()
+        self._standby.wait()
+
+    def lag(self) -> int | None:
+        """Give how many bytes of the log the standby has not applied; None: it does not stream."""
+        try:
+            with psycopg.connect(self.primary.url("roost"), autocommit=True) as connection:
+                row = connection.execute(
+                    "SELECT pg_current_wal_lsn() - replay_lsn FROM pg_stat_replication WHERE state = 'streaming'"
+                ).fetchone()
+        except psycopg.Error:
+            return None
+        return None if row is None or row[0] is None else int(row[0])
+
+
+@contextmanager
+def pair() -> Iterator[Pair]:
+    """Give a primary with a standby."""
+    primary = Server(fsync=False)
+    try:
+        made = Pair(primary)
+        try:
+            yield made
+        finally:
+            made.close()
+    finally:
+        primary.stop()

@@ -1,0 +1,1 @@
+"""Fleets, requests and states, built or drawn."""

@@ -1,0 +1,88 @@
+"""The whole product in tests: small fleets on it, and its command as a process of its own."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from roost.model.flavor import Flavor
+from roost.model.fleet import Fleet
+from roost.model.group import ServerGroup
+from roost.model.host import HostSpec
+from roost.model.provider import Inventory, ProviderSpec
+from roost.model.request import Request
+from roost.simulator.stable_uuids import uuid_of
+
+ROOT = Path(__file__).parents[3]
+_COMMAND = (sys.executable, "-m", "roost")
+
+
+def environ(**more: str) -> dict[str, str]:
+    """Give an environment in which this code is found and no settings or data of the machine are."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("ROOST_")}
+    return kept | {"PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "src")])} | more
+
+
+def command(*words: object) -> list[str]:
+    """Give the words that start ``roost`` with these words."""
+    return [*_COMMAND, *map(str, words)]
+
+
+def roost(*words: object, cwd: Path, **more: str) -> subprocess.CompletedProcess[str]:
+    """Run ``roost`` to its end."""
+    return subprocess.run(
+        command(*words), cwd=cwd, env=environ(**more), capture_output=True, text=True, check=False, timeout=120
+    )
+
+
+def worker(function: str, *arguments: object) -> subprocess.Popen[str]:
+    """Start a function of a test module, named ``module:function``, in a process of its own, with open pipes."""
+    module, _, name = function.partition(":")
+    script = f"from {module} import {name}; {name}(*{arguments!r})"
+    return subprocess.Popen(
+        [sys.executable, "-c", script],
+        cwd=ROOT,
+        env=environ(),
+        text=True,
+        bufsize=1,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        process_group=0,
+    )
+
+
+def kill(process: subprocess.Popen[str]) -> None:
+    """End a process if it still runs, and close its pipes."""
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    for pipe in (process.stdin, process.stdout, process.stderr):
+        if pipe is not None:
+            pipe.close()
+
+
+def fleet(count: int, *, vcpus: int, groups: Sequence[ServerGroup] = ()) -> Fleet:
+    """Give hosts host-0, host-1, … with so many VCPU each, and memory for all that."""
+    providers = [
+        ProviderSpec(
+            uuid=uuid_of("host", str(number)),
+            name=f"host-{number}",
+            inventories={"VCPU": Inventory(total=vcpus), "MEMORY_MB": Inventory(total=1024 * vcpus)},
+        )
+        for number in range(count)
+    ]
+    hosts = [HostSpec(provider_uuid=root.uuid, host=root.name, node=root.name) for root in providers]
+    return Fleet(providers=providers, hosts=hosts, groups=list(groups))
+
+
+def request(vcpus: int = 1, **more: object) -> Request:
+    """Give a request for instances of a size, with little memory."""
+    return Request(flavor=Flavor(name=f"{vcpus} cores", vcpus=vcpus, memory_mb=16), **more)  # type: ignore[arg-type]
+
+
+def settings_for(url: str, folder: Path) -> Path:
+    """Write a settings file that names a database."""
+    path = folder / "roost.toml"
+    path.write_text(f'[store]\nurl = "{url}"\n')
+    return path

@@ -1,0 +1,41 @@
+"""Trees of providers: ``host`` with the cells ``cell0`` and ``cell1``, the first with a device; and ``pool``."""
+
+from roost.compute.providers.provider_tree import ProviderTree
+from tests.support.fleets.worlds import uuid_named
+
+VCPU = {"total": 8, "reserved": 0, "max_unit": 8}
+NAMES = ["host", "cell0", "device", "cell1", "pool"]
+
+
+def u(*names):
+    """Give the uuids of providers."""
+    return [uuid_named(name) for name in names]
+
+
+def record(name, parent=None, generation=0):
+    """Give a provider as Placement lists it."""
+    return {
+        "uuid": uuid_named(name),
+        "name": name,
+        "generation": generation,
+        "parent_provider_uuid": parent and uuid_named(parent),
+    }
+
+
+def planted():
+    """Give the tree, each provider with something of each kind."""
+    tree = ProviderTree()
+    tree.populate_from_iterable(
+        [record("device", "cell0"), record("host"), record("cell0", "host"), record("cell1", "host"), record("pool")]
+    )
+    for name in NAMES:
+        tree.update_inventory(name, {"VCPU": VCPU}, 1)
+        tree.update_traits(name, {"CUSTOM_A", "CUSTOM_B"})
+        tree.update_aggregates(name, u("agg0", "agg1"))
+        tree.update_resources(name, {"PMEM": {"ns0", "ns1"}})
+    return tree
+
+
+def everything(tree):
+    """Give all that a tree knows, in its order."""
+    return [tree.data(uuid) for uuid in tree.get_provider_uuids()]

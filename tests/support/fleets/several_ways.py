@@ -1,0 +1,36 @@
+"""Hosts that can hold a request in several ways, so that only a search, or placing one by one, tells how many fit."""
+
+import msgspec
+
+from roost.model.provider import Inventory, ProviderSpec
+from roost.model.request import ResourceGroup
+from tests.support.fleets.named_uuids import uuid_named
+from tests.support.fleets.worlds import host, wish
+
+
+def celled_host(name, *, cells=3, memory_mb=1000):
+    """Give a host whose memory is in its children."""
+    root = host(name, VCPU=100_000)
+    children = [
+        ProviderSpec(
+            uuid=uuid_named(f"{name}-{number}"),
+            name=f"{name}-{number}",
+            parent_uuid=uuid_named(name),
+            inventories={"MEMORY_MB": Inventory(total=memory_mb)},
+        )
+        for number in range(cells)
+    ]
+    return msgspec.structs.replace(root, providers=[*root.providers, *children])
+
+
+def two_amounts(project_id=""):
+    """Give a request for two amounts of one class."""
+    groups = tuple(ResourceGroup(suffix=f"_{number}", resources={"MEMORY_MB": 1 + number}) for number in range(2))
+    return wish(memory_mb=0, groups=groups, project_id=project_id)
+
+
+# The same as a document.
+TWO_AMOUNTS = {
+    "flavor": {"name": "f", "vcpus": 1},
+    "resource_groups": [{"suffix": f"_{number}", "resources": {"MEMORY_MB": 1 + number}} for number in range(2)],
+}

@@ -1,0 +1,1 @@
+"""Servers, clients and what is around them."""

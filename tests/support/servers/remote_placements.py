@@ -1,0 +1,106 @@
+"""Remote Placements in tests: servers with providers to be claimed, and the product that claims there."""
+
+import http.client
+import json
+from contextlib import contextmanager
+from urllib.parse import urlsplit
+
+from roost.app.remote_placement import RemoteFollower
+from roost.app.up import open_product
+from roost.client.placement_http import Connection
+from roost.model.settings.roost_settings import Settings
+from roost.simulator.stable_uuids import uuid_of
+from tests.support.servers.in_process_api import Own
+
+HEADERS = {"x-auth-token": "admin", "openstack-api-version": "placement 1.39", "content-type": "application/json"}
+
+
+def host(number):
+    """Give the uuid of a provider."""
+    return uuid_of("remote host", str(number))
+
+
+class Remote:
+    """A Placement API that is served somewhere."""
+
+    def __init__(self, address):
+        self.address = address
+
+    def ask(self, method, path, body=None):
+        """Send one request; give its status and what came back."""
+        parts = urlsplit(self.address)
+        connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=30)
+        try:
+            sent = None if body is None else json.dumps(body)
+            connection.request(method, parts.path.rstrip("/") + path, body=sent, headers=HEADERS)
+            answer = connection.getresponse()
+            text = answer.read()
+        finally:
+            connection.close()
+        return answer.status, json.loads(text) if text else None
+
+    def stock(self, count, *, vcpus=4):
+        """Let it have hosts host-0, host-1, … with so many VCPU each; those with higher numbers have more memory."""
+        for number in range(count):
+            self.add(f"host-{number}", host(number), VCPU=vcpus, MEMORY_MB=4096 * (number + 1))
+
+    def add(self, name, uuid, *, parent=None, **amounts):
+        """Let it have one provider more."""
+        made = {"name": name, "uuid": uuid} | ({} if parent is None else {"parent_provider_uuid": parent})
+        assert self.ask("POST", "/resource_providers", made)[0] == 200
+        body = {
+            "resource_provider_generation": 0,
+            "inventories": {name: {"total": amount} for name, amount in amounts.items()},
+        }
+        assert self.ask("PUT", f"/resource_providers/{uuid}/inventories", body)[0] == 200
+
+    def held(self, consumer):
+        """Give what a consumer holds: provider -> class -> amount."""
+        status, found = self.ask("GET", f"/allocations/{consumer}")
+        assert status == 200
+        return {uuid: each["resources"] for uuid, each in found["allocations"].items()}
+
+    def used(self, number):
+        """Give what is used of a host."""
+        return self.ask("GET", f"/resource_providers/{host(number)}/usages")[1]["usages"]
+
+    def take(self, number, **amounts):
+        """Let somebody else take something of a host."""
+        body = {
+            "allocations": {host(number): {"resources": amounts}},
+            "project_id": "p",
+            "user_id": "u",
+            "consumer_generation": None,
+            "consumer_type": "INSTANCE",
+        }
+        status, found = self.ask("PUT", f"/allocations/{uuid_of('somebody', str(number))}", body)
+        assert status == 204, found
+
+
+class Claiming(Own):
+    """Roost's own API over a remote Placement."""
+
+    def __init__(self, product, serving, remote):
+        super().__init__(product, serving)
+        self.remote = remote
+
+    def look(self):
+        """Look which hosts the remote Placement has."""
+        self.remote.sync_hosts(self.serving)
+
+
+@contextmanager
+def claiming(address, *fleets, url="sqlite://", settings=None, pause=lambda _: None, wrapped=lambda remote: remote):
+    """Open Roost's own API over the Placement at an address."""
+    ways = [Connection(address, token="admin", timeout_s=20, pause=pause) for _ in range(2)]
+    remote = RemoteFollower(*ways, interval_s=60)
+    remote.placement = wrapped(remote.placement)
+    product, serving = open_product(url, settings or Settings(), remote=remote)
+    try:
+        for fleet in fleets:
+            serving.run(lambda _, fleet=fleet: product.install(fleet))
+        yield Claiming(product, serving, remote)
+    finally:
+        serving.stop()
+        for way in ways:
+            way.close()
