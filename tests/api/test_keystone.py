@@ -33,7 +33,9 @@ class FakeKeystone:
 
 @contextmanager
 def running():
-    process = subprocess.Popen([sys.executable, ROOT / "tests" / "support" / "servers" / "keystones.py"], stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        [sys.executable, ROOT / "tests" / "support" / "servers" / "keystones.py"], stdout=subprocess.PIPE, text=True
+    )
     try:
         yield FakeKeystone(process)
     finally:
