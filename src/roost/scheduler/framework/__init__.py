@@ -1,1 +1,1 @@
-"""What rules are made of: the plug-in contract, host views, options and the sandbox."""
+"""The basis of all rules: plug-in contract, host views, options and the sandbox."""

@@ -1,4 +1,4 @@
-"""Places of server groups: what a pick takes, so that the commit can guard a group's rule."""
+"""Slots of server groups: each claim takes one, so that the commit can guard the group's policy."""
 
 import hashlib
 from functools import lru_cache
@@ -11,12 +11,12 @@ from roost.engine.columns.types import Amounts
 from roost.model.names import AMOUNT_MAX
 from roost.model.writes import KEPT, InstanceRow, Place
 
-# A place whose rule sets no bound on how many share it.
+# Limit of a slot that any number of members may share.
 _UNBOUNDED = 2**31 - 1
 
 
 def place_number(name: str) -> int:
-    """Return the number of a rack or a fault domain: the same in every process, 0..2**63 - 1.
+    """Return the number of a rack or fault domain: equal in every process, 0..2**63 - 1.
 
     >>> place_number("rack-7") == place_number("rack-7") != place_number("rack-8")
     True
@@ -26,24 +26,24 @@ def place_number(name: str) -> int:
 
 @lru_cache(maxsize=8)
 def place_numbers(names: tuple[str, ...]) -> Amounts:
-    """Return the numbers of many names at once: int64, shape (names,), read-only. Kept, since racks rarely change."""
+    """Return the numbers of many names: int64, shape (names,), read-only; cached, because racks rarely change."""
     numbers = np.array([place_number(name) for name in names], dtype=np.int64)
     numbers.flags.writeable = False
     return numbers
 
 
 def is_closed(group: Group) -> bool:
-    """Say whether nobody may join a group whose members stay together: its only one moves, and may come back."""
+    """Return whether an affinity group accepts no new member, because its only member moves and may return."""
     return group.policy == "affinity" and group.places.get(0, (0, 0))[0] < 0
 
 
 def is_outside(group: Group, instance: InstanceRow, *, host_id: int | None) -> bool:
-    """Say whether an instance is outside of a group whose members stay together on one host, as others are elsewhere.
+    """Return whether an instance is on another host than the members of its affinity group.
 
     Args:
-        group: the server group that its request names.
-        instance: as it is.
-        host_id: the host that it is on, was on, or goes back to; None: that is not there any more.
+        group: the server group of its request.
+        instance: the instance, unchanged.
+        host_id: its present, previous or next host; None: this host was deleted.
     """
     holder, members = group.places.get(0, (0, 0))
     is_counted = (instance.group_id, instance.holder) == (group.id, holder)
@@ -51,12 +51,11 @@ def is_outside(group: Group, instance: InstanceRow, *, host_id: int | None) -> b
 
 
 def place_during_move(place: Place, *, number: int) -> Place:
-    """Return the place of the only member of a group whose members stay together, while it moves: on no host.
-
-    So nobody joins it, neither where it goes nor where it may come back to.
+    """Return the slot of an affinity group's only member while it moves: on no host, so that no other member can join.
 
     Args:
-        number: of its consumer, > 0.
+        place: the slot on a host.
+        number: number of its consumer, > 0.
     """
     return msgspec.structs.replace(place, holder=-number)
 
@@ -64,13 +63,13 @@ def place_during_move(place: Place, *, number: int) -> Place:
 def return_place(
     group: Group | None, left: InstanceRow, *, number: int, host_id: int
 ) -> tuple[InstanceRow, Place] | None:
-    """Return what a migration keeps of a server group, so that its instance can come back; None: it need not.
+    """Return the row and slot that a migration keeps so that its instance can return; None if none is necessary.
 
     Args:
-        group: of the instance.
-        left: the instance where it was.
-        number: of the migration's consumer.
-        host_id: where the instance goes; where it has one place for both, nothing is kept.
+        group: the instance's server group.
+        left: the instance on its previous host.
+        number: number of the migration's consumer.
+        host_id: the next host; on the same host one slot serves both, and nothing is kept.
     """
     if group is None or group.policy not in {"anti-affinity", "fault-domain"}:
         return None
@@ -81,16 +80,16 @@ def return_place(
 
 
 def place_of(group: Group, *, host_id: int, rack: str, domain: str) -> Place | None:
-    """Return the place that a member of a group takes by going to a host.
+    """Return the slot that a new group member takes on a host.
 
     Args:
         group: the server group.
         host_id: the host's identity in the store.
-        rack: name of the host's rack.
-        domain: the request's hint ``fault_domain``, "" if it has none.
+        rack: the host's rack.
+        domain: the request's hint ``fault_domain``, or "".
 
     Returns:
-        The place, which the commit checks; None for a policy that only wishes.
+        The slot, checked by the commit; None for soft policies.
     """
     scope, holder, limit = host_id, 0, group.limit
     if group.policy == "affinity":

@@ -1,4 +1,4 @@
-"""What is known of hosts, under the names of Nova's HostState attributes."""
+"""Host values under the names of Nova's HostState attributes."""
 
 from collections.abc import Callable
 
@@ -6,7 +6,7 @@ from roost.engine.columns.types import Scores
 from roost.model.host import HostFacts
 from roost.scheduler.framework.host_view import HostView
 
-# Columns that change with each claim, or with each instance of the request at hand.
+# Columns that change with each claim, and between the instances of one request.
 DYNAMIC: dict[str, Callable[[HostView], Scores]] = {
     "vcpus_used": lambda hosts: hosts.column("vcpus_used"),
     "free_ram_mb": lambda hosts: hosts.column("free_ram_mb"),
@@ -15,7 +15,7 @@ DYNAMIC: dict[str, Callable[[HostView], Scores]] = {
     "num_instances": lambda hosts: hosts.column("num_instances"),
     "num_io_ops": lambda hosts: hosts.column("num_io_ops"),
 }
-# Columns that change with facts and inventories only.
+# Columns that change only with facts and inventories.
 STATIC: dict[str, Callable[[HostView], Scores]] = {
     "vcpus_total": lambda hosts: hosts.column("vcpus_total"),
     "total_usable_ram_mb": lambda hosts: hosts.column("total_usable_ram_mb"),
@@ -27,7 +27,7 @@ RATIOS: dict[str, Callable[[HostView], Scores]] = {
     "ram_allocation_ratio": lambda hosts: hosts.allocation_ratio("MEMORY_MB"),
     "disk_allocation_ratio": lambda hosts: hosts.allocation_ratio("DISK_GB"),
 }
-# What a host says of itself; an empty value is one it does not know.
+# Facts reported by hosts; an empty value means unknown.
 FACTS: dict[str, Callable[[HostFacts], object]] = {
     "hypervisor_type": lambda facts: facts.hypervisor_type or None,
     "hypervisor_version": lambda facts: facts.hypervisor_version or None,
@@ -37,7 +37,7 @@ FACTS: dict[str, Callable[[HostFacts], object]] = {
     "supported_instances": lambda facts: [list(each) for each in facts.supported_instances],
     "stats": lambda facts: facts.stats,
 }
-# Asked of the view itself: host states give theirs in a way of their own.
+# Read from the view, because views over host states override these methods.
 NAMES: dict[str, Callable[[HostView], list[str]]] = {
     "host": lambda hosts: hosts.names(),
     "nodename": lambda hosts: hosts.nodes(),
@@ -47,5 +47,5 @@ NAMES: dict[str, Callable[[HostView], list[str]]] = {
 
 
 def is_attribute(name: str) -> bool:
-    """Say whether hosts have an attribute of this name."""
+    """Return whether hosts have an attribute of this name."""
     return any(name in table for table in (DYNAMIC, STATIC, RATIOS, FACTS, NAMES))

@@ -1,4 +1,4 @@
-"""The hosts that a rule looks at: all of them, or some rows."""
+"""Views of hosts for rules: all hosts, or some rows."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar, cast
@@ -18,11 +18,11 @@ from roost.model.image import Image
 from roost.model.names import uuid_bytes, uuid_text
 from roost.scheduler.framework.image_text import normalize_property
 
-# Arrays kept at once; each takes some bytes a host.
+# Upper bound on cached arrays; each takes a few bytes per host.
 _ARRAYS_MAX = 256
-# Columns of kinds kept at once; each is kept right whenever facts change.
+# Upper bound on cached columns of kinds; each is updated whenever facts change.
 _KINDS_MAX = 64
-# Ways to hold a request that are looked at on one host, for one query.
+# Upper bound on the candidates of one host for one query.
 _CANDIDATES_MAX = 1_000
 
 _Array = TypeVar("_Array", bound=AnyArray)
@@ -30,7 +30,7 @@ _Fact = TypeVar("_Fact")
 
 
 class HostView:
-    """Columns of some hosts. Whatever it returns has shape (len(view),) and is in the order of ``rows``."""
+    """Columns of some hosts. All results have shape (len(view),), in the order of ``rows``."""
 
     __slots__ = ("_rows", "_state")
 
@@ -42,7 +42,7 @@ class HostView:
         return len(self._state.hosts) if self._rows is None else len(self._rows)
 
     def subset(self, positions: Rows) -> "HostView":
-        """Return a view of those at some positions: intp, shape (part,)."""
+        """Return a view of the hosts at some positions: intp, shape (subset,)."""
         return HostView(self._state, self.rows[positions])
 
     @property
@@ -52,16 +52,16 @@ class HostView:
 
     @property
     def epoch(self) -> int:
-        """A number that rises when anything but the use of hosts changes."""
+        """A number that rises with every change except the use of hosts."""
         return self._state.changes.epoch
 
     def alive(self) -> Mask:
-        """Say which hosts are still there: bool."""
+        """Return which hosts still exist: bool."""
         whole: Mask = self._state.hosts.alive.view
         return whole if self._rows is None else whole[self._rows]
 
     def column(self, name: str) -> Scores:
-        """Return a column under the name that Nova's HostState has for it: float64, read-only.
+        """Return a column by the name of Nova's HostState attribute: float64, read-only.
 
         ``free_vcpus`` is vcpus_total * cpu_allocation_ratio - vcpus_used; see ``roost.engine.columns.host_columns``.
         """
@@ -73,30 +73,30 @@ class HostView:
         return self._state.hosts.facts[position if self._rows is None else int(self._rows[position])]
 
     def name(self, position: int) -> str:
-        """Return the name of the service of the host at a position of this view."""
+        """Return the service name of the host at a position of this view."""
         return self._state.hosts.names[position if self._rows is None else int(self._rows[position])]
 
     def all_facts(self) -> list[HostFacts]:
-        """Return the facts of every host of this view, in order."""
+        """Return the facts of every host, in order."""
         facts = self._state.hosts.facts
         return facts if self._rows is None else [facts[row] for row in self._rows.tolist()]
 
     def names(self) -> list[str]:
-        """Return the name of the service of every host of this view, in order."""
+        """Return the service name of every host, in order."""
         return self._select(self._state.hosts.names)
 
     def nodes(self) -> list[str]:
-        """Return the name of the node of every host of this view, in order."""
+        """Return the node name of every host, in order."""
         return self._select(self._state.hosts.nodes)
 
     def uuids(self) -> list[str]:
-        """Return the uuid of the root provider of every host of this view, in order."""
+        """Return the root provider's uuid of every host, in order."""
         rows = self._state.hosts.provider_row.view
         uuids = self._state.providers.uuids
         return [uuids[row] for row in (rows if self._rows is None else rows[self._rows]).tolist()]
 
     def allocation_ratio(self, resource_class: str) -> Scores:
-        """Return the overcommit of each host's root provider for a class, 1.0 where it has none: float64."""
+        """Return the allocation ratio of each root provider for a class, 1.0 without an inventory: float64."""
         state = self._state
         class_id = state.class_ids.id_of(resource_class)
         columns = None if class_id is None else state.classes.get(class_id)
@@ -107,7 +107,7 @@ class HostView:
         return ratios
 
     def in_cell(self, cell: str) -> Mask:
-        """Say which hosts are in a cell: bool."""
+        """Return which hosts are in a cell: bool."""
         hosts = self._state.hosts
         if cell not in hosts.cells:
             return np.zeros(len(self), dtype=np.bool_)
@@ -118,24 +118,24 @@ class HostView:
         return list(whole) if self._rows is None else [whole[row] for row in self._rows.tolist()]
 
     def cells(self) -> list[str]:
-        """Return the cell of every host of this view, in order."""
+        """Return the cell of every host, in order."""
         return [facts.cell for facts in self.all_facts()]
 
     def rack_names(self) -> tuple[str, ...]:
-        """Return the names of all racks of the fleet, unknown ("") first: ``racks()`` holds indices of it."""
+        """Return the names of all racks, unknown ("") first; ``racks()`` returns indices into it."""
         return tuple(self._state.hosts.racks)
 
     def memoize(self, key: object, make: Callable[["HostView"], _Array]) -> _Array:
-        """Return what follows from facts and names of hosts alone, made once until these change.
+        """Return an array derived from facts and names alone, cached until these change.
 
-        Of hosts that the request at hand consumes of it is made each time.
+        Hosts with consumption by earlier instances of the request are computed anew at each call.
 
         Args:
-            key: stands for it; hashable. With ``epoch`` in it, it may follow from aggregates too.
-            make: gives it for any view, for each host whatever others are in the view: an array, shape (hosts,).
+            key: identifies the array; hashable. If it contains ``epoch``, the array may depend on aggregates too.
+            make: computes it for any view, each host independently of the others: shape (hosts,).
 
         Returns:
-            The same for this view, read-only.
+            The array for this view, read-only.
         """
         derived, consumed = self._state.hosts.derived, self._state.hosts.consumed
         if key not in derived:
@@ -156,11 +156,11 @@ class HostView:
         return part
 
     def kinds(self, key: object, read: Callable[[HostFacts], _Fact]) -> Kinds[_Fact]:
-        """Return what hosts say of themselves, told apart, so that each kind of host is judged once.
+        """Return the distinct values of a fact, and each host's value as a code, so that rules judge each value once.
 
         Args:
-            key: stands for it; hashable.
-            read: gives what one host says, of its facts alone.
+            key: identifies the fact; hashable.
+            read: returns the value for one host, from its facts alone.
         """
         columns = self._state.hosts.kinds
         column: KindColumn[_Fact] | None = columns.get(key)
@@ -173,15 +173,15 @@ class HostView:
         return Kinds(values, codes if self._rows is None else codes[self._rows])
 
     def has_mappings(self, queries: Sequence[Compiled]) -> bool:
-        """Say whether ``mappings`` knows by which providers these hosts would hold a request."""
+        """Return whether ``mappings`` can list the candidates of these hosts."""
         return bool(queries)
 
     def mappings(self, position: int, queries: Sequence[Compiled]) -> Iterator[Mappings]:
-        """Yield the ways in which one host would hold a request now: which providers serve each group.
+        """Yield the current candidates of one host, each as the providers of every request group.
 
         Args:
-            position: of the host in this view.
-            queries: any of which may be answered, in this order; none: nothing is known, and one empty way is given.
+            position: position of the host in this view.
+            queries: alternative queries, in this order; none: yield one empty mapping.
         """
         if not queries:
             yield {}
@@ -191,15 +191,15 @@ class HostView:
             yield to_candidate(self._state, candidate).mappings
 
     def racks(self) -> Amounts:
-        """Return the index of each host's rack in ``rack_names()``, 0 where none is known: int64."""
+        """Return the index of each host's rack in ``rack_names()``, 0 if unknown: int64."""
         whole: Amounts = self._state.hosts.rack.view
         return whole if self._rows is None else whole[self._rows]
 
     def members(self, group: Group, *, excluding: str | None = None) -> Amounts:
-        """Return how many members of a server group each host has: int64.
+        """Return the number of server group members on each host: int64.
 
         Args:
-            excluding: uuid of an instance that is not counted, whether it is a member or not.
+            excluding: uuid of an instance that does not count, member or not.
         """
         counts = np.zeros(len(self._state.hosts), dtype=np.int64)
         for row, count in group.members.items():
@@ -210,7 +210,7 @@ class HostView:
         return counts if self._rows is None else counts[self._rows]
 
     def pending_returns(self, group: Group) -> Amounts:
-        """Return how many members of a server group may come back to each host: int64."""
+        """Return the number of server group members that may return to each host: int64."""
         if not group.kept:
             return np.zeros(len(self), dtype=np.int64)
         counts = np.zeros(len(self._state.hosts), dtype=np.int64)
@@ -219,7 +219,7 @@ class HostView:
         return counts if self._rows is None else counts[self._rows]
 
     def holds_instance(self, instance_uuid: str) -> Mask:
-        """Say which host an instance is on: bool, true once at most."""
+        """Return which host an instance is on: bool, at most one True."""
         state = self._state
         mask = np.zeros(len(state.hosts), dtype=np.bool_)
         holder = state.holders.get(uuid_bytes(instance_uuid) or b"")
@@ -228,18 +228,18 @@ class HostView:
         return mask if self._rows is None else mask[self._rows]
 
     def holds_any(self, instance_uuids: Iterable[str]) -> Mask:
-        """Say which hosts any of some instances is on: bool."""
+        """Return which hosts any of the instances is on: bool."""
         mask: Mask = np.zeros(len(self), dtype=np.bool_)
         for each in instance_uuids:
             mask |= self.holds_instance(each)
         return mask
 
     def instances(self) -> list[list[str]]:
-        """Return the uuids of the instances on every host of this view, in order; reads all consumers."""
+        """Return the uuids of the instances on every host, in order; reads all consumers."""
         return [[uuid_text(holder.uuid) for holder in some] for some in self._holders()]
 
     def guests(self) -> list[list[tuple[Holder, Image | None]]]:
-        """Return the instances on every host of this view with their images, in order; reads all consumers."""
+        """Return the instances on every host with their images, in order; reads all consumers."""
         images = self._state.images
         return [
             [(each, read_image(images, each.instance.image_id)) for each in some if each.instance is not None]
@@ -260,7 +260,7 @@ class HostView:
         return [uuid_text(each.uuid) for each in holders if each.instance and each.instance.group_id == group.id]
 
     def all_hosts(self) -> "HostView":
-        """Return a view of all hosts of the fleet, and of rows that no host has any more."""
+        """Return a view of all hosts, including rows of deleted hosts."""
         return HostView(self._state)
 
     def groups(self) -> list[Group]:
@@ -268,15 +268,15 @@ class HostView:
         return list(self._state.groups.values())
 
     def hosts_of(self, group: Group) -> list[str]:
-        """Return the names of all hosts with members of a server group, whether they are in this view or not."""
+        """Return the names of all hosts with members of a server group, inside or outside this view."""
         return [self._state.hosts.names[row] for row in sorted(group.members)]
 
     def image_counts(self, name: str, text: str) -> Amounts:
-        """Return how many instances on each host have an image with this text for a property: int64.
+        """Return the number of instances per host whose image has this value of a property: int64.
 
         Args:
-            name: of the property, its present one.
-            text: in its one spelling; whatever is spelled so counts.
+            name: the property's current name.
+            text: the normalized value.
         """
         counts, hosts = self._state.image_counts(), len(self._state.hosts)
         whole = np.zeros(hosts, dtype=np.int64)
@@ -286,7 +286,7 @@ class HostView:
         return whole if self._rows is None else whole[self._rows]
 
     def aggregates(self) -> list[list[Aggregate]]:
-        """Return the aggregates of every host of this view, in order."""
+        """Return the aggregates of every host, in order."""
         state = self._state
         by_number = {
             aggregate: Aggregate(
@@ -301,7 +301,7 @@ class HostView:
         ]
 
     def aggregate_members(self) -> list[tuple[Mapping[str, str], Mask]]:
-        """Return the metadata of each aggregate that has any, and which of these hosts are in it: bool."""
+        """Return the metadata of each aggregate with metadata, and the mask of its hosts: bool."""
         state = self._state
         roots = state.hosts.provider_row.view
         rows = roots if self._rows is None else roots[self._rows]
@@ -312,13 +312,13 @@ class HostView:
         ]
 
     def aggregate_metadata(self) -> Iterator[tuple[str, Mapping[str, str]]]:
-        """Yield the name of each aggregate, its uuid where it has none, with its metadata."""
+        """Yield the name of each aggregate, else its uuid, with its metadata."""
         state = self._state
         for number, metadata in state.metadata.items():
             yield state.aggregate_names[number] or state.aggregates.name_of(number), metadata
 
     def aggregate_values(self, key: str) -> Mapping[int, list[str]]:
-        """Return, for each host in an aggregate that has ``key``, the values: position in this view -> values."""
+        """Return the values of ``key`` in each host's aggregates: position in this view -> values."""
         state = self._state
         by_position: dict[int, list[str]] = {}
         positions = None if self._rows is None else {row: at for at, row in enumerate(self._rows.tolist())}
@@ -335,7 +335,7 @@ class HostView:
 
 
 def candidates_on(state: State, row: int, queries: Sequence[Compiled]) -> Iterator[RowCandidate]:
-    """Yield the ways in which one host would hold a request, 1,000 at most for each query, in their order."""
+    """Yield the candidates of one host, in order, at most 1,000 per query."""
     root = state.hosts.provider_row.each[row]
     for compiled in queries:
         yield from search(state, compiled, anchors=(root,), limit=_CANDIDATES_MAX)

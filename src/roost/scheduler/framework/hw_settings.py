@@ -1,4 +1,4 @@
-"""What flavor and image say of one subject: ``hw:NAME`` in extra specs, ``hw_NAME`` in image properties."""
+"""Settings of flavor and image under one name: extra spec ``hw:NAME`` and image property ``hw_NAME``."""
 
 from collections.abc import Container
 
@@ -8,7 +8,7 @@ from roost.model.switches import is_true
 
 
 def read_values(request: Request, name: str, *, scope: str = "hw") -> tuple[str | None, str | None]:
-    """Return what the flavor says of a subject, and what the image says; None where one says nothing."""
+    """Return the flavor's and the image's value, None if unset."""
     image = None if request.image is None else request.image.properties.get(f"{scope}_{name}")
     return request.flavor.extra_specs.get(f"{scope}:{name}"), image
 
@@ -16,13 +16,13 @@ def read_values(request: Request, name: str, *, scope: str = "hw") -> tuple[str 
 def resolve_value(
     request: Request, name: str, *, scope: str = "hw", allowed: Container[str] | None = None
 ) -> str | None:
-    """Return what flavor and image say of a subject; None if neither says anything.
+    """Return the value of flavor or image; None if both are unset.
 
     Args:
-        allowed: the values that can be meant; None: any.
+        allowed: the valid values; None: any.
 
     Raises:
-        BadRequest: they contradict each other, or a value cannot be meant.
+        BadRequest: flavor and image contradict each other, or the value is invalid.
     """
     flavor, image = read_values(request, name, scope=scope)
     if flavor is not None and image is not None and flavor != image:
@@ -34,10 +34,10 @@ def resolve_value(
 
 
 def is_enabled(request: Request, name: str) -> bool:
-    """Say whether flavor or image wants something that can be wanted or not.
+    """Return whether flavor or image enables a switch.
 
     Raises:
-        BadRequest: one wants it and the other does not.
+        BadRequest: one enables it, and the other disables it.
     """
     flavor, image = read_values(request, name)
     if flavor is not None and image is not None and is_true(flavor) != is_true(image):

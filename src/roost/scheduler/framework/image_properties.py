@@ -1,4 +1,4 @@
-"""What images say of themselves, in one spelling."""
+"""Image properties in normalized form."""
 
 import re
 
@@ -13,7 +13,7 @@ _ARCHITECTURES = {
     "x86_32": "i686",
     "x86_32p": "i686",
 }
-# All that images and hosts can say, in the one spelling.
+# The architectures of images and hosts, in normalized form.
 _KNOWN_ARCHITECTURES = frozenset(
     {
         "aarch64",
@@ -58,7 +58,7 @@ _PREDICATE = re.compile(r"\s*(<=|>=|==|!=|<|>)\s*([0-9]+(?:\.[0-9]+)*)\s*")
 
 
 def image_property(image: Image | None, name: str) -> str | None:
-    """Return a property of an image by its present name, whichever name the image has it under."""
+    """Return an image's property by its current name, even if the image uses the old name."""
     if image is None:
         return None
     value = image.properties.get(name)
@@ -67,7 +67,7 @@ def image_property(image: Image | None, name: str) -> str | None:
 
 
 def architecture(name: str | None) -> str | None:
-    """Return the one spelling of a processor architecture.
+    """Normalize the name of a processor architecture.
 
     >>> architecture("AMD64"), architecture("i586"), architecture("aarch64")
     ('x86_64', 'i686', 'aarch64')
@@ -76,7 +76,7 @@ def architecture(name: str | None) -> str | None:
 
 
 def is_architecture(name: str) -> bool:
-    """Say whether there is such a processor architecture, in any spelling.
+    """Return whether a processor architecture of this name exists, in any spelling.
 
     >>> is_architecture("AMD64"), is_architecture("pdp11")
     (True, False)
@@ -85,12 +85,12 @@ def is_architecture(name: str) -> bool:
 
 
 def hypervisor(name: str | None) -> str | None:
-    """Return the one spelling of a hypervisor type."""
+    """Normalize the name of a hypervisor type."""
     return _normalize(name, _HYPERVISORS)
 
 
 def vm_mode(name: str | None) -> str | None:
-    """Return the one spelling of a virtual machine mode."""
+    """Normalize the name of a virtual machine mode."""
     return _normalize(name, _VM_MODES)
 
 
@@ -102,7 +102,7 @@ def _normalize(name: str | None, aliases: dict[str, str]) -> str | None:
 
 
 def matches_version(version: tuple[int, ...], wanted: str) -> bool:
-    """Say whether a version satisfies every predicate of a comma-separated list; one that cannot be read is not met.
+    """Return whether a version satisfies all predicates of a comma-separated list; an invalid one fails.
 
     >>> matches_version((6, 2, 0), ">=6.0, <7"), matches_version((6, 2, 0), "6.2")
     (True, False)

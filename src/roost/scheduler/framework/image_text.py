@@ -1,7 +1,7 @@
-"""Image properties as the text that aggregates name them by: each value in its one spelling.
+"""Image properties as normalized text, for comparison with aggregate metadata.
 
 Source:
-    nova/objects/image_meta.py, ImageMetaProps: which properties there are and what kind of value each has.
+    nova/objects/image_meta.py, ImageMetaProps: the properties and their types.
 """
 
 from collections.abc import Callable
@@ -110,15 +110,15 @@ _OFF = dict.fromkeys(_SWITCHES, "False") | dict.fromkeys(_NUMBERS, "0")
 
 
 def is_image_property(name: str) -> bool:
-    """Say whether Nova defines an image property of this name."""
+    """Return whether Nova defines an image property of this name."""
     return name in _KNOWN
 
 
 def image_text(image: Image | None, name: str) -> str | None:
-    """Return a property of an image as aggregates name its value.
+    """Return an image's property in the form used by aggregate metadata.
 
     Returns:
-        None where the image does not set it, where it is off or 0, and where no image property has this name.
+        None if the image does not set it, if it is off or 0, or if the name is not an image property.
 
     >>> image_text(Image(properties={"hw_boot_menu": "yes"}), "hw_boot_menu")
     'True'
@@ -133,7 +133,7 @@ def image_text(image: Image | None, name: str) -> str | None:
 
 
 def value_kind(name: str) -> type:
-    """Return what the values of a property are in Nova: numbers, switches or texts.
+    """Return the type of a property in Nova: number, switch or text.
 
     >>> value_kind("hw_boot_menu"), value_kind("hw_cpu_sockets"), value_kind("color")
     (<class 'bool'>, <class 'int'>, <class 'str'>)
@@ -142,7 +142,7 @@ def value_kind(name: str) -> type:
 
 
 def normalize_property(name: str, value: str) -> str:
-    """Return the value of a property in its one spelling; of a property that is no known one as it is.
+    """Return the normalized value of a property; an unknown property keeps its value.
 
     >>> normalize_property("hw_boot_menu", "yes"), normalize_property("hw_cpu_sockets", "02")
     ('True', '2')

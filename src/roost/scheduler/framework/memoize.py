@@ -1,4 +1,4 @@
-"""What was made last, for rules that are asked about one request several times in a row."""
+"""A cache of one result, for rules that need it several times per request."""
 
 from collections.abc import Callable
 from typing import Generic, TypeVar
@@ -8,10 +8,10 @@ _Result = TypeVar("_Result")
 
 
 class Latest(Generic[_Argument, _Result]):
-    """A function that remembers its latest answer, and what it was asked.
+    """A function that caches its latest result, by the identity of its argument.
 
     Args:
-        make: the function; whatever it is asked must not change afterwards.
+        make: the function; its argument must not change afterwards.
     """
 
     __slots__ = ("_latest", "_make")
@@ -21,7 +21,7 @@ class Latest(Generic[_Argument, _Result]):
         self._latest: tuple[_Argument, _Result] | None = None
 
     def __call__(self, argument: _Argument) -> _Result:
-        """Return the answer."""
+        """Return the result."""
         latest = self._latest
         if latest is None or latest[0] is not argument:
             latest = self._latest = (argument, self._make(argument))

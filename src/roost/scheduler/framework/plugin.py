@@ -1,4 +1,4 @@
-"""What a rule is: the contract between the pipeline and every filter and weigher."""
+"""The plug-in contract: the methods of filters and weighers, and their optional extensions."""
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
@@ -17,20 +17,20 @@ from roost.scheduler.framework.spec import Spec
 
 if TYPE_CHECKING:
     from typing_extensions import TypeIs
-# When a verdict has to be made again: "facts" only when facts, inventories, labels or metadata of
-# aggregates change; "use" also when a claim or a release touches the host.
+# The changes that invalidate a verdict. "facts": only changes of facts, inventories, labels or metadata of
+# aggregates. "use": also each claim and release on the host.
 Reads = Literal["facts", "use"]
-# What is wrong with the name or the value of an extra spec, in a sentence; nothing where they are right.
+# Returns the problem of an extra spec's name or value in a sentence; "" if both are valid.
 ExtraSpecCheck = Callable[[str, str], str]
 _Extension = TypeVar("_Extension")
-_MEMBERS: dict[object, tuple[str, ...]] = {}  # what the protocols below add
+_MEMBERS: dict[object, tuple[str, ...]] = {}  # names of the members of each protocol below
 
 
 def implements(rule: object, what: type[_Extension]) -> "TypeIs[_Extension]":
-    """Say whether a rule has what one of the protocols below adds to every rule.
+    """Return whether a rule has the members of a protocol below.
 
     Source:
-        ``isinstance`` with a protocol says the same, in a hundred times the time on Python 3.11.
+        Equal to ``isinstance`` with a protocol, which takes a hundred times as long on Python 3.11.
     """
     members = _MEMBERS.get(what)
     if members is None:
@@ -43,159 +43,159 @@ def implements(rule: object, what: type[_Extension]) -> "TypeIs[_Extension]":
 
 
 class NoOptions(msgspec.Struct, frozen=True):
-    """Options of a rule that has none."""
+    """Options of a rule without options."""
 
 
 class Filter(Protocol):
-    """A rule that refuses hosts. Pure: it judges each host on its own and edits nothing."""
+    """A rule that rejects hosts. Pure: it judges each host independently and changes nothing."""
 
-    name: ClassVar[str]  # that of its file
-    nova_name: ClassVar[str]  # Nova's class, "" if Nova has none
-    section: ClassVar[str]  # of its options in the settings
+    name: ClassVar[str]  # equal to the name of its file
+    nova_name: ClassVar[str]  # Nova's class name, or ""
+    section: ClassVar[str]  # section of its options in the settings
     options: ClassVar[type[msgspec.Struct]]
-    run_filter_once_per_request: ClassVar[bool]  # read by Nova's classes (roost.compat) alone; here ``reads`` says it
-    run_on_rebuild: ClassVar[bool]  # whether it judges requests that only check a rebuild
+    run_filter_once_per_request: ClassVar[bool]  # only for Nova's classes (roost.compat); see ``reads``
+    run_on_rebuild: ClassVar[bool]  # whether it judges the checks before rebuilds
 
     def reads(self, spec: Spec) -> Reads:
-        """Say when a verdict about this request has to be made again."""
+        """Return which changes invalidate a verdict about this request."""
 
     def concerns(self, spec: Spec) -> bool:
-        """Say whether the rule can refuse any host for this request; if not, it is not asked.
+        """Return whether the rule can reject any host for this request; if not, it is not called.
 
-        The answer is the same for all requests of one shape, whatever happens to hosts and groups.
+        The result is equal for all requests of one shape, regardless of changes in hosts and groups.
         """
 
     def keep(self, hosts: HostView, spec: Spec) -> Mask:
         """Return the verdicts: bool, shape (len(hosts),), in the order of ``hosts``."""
 
     def reason(self, spec: Spec) -> str:
-        """Say what the hosts it refuses lack, without a subject: "are disabled or down"."""
+        """Describe the rejected hosts, without a subject: "are disabled or down"."""
 
 
 class TimeDependent(Protocol):
-    """What a filter adds whose verdicts change by the mere passing of time."""
+    """A filter whose verdicts may change with time alone."""
 
     def holds_until_s(self, hosts: HostView, spec: Spec) -> float:
-        """Return the last moment, in the time of ``spec.now_s``, at which its verdicts of now still hold."""
+        """Return the last moment at which the present verdicts hold, on the clock of ``spec.now_s``."""
 
 
 class Shareable(Protocol):
-    """What a filter adds whose "facts" verdicts depend on a part of the request only."""
+    """A filter whose "facts" verdicts depend only on a part of the request."""
 
     def verdict_key(self, spec: Spec) -> Hashable:
-        """Return that part: requests equal in it share a verdict while no facts change."""
+        """Return this part: requests with equal keys share verdicts until facts change."""
 
 
 class Countable(Protocol):
-    """What a filter adds whose "use" verdicts can be told ahead, for counting how many more instances fit."""
+    """A filter whose "use" verdicts can be predicted, to count how many more instances fit."""
 
     def room(self, hosts: HostView, spec: Spec) -> Amounts:
-        """Return how many more instances it lets each host take that takes all of them: int64, 0..ROOM_MAX."""
+        """Return how many more instances each host may take if it takes all of them: int64, 0..ROOM_MAX."""
 
     def is_independent(self, spec: Spec) -> bool:
-        """Say whether an instance on one host changes its verdicts on no other."""
+        """Return whether an instance on one host leaves the verdicts on all other hosts unchanged."""
 
 
 class SupportsHostReasons(Protocol):
-    """What a filter adds that can say of each host why it refuses it."""
+    """A filter with a specific reason for each rejected host."""
 
     def host_reasons(self, hosts: HostView, spec: Spec) -> list[str]:
-        """Say of hosts that it refuses what each is or has, without a subject; empty where it cannot."""
+        """Return the reason for each of the rejected hosts, without a subject; empty if unknown."""
 
 
 class SupportsWarnings(Protocol):
-    """What a rule adds that passes over what it cannot read."""
+    """A rule that ignores values it cannot read."""
 
     def warnings(self, hosts: HostView, spec: Spec) -> list[str]:
-        """Say what was passed over, a sentence each."""
+        """Return one sentence per ignored value."""
 
 
 class SupportsBadOptions(Protocol):
-    """What the class of a rule adds whose options may hold what it passes over."""
+    """A rule class that ignores invalid values in its options."""
 
     @staticmethod
     def bad_options(options: Any) -> list[BadSettings]:
-        """Say what of its options is passed over, and why; nothing is raised."""
+        """Return an error for each ignored value; raise nothing."""
 
 
 class SupportsRequestCheck(Protocol):
-    """What a filter adds that not every request makes sense to."""
+    """A filter that rejects invalid requests before the search."""
 
     def check(self, spec: Spec) -> None:
-        """Look at a request that concerns the rule, before any host is judged.
+        """Check a request that concerns the rule, before any host is judged.
 
         Raises:
-            BadRequest: it says what cannot be meant.
+            BadRequest: the request is invalid.
         """
 
 
 class SupportsLimits(Protocol):
-    """What a filter adds that lets a chosen host know how much it may have in use, so that it can check that itself.
+    """A filter that passes limits to the chosen host, so that the host can check them itself.
 
-    It is asked for the hosts that were chosen and for alternates, never for hosts that a request forces.
+    It is called for chosen hosts and alternates, but never for forced hosts.
     """
 
     def limits(self, hosts: HostView, spec: Spec) -> list[Limits]:
-        """Return the limits of each host, in order; where rules set one of the same name, the last rule's holds."""
+        """Return the limits of each host, in order; of equal names, the last rule's limit wins."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Fault:
-    """What went wrong with a rule in one pass over hosts."""
+    """An error of a rule in one pass over hosts."""
 
-    hosts: Mask  # bool, shape (hosts,), those it could say nothing of
-    refuses: str  # "request", if one of them is left when the rule's turn comes, or only each "host"
-    text: str  # the rule and what it did: "acme raised ValueError: no number"
+    hosts: Mask  # bool, shape (hosts,): hosts without a verdict
+    refuses: str  # "request": the whole request, if one of them passed all checks before; "host": these hosts
+    text: str  # the rule and its error: "acme raised ValueError: no number"
 
 
 class OncePerRequest(Protocol):
-    """What a filter adds that judges each host once for a request, however many instances that is for."""
+    """A filter that judges each host once per request, regardless of the number of instances."""
 
     def begin(self) -> None:
-        """Keep verdicts from now on, until ``end``."""
+        """Cache verdicts until ``end``."""
 
     def end(self) -> None:
-        """Forget the verdicts."""
+        """Drop the cached verdicts."""
 
 
 class Fallible(Protocol):
-    """What a filter adds that may fail."""
+    """A filter whose calls may fail."""
 
     @property
     def fault(self) -> Fault | None:
-        """What went wrong when it was last asked; None: nothing."""
+        """The error of the last call, if any."""
 
 
 class JudgesCandidates(Protocol):
-    """What a filter adds that judges by which providers a host would hold the request, too.
+    """A filter that also judges the providers of a candidate.
 
-    Its ``keep`` keeps a host where it accepts one of ``hosts.mappings``, and the host that is chosen holds the
-    request by the first way that all such filters accept.
+    Its ``keep`` accepts a host if it accepts one of ``hosts.mappings``. The chosen host uses the first candidate that
+    all such filters accept.
     """
 
     def accepts(self, hosts: HostView, spec: Spec, *, at: int, mappings: Mappings) -> bool:
-        """Say whether one way to hold the request will do on one host.
+        """Return whether a candidate on one host is acceptable.
 
         Args:
             at: position of the host in the view.
-            mappings: of the way: suffix of a resource group -> uuids of the providers that serve it.
+            mappings: of the candidate: suffix of a request group -> uuids of the providers that serve it.
         """
 
 
 class ChangesPerInstance(Protocol):
-    """What a rule adds that reads of hosts what they report, and what an instance takes of them all the same."""
+    """A rule that reads reported facts which each instance of the request changes too, such as free devices."""
 
     def changes_per_instance(self, spec: Spec) -> bool:
-        """Say whether an instance of a request changes what the rule reads of its host, for those after it."""
+        """Return whether each instance of the request changes what the rule reads for later instances."""
 
 
 def changes_per_instance(rule: object, spec: Spec) -> bool:
-    """Say whether the verdicts of a rule, or its raw weights, change from one instance of a request to the next."""
+    """Return whether verdicts or raw weights of a rule change from one instance of a request to the next."""
     return spec.is_multiple and implements(rule, ChangesPerInstance) and rule.changes_per_instance(spec)
 
 
 class Judge:
-    """A filter with what it adds to every filter, which is looked up once; None where it does not add that."""
+    """A filter and its optional extensions, looked up once; None for each missing extension."""
 
     __slots__ = (
         "candidate_judge",
@@ -225,7 +225,7 @@ class Judge:
         self.warner = rule if implements(rule, SupportsWarnings) else None
 
     def changes_per_instance(self, spec: Spec) -> bool:
-        """Say whether its verdicts change from one instance of a request to the next."""
+        """Return whether its verdicts change from one instance of a request to the next."""
         return spec.is_multiple and self.per_instance is not None and self.per_instance.changes_per_instance(spec)
 
 
@@ -236,48 +236,48 @@ class Weigher(Protocol):
     nova_name: ClassVar[str]
     section: ClassVar[str]
     options: ClassVar[type[msgspec.Struct]]
-    aggregate_key: ClassVar[str]  # metadata key by which an aggregate sets the multiplier of its hosts
-    minval: ClassVar[float | None]  # lower end of the scale; None: that of the hosts that are left
+    aggregate_key: ClassVar[str]  # metadata key of an aggregate for the multiplier of its hosts
+    minval: ClassVar[float | None]  # lower end of the scale; None: minimum of the accepted hosts
     maxval: ClassVar[float | None]
-    sign: ClassVar[float]  # -1: the multiplier is the configured value, from option or aggregate, times -1
+    sign: ClassVar[float]  # -1: negates the configured value of option or aggregate
 
     @property
     def multiplier(self) -> float:
-        """The share of this weigher in the sum, where no aggregate says otherwise; negative turns the order.
+        """The weigher's factor in the score, unless an aggregate sets one; a negative factor reverses the order.
 
-        ``sign`` is in it already; a value from an aggregate's metadata is multiplied by ``sign`` to be one.
+        It already includes ``sign``; a value from aggregate metadata must be multiplied by ``sign``.
         """
 
     def concerns(self, spec: Spec) -> bool:
-        """Say whether hosts can differ for this request; if not, every raw weight is 0."""
+        """Return whether hosts can differ for this request; if not, every raw weight is 0."""
 
     def raw(self, hosts: HostView, spec: Spec) -> Scores:
-        """Return the raw weights: float64, shape (len(hosts),), in the unit of what is weighed."""
+        """Return the raw weights: float64, shape (len(hosts),), in the unit of the weighed quantity."""
 
 
 class FactsOnly(Protocol):
-    """What a weigher adds whose raw weights follow from facts of hosts and from aggregates, whatever is asked."""
+    """A weigher whose raw weights depend only on host facts and aggregates, not on the request."""
 
     reads_facts_only: ClassVar[Literal[True]]
 
 
 class SupportsMultipliers(Protocol):
-    """What a weigher adds that knows itself how much it counts on each host, as those written for Nova do."""
+    """A weigher with its own multiplier per host, as weighers written for Nova may have."""
 
     def multipliers(self, hosts: HostView, spec: Spec) -> Scores | None:
-        """Return the multiplier of each host: float64, shape (len(hosts),); None: ``multiplier`` counts for all."""
+        """Return the multiplier of each host: float64, shape (len(hosts),); None: ``multiplier`` applies everywhere."""
 
 
 class SupportsUnweighable(Protocol):
-    """What a weigher adds that cannot weigh every host: there its raw weight is NaN."""
+    """A weigher that cannot weigh every host: the raw weight of such hosts is NaN."""
 
     def unweighable(self, hosts: HostView, spec: Spec) -> RoostError:
-        """Return what to raise for the first of some hosts that it cannot weigh."""
+        """Return the error for the first of some hosts that it cannot weigh."""
 
 
 @contextmanager
 def request_scope(once: Sequence[OncePerRequest]) -> Iterator[None]:
-    """Let filters that judge once for a request keep their verdicts meanwhile."""
+    """Let filters that judge once per request cache their verdicts in this block."""
     for rule in once:
         rule.begin()
     try:
@@ -293,4 +293,4 @@ class Rules:
 
     filters: tuple[Filter, ...]
     weighers: tuple[Weigher, ...]
-    check_extra_spec: ExtraSpecCheck | None = None  # says what is wrong with an extra spec; None: nobody looks
+    check_extra_spec: ExtraSpecCheck | None = None  # None: extra specs are not checked

@@ -1,4 +1,4 @@
-"""Reasons in words: the line of a refusal, and what it says without its numbers."""
+"""Refusals in words: their line of text, and the line without its numbers."""
 
 import re
 from collections.abc import Sequence
@@ -8,18 +8,18 @@ from roost.model.evidence.decision import Stage
 _HOSTS_TOTAL = re.compile(r"\A[0-9,]+ of [0-9,]+ hosts?(: |\Z)")
 _HOST_COUNT = re.compile(r"\A[0-9,]+ (?=\D)")
 _ROOM = re.compile(r"; room for [0-9,]+ of [0-9,]+ instances\Z")
-# A part may hold commas of its own: the next one starts with its number of hosts.
+# A part may contain commas; the next part starts with a number of hosts.
 _PART_END = re.compile(r", (?=[0-9,]+ \D)")
 _EMPTY_FLEET = "0 of 0 hosts: no host is known yet"
 
 
 def refusal_text(stages: Sequence[Stage], *, found: int = 0, wanted: int = 1) -> str:
-    """Say in one line what the hosts lack, counted per reason, most common first.
+    """Return one line with the number of rejected hosts per reason, most common first.
 
     Args:
-        stages: one a check, in order.
-        found: instances that had their host before the one that found none.
-        wanted: instances asked for.
+        stages: one per check, in order.
+        found: instances with a host, before the first one without.
+        wanted: requested instances.
 
     >>> refusal_text([Stage("search", 10, 4, "lack 2,048 MiB memory or more"), Stage("compute", 4, 0, "are down")])
     '0 of 10 hosts: 6 lack 2,048 MiB memory or more, 4 are down'
@@ -36,7 +36,7 @@ def refusal_text(stages: Sequence[Stage], *, found: int = 0, wanted: int = 1) ->
 
 
 def bare_reason(line: str) -> str:
-    """Return the line of a refusal without its numbers of hosts and instances, its parts in alphabetical order.
+    """Return a refusal's line without its numbers of hosts and instances, its parts in alphabetical order.
 
     >>> bare_reason("0 of 10,000 hosts: 6,120 lack 2,048 MiB memory or more, 3,880 lack trait CUSTOM_A")
     'lack 2,048 MiB memory or more, lack trait CUSTOM_A'

@@ -1,4 +1,4 @@
-"""The values of one section as a struct; what is wrong with them is told in words, with key and value."""
+"""Conversion of a settings section into a struct, with readable errors."""
 
 import math
 import re
@@ -24,10 +24,10 @@ _TYPE_NAMES = {
 
 
 def read_section(section: str, kind: type[Struct], table: Mapping[str, Any]) -> Struct:
-    """Return the part of a section that one struct owns.
+    """Convert the part of a section that belongs to one struct.
 
     Raises:
-        BadSettings: a value is wrong.
+        BadSettings: a value is invalid.
     """
     values = {key: table[key] for key in kind.__struct_fields__ if key in table}
     for key, value in values.items():
@@ -44,8 +44,8 @@ def read_section(section: str, kind: type[Struct], table: Mapping[str, Any]) -> 
 
 
 def _problem(problem: str, key: str, *, place: str, value: object) -> str:
-    """Return what is wrong with a value, with the value: "must be a whole number, got 'many'"."""
-    if not place:  # The type is right; whoever checked the value says so in words.
+    """Return the problem of a value, followed by the value: "must be a whole number, got 'many'"."""
+    if not place:  # The type is valid; the struct's own check wrote the message.
         text = problem.removeprefix(f"{key} ")
         return text if ", got " in text else f"{text}, got {quote_value(value)}"
     entry = _ENTRY.search(place)

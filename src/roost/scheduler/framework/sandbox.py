@@ -1,7 +1,7 @@
-"""Rules of somebody else, watched: one that raises, takes too long or returns nonsense refuses, and is named.
+"""Sandbox for third-party rules: an error, a timeout or a malformed result becomes a refusal that names the rule.
 
-A rule that takes too long is left behind in its thread, which reads columns and writes nothing, and is told to end,
-which Python code does at its next line. Until it has ended, the rule fails at once.
+After a timeout the rule continues in its thread, where it only reads columns. The thread gets an exception, which
+Python raises at its next line. Until the thread ends, further calls of the rule fail at once.
 """
 
 import ctypes
@@ -31,40 +31,40 @@ from roost.scheduler.framework.plugin import (
 from roost.scheduler.framework.spec import Spec
 
 Result = TypeVar("Result")
-_TEXT_MAX = 200  # letters of what an error says
+_TEXT_MAX = 200  # upper bound on the characters of an error
 
 
 def sandbox_filter(rule: Filter, *, limit_s: float, refuses: str) -> Filter:
-    """Return a filter that is watched.
+    """Return a filter that runs in the sandbox.
 
     Args:
-        rule: of somebody else.
-        limit_s: seconds for one call, which is one pass over the hosts; 0: any.
-        refuses: what it refuses where it fails, "request" or "host".
+        rule: a third-party rule.
+        limit_s: seconds for one call, which is one pass over the hosts; 0: unlimited.
+        refuses: the scope of a failure, "request" or "host".
     """
     return cast("Filter", SandboxedFilter(rule, limit_s=limit_s, refuses=refuses))
 
 
 def sandbox_weigher(rule: Weigher, *, limit_s: float, refuses: str) -> tuple[Weigher, Filter]:
-    """Return a weigher that is watched, and the filter that refuses where it fails; see ``guarded_filter``."""
+    """Return a weigher that runs in the sandbox, and the filter for its failures; see ``sandbox_filter``."""
     weigher = SandboxedWeigher(rule, limit_s=limit_s, refuses=refuses)
     return cast("Weigher", weigher), cast("Filter", Weighable(weigher))
 
 
 class _Failure(Exception):
-    """A rule did not give what it must; the message goes behind its name."""
+    """A rule failed; the message follows its name."""
 
 
 class _Abandoned(BaseException):
-    """Is raised in a thread that nobody waits for any more; no rule has a clause for it."""
+    """Raised in an abandoned thread; derived from BaseException, so that rules do not catch it."""
 
 
 class _Watch:
-    """Calls methods of one rule, within a time.
+    """Calls methods of one rule, within a time limit.
 
     Args:
-        name: of the rule.
-        limit_s: seconds for one call, or for one pass over hosts; 0: any.
+        name: name of the rule.
+        limit_s: seconds for one call, or for one pass over hosts; 0: unlimited.
     """
 
     def __init__(self, name: str, *, limit_s: float) -> None:
@@ -73,14 +73,14 @@ class _Watch:
         self._overdue: threading.Thread | None = None
 
     def deadline_s(self) -> float:
-        """Return the moment, of a clock that never goes back, by which a pass that begins now must have ended."""
+        """Return the deadline of a pass that begins now, on a monotonic clock."""
         return monotonic() + self._limit_s if self._limit_s else math.inf
 
     def call(self, act: Callable[[], Result], *, deadline_s: float | None = None) -> Result:
-        """Call something of the rule.
+        """Call a function of the rule.
 
         Raises:
-            _Failed: it raised, took too long, or has not ended an earlier call.
+            _Failure: it raised, exceeded its time, or an earlier call has not ended.
         """
         if not self._limit_s:
             return self._catch(act)
@@ -121,36 +121,36 @@ class _Watch:
 
 
 class _Sandboxed:
-    """What guarded filters and weighers have in common."""
+    """Common parts of filters and weighers in the sandbox."""
 
     def __init__(self, rule: Any, *, limit_s: float, refuses: str) -> None:
-        self.rule = rule  # that is watched
+        self.rule = rule  # runs in the sandbox
         self.name: str = rule.name
         self.nova_name: str = rule.nova_name
         self.section: str = rule.section
         self.options: type[msgspec.Struct] = rule.options
-        self.fault: Fault | None = None  # of the last pass
+        self.fault: Fault | None = None  # of the latest pass
         self._refuses = refuses
         self._watch = _Watch(rule.name, limit_s=limit_s)
 
     def concerns(self, spec: Spec) -> bool:
-        """Ask the rule; where it cannot say, it concerns the request, and will fail there."""
+        """Call the rule; if it fails, return True, and let its verdict fail."""
         return bool(self._call("concerns", True, spec))
 
     def _call(self, method: str, otherwise: Any, *arguments: object) -> Any:
-        """Call a method of the rule, or return what is to be taken for its answer where that fails."""
+        """Call a method of the rule; if it fails, return ``otherwise``."""
         try:
             return self._watch.call(partial(getattr(self.rule, method), *arguments))
         except _Failure:
             return otherwise
 
     def _judge_hosts(self, hosts: HostView, judge: Callable[[HostView], Any], blank: Any) -> Any:
-        """Ask about hosts, all at once or, where that fails, one by one, and keep the fault.
+        """Judge all hosts at once; if that fails, judge them one by one, and keep the fault.
 
         Args:
-            hosts: those asked about.
-            judge: asks about some hosts, and raises ``_Failed`` for what is nonsense.
-            blank: what stands for hosts that it fails for: shape (len(hosts),).
+            hosts: the hosts.
+            judge: judges some hosts; raises ``_Failure`` for a malformed result.
+            blank: result for hosts on which it fails: shape (len(hosts),).
         """
         self.fault = None
         deadline_s = self._watch.deadline_s()
@@ -170,7 +170,7 @@ class _Sandboxed:
             except _Failure as failed:
                 first_failure = first_failure or str(failed)
                 failures[at] = True
-        if not failures.any():  # It fails for all together only, so for all.
+        if not failures.any():  # Each host works alone, but not all together: reject all.
             failures[:] = True
             results[:] = 0
         self.fault = Fault(hosts=failures, refuses=self._refuses, text=f"{self.name} {first_failure or whole_failure}")
@@ -178,7 +178,7 @@ class _Sandboxed:
 
 
 class SandboxedFilter(_Sandboxed):
-    """A filter of somebody else. What it can do beside what every filter can, this one can too."""
+    """A third-party filter in the sandbox, with the optional extensions of the original."""
 
     def __init__(self, rule: Filter, *, limit_s: float, refuses: str) -> None:
         super().__init__(rule, limit_s=limit_s, refuses=refuses)
@@ -186,24 +186,24 @@ class SandboxedFilter(_Sandboxed):
         self.run_on_rebuild = rule.run_on_rebuild
         if implements(rule, OncePerRequest):
             self.begin, self.end = rule.begin, rule.end
-        # Set on the object, since whoever asks whether a rule can do something looks for the method.
+        # Set on the object, because ``implements`` looks for the attribute.
         for method, otherwise in _OPTIONAL.items():
             if hasattr(rule, method):
                 setattr(self, method, partial(self._call_optional, method, otherwise))
 
     def reads(self, spec: Spec) -> Reads:
-        """Ask the rule; where it cannot say, it is asked at each decision."""
+        """Call the rule; if it fails, return "use", which judges at each decision."""
         verdict: Reads = "facts" if self._call("reads", "use", spec) == "facts" else "use"
         return verdict
 
     def keep(self, hosts: HostView, spec: Spec) -> Mask:
-        """Ask the rule; hosts for which it fails are refused."""
+        """Call the rule; reject the hosts on which it fails."""
         blank: Mask = np.zeros(len(hosts), dtype=np.bool_)
         verdicts: Mask = self._judge_hosts(hosts, partial(self._verdict, spec), blank)
         return verdicts
 
     def reason(self, spec: Spec) -> str:
-        """Ask the rule."""
+        """Call the rule."""
         return str(self._call("reason", f"do not pass {self.name}", spec))
 
     def _verdict(self, spec: Spec, hosts: HostView) -> Mask:
@@ -218,7 +218,7 @@ class SandboxedFilter(_Sandboxed):
 
 
 class SandboxedWeigher(_Sandboxed):
-    """A weigher of somebody else; hosts for which it fails weigh 0, and ``Weighable`` refuses them."""
+    """A third-party weigher in the sandbox; hosts on which it fails weigh 0, and ``Weighable`` rejects them."""
 
     def __init__(self, rule: Weigher, *, limit_s: float, refuses: str) -> None:
         super().__init__(rule, limit_s=limit_s, refuses=refuses)
@@ -234,20 +234,20 @@ class SandboxedWeigher(_Sandboxed):
 
     @property
     def multiplier(self) -> float:
-        """Ask the rule; where it cannot say, it counts for nothing."""
+        """Call the rule; if it fails, return 0."""
         try:
             return self._watch.call(lambda: float(self.rule.multiplier))
         except _Failure:
             return 0.0
 
     def raw(self, hosts: HostView, spec: Spec) -> Scores:
-        """Ask the rule."""
+        """Call the rule."""
         blank: Scores = np.zeros(len(hosts), dtype=np.float64)
         weights: Scores = self._judge_hosts(hosts, partial(self._weights, spec), blank)
         return weights
 
     def _weights(self, spec: Spec, hosts: HostView) -> Scores:
-        float(self.rule.multiplier)  # What has no weight in the sum has none.
+        float(self.rule.multiplier)  # Without a valid multiplier there is no weight.
         weights = np.asarray(self.rule.raw(hosts, spec))
         is_numeric = weights.shape == (len(hosts),) and weights.dtype == np.float64
         if (
@@ -260,7 +260,7 @@ class SandboxedWeigher(_Sandboxed):
 
 
 class Weighable:
-    """Keep hosts that a weigher of somebody else can weigh."""
+    """Keep hosts that a third-party weigher can weigh."""
 
     section = "filter_scheduler"
     options = NoOptions
@@ -274,31 +274,31 @@ class Weighable:
 
     @property
     def fault(self) -> Fault | None:
-        """What went wrong in the last pass."""
+        """The fault of the latest pass."""
         return self._weigher.fault
 
     def reads(self, spec: Spec) -> Reads:
-        """Say "facts" for a weigher of facts."""
+        """Return "facts" for a weigher that only reads facts."""
         return "facts" if hasattr(self._weigher, "reads_facts_only") else "use"
 
     def concerns(self, spec: Spec) -> bool:
-        """Say whether the weigher is asked."""
+        """Return whether the weigher applies."""
         return self._weigher.concerns(spec)
 
     def keep(self, hosts: HostView, spec: Spec) -> Mask:
-        """Weigh hosts, and keep those for which that works."""
+        """Weigh hosts, and keep those without a failure."""
         self._weigher.raw(hosts, spec)
         fault = self._weigher.fault
         verdicts: Mask = np.ones(len(hosts), dtype=np.bool_) if fault is None else ~fault.hosts
         return verdicts
 
     def reason(self, spec: Spec) -> str:
-        """Say who cannot weigh them."""
+        """Name the weigher."""
         return f"cannot be weighed by {self.name}"
 
 
 def _describe_result(result: np.ndarray) -> str:
-    """Say what a rule returned."""
+    """Describe the result of a rule."""
     if result.dtype == np.float64 and result.ndim == 1:
         odd = result[~np.isfinite(result)]
         return str(odd[0]) if len(odd) else f"{len(result):,} numbers"
@@ -309,7 +309,7 @@ def _empty_texts(count: int) -> Sequence[str]:
     return [""] * count
 
 
-# What is taken for the answer of a method that fails, by the number of hosts asked about.
+# The default result of each optional method that fails, by the number of hosts.
 _OPTIONAL: dict[str, Callable[[int], Any]] = {
     "holds_until_s": lambda _count: -np.inf,
     "verdict_key": lambda _count: object(),

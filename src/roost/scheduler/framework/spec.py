@@ -1,4 +1,4 @@
-"""A request as the rules see it."""
+"""A request in the form that rules read."""
 
 from typing import Literal
 
@@ -9,13 +9,13 @@ from roost.model.flavor import Flavor
 from roost.model.image import Image
 from roost.model.request import Destination, Request
 
-# What of a request a check judges: "hosts" those it names, "search" its groups together, "rule" what a filter reads,
-# "refusal" all of it, before any host is looked at.
+# The part of a request that a check judges. "hosts": named hosts, "search": all groups together, "rule": the input
+# of a filter, "refusal": the whole request, before any host is judged.
 Subject = Literal["trait", "aggregate", "tree", "group", "class", "refusal", "amount", "search", "hosts", "rule"]
 
 
 class Spec:
-    """A request with its server group looked up, at a moment. Rules read it and never change it."""
+    """A request and its server group, at one moment. Rules must not change it."""
 
     __slots__ = ("group", "is_rebuild", "moved_uuid", "now_s", "pci_requests", "queries", "request")
 
@@ -30,27 +30,27 @@ class Spec:
         queries: tuple[Compiled, ...] = (),
     ) -> None:
         self.request = request
-        self.now_s = now_s  # seconds since the epoch; no part of the request's shape
-        self.moved_uuid = moved_uuid  # of the instance that moves and is on a host already; None: a new one
+        self.now_s = now_s  # seconds since the epoch; not part of the shape
+        self.moved_uuid = moved_uuid  # uuid of the instance if it moves; None: a new instance
         self.group = group
-        self.pci_requests = pci_requests  # all devices it wants, those that flavors name by an alias included
-        # The questions to Placement, of which a host is to answer one: only where rules judge by which providers.
+        self.pci_requests = pci_requests  # all requested devices, including the flavor's aliases
+        # Alternative queries to Placement; empty unless rules judge the providers of candidates.
         self.queries = queries
         self.is_rebuild = self.hint_list("_nova_check_type") == ["rebuild"]
 
     @property
     def is_multiple(self) -> bool:
-        """Whether it is for several instances, of which each finds its host as those before it leave it."""
+        """Whether it is for several instances; each of them sees the hosts after the instances before it."""
         return self.request.count > 1
 
     @property
     def flavor(self) -> Flavor:
-        """The flavor asked for."""
+        """The requested flavor."""
         return self.request.flavor
 
     @property
     def image(self) -> Image | None:
-        """The image to boot from, if any; that of a volume has properties, but no id that anybody asked for."""
+        """The boot image, if any; for a volume, its properties without an id."""
         image = self.request.image
         if image is None or image.id is None or not self.request.is_bfv:
             return image
@@ -58,12 +58,12 @@ class Spec:
 
     @property
     def destination(self) -> Destination | None:
-        """Where the request must go, if anywhere."""
+        """The required destination, if any."""
         return self.request.destination
 
     @property
     def policy(self) -> Literal["affinity", "anti-affinity", "soft-affinity", "soft-anti-affinity", "fault-domain", ""]:
-        """The policy of the request's server group, or nothing."""
+        """The policy of the request's server group, or ""."""
         return "" if self.group is None else self.group.policy  # type: ignore[return-value]  # checked when stored
 
     def hint(self, name: str, default: str | None = None) -> str | None:
@@ -72,7 +72,7 @@ class Spec:
         return values[0] if values else default
 
     def hint_list(self, name: str) -> list[str]:
-        """Return all values of a scheduler hint; a single one is a list of one."""
+        """Return all values of a scheduler hint; a single value becomes a list of one."""
         value = self.request.hints.get(name)
         if value is None:
             return []
