@@ -206,7 +206,7 @@ def test_an_agent_ends_and_names_the_cause_if_its_token_is_none_or_another_hosts
     with serve(noun="up", folder=tmp_path, settings=settings) as served:
         told = ["agent", "--server", served.address, "--driver", "fake", "--state-dir", tmp_path / "state"]
         wrong = roost(*told, "--host", "host-1", "--token", "wrong", cwd=tmp_path)
-        sentence = "say who you are: x-auth-token is missing, or is none that is known"
+        sentence = "authentication is required: x-auth-token is missing or unknown"
         assert (wrong.returncode, wrong.stderr.endswith(f"roost: {served.address}: {sentence}\n")) == (3, True)
         other = roost(*told, "--host", "host-2", "--token", token, cwd=tmp_path)
         sentence = "this token may only touch host host-1, not host-2"

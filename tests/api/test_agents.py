@@ -114,7 +114,7 @@ def test_a_run_that_is_not_in_charge_any_more_cannot_report(own):
     assert own.put(f"/agents/host-0/nodes/host-0?run={NEXT_RUN}", {"host_ip": "10.0.0.2"}).status == 204
     assert own.get("/hosts/host-0").json["facts"]["host_ip"] == "10.0.0.2"
     answer = own.put("/agents/host-0/nodes/host-0?run=x", {})
-    assert (answer.status, answer.json["detail"]) == (400, "?run: 'x' is no uuid")
+    assert (answer.status, answer.json["detail"]) == (400, "?run: 'x' is not a valid UUID")
 
 
 def test_a_node_is_of_one_host_and_its_provider_is_what_it_says(own):
@@ -278,7 +278,7 @@ def test_what_cannot_be_meant_is_told_with_its_place(own, url, body, field):
 def test_polls_that_cannot_be_meant_are_refused(own):
     twice = polling()
     twice["agents"] *= 2
-    assert own.post("/orders/poll", twice).json["detail"] == "$.agents: a host is there twice"
+    assert own.post("/orders/poll", twice).json["detail"] == "$.agents: a host is given twice"
     assert own.post("/orders/poll", polling(wait_s=26)).json["field"] == "$.wait_s"
     assert own.post("/orders/poll", {"agents": []}).json["field"] == "$.agents"
     assert own.put("/agents/two words", registration()).status == 400

@@ -62,7 +62,7 @@ def test_a_flavor_is_named_once_it_is_known(own):
     refused = own.post("/decisions", {"flavor": "large"})
     assert (refused.status, refused.json["field"]) == (400, "$.flavor")
     made(own, {"flavor": {**SMALL["flavor"], "vcpus": 1}})
-    several = "$.flavor: 2 flavors are called 'small'; store the one that is meant under that name, or say its size"
+    several = "$.flavor: 2 flavors are called 'small'; store a flavor under that name, or give the flavor"
     assert own.post("/decisions", {"flavor": "small"}).json["detail"].startswith(several)
 
 

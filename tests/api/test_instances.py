@@ -209,7 +209,7 @@ def test_a_claim_that_nobody_was_asked_to_run_is_released_at_once_and_cannot_sto
     assert (shown["name"], shown["status"], shown["attempts"], shown["story"]) == ("", None, [], [])
     answer = own.post(f"/instances/{uuid}/stop")
     assert answer.status == 409
-    assert answer.json["detail"] == f"the instance {uuid} cannot stop: it is a claim, and nobody was asked to run it"
+    assert answer.json["detail"] == f"the instance {uuid} cannot stop: it is a claim without a guest"
     assert own.delete(f"/instances/{uuid}").status == 204
     for method, path in (("POST", "start"), ("POST", "stop"), ("GET", ""), ("DELETE", "")):
         assert own.ask(method, f"/instances/{uuid}/{path}".rstrip("/")).status == 404

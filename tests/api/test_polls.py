@@ -210,7 +210,7 @@ def test_a_token_of_another_host_ends_an_agent(tmp_path):
     (tmp_path / "tokens.toml").write_text(as_toml(kept))
     settings = 'auth_strategy = "tokens"\ntokens_file = "tokens.toml"'
     with serve(noun="up", folder=tmp_path, settings=settings) as server:
-        for token, sentence in ((text, "this token may only touch host a, not b"), ("x", "say who you are")):
+        for token, sentence in ((text, "this token may only touch host a, not b"), ("x", "authentication is required")):
             agent = HttpServer(server.address, token=token, draw=lambda: 0.5, pause=lambda _: False)
             with closing(agent), pytest.raises(BadSettings, match=sentence):
                 agent.register("b", Registration(run=RUN, driver="fake", nodes=()))

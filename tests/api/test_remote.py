@@ -189,7 +189,7 @@ def test_two_processes_that_take_the_same_place_of_a_group_never_both_have_it(re
 def test_instances_that_are_to_run_are_refused_and_nothing_is_claimed(api, remote):
     answer = api.post("/instances", {**SMALL, "name": "web"})
     assert answer.status == 409
-    text = "amounts are kept by another Placement, where instances can be decided on, and not be run"
+    text = "this server uses a remote Placement: decisions are supported, running instances is not"
     assert answer.json["detail"] == text
     assert api.get("/instances").json["instances"] == []
     assert remote.used(2)["VCPU"] == 0

@@ -9,7 +9,7 @@ from tests.support.servers.in_process_api import asking_own
 
 KEY = {"idempotency-key": "once"}
 SIZE = {"vcpus": 1, "memory_mb": 16}
-OTHERWISE = "Idempotency-Key 'once' came with another request before: choose a new one"
+OTHERWISE = "Idempotency-Key 'once' belongs to another request: choose a new key"
 
 
 @pytest.fixture

@@ -98,7 +98,7 @@ def test_what_an_instance_holds_that_agents_run_moves_with_it_alone(own, told):
     if told == "DELETED":
         assert [answer.status for answer in answers] == [200, 201]
         return
-    problem = f"the instance {uuid} is run here: what it holds moves with it, when it is migrated"
+    problem = f"the instance {uuid} runs here: migrate it to move its resources"
     assert [(answer.status, answer.json["detail"]) for answer in answers] == [(409, problem)] * 2
     assert own.get(f"/instances/{uuid}").json["allocations"] == before
 

@@ -25,7 +25,7 @@ def test_an_answer_is_found_by_owner_and_key_and_marked():
     again = found.find("me", "0", fingerprint=b"f")
     assert (again.body, again.headers) == (b"one", {"idempotency-replayed": "true"})
     assert found.find("you", "0", fingerprint=b"f") is None
-    with pytest.raises(Problem, match="came with another request"):
+    with pytest.raises(Problem, match="belongs to another request"):
         found.find("me", "0", fingerprint=b"g")
 
 

@@ -1,4 +1,4 @@
-"""What is told of an operation that was accepted, now or when it was asked before."""
+"""The 202 response for an operation, new or replayed under its idempotency key."""
 
 import msgspec
 
@@ -10,32 +10,32 @@ from roost.model.names import uuid_bytes
 from roost.model.work.work_rows import OperationRow
 from roost.placement.write_plan import Plan
 
-# A new operation, or the one that is there already.
+# A new operation, or an existing one.
 OperationPlan = Plan[OperationRow] | OperationRow
 
 
 def operation_uuid(call: Call) -> bytes:
-    """Return what an operation is to be called: it follows from the key, or else from the request alone."""
+    """Return the uuid of an operation, derived from its idempotency key or else from the request id."""
     kind, word = ("operation", call.key) if call.key is not None else ("request", call.request.request_id)
-    found = uuid_bytes(idempotency.uuid_for(kind, call.owner, word))
-    assert found is not None, "it was made as one"
-    return found
+    uuid = uuid_bytes(idempotency.uuid_for(kind, call.owner, word))
+    assert uuid is not None, "uuid_for makes valid uuids"
+    return uuid
 
 
 def respond_accepted(
-    call: Call, taken: OperationPlan, uuid: str, *, told: msgspec.Struct | None = None
+    call: Call, plan: OperationPlan, uuid: str, *, body: msgspec.Struct | None = None
 ) -> Response | Plan[Response]:
-    """Return the answer, which comes with a plan where something is new; else it is told as given once more.
+    """Return the 202 response, with the plan of a new operation; mark it as a replay otherwise.
 
     Args:
         uuid: of the operation.
-        told: the body; None: it says no more than the operation.
+        body: None: ``Accepted`` with the uuid.
     """
-    response = respond_with_location(call, uuid, told=told)
-    return plan_response(taken, response) if isinstance(taken, Plan) else idempotency.mark_replay(response)
+    response = respond_with_location(call, uuid, body=body)
+    return plan_response(plan, response) if isinstance(plan, Plan) else idempotency.mark_replay(response)
 
 
-def respond_with_location(call: Call, uuid: str, *, told: msgspec.Struct | None = None) -> Response:
-    """Return the answer that says where an operation is shown; parameters as those of ``accepted``."""
+def respond_with_location(call: Call, uuid: str, *, body: msgspec.Struct | None = None) -> Response:
+    """Return the 202 response with the location of an operation; see ``respond_accepted``."""
     location = call.request.location(f"/operations/{uuid}")["location"]
-    return json_response(told or Accepted(operation=uuid), status=202, location=location)
+    return json_response(body or Accepted(operation=uuid), status=202, location=location)

@@ -1,4 +1,4 @@
-"""From a request to an answer: who asks, for what, and whether they may. Read this file first."""
+"""From a request to an answer: authentication, route, authorization, handler. Read this file first."""
 
 import hashlib
 from dataclasses import replace
@@ -36,11 +36,11 @@ class Application:
     """Roost's own API, without the HTTP around it.
 
     Args:
-        product: what is asked, over the columns that the serving thread owns.
-        agents: those that ask this process.
-        identify: says from the headers who asks; None: nobody that is known.
-        allows: says whether they may; None: the default policies hold.
-        events: what is told of decisions; None: nothing.
+        product: the product over the columns of the serving thread.
+        agents: agents that poll this process.
+        identify: returns the identity of the request headers; None: unknown.
+        allows: evaluates policies; None: the default policies.
+        events: notifications of decisions; None: no events.
     """
 
     open_paths: ClassVar = frozenset({openapi.PATH})
@@ -62,19 +62,19 @@ class Application:
         self._events = events or Events(Notifications(), run="none")
 
     def enter(self, request: Request) -> Response | Task[Response]:
-        """Admit a request whose body is there, and return its answer or its task."""
+        """Admit a request with its body, and return its answer or its task."""
         admitted = self.admit(request)
         return admitted if isinstance(admitted, Response) else admitted.enter()
 
     def admit(self, request: Request) -> Response | Admission:
-        """Check who asks for what before the body is read; return an error, or how to go on."""
+        """Check identity, path and policy before the body is read; return an error, or how to continue."""
         try:
             if request.path == openapi.PATH and request.method == "GET":
                 request.route = PREFIX + openapi.PATH
                 document = Response(body=openapi.body(), headers={"content-type": JSON})
                 return self.finish(request, document)
             route = self._admit(request)
-        except Exception as error:  # noqa: BLE001  # everybody gets an answer
+        except Exception as error:  # noqa: BLE001  # every request gets an answer
             return self.fail(request, error)
         return Admission(enter=lambda: self._enter(request, route), body_max_bytes=route.body_max_bytes)
 
@@ -82,11 +82,11 @@ class Application:
         try:
             body, query = _decode_request(request, route)
             request.work = route.work if getattr(body, "dry_run", True) else "point"
-        except Exception as error:  # noqa: BLE001  # everybody gets an answer
+        except Exception as error:  # noqa: BLE001  # every request gets an answer
             return self.fail(request, error)
         handler = route.handler
 
-        # Quoted, or it would be worked out anew for each request, in the time of the rest of this method.
+        # Quoted: evaluating the annotation for each request would take as long as the rest of this method.
         def task(current: Current) -> "Response | Plan[Response] | Act[Response] | Again":
             call = Call(
                 request=request,
@@ -104,15 +104,15 @@ class Application:
         return task
 
     def _admit(self, request: Request) -> Route:
-        """Find who asks, and for what.
+        """Authenticate a request, and find its route.
 
         Raises:
-            Problem: they may not, or there is no such thing.
+            Problem: 401, 403, 404 or 405.
         """
         if request.identity is None:
             request.identity = self._identify(request.headers)
         if request.identity is None:
-            raise Problem(401, "say who you are: x-auth-token is missing, or is none that is known")
+            raise Problem(401, "authentication is required: x-auth-token is missing or unknown")
         found = PATHS.find(request.path)
         if found is None or "\0" in request.path:
             raise Problem(404, f"there is no {PREFIX}{request.path[:200]}")
@@ -121,26 +121,26 @@ class Application:
         route = methods.get(request.method)
         if route is None:
             allowed = ", ".join(methods)
-            raise Problem(405, f"only {allowed} can be asked of {request.route}", headers={"allow": allowed})
+            raise Problem(405, f"{request.route} supports only {allowed}", headers={"allow": allowed})
         permission.check(self._allows, route.policy, request.identity)
         if route.is_keyed and "idempotency-key" in request.headers:
             idempotency.check(request.headers["idempotency-key"])
         return route
 
     def refuse(self, request: Request, response: Response) -> Response:
-        """Return an answer to somebody who is not known."""
+        """Complete the response to an unknown client."""
         return self.finish(request, response)
 
     def finish(self, request: Request, response: Response) -> Response:
-        """Return an answer with the headers that every answer has."""
+        """Add the headers that every response has."""
         headers = dict(response.headers)
         headers["x-openstack-request-id"] = request.request_id
-        if response.status != 204 and response.stream is None:  # no content, or as much as will come
+        if response.status != 204 and response.stream is None:  # no body, or one of unknown length
             headers["content-length"] = str(len(response.body))
         return Response(status=response.status, body=response.body, headers=headers, stream=response.stream)
 
     def fail(self, request: Request, error: Exception) -> Response:
-        """Return an error as problem details; what the client is not told goes to the log."""
+        """Return an error as problem details; log a fault of the server."""
         if not isinstance(error, RoostError):
             log.fault(request.request_id, error)
         problem = problems.problem_of(error)
@@ -150,14 +150,13 @@ class Application:
 
 
 def _decode_request(request: Request, route: Route) -> tuple[Any, Any]:
-    """Return the body and the query string that a route names, None where it names none.
+    """Return the body and the query of a route; None where the route has none.
 
     Raises:
-        Problem: 415, the body is not declared to be JSON; 400, one of them is wrong, or says something where nobody
-            reads it.
+        Problem: 415, the body is not declared as JSON; 400, body or query is invalid, or the route does not read it.
     """
     if route.body is not None and request.body and _media_type(request) != JSON:
-        raise Problem(415, f"the body must be {JSON}, and its content-type say so")
+        raise Problem(415, f"the body and its content-type must be {JSON}")
     check_unused(request, has_body=route.body is not None, has_query=route.query is not None)
     body = None if route.body is None else decode_body(request.body, route.body)
     return body, None if route.query is None else decode_query(request.pairs(), route.query)
@@ -168,7 +167,7 @@ def _media_type(request: Request) -> str:
 
 
 def _apply_key(call: Call, key: str, route: Route) -> Response | Plan[Response] | Act[Response] | Again:
-    """Answer under an idempotency key."""
+    """Answer a request under an idempotency key: replay, defer, or run and remember."""
     if not route.is_keyed:
         return route.handler(call)
     owner, fingerprint = call.owner, _fingerprint(call)
@@ -180,7 +179,7 @@ def _apply_key(call: Call, key: str, route: Route) -> Response | Plan[Response] 
     try:
         result = route.handler(call)
     except Conflict:
-        # Between two reads another process may have done it under this key: then that is the answer.
+        # Another process may have committed under this key between two reads: a second try finds its result.
         result = route.handler(call)
     if isinstance(result, Plan):
         answer = result.answer
@@ -190,7 +189,7 @@ def _apply_key(call: Call, key: str, route: Route) -> Response | Plan[Response] 
     call.keys.begin(owner, key)
     act = result
 
-    def answered(done: Result) -> Response:
+    def finish(done: Result) -> Response:
         try:
             response = act.answer(done)
             call.keys.remember(owner, key, fingerprint=fingerprint, response=response)
@@ -198,11 +197,11 @@ def _apply_key(call: Call, key: str, route: Route) -> Response | Plan[Response] 
         finally:
             call.keys.end(owner, key)
 
-    return Act(deed=act.deed, answer=answered)
+    return Act(deed=act.deed, answer=finish)
 
 
 def _fingerprint(call: Call) -> bytes:
-    """Return what tells requests apart: letter case of uuids and hosts does not."""
+    """Return a digest that identifies a request, regardless of the letter case of uuids and hosts."""
     request = call.request
     named = {name: uuid_form(value).lower() for name, value in request.parameters.items()}
     head = msgspec.json.encode([request.method, request.route, named, call.query])

@@ -1,4 +1,4 @@
-"""One request to the API on its way through the thread that owns the columns."""
+"""A request to the API within the thread that owns the columns."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ _encoder = msgspec.json.Encoder()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """What a handler is given."""
+    """The input of a handler."""
 
     request: Request
     product: Product
@@ -34,27 +34,27 @@ class Call:
     keys: IdempotencyKeys
     events: Events
     agents: AgentRegistry
-    body: Any  # of the type that the route names; None: it names none
+    body: Any  # an instance of the route's body type; None: the route has none
     query: Any  # likewise
     allows: Allows
 
     @property
     def name(self) -> str:
-        """The parameter ``id`` in the path."""
+        """The path parameter ``id``."""
         return self.parameter("id")
 
     def parameter(self, name: str) -> str:
-        """Return a parameter in the path."""
+        """Return a path parameter."""
         return self.request.parameters[name]
 
     @property
     def identity(self) -> Identity:
-        """Who asks."""
-        assert self.request.identity is not None, "nobody unknown comes so far"
+        """The identity of the client."""
+        assert self.request.identity is not None, "the application refuses unknown clients"
         return self.request.identity
 
     def check_allowed(self, policy: str) -> None:
-        """Refuse what a policy does not allow.
+        """Refuse a call that a policy does not allow.
 
         Raises:
             Problem: 403.
@@ -63,10 +63,10 @@ class Call:
 
     @property
     def project(self) -> str | None:
-        """The only project of which whoever asks sees instances, decisions, groups and operations; None: of all.
+        """The only project whose instances, decisions, groups and operations the client may see; None: all projects.
 
         Raises:
-            Problem: 403, whoever asks is of no project.
+            Problem: 403, the client has no project.
         """
         if self.can_see_all:
             return None
@@ -76,39 +76,39 @@ class Call:
 
     @property
     def can_see_all(self) -> bool:
-        """Whether whoever asks sees what is of any project."""
+        """Whether the client may see every project."""
         return permission.is_allowed(self.allows, ALL_PROJECTS, self.identity)
 
     def can_see(self, project_id: str) -> bool:
-        """Say whether whoever asks may see what is of a project; whoever is of none sees nothing."""
+        """Return whether the client may see a project; a client without a project sees none."""
         return self.can_see_all or (bool(project_id) and self.identity.project_id == project_id)
 
     @property
     def owner(self) -> str:
-        """Who asks, in one word: keys of one are none of another's."""
-        who = self.identity
-        return f"{who.user_id}\0{who.project_id}"
+        """The client as one text, which scopes its idempotency keys."""
+        identity = self.identity
+        return f"{identity.user_id}\0{identity.project_id}"
 
     @property
     def key(self) -> str | None:
-        """The idempotency key that came with it."""
+        """The idempotency key of the request."""
         return self.request.headers.get("idempotency-key")
 
     def check_host(self, host: str) -> None:
-        """Refuse what is about a host that the token of whoever asks is not for.
+        """Refuse a host outside the bounds of the client's token.
 
         Raises:
             Problem: 403.
         """
-        who = self.identity
-        if not who.may_touch(host):
-            raise Problem(403, f"this token may only touch {who.bounds}, not {host}")
+        identity = self.identity
+        if not identity.may_touch(host):
+            raise Problem(403, f"this token may only touch {identity.bounds}, not {host}")
 
     def require_thread(self) -> None:
-        """Let nobody but the thread that owns the columns answer this, however quick it was the last time.
+        """Leave this call to the thread that owns the columns, even if it was fast the last time.
 
         Raises:
-            TooSlow: somebody else is about to.
+            TooSlow: the loop itself is about to answer it.
         """
         if self.request.is_at_once:
             raise TooSlow
@@ -118,12 +118,16 @@ Handler = Callable[[Call], Response | Plan[Response] | Act[Response] | Again]
 
 
 def plan_response(plan: Plan[Any], response: Response) -> Plan[Response]:
-    """Return a plan whose answer is told over HTTP."""
+    """Return a plan with the same writes that answers with a response."""
     return Plan(answer=response, writes=plan.writes, work=plan.work, reads_work=plan.reads_work, told=plan.told)
 
 
 def json_response(value: msgspec.Struct, *, status: int = 200, location: str = "") -> Response:
-    """Return an answer with a body; ``location`` is the URL of what was made."""
+    """Return a response with a JSON body.
+
+    Args:
+        location: URL of a new resource; empty: none.
+    """
     headers = {"content-type": JSON}
     if location:
         headers["location"] = location

@@ -1,4 +1,4 @@
-"""What server groups, aggregates, services and flavors are called, as things are now."""
+"""Lookup of server groups, aggregates, services and flavors by name, in the current state."""
 
 from collections.abc import Iterable
 
@@ -9,12 +9,12 @@ from roost.engine.columns.state import State
 from roost.model.flavor import Flavor
 from roost.model.names import uuid_form
 
-# Flavors that decisions were made for have none.
-_NO_UUID = "store the one that is meant under that name, or say its size in place of the name"
+# A flavor of a stored decision has no uuid.
+_NO_UUID = "store a flavor under that name, or give the flavor in place of its name"
 
 
 class StateNames:
-    """Names by the columns; see ``roost.scheduler.query.request_lookup.Names``."""
+    """Lookup by name in the columns; see ``roost.scheduler.query.request_lookup.Names``."""
 
     def __init__(self, state: State) -> None:
         self._state = state
@@ -37,24 +37,24 @@ class StateNames:
 
 
 def canonical_service(state: State, name: str) -> str:
-    """Return the name of a service as it was registered, letter case aside; one that has no node is as it is said."""
+    """Return a service name in its registered spelling; a name without a node unchanged."""
     hosts = state.hosts
     return next((hosts.names[row] for row in hosts.rows_of_name.get(name.lower(), ())), name)
 
 
-def find_flavor(name: str, known: Iterable[Flavor], *, at: str) -> Flavor:
-    """Return the flavor of a name.
+def find_flavor(name: str, flavors: Iterable[Flavor], *, at: str) -> Flavor:
+    """Return the flavor with a name.
 
     Raises:
-        Problem: 400, there is none, or more than one.
+        Problem: 400, no flavor or several flavors have the name.
     """
-    by_body = {msgspec.json.encode(each): each for each in known if each.name == name}
+    by_body = {msgspec.json.encode(each): each for each in flavors if each.name == name}
     body = _require_one((body.decode() for body in by_body), kind="flavor", name=name, at=at, advice=_NO_UUID)
     return by_body[body.encode()]
 
 
-def _require_one(found: Iterable[str], *, kind: str, name: str, at: str, advice: str = "say which by its uuid") -> str:
-    several = list(found)
+def _require_one(matches: Iterable[str], *, kind: str, name: str, at: str, advice: str = "give its uuid") -> str:
+    several = list(matches)
     if len(several) == 1:
         return several[0]
     if several:

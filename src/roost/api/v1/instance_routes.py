@@ -29,7 +29,7 @@ from roost.api.v1.schemas.instances import (
 from roost.api.v1.schemas.migrations import MigrationsPage, MigrationsQuery, ShownMigration, TargetBody
 from roost.api.v1.schemas.operations import OperationQuery, ShownOperation
 
-# What is asked of instances.
+# Life cycle of instances, moves with confirmation, and operations.
 _RUNNING: Mapping[str, Mapping[str, Route]] = {
     "/instances": {
         "GET": Route(
@@ -37,7 +37,7 @@ _RUNNING: Mapping[str, Mapping[str, Route]] = {
         ),
         "POST": Route(
             handler=instance_acts.create,
-            about="Let instances run on hosts that are chosen for them.",
+            about="Boot instances.",
             body=InstancesBody,
             answer=AcceptedInstances,
             status=202,
@@ -45,10 +45,14 @@ _RUNNING: Mapping[str, Mapping[str, Route]] = {
         ),
     },
     "/instances/{id}": {
-        "GET": Route(handler=instances.show, about="Show an instance, and its story.", answer=DetailedInstance),
+        "GET": Route(
+            handler=instances.show,
+            about="Show an instance with its attempts, operations, migrations and story.",
+            answer=DetailedInstance,
+        ),
         "DELETE": Route(
             handler=instance_acts.delete,
-            about="End an instance; one that nobody was asked to run is released now.",
+            about="Delete an instance, or release a claim at once.",
             query=DeleteQuery,
             answer=None,
             status=204,
@@ -59,7 +63,7 @@ _RUNNING: Mapping[str, Mapping[str, Route]] = {
     "/instances/{id}/start": {
         "POST": Route(
             handler=instance_acts.start,
-            about="Start an instance that was stopped.",
+            about="Start a stopped instance.",
             answer=Accepted,
             status=202,
             is_keyed=True,
@@ -77,7 +81,7 @@ _RUNNING: Mapping[str, Mapping[str, Route]] = {
     "/instances/{id}/resize": {
         "POST": Route(
             handler=instance_moves.resize,
-            about="Let an instance have another size.",
+            about="Resize an instance.",
             body=ResizeBody,
             answer=Accepted,
             status=202,
@@ -87,7 +91,7 @@ _RUNNING: Mapping[str, Mapping[str, Route]] = {
     "/instances/{id}/migrate": {
         "POST": Route(
             handler=instance_moves.migrate,
-            about="Let an instance go to another host, stopped on the way.",
+            about="Cold-migrate an instance to another host.",
             body=MigrateBody,
             answer=Accepted,
             status=202,
@@ -97,7 +101,7 @@ _RUNNING: Mapping[str, Mapping[str, Route]] = {
     "/instances/{id}/confirm": {
         "POST": Route(
             handler=instance_moves.confirm,
-            about="Let an instance stay where a move brought it.",
+            about="Confirm a resize or a migration.",
             answer=Accepted,
             status=202,
             is_keyed=True,
@@ -106,7 +110,7 @@ _RUNNING: Mapping[str, Mapping[str, Route]] = {
     "/instances/{id}/revert": {
         "POST": Route(
             handler=instance_moves.revert,
-            about="Let an instance go back to where a move took it from.",
+            about="Revert a resize or a migration.",
             body=RevertBody,
             answer=Accepted,
             status=202,
@@ -116,25 +120,25 @@ _RUNNING: Mapping[str, Mapping[str, Route]] = {
     "/operations/{id}": {
         "GET": Route(
             handler=operations.show,
-            about="Show an operation, at once or when it is over.",
+            about="Show an operation, optionally waiting for its end.",
             query=OperationQuery,
             answer=ShownOperation,
         ),
         "DELETE": Route(
             handler=drain.cancel,
-            about="Let no more instances leave a host; those on their way arrive.",
+            about="Cancel a drain; moves already under way complete.",
             answer=Accepted,
             status=202,
         ),
     },
 }
 
-# What changes instances where they are, or takes them off their hosts for a while.
+# Changes in place, and shelving.
 _CHANGING: Mapping[str, Mapping[str, Route]] = {
     "/instances/{id}/rebuild": {
         "POST": Route(
             handler=instance_changes.rebuild,
-            about="Give an instance the disk of an image anew.",
+            about="Rebuild an instance from an image.",
             body=RebuildBody,
             answer=Accepted,
             status=202,
@@ -144,7 +148,7 @@ _CHANGING: Mapping[str, Mapping[str, Route]] = {
     "/instances/{id}/shelve": {
         "POST": Route(
             handler=instance_changes.shelve,
-            about="Save the disk of an instance, and let it run no more.",
+            about="Shelve an instance: save its disk and stop it.",
             answer=Accepted,
             status=202,
             is_keyed=True,
@@ -153,7 +157,7 @@ _CHANGING: Mapping[str, Mapping[str, Route]] = {
     "/instances/{id}/offload": {
         "POST": Route(
             handler=instance_changes.offload,
-            about="Let an instance that is shelved leave its host.",
+            about="Offload a shelved instance from its host.",
             answer=Accepted,
             status=202,
             is_keyed=True,
@@ -162,7 +166,7 @@ _CHANGING: Mapping[str, Mapping[str, Route]] = {
     "/instances/{id}/unshelve": {
         "POST": Route(
             handler=instance_changes.unshelve,
-            about="Let an instance that is shelved run again.",
+            about="Unshelve an instance.",
             answer=Accepted,
             status=202,
             is_keyed=True,
@@ -171,7 +175,7 @@ _CHANGING: Mapping[str, Mapping[str, Route]] = {
     "/instances/{id}/reboot": {
         "POST": Route(
             handler=instance_changes.reboot,
-            about="Let an instance begin anew.",
+            about="Reboot an instance.",
             answer=Accepted,
             status=202,
             is_keyed=True,
@@ -180,7 +184,7 @@ _CHANGING: Mapping[str, Mapping[str, Route]] = {
     "/instances/{id}/reset": {
         "POST": Route(
             handler=instance_changes.reset,
-            about="Let an instance in ERROR be what its host says.",
+            about="Reset an instance in ERROR to the state that its host reports.",
             answer=Accepted,
             status=202,
             is_keyed=True,
@@ -188,12 +192,12 @@ _CHANGING: Mapping[str, Mapping[str, Route]] = {
     },
 }
 
-# What is asked of instances that leave their hosts, and of their moves.
+# Live migration, evacuation, and migration records.
 _MOVING: Mapping[str, Mapping[str, Route]] = {
     "/instances/{id}/live-migrate": {
         "POST": Route(
             handler=instance_live.live_migrate,
-            about="Let an instance go to another host while it runs.",
+            about="Live-migrate an instance to another host.",
             body=TargetBody,
             answer=Accepted,
             status=202,
@@ -203,7 +207,7 @@ _MOVING: Mapping[str, Mapping[str, Route]] = {
     "/instances/{id}/evacuate": {
         "POST": Route(
             handler=instance_live.evacuate,
-            about="Build an instance on another host, since its own is gone.",
+            about="Evacuate an instance from a failed host.",
             body=TargetBody,
             answer=Accepted,
             status=202,
@@ -213,13 +217,13 @@ _MOVING: Mapping[str, Mapping[str, Route]] = {
     "/migrations": {
         "GET": Route(
             handler=migrations.list_migrations,
-            about="List moves of instances.",
+            about="List migrations.",
             query=MigrationsQuery,
             answer=MigrationsPage,
         ),
     },
     "/migrations/{uuid}": {
-        "GET": Route(handler=migrations.show, about="Show a move of an instance.", answer=ShownMigration),
+        "GET": Route(handler=migrations.show, about="Show a migration.", answer=ShownMigration),
     },
 }
 

@@ -1,4 +1,4 @@
-"""An answer that comes late: when there is something to tell, or the time is up, or the server stops."""
+"""Responses with a delayed body: they wait for an event, the end of the wait, or the stop of the server."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -11,13 +11,13 @@ from roost.api.v1.wakeups import Waiter, Wakeups
 
 
 class LongPoll:
-    """The rest of an answer whose head was sent.
+    """The body of a response whose head is already sent.
 
     Args:
-        wakeups: where it is waited for.
-        keys: what is waited for there.
-        mark: when there was nothing yet.
-        told: waits, and gives what is told; it must not fail.
+        wakeups: topic of the wait.
+        keys: keys of the topic.
+        mark: position in the topic before the first look.
+        wait: waits and returns the body; it must not fail.
     """
 
     def __init__(
@@ -27,21 +27,21 @@ class LongPoll:
         self._waiter: Waiter | None = None
 
     def open(self) -> None:
-        """Take a place among those who wait.
+        """Register the waiter.
 
         Raises:
-            Unavailable: there is none.
+            Unavailable: too many waiters.
         """
         self._waiter = self._wakeups.open(self._keys, mark=self._mark)
 
     def close(self) -> None:
-        """Give the place back."""
+        """Remove the waiter."""
         if self._waiter is not None:
             self._wakeups.leave(self._waiter)
 
     async def run(self, receive: Receive, send: Send, *, abort: Callable[[], None]) -> None:
-        """Wait, and send the answer, unless the client leaves before."""
-        assert self._waiter is not None, "it was opened"
+        """Wait, and send the body unless the client disconnects first."""
+        assert self._waiter is not None, "open was called"
         waiting = asyncio.ensure_future(self._wait(self._waiter))
         leaving = asyncio.ensure_future(wait_for_disconnect(receive))
         try:
@@ -56,6 +56,6 @@ class LongPoll:
 
 
 async def wait_for_disconnect(receive: Receive) -> None:
-    """Wait until the client leaves."""
+    """Wait until the client disconnects."""
     while (await receive())["type"] != "http.disconnect":
         pass

@@ -1,4 +1,4 @@
-"""Who may do what in Roost's own API: a policy for each operation, and its default.
+"""Policies of Roost's own API: one per operation, with its default.
 
 The name of a policy follows from method and path: ``GET /hosts/{host}`` is ``roost:hosts:show``. A policy file replaces
 defaults, as for the Placement API.
@@ -7,13 +7,13 @@ defaults, as for the Placement API.
 import re
 from collections.abc import Mapping
 
-# Sees instances, decisions, groups and operations of all projects; everybody else only those of one project.
+# Grants sight of instances, decisions, groups and operations of all projects; others see those of one project.
 ALL_PROJECTS = "roost:all_projects"
 FORCE_DELETE = "roost:instances:delete:force"
 REVERT_LOST = "roost:instances:revert:lost"
 
-# The circles of roles, each within the next one. Those of the Placement API are the first.
-_CIRCLES: Mapping[str, str] = {
+# Nested sets of roles, each a subset of the next one. Those of the Placement API come first.
+_ROLE_SETS: Mapping[str, str] = {
     "agent_api": "rule:admin_or_service_api or role:agent",
     "observer_api": "rule:agent_api or role:observer or (role:reader and system_scope:all)",
     "reader_api": "rule:observer_api or role:reader",
@@ -42,14 +42,14 @@ _POLICIES: Mapping[str, str] = {
     """,
 }
 DEFAULTS: Mapping[str, str] = {
-    **_CIRCLES,
-    **{f"roost:{name}": f"rule:{circle}" for circle, names in _POLICIES.items() for name in names.split()},
+    **_ROLE_SETS,
+    **{f"roost:{name}": f"rule:{role_set}" for role_set, names in _POLICIES.items() for name in names.split()},
 }
 
 _OF_MANY = {"GET": "list", "POST": "create"}
 _OF_ONE = {"GET": "show", "PUT": "update", "PATCH": "update", "DELETE": "delete"}
 _PARAMETER = re.compile(r"\{\w+\}")
-# The same question, asked in a query string and in a body.
+# One question, in a query string or in a body.
 _SPECIAL = {("GET", "/capacity"): "roost:capacity:show", ("POST", "/capacity"): "roost:capacity:show"}
 
 
@@ -57,7 +57,7 @@ def policy_of(method: str, path: str) -> str:
     """Return the name of the policy of an operation.
 
     Args:
-        path: as in the table of routes, its parameters in braces.
+        path: as in the table of routes, with its parameters in braces.
     """
     if (method, path) in _SPECIAL:
         return _SPECIAL[method, path]

@@ -1,4 +1,4 @@
-"""What the API needs of the product behind it."""
+"""The product as the API uses it."""
 
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Protocol
@@ -19,7 +19,7 @@ from roost.scheduler.framework.plugin import Rules
 
 
 class Product(Protocol):
-    """The whole product, over the columns that the serving thread owns: ``roost.product.Roost`` says what each does."""
+    """The product over the columns of the serving thread, implemented by ``roost.product.Roost``."""
 
     @property
     def settings(self) -> Settings:
@@ -31,41 +31,41 @@ class Product(Protocol):
 
     @property
     def remote(self) -> RemotePlacement | None:
-        """What keeps the amounts; None: the columns."""
+        """The remote Placement; None: the columns hold the amounts."""
 
     def work(
         self, acts: Sequence[Request | NamedRequest | Departure], *, dry_run: bool = False
     ) -> list[Decision | None]:
-        """Do acts in order."""
+        """Carry out acts in order."""
 
     def outcomes(
         self, acts: Sequence[Request | NamedRequest | Departure], *, dry_run: bool = False
     ) -> list[Decision | RoostError | None]:
-        """Do the same, each error in the place of its act."""
+        """Carry out acts in order, with each error in the place of its act."""
 
     def decision(self, uuid: str) -> Decision:
         """Return a stored decision."""
 
     def request_of(self, decision: Decision) -> Request:
-        """Return what a stored decision was asked."""
+        """Return the request of a stored decision."""
 
     def find_decisions(self, query: DecisionQuery) -> list[tuple[int, Decision]]:
         """Return stored decisions with their numbers, newest first."""
 
     def why(self, uuid: str) -> Why:
-        """Return a stored decision, explained."""
+        """Explain a stored decision."""
 
     def replay(self, uuid: str, settings: Settings | None = None) -> Replayed:
-        """Make a stored decision again."""
+        """Decide the request of a stored decision again."""
 
     def capacity(self, request: Request, *, by: Collection[By], limit: int | None) -> Capacity:
-        """Say how many more fit."""
+        """Count how many more instances fit."""
 
     def flavors(self) -> list[Flavor]:
-        """Return the flavors that are known."""
+        """Return stored flavors and those of stored decisions."""
 
     def check_extra_specs(self, extra_specs: Mapping[str, str]) -> None:
-        """Refuse extra specs that no flavor may have."""
+        """Refuse invalid extra specs."""
 
     def override_settings(self, document: Mapping[str, Any]) -> Settings:
-        """Return settings that are like those in force but for what a document says."""
+        """Return the settings in force with the overrides of a document."""

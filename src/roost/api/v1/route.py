@@ -1,4 +1,4 @@
-"""One route of ``/v1``: its handler, and what it reads and writes."""
+"""One route of ``/v1``: its handler, body, query and answer."""
 
 from dataclasses import dataclass
 
@@ -8,7 +8,7 @@ from roost.api.http import Work
 from roost.api.v1.call import JSON, Handler
 
 Kind = type[msgspec.Struct]
-# What people and programs ask is small; what agents report grows with their hosts.
+# Bodies of users are small; reports of agents grow with their hosts.
 _BODY_MAX_BYTES = 2**20
 
 
@@ -17,14 +17,14 @@ class Route:
     """One method of one path."""
 
     handler: Handler
-    about: str  # in a sentence
-    answer: Kind | None  # None: nothing is said but that it was done
+    about: str  # the summary in the OpenAPI document: one sentence
+    answer: Kind | None  # None: no body
     media_type: str = JSON  # of the answer
     status: int = 200
-    later: Kind | None = None  # the answer with 202, where what is asked may take its time; None: it never does
+    later: Kind | None = None  # body of a 202 answer, for work that an operation completes; None: no 202
     body: Kind | None = None
     query: Kind | None = None
-    policy: str = ""  # who may ask it; see ``policies``
-    is_keyed: bool = False  # whether an idempotency key is minded
-    body_max_bytes: int | None = _BODY_MAX_BYTES  # None: as many as placement.body_max_bytes allows
-    work: Work = "point"  # what answering takes; where the body can ask for a dry run, what that takes
+    policy: str = ""  # its authorization; see ``policies``
+    is_keyed: bool = False  # whether the header Idempotency-Key counts
+    body_max_bytes: int | None = _BODY_MAX_BYTES  # None: the limit placement.body_max_bytes alone
+    work: Work = "point"  # cost of an answer; of a dry run, if the body can request one

@@ -1,4 +1,4 @@
-"""What can be asked: every path with its methods, what they read and write, and who answers."""
+"""The routes of ``/v1``: methods, bodies, queries and handlers of every path."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -65,7 +65,7 @@ from roost.model.work.notification import Notification
 from roost.model.work.orders import Kept, OrderAnswer, Poll, Polled, Registered, Registration
 from roost.model.work.standing import Holders, Standings
 
-# What agents ask of the server.
+# The protocol of agents.
 _AGENTS: Mapping[str, Mapping[str, Route]] = {
     "/agents": {
         "GET": Route(handler=agents.list_agents, about="List agents.", query=AgentsQuery, answer=AgentsPage),
@@ -74,14 +74,14 @@ _AGENTS: Mapping[str, Mapping[str, Route]] = {
         "GET": Route(handler=agents.show, about="Show the agent of a host.", answer=ShownAgent),
         "PUT": Route(
             handler=agents.register,
-            about="Say that an agent lives on a host, and which guests it found.",
+            about="Register the agent of a host, with the guests that it found.",
             body=Registration,
             answer=Registered,
             body_max_bytes=None,
         ),
         "DELETE": Route(
             handler=agents.leave,
-            about="Say that no agent lives on a host any more: it is down at once.",
+            about="Deregister the agent of a host; the host is down at once.",
             query=LeaveQuery,
             answer=None,
             status=204,
@@ -90,7 +90,7 @@ _AGENTS: Mapping[str, Mapping[str, Route]] = {
     "/agents/{host}/nodes/{node}": {
         "PUT": Route(
             handler=agents.report,
-            about="Say what is known of a node, whose root provider is in Placement.",
+            about="Report the facts of a node.",
             body=HostFacts,
             query=ReportQuery,
             answer=None,
@@ -101,7 +101,7 @@ _AGENTS: Mapping[str, Mapping[str, Route]] = {
     "/agents/{host}/standings": {
         "POST": Route(
             handler=standings.show,
-            about="Say what became of instances of which there is something on a host.",
+            about="Show the standing of instances found on a host.",
             body=Holders,
             answer=Standings,
             body_max_bytes=None,
@@ -110,7 +110,7 @@ _AGENTS: Mapping[str, Mapping[str, Route]] = {
     "/orders/poll": {
         "POST": Route(
             handler=orders.poll,
-            about="Say that agents are alive, and wait for what they are to do.",
+            about="Send heartbeats of agents, and wait for orders.",
             body=Poll,
             answer=Polled,
             body_max_bytes=None,
@@ -119,7 +119,7 @@ _AGENTS: Mapping[str, Mapping[str, Route]] = {
     "/orders/{id}/answer": {
         "POST": Route(
             handler=orders.answer,
-            about="Say what became of an order; said again, the first answer stays.",
+            about="Reply to an order; of repeated replies the first one stays.",
             body=OrderAnswer,
             answer=Kept,
             body_max_bytes=None,
@@ -128,7 +128,7 @@ _AGENTS: Mapping[str, Mapping[str, Route]] = {
 }
 
 
-# Methods are in the order in which the header ``allow`` lists them.
+# The header ``allow`` lists methods in this order.
 _DECIDING: Mapping[str, Mapping[str, Route]] = {
     "/decisions": {
         "GET": Route(
@@ -139,7 +139,7 @@ _DECIDING: Mapping[str, Mapping[str, Route]] = {
         ),
         "POST": Route(
             handler=decisions.create,
-            about="Choose hosts for a request and claim them; a refusal is a decision too.",
+            about="Choose hosts for a request and claim their resources.",
             body=DecisionBody,
             answer=ShownDecision,
             status=201,
@@ -153,7 +153,7 @@ _DECIDING: Mapping[str, Mapping[str, Route]] = {
     "/decisions/{id}/next": {
         "POST": Route(
             handler=decisions.advance,
-            about="Release what an instance holds and claim its next alternate, at once.",
+            about="Move a claim to the next alternate, atomically.",
             body=NextBody,
             answer=NextStep,
             is_keyed=True,
@@ -162,7 +162,7 @@ _DECIDING: Mapping[str, Mapping[str, Route]] = {
     "/decisions/{id}/replay": {
         "POST": Route(
             handler=decisions.replay,
-            about="Make a stored decision again from what it saw, and compare.",
+            about="Replay a stored decision, and compare the results.",
             body=ReplayBody,
             answer=ShownReplay,
             work="past",
@@ -174,7 +174,7 @@ _DECIDING: Mapping[str, Mapping[str, Route]] = {
     "/events": {
         "GET": Route(
             handler=events.follow,
-            about="Follow what happens: server-sent events, whose data is of this form.",
+            about="Follow notifications as server-sent events.",
             answer=Notification,
             media_type=EVENT_STREAM,
         ),
@@ -182,14 +182,14 @@ _DECIDING: Mapping[str, Mapping[str, Route]] = {
     "/capacity": {
         "GET": Route(
             handler=capacity.of_flavor,
-            about="Say how many more of a flavor fit.",
+            about="Count how many more instances of a flavor fit.",
             query=CapacityQuery,
             answer=Capacity,
             work="copy",
         ),
         "POST": Route(
             handler=capacity.of_request,
-            about="Say how many more of a request fit.",
+            about="Count how many more instances of a request fit.",
             body=CapacityBody,
             answer=Capacity,
             work="copy",
@@ -204,7 +204,7 @@ _FLEET: Mapping[str, Mapping[str, Route]] = {
         ),
         "POST": Route(
             handler=aggregates.create,
-            about="Make an aggregate.",
+            about="Create an aggregate.",
             body=AggregateBody,
             answer=ShownAggregate,
             status=201,
@@ -215,38 +215,34 @@ _FLEET: Mapping[str, Mapping[str, Route]] = {
         "GET": Route(handler=aggregates.show, about="Show an aggregate.", answer=ShownAggregate),
         "PATCH": Route(
             handler=aggregates.change,
-            about="Change name or metadata of an aggregate.",
+            about="Change the name or metadata of an aggregate.",
             body=AggregatePatch,
             answer=ShownAggregate,
         ),
         "DELETE": Route(
             handler=aggregates.delete,
-            about="End an aggregate that nobody is in.",
+            about="Delete an empty aggregate.",
             answer=None,
             status=204,
         ),
     },
     "/aggregates/{uuid}/hosts/{host}": {
-        "PUT": Route(handler=aggregates.join, about="Let a host join an aggregate.", answer=None, status=204),
-        "DELETE": Route(handler=aggregates.leave, about="Let a host leave an aggregate.", answer=None, status=204),
+        "PUT": Route(handler=aggregates.join, about="Add a host to an aggregate.", answer=None, status=204),
+        "DELETE": Route(handler=aggregates.leave, about="Remove a host from an aggregate.", answer=None, status=204),
     },
     "/zones": {
-        "GET": Route(
-            handler=aggregates.list_zones, about="List availability zones with their hosts.", answer=ZonesList
-        ),
+        "GET": Route(handler=aggregates.list_zones, about="List availability zones and their hosts.", answer=ZonesList),
     },
     "/hosts": {
         "GET": Route(handler=hosts.list_hosts, about="List hosts.", query=HostsQuery, answer=HostsPage),
     },
     "/hosts/{host}": {
-        "GET": Route(
-            handler=hosts.show, about="Show a host by the name of its node, or of its service.", answer=DetailedHost
-        ),
+        "GET": Route(handler=hosts.show, about="Show a host by the name of its node or service.", answer=DetailedHost),
     },
     "/hosts/{host}/drain": {
         "POST": Route(
             handler=drain.drain,
-            about="Let all instances of a host go elsewhere, or say where they would go.",
+            about="Drain a host, or plan the drain.",
             body=DrainBody,
             answer=DrainPlan,
             later=Accepted,
@@ -272,7 +268,7 @@ _FLEET: Mapping[str, Mapping[str, Route]] = {
         "GET": Route(handler=stored_names.show_flavor, about="Show a stored flavor.", answer=Flavor),
         "PUT": Route(
             handler=stored_names.store_flavor,
-            about="Store a flavor; one of that name is replaced.",
+            about="Create or replace a stored flavor.",
             body=FlavorEntry,
             answer=Flavor,
         ),
@@ -285,7 +281,7 @@ _FLEET: Mapping[str, Mapping[str, Route]] = {
         "GET": Route(handler=stored_names.show_image, about="Show a stored image.", answer=ShownImage),
         "PUT": Route(
             handler=stored_names.store_image,
-            about="Store an image; one of that name is replaced.",
+            about="Create or replace a stored image.",
             body=ImageEntry,
             answer=ShownImage,
         ),
@@ -295,7 +291,7 @@ _FLEET: Mapping[str, Mapping[str, Route]] = {
         "GET": Route(handler=groups.list_groups, about="List server groups.", query=GroupsQuery, answer=GroupsPage),
         "POST": Route(
             handler=groups.create,
-            about="Make a server group.",
+            about="Create a server group.",
             body=GroupBody,
             answer=ShownGroup,
             status=201,

@@ -1,4 +1,4 @@
-"""Who waits for orders or for the end of an operation, and who is woken when there are some."""
+"""Waiting for orders and for the end of operations, and waking by commits."""
 
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
@@ -13,15 +13,15 @@ from roost.observe import metrics
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Topic:
-    """What is waited for at one place."""
+    """The subject of a wait."""
 
-    keys: Callable[[Iterable[Put]], set[str]]  # what of it came with work that was committed
-    limit_message: str  # how many wait already, for whoever is told to come back
-    count: Callable[[int], None] = lambda _waited: None  # is told how many wait
+    keys: Callable[[Iterable[Put]], set[str]]  # keys that committed work concerns
+    limit_message: str  # the refusal of another waiter
+    count: Callable[[int], None] = lambda _waiting: None  # receives the number of awaited keys
 
 
 def _find_hosts(work: Iterable[Put]) -> set[str]:
-    """Return hosts with an order, with one that nobody wants any more, or with another agent."""
+    """Return the hosts with a waiting or withdrawn order, or with a changed agent."""
     return {
         put.row.host
         for put in work
@@ -31,35 +31,35 @@ def _find_hosts(work: Iterable[Put]) -> set[str]:
 
 
 def _find_ended(work: Iterable[Put]) -> set[str]:
-    """Return operations that ended, or of which a part did."""
+    """Return the keys of operations that ended, or with an ended sub-operation."""
     rows = [put.row for put in work if isinstance(put.row, OperationRow) and put.row.outcome]
     return {key_of(number) for row in rows for number in (row.id, row.parent_id) if number}
 
 
 def key_of(operation_id: int) -> str:
-    """Return by what the end of an operation is waited for."""
+    """Return the key for the end of an operation."""
     return str(operation_id)
 
 
-# By host in lower case.
+# Keys: host names in lower case.
 ORDERS = Topic(
     keys=_find_hosts,
     limit_message="{waited:,} agents wait for orders (limit placement.agents_max)",
     count=metrics.AGENTS_WAITING.set,
 )
 ENDS = Topic(keys=_find_ended, limit_message="{waited:,} clients wait for operations")
-# So many may wait for operations.
+# Maximum number of awaited operations.
 ENDS_MAX = 1_000
 
 
 class Wakeups:
-    """What is waited for at this process.
+    """Waiters for one topic in this process.
 
-    Those who wait live on one loop; that there is something is told from any thread.
+    Waiters live on one loop; commits may come from any thread.
 
     Args:
-        most: so much may be waited for, >= 1.
-        awaited: what it is.
+        most: maximum number of awaited keys, >= 1.
+        topic: the subject.
     """
 
     def __init__(self, most: int, *, topic: Topic = ORDERS) -> None:
@@ -67,57 +67,55 @@ class Wakeups:
         self._lock = Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._waiting: dict[str, set[Waiter]] = {}  # by key
-        self._waiting_count = 0  # so much is waited for
-        self._count = 0
-        self._last_calls: dict[str, int] = {}  # by key: which call was the last one for it
-        self._forgotten = 0  # calls up to this one may be missing there
+        self._waiting_count = 0  # awaited keys
+        self._count = 0  # of calls to ``wake``
+        self._last_calls: dict[str, int] = {}  # number of the last call, by key
+        self._forgotten = 0  # calls up to this one may be missing in ``_last_calls``
         self.is_closed = False
 
     @property
     def mark(self) -> int:
-        """A moment: whoever looks after it, finds nothing, and waits from it on, misses nothing."""
+        """The present position: a look after it and a wait from it miss no commit."""
         with self._lock:
             return self._count
 
     @property
     def keys(self) -> list[str]:
-        """What is waited for."""
+        """The awaited keys."""
         with self._lock:
             return sorted(self._waiting)
 
     def wake_for(self, work: Iterable[Put]) -> None:
-        """Wake whoever waits for what was committed."""
+        """Wake the waiters that committed work concerns."""
         keys = self._topic.keys(work)
         if keys:
             self.wake(keys)
 
     def wake(self, keys: Iterable[str]) -> None:
-        """Wake whoever waits for one of some things."""
+        """Wake the waiters for any of some keys."""
         called = set(keys)
         with self._lock:
             self._count += 1
-            if (
-                len(self._last_calls) > 2 * self._most
-            ):  # Who began to look before is woken for nothing, and looks again.
+            if len(self._last_calls) > 2 * self._most:  # Older waiters wake without need, and look again.
                 self._last_calls.clear()
                 self._forgotten = self._count
             for key in called:
                 self._last_calls[key] = self._count
-            found = {waiter for key in called for waiter in self._waiting.get(key, ())}
+            waiters = {waiter for key in called for waiter in self._waiting.get(key, ())}
             loop = self._loop
-        if found and loop is not None:
-            with suppress(RuntimeError):  # It has ended, and those who waited with it.
-                loop.call_soon_threadsafe(_wake, found)
+        if waiters and loop is not None:
+            with suppress(RuntimeError):  # The loop has ended, and its waiters with it.
+                loop.call_soon_threadsafe(_wake, waiters)
 
     def open(self, keys: Sequence[str], *, mark: int) -> "Waiter":
-        """Return a place to wait at, on the loop.
+        """Register a waiter, on the loop.
 
         Args:
-            keys: what for.
-            mark: when there was nothing yet.
+            keys: awaited keys.
+            mark: position before the first look.
 
         Raises:
-            Unavailable: there are too many, or the server is stopping.
+            Unavailable: too many keys are awaited, or the server is stopping.
         """
         waiter = Waiter(frozenset(keys))
         with self._lock:
@@ -134,7 +132,7 @@ class Wakeups:
         return waiter
 
     def leave(self, waiter: "Waiter") -> None:
-        """Give a place back, on the loop."""
+        """Remove a waiter, on the loop."""
         with self._lock:
             for key in waiter.keys:
                 others = self._waiting[key] - {waiter}
@@ -145,11 +143,11 @@ class Wakeups:
             self._count_waiters(-len(waiter.keys))
 
     def close(self) -> None:
-        """Let all waiting come to an end, on the loop."""
+        """Wake all waiters and refuse new ones, on the loop."""
         with self._lock:
             self.is_closed = True
-            found = {waiter for waiters in self._waiting.values() for waiter in waiters}
-        _wake(found)
+            waiters = {waiter for waiters in self._waiting.values() for waiter in waiters}
+        _wake(waiters)
 
     def _count_waiters(self, more: int) -> None:
         self._waiting_count += more
@@ -157,14 +155,14 @@ class Wakeups:
 
 
 class Waiter:
-    """Somebody who waits for one of some things."""
+    """A wait for any of some keys."""
 
     def __init__(self, keys: frozenset[str]) -> None:
         self.keys = keys
         self.awake = asyncio.Event()
 
     async def wait(self, at_most_s: float) -> None:
-        """Wait until there is something, or for so long."""
+        """Wait for a wake-up, or until the time is up."""
         with suppress(TimeoutError):
             await asyncio.wait_for(self.awake.wait(), at_most_s)
         self.awake.clear()

@@ -1,1 +1,1 @@
-"""What answers: one file a resource."""
+"""Handlers of ``/v1``, one file per resource."""

@@ -1,4 +1,4 @@
-"""Agents: registered, listed, shown, and gone; and what they report."""
+"""Agents: registration, reports, list, details and deregistration."""
 
 from collections.abc import Sequence
 
@@ -18,7 +18,7 @@ from roost.model.work.work_rows import AgentRow
 from roost.placement.write_plan import Plan
 
 _DONE = Response(status=204)
-# Facts that are never below nothing. They are checked where agents tell them: rows are read far more often.
+# Facts that are never negative. Reports are checked, not rows: rows are read far more often.
 _AMOUNTS = (
     "vcpus_total",
     "memory_mb",
@@ -31,11 +31,15 @@ _AMOUNTS = (
 
 
 def register(call: Call) -> Plan[Response] | Response:
-    """Let an agent begin, or come back."""
-    body, host, state = call.body, _allowed_host(call), call.current.state
+    """Register the agent of a host, for its first run or a new one.
+
+    Returns the fence of the run, and the guests to keep, to hold or to destroy. Refuses with 409 if this server uses a
+    remote Placement, or a node belongs to another host; with 403 a host outside the token's bounds.
+    """
+    body, host, state = call.body, _parse_host(call), call.current.state
     assert isinstance(body, Registration)
     if call.product.remote is not None:
-        raise Conflict("amounts are kept by another Placement, where no agent can be told what to do")
+        raise Conflict("this server uses a remote Placement: agents cannot register")
     for each in body.nodes:
         check_node(state, host=host, node=each.node, uuid=each.uuid)
     plan = agent_protocol.register(
@@ -50,44 +54,53 @@ def register(call: Call) -> Plan[Response] | Response:
 
 
 def report(call: Call) -> Plan[Response] | Response:
-    """Keep what an agent says of a node; of a root that is none yet it makes one."""
-    told, host, node, state = call.body, _allowed_host(call), call.parameter("node"), call.current.state
-    assert isinstance(told, HostFacts)
-    _check_amounts(told)
+    """Store the facts of a node; a root provider without a host becomes one.
+
+    Refuses with 409 if another run is in charge, or the provider is missing; with 404 a host without an agent.
+    """
+    reported, host, node, state = call.body, _parse_host(call), call.parameter("node"), call.current.state
+    assert isinstance(reported, HostFacts)
+    _check_amounts(reported)
     agent = _find_agent(call, host)
     _check_run(call, agent)
     row = check_node(state, host=host, node=node)
     if row is None:
         raise Conflict(f"there is no provider {node}: report its inventory first")
     if row in state.hosts.row_of_root:
-        writes = facts_of_node(state, row, told)
+        writes = facts_of_node(state, row, reported)
         return Plan(answer=_DONE, writes=writes) if writes else _DONE
-    call.check_host(node)  # A root that is no node yet is of the host that has its name.
+    call.check_host(node)  # A root without a host belongs to the host of its name.
     initial = HostFacts(cell=agent.cell, reported_at_s=None if agent.state == "ready" else _long_ago_s(call))
-    create = registration_of_node(state, row, host=agent.name, told=told, initial=initial)
+    create = registration_of_node(state, row, host=agent.name, told=reported, initial=initial)
     return Plan(answer=_DONE, create=create, creates="host")
 
 
 def list_agents(call: Call) -> Response:
-    """Show a page of agents."""
+    """List agents, ordered by host name."""
     call.require_thread()
     query = call.query
     assert isinstance(query, AgentsQuery)
-    found = [each for each in call.agents.reader(call.current).agents() if each.host > query.cursor]
-    page = found[: query.limit]
-    following = page[-1].host if len(found) > len(page) else None
+    agents = [each for each in call.agents.reader(call.current).agents() if each.host > query.cursor]
+    page = agents[: query.limit]
+    following = page[-1].host if len(agents) > len(page) else None
     return json_response(AgentsPage(agents=[_show_agent(call, each) for each in page], next=following))
 
 
 def show(call: Call) -> Response:
-    """Show one agent."""
+    """Show the agent of a host.
+
+    Refuses with 404 a host without an agent.
+    """
     call.require_thread()
     return json_response(_show_agent(call, _find_agent(call, call.parameter("host"))))
 
 
 def leave(call: Call) -> Plan[Response] | Response:
-    """Let an agent end: its host is down at once."""
-    query, host = call.query, _allowed_host(call)
+    """Deregister the agent of a host: the host is down at once.
+
+    Refuses with 404 a host without an agent, with 409 if another run is in charge.
+    """
+    query, host = call.query, _parse_host(call)
     assert isinstance(query, LeaveQuery)
     run = _parse_run(query.run) if query.run else _find_agent(call, host).run
     plan = agent_protocol.leave(
@@ -101,12 +114,12 @@ def leave(call: Call) -> Plan[Response] | Response:
     return _DONE if plan is None else plan_response(plan, _DONE)
 
 
-def _allowed_host(call: Call) -> str:
-    """Return the host that the path names, which the token must be for.
+def _parse_host(call: Call) -> str:
+    """Return the host in the path.
 
     Raises:
-        BadRequest: it is no name of a host.
-        Problem: 403.
+        BadRequest: not a valid host name.
+        Problem: 403, outside the token's bounds.
     """
     host = call.parameter("host")
     if not is_host_name(host):
@@ -116,7 +129,7 @@ def _allowed_host(call: Call) -> str:
 
 
 def _check_amounts(facts: HostFacts) -> None:
-    """Refuse amounts below nothing.
+    """Refuse negative amounts.
 
     Raises:
         Problem: 400.
@@ -135,7 +148,7 @@ def _find_agent(call: Call, host: str) -> AgentRow:
 
 
 def _check_run(call: Call, agent: AgentRow) -> None:
-    """Refuse what an agent says whose host another run has taken over.
+    """Refuse a report of a run that another run has replaced.
 
     Raises:
         Conflict: another run is in charge.
@@ -149,7 +162,7 @@ def _check_run(call: Call, agent: AgentRow) -> None:
 def _parse_run(text: str) -> bytes:
     run = uuid_bytes(text)
     if run is None:
-        raise field_problem("?run", f"{text[:70]!r} is no uuid")
+        raise field_problem("?run", f"{text[:70]!r} is not a valid UUID")
     return run
 
 

@@ -1,4 +1,4 @@
-"""Aggregates and availability zones: listed, shown, made, changed, ended; hosts join and leave."""
+"""Aggregates and availability zones."""
 
 from collections.abc import Mapping
 
@@ -31,7 +31,7 @@ from roost.scheduler.rule_support.scopes import ZONE, split_names, zones
 
 
 def list_aggregates(call: Call) -> Response:
-    """Show a page of aggregates."""
+    """List aggregates, in order of creation."""
     call.require_thread()
     query, state = call.query, call.current.state
     assert isinstance(query, AggregatesQuery)
@@ -53,16 +53,22 @@ def list_aggregates(call: Call) -> Response:
 
 
 def show(call: Call) -> Response:
-    """Show one aggregate."""
+    """Show an aggregate and its members.
+
+    Refuses with 404 an unknown aggregate.
+    """
     state = call.current.state
     return json_response(_show_aggregate(state, aggregate_writes.aggregate_of(state, call.parameter("uuid"))))
 
 
 def create(call: Call) -> Plan[Response]:
-    """Make an aggregate."""
+    """Create an aggregate, or name one that a provider joined before.
+
+    Returns the aggregate (201). Refuses with 409 a name or uuid in use, with 400 invalid metadata.
+    """
     body, current = call.body, call.current
     assert isinstance(body, AggregateBody)
-    _check_zone(body.metadata, is_said=body.availability_zone is not None)
+    _check_zone(body.metadata, has_field=body.availability_zone is not None)
     metadata = dict(body.metadata)
     if body.availability_zone is not None:
         metadata[ZONE] = body.availability_zone
@@ -76,17 +82,20 @@ def create(call: Call) -> Plan[Response]:
     if aggregate_writes.is_named(state, uuid):
         raise Conflict(f"there is an aggregate {uuid} already")
     write = aggregate_writes.creation(current, Aggregate(uuid=uuid, name=body.name, metadata=metadata))
-    made = _show_written(state, write)
-    url = call.request.location(f"/aggregates/{made.uuid}")["location"]
-    return Plan(answer=json_response(made, status=201, location=url), writes=(write,))
+    aggregate = _show_written(state, write)
+    url = call.request.location(f"/aggregates/{aggregate.uuid}")["location"]
+    return Plan(answer=json_response(aggregate, status=201, location=url), writes=(write,))
 
 
 def change(call: Call) -> Plan[Response] | Response:
-    """Change name or metadata of an aggregate."""
+    """Change the name or metadata of an aggregate.
+
+    Returns the aggregate. Refuses with 404 an unknown aggregate, with 409 a name in use, with 400 invalid metadata.
+    """
     body, state = call.body, call.current.state
     assert isinstance(body, AggregatePatch)
     number = aggregate_writes.aggregate_of(state, call.parameter("uuid"))
-    _check_zone(body.metadata, is_said=body.availability_zone is not msgspec.UNSET)
+    _check_zone(body.metadata, has_field=body.availability_zone is not msgspec.UNSET)
     metadata = dict(body.metadata)
     if body.availability_zone is not msgspec.UNSET:
         metadata[ZONE] = body.availability_zone
@@ -101,14 +110,20 @@ def change(call: Call) -> Plan[Response] | Response:
 
 
 def delete(call: Call) -> Plan[Response]:
-    """End an aggregate that nobody is in."""
+    """Delete an aggregate without members.
+
+    Refuses with 404 an unknown aggregate, with 409 one with members.
+    """
     state = call.current.state
     number = aggregate_writes.aggregate_of(state, call.parameter("uuid"))
     return Plan(answer=Response(status=204), writes=aggregate_writes.end(state, number))
 
 
 def join(call: Call) -> Plan[Response] | Response:
-    """Let a host join an aggregate."""
+    """Add the nodes of a service to an aggregate; members stay members.
+
+    Refuses with 404 an unknown aggregate or service.
+    """
     state = call.current.state
     number = aggregate_writes.aggregate_of(state, call.parameter("uuid"))
     writes = aggregate_writes.join(state, number, rows_of_service(state, call.parameter("host")))
@@ -116,7 +131,10 @@ def join(call: Call) -> Plan[Response] | Response:
 
 
 def leave(call: Call) -> Plan[Response]:
-    """Let a host leave an aggregate."""
+    """Remove the nodes of a service from an aggregate.
+
+    Refuses with 404 an unknown aggregate, service or membership.
+    """
     state = call.current.state
     number = aggregate_writes.aggregate_of(state, call.parameter("uuid"))
     writes = aggregate_writes.leave(state, number, rows_of_service(state, call.parameter("host")))
@@ -124,7 +142,7 @@ def leave(call: Call) -> Plan[Response]:
 
 
 def list_zones(call: Call) -> Response:
-    """Show the availability zones."""
+    """List availability zones and their hosts, ordered by name."""
     call.require_thread()
     state, hosts, uptime = call.current.state, call.current.state.hosts, Uptime(call)
     found = []
@@ -137,18 +155,18 @@ def list_zones(call: Call) -> Response:
     return json_response(ZonesList(zones=found))
 
 
-def _check_zone(metadata: Mapping[str, object], *, is_said: bool) -> None:
-    """Refuse a zone that is said twice.
+def _check_zone(metadata: Mapping[str, object], *, has_field: bool) -> None:
+    """Refuse a zone that is given both as a field and as metadata.
 
     Raises:
         Problem: 400.
     """
-    if is_said and ZONE in metadata:
-        raise field_problem(f"$.metadata.{ZONE}", "is said beside metadata already")
+    if has_field and ZONE in metadata:
+        raise field_problem(f"$.metadata.{ZONE}", "conflicts with availability_zone")
 
 
 def _free_uuid(state: State, name: str) -> str:
-    """Return a uuid that follows from the name, so that of two who make one name at once one is told."""
+    """Return a free uuid derived from the name: concurrent requests for one name collide on it."""
     number = 0
     while True:
         uuid = idempotency.uuid_for("aggregate", name, str(number))
@@ -163,13 +181,13 @@ def _show_aggregate(state: State, number: int) -> ShownAggregate:
 
 
 def _show_written(state: State, write: PutAggregate) -> ShownAggregate:
-    """Return what an aggregate is once it is written."""
+    """Return an aggregate as it is after a write."""
     aggregate = Aggregate(uuid=uuid_text(write.uuid), name=write.name, metadata=write.metadata)
     return _with_members(state, write.id, aggregate)
 
 
 def _with_members(state: State, number: int, aggregate: Aggregate) -> ShownAggregate:
-    """Return an aggregate with those who are in it."""
+    """Return an aggregate with its members."""
     hosts, others = dict[str, None](), []
     for row in aggregate_writes.members(state, number):
         host_row = state.hosts.row_of_root.get(row)

@@ -1,4 +1,4 @@
-"""How many more of a flavor, or of a request, fit."""
+"""Capacity: how many more instances of a flavor or request fit."""
 
 from roost.api.http import Response
 from roost.api.v1.call import Call, json_response
@@ -10,7 +10,10 @@ from roost.scheduler.query import request_lookup
 
 
 def of_flavor(call: Call) -> Response:
-    """Count a flavor that is known by its name."""
+    """Count how many more instances of a flavor fit.
+
+    Returns the count of the fleet, and of each of its parts on demand. Refuses with 400 an unknown or ambiguous flavor.
+    """
     call.require_thread()
     query = call.query
     assert isinstance(query, CapacityQuery)
@@ -20,7 +23,10 @@ def of_flavor(call: Call) -> Response:
 
 
 def of_request(call: Call) -> Response:
-    """Count a request."""
+    """Count how many more instances of a request fit.
+
+    Returns the count of the fleet, and of each of its parts on demand. Refuses with 400 an invalid request.
+    """
     body = call.body
     assert isinstance(body, CapacityBody)
     try:

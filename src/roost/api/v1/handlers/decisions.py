@@ -1,4 +1,4 @@
-"""Decisions: made, listed, shown, explained, made again, and carried on to the next alternate."""
+"""Decisions: create, list, show, explain, replay, and move to the next alternate."""
 
 import msgspec
 
@@ -36,12 +36,16 @@ from roost.model.stored_decision import DecisionQuery
 from roost.placement.write_plan import Act, Plan, Result
 from roost.scheduler.query import request_lookup
 
-# Ids of one page are below the cursor, so the first page has one above all.
+# Ids of a page are below its cursor; this is the cursor of the first page.
 _ABOVE_ALL = 2**63 - 1
 
 
 def create(call: Call) -> Response | Act[Response]:
-    """Choose hosts and claim them, or say what would be chosen."""
+    """Choose hosts for all instances of a request and claim their resources.
+
+    Returns the decision (201), granted or refused; in a dry run, the decision that would be made (200). Refuses with
+    400 an invalid request, with 409 an instance that this server runs.
+    """
     body = call.body
     assert isinstance(body, DecisionBody)
     known = None if call.key is None or body.dry_run else _find_replay(call, body, call.key)
@@ -62,7 +66,10 @@ def create(call: Call) -> Response | Act[Response]:
 
 
 def list_decisions(call: Call) -> Response:
-    """Show a page of decisions."""
+    """List stored decisions, newest first.
+
+    Clients without policy roost:all_projects see those of their own project.
+    """
     call.require_thread()
     query = call.query
     assert isinstance(query, DecisionsQuery)
@@ -86,13 +93,20 @@ def list_decisions(call: Call) -> Response:
 
 
 def show(call: Call) -> Response:
-    """Show one decision."""
+    """Show a stored decision.
+
+    Refuses with 404 an unknown decision, or one of another project.
+    """
     call.require_thread()
     return json_response(show_decision(_visible_decision(call)))
 
 
 def why(call: Call) -> Response:
-    """Explain one decision."""
+    """Explain a stored decision from the state of its time.
+
+    Returns the verdict of each rule, the nearest hosts and possible relaxations. Refuses with 404 an unknown decision,
+    or one of another project.
+    """
     call.require_thread()
     _visible_decision(call)
     told = call.product.why(call.name)
@@ -104,7 +118,11 @@ def why(call: Call) -> Response:
 
 
 def replay(call: Call) -> Response:
-    """Make one decision again from what it saw."""
+    """Decide a stored request again from the state of its time.
+
+    Returns both decisions and their differences. Refuses with 400 invalid settings; with 404 an unknown decision, one
+    of another project, or one whose state is no longer stored.
+    """
     body = call.body
     assert isinstance(body, ReplayBody)
     _visible_decision(call)
@@ -119,7 +137,11 @@ def replay(call: Call) -> Response:
 
 
 def advance(call: Call) -> Response | Plan[Response]:
-    """Let an instance leave its host and claim its next alternate."""
+    """Release the resources of an instance and claim those of its next alternate, in one commit.
+
+    Returns the new host. Refuses with 404 an unknown decision, with 409 if no alternate fits, or this server runs the
+    instance.
+    """
     body = call.body
     assert isinstance(body, NextBody)
     decision = _visible_decision(call)
@@ -137,10 +159,10 @@ def advance(call: Call) -> Response | Plan[Response]:
 
 
 def _visible_decision(call: Call) -> Decision:
-    """Return the decision that is asked for.
+    """Return the decision in the path.
 
     Raises:
-        NotFound: there is none, or whoever asks does not see its project.
+        NotFound: it does not exist, or belongs to another project.
     """
     decision = call.product.decision(call.name)
     if not call.can_see_all and not call.can_see(call.product.request_of(decision).project_id):
@@ -149,10 +171,10 @@ def _visible_decision(call: Call) -> Decision:
 
 
 def _check_new(call: Call, asked: Request) -> None:
-    """Refuse a claim for an instance that somebody was asked to run: what it needs is claimed for it, if anything.
+    """Refuse a claim for instances that this server runs: their operations claim for them.
 
     Raises:
-        Conflict: there is such an instance.
+        Conflict: such an instance exists.
     """
     if asked.instance_uuids:
         named = map(uuid_bytes, asked.instance_uuids)
@@ -160,32 +182,32 @@ def _check_new(call: Call, asked: Request) -> None:
 
 
 def _check_claim(call: Call, instance_uuid: str) -> None:
-    """Refuse to move what an instance holds that somebody was asked to run: it would run where nothing is held.
+    """Refuse to move the claim of an instance that this server runs: its resources would be elsewhere.
 
     Raises:
-        Conflict: it is no mere claim.
+        Conflict: it is not a mere claim.
     """
     uuid = uuid_bytes(instance_uuid)
     status = None if uuid is None else call.agents.reader(call.current).status(uuid)
     if status is not None and status.status != "DELETED":
-        raise Conflict(f"the instance {instance_uuid} is run here: what it holds moves with it, when it is migrated")
+        raise Conflict(f"the instance {instance_uuid} runs here: migrate it to move its resources")
 
 
 def _source_host(call: Call, decision: Decision, body: NextBody) -> str:
-    """Return the service that an instance is to leave; if it is on another one, nothing happens."""
+    """Return the service that an instance is to leave; on another one, nothing changes."""
     if body.from_host is not None:
         return body.from_host
     return location_of(call.current.state, pick_of(decision, body.instance_uuid).instance_uuid)[0]
 
 
 def request_of(call: Call, body: InstanceRequestBody, *, before: Request | None = None) -> Request:
-    """Return the request that a body asks for, its names looked up.
+    """Return the request in a body, with its names resolved.
 
     Args:
-        before: what was asked before, perhaps by the same body: what its names stood for then counts.
+        before: an earlier request, perhaps of the same body: names resolve as they did then.
 
     Raises:
-        BadRequest: it cannot be meant.
+        Problem: 400, the request is invalid.
     """
     if before is not None:
         body = _resolve_as_before(call, body, before)
@@ -202,7 +224,7 @@ def request_of(call: Call, body: InstanceRequestBody, *, before: Request | None 
 
 
 def _resolve_as_before(call: Call, body: InstanceRequestBody, before: Request) -> InstanceRequestBody:
-    """Put what was asked before in the place of names that it may have had: of an image the name is not kept."""
+    """Replace names by their values in an earlier request; of an image the name is not stored."""
     if body.flavor == before.flavor.name:
         body = msgspec.structs.replace(body, flavor=_entry(before.flavor))
     if isinstance(body.image, str) and before.image is not None:
@@ -210,35 +232,34 @@ def _resolve_as_before(call: Call, body: InstanceRequestBody, before: Request) -
     group = call.current.state.groups_by_uuid.get(before.group or "")
     if group is not None and body.group == group.name:
         body = msgspec.structs.replace(body, group=group.uuid)
-    if body.move is not None and before.move is not None:  # What a move does not say of its instance was filled in.
+    if body.move is not None and before.move is not None:  # Omitted fields were taken from the instance.
         project_id, group_uuid = body.project_id or before.project_id, body.group or before.group
         body = msgspec.structs.replace(body, project_id=project_id, group=group_uuid)
     return body
 
 
 def _entry(flavor: Flavor) -> FlavorEntry:
-    # Not decoded again: a flavor stored before the bounds of today stays usable.
+    # Not decoded again: a stored flavor stays usable even if it exceeds newer limits.
     return FlavorEntry(**msgspec.structs.asdict(flavor))
 
 
 def _respond_created(call: Call, result: Result) -> Response:
     if isinstance(result, Exception):
         raise result
-    assert result is not None, "a request leads to a decision"
+    assert result is not None, "each request gets a decision"
     url = call.request.location(f"/decisions/{result.uuid}")["location"]
     return json_response(show_decision(result), status=201, location=url)
 
 
 def _decide_with_key(call: Call, body: DecisionBody, asked: Request, *, key: str) -> Act[Response]:
-    """Do the same under a key: decision and instances have uuids that follow from it.
+    """Decide under an idempotency key, from which the uuids of the decision and its instances follow.
 
-    So what was decided is found by the key as long as decisions are kept, by whichever process is asked, and no two
-    processes can claim for the same key.
+    So any process finds the decision by its key while it is stored, and no two processes claim for one key.
     """
 
     def answer(result: Result) -> Response:
         if isinstance(result, Exception):
-            # Another process may have been asked the same, and was faster.
+            # Another process may have decided the same request concurrently.
             return _find_replay(call, body, key) or _respond_created(call, result)
         return _respond_created(call, result)
 
@@ -247,12 +268,12 @@ def _decide_with_key(call: Call, body: DecisionBody, asked: Request, *, key: str
 
 
 def _uuid_for_key(call: Call, key: str) -> str:
-    """Return the uuid of the decision that is made under a key."""
+    """Return the uuid of the decision under a key."""
     return idempotency.uuid_for("decision", call.owner, key)
 
 
 def _name_instances(asked: Request, uuid: str) -> Request:
-    """Return a request that names its instances, after the decision on it where they have no uuids."""
+    """Return a request with instance uuids, derived from the decision if it has none."""
     if asked.instance_uuids:
         return asked
     if asked.move is not None:
@@ -262,10 +283,10 @@ def _name_instances(asked: Request, uuid: str) -> Request:
 
 
 def _find_replay(call: Call, body: DecisionBody, key: str) -> Response | None:
-    """Return the answer to a request that was decided under its key already; None: it was not.
+    """Return the response of an earlier decision under the key; None: there was no such decision.
 
     Raises:
-        Problem: 422, something else was decided under it.
+        Problem: 422, the key belongs to another request.
     """
     try:
         decision = call.product.decision(_uuid_for_key(call, key))
@@ -278,6 +299,6 @@ def _find_replay(call: Call, body: DecisionBody, key: str) -> Response | None:
 
 
 def _is_answer(before: Request, asked: Request, decision: Decision) -> bool:
-    """Say whether a decision is the answer to a request: what is kept of a request does not say who asked."""
+    """Return whether a decision answers a request; stored requests have no user."""
     uuids = asked.instance_uuids if decision.is_granted else ()
     return before == msgspec.structs.replace(asked, instance_uuids=uuids, user_id="")

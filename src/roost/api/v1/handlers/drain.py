@@ -1,4 +1,4 @@
-"""Hosts that are left by their instances."""
+"""Drains of hosts."""
 
 from roost.api.http import Response
 from roost.api.v1 import idempotency
@@ -18,11 +18,16 @@ from roost.placement.write_plan import Plan
 
 
 def drain(call: Call) -> Response | Plan[Response]:
-    """Let all instances of a host go elsewhere, or say where they would go."""
+    """Move all instances of a host elsewhere, or plan the moves.
+
+    Returns the operation (202); in a dry run, the planned moves (200). Refuses with 404 an unknown host; with 409 a
+    host with another drain or a silent agent, or a server with a remote Placement; with 403 a host outside the token's
+    bounds.
+    """
     body = call.body
     assert isinstance(body, DrainBody)
     if call.product.remote is not None:
-        raise Conflict("amounts are kept by another Placement, where nobody moves instances")
+        raise Conflict("this server uses a remote Placement: draining hosts is not supported")
     call.check_host(call.parameter("host"))
     reader = call.agents.reader(call.current)
     if body.dry_run:
@@ -44,7 +49,10 @@ def drain(call: Call) -> Response | Plan[Response]:
 
 
 def cancel(call: Call) -> Response | Plan[Response]:
-    """Let no more instances leave a host."""
+    """Cancel a drain: no further moves start, and those under way complete.
+
+    Returns the operation (202). Refuses with 404 an unknown operation, with 409 one that has ended or is not a drain.
+    """
     reader = call.agents.reader(call.current)
     taken, response = (
         accept_drain.cancel(reader, call.name, now_s=reader.now_s()),
@@ -54,7 +62,7 @@ def cancel(call: Call) -> Response | Plan[Response]:
 
 
 def _is_same(known: OperationRow, host: str, *, at_once: int) -> bool:
-    """Say whether an operation is the drain that is asked for: whether the service was disabled is not kept."""
+    """Return whether an operation is the requested drain; whether it disabled the service is not stored."""
     if known.kind != "drain":
         return False
     body = body_of(known, Drain)

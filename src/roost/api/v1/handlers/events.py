@@ -1,4 +1,4 @@
-"""Events as a stream of server-sent events."""
+"""Notifications as server-sent events."""
 
 import asyncio
 from collections.abc import Callable
@@ -12,24 +12,27 @@ from roost.observe.event_buffer import Events, Reader
 
 _HEADERS = {"content-type": EVENT_STREAM, "cache-control": "no-store", "x-accel-buffering": "no"}
 _HEARTBEAT = b": nothing happened\n\n"
-# Between two connections of one client, in milliseconds.
+# ``retry``: milliseconds until a client reconnects.
 _WELCOME = b"retry: 1000\n\n"
 _GAP = b"event: events_lost\ndata: {}\n\n"
 
 
 def follow(call: Call) -> Response:
-    """Begin a stream after the event that the client names, or with the next one."""
+    """Follow notifications from the event after the header ``Last-Event-ID``, or from the next one.
+
+    The stream ends when the server stops, or when the client reads too slowly. Refuses with 503 too many readers.
+    """
     last_id = call.request.headers.get("last-event-id", "")
     return Response(headers=_HEADERS, stream=EventStream(call.events, last_id, owner=call.owner))
 
 
 class EventStream:
-    """The rest of an answer that ends when the client leaves, the server stops, or the client reads too slowly.
+    """The body of a response that ends when the client disconnects or is too slow, or the server stops.
 
     Args:
-        events: which are followed.
-        last_id: of the newest one that the client knows; empty: it wants the next ones.
-        owner: the identity of the client.
+        events: the buffer of events.
+        last_id: of the newest event that the client has; empty: begin with the next event.
+        owner: identity of the client.
     """
 
     def __init__(self, events: Events, last_id: str, *, owner: str) -> None:
@@ -37,15 +40,15 @@ class EventStream:
         self._reader: Reader | None = None
 
     def open(self) -> None:
-        """Take a place among the readers.
+        """Register the reader.
 
         Raises:
-            Unavailable: there is none.
+            Unavailable: too many readers.
         """
         self._reader = self._events.open(self._last_id, owner=self._owner)
 
     def close(self) -> None:
-        """Give the place back."""
+        """Remove the reader."""
         if self._reader is not None:
             self._events.leave(self._reader)
 
@@ -53,9 +56,9 @@ class EventStream:
         """Send events until the end.
 
         Args:
-            abort: ends a connection on which nothing is read.
+            abort: ends the connection of a client that reads nothing.
         """
-        assert self._reader is not None, "it was opened"
+        assert self._reader is not None, "open was called"
         sending = asyncio.ensure_future(self._send(self._reader, send))
         leaving = asyncio.ensure_future(wait_for_disconnect(receive))
         try:
@@ -73,7 +76,7 @@ class EventStream:
         """Send events.
 
         Raises:
-            ReaderLeft, TimeoutError: the client reads too slowly, or not at all.
+            ReaderLeft, TimeoutError: the client is too slow, or reads nothing.
         """
         part: bytes | None = _WELCOME + (_GAP if reader.has_gap else b"")
         while part is not None:

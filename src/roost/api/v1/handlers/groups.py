@@ -1,4 +1,4 @@
-"""Server groups: listed, shown with their members, and made."""
+"""Server groups: list, show and create."""
 
 import uuid
 from collections.abc import Mapping
@@ -22,7 +22,10 @@ _POLICIES: tuple[GroupPolicy, ...] = get_args(GroupPolicy)
 
 
 def list_groups(call: Call) -> Response:
-    """Show a page of server groups."""
+    """List server groups, in order of creation.
+
+    Clients without policy roost:all_projects see groups with an instance of their own project.
+    """
     call.require_thread()
     query, groups = call.query, call.current.state.groups
     assert isinstance(query, GroupsQuery)
@@ -39,75 +42,77 @@ def list_groups(call: Call) -> Response:
 
 
 def show(call: Call) -> Response:
-    """Show one server group and its members."""
+    """Show a server group and its members.
+
+    Refuses with 404 an unknown group, or one without an instance of the client's project.
+    """
     call.require_thread()
     state, name = call.current.state, call.parameter("uuid")
     group = state.groups_by_uuid.get(uuid_form(name))
     own = _own_members(call)
     if group is None or (own is not None and group.id not in own):
         raise NotFound("server group", name)
-    told = _show_group(group, own)
+    summary = _show_group(group, own)
     return json_response(
         DetailedGroup(
-            uuid=told.uuid,
-            name=told.name,
-            policy=told.policy,
-            max_server_per_host=told.max_server_per_host,
-            member_count=told.member_count,
+            uuid=summary.uuid,
+            name=summary.name,
+            policy=summary.policy,
+            max_server_per_host=summary.max_server_per_host,
+            member_count=summary.member_count,
             members=_members(call, state, group),
         )
     )
 
 
 def create(call: Call) -> Plan[Response] | Response:
-    """Make a server group, unless it was made under its key already.
+    """Create a server group.
 
-    Raises:
-        Conflict: there is one of that uuid.
-        Problem: 422, another one was made under the key.
+    Returns the group (201), also for a repeated request under one idempotency key. Refuses with 409 a uuid in use, with
+    400 ``max_server_per_host`` under another policy than anti-affinity, with 422 a key of another request.
     """
     body, current = call.body, call.current
     assert isinstance(body, GroupBody)
     if body.max_server_per_host is not None and body.policy != "anti-affinity":
-        raise field_problem("$.max_server_per_host", f"is for the policy anti-affinity, and this is {body.policy}")
+        raise field_problem("$.max_server_per_host", f"requires the policy anti-affinity, got {body.policy}")
     group = ServerGroup(
         uuid=uuid_form(body.uuid or _new_uuid(call)),
         name=body.name,
         policy=body.policy,
         max_server_per_host=body.max_server_per_host or 1,
     )
-    known, made = current.state.groups_by_uuid.get(group.uuid), _respond_created(call, group)
-    if known is None:
-        return Plan(answer=made, writes=(group_creation(current, group),))
+    previous, response = current.state.groups_by_uuid.get(group.uuid), _respond_created(call, group)
+    if previous is None:
+        return Plan(answer=response, writes=(group_creation(current, group),))
     if call.key is None or body.uuid is not None:
         raise Conflict(f"there is a server group {group.uuid} already")
-    if (known.name, known.policy, known.limit) != (group.name, group.policy, group.max_server_per_host):
+    if (previous.name, previous.policy, previous.limit) != (group.name, group.policy, group.max_server_per_host):
         raise idempotency.key_conflict(call.key)
-    return idempotency.mark_replay(made)
+    return idempotency.mark_replay(response)
 
 
 def _respond_created(call: Call, group: ServerGroup) -> Response:
-    """Return the answer that a server group was made."""
-    made = ShownGroup(
+    """Return the 201 response for a server group."""
+    created = ShownGroup(
         uuid=group.uuid,
         name=group.name,
         policy=group.policy,
         max_server_per_host=group.max_server_per_host,
         member_count=0,
     )
-    url = call.request.location(f"/groups/{made.uuid}")["location"]
-    return json_response(made, status=201, location=url)
+    url = call.request.location(f"/groups/{created.uuid}")["location"]
+    return json_response(created, status=201, location=url)
 
 
 def _new_uuid(call: Call) -> str:
-    """Return the uuid of a new group; under an idempotency key it follows from the key, so that it is made once."""
+    """Return the uuid of a new group; under an idempotency key it follows from the key, so repetition is harmless."""
     return str(uuid.uuid4()) if call.key is None else idempotency.uuid_for("group", call.owner, call.key)
 
 
 def _own_members(call: Call) -> dict[int, int] | None:
-    """Count the members of each group that whoever asks sees, by its number; None: they see all groups.
+    """Count the members of each group that the client may see, by group number; None: it may see all groups.
 
-    A group is of no project. Those are seen that have an instance of the own project.
+    A group has no project: it is visible to projects with an instance in it.
     """
     if call.project is None:
         return None

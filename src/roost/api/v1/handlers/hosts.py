@@ -1,4 +1,4 @@
-"""Hosts and services: listed, shown, disabled, enabled, and forced down."""
+"""Hosts and services: list, show, disable, enable, and force down."""
 
 from collections.abc import Iterator, Sequence
 
@@ -29,12 +29,15 @@ from roost.model.host import HostFacts
 from roost.placement.write_plan import Plan
 from roost.scheduler.rule_support.scopes import Scope, zones
 
-# Nodes that an error names.
+# Maximum number of nodes in an error.
 _NODES_MAX = 5
 
 
 def list_hosts(call: Call) -> Response:
-    """Show a page of hosts."""
+    """List hosts, in order of registration.
+
+    Refuses with 400 an unknown or ambiguous aggregate.
+    """
     call.require_thread()
     query = call.query
     assert isinstance(query, HostsQuery)
@@ -44,16 +47,19 @@ def list_hosts(call: Call) -> Response:
 
 
 def show(call: Call) -> Response:
-    """Show one host."""
+    """Show a host by the name of its node or service.
+
+    Returns the host with its reported facts. Refuses with 404 an unknown name, with 400 an ambiguous one.
+    """
     call.require_thread()
     row = _row_of(call.current.state, call.parameter("host"))
-    told = _show_host(call, row, _zones(call))
+    host = _show_host(call, row, _zones(call))
     facts = call.current.state.hosts.facts[row]
-    return json_response(DetailedHost(**{name: getattr(told, name) for name in told.__struct_fields__}, facts=facts))
+    return json_response(DetailedHost(**{name: getattr(host, name) for name in host.__struct_fields__}, facts=facts))
 
 
 def list_services(call: Call) -> Response:
-    """Show a page of services."""
+    """List services, in order of registration."""
     call.require_thread()
     query, state = call.query, call.current.state
     assert isinstance(query, PageQuery)
@@ -66,11 +72,14 @@ def list_services(call: Call) -> Response:
 
 
 def change_service(call: Call) -> Plan[Response] | Response:
-    """Disable, enable or force down a service."""
+    """Disable, enable or force down a service.
+
+    Returns the service. Refuses with 404 an unknown service, with 400 an empty body or a reason without ``disabled``.
+    """
     body, state = call.body, call.current.state
     assert isinstance(body, ServicePatch)
     if body == ServicePatch():
-        raise field_problem("$", "nothing is said: disabled, disabled_reason or forced_down")
+        raise field_problem("$", "must have disabled, disabled_reason or forced_down")
     rows = rows_of_service(state, call.parameter("host"))
     change = ServiceChange(
         is_disabled=body.disabled, disabled_reason=body.disabled_reason, is_forced_down=body.forced_down
@@ -89,7 +98,7 @@ def _zones(call: Call) -> list[Scope]:
 
 
 def _find_hosts(call: Call, query: HostsQuery, scopes: list[Scope]) -> Iterator[tuple[int, int]]:
-    """Yield identities above the cursor with the rows of the hosts that a query wants."""
+    """Yield the ids above the cursor, and the rows, of the hosts that match a query."""
     state, uptime = call.current.state, Uptime(call)
     hosts = state.hosts
     wanted: Mask = hosts.alive.view.copy()
@@ -99,7 +108,7 @@ def _find_hosts(call: Call, query: HostsQuery, scopes: list[Scope]) -> Iterator[
     if query.aggregate:
         uuid = StateNames(state).aggregate(query.aggregate, at="?aggregate")
         number = state.aggregates.id_of(uuid)
-        assert number is not None, "it was found by this uuid"
+        assert number is not None, "the lookup returned its uuid"
         wanted &= state.membership.wearing(number)[hosts.provider_row.view]
     for row in wanted.nonzero()[0].tolist():
         facts = hosts.facts[row]
@@ -112,11 +121,11 @@ def _find_hosts(call: Call, query: HostsQuery, scopes: list[Scope]) -> Iterator[
 
 
 def _row_of(state: State, name: str) -> int:
-    """Return the row of a node by its name, or by that of a service with one node.
+    """Return the row of a node by its name, or by the name of a service with one node.
 
     Raises:
-        NotFound: there is none.
-        BadRequest: there are several; their names say which.
+        NotFound: no node has the name.
+        BadRequest: several nodes match; the message lists them.
     """
     hosts = state.hosts
     rows = [row for row, node in enumerate(hosts.nodes) if node == name and hosts.alive.each[row]]
@@ -124,7 +133,7 @@ def _row_of(state: State, name: str) -> int:
         rows = rows_of_service(state, name)
     if len(rows) > 1:
         nodes = ", ".join(hosts.nodes[row] for row in rows[:_NODES_MAX])
-        raise BadRequest(f"{len(rows)} nodes are called {name}, or are of a service of that name: {nodes}")
+        raise BadRequest(f"{len(rows)} nodes match {name}, by their name or that of their service: {nodes}")
     return rows[0]
 
 
@@ -152,7 +161,7 @@ def _show_host(call: Call, row: int, scopes: list[Scope]) -> ShownHost:
 
 
 def _resources(state: State, root: int) -> dict[str, ShownAmount]:
-    """Return what the tree under a root has of each class, by name."""
+    """Return the amounts of each resource class in the tree of a root, by class name."""
     rows = state.providers.rows_of_tree(root)
     found = {}
     for class_id, columns in state.classes.items():
@@ -167,7 +176,7 @@ def _resources(state: State, root: int) -> dict[str, ShownAmount]:
 
 
 def _show_service(state: State, rows: Sequence[int], facts: Sequence[HostFacts], *, uptime: Uptime) -> ShownService:
-    """Return a service by what its nodes say, or will say."""
+    """Return a service by the given facts of its nodes."""
     hosts = state.hosts
     reports = [each.reported_at_s for each in facts if each.reported_at_s is not None]
     return ShownService(

@@ -1,4 +1,4 @@
-"""Instances: asked for, ended, started and stopped. What does it is an operation, and the answer says which."""
+"""Operations on instances: create, delete, start and stop; the answer names the operation."""
 
 from collections.abc import Callable
 from functools import partial
@@ -31,7 +31,7 @@ _DONE = Response(status=204)
 
 
 class Accept(Protocol):
-    """Plans that an operation begins on an instance, as functions of ``conductor.intake.accept`` do."""
+    """Plans the start of an operation on an instance, as functions of ``conductor.intake.accept`` do."""
 
     def __call__(
         self, current: Current, reader: WorkReader, instance_uuid: str, /, *, operation_uuid: bytes, now_s: float
@@ -40,14 +40,18 @@ class Accept(Protocol):
 
 
 def create(call: Call) -> Response | Plan[Response]:
-    """Let instances come to be."""
+    """Boot instances on hosts that the scheduler chooses.
+
+    Returns the build operation and the uuids of the instances (202). Refuses with 400 an invalid request, with 409 an
+    instance uuid in use or a server with a remote Placement.
+    """
     body = call.body
     assert isinstance(body, InstancesBody)
     if call.product.remote is not None:
-        raise Conflict("amounts are kept by another Placement, where instances can be decided on, and not be run")
+        raise Conflict("this server uses a remote Placement: decisions are supported, running instances is not")
     reader, uuid = call.agents.reader(call.current), operation_uuid(call)
     name, known = uuid_text(uuid), reader.operation_of(uuid)
-    asked = request_of(call, body, before=None if known is None else _stored_build(call, known))
+    asked = request_of(call, body, before=None if known is None else _find_build(call, known))
     if not asked.instance_uuids and asked.move is None:
         uuids = tuple(idempotency.uuid_for("instance", name, str(number)) for number in range(asked.count))
         asked = msgspec.structs.replace(asked, instance_uuids=uuids)
@@ -62,15 +66,19 @@ def create(call: Call) -> Response | Plan[Response]:
         name=body.name,
         now_s=reader.now_s(),
     )
-    told = AcceptedInstances(operation=name, instances=[uuid_form(each) for each in asked.instance_uuids])
-    return respond_accepted(call, plan, name, told=told)
+    response = AcceptedInstances(operation=name, instances=[uuid_form(each) for each in asked.instance_uuids])
+    return respond_accepted(call, plan, name, body=response)
 
 
 def delete(call: Call) -> Response | Plan[Response] | Act[Response]:
-    """Let an instance end; one that nobody was asked to run gives back what it holds."""
+    """Delete an instance, or release a mere claim at once.
+
+    Returns the operation (202), or 204 for a claim. Refuses with 404 an unknown instance, with 403 ``force`` without
+    its policy.
+    """
     query, reader = call.query, call.agents.reader(call.current)
     assert isinstance(query, DeleteQuery)
-    if query.force:  # What the instance holds is given back before its host got rid of it.
+    if query.force:  # It releases resources before the host has removed the guest.
         call.check_allowed(FORCE_DELETE)
     status = _find_status(call)
     if status is None:
@@ -87,20 +95,26 @@ def delete(call: Call) -> Response | Plan[Response] | Act[Response]:
 
 
 def start(call: Call) -> Response | Plan[Response]:
-    """Let an instance run that was stopped."""
+    """Start a stopped instance.
+
+    Returns the operation (202). Refuses with 404 an unknown instance, with 409 an unsuitable status.
+    """
     return act(call, "start", Powering())
 
 
 def stop(call: Call) -> Response | Plan[Response]:
-    """Let an instance run no more, and stay."""
+    """Stop an instance.
+
+    Returns the operation (202). Refuses with 404 an unknown instance, with 409 an unsuitable status.
+    """
     return act(call, "stop", Powering())
 
 
 def act(call: Call, kind: Asked, body: Body) -> Response | Plan[Response]:
-    """Let something be done to an instance that somebody was asked to run.
+    """Begin an operation on an instance that this server runs.
 
     Args:
-        body: what the kind of operation remembers.
+        body: initial memory of the operation.
     """
     return begin(call, kind, partial(accept.act, kind=kind, body=body))
 
@@ -108,31 +122,31 @@ def act(call: Call, kind: Asked, body: Body) -> Response | Plan[Response]:
 def move(
     call: Call,
     kind: accept.MoveKind,
-    asked: Callable[[StatusRow], Request],
+    build_request: Callable[[StatusRow], Request],
     *,
     is_same: Callable[[OperationRow], bool],
     is_verified: bool = False,
 ) -> Response | Plan[Response]:
-    """Let an instance go to another host.
+    """Begin a move of an instance to another host.
 
     Args:
-        asked: gives what the scheduler is to choose for; its ``move`` gets a migration here.
-        is_same: as for ``repeated``.
-        is_verified: whether it waits there to be confirmed.
+        build_request: returns the request for the scheduler; its ``move`` gets a migration here.
+        is_same: as for ``find_repeat``.
+        is_verified: whether the instance waits for a confirmation on its target.
     """
 
     def accept_move(
         current: Current, reader: WorkReader, instance_uuid: str, /, *, operation_uuid: bytes, now_s: float
     ) -> OperationPlan:
-        name, request = uuid_text(operation_uuid), asked(status_of(call, kind))
-        known = request.move or Move(instance_uuid=uuid_form(instance_uuid))
-        known = msgspec.structs.replace(known, migration_uuid=idempotency.uuid_for("migration", name))
+        name, request = uuid_text(operation_uuid), build_request(status_of(call, kind))
+        move = request.move or Move(instance_uuid=uuid_form(instance_uuid))
+        move = msgspec.structs.replace(move, migration_uuid=idempotency.uuid_for("migration", name))
         return accept.move(
             current,
             reader,
             instance_uuid,
             kind=kind,
-            wanted=msgspec.structs.replace(request, move=known),
+            wanted=msgspec.structs.replace(request, move=move),
             operation_uuid=operation_uuid,
             decision_uuid=idempotency.uuid_for("decision", name),
             now_s=now_s,
@@ -143,18 +157,18 @@ def move(
 
 
 def _always_same(_known: OperationRow) -> bool:
-    """Say of what has no more to it than its kind that it is what is asked now."""
+    """Return true: the kind of such operations says everything."""
     return True
 
 
 def begin(
     call: Call, kind: Asked, accept: Accept, *, is_same: Callable[[OperationRow], bool] = _always_same
 ) -> Response | Plan[Response]:
-    """Let an operation begin on an instance that somebody was asked to run, unless the same was asked already.
+    """Begin an operation on an instance that this server runs, unless the same request was made already.
 
     Args:
         accept: plans it.
-        is_same: as for ``repeated``.
+        is_same: as for ``find_repeat``.
     """
     known = find_repeat(call, kind, is_same)
     if known is not None:
@@ -169,13 +183,13 @@ def begin(
 def find_repeat(
     call: Call, kind: Asked, is_same: Callable[[OperationRow], bool] = _always_same
 ) -> Response | Plan[Response] | None:
-    """Return the answer to what was asked under its key before; None: it was not.
+    """Return the answer to an earlier request under the same key; None: there was no such request.
 
     Args:
-        is_same: says whether what was asked before, of the same instance, is what is asked now.
+        is_same: returns whether an earlier operation on the same instance matches this request.
 
     Raises:
-        Problem: 422, something else was asked under it.
+        Problem: 422, the key belongs to another request.
     """
     uuid = operation_uuid(call)
     known = call.agents.reader(call.current).operation_of(uuid)
@@ -188,24 +202,24 @@ def find_repeat(
 
 
 def status_of(call: Call, kind: Asked) -> StatusRow:
-    """Return the status of the instance that a call is about.
+    """Return the status of the instance in the path.
 
     Raises:
         NotFound: there is no such instance.
-        Conflict: nobody was asked to run it.
-        Problem: it is on a host that the token of whoever asks is not for.
+        Conflict: it is a mere claim.
+        Problem: 403, its host is outside the token's bounds.
     """
     status = _find_status(call)
     if status is None:
         if claim_of(call) is None:
             raise NotFound("instance", call.name)
-        raise Conflict(f"the instance {call.name} cannot {kind}: it is a claim, and nobody was asked to run it")
+        raise Conflict(f"the instance {call.name} cannot {kind}: it is a claim without a guest")
     call.check_host(status.host or "an instance that is on none")
     return status
 
 
 def _release(call: Call) -> Plan[Response] | Act[Response]:
-    """Let an instance give back what it holds, at once."""
+    """Release the resources of a claim."""
     holder = claim_of(call)
     if holder is None:
         raise NotFound("instance", call.name)
@@ -222,10 +236,10 @@ def _respond_released(result: Result) -> Response:
 
 
 def _find_status(call: Call) -> StatusRow | None:
-    """Return the status of the instance that a call is about; None: nobody was asked to run it.
+    """Return the status of the instance in the path; None: this server does not run it.
 
     Raises:
-        NotFound: whoever asks does not see its project.
+        NotFound: it belongs to another project.
     """
     body = uuid_bytes(call.name)
     status = None if body is None else call.agents.reader(call.current).status(body)
@@ -234,11 +248,11 @@ def _find_status(call: Call) -> StatusRow | None:
     return status
 
 
-def _stored_build(call: Call, known: OperationRow) -> Request:
-    """Return what was asked to be built under a key.
+def _find_build(call: Call, known: OperationRow) -> Request:
+    """Return the request of the build under this key.
 
     Raises:
-        Problem: 422, something else was asked under it.
+        Problem: 422, the key belongs to another operation.
     """
     if known.kind != "build":
         raise idempotency.key_conflict(call.key or "")
@@ -246,7 +260,7 @@ def _stored_build(call: Call, known: OperationRow) -> Request:
 
 
 def _is_same(reader: WorkReader, known: OperationRow, asked: Request, *, name: str) -> bool:
-    """Say whether an operation is what is asked for: what is kept of it for long does not say by which name."""
+    """Return whether an operation is the requested build; the first instance has its name."""
     uuids = tuple(map(uuid_form, asked.instance_uuids))
     first = uuid_bytes(uuids[0])
     status = None if first is None else reader.status(first)
@@ -255,7 +269,7 @@ def _is_same(reader: WorkReader, known: OperationRow, asked: Request, *, name: s
 
 
 def _check_same(call: Call, known: OperationRow | None, kind: str) -> None:
-    """Refuse a key that stands for another operation.
+    """Refuse a key that belongs to another operation.
 
     Raises:
         Problem: 422.

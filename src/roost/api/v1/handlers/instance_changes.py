@@ -1,4 +1,4 @@
-"""Instances rebuilt, shelved, taken off their hosts, unshelved, rebooted and reset."""
+"""Changes of instances: rebuild, shelve, offload, unshelve, reboot and reset."""
 
 from functools import partial
 
@@ -17,10 +17,14 @@ from roost.placement.write_plan import Plan
 
 
 def rebuild(call: Call) -> Response | Plan[Response]:
-    """Let an instance have the disk of an image anew."""
+    """Rebuild an instance from its image or another one.
+
+    Returns the operation (202). Refuses with 400 an unknown image, with 404 an unknown instance, with 409 if its status
+    or a filter excludes a rebuild.
+    """
     body, image = call.body, None
     assert isinstance(body, RebuildBody)
-    known = find_repeat(call, "rebuild")  # Whatever became of the image since then.
+    known = find_repeat(call, "rebuild")  # Even if the image has changed since.
     if known is not None:
         return known
     if body.image is not None:
@@ -30,26 +34,41 @@ def rebuild(call: Call) -> Response | Plan[Response]:
 
 
 def shelve(call: Call) -> Response | Plan[Response]:
-    """Let the disk of an instance be saved, and the instance run no more."""
+    """Shelve an instance: save its disk and stop it.
+
+    Returns the operation (202). Refuses with 404 an unknown instance, with 409 an unsuitable status.
+    """
     return begin(call, "shelve", accept_changes.shelve)
 
 
 def offload(call: Call) -> Response | Plan[Response]:
-    """Let an instance that is shelved leave its host."""
+    """Remove a shelved instance from its host.
+
+    Returns the operation (202). Refuses with 404 an unknown instance, with 409 an unsuitable status.
+    """
     return begin(call, "offload", accept_changes.offload)
 
 
 def unshelve(call: Call) -> Response | Plan[Response]:
-    """Let an instance that is shelved run again."""
+    """Start a shelved instance, on a new host if it was offloaded.
+
+    Returns the operation (202). Refuses with 404 an unknown instance, with 409 an unsuitable status.
+    """
     decision_uuid = idempotency.uuid_for("decision", uuid_text(operation_uuid(call)))
     return begin(call, "unshelve", partial(accept_changes.unshelve, decision_uuid=decision_uuid))
 
 
 def reboot(call: Call) -> Response | Plan[Response]:
-    """Let an instance begin anew."""
+    """Reboot an instance.
+
+    Returns the operation (202). Refuses with 404 an unknown instance, with 409 an unsuitable status.
+    """
     return act(call, "reboot", Powering())
 
 
 def reset(call: Call) -> Response | Plan[Response]:
-    """Let an instance in ERROR be what its host says that it is."""
+    """Reset an instance in ERROR to the state that its host reports.
+
+    Returns the operation (202). Refuses with 404 an unknown instance, with 409 an unsuitable status.
+    """
     return act(call, "reset", Powering())

@@ -1,4 +1,4 @@
-"""Instances that leave their hosts without being stopped first: while they run, or since nobody can stop them there."""
+"""Moves of instances without a stop: live migration and evacuation."""
 
 from functools import partial
 
@@ -16,12 +16,20 @@ from roost.placement.write_plan import Plan
 
 
 def live_migrate(call: Call) -> Response | Plan[Response]:
-    """Let an instance go to another host while it runs."""
+    """Move a running instance to another host.
+
+    Returns the operation (202). Refuses with 400 an unknown or current host, with 404 an unknown instance, with 409 an
+    unsuitable status.
+    """
     return move(call, "live_migrate", partial(_build_request, call), is_same=partial(_is_same, call))
 
 
 def evacuate(call: Call) -> Response | Plan[Response]:
-    """Let an instance whose host is gone be built on another one."""
+    """Rebuild an instance on another host after its host has failed.
+
+    Returns the operation (202). Refuses with 400 an unknown or current host, with 404 an unknown instance, with 409 an
+    unsuitable status or a host with a live agent.
+    """
     plan = move(call, "evacuate", partial(_build_request, call), is_same=partial(_is_same, call))
     if not isinstance(plan, Plan):
         return plan

@@ -1,4 +1,4 @@
-"""Instances that go to another host, or get another size."""
+"""Cold migrations and resizes of instances, with confirmation and revert."""
 
 from functools import partial
 
@@ -24,7 +24,11 @@ from roost.scheduler.query.request_lookup import flavor_of
 
 
 def resize(call: Call) -> Response | Plan[Response]:
-    """Let an instance have another size, on its host or elsewhere, and wait to be confirmed or reverted."""
+    """Resize an instance, on its host or another one; it then waits for a confirmation or revert.
+
+    Returns the operation (202). Refuses with 400 an unknown or unchanged flavor, with 404 an unknown instance, with 409
+    an unsuitable status.
+    """
     body = call.body
     assert isinstance(body, ResizeBody)
     return move(
@@ -37,30 +41,37 @@ def resize(call: Call) -> Response | Plan[Response]:
 
 
 def migrate(call: Call) -> Response | Plan[Response]:
-    """Let an instance go to another host, stopped on the way."""
+    """Move an instance to another host, with a stop on the way.
+
+    Returns the operation (202). Refuses with 400 an unknown or current host, with 404 an unknown instance, with 409 an
+    unsuitable status.
+    """
     body = call.body
     assert isinstance(body, MigrateBody)
 
-    def asked(status: StatusRow) -> Request:
+    def build_request(status: StatusRow) -> Request:
         stored = request_of(call.current.store.document, status)
         return aim_at_host(call, move_request(stored, status), status, host=body.host)
 
     def is_same(known: OperationRow) -> bool:
         return is_aimed_at(known, body.host) and body_of(known, Moving).is_verified == body.verify
 
-    return move(call, "migrate", asked, is_same=is_same, is_verified=body.verify)
+    return move(call, "migrate", build_request, is_same=is_same, is_verified=body.verify)
 
 
 def confirm(call: Call) -> Response | Plan[Response]:
-    """Let an instance stay where a move brought it."""
+    """Confirm a resize or migration: the source releases its resources.
+
+    Returns the operation (202). Refuses with 404 an unknown instance, with 409 without a move to confirm.
+    """
     return act(call, "confirm", Settling())
 
 
 def revert(call: Call) -> Response | Plan[Response]:
-    """Let an instance go back to where a move took it from.
+    """Revert a resize or migration: the instance returns to its source.
 
-    Raises:
-        Problem: 403, its host is said to be lost by somebody who may not.
+    Returns the operation (202). Refuses with 403 ``lost`` without its policy, with 404 an unknown instance, with 409
+    without a move to revert.
     """
     body = call.body
     assert isinstance(body, RevertBody)
@@ -74,17 +85,17 @@ def revert(call: Call) -> Response | Plan[Response]:
     )
 
 
-def aim_at_host(call: Call, asked: Request, status: StatusRow, *, host: str | None) -> Request:
-    """Return the request of a move that goes to one host; filters are asked.
+def aim_at_host(call: Call, request: Request, status: StatusRow, *, host: str | None) -> Request:
+    """Return the request of a move with a host as its destination; filters still apply.
 
     Args:
         host: the service; None: any.
 
     Raises:
-        Problem: 400, it is not there, or the instance is on it.
+        Problem: 400, the host is unknown, or the instance is on it already.
     """
     if host is None:
-        return asked
+        return request
     hosts = call.current.state.hosts
     rows = hosts.rows_of_name.get(host.lower(), ())
     name = next((hosts.names[row] for row in rows if hosts.alive.each[row]), None)
@@ -92,8 +103,8 @@ def aim_at_host(call: Call, asked: Request, status: StatusRow, *, host: str | No
         raise field_problem("$.host", f"there is no host {host[:70]!r}")
     if name == status.host:
         raise field_problem("$.host", f"the instance is on {name} already")
-    aim = msgspec.structs.replace(asked.destination or Destination(), host=name)
-    return msgspec.structs.replace(asked, destination=aim)
+    aim = msgspec.structs.replace(request.destination or Destination(), host=name)
+    return msgspec.structs.replace(request, destination=aim)
 
 
 def _resize_request(call: Call, status: StatusRow) -> Request:
@@ -109,20 +120,20 @@ def _resize_request(call: Call, status: StatusRow) -> Request:
 
 
 def is_aimed_at(known: OperationRow, host: str | None) -> bool:
-    """Say whether a move is one to a host; None: to any."""
+    """Return whether a move has a host as its destination; None: no destination."""
     aim = body_of(known, Moving).request.destination
-    asked = None if aim is None else aim.host
-    return (asked or "").lower() == (host or "").lower()
+    target = None if aim is None else aim.host
+    return (target or "").lower() == (host or "").lower()
 
 
 def _is_same_size(known: OperationRow, body: ResizeBody) -> bool:
-    """Say whether a resize is one to a size: a name may stand for another one since then."""
+    """Return whether a resize has the requested flavor; a name counts even if its flavor has changed since."""
     flavor = body_of(known, Moving).request.flavor
     return flavor.name == body.flavor if isinstance(body.flavor, str) else flavor == _flavor(body)
 
 
 def _flavor(body: ResizeBody) -> Flavor:
-    assert not isinstance(body.flavor, str), "a name is looked up"
+    assert not isinstance(body.flavor, str), "the caller resolves names"
     try:
         return flavor_of(body.flavor)
     except ValueError as error:

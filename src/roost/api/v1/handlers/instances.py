@@ -1,4 +1,4 @@
-"""Instances: listed and shown."""
+"""Instances: list and show."""
 
 import heapq
 from collections.abc import Iterable, Iterator
@@ -29,20 +29,21 @@ from roost.model.work.work_rows import MigrationRow, OperationRow, StatusRow
 from roost.model.writes import CLASS_BITS, CLASS_MASK
 from roost.ports import WorkReader
 
-# A page ends, however few it shows, when so many were looked at.
+# Maximum number of instances that a page scans, whatever number it shows.
 _SCAN_MAX = 5_000
 _CHUNK = 200
-# Of the operations on an instance so many are shown, the newest ones.
+# Maximum number of operations shown with an instance, newest first.
 _OPERATIONS_MAX = 20
 
-# A cursor behind an instance, and the instance; None: it is not shown here.
+# The cursor after an instance, and the instance; None: the query excludes it.
 _Found = Iterator[tuple[str, StatusRow | Holder | None]]
 
 
 def list_instances(call: Call) -> Response:
-    """Show a page of instances: those with a status by their numbers, then other claims by their uuids.
+    """List instances in order of their requests, then mere claims by uuid.
 
-    Neither changes when an instance moves, so no page shows one twice or leaves one out.
+    Clients without policy roost:all_projects see those of their own project. A move of an instance neither repeats nor
+    omits it in the pages.
     """
     call.require_thread()
     query = call.query
@@ -69,17 +70,20 @@ def list_instances(call: Call) -> Response:
 
 
 def show(call: Call) -> Response:
-    """Show one instance."""
+    """Show an instance with its attempts, operations, migrations and story.
+
+    Refuses with 404 an unknown instance, or one of another project.
+    """
     call.require_thread()
     reader, uuid = call.agents.reader(call.current), uuid_bytes(call.name)
     found = None if uuid is None else reader.status(uuid) or claim_of(call)
     if uuid is None or found is None or not call.can_see(found.project_id):
         raise NotFound("instance", call.name)
-    told = msgspec.structs.asdict(_show_instance(call, found))
+    summary = msgspec.structs.asdict(_show_instance(call, found))
     operations = reader.operations_on(uuid, newest=_OPERATIONS_MAX)
     return json_response(
         DetailedInstance(
-            **told,
+            **summary,
             attempts=_attempts(operations),
             operations=[_operation(each) for each in operations],
             migrations=[_migration(each) for each in reader.migrations_of(uuid)],
@@ -89,20 +93,20 @@ def show(call: Call) -> Response:
 
 
 def claim_of(call: Call) -> Holder | None:
-    """Return what an instance holds, by the columns; None: nothing, or whoever asks does not see its project."""
+    """Return the consumer of an instance in the columns; None: it holds nothing, or belongs to another project."""
     body = uuid_bytes(call.name)
     holder = None if body is None else call.current.state.holders.get(body)
     return holder if holder is not None and holder.instance is not None and call.can_see(holder.project_id) else None
 
 
 def host_of(state: State, holder: Holder) -> str:
-    """Return the service that the instance of a claim is on."""
-    assert holder.instance is not None, "only instances are on hosts"
+    """Return the service of an instance that holds a claim."""
+    assert holder.instance is not None, "the consumer is an instance"
     return state.hosts.names[state.hosts.row_of_id[holder.instance.host_id]]
 
 
 def allocations_of(state: State, holder: Holder) -> dict[str, dict[str, int]]:
-    """Return what somebody holds, by uuid of the provider."""
+    """Return the allocations of a consumer, by provider uuid."""
     providers, name_of = state.providers, state.class_ids.name_of
     found: dict[str, dict[str, int]] = {}
     for inventory_id, amount in holder.takes:
@@ -112,7 +116,7 @@ def allocations_of(state: State, holder: Holder) -> dict[str, dict[str, int]]:
 
 
 def _find_statuses(call: Call, query: InstancesQuery, *, after_id: int) -> _Found:
-    """Find the wanted instances with a status, by their numbers."""
+    """Yield instances with a status, by number."""
     reader = call.agents.reader(call.current)
     host = canonical_service(call.current.state, query.host) if query.host else None
     while chunk := reader.statuses(
@@ -126,16 +130,16 @@ def _find_statuses(call: Call, query: InstancesQuery, *, after_id: int) -> _Foun
 
 
 def _find_claims(call: Call, query: InstancesQuery, *, after: bytes) -> _Found:
-    """Find the wanted instances without a status, by their uuids: they have neither name nor status."""
+    """Yield mere claims, by uuid; they match no name and no status."""
     if query.name or query.status is not None:
         return
     wanted = heapq.nsmallest(_SCAN_MAX + 1, _find_holders(call, query, after=after), key=lambda holder: holder.uuid)
     reader = call.agents.reader(call.current)
     for at in range(0, len(wanted), _CHUNK):
         chunk = wanted[at : at + _CHUNK]
-        known = {status.uuid for status in reader.statuses_of([holder.uuid for holder in chunk])}
+        running = {status.uuid for status in reader.statuses_of([holder.uuid for holder in chunk])}
         for holder in chunk:
-            yield uuid_text(holder.uuid), None if holder.uuid in known else holder
+            yield uuid_text(holder.uuid), None if holder.uuid in running else holder
 
 
 def _find_holders(call: Call, query: InstancesQuery, *, after: bytes) -> Iterator[Holder]:
@@ -155,7 +159,7 @@ def _show_instance(call: Call, found: StatusRow | Holder) -> ShownInstance:
     state = call.current.state
     if isinstance(found, StatusRow):
         return _show_status(state, call.agents.reader(call.current), found)
-    assert found.instance is not None, "only instances are shown"
+    assert found.instance is not None, "the consumer is an instance"
     row = state.hosts.row_of_id[found.instance.host_id]
     return ShownInstance(
         uuid=uuid_text(found.uuid),
@@ -205,7 +209,7 @@ def _group(state: State, holder: Holder) -> str | None:
 
 
 def _attempts(operations: list[OperationRow]) -> list[Attempt]:
-    """Return the hosts that an instance was to be built on, the one where it is being built last."""
+    """Return the hosts of the build attempts of an instance; the current one is last."""
     row = next((each for each in operations if each.kind == "spawn"), None)
     if row is None:
         return []

@@ -1,4 +1,4 @@
-"""Migrations: listed and shown."""
+"""Migrations: list and show."""
 
 from collections.abc import Iterator
 from operator import attrgetter
@@ -20,7 +20,10 @@ _CHUNK = 200
 
 
 def list_migrations(call: Call) -> Response:
-    """Show a page of migrations."""
+    """List migrations, in order of their requests.
+
+    Refuses with 400 an invalid instance uuid.
+    """
     call.require_thread()
     query = call.query
     assert isinstance(query, MigrationsQuery)
@@ -30,7 +33,10 @@ def list_migrations(call: Call) -> Response:
 
 
 def show(call: Call) -> Response:
-    """Show one migration."""
+    """Show a migration.
+
+    Refuses with 404 an unknown migration.
+    """
     call.require_thread()
     uuid = uuid_bytes(call.parameter("uuid"))
     found = None if uuid is None else call.agents.reader(call.current).migration(uuid)
@@ -40,7 +46,7 @@ def show(call: Call) -> Response:
 
 
 def _all(call: Call, query: MigrationsQuery) -> Iterator[tuple[int, ShownMigration]]:
-    """Find the wanted migrations, by their numbers."""
+    """Yield matching migrations, by number."""
     reader, after_id = call.agents.reader(call.current), query.cursor
     state = call.current.state
     source, target = (canonical_service(state, name) if name else None for name in (query.source, query.target))
@@ -55,14 +61,14 @@ def _all(call: Call, query: MigrationsQuery) -> Iterator[tuple[int, ShownMigrati
 def _of_instance(call: Call, query: MigrationsQuery) -> Iterator[tuple[int, ShownMigration]]:
     uuid = uuid_bytes(query.instance)
     if uuid is None:
-        raise field_problem("?instance", f"{query.instance[:70]!r} is no uuid")
+        raise field_problem("?instance", f"{query.instance[:70]!r} is not a valid UUID")
     for row in sorted(call.agents.reader(call.current).migrations_of(uuid), key=attrgetter("id")):
         if row.id > query.cursor and _matches(row, query):
             yield row.id, _show_migration(call, row)
 
 
 def _matches(move: MigrationRow, query: MigrationsQuery) -> bool:
-    """Say whether a migration is one of those that a query is about, its instance left out."""
+    """Return whether a migration matches the filters of a query, except for the instance."""
     return (
         query.status in {None, move.status}
         and query.source.lower() in {"", move.source_host.lower()}

@@ -1,4 +1,4 @@
-"""Operations on instances: shown, now or when they are over."""
+"""Operations: show, with an optional wait for their end."""
 
 import asyncio
 from functools import partial
@@ -29,24 +29,28 @@ from roost.observe import log
 from roost.placement.current import Current
 from roost.ports import WorkReader
 
-# So many lines of a story are told, the newest ones.
+# Maximum number of shown events, newest first.
 STORY_MAX = 200
-# Parts of an operation may end by the hundreds: so long nobody looks again.
+# Pause between two looks, in seconds: sub-operations may end by the hundreds.
 _PAUSE_S = 0.1
 
 
 class _StoredProblem(msgspec.Struct, frozen=True):
-    """What all operations remember of their end."""
+    """The common part of the memory of all operations."""
 
     problem: str = ""
 
 
 def show(call: Call) -> Response:
-    """Show an operation, at once or when it is over."""
+    """Show an operation, at once or when it ends.
+
+    With ``wait_s``, the answer arrives at the end of the operation or of the wait. Refuses with 404 an unknown
+    operation, or one of another project, with 503 too many waiting clients.
+    """
     call.require_thread()
     query = call.query
     assert isinstance(query, OperationQuery)
-    mark = call.agents.ends.mark  # Before it is looked: what comes meanwhile is not missed.
+    mark = call.agents.ends.mark  # Before the look, so that no commit is missed.
     reader = call.agents.reader(call.current)
     uuid = uuid_bytes(call.name)
     row = None if uuid is None else reader.operation_of(uuid)
@@ -62,7 +66,7 @@ def show(call: Call) -> Response:
 
 
 def _is_visible(call: Call, reader: WorkReader, row: OperationRow) -> bool:
-    """Say whether whoever asks sees an operation: that of an instance is of its project, a drain is of none."""
+    """Return whether the client may see an operation: by the project of its instance; a drain belongs to no project."""
     if call.can_see_all:
         return True
     if row.kind == "build":
@@ -72,7 +76,7 @@ def _is_visible(call: Call, reader: WorkReader, row: OperationRow) -> bool:
 
 
 def show_events(rows: list[EventRow]) -> list[ShownEvent]:
-    """Return lines of a story as they are shown, oldest first.
+    """Convert events for a response, oldest first.
 
     Args:
         rows: newest first.
@@ -89,7 +93,7 @@ def show_events(rows: list[EventRow]) -> list[ShownEvent]:
 async def _wait_for_end(
     waiter: Waiter, *, agents: AgentRegistry, found: ShownOperation, number: int, wait_s: float
 ) -> ShownOperation:
-    """Wait until an operation is over, or for so long; return it as it is then."""
+    """Wait for the end of an operation, at most ``wait_s`` seconds, and return its last state."""
     loop = asyncio.get_running_loop()
     end_s = loop.time() + wait_s
     try:
@@ -99,7 +103,7 @@ async def _wait_for_end(
             found = await agents.submit(partial(_refresh, agents=agents, number=number, before=found, is_last=is_last))
             await asyncio.sleep(_PAUSE_S if found.outcome == "open" else 0)
     except RoostError as error:
-        # That it is well was said already; whoever asks again is told what is wrong.
+        # The head with status 200 is sent already; the next request reports the error.
         log.event("wait_ends", problem=str(error))
     return found
 
@@ -107,7 +111,7 @@ async def _wait_for_end(
 def _refresh(
     current: Current, *, agents: AgentRegistry, number: int, before: ShownOperation, is_last: bool
 ) -> ShownOperation:
-    """Look at an operation again; it is shown as it is now when it is over, or nobody waits any longer."""
+    """Return the state of an operation if it has ended or the wait is over, otherwise the previous state."""
     reader = agents.reader(current)
     row = reader.operation(number)
     if row is None or not (is_last or _is_over(reader, row)):
@@ -159,12 +163,12 @@ def _show_operation(reader: WorkReader, row: OperationRow) -> ShownOperation:
 
 
 def _outcome(row: OperationRow, parts: list[OperationRow], *, count: int) -> Outcome:
-    """Say how an operation is, with its parts: that of a build goes on when it itself has told all hosts."""
-    if row.kind == "drain":  # It waits for its parts, and says itself what came of them.
+    """Return the outcome of an operation and its sub-operations; a build ends before its sub-operations do."""
+    if row.kind == "drain":  # It waits for its sub-operations and sums them up itself.
         return row.outcome or "open"
     if not row.outcome or not all(part.outcome for part in parts):
         return "open"
-    is_short = row.kind == "build" and len(parts) < count  # Those without a part were sent to no host.
+    is_short = row.kind == "build" and len(parts) < count  # Instances without a sub-operation got no host.
     return "failed" if is_short or any(each.outcome == "failed" for each in (row, *parts)) else "done"
 
 

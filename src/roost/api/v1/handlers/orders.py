@@ -1,4 +1,4 @@
-"""Orders: told to agents that wait for them, and answered."""
+"""Orders: delivery to polling agents, and replies."""
 
 from functools import partial
 
@@ -16,20 +16,24 @@ from roost.model.work.work_rows import OrderRow
 from roost.observe import log
 from roost.placement.write_plan import Plan
 
-# Of addresses and disks where guests arrive, in characters.
+# Maximum length of the addresses and disks that a target reports, in characters.
 _PLACE_MAX = 4_096
 _NUL_REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 
 
 def poll(call: Call) -> Response | Plan[Response]:
-    """Tell agents what they are to do, at once or when there is something."""
+    """Record heartbeats of agents and return their orders, at once or as soon as orders arrive.
+
+    Returns orders, withdrawn orders, and hosts that other runs have taken over. Refuses with 400 a repeated host, with
+    403 a host outside the token's bounds, with 503 too many waiting agents.
+    """
     asked = call.body
     assert isinstance(asked, Poll)
     for each in asked.agents:
         call.check_host(each.host)
     if len({each.host.lower() for each in asked.agents}) < len(asked.agents):
-        raise field_problem("$.agents", "a host is there twice")
-    mark = call.agents.wakeups.mark  # Before it is looked: what comes meanwhile is not missed.
+        raise field_problem("$.agents", "a host is given twice")
+    mark = call.agents.wakeups.mark  # Before the look, so that no commit is missed.
     found = call.agents.poll(call.current, asked)
     if isinstance(found, Plan):
         return plan_response(found, json_response(found.answer))
@@ -43,48 +47,52 @@ def poll(call: Call) -> Response | Plan[Response]:
 
 
 def answer(call: Call) -> Response | Plan[Response]:
-    """Keep what became of an order."""
-    given = call.body
-    assert isinstance(given, OrderAnswer)
+    """Store the reply of an agent to an order; of repeated replies the first one stays.
+
+    Returns whether the order is still wanted; otherwise the agent undoes its work. Refuses with 404 an unknown order,
+    with 400 a reply about another instance, with 403 a host outside the token's bounds.
+    """
+    reply = call.body
+    assert isinstance(reply, OrderAnswer)
     number = call.name
     reader = call.agents.reader(call.current)
     order = reader.order(int(number)) if number.isascii() and number.isdecimal() and len(number) < 19 else None
     if order is None:
         raise NotFound("order", number)
     call.check_host(order.host)
-    _check_about(order, given)
-    said = {name: getattr(given, name) for name in Answer.__struct_fields__}
-    # A driver may say anything, and not every database can keep a NUL.
-    kept = Answer(**{**said, "problem": given.problem.replace("\0", _NUL_REPLACEMENT)})
-    run = uuid_bytes(given.run)
-    assert run is not None, "its form was checked"
+    _check_about(order, reply)
+    fields = {name: getattr(reply, name) for name in Answer.__struct_fields__}
+    # A driver may return any text, but PostgreSQL cannot store NUL.
+    kept = Answer(**{**fields, "problem": reply.problem.replace("\0", _NUL_REPLACEMENT)})
+    run = uuid_bytes(reply.run)
+    assert run is not None, "decoding validated it"
     found = agent_protocol.answer(reader, order.id, run=run, given=kept, now_s=reader.now_s())
     if isinstance(found, Plan):
         return plan_response(found, json_response(Kept(is_wanted=found.answer)))
     return json_response(Kept(is_wanted=found))
 
 
-def _check_about(order: OrderRow, given: OrderAnswer) -> None:
-    """Refuse an answer that tells of another instance than the order is about, or too much.
+def _check_about(order: OrderRow, reply: OrderAnswer) -> None:
+    """Refuse a reply about another instance, or with texts that are too long.
 
     Raises:
         Problem: 400.
     """
-    found, prepared = given.found, given.prepared
-    for place, told in (("$.found.uuid", found), ("$.prepared.uuid", prepared)):
-        if told is not None and uuid_bytes(told.uuid) != order.instance_uuid:
-            raise field_problem(place, f"order {order.id} is not about {quote_value(told.uuid)}")
+    found, prepared = reply.found, reply.prepared
+    for place, reported in (("$.found.uuid", found), ("$.prepared.uuid", prepared)):
+        if reported is not None and uuid_bytes(reported.uuid) != order.instance_uuid:
+            raise field_problem(place, f"order {order.id} is not about {quote_value(reported.uuid)}")
     if prepared is None:
         return
     for name, text in (("address", prepared.address), ("disk", prepared.disk), ("node", prepared.node)):
         if not is_text(text, length_max=_PLACE_MAX):
-            raise field_problem(f"$.prepared.{name}", f"it is text of {_PLACE_MAX:,} characters at most, without NUL")
+            raise field_problem(f"$.prepared.{name}", f"must be text of at most {_PLACE_MAX:,} characters, without NUL")
 
 
 async def _wait_for_orders(waiter: Waiter, *, agents: AgentRegistry, asked: Poll) -> Polled:
     try:
         return await agents.wait_for_work(asked, waiter)
     except RoostError as error:
-        # That it is well was said already; whoever asks again is told what is wrong.
+        # The head with status 200 is sent already; the next poll reports the error.
         log.event("poll_ends", problem=str(error))
         return Polled()

@@ -1,4 +1,4 @@
-"""What became of instances, told to agents that find something of them on their hosts, wherever they are."""
+"""Standings of instances, for agents that find remains of them on their hosts."""
 
 from collections.abc import Collection
 
@@ -12,7 +12,10 @@ from roost.ports import WorkReader
 
 
 def show(call: Call) -> Response:
-    """Tell what is known of instances; those that no server was asked to run are left out."""
+    """Show where instances are and whether they are busy; instances without a status are omitted.
+
+    Refuses with 403 a host outside the token's bounds.
+    """
     call.require_thread()
     asked = call.body
     assert isinstance(asked, Holders)
@@ -21,10 +24,10 @@ def show(call: Call) -> Response:
 
 
 def standings_of(uuids: Collection[str], reader: WorkReader) -> dict[str, Standing]:
-    """Return what is known of instances, by uuid as it was asked; those unknown are left out."""
+    """Return the standings of instances, by uuid as given; instances without a status are omitted."""
     wanted = {body: text for text in uuids if (body := uuid_bytes(text)) is not None}
     rows = reader.statuses_of([*wanted]) if wanted else []
-    # A status names its last move also when what was left of that is gone.
+    # A status names its last migration even after its end.
     moved = [row.uuid for row in rows if row.migration_uuid is not None]
     moves = reader.migrations_of_all(moved) if moved else []
     unsettled = {move.instance_uuid for move in moves if move.status in OPEN_MOVES}

@@ -1,4 +1,4 @@
-"""Flavors and images under names: listed, shown, stored and deleted."""
+"""Stored flavors and images: list, show, store and delete."""
 
 import msgspec
 
@@ -18,20 +18,26 @@ _encode = msgspec.json.Encoder().encode
 
 
 def list_flavors(call: Call) -> Response:
-    """Show all stored flavors."""
+    """List stored flavors, ordered by name."""
     bodies = bodies_of(call.current.state, "flavor").values()
     return json_response(FlavorsList(flavors=[msgspec.json.decode(body, type=Flavor) for body in bodies]))
 
 
 def show_flavor(call: Call) -> Response:
-    """Show a stored flavor."""
+    """Show a stored flavor.
+
+    Refuses with 404 an unknown name.
+    """
     return json_response(
         msgspec.json.decode(body_of(call.current.state, "flavor", call.parameter("name")), type=Flavor)
     )
 
 
 def store_flavor(call: Call) -> Plan[Response] | Response:
-    """Let a name stand for a flavor."""
+    """Create or replace a stored flavor.
+
+    Returns the flavor. Refuses with 400 invalid extra specs, or a name other than that in the path.
+    """
     body, name = call.body, call.parameter("name")
     assert isinstance(body, FlavorEntry)
     if body.name not in ("", name):
@@ -45,36 +51,48 @@ def store_flavor(call: Call) -> Plan[Response] | Response:
 
 
 def delete_flavor(call: Call) -> Plan[Response] | Response:
-    """Let a name stand for no flavor any more."""
+    """Delete a stored flavor.
+
+    Refuses with 404 an unknown name.
+    """
     return _delete(call, "flavor")
 
 
 def list_images(call: Call) -> Response:
-    """Show all stored images."""
+    """List stored images, ordered by name."""
     bodies = bodies_of(call.current.state, "image").items()
     return json_response(ImagesList(images=[_image(name, body) for name, body in bodies]))
 
 
 def show_image(call: Call) -> Response:
-    """Show a stored image."""
+    """Show a stored image.
+
+    Refuses with 404 an unknown name.
+    """
     name = call.parameter("name")
     return json_response(_image(name, body_of(call.current.state, "image", name)))
 
 
 def store_image(call: Call) -> Plan[Response] | Response:
-    """Let a name stand for an image."""
+    """Create or replace a stored image.
+
+    Returns the image.
+    """
     assert isinstance(call.body, ImageEntry)
     body = _encode(call.body)
     return _store(call, "image", body=body, answer=json_response(_image(call.parameter("name"), body)))
 
 
 def delete_image(call: Call) -> Plan[Response] | Response:
-    """Let a name stand for no image any more."""
+    """Delete a stored image.
+
+    Refuses with 404 an unknown name.
+    """
     return _delete(call, "image")
 
 
 def find_image(call: Call, name: str, *, at: str) -> ImageEntry:
-    """Return the stored image of a name.
+    """Return the stored image with a name.
 
     Raises:
         Problem: 400, there is none.
@@ -86,7 +104,7 @@ def find_image(call: Call, name: str, *, at: str) -> ImageEntry:
 
 
 def _entry(body: bytes) -> ImageEntry:
-    # As an image, which has no bounds: one stored before the bounds of today stays usable.
+    # Decoded without limits: a stored image stays usable even if it exceeds newer limits.
     return ImageEntry(**msgspec.structs.asdict(msgspec.json.decode(body, type=Image)))
 
 

@@ -1,1 +1,1 @@
-"""Bodies of ``/v1``, one file a resource."""
+"""Bodies and queries of ``/v1``, one file per resource."""

@@ -1,4 +1,4 @@
-"""Agents as the API shows them."""
+"""Agents in requests and answers."""
 
 from typing import Annotated, Literal
 
@@ -13,43 +13,43 @@ class ShownAgent(msgspec.Struct, frozen=True, kw_only=True):
     state: Annotated[
         Literal["arriving", "ready", "gone"],
         Meta(
-            description="arriving: it has guests that are not its own any more; ready: it takes orders; gone: it left, "
-            "or was not heard for too long."
+            description="arriving: guests that no longer belong to it are being removed; ready: it takes orders; gone: "
+            "it left, or was silent for too long."
         ),
     ]
-    up: Annotated[bool, Meta(description="Whether it is not gone, and was heard lately.")]
-    heard_at_s: Annotated[float, Meta(description="When it was heard, in seconds since the epoch.")]
-    registered_at_s: Annotated[float, Meta(description="When its run began, in seconds since the epoch.")]
-    run: Annotated[str, Meta(description="One life of its process.")]
-    fence: Annotated[int, Meta(description="Rises with each run.")]
-    cell: Annotated[str, Meta(description="Whose conductor sends it orders; empty: the only one.")]
-    driver: Annotated[str, Meta(description="What runs its guests.")]
-    software: Annotated[str, Meta(description="What it is, with its version.")]
-    nodes: Annotated[list[str], Meta(description="Nodes of the host that it reported.")]
-    disabled: Annotated[bool, Meta(description="Whether nothing new is placed on the host.")]
+    up: Annotated[bool, Meta(description="Whether it is not gone, and sent a heartbeat in time.")]
+    heard_at_s: Annotated[float, Meta(description="Time of the last heartbeat, in seconds since the epoch.")]
+    registered_at_s: Annotated[float, Meta(description="Start of its run, in seconds since the epoch.")]
+    run: Annotated[str, Meta(description="Uuid of the run of its process.")]
+    fence: Annotated[int, Meta(description="Number of the run; it rises with each run.")]
+    cell: Annotated[str, Meta(description="Cell of its conductor; empty: the only cell.")]
+    driver: Annotated[str, Meta(description="Name of the driver that runs its guests.")]
+    software: Annotated[str, Meta(description="Name and version of the agent.")]
+    nodes: Annotated[list[str], Meta(description="Names of the nodes that it reported.")]
+    disabled: Annotated[bool, Meta(description="Whether the scheduler skips the host.")]
 
 
 class AgentsPage(msgspec.Struct, frozen=True, kw_only=True):
-    """Agents, by the names of their hosts."""
+    """A page of agents, ordered by host name."""
 
     agents: list[ShownAgent]
-    next: Annotated[str | None, Meta(description="The cursor of the next page; null: this is the last one.")]
+    next: Annotated[str | None, Meta(description="Cursor of the next page; null: this is the last page.")]
 
 
 class AgentsQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Which agents are shown."""
+    """A page of agents."""
 
-    limit: Annotated[Annotated[int, Meta(ge=1, le=1000)], Meta(description="So many at most.")] = 100
-    cursor: Annotated[str, Meta(description="next of the page before.")] = ""
+    limit: Annotated[Annotated[int, Meta(ge=1, le=1000)], Meta(description="Maximum number of agents.")] = 100
+    cursor: Annotated[str, Meta(description="The value next of the previous page.")] = ""
 
 
 class ReportQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Which agent reports."""
+    """The run that reports."""
 
-    run: Annotated[str, Meta(description="Only if this run is in charge; left out: whichever is.")] = ""
+    run: Annotated[str, Meta(description="Refuse unless this run is in charge; empty: accept any run.")] = ""
 
 
 class LeaveQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Which agent leaves."""
+    """The run that leaves."""
 
-    run: Annotated[str, Meta(description="Only if it is this run; left out: whichever it is.")] = ""
+    run: Annotated[str, Meta(description="Refuse unless this run is in charge; empty: accept any run.")] = ""

@@ -1,4 +1,4 @@
-"""Aggregates and availability zones as the API reads and writes them."""
+"""Aggregates and availability zones in requests and answers."""
 
 from typing import Annotated
 
@@ -8,71 +8,70 @@ from msgspec import Meta
 from roost.api.v1.wire.pages import PageQuery
 
 _NAME = Meta(min_length=1, max_length=255)
-_ZONE = "Availability zone that it makes up: the key availability_zone of its metadata."
+_ZONE = "Availability zone that it forms: the key availability_zone of its metadata."
 
 
 class AggregatesQuery(PageQuery, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Which aggregates are shown."""
+    """A page of aggregates, and their filters."""
 
-    name: Annotated[str, Meta(description="Only those of this name.")] = ""
-    zone: Annotated[str, Meta(description="Only those that make up this availability zone.")] = ""
-    host: Annotated[str, Meta(description="Only those that this service is in.")] = ""
+    name: Annotated[str, Meta(description="Only aggregates with this name.")] = ""
+    zone: Annotated[str, Meta(description="Only aggregates that form this availability zone.")] = ""
+    host: Annotated[str, Meta(description="Only aggregates with this service.")] = ""
 
 
 class AggregateBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """An aggregate that is to come to be."""
+    """A new aggregate."""
 
-    name: Annotated[Annotated[str, _NAME], Meta(description="Its name, which no other has.")]
+    name: Annotated[Annotated[str, _NAME], Meta(description="A name that no other aggregate has.")]
     uuid: Annotated[
-        str | None, Meta(description="Its uuid, perhaps that of an aggregate without a name; null: one is made.")
+        str | None,
+        Meta(description="Uuid; it may belong to an aggregate without a name; null: the server generates one."),
     ] = None
     availability_zone: Annotated[str | None, Meta(description=_ZONE)] = None
-    metadata: Annotated[dict[str, str], Meta(description="What filters and weighers read of it.")] = {}
+    metadata: Annotated[dict[str, str], Meta(description="Keys and values for filters and weighers.")] = {}
 
 
 class AggregatePatch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What is to change of an aggregate; what goes unsaid stays."""
+    """Changes of an aggregate; omitted fields stay unchanged."""
 
-    name: Annotated[Annotated[str, _NAME] | msgspec.UnsetType, Meta(description="Its name from now on.")] = (
-        msgspec.UNSET
-    )
-    availability_zone: Annotated[str | msgspec.UnsetType | None, Meta(description=_ZONE + " null: none.")] = (
+    name: Annotated[Annotated[str, _NAME] | msgspec.UnsetType, Meta(description="The new name.")] = msgspec.UNSET
+    availability_zone: Annotated[str | msgspec.UnsetType | None, Meta(description=_ZONE + " null: remove it.")] = (
         msgspec.UNSET
     )
     metadata: Annotated[
-        dict[str, str | None], Meta(description="Keys to set, and with null to take away; others stay.")
+        dict[str, str | None], Meta(description="Keys to set, or with null to remove; other keys stay unchanged.")
     ] = {}
 
 
 class ShownAggregate(msgspec.Struct, frozen=True, kw_only=True):
-    """An aggregate and who is in it."""
+    """An aggregate and its members."""
 
-    uuid: Annotated[str, Meta(description="Its uuid.")]
-    name: Annotated[str, Meta(description="Its name; empty where it came to be when a provider joined it.")]
+    uuid: Annotated[str, Meta(description="Uuid of the aggregate.")]
+    name: Annotated[str, Meta(description="Name; empty if a provider joined the aggregate before it was created.")]
     availability_zone: Annotated[str | None, Meta(description=_ZONE)]
-    metadata: Annotated[dict[str, str], Meta(description="What filters and weighers read of it.")]
-    hosts: Annotated[list[str], Meta(description="Names of the services whose root providers are in it.")]
+    metadata: Annotated[dict[str, str], Meta(description="Keys and values for filters and weighers.")]
+    hosts: Annotated[list[str], Meta(description="Names of services: their root providers are members.")]
     other_providers: Annotated[
-        list[str], Meta(description="Uuids of providers in it that are no hosts, such as those that share.")
+        list[str], Meta(description="Uuids of member providers other than hosts, such as sharing providers.")
     ]
 
 
 class AggregatesPage(msgspec.Struct, frozen=True, kw_only=True):
-    """Aggregates, in the order in which they came."""
+    """A page of aggregates, in order of creation."""
 
     aggregates: list[ShownAggregate]
-    next: Annotated[str | None, Meta(description="The cursor of the next page; null: this is the last one.")]
+    next: Annotated[str | None, Meta(description="Cursor of the next page; null: this is the last page.")]
 
 
 class ShownZone(msgspec.Struct, frozen=True, kw_only=True):
     """An availability zone."""
 
-    name: Annotated[str, Meta(description="Its name.")]
-    available: Annotated[bool, Meta(description="Whether a service in it is enabled and up.")]
-    hosts: Annotated[list[str], Meta(description="Names of the services in it.")]
+    name: Annotated[str, Meta(description="Name of the zone.")]
+    available: Annotated[bool, Meta(description="Whether at least one of its services is enabled and up.")]
+    hosts: Annotated[list[str], Meta(description="Names of its services.")]
 
 
 class ZonesList(msgspec.Struct, frozen=True, kw_only=True):
-    """Availability zones, by name."""
+    """Availability zones, ordered by name."""
 
     zones: list[ShownZone]

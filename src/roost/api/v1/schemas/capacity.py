@@ -1,4 +1,4 @@
-"""Questions about capacity as the API reads them."""
+"""Capacity questions."""
 
 from typing import Annotated
 
@@ -11,21 +11,23 @@ from roost.scheduler.explain.capacity_count import By
 
 _Limit = Annotated[
     Annotated[int, Meta(ge=1, le=LIMIT)] | None,
-    Meta(description="Where counting stops; null: 10,000,000, and 10,000 where instances are placed one by one."),
+    Meta(description="Upper bound of the count; null: 10,000,000, or 10,000 if instances are placed one by one."),
 ]
 
 
 class CapacityQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How many more of a flavor fit."""
+    """A capacity question about a flavor."""
 
-    flavor: Annotated[str, Meta(description="Name of a flavor that decisions were made for.")]
-    by: Annotated[By | None, Meta(description="Parts of the fleet to count too; none: only all of it.")] = None
+    flavor: Annotated[str, Meta(description="Name of a stored flavor, or of a flavor in a stored decision.")]
+    by: Annotated[
+        By | None, Meta(description="Also count each part of the fleet; null: count the whole fleet only.")
+    ] = None
     limit: _Limit = None
 
 
 class CapacityBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How many more of a request fit."""
+    """A capacity question about a request."""
 
-    request: Annotated[RequestDocument, Meta(description="What is asked for; its count and uuids do not matter.")]
-    by: Annotated[tuple[By, ...], Meta(description="Parts of the fleet to count too.")] = ()
+    request: Annotated[RequestDocument, Meta(description="The request; its count and uuids are ignored.")]
+    by: Annotated[tuple[By, ...], Meta(description="Also count each of these parts of the fleet.")] = ()
     limit: _Limit = None

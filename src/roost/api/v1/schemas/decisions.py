@@ -1,4 +1,4 @@
-"""Decisions as the API reads and writes them."""
+"""Decisions in requests and answers."""
 
 from typing import Annotated, Any, Literal
 
@@ -12,28 +12,24 @@ from roost.model.evidence.replay_result import HostDifference, Replayed
 from roost.model.request import Request
 
 _Image = Annotated[
-    ImageEntry | str | None, Meta(description="What the instances boot from, or the name of a stored image.")
+    ImageEntry | str | None, Meta(description="The image of the instances, or the name of a stored image.")
 ]
 
 
 class InstanceRequestBody(RequestDocument, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A request for equal instances, whose flavor and image may be named."""
+    """A request for identical instances; flavor and image are given in full or by name."""
 
-    flavor: Annotated[  # type: ignore[assignment]  # what is sent may name it
+    flavor: Annotated[  # type: ignore[assignment]  # a client may send a name
         FlavorEntry | str,
-        Meta(
-            description="The size of the instances, or the name of a flavor: stored, or that decisions were made for."
-        ),
+        Meta(description="The flavor of the instances, or the name of a stored flavor or of one in a stored decision."),
     ]
     image: _Image = None  # type: ignore[assignment]  # likewise
 
 
 class DecisionBody(InstanceRequestBody, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A request for equal instances, to be decided."""
+    """A request for identical instances, to be decided."""
 
-    dry_run: Annotated[
-        bool, Meta(description="Whether to say only what would be decided: nothing is claimed or stored.")
-    ] = False
+    dry_run: Annotated[bool, Meta(description="Whether to decide without claiming or storing anything.")] = False
 
 
 class ShownPick(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,132 +37,143 @@ class ShownPick(msgspec.Struct, frozen=True, kw_only=True):
 
     host: Annotated[str, Meta(description="Name of the service.")]
     node: Annotated[str, Meta(description="Name of the node.")]
-    cell: Annotated[str, Meta(description="Its cell.")]
-    instance_uuid: Annotated[str | None, Meta(description="The instance; null in an alternate.")]
+    cell: Annotated[str, Meta(description="Name of the cell.")]
+    instance_uuid: Annotated[str | None, Meta(description="Uuid of the instance; null in an alternate.")]
     allocations: Annotated[
-        dict[str, dict[str, int]], Meta(description="By uuid of the provider: the amount of each resource class.")
+        dict[str, dict[str, int]], Meta(description="Amount of each resource class, by provider uuid.")
     ]
     limits: Annotated[
-        Limits, Meta(description="What the host may have in use, by Nova's names of limits, as filters say.")
+        Limits, Meta(description="Upper bounds of use on the host from the filters, by Nova's names of limits.")
     ]
     mappings: Annotated[
         dict[str, tuple[str, ...]],
-        Meta(description="By suffix of the resource group its providers, where Placement is asked for PCI devices."),
+        Meta(description="Provider uuids by suffix of the request group, if PCI devices are in Placement."),
     ]
 
 
 class ShownStage(msgspec.Struct, frozen=True, kw_only=True):
-    """One rule's verdict."""
+    """The verdict of one rule."""
 
     rule: Annotated[str, Meta(description="search, requested_hosts, or the name of a filter.")]
-    reason: Annotated[str, Meta(description="What the hosts it refuses lack, without a subject.")]
-    before: Annotated[int, Meta(description="Hosts that it judged.")]
-    after: Annotated[int, Meta(description="Hosts that it kept.")]
+    reason: Annotated[str, Meta(description="Shortcoming of the rejected hosts, as a phrase without a subject.")]
+    before: Annotated[int, Meta(description="Number of hosts before the rule.")]
+    after: Annotated[int, Meta(description="Number of hosts that it accepted.")]
 
 
 class ShownScore(msgspec.Struct, frozen=True, kw_only=True):
-    """One of the best hosts."""
+    """The score of one of the best hosts."""
 
     host: Annotated[str, Meta(description="Name of the node.")]
-    total: Annotated[float, Meta(description="The sum of the contributions.")]
-    weights: Annotated[list[Contribution], Meta(description="One a weigher that had a say.")]
+    total: Annotated[float, Meta(description="Sum of the contributions.")]
+    weights: Annotated[list[Contribution], Meta(description="One contribution per weigher that told hosts apart.")]
 
 
 class ShownDecision(msgspec.Struct, frozen=True, kw_only=True):
-    """A decision and what led to it."""
+    """A decision and its evidence."""
 
-    uuid: Annotated[str, Meta(description="Its uuid.")]
-    decided_at_s: Annotated[float, Meta(description="The moment, in seconds since the epoch.")]
-    outcome: Annotated[Literal["granted", "refused"], Meta(description="For all instances, or for none.")]
-    reason: Annotated[str, Meta(description="Of a refusal, in one line; else empty.")]
-    dry_run: Annotated[bool, Meta(description="Whether nothing was claimed, and nothing stored.")]
-    count: Annotated[int, Meta(description="Instances asked for.")]
-    found: Annotated[int, Meta(description="Instances that had a host when the answer was clear.")]
-    picks: Annotated[list[ShownPick], Meta(description="One an instance; none when refused.")]
+    uuid: Annotated[str, Meta(description="Uuid of the decision.")]
+    decided_at_s: Annotated[float, Meta(description="Time of the decision, in seconds since the epoch.")]
+    outcome: Annotated[Literal["granted", "refused"], Meta(description="All instances got a host, or none did.")]
+    reason: Annotated[str, Meta(description="Reason of a refusal, in one line; otherwise empty.")]
+    dry_run: Annotated[bool, Meta(description="Whether nothing was claimed or stored.")]
+    count: Annotated[int, Meta(description="Number of requested instances.")]
+    found: Annotated[int, Meta(description="Number of instances with a host when the outcome was certain.")]
+    picks: Annotated[list[ShownPick], Meta(description="One pick per instance; none in a refusal.")]
     alternates: Annotated[
-        dict[str, list[ShownPick]], Meta(description="By cell of a chosen host: hosts to try next, best first.")
+        dict[str, list[ShownPick]], Meta(description="By cell of the chosen hosts: further hosts to try, best first.")
     ]
     stages: Annotated[
         list[ShownStage],
-        Meta(description="In order; of the first instance, or when refused of the one that found no host."),
+        Meta(description="Stages in order, for the first instance; in a refusal, for the instance without a host."),
     ]
-    scores: Annotated[list[ShownScore], Meta(description="The best hosts for the first instance, best first.")]
-    warnings: Annotated[list[str], Meta(description="What was passed over in the request, one sentence each.")]
+    scores: Annotated[
+        list[ShownScore], Meta(description="Scores of the best hosts for the first instance, best first.")
+    ]
+    warnings: Annotated[list[str], Meta(description="Ignored parts of the request, one sentence each.")]
     conflicts: Annotated[list[str], Meta(description="Hosts lost to concurrent writers.")]
-    seed: Annotated[int, Meta(description="Of the draw among the best hosts, where settings ask for one.")]
-    position: Annotated[int, Meta(description="Of the newest change that it saw.")]
+    seed: Annotated[
+        int, Meta(description="Seed of the random choice among the best hosts, if the settings enable one.")
+    ]
+    position: Annotated[int, Meta(description="Feed position of the newest change that the decision includes.")]
 
 
 class DecisionsQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Which decisions are shown."""
+    """A page of decisions, and their filters."""
 
-    host: Annotated[str, Meta(description="Only those that chose this service.")] = ""
-    project: Annotated[str | None, Meta(description="Only those of this project.")] = None
-    refused: Annotated[bool | None, Meta(description="Only refusals, or only what was granted.")] = None
-    reason: Annotated[str, Meta(description="Only refusals whose reason holds this text.")] = ""
-    since: Annotated[float, Meta(description="Only from this moment on, in seconds since the epoch.")] = 0.0
-    limit: Annotated[Annotated[int, Meta(ge=1, le=200)], Meta(description="So many at most.")] = 20
-    cursor: Annotated[Annotated[int, Meta(ge=0, le=2**63 - 1)] | None, Meta(description="next of the page before.")] = (
-        None
-    )
+    host: Annotated[str, Meta(description="Only decisions that chose this service.")] = ""
+    project: Annotated[str | None, Meta(description="Only decisions of this project.")] = None
+    refused: Annotated[bool | None, Meta(description="true: only refusals; false: only granted decisions.")] = None
+    reason: Annotated[str, Meta(description="Only refusals with this text in their reason.")] = ""
+    since: Annotated[float, Meta(description="Only decisions from this time on, in seconds since the epoch.")] = 0.0
+    limit: Annotated[Annotated[int, Meta(ge=1, le=200)], Meta(description="Maximum number of decisions.")] = 20
+    cursor: Annotated[
+        Annotated[int, Meta(ge=0, le=2**63 - 1)] | None, Meta(description="The value next of the previous page.")
+    ] = None
 
 
 class DecisionsPage(msgspec.Struct, frozen=True, kw_only=True):
-    """Decisions, newest first."""
+    """A page of decisions, newest first."""
 
     decisions: list[ShownDecision]
-    next: Annotated[str | None, Meta(description="The cursor of the next page; null: this is the last one.")]
+    next: Annotated[str | None, Meta(description="Cursor of the next page; null: this is the last page.")]
 
 
 class NextBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Which instance goes on to its next alternate."""
+    """The instance that moves to its next alternate."""
 
-    instance_uuid: Annotated[str | None, Meta(description="The instance; of a decision for one it goes unsaid.")] = None
+    instance_uuid: Annotated[
+        str | None, Meta(description="Uuid of the instance; optional if the decision is for one instance.")
+    ] = None
     from_host: Annotated[
-        str | None, Meta(description="The service that it leaves: if it is on another one already, nothing happens.")
+        str | None, Meta(description="Service to leave; if the instance is on another one already, nothing changes.")
     ] = None
 
 
 class NextStep(msgspec.Struct, frozen=True, kw_only=True):
-    """Where an instance went."""
+    """The next host of an instance."""
 
-    pick: Annotated[ShownPick, Meta(description="Its host from now on.")]
-    left: Annotated[int, Meta(description="Alternates after this one.")]
+    pick: Annotated[ShownPick, Meta(description="Its new host.")]
+    left: Annotated[int, Meta(description="Number of remaining alternates.")]
 
 
 class ReplayBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Under which settings a decision is made again."""
+    """The settings of a replay."""
 
     under: Annotated[
-        Literal["stored", "current"], Meta(description="The settings it was made under, or those in force.")
+        Literal["stored", "current"],
+        Meta(description="stored: the settings of the decision; current: the settings in force."),
     ] = "stored"
     settings: Annotated[
         dict[str, dict[str, Any]] | None,
-        Meta(description="Or these: sections of a settings file, in place of those in force."),
+        Meta(
+            description="Sections of a settings file that override the settings in force; with them, under is ignored."
+        ),
     ] = None
 
 
 class ShownReplay(msgspec.Struct, frozen=True, kw_only=True):
-    """A decision as it was stored and as it comes out now, from what it saw."""
+    """A stored decision, and the result of deciding it again from the same state."""
 
-    is_same: Annotated[bool, Meta(description="In everything but durations.")]
-    fields: Annotated[list[str], Meta(description="What differs.")]
-    differences: Annotated[list[HostDifference], Meta(description="Hosts that are treated otherwise.")]
+    is_same: Annotated[bool, Meta(description="Whether both are equal, except for durations.")]
+    fields: Annotated[list[str], Meta(description="Names of the fields that differ.")]
+    differences: Annotated[list[HostDifference], Meta(description="Hosts with different results.")]
     stored: ShownDecision
     again: ShownDecision
 
 
 class ShownWhy(msgspec.Struct, frozen=True, kw_only=True):
-    """A stored decision, explained as of the moment at which it was made."""
+    """A stored decision with its explanation, as of the time of the decision."""
 
     decision: ShownDecision
-    request: Annotated[Request, Meta(description="What was asked.")]
-    explanation: Annotated[Explanation | None, Meta(description="null: what the decision saw is no longer kept.")]
-    note: Annotated[str, Meta(description="Why there is no explanation.")]
+    request: Annotated[Request, Meta(description="The request of the decision.")]
+    explanation: Annotated[
+        Explanation | None, Meta(description="Explanation; null: the state of that time is no longer stored.")
+    ]
+    note: Annotated[str, Meta(description="Reason for a missing explanation.")]
 
 
 def show_pick(pick: Pick) -> ShownPick:
-    """Return a pick as it is shown."""
+    """Convert a pick for a response."""
     return ShownPick(
         host=pick.host,
         node=pick.node,
@@ -179,7 +186,7 @@ def show_pick(pick: Pick) -> ShownPick:
 
 
 def show_decision(decision: Decision, *, dry_run: bool = False) -> ShownDecision:
-    """Return a decision as it is shown."""
+    """Convert a decision for a response."""
     table = decision.table()
     return ShownDecision(
         uuid=decision.uuid,
@@ -203,12 +210,12 @@ def show_decision(decision: Decision, *, dry_run: bool = False) -> ShownDecision
     )
 
 
-def show_replay(found: Replayed) -> ShownReplay:
-    """Return a replay as it is shown."""
+def show_replay(replay: Replayed) -> ShownReplay:
+    """Convert a replay for a response."""
     return ShownReplay(
-        is_same=found.is_same,
-        fields=found.fields,
-        differences=found.differences,
-        stored=show_decision(found.stored),
-        again=show_decision(found.again),
+        is_same=replay.is_same,
+        fields=replay.fields,
+        differences=replay.differences,
+        stored=show_decision(replay.stored),
+        again=show_decision(replay.again),
     )

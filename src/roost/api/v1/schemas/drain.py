@@ -1,4 +1,4 @@
-"""Hosts that are left by their instances, as the API reads and writes them."""
+"""Drains of hosts in requests and answers."""
 
 from typing import Annotated
 
@@ -9,30 +9,31 @@ from roost.conductor.intake.accept_drain import AT_ONCE_MAX
 
 
 class DrainBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How the instances of a host go elsewhere."""
+    """Options of a drain."""
 
-    dry_run: Annotated[bool, Meta(description="Whether it is only said where they would go.")] = False
+    dry_run: Annotated[bool, Meta(description="Whether to plan only: no instance moves.")] = False
     at_once: Annotated[
-        Annotated[int, Meta(ge=1, le=AT_ONCE_MAX)], Meta(description="So many are on their way together.")
+        Annotated[int, Meta(ge=1, le=AT_ONCE_MAX)],
+        Meta(description="Maximum number of instances that move at the same time."),
     ] = 2
-    disable: Annotated[bool, Meta(description="Whether the service is disabled first, so that nothing new comes.")] = (
-        True
-    )
+    disable: Annotated[
+        bool, Meta(description="Whether to disable the service first, so that no new instances arrive.")
+    ] = True
 
 
 class PlannedMove(msgspec.Struct, frozen=True, kw_only=True):
-    """What would become of one instance of the host."""
+    """The planned move of one instance."""
 
-    uuid: Annotated[str, Meta(description="Of the instance.")]
-    name: Annotated[str, Meta(description="Its name.")]
-    status: Annotated[str, Meta(description="Its status.")]
+    uuid: Annotated[str, Meta(description="Uuid of the instance.")]
+    name: Annotated[str, Meta(description="Name of the instance.")]
+    status: Annotated[str, Meta(description="Status of the instance.")]
     how: Annotated[str, Meta(description="live_migrate, migrate or offload; empty: it stays.")]
-    host: Annotated[str, Meta(description="The service that it would go to; empty: none.")]
-    problem: Annotated[str, Meta(description="Why it stays.")]
+    host: Annotated[str, Meta(description="Service of the target host; empty: none.")]
+    problem: Annotated[str, Meta(description="Reason for staying.")]
 
 
 class DrainPlan(msgspec.Struct, frozen=True, kw_only=True):
-    """What would become of the instances of a host, if nothing else changed meanwhile."""
+    """The planned moves of a drain, provided that nothing else changes."""
 
-    host: Annotated[str, Meta(description="The service.")]
-    moves: Annotated[list[PlannedMove], Meta(description="One an instance, in the order in which they begin.")]
+    host: Annotated[str, Meta(description="Name of the service.")]
+    moves: Annotated[list[PlannedMove], Meta(description="One move per instance, in order of their start.")]

@@ -1,4 +1,4 @@
-"""Hosts and services as the API reads and writes them."""
+"""Hosts and services in requests and answers."""
 
 from typing import Annotated
 
@@ -8,88 +8,90 @@ from msgspec import Meta
 from roost.api.v1.wire.pages import PageQuery
 from roost.model.host import HostFacts
 
-_STATE_REASON = "Why it is disabled; empty where nobody said."
+_STATE_REASON = "Reason why it is disabled; empty: none was given."
 
 
 class HostsQuery(PageQuery, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Which hosts are shown."""
+    """A page of hosts, and their filters."""
 
-    zone: Annotated[str, Meta(description="Only those in this availability zone.")] = ""
-    aggregate: Annotated[str, Meta(description="Only those in this aggregate: its uuid or name.")] = ""
-    disabled: Annotated[bool | None, Meta(description="Only those that are disabled, or that are not.")] = None
-    up: Annotated[bool | None, Meta(description="Only those that are up, or that are down.")] = None
+    zone: Annotated[str, Meta(description="Only hosts in this availability zone.")] = ""
+    aggregate: Annotated[str, Meta(description="Only hosts in this aggregate, by uuid or name.")] = ""
+    disabled: Annotated[bool | None, Meta(description="true: only disabled hosts; false: only enabled hosts.")] = None
+    up: Annotated[bool | None, Meta(description="true: only hosts that are up; false: only hosts that are down.")] = (
+        None
+    )
 
 
 class ShownAmount(msgspec.Struct, frozen=True, kw_only=True):
-    """What the tree of a host has of a resource class, in the unit of the class."""
+    """Amounts of a resource class in the tree of a host, in the unit of the class."""
 
-    total: Annotated[int, Meta(description="In all inventories of the tree.")]
-    reserved: Annotated[int, Meta(description="Of that, what nobody may claim.")]
-    used: Annotated[int, Meta(description="Claimed.")]
+    total: Annotated[int, Meta(description="Total of all inventories of the tree.")]
+    reserved: Annotated[int, Meta(description="Reserved amount.")]
+    used: Annotated[int, Meta(description="Allocated amount.")]
 
 
 class HostAggregate(msgspec.Struct, frozen=True, kw_only=True):
-    """An aggregate that a host is in."""
+    """An aggregate of a host."""
 
-    uuid: Annotated[str, Meta(description="Its uuid.")]
-    name: Annotated[str, Meta(description="Its name.")]
+    uuid: Annotated[str, Meta(description="Uuid of the aggregate.")]
+    name: Annotated[str, Meta(description="Name of the aggregate.")]
 
 
 class ShownHost(msgspec.Struct, frozen=True, kw_only=True):
-    """A node and the service on it."""
+    """A node and its service."""
 
     host: Annotated[str, Meta(description="Name of the service.")]
     node: Annotated[str, Meta(description="Name of the node.")]
-    uuid: Annotated[str, Meta(description="Of its root provider.")]
-    zones: Annotated[list[str], Meta(description="Availability zones that it is in.")]
-    aggregates: Annotated[list[HostAggregate], Meta(description="Aggregates that it is in.")]
-    disabled: Annotated[bool, Meta(description="Whether nothing new is placed on it.")]
+    uuid: Annotated[str, Meta(description="Uuid of its root provider.")]
+    zones: Annotated[list[str], Meta(description="Names of its availability zones.")]
+    aggregates: Annotated[list[HostAggregate], Meta(description="Its aggregates.")]
+    disabled: Annotated[bool, Meta(description="Whether the scheduler skips it.")]
     disabled_reason: Annotated[str, Meta(description=_STATE_REASON)]
-    forced_down: Annotated[bool, Meta(description="Whether somebody said that it is down.")]
-    up: Annotated[bool, Meta(description="Whether it is not forced down, and reported lately or never.")]
-    instances: Annotated[int, Meta(description="How many there are on it.")]
-    resources: Annotated[dict[str, ShownAmount], Meta(description="By resource class: what its tree has.")]
+    forced_down: Annotated[bool, Meta(description="Whether an operator forced it down.")]
+    up: Annotated[bool, Meta(description="Whether it is not forced down, and reported in time or never.")]
+    instances: Annotated[int, Meta(description="Number of instances on it.")]
+    resources: Annotated[dict[str, ShownAmount], Meta(description="Amounts in its tree, by resource class.")]
 
 
 class DetailedHost(ShownHost, frozen=True, kw_only=True):
-    """A node, the service on it, and what it says of itself."""
+    """A node, its service, and its reported facts."""
 
-    facts: Annotated[HostFacts, Meta(description="What it says of itself; what is left out is as it is by default.")]
+    facts: Annotated[HostFacts, Meta(description="Facts that the host reported; omitted fields have their defaults.")]
 
 
 class HostsPage(msgspec.Struct, frozen=True, kw_only=True):
-    """Hosts, in the order in which they were registered."""
+    """A page of hosts, in order of registration."""
 
     hosts: list[ShownHost]
-    next: Annotated[str | None, Meta(description="The cursor of the next page; null: this is the last one.")]
+    next: Annotated[str | None, Meta(description="Cursor of the next page; null: this is the last page.")]
 
 
 class ServicePatch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What an operator says of a service; what goes unsaid stays."""
+    """Changes of a service; omitted fields stay unchanged."""
 
-    disabled: Annotated[bool | None, Meta(description="Whether nothing new is placed on it.")] = None
-    disabled_reason: Annotated[
-        str | None, Meta(description="Why, in 255 characters at most; enabling takes it away.")
-    ] = None
-    forced_down: Annotated[bool | None, Meta(description="Whether it counts as down, whatever it reports.")] = None
+    disabled: Annotated[bool | None, Meta(description="Whether the scheduler skips its nodes.")] = None
+    disabled_reason: Annotated[str | None, Meta(description="Reason, at most 255 characters; enabling removes it.")] = (
+        None
+    )
+    forced_down: Annotated[bool | None, Meta(description="Whether it counts as down regardless of its reports.")] = None
 
 
 class ShownService(msgspec.Struct, frozen=True, kw_only=True):
-    """A service and the nodes it is responsible for."""
+    """A service and its nodes."""
 
-    host: Annotated[str, Meta(description="Its name.")]
+    host: Annotated[str, Meta(description="Name of the service.")]
     nodes: Annotated[list[str], Meta(description="Names of its nodes.")]
-    disabled: Annotated[bool, Meta(description="Whether nothing new is placed on one of its nodes.")]
+    disabled: Annotated[bool, Meta(description="Whether the scheduler skips at least one of its nodes.")]
     disabled_reason: Annotated[str, Meta(description=_STATE_REASON)]
-    forced_down: Annotated[bool, Meta(description="Whether somebody said that it is down.")]
-    up: Annotated[bool, Meta(description="Whether it is not forced down, and reported lately or never.")]
+    forced_down: Annotated[bool, Meta(description="Whether an operator forced it down.")]
+    up: Annotated[bool, Meta(description="Whether it is not forced down, and reported in time or never.")]
     reported_at_s: Annotated[
-        float | None, Meta(description="Its last report, in seconds since the epoch; null: it never reported.")
+        float | None, Meta(description="Time of its last report, in seconds since the epoch; null: it never reported.")
     ]
 
 
 class ServicesPage(msgspec.Struct, frozen=True, kw_only=True):
-    """Services, in the order in which their first nodes were registered."""
+    """A page of services, in order of the registration of their first nodes."""
 
     services: list[ShownService]
-    next: Annotated[str | None, Meta(description="The cursor of the next page; null: this is the last one.")]
+    next: Annotated[str | None, Meta(description="Cursor of the next page; null: this is the last page.")]

@@ -1,4 +1,4 @@
-"""Instances as the API reads and writes them."""
+"""Instances in requests and answers."""
 
 from typing import Annotated
 
@@ -15,142 +15,150 @@ from roost.model.work.operation import Status
 
 
 class InstancesBody(InstanceRequestBody, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A request for equal instances that are to run."""
+    """A request to boot identical instances."""
 
     name: Annotated[
         Annotated[str, Meta(min_length=1, max_length=NAME_MAX)],
-        Meta(description="Of the instance; of several the first has it, the next ones end in -2, -3 and so on."),
+        Meta(description="Name of the instance; of several, the first has it and the others add -2, -3 and so on."),
     ]
     count: Annotated[
-        Annotated[int, Meta(ge=1, le=INSTANCES_MAX)], Meta(description="How many: all of them get a host, or none.")
+        Annotated[int, Meta(ge=1, le=INSTANCES_MAX)],
+        Meta(description="Number of instances; all of them get a host, or none."),
     ] = 1
 
 
 class AcceptedInstances(msgspec.Struct, frozen=True, kw_only=True):
-    """Instances that are to run."""
+    """The operation that builds new instances."""
 
-    operation: Annotated[str, Meta(description="Uuid of what builds them.")]
-    instances: Annotated[list[str], Meta(description="Their uuids.")]
+    operation: Annotated[str, Meta(description="Uuid of the build operation.")]
+    instances: Annotated[list[str], Meta(description="Uuids of the instances.")]
 
 
 class Accepted(msgspec.Struct, frozen=True, kw_only=True):
-    """What was asked is going to be done."""
+    """The operation that does the requested work."""
 
-    operation: Annotated[str, Meta(description="Uuid of what does it.")]
+    operation: Annotated[str, Meta(description="Uuid of the operation.")]
 
 
 class RebuildBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """From what an instance is built anew."""
+    """The image of a rebuild."""
 
-    image: Annotated[str | None, Meta(description="The name of a stored image; null: the one that it has.")] = None
+    image: Annotated[
+        str | None, Meta(description="Name of a stored image; null: the current image of the instance.")
+    ] = None
 
 
 class DeleteQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How an instance ends."""
+    """Options of a deletion."""
 
     force: Annotated[
         bool,
         Meta(
-            description="Whether it gives back what it holds before its host got rid of it, which it does whenever it "
-            "can; for admin."
+            description="Whether to release its resources before its host has removed the guest; the host removes it "
+            "as soon as it can. Requires policy roost:instances:delete:force."
         ),
     ] = False
 
 
 class ResizeBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The size that an instance is to have."""
+    """The new flavor of an instance."""
 
     flavor: Annotated[
         FlavorEntry | str,
-        Meta(description="The size, or the name of a flavor: stored, or that decisions were made for."),
+        Meta(description="The flavor, or the name of a stored flavor or of one in a stored decision."),
     ]
 
 
 class MigrateBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Where an instance goes that is stopped on the way."""
+    """The target of a cold migration."""
 
     host: Annotated[
-        str | None, Meta(description="Name of the service that it goes to, if filters keep that; null: any.")
+        str | None, Meta(description="Service of the target host, which must pass the filters; null: any host.")
     ] = None
-    verify: Annotated[bool, Meta(description="Whether it waits there to be confirmed or reverted.")] = False
+    verify: Annotated[
+        bool, Meta(description="Whether the instance waits on the target for a confirmation or revert.")
+    ] = False
 
 
 class RevertBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How an instance goes back to where a move took it from."""
+    """Options of a revert."""
 
     lost: Annotated[
         bool,
-        Meta(description="Whether the host that it is on is lost, and runs nothing; for admin."),
+        Meta(
+            description="Whether the current host of the instance is lost and runs no guests. Requires policy "
+            "roost:instances:revert:lost."
+        ),
     ] = False
 
 
 class ShownInstance(msgspec.Struct, frozen=True, kw_only=True):
-    """An instance and what it holds."""
+    """An instance and its allocations."""
 
-    uuid: Annotated[str, Meta(description="Its uuid.")]
-    name: Annotated[str, Meta(description="Its name; empty where nobody was asked to run it, so for task and fault.")]
-    status: Annotated[Status | None, Meta(description="null: it is a claim, and nobody was asked to run it.")]
-    task: Annotated[str, Meta(description="What is being done to it; empty: nothing.")]
-    fault: Annotated[str, Meta(description="Why it is in ERROR, or why the last thing asked of it was not done.")]
-    operation: Annotated[str | None, Meta(description="Uuid of what does it; null: nothing does.")]
-    host: Annotated[str, Meta(description="Name of the service that it is on; empty: it is on none.")]
+    uuid: Annotated[str, Meta(description="Uuid of the instance.")]
+    name: Annotated[str, Meta(description="Name; a mere claim has an empty name, task and fault.")]
+    status: Annotated[Status | None, Meta(description="Status; null: a mere claim, which no host runs.")]
+    task: Annotated[str, Meta(description="Current task; empty: none.")]
+    fault: Annotated[str, Meta(description="Reason of the status ERROR, or of the failure of the last operation.")]
+    operation: Annotated[str | None, Meta(description="Uuid of the current operation; null: none.")]
+    host: Annotated[str, Meta(description="Name of its service; empty: it is on no host.")]
     node: Annotated[str, Meta(description="Name of the node.")]
-    project_id: Annotated[str, Meta(description="Whose it is.")]
-    user_id: Annotated[str, Meta(description="Who asked for it.")]
+    project_id: Annotated[str, Meta(description="Project that owns it.")]
+    user_id: Annotated[str, Meta(description="User that requested it.")]
     group: Annotated[str | None, Meta(description="Uuid of its server group.")]
     allocations: Annotated[
-        dict[str, dict[str, int]], Meta(description="By uuid of the provider: the amount of each resource class.")
+        dict[str, dict[str, int]], Meta(description="Amount of each resource class, by provider uuid.")
     ]
-    decision: Annotated[str | None, Meta(description="Uuid of the decision that chose its host, where that is known.")]
+    decision: Annotated[str | None, Meta(description="Uuid of the decision that chose its host, if known.")]
     created_at_s: Annotated[
-        float | None, Meta(description="When it was asked for, in seconds since the epoch, where that is known.")
+        float | None, Meta(description="Time of its request, in seconds since the epoch, if known.")
     ]
-    changed_at_s: Annotated[float | None, Meta(description="When its status or task changed, likewise.")]
+    changed_at_s: Annotated[float | None, Meta(description="Time of the last change of status or task, likewise.")]
 
 
 class InstanceOperation(msgspec.Struct, frozen=True, kw_only=True):
-    """Something that was asked of an instance."""
+    """An operation on an instance."""
 
-    uuid: Annotated[str, Meta(description="Of the operation.")]
-    kind: Annotated[str, Meta(description="Such as spawn, delete, start.")]
+    uuid: Annotated[str, Meta(description="Uuid of the operation.")]
+    kind: Annotated[str, Meta(description="Kind, such as spawn, delete or start.")]
     outcome: Annotated[str, Meta(description="open, done or failed.")]
-    created_at_s: Annotated[float, Meta(description="When it was asked, in seconds since the epoch.")]
+    created_at_s: Annotated[float, Meta(description="Time of the request, in seconds since the epoch.")]
 
 
 class DetailedInstance(ShownInstance, frozen=True, kw_only=True):
-    """An instance, what it holds, and how it came to be what it is."""
+    """An instance with its allocations and history."""
 
     attempts: Annotated[
         list[Attempt],
         Meta(
-            description="The hosts that it was to be built on, in order; problem says why that was not done, and is "
-            "empty in the last one while it is being built, and when it was."
+            description="Hosts of its build attempts, in order; problem is the reason of a failure, and is empty in "
+            "the last attempt during and after a successful build."
         ),
     ]
-    operations: Annotated[list[InstanceOperation], Meta(description="What was asked of it, newest first.")]
-    migrations: Annotated[list[InstanceMigration], Meta(description="Its moves from host to host, oldest first.")]
-    story: Annotated[list[ShownEvent], Meta(description="What happened to it, oldest first.")]
+    operations: Annotated[list[InstanceOperation], Meta(description="Its latest operations, newest first.")]
+    migrations: Annotated[list[InstanceMigration], Meta(description="Its migrations, oldest first.")]
+    story: Annotated[list[ShownEvent], Meta(description="Its latest events, oldest first.")]
 
 
 class InstancesQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Which instances are shown."""
+    """A page of instances, and their filters."""
 
-    host: Annotated[str, Meta(description="Only those on this service.")] = ""
-    project: Annotated[str | None, Meta(description="Only those of this project.")] = None
-    name: Annotated[str, Meta(description="Only those of this name.")] = ""
+    host: Annotated[str, Meta(description="Only instances on this service.")] = ""
+    project: Annotated[str | None, Meta(description="Only instances of this project.")] = None
+    name: Annotated[str, Meta(description="Only instances with this name.")] = ""
     status: Annotated[
-        Status | None, Meta(description="Only those in this status; those that are deleted are shown only so.")
+        Status | None, Meta(description="Only instances in this status; without it, deleted instances are omitted.")
     ] = None
-    limit: Annotated[Annotated[int, Meta(ge=1, le=1000)], Meta(description="So many at most.")] = 100
+    limit: Annotated[Annotated[int, Meta(ge=1, le=1000)], Meta(description="Maximum number of instances.")] = 100
     cursor: Annotated[
         str,
         Meta(pattern="^([0-9]{1,18}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12})?$(?!\n)"),
-        Meta(description="next of the page before."),
+        Meta(description="The value next of the previous page."),
     ] = ""
 
 
 class InstancesPage(msgspec.Struct, frozen=True, kw_only=True):
-    """Instances in the order in which they were asked for, then those that nobody was asked to run."""
+    """A page of instances in order of their requests, then of mere claims."""
 
     instances: list[ShownInstance]
-    next: Annotated[str | None, Meta(description="The cursor of the next page; null: this is the last one.")]
+    next: Annotated[str | None, Meta(description="Cursor of the next page; null: this is the last page.")]

@@ -1,4 +1,4 @@
-"""Migrations as the API reads and writes them."""
+"""Migrations in requests and answers."""
 
 from typing import Annotated
 
@@ -10,61 +10,63 @@ from roost.model.work.work_rows import MigrationKind, MigrationStatus
 
 
 class TargetBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Where an instance is to go."""
+    """The target of a move."""
 
     host: Annotated[
-        str | None, Meta(description="Name of the service that it goes to, if filters keep that; null: any.")
+        str | None, Meta(description="Service of the target host, which must pass the filters; null: any host.")
     ] = None
 
 
 class ShownMigration(msgspec.Struct, frozen=True, kw_only=True):
     """A move of an instance from one host to another."""
 
-    uuid: Annotated[str, Meta(description="Its uuid, which is also that of the consumer that holds what was left.")]
+    uuid: Annotated[str, Meta(description="Uuid; the consumer with this uuid holds the resources on the other host.")]
     instance: Annotated[str, Meta(description="Uuid of the instance.")]
-    kind: Annotated[MigrationKind, Meta(description="live: the instance ran meanwhile; evacuate: its host was gone.")]
+    kind: Annotated[
+        MigrationKind, Meta(description="live: without a stop of the instance; evacuate: from a failed host.")
+    ]
     status: Annotated[
         MigrationStatus,
         Meta(
-            description="moving: it goes on; finished: the instance is there, and what it had is kept until nothing "
-            "of it is left there; left: likewise, and it was confirmed; reverting: the instance goes back; "
-            "confirmed, reverted, failed: it is over, and holds nothing."
+            description="moving: in progress; finished: the instance is on the target, and the resources on the source "
+            "are held until the source is clean; left: confirmed, but the source is not clean yet; reverting: the "
+            "instance moves back; confirmed, reverted, failed: ended, without resources."
         ),
     ]
-    source_host: Annotated[str, Meta(description="Name of the service that the instance was on.")]
-    source_node: Annotated[str, Meta(description="Name of the node.")]
-    target_host: Annotated[str, Meta(description="Name of the service that it goes to; empty: not chosen yet.")]
-    target_node: Annotated[str, Meta(description="Name of the node, likewise.")]
-    operation: Annotated[str | None, Meta(description="Uuid of what moves it; null: it is no longer kept.")]
+    source_host: Annotated[str, Meta(description="Service of the source host.")]
+    source_node: Annotated[str, Meta(description="Source node.")]
+    target_host: Annotated[str, Meta(description="Service of the target host; empty: not chosen yet.")]
+    target_node: Annotated[str, Meta(description="Target node; empty: not chosen yet.")]
+    operation: Annotated[str | None, Meta(description="Uuid of its operation; null: no longer stored.")]
     allocations: Annotated[
         dict[str, dict[str, int]],
-        Meta(description="What is held for it, by uuid of the provider: the amount of each resource class."),
+        Meta(description="Resources that the migration holds: amount of each resource class, by provider uuid."),
     ]
-    created_at_s: Annotated[float, Meta(description="When it was asked for, in seconds since the epoch.")]
-    changed_at_s: Annotated[float, Meta(description="When its status changed, likewise.")]
+    created_at_s: Annotated[float, Meta(description="Time of the request, in seconds since the epoch.")]
+    changed_at_s: Annotated[float, Meta(description="Time of the last change of status, likewise.")]
 
 
 class MigrationsPage(msgspec.Struct, frozen=True, kw_only=True):
-    """Migrations, in the order in which they were asked for."""
+    """A page of migrations, in order of their requests."""
 
     migrations: list[ShownMigration]
-    next: Annotated[str | None, Meta(description="The cursor of the next page; null: this is the last one.")]
+    next: Annotated[str | None, Meta(description="Cursor of the next page; null: this is the last page.")]
 
 
 class MigrationsQuery(PageQuery, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Which migrations are shown."""
+    """A page of migrations, and their filters."""
 
-    instance: Annotated[str, Meta(description="Only those of this instance, by its uuid.")] = ""
-    status: Annotated[MigrationStatus | None, Meta(description="Only those in this status.")] = None
-    source: Annotated[str, Meta(description="Only those from this service.")] = ""
-    target: Annotated[str, Meta(description="Only those to this service.")] = ""
+    instance: Annotated[str, Meta(description="Only migrations of the instance with this uuid.")] = ""
+    status: Annotated[MigrationStatus | None, Meta(description="Only migrations in this status.")] = None
+    source: Annotated[str, Meta(description="Only migrations from this service.")] = ""
+    target: Annotated[str, Meta(description="Only migrations to this service.")] = ""
 
 
 class InstanceMigration(msgspec.Struct, frozen=True, kw_only=True):
-    """A move of an instance."""
+    """A migration of an instance."""
 
-    uuid: Annotated[str, Meta(description="Of the migration.")]
+    uuid: Annotated[str, Meta(description="Uuid of the migration.")]
     kind: Annotated[str, Meta(description="resize, migrate, live or evacuate.")]
-    status: Annotated[str, Meta(description="Such as moving, finished, failed.")]
-    source_host: Annotated[str, Meta(description="Name of the service that it was on.")]
-    target_host: Annotated[str, Meta(description="Name of the service that it goes to; empty: not chosen yet.")]
+    status: Annotated[str, Meta(description="Status, such as moving, finished or failed.")]
+    source_host: Annotated[str, Meta(description="Service of the source host.")]
+    target_host: Annotated[str, Meta(description="Service of the target host; empty: not chosen yet.")]

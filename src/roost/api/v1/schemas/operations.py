@@ -1,4 +1,4 @@
-"""Operations on instances as the API writes them."""
+"""Operations in answers."""
 
 from typing import Annotated, Literal
 
@@ -12,60 +12,62 @@ Outcome = Literal["open", "done", "failed"]
 
 
 class ShownEvent(msgspec.Struct, frozen=True, kw_only=True):
-    """One line of a story."""
+    """One event of a story."""
 
-    at_s: Annotated[float, Meta(description="When, in seconds since the epoch.")]
-    kind: Annotated[str, Meta(description="What happened, such as spawn.failed.")]
-    instance: Annotated[str | None, Meta(description="Uuid of the instance; null: it is about several, or none.")]
-    told: Annotated[dict[str, str], Meta(description="More of it, by name.")]
+    at_s: Annotated[float, Meta(description="Time, in seconds since the epoch.")]
+    kind: Annotated[str, Meta(description="Kind of event, such as spawn.failed.")]
+    instance: Annotated[str | None, Meta(description="Uuid of the instance; null: several instances, or none.")]
+    told: Annotated[dict[str, str], Meta(description="Details, by name.")]
 
 
 class ShownOrder(msgspec.Struct, frozen=True, kw_only=True):
-    """What the agent of a host was told to do."""
+    """An order to the agent of a host."""
 
-    number: Annotated[int, Meta(description="Of the orders of the operation.")]
+    number: Annotated[int, Meta(description="Number of the order within the operation.")]
     host: Annotated[str, Meta(description="Name of the service, in lower case.")]
-    action: Annotated[str, Meta(description="Such as spawn, destroy, power_off.")]
-    state: Annotated[Literal["waiting", "taken", "answered", "withdrawn"], Meta(description="taken: the agent has it.")]
-    outcome: Annotated[str, Meta(description="What the agent said; empty: nothing yet.")]
-    problem: Annotated[str, Meta(description="What went wrong there.")]
+    action: Annotated[str, Meta(description="Action, such as spawn, destroy or power_off.")]
+    state: Annotated[
+        Literal["waiting", "taken", "answered", "withdrawn"], Meta(description="State; taken: delivered to the agent.")
+    ]
+    outcome: Annotated[str, Meta(description="Outcome in the agent's reply; empty: no reply yet.")]
+    problem: Annotated[str, Meta(description="Problem in the agent's reply.")]
 
 
 class ShownSubject(msgspec.Struct, frozen=True, kw_only=True):
-    """An instance that an operation is about, as it is now."""
+    """An instance of an operation, in its current state."""
 
-    uuid: Annotated[str, Meta(description="Its uuid.")]
-    name: Annotated[str, Meta(description="Its name.")]
-    status: Annotated[str, Meta(description="Its status.")]
-    host: Annotated[str, Meta(description="Name of the service that it is on; empty: it is on none.")]
-    fault: Annotated[str, Meta(description="Why it is in ERROR, or why the last thing asked of it was not done.")]
-    operation: Annotated[
-        str | None, Meta(description="Uuid of the part of the operation that is about it; null: there is none.")
-    ]
+    uuid: Annotated[str, Meta(description="Uuid of the instance.")]
+    name: Annotated[str, Meta(description="Name of the instance.")]
+    status: Annotated[str, Meta(description="Status of the instance.")]
+    host: Annotated[str, Meta(description="Name of its service; empty: it is on no host.")]
+    fault: Annotated[str, Meta(description="Reason of the status ERROR, or of the failure of the last operation.")]
+    operation: Annotated[str | None, Meta(description="Uuid of the sub-operation on this instance; null: none.")]
 
 
 class ShownOperation(msgspec.Struct, frozen=True, kw_only=True):
-    """Something that was asked of instances, and how far it is."""
+    """An operation and its progress."""
 
-    uuid: Annotated[str, Meta(description="Its uuid.")]
-    kind: Annotated[Kind, Meta(description="build: a request for instances; spawn: the part of it about one of them.")]
+    uuid: Annotated[str, Meta(description="Uuid of the operation.")]
+    kind: Annotated[Kind, Meta(description="Kind; a build has one spawn as sub-operation per instance.")]
     outcome: Annotated[
-        Outcome, Meta(description="open: it or a part of it goes on; failed: it or a part of it was not done.")
+        Outcome, Meta(description="open: it or a sub-operation continues; failed: it or a sub-operation failed.")
     ]
-    step: Annotated[str, Meta(description="What comes next.")]
-    problem: Annotated[str, Meta(description="Why it failed.")]
-    is_cancelled: Annotated[bool, Meta(description="Whether it was told to end.")]
-    created_at_s: Annotated[float, Meta(description="When it was asked, in seconds since the epoch.")]
-    changed_at_s: Annotated[float, Meta(description="When it went on, likewise.")]
-    instances: Annotated[list[ShownSubject], Meta(description="What it is about.")]
-    orders: Annotated[list[ShownOrder], Meta(description="What hosts were told for it, those of its parts left out.")]
-    story: Annotated[list[ShownEvent], Meta(description="What happened, oldest first, that of its parts left out.")]
+    step: Annotated[str, Meta(description="The next step.")]
+    problem: Annotated[str, Meta(description="Reason of a failure.")]
+    is_cancelled: Annotated[bool, Meta(description="Whether it was cancelled.")]
+    created_at_s: Annotated[float, Meta(description="Time of the request, in seconds since the epoch.")]
+    changed_at_s: Annotated[float, Meta(description="Time of the last step, likewise.")]
+    instances: Annotated[list[ShownSubject], Meta(description="Its instances.")]
+    orders: Annotated[list[ShownOrder], Meta(description="Its orders, without those of sub-operations.")]
+    story: Annotated[
+        list[ShownEvent], Meta(description="Its latest events, oldest first, without those of sub-operations.")
+    ]
 
 
 class OperationQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How long its end is waited for."""
+    """Options of a wait for the end of an operation."""
 
     wait_s: Annotated[
         Annotated[float, Meta(ge=0, le=WAIT_MAX_S)],
-        Meta(description="So long at most, in seconds; the answer comes as soon as the operation is over."),
+        Meta(description="Maximum wait in seconds; the answer arrives as soon as the operation ends."),
     ] = 0.0

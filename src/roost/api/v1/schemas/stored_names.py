@@ -1,4 +1,4 @@
-"""Flavors and images under names, as the API writes them."""
+"""Stored flavors and images in answers."""
 
 from typing import Annotated
 
@@ -10,7 +10,7 @@ from roost.model.flavor import Flavor
 
 
 class FlavorsList(msgspec.Struct, frozen=True, kw_only=True):
-    """Stored flavors, by name."""
+    """Stored flavors, ordered by name."""
 
     flavors: list[Flavor]
 
@@ -18,10 +18,10 @@ class FlavorsList(msgspec.Struct, frozen=True, kw_only=True):
 class ShownImage(ImageEntry, frozen=True, kw_only=True):
     """A stored image."""
 
-    name: Annotated[str, Meta(description="Its name.")]
+    name: Annotated[str, Meta(description="Name of the image.")]
 
 
 class ImagesList(msgspec.Struct, frozen=True, kw_only=True):
-    """Stored images, by name."""
+    """Stored images, ordered by name."""
 
     images: list[ShownImage]

@@ -1,1 +1,1 @@
-"""Reading requests and writing answers of ``/v1``."""
+"""Decoding of requests and encoding of answers of ``/v1``."""

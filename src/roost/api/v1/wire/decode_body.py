@@ -1,4 +1,4 @@
-"""What a client says, read strictly: every error names the place, as a JSON path or the name of a parameter."""
+"""Strict decoding of bodies and queries: every error names its place, as a JSON path or a parameter name."""
 
 import re
 from typing import Any, TypeVar
@@ -11,17 +11,17 @@ from roost.model.documents.error_places import placed
 
 _PLACE = re.compile(r" - at `(\$[^`]*)`$")
 
-# In longer bodies the keys of objects are not looked for: it takes several readings.
+# Bytes of a body in which the place of an error is resolved to keys; it takes several passes.
 _PLACE_MAX_BYTES = 2**20
 
-# The shortest bodies that say nothing.
+# Bodies without content.
 _EMPTY_BODIES = frozenset({b"", b"{}", b"null"})
 
 Body = TypeVar("Body")
 
 
 class _Nothing(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What is said where nothing is read."""
+    """The body or query of a route that reads none."""
 
 
 def field_problem(field: str, text: str, *, status: int = 400) -> Problem:
@@ -30,10 +30,10 @@ def field_problem(field: str, text: str, *, status: int = 400) -> Problem:
 
 
 def decode_body(body: bytes, kind: type[Body]) -> Body:
-    """Read the body of a request; what nobody reads is refused.
+    """Decode the body of a request; unknown fields are refused.
 
     Raises:
-        Problem: 400, it is no JSON, or not of that type.
+        Problem: 400, the body is not JSON, or not of the type.
     """
     try:
         return msgspec.json.decode(body or b"{}", type=kind)
@@ -41,21 +41,21 @@ def decode_body(body: bytes, kind: type[Body]) -> Body:
         is_short = len(body) <= _PLACE_MAX_BYTES
         raise _validation_problem(placed(str(error), body, kind) if is_short else str(error)) from None
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
-        raise field_problem("$", f"the body is no JSON: {error}") from None
+        raise field_problem("$", f"the body is not valid JSON: {error}") from None
 
 
 def decode_query(pairs: list[tuple[str, str]], kind: type[Body]) -> Body:
-    """Read the query string of a request.
+    """Decode the query string of a request.
 
     Raises:
-        Problem: 400, a name is unknown or there twice, or a value is wrong or has a NUL.
+        Problem: 400, a name is unknown or repeated, or a value is invalid or contains a NUL.
     """
     values: dict[str, Any] = {}
     for name, value in pairs:
         if name in values:
-            raise field_problem(f"?{name[:70]}", "is there twice")
+            raise field_problem(f"?{name[:70]}", "is given twice")
         if "\0" in value:
-            raise field_problem(f"?{name[:70]}", "a NUL stands for nothing here")
+            raise field_problem(f"?{name[:70]}", "must not contain NUL")
         values[name] = value
     try:
         return msgspec.convert(values, kind, strict=False)
@@ -66,14 +66,14 @@ def decode_query(pairs: list[tuple[str, str]], kind: type[Body]) -> Body:
 
 
 def check_unused(request: Request, *, has_body: bool, has_query: bool) -> None:
-    """Refuse what nobody reads; a body that is an empty object, or null, says nothing.
+    """Refuse a body or query that the route does not read; an empty object and null count as no body.
 
     Args:
-        has_body: whether the body is read.
-        has_query: whether the query string is.
+        has_body: whether the route reads the body.
+        has_query: whether the route reads the query string.
 
     Raises:
-        Problem: 400, it says something.
+        Problem: 400.
     """
     if not has_body and request.body not in _EMPTY_BODIES:
         decode_body(request.body, _Nothing)
@@ -82,6 +82,6 @@ def check_unused(request: Request, *, has_body: bool, has_query: bool) -> None:
 
 
 def _validation_problem(text: str) -> Problem:
-    found = _PLACE.search(text)
-    problem = text[: found.start()] if found else text
-    return field_problem(found[1] if found else "$", problem.replace("`", ""))
+    match = _PLACE.search(text)
+    problem = text[: match.start()] if match else text
+    return field_problem(match[1] if match else "$", problem.replace("`", ""))

@@ -8,25 +8,25 @@ from msgspec import Meta
 from roost.api.problems import Problem, title_of
 
 CONTENT_TYPE = "application/problem+json"
-# Of errors of which only the status says what to do.
+# The type of errors for which the status is sufficient.
 _NO_TYPE = "about:blank"
 
 
 class ProblemDetails(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What is wrong."""
+    """An error."""
 
-    type: Annotated[str, Meta(description="about:blank: the status says what to do.")]
-    title: Annotated[str, Meta(description="The name of the status.")]
-    status: Annotated[int, Meta(description="Of HTTP.")]
-    detail: Annotated[str, Meta(description="What is wrong, in a sentence.")]
-    request_id: Annotated[str, Meta(description="Of the request, as the log has it.")]
+    type: Annotated[str, Meta(description="about:blank: the status identifies the problem.")]
+    title: Annotated[str, Meta(description="Name of the status.")]
+    status: Annotated[int, Meta(description="HTTP status.")]
+    detail: Annotated[str, Meta(description="Description of the error, in one sentence.")]
+    request_id: Annotated[str, Meta(description="Id of the request, as in the log.")]
     field: Annotated[
-        str, Meta(description="Where in the request that is: a JSON path into the body, or ?name of a parameter.")
+        str, Meta(description="Place of the error in the request: a JSON path into the body, or ?name of a parameter.")
     ] = ""
 
 
 def as_json(problem: Problem, *, request_id: str) -> bytes:
-    """Return an error as programs read it."""
+    """Encode an error as problem details."""
     title = title_of(problem.status)
     details = ProblemDetails(
         type=_NO_TYPE,
