@@ -1,5 +1,6 @@
-"""The OpenAPI document, made of the routes and of the structs that they read and write."""
+"""The OpenAPI document, generated from routes and their structs."""
 
+import inspect
 import re
 from functools import cache
 from typing import Any
@@ -21,26 +22,30 @@ _PARAMETER = re.compile(r"{(\w+)}")
 
 @cache
 def body() -> bytes:
-    """Return the document."""
+    """Return the document as JSON."""
     return msgspec.json.encode(document())
 
 
 def document() -> dict[str, Any]:
-    """Return the document as plain values."""
+    """Build the document."""
     routes = [route for methods in TABLE.values() for route in methods.values()]
     kinds = dict.fromkeys(
         kind for route in routes for kind in (route.body, route.answer, route.later, route.query) if kind
     )
     schemas, components = msgspec.json.schema_components([*kinds, ProblemDetails], ref_template=_REFERENCE)
-    found = dict(zip([*kinds, ProblemDetails], schemas, strict=True))
+    by_kind = dict(zip([*kinds, ProblemDetails], schemas, strict=True))
     return {
         "openapi": "3.1.0",
-        "info": {"title": "Roost", "version": __version__, "description": "Where every workload runs, and why."},
+        "info": {
+            "title": "Roost",
+            "version": __version__,
+            "description": "Placement and scheduling: where every workload runs, and why.",
+        },
         "servers": [{"url": "/v1"}],
         "security": [{"token": []}],
         "paths": {
             path: {
-                method.lower(): _operation(path, route, found=found, components=components)
+                method.lower(): _operation(path, route, schemas=by_kind, components=components)
                 for method, route in methods.items()
             }
             for path, methods in TABLE.items()
@@ -52,25 +57,32 @@ def document() -> dict[str, Any]:
     }
 
 
-def _operation(path: str, route: Route, *, found: dict[Any, Any], components: dict[str, Any]) -> dict[str, Any]:
-    told: dict[str, Any] = {
+def _operation(path: str, route: Route, *, schemas: dict[Any, Any], components: dict[str, Any]) -> dict[str, Any]:
+    operation: dict[str, Any] = {
         "operationId": f"{route.handler.__module__.rpartition('.')[2]}_{route.handler.__name__}",
         "summary": route.about,
-        "description": f"Policy {route.policy}, by default {DEFAULTS[route.policy]}.",
+        "description": _describe(route),
         "parameters": [*_of_path(path), *_of_query(route, components), *_of_headers(route)],
         "responses": {
-            str(route.status): _answer(title_of(route.status), route.media_type, found.get(route.answer)),
-            **_of_later(route, found),
-            "default": _answer("What is wrong", CONTENT_TYPE, found[ProblemDetails]),
+            str(route.status): _answer(title_of(route.status), route.media_type, schemas.get(route.answer)),
+            **_of_later(route, schemas),
+            "default": _answer("Error", CONTENT_TYPE, schemas[ProblemDetails]),
         },
     }
     if route.body is not None:
-        told["requestBody"] = {"required": True, "content": {JSON: {"schema": found[route.body]}}}
-    return told
+        operation["requestBody"] = {"required": True, "content": {JSON: {"schema": schemas[route.body]}}}
+    return operation
 
 
-def _of_later(route: Route, found: dict[Any, Any]) -> dict[str, Any]:
-    return {} if route.later is None else {"202": _answer(title_of(202), JSON, found[route.later])}
+def _describe(route: Route) -> str:
+    """Return what an operation does, from the docstring of its handler, and its policy."""
+    _, _, details = (inspect.getdoc(route.handler) or "").partition("\n\n")
+    policy = f"Policy {route.policy}, by default {DEFAULTS[route.policy]}."
+    return f"{details}\n\n{policy}" if details else policy
+
+
+def _of_later(route: Route, schemas: dict[Any, Any]) -> dict[str, Any]:
+    return {} if route.later is None else {"202": _answer(title_of(202), JSON, schemas[route.later])}
 
 
 def _answer(text: str, media_type: str, schema: Any) -> dict[str, Any]:
@@ -95,7 +107,7 @@ def _of_query(route: Route, components: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _of_headers(route: Route) -> list[dict[str, Any]]:
-    text = "Who asks again with the same key and the same body gets the same answer, and nothing is done twice."
+    text = "A repeated request with the same key and body gets the same response, without a second effect."
     schema = {"type": "string", "minLength": 1, "maxLength": 255}
-    told = {"name": "Idempotency-Key", "in": "header", "required": False, "description": text, "schema": schema}
-    return [told] if route.is_keyed else []
+    parameter = {"name": "Idempotency-Key", "in": "header", "required": False, "description": text, "schema": schema}
+    return [parameter] if route.is_keyed else []
