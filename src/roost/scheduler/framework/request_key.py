@@ -10,10 +10,10 @@ from roost.model.request import Destination, Hints, Move, Network, Request, Reso
 
 
 def request_key(request: Request) -> bytes:
-    """Return what rules may look at of a request, as bytes.
+    """Return all fields that rules can read, as bytes.
 
     Raises:
-        BadRequest: it holds what nobody could write down.
+        BadRequest: a value cannot be encoded.
     """
     try:
         return msgspec.msgpack.encode(
@@ -44,7 +44,7 @@ def request_key(request: Request) -> bytes:
         raise BadRequest(f"the request holds what no database can keep: {error}") from None
 
 
-# What ``request_key`` holds, each as a request must have it.
+# The fields of ``request_key``, with the types that a request must have.
 _DECODER = msgspec.msgpack.Decoder(
     tuple[
         Flavor,
@@ -71,13 +71,12 @@ _DECODER = msgspec.msgpack.Decoder(
 
 
 def normalize_request(request: Request, key: bytes) -> Request:
-    """Return a request as it is read from a database: what has names is in their order.
+    """Return a request as it would be read from a database, with all names in order.
 
-    The order in which somebody wrote extra specs must decide nothing, since no record and no key of a shape has it.
+    The order of extra specs must not matter, because neither records nor keys preserve it.
 
     Raises:
-        BadRequest: a value is of the wrong kind, which Python lets anybody put anywhere: a number is no whole
-            one, or something else is no text.
+        BadRequest: a value has the wrong type, which Python does not prevent.
     """
     try:
         flavor, image, hints, *_, destination, groups, _, _, networks, required, forbidden, subtrees, devices, _ = (

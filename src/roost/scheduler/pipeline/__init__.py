@@ -1,1 +1,1 @@
-"""The decision pipeline: shapes, weighing, draws, and what an instance takes."""
+"""The decision pipeline: shapes, scores, random draws, and the claims of instances."""

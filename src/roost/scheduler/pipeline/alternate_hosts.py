@@ -13,19 +13,19 @@ from roost.scheduler.pipeline.shape_result import Ranking
 def find_alternates(
     state: State, shape: Shape, ranking: Ranking, *, rows: list[int], draw: Draw, seed: int, per_cell: int
 ) -> dict[str, list[Pick]]:
-    """Return the alternates of each cell of a chosen host, the best first.
+    """Return the alternates in the cell of each chosen host, best first.
 
-    For one instance they come from the ranking that chose it, before it takes its place. For several instances, rank
-    the hosts again with all of them in place.
+    For one instance, pass the ranking in which it was chosen. For several instances, pass a new ranking after all of
+    them have their hosts.
 
     Args:
         state: the columns.
         shape: of the request.
-        ranking: the ranking, as far as it is known.
+        ranking: the best hosts of the ranking.
         rows: the chosen hosts.
-        draw: draws other hosts where settings ask for chance.
-        seed: of the draw.
-        per_cell: alternates in each cell, at most.
+        draw: orders further hosts, at random if the settings say so.
+        seed: seed of the random order.
+        per_cell: upper bound on alternates in each cell.
     """
     if not per_cell:
         return {}
@@ -43,7 +43,7 @@ def find_alternates(
 def _fill(
     cells: dict[str, list[Pick]], state: State, shape: Shape, *, rows: list[int], chosen: Container[int], per_cell: int
 ) -> bool:
-    """Add the best hosts that were not chosen to their cells; return whether every cell is full."""
+    """Add the best unchosen hosts to their cells; return whether every cell is full."""
     missing, facts = len(cells), state.hosts.facts
     for row in rows:
         picks = cells.get(facts[row].cell)

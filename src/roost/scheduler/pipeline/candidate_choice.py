@@ -1,4 +1,4 @@
-"""The ways in which a host may hold a request, where filters judge them too."""
+"""The choice among a host's candidates if filters judge candidates too."""
 
 from collections.abc import Sequence
 from typing import ClassVar
@@ -17,7 +17,7 @@ from roost.scheduler.framework.spec import Spec
 
 
 class Agreement:
-    """Keep hosts that can hold the request in a way that several filters accept, not each another one."""
+    """Keep hosts with at least one candidate that all of several filters accept."""
 
     name: ClassVar = "search"
     nova_name: ClassVar = ""
@@ -34,11 +34,11 @@ class Agreement:
         return "use"
 
     def concerns(self, spec: Spec) -> bool:
-        """Say whether any host can be refused: where there are ways, and filters that may not agree."""
+        """Return whether candidates are judged by more than one filter."""
         return bool(spec.queries) and len(self._judges) > 1
 
     def keep(self, hosts: HostView, spec: Spec) -> Mask:
-        """Keep hosts with a way that all accept."""
+        """Keep hosts with a candidate that all filters accept."""
         verdicts = [
             any(self._accept(hosts, spec, at=at, mappings=mappings) for mappings in hosts.mappings(at, spec.queries))
             for at in range(len(hosts))
@@ -56,7 +56,7 @@ class Agreement:
 def choose_candidate(
     state: State, spec: Spec, row: int, *, choosing: Sequence[JudgesCandidates]
 ) -> RowCandidate | None:
-    """Return the first way in which a host may hold a request that all of some filters accept, if there is one."""
+    """Return a host's first candidate that all filters accept, if any."""
     alone = HostView(state, np.array([row], dtype=np.intp))
     for candidate in candidates_on(state, row, spec.queries):
         mappings = to_candidate(state, candidate).mappings

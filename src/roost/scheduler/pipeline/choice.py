@@ -1,4 +1,4 @@
-"""What comes of picking hosts for a request, until it is a decision."""
+"""Working state of one selection: hosts, claims and evidence so far."""
 
 from roost.model.evidence.decision import HostScore, Pick, Scale, Stage
 from roost.model.writes import Claim
@@ -8,7 +8,7 @@ from roost.scheduler.pipeline.shape_result import Ranking
 
 
 class Choice:
-    """What came of picking: hosts and claims, and the evidence of the ranking that tells the story."""
+    """Hosts, claims and evidence of one selection."""
 
     __slots__ = ("alternates", "best", "claims", "faults", "is_refused", "left", "picks", "rows", "scales", "stages")
 
@@ -17,22 +17,22 @@ class Choice:
         self.rows: list[int] = []
         self.picks: list[Pick] = []
         self.claims: list[Claim] = []
-        self.left: Left | None = None  # who moves
+        self.left: Left | None = None  # the moving instance on its previous host
         self.alternates: dict[str, list[Pick]] = {}
         self.stages: list[Stage] = []
         self.scales: list[Scale] = []
         self.best: list[HostScore] = []
-        self.faults: list[str] = []  # of rules that failed
+        self.faults: list[str] = []  # errors of rules
 
     def record_ranking(self, shape: Shape, ranking: Ranking) -> None:
-        """Keep the evidence of the first instance's ranking."""
+        """Record the evidence of the first instance's ranking."""
         self.faults = shape.faults
         self.stages = shape.stages(ranking)
         self.scales = shape.scales(ranking)
         self.best = shape.table(ranking)
 
     def record_refusal(self, shape: Shape, ranking: Ranking) -> None:
-        """Keep the evidence of the ranking that left no host."""
+        """Record the evidence of the ranking without any host left."""
         self.is_refused = True
         self.faults = shape.faults
         self.stages = shape.stages(ranking)

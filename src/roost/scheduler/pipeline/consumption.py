@@ -1,7 +1,7 @@
-"""What an instance takes of a host beside amounts, which the host only reports later.
+"""Consumption that hosts report later: cells and devices taken by the instances of one request.
 
-For the length of one request it is taken from what the host reported, so that the request's next instance finds the
-host as it will be. Afterwards hosts are as they reported again.
+While one request is decided, each instance's cells and devices are subtracted from the reported facts, for the next
+instance. Afterwards the reported facts are restored.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -28,12 +28,12 @@ from roost.scheduler.pipeline.shape import Shape
 
 
 class ReportedDemand:
-    """What each instance of a request takes of a host's memory nodes and devices.
+    """The demand of each instance of a request on a host's NUMA cells and devices.
 
     Args:
-        request: what is asked for.
-        pci_requests: all devices that it wants.
-        is_packing: whether cells with least left are preferred.
+        request: the request.
+        pci_requests: all its device requests.
+        is_packing: whether to prefer cells with the least capacity left.
 
     Source:
         nova/scheduler/host_manager.py, HostState.consume_from_request.
@@ -47,18 +47,18 @@ class ReportedDemand:
 
     @property
     def is_any(self) -> bool:
-        """Say whether it takes anything that hosts only report."""
+        """Whether the demand is not empty."""
         return self._topology is not None or bool(self._pci_requests)
 
     def take_from(self, facts: HostFacts, *, limits: Mapping[str, Any], mappings: Mappings = UNMAPPED) -> HostFacts:
-        """Return the facts of a host with one instance more.
+        """Return the facts of a host with one more instance.
 
-        What the host does not have, because nothing kept the instance away, is not taken.
+        If the host lacks part of the demand, because no filter checked it, this part is not subtracted.
 
         Args:
-            facts: as they are; the same are returned where nothing of them changes.
-            limits: what the host was told it may have in use.
-            mappings: the providers that serve the instance there.
+            facts: the present facts; returned unchanged if nothing is subtracted.
+            limits: the limits passed to the host.
+            mappings: the providers that serve the instance on the host.
         """
         numa, cells = facts.numa, None
         if self._topology is not None and numa is not None:
@@ -84,7 +84,7 @@ class ReportedDemand:
 
 
 class Consumption:
-    """What the instances of one request have taken so far of the hosts of a state, to be given back at its end."""
+    """The consumption of one request's instances on the hosts of a state, until it is given back."""
 
     def __init__(self, state: State, shape: Shape, *, is_packing: bool) -> None:
         self._state = state
@@ -93,7 +93,7 @@ class Consumption:
         self._demand = ReportedDemand(shape.spec.request, shape.spec.pci_requests, is_packing=is_packing)
 
     def take(self, picks: Iterable[tuple[int, Mappings, Pick]]) -> None:
-        """Let hosts be as with one instance more each: row, the providers that serve it there, and what it was told."""
+        """Subtract one instance from each host: row, providers that serve it there, and the pick with its limits."""
         hosts = self._state.hosts
         rows = []
         for row, mappings, pick in picks:
@@ -103,19 +103,19 @@ class Consumption:
         self._judge_again(rows)
 
     def use_shape(self, shape: Shape) -> None:
-        """Let the shape of the request be another from now on, where something static changed since the last."""
+        """Continue with a new shape of the request, after a static change."""
         self._has_new_shape |= shape is not self._shape
         self._shape = shape
 
     def keep(self) -> None:
-        """Let all hosts stay as they are."""
+        """Keep the consumption on all hosts."""
         self._state.hosts.keep()
         self._state.changes.touch_all()
 
     def give_back(self) -> None:
-        """Let all hosts be as they reported."""
+        """Restore the reported facts of all hosts."""
         self._judge_again(self._state.hosts.restore())
-        if self._has_new_shape:  # What was made meanwhile holds for hosts of which something was taken.
+        if self._has_new_shape:  # Shapes compiled meanwhile saw hosts with consumption.
             self._state.changes.touch_all()
 
     def _judge_again(self, rows: list[int]) -> None:
@@ -129,4 +129,4 @@ def _find_topology(request: Request) -> InstanceTopology | None:
     try:
         return topology_of(request)
     except BadRequest:
-        return None  # No filter asks for it, or it would have been refused.
+        return None  # No filter reads it, or the request would have been refused.

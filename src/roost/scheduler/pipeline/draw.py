@@ -1,4 +1,4 @@
-"""Chance in a decision: whether it has a say, which host it draws, and which others come next."""
+"""Random draws: whether the settings ask for them, which host is drawn, and the order of the others."""
 
 import numpy as np
 
@@ -10,7 +10,7 @@ from roost.scheduler.pipeline.shape_result import Ranking
 
 
 class Draw:
-    """Draws hosts as the settings say, by seeds that are given.
+    """Draws hosts at random as configured, from given seeds.
 
     Args:
         settings, filter_settings: the sections ``[scheduler]`` and ``[filter_scheduler]``.
@@ -18,12 +18,12 @@ class Draw:
 
     def __init__(self, settings: SchedulerSettings, filter_settings: FilterScheduler) -> None:
         self._settings = filter_settings
-        self.is_chance_only = settings.driver == "chance"  # nothing else has a say
+        self.is_chance_only = settings.driver == "chance"  # no weigher counts
         subset, shuffles = filter_settings.host_subset_size, filter_settings.shuffle_best_same_weighed_hosts
         self.is_random = self.is_chance_only or shuffles or subset > 1
 
     def draw_host(self, shape: Shape, ranking: Ranking, *, seed: int) -> int:
-        """Return the host to take: the best, or by the settings one of the best, or any."""
+        """Return the host to take: the best one or, by the settings, one of the best or any."""
         if not self.is_random:
             return ranking.rows[0]
         random = np.random.default_rng(seed)
@@ -39,10 +39,10 @@ class Draw:
         return int(rows[int(random.integers(subset))])
 
     def other_hosts(self, shape: Shape, *, seed: int) -> list[int]:
-        """Return all hosts that pass, the best first, or in the order of chance where nothing else has a say."""
+        """Return all accepted hosts, best first; with the chance driver, in random order."""
         rows = shape.rank_all().rows
         if not self.is_chance_only:
             return rows
-        # Not the stream of ``host``, or the first of these would follow from the host that was taken.
+        # A separate random stream, so that this order is independent of ``draw_host``.
         order: list[int] = np.random.default_rng((seed, 1)).permutation(np.array(rows, dtype=np.intp)).tolist()
         return order

@@ -1,4 +1,4 @@
-"""From a chosen host to what the instance holds there."""
+"""From a chosen host to the instance's allocations, pick and claim."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -20,16 +20,16 @@ Allocations = dict[str, dict[str, int]]  # provider uuid -> resource class -> am
 
 
 class HostAllocation(NamedTuple):
-    """What an instance takes on a host."""
+    """The amounts that one instance takes on a host."""
 
     takes: Takes
-    allocations: Allocations  # the same, by uuids and names
-    mappings: Mappings = UNMAPPED  # which providers serve it, where it wants devices of Placement
+    allocations: Allocations  # the same amounts, by uuids and names
+    mappings: Mappings = UNMAPPED  # providers per request group, if Placement allocates its devices
 
 
 def find_allocation(state: State, shape: Shape, row: int) -> HostAllocation | None:
-    """Return what an instance of this shape takes on a host: its first candidate there; None if it has none."""
-    if shape.fit.answered is not None:  # Somebody else keeps the amounts.
+    """Return the amounts that an instance of this shape takes on a host, by its first candidate there, if any."""
+    if shape.fit.answered is not None:  # A remote Placement keeps the amounts.
         answer = shape.fit.answered.get(row)
         return None if answer is None else HostAllocation([], answer)
     root = state.hosts.provider_row.each[row]
@@ -59,7 +59,7 @@ def find_allocation(state: State, shape: Shape, row: int) -> HostAllocation | No
 
 
 def _find_takes(state: State, way: Feasibility, row: int) -> list[Take] | None:
-    """Return what one way to hold a request takes on a host, None if it does not fit there so."""
+    """Return the amounts that one query takes on a host, None if it does not fit."""
     if way.one(state, row) < len(way):
         return None
     takes = first_fit(state, way, row)
@@ -72,7 +72,7 @@ def _find_takes(state: State, way: Feasibility, row: int) -> list[Take] | None:
 
 
 def build_pick(state: State, shape: Shape, row: int, *, instance_uuid: str, held: HostAllocation) -> Pick:
-    """Return a chosen host, or with an empty uuid an alternate, as the caller sees it."""
+    """Return a chosen host, or with an empty uuid an alternate, for the caller."""
     hosts = state.hosts
     mappings = {suffix: tuple(uuids) for suffix, uuids in held.mappings.items()}
     return Pick(
@@ -87,7 +87,7 @@ def build_pick(state: State, shape: Shape, row: int, *, instance_uuid: str, held
 
 
 def build_claim(state: State, shape: Shape, row: int, *, consumer: ConsumerRow, takes: Takes) -> Claim:
-    """Return the claim of one instance on a host, with the guard of its server group's rule."""
+    """Return the claim of one instance on a host, with the guard of its server group."""
     host_id, number = state.hosts.ids[row], consumer.id
     taken = [(number, inventory_id, amount) for inventory_id, amount in takes]
     group = shape.spec.group
@@ -110,7 +110,7 @@ def build_claim(state: State, shape: Shape, row: int, *, consumer: ConsumerRow, 
 
 
 def find_lost_hosts(state: State, decision: Decision, refusal: Refusal) -> list[str]:
-    """Return the chosen hosts that other processes used up, as far as the store can tell them from the others."""
+    """Return the chosen hosts that other processes used up, as far as the store's refusal identifies them."""
     hosts = list(dict.fromkeys(pick.host for pick in decision.picks))
     provider_row = state.providers.row_of_id.get(refusal.key >> CLASS_BITS) if refusal.table == "inventory" else None
     if len(hosts) < 2 or provider_row is None:
@@ -120,7 +120,7 @@ def find_lost_hosts(state: State, decision: Decision, refusal: Refusal) -> list[
 
 
 def merge_claims(claims: list[Claim]) -> Claim:
-    """Return several claims as one: all or nothing, places of one kind counted together."""
+    """Merge claims into one: all or nothing, with equal slots counted together."""
     if len(claims) == 1:
         return claims[0]
     places: dict[tuple[int, int, int], Place] = {}

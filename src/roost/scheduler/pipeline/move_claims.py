@@ -1,4 +1,4 @@
-"""Moves: an instance that is on a host leaves it for another, in one commit."""
+"""Claims of moves: an instance leaves its host for another one in one commit."""
 
 from collections.abc import Callable
 
@@ -14,12 +14,12 @@ from roost.scheduler.framework.group_slots import is_outside, place_during_move,
 
 
 def complete_request(request: Request, state: State) -> Request:
-    """Return the request of a move with what it leaves out: its instance, and that one's server group and owner.
+    """Add a move's instance, server group and owner to its request.
 
     Raises:
-        BadRequest: a uuid is none.
-        Conflict: the migration's uuid is a consumer's already.
-        NotFound: there is no such instance.
+        BadRequest: a uuid is invalid.
+        Conflict: the migration's uuid already belongs to a consumer.
+        NotFound: the instance does not exist.
     """
     move = request.move
     assert move is not None
@@ -46,7 +46,7 @@ def complete_request(request: Request, state: State) -> Request:
 
 
 def build_successor(left: Left, number: int) -> ConsumerRow:
-    """Return the consumer that an instance is on its new host, with another identity."""
+    """Return the instance's consumer on its new host, with another number."""
     (before,) = left.held.consumers
     return msgspec.structs.replace(before, id=number, generation=before.generation + 1)
 
@@ -54,10 +54,14 @@ def build_successor(left: Left, number: int) -> ConsumerRow:
 def build_migration_claim(
     move: Move, left: Left, new_id: Callable[[IdKind], int], *, state: State, host_id: int
 ) -> list[Claim]:
-    """Return the claim of what an instance held for the migration, if there is one.
+    """Return the migration's claim on the instance's previous allocations, if the move has a migration.
 
     Args:
-        host_id: where the instance goes.
+        move: the move.
+        left: the instance on its previous host.
+        new_id: allocates numbers.
+        state: the columns.
+        host_id: the new host.
     """
     body = None if move.migration_uuid is None else uuid_bytes(move.migration_uuid)
     if body is None:
@@ -71,10 +75,13 @@ def build_migration_claim(
 
 
 def build_instance_claim(move: Move, left: Left, claim: Claim, *, state: State) -> Claim:
-    """Return the claim of an instance on its new host, with the place in its server group that it has while it moves.
+    """Return the instance's claim on its new host, with its server group slot during the move.
 
     Args:
-        claim: as an instance that does not move would have it.
+        move: the move.
+        left: the instance on its previous host.
+        claim: the claim of an equal instance that does not move.
+        state: the columns.
     """
     (instance,), (before,) = claim.instances, left.held.instances
     group = state.groups.get(instance.group_id)

@@ -1,4 +1,4 @@
-"""Rejections: how many hosts each check refuses, updated host by host between two passes."""
+"""Rejections: the number of hosts that each check rejects, updated host by host between two passes."""
 
 from collections.abc import Sequence
 
@@ -7,21 +7,21 @@ from roost.engine.ranking.top_pool import Pool
 
 
 class Rejections:
-    """The first check that refuses each host, as of the last pass and the touches since.
+    """The first check that rejects each host, as of the last pass and the touches since.
 
     Args:
-        masks: bool, shape (hosts,), one a check: the verdicts of the pass.
-        counts: hosts that each check refused first in that pass.
+        masks: bool, shape (hosts,), one per check: the verdicts of the pass.
+        counts: number of hosts first rejected by each check in that pass.
     """
 
     def __init__(self, masks: Sequence[Mask], counts: list[int]) -> None:
         self._masks = masks
-        self._passing = len(masks)  # behind the number of the last check
+        self._passing = len(masks)  # the number after the last check
         self._checks: dict[int, int] = {}  # host row -> check, of the hosts touched since the pass
         self.counts = counts
 
     def move(self, row: int, *, was: int, now: int) -> None:
-        """Move a touched host from the check that refused it to the one that does now."""
+        """Move a touched host from its previous first rejecting check to the present one."""
         self._checks[row] = now
         if was != now:
             if was < self._passing:
@@ -30,11 +30,11 @@ class Rejections:
                 self.counts[now] += 1
 
     def last(self, row: int, pool: Pool) -> int:
-        """Return the check that refused a host when it was last judged, or the number of checks.
+        """Return the check that rejected a host at its last verdict, or the number of checks.
 
         Args:
             row: the host.
-            pool: of the same pass. A host that joined it after a refusal was moved here.
+            pool: pool of the same pass. A host that joined it after a rejection was moved here.
         """
         check = self._checks.get(row)
         if check is not None:

@@ -1,4 +1,4 @@
-"""The weighing half of the pipeline: weighers, multipliers, scales and the score table."""
+"""Weighers, multipliers, scales and the score table: the second half of the pipeline."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -27,29 +27,29 @@ from roost.scheduler.rule_support.ratios import parse_finite
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class HostWeights:
-    """Scores of the hosts that passed, with what they were made of."""
+    """Scores of the accepted hosts, with their raw weights and scales."""
 
-    raws: list[Scores]  # one an active weigher, float64, shape (survivors,), clamped
-    scales: list[Scale]  # one an active weigher
+    raws: list[Scores]  # one per active weigher, float64, shape (survivors,), clamped
+    scales: list[Scale]  # one per active weigher
     totals: Scores  # float64, shape (survivors,)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Shares:
-    """What each weigher that tells hosts apart adds to their scores; float64, shape (survivors,), each."""
+    """Each active weigher's part of the scores: float64, shape (survivors,) each."""
 
     normalised: dict[str, Scores]  # by weigher
-    parts: dict[str, Scores]  # the same times the multiplier
-    multipliers: dict[str, float]  # of those weighers for which no aggregate sets one
+    parts: dict[str, Scores]  # normalised weight times multiplier
+    multipliers: dict[str, float]  # of weighers without multipliers from aggregates
     totals: Scores
 
 
 class ScoreTable:
-    """The weighers that concern a request, told apart by whether hosts can differ in them.
+    """The weighers of a request, divided into active, flat and off.
 
-    A weigher whose multiplier is 0 everywhere is off. One whose raw weight is the same for all hosts and
-    adds nothing is flat: it stays in the score table and out of the arithmetic. If it is made of what most hosts
-    do not have, devices or metrics, it is off too.
+    A weigher with multiplier 0 everywhere is off. A weigher with equal raw weights on all hosts is flat: it appears in
+    the score table, but not in the arithmetic. A flat weigher of devices or metrics is off too, because most hosts
+    lack these.
     """
 
     def __init__(self, state: State, spec: Spec, weighers: Sequence[Weigher]) -> None:
@@ -57,20 +57,20 @@ class ScoreTable:
         self._all_hosts = HostView(state)
         self._is_multiple = spec.is_multiple
         self._active: list[Weigher] = []
-        self._overrides: list[Scores | None] = []  # float64, shape (hosts,): multipliers set by aggregates
-        self._columns: list[str | None] = []  # the host column that is the raw weight, if it is one
-        # Raw weights that stand for all requests while facts stay, or follow use by themselves; None: to be asked.
+        self._overrides: list[Scores | None] = []  # float64, shape (hosts,): multipliers from aggregates
+        self._columns: list[str | None] = []  # the host column with the raw weight, if any
+        # Raw weights valid for all requests until facts change, or live columns of use; None: compute per request.
         self._lasting: list[Scores | None] = []
-        self.warnings: list[str] = []  # multipliers that cannot be read
+        self.warnings: list[str] = []  # invalid multipliers
         self._flat_scales: list[Scale] = []
-        self._may_be_unweighable = False  # a host that is left may be one that cannot be weighed
+        self._may_be_unweighable = False  # an accepted host may have the raw weight NaN
         for weigher in weighers:
             self._add_weigher(weigher, spec)
         self._is_overridden = any(override is not None for override in self._overrides)
         lasting = [raw for raw in self._lasting if raw is not None]
-        self.is_lasting = len(lasting) == len(self._active)  # and so weighs alike for every request it concerns
+        self.is_lasting = len(lasting) == len(self._active)  # raw weights are equal for all requests
         self.is_local = not self._is_overridden and self.is_lasting and not self._may_be_unweighable
-        # Good until the next epoch, like all that is made here.
+        # Valid until the next epoch, as all attributes.
         self._each: list[Cells] = [raw.data for raw in lasting]
         self._bounds = [
             (at, weigher.minval, weigher.maxval)
@@ -110,7 +110,7 @@ class ScoreTable:
         self._may_be_unweighable |= implements(weigher, SupportsUnweighable) and not (is_of_facts and is_complete)
 
     def _host_multipliers(self, weigher: Weigher, spec: Spec) -> Scores | None:
-        """Return the multiplier of every host if any aggregate sets one: the least of its aggregates'."""
+        """Return every host's multiplier if any aggregate sets one: the lowest of its aggregates."""
         if implements(weigher, SupportsMultipliers):
             own = weigher.multipliers(self._all_hosts, spec)
             return None if own is None or bool((own == weigher.multiplier).all()) else own
@@ -121,14 +121,14 @@ class ScoreTable:
         return least_value(self._all_hosts, key, default=weigher.multiplier * sign, cast=parse_finite) * sign
 
     def weigh(self, rows: Rows | None, spec: Spec) -> HostWeights:
-        """Weigh the hosts that passed for a request.
+        """Weigh the accepted hosts for a request.
 
         Args:
-            rows: intp, shape (survivors,), or None for all; two at least.
+            rows: intp, shape (survivors,), or None for all; at least two.
             spec: the request.
 
         Raises:
-            RoostError: what a weigher says of a host that it cannot weigh.
+            RoostError: the error of a weigher for a host that it cannot weigh.
         """
         raws, scales, parts = [], [], []
         count = len(self._all_hosts) if rows is None else len(rows)
@@ -153,7 +153,7 @@ class ScoreTable:
         return HostWeights(raws=raws, scales=scales, totals=ranks.total(parts, count))
 
     def board(self) -> Board | None:
-        """Return the scores of all hosts as they are now; None where they do not follow from hosts alone."""
+        """Return the current scores of all hosts; None if they depend on more than hosts."""
         if not self.is_local or not self._active:
             return None
         if self._board is None:
@@ -169,7 +169,12 @@ class ScoreTable:
         return self._board
 
     def shares(self, rows: Rows, spec: Spec) -> Shares:
-        """Weigh the hosts that passed, and keep every weigher's part: intp, shape (survivors,), two at least."""
+        """Weigh accepted hosts, and return each weigher's part.
+
+        Args:
+            rows: intp, shape (survivors,), at least two.
+            spec: the request.
+        """
         weighed = self.weigh(rows, spec)
         shares = Shares(normalised={}, parts={}, multipliers={}, totals=weighed.totals)
         for weigher, override, raw, scale in zip(
@@ -183,7 +188,7 @@ class ScoreTable:
         return shares
 
     def raws_of(self, row: int) -> list[float]:
-        """Return the raw weights of one host, clamped; only where every raw weight is a column."""
+        """Return one host's clamped raw weights; valid only if every raw weight is a column."""
         raws: list[float] = [each[row] for each in self._each]
         for at, minval, maxval in self._bounds:
             if minval is not None and raws[at] < minval:
@@ -193,7 +198,7 @@ class ScoreTable:
         return raws
 
     def raws_of_rows(self, rows: Rows) -> Scores:
-        """Return the same of some hosts: float64, shape (active weighers, rows)."""
+        """Return the clamped raw weights of some hosts: float64, shape (active weighers, rows)."""
         raws = np.empty((len(self._active), len(rows)))
         for at, (weigher, lasting) in enumerate(zip(self._active, self._lasting, strict=True)):
             assert lasting is not None
@@ -201,13 +206,13 @@ class ScoreTable:
         return raws
 
     def increments(self, amounts: list[tuple[int, int]]) -> list[float] | None:
-        """Return what one instance adds to the raw weights of its host, one an active weigher.
+        """Return the change of a host's raw weights by one instance, one per active weigher.
 
         Args:
-            amounts: class id and amount of everything it takes there.
+            amounts: class id and amount of each resource of the instance.
 
         Returns:
-            None where that cannot be told, because a raw weight is no column or has an upper bound.
+            None if unknown, because a raw weight is not a column or has an upper bound.
         """
         if not self.is_local or any(weigher.maxval is not None for weigher in self._active):
             return None
@@ -224,11 +229,11 @@ class ScoreTable:
         return [0.0 if name is None else added[name] for name in self._columns]
 
     def scales(self, scales: list[Scale]) -> list[Scale]:
-        """Return the scales of a ranking as evidence: those of active weighers, then of flat ones."""
+        """Return the scales of a ranking as evidence: first active weighers, then flat ones."""
         if not scales and self._active:
             return []
         if self._is_overridden:
-            # Multipliers of aggregates are in the table, host by host.
+            # The table has the multipliers from aggregates per host.
             scales = [
                 Scale(weigher.name, scale.low, scale.high, weigher.multiplier)
                 for weigher, scale in zip(self._active, scales, strict=True)
@@ -238,7 +243,7 @@ class ScoreTable:
     def lines(
         self, hosts: list[str], rows: list[int], *, raws: list[list[float]], totals: list[float]
     ) -> list[HostScore]:
-        """Return one line of the score table a host; flat weighers have no raw weights there, their scales tell."""
+        """Return one line of the score table per host; flat weighers appear only in the scales."""
         if not raws or (not raws[0] and self._active):
             return [HostScore(hosts[row], 0.0, []) for row in rows]
         if not self._is_overridden:
@@ -261,13 +266,16 @@ class ScoreTable:
 
 
 def check_weighable(weigher: Weigher, raw: Scores, *, hosts: HostView, spec: Spec) -> None:
-    """See to it that a weigher can weigh all of some hosts.
+    """Check that a weigher can weigh all of some hosts.
 
     Args:
-        raw: what it says of them: float64, shape (len(hosts),).
+        weigher: the weigher.
+        raw: its raw weights: float64, shape (len(hosts),).
+        hosts: the hosts.
+        spec: the request.
 
     Raises:
-        RoostError: it cannot weigh one of them, as it says of the first.
+        RoostError: the weigher's error for the first host that it cannot weigh.
     """
     if implements(weigher, SupportsUnweighable):
         lacking = np.flatnonzero(np.isnan(raw))

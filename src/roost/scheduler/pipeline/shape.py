@@ -1,8 +1,8 @@
-"""Filter and weigh: from all hosts to the best few, with the reason for every other.
+"""Filter and weigh: from all hosts to the best few, with the reason for each rejection.
 
-``Shape`` is the pipeline put together for one kind of request. ``Shape.rank`` runs it: by a pass over all
-hosts, or, where only few hosts were touched since the last pass, from the pool that the pass left
-(``roost.engine.ranking.top_pool``). Both give the same hosts and the same evidence, to the last bit.
+``Shape`` is the compiled pipeline of similar requests. ``Shape.rank`` runs it: with a pass over all hosts or, after
+few touches, from the pool of the last pass (``roost.engine.ranking.top_pool``). Both return the same hosts and the
+same evidence, bit for bit.
 """
 
 from collections.abc import Sequence
@@ -27,30 +27,29 @@ from roost.scheduler.pipeline.score_table import ScoreTable, Shares
 from roost.scheduler.pipeline.scratch import Scratch
 from roost.scheduler.pipeline.shape_result import Ranking
 
-_ONE_BY_ONE_MAX = 6  # touched hosts judged one by one; more of them are judged together
+_ONE_BY_ONE_MAX = 6  # upper bound on touched hosts judged one by one; more are judged together
 _TOUCHED_MIN, _HOSTS_PER_TOUCH = 24, 400
 _POOL_PER_TOUCH = 12
-_TOUCHES_MAX = 512  # touches sorted out; after more of them all hosts are judged again
+_TOUCHES_MAX = 512  # upper bound on touches since the last pass; after more, all hosts are judged again
 _BOARD_MAX = 128  # hosts ranked from the cached scores; to rank more, score the hosts that pass
 TABLE = 5  # hosts in the score table
 
 
 class Shape:
-    """Everything that rules need for requests that look alike, kept between them.
+    """The compiled pipeline of requests with one shape.
 
     Args:
         state: the columns; the same state at every call.
         spec: a request of this shape.
-        query: what it asks of Placement; None: hosts are told without providers, and nothing is searched.
-        warnings: what was passed over in making that.
-        fit: what hosts can hold it.
-        stopped: why none is asked, whatever hosts there are; empty: they are asked.
-        named: hosts that the request allows by name (forced, ignored, destination) with the reason of the
-            others; or none.
-        filters: those that concern the request, in the order of the settings, with their verdict on every
-            host where that holds until facts change, and None where it is to be asked at each decision.
-        weighing: the weighers that concern the request.
-        scratch: memory for what a pass leaves behind and nobody needs.
+        query: its query to Placement; None: providers are unknown, and there is no search.
+        warnings: ignored parts of the request.
+        fit: the checks of the search.
+        stop_reason: why no host can match, regardless of the fleet; empty: hosts are judged.
+        allowed: reason and mask of the named hosts (forced, ignored, destination), if any.
+        filters: the filters of the request, in the order of the settings. Each has its verdicts if they hold until
+            facts change, else None: then it judges at each decision.
+        score_table: the weighers of the request.
+        scratch: memory for temporary verdicts.
     """
 
     def __init__(
@@ -61,16 +60,16 @@ class Shape:
         query: CandidateQuery | None,
         warnings: Sequence[str],
         fit: Feasibility,
-        named: tuple[str, Mask] | None,
+        allowed: tuple[str, Mask] | None,
         filters: Sequence[tuple[Judge, Mask | None]],
-        weighing: ScoreTable,
+        score_table: ScoreTable,
         scratch: Scratch,
-        stopped: str = "",
+        stop_reason: str = "",
     ) -> None:
         self._state = state
-        self._stop_reason = stopped
-        self.faults: list[str] = []  # of rules that failed in the last pass, a sentence each
-        self._failure = ""  # the first of them that refused the request
+        self._stop_reason = stop_reason
+        self.faults: list[str] = []  # one sentence per rule that failed in the last pass
+        self._failure = ""  # the first of these failures that refused the request
         self.spec = spec
         self.fit = fit
         self.query = query
@@ -80,10 +79,10 @@ class Shape:
         self._scratch = scratch
         self._out: list[Mask] = []
         self._search_results: dict[int, bool] = {}
-        # Numbers of the documents that decisions of this shape refer to, once they are stored.
+        # Numbers of the stored documents for all decisions of this shape; 0 before they are stored.
         self.flavor_id = self.image_id = self.request_id = self.checks_id = self.settings_id = 0
-        self._filters: list[tuple[Filter | None, Mask | None]] = [] if named is None else [(None, named[1])]
-        # Verdicts that the instances of one request change for those after them; of this shape alone.
+        self._filters: list[tuple[Filter | None, Mask | None]] = [] if allowed is None else [(None, allowed[1])]
+        # Copies of verdicts that each instance of one request changes for the next.
         self._per_instance: list[tuple[Filter, Mask]] = []
         for judge, verdict in filters:
             own = verdict
@@ -91,48 +90,49 @@ class Shape:
                 own = verdict.copy()
                 self._per_instance.append((judge.rule, own))
             self._filters.append((judge.rule, own))
-        self._named_reason = "" if named is None else named[0]  # why it is not any other host
-        self._passing = len(fit) + len(self._filters)  # behind the number of the last check
+        self._named_reason = "" if allowed is None else allowed[0]  # reason of all other hosts
+        self._passing = len(fit) + len(self._filters)  # the number after the last check
         self._fallible = {judge.name: judge.fallible for judge, _ in filters if judge.fallible is not None}
         self._limiters = [judge.limiter for judge, _ in filters if judge.limiter is not None]
-        # The filters by which a host's candidate is chosen; none where any candidate will do.
+        # The filters that judge a host's candidates; empty if any candidate is acceptable.
         judges = (judge.candidate_judge for judge, _ in filters) if spec.queries else ()
         self.candidate_judges = [judge for judge in judges if judge is not None]
-        self._score_table = weighing
-        self._is_local = weighing.is_local and all(mask is not None for _, mask in self._filters)
-        # Of a host that passed everything only amounts can say otherwise, until what is static changes.
+        self._score_table = score_table
+        self._is_local = score_table.is_local and all(mask is not None for _, mask in self._filters)
+        # Only these amounts can reject an accepted host before the next static change.
         self._amounts = None if self._per_instance else fit.amounts(state)
-        self._passes = 0  # counted to one
-        self._idle: set[int] | None = None  # of verdicts that last and refuse nobody; looked for at the second pass
+        self._passes = 0  # 0 or 1
+        self._idle: set[int] | None = None  # ids of static verdicts that reject no host; found at the second pass
         self._pool: Pool | None = None
-        self._rejections = Rejections([], [])
-        # A pass costs by the host, a touched host by itself.
+        self._rejections, self._alive = Rejections([], []), 0
+        # A pass costs time per host; beyond this number of touches it is cheaper.
         self._touched_max = max(_TOUCHED_MIN, len(state.hosts) // _HOSTS_PER_TOUCH)
-        self._alive = 0
-        self._latest_stages: tuple[tuple[int, list[int]], list[Stage]] = ((-1, []), [])  # the last stages made
-        self._position = -1  # of the changes that pool and searches have seen
-        self._shared_version = -1
+        self._latest_stages: tuple[tuple[int, list[int]], list[Stage]] = (
+            (-1, []),
+            [],
+        )  # and their input
+        self._position = self._shared_version = -1  # of the changes in pool and search results
 
     @cached_property
     def request_body(self) -> bytes:
-        """The request as it is stored."""
+        """The request in its stored form."""
         return self.spec.request.body()
 
     @cached_property
     def _checks(self) -> list[tuple[str, str]]:
-        nobody = "search" if self.fit.is_searched else "requested_aggregates"  # no rule in particular
+        default = "search" if self.fit.is_searched else "requested_aggregates"  # checks without a rule
         fits = zip(self.fit.rules, self.fit.reasons, strict=True)
-        return [(rule or nobody, reason) for rule, reason in fits] + [
+        return [(rule or default, reason) for rule, reason in fits] + [
             ("requested_hosts", self._named_reason) if rule is None else (rule.name, rule.reason(self.spec))
             for rule, _ in self._filters
         ]
 
     def rank(self, wanted: int, *, is_series: bool = False) -> Ranking:
-        """Return the best hosts for one instance of this shape, as the state is now.
+        """Return the best hosts for one instance of this shape on the current state.
 
         Args:
-            wanted: how many, >= 1.
-            is_series: leave a pool behind for ``series``, although nothing was remembered before.
+            wanted: number of hosts, >= 1.
+            is_series: leave a pool behind for ``series``, even at the first pass.
         """
         touched = self._find_touched()
         if touched is None:
@@ -147,16 +147,16 @@ class Shape:
                 return ranking
         if not self._is_local or not (is_hot or is_series):
             return self._pass(wanted)
-        # The more hosts are touched between two ranks, the sooner a pool is used up.
+        # More touches between two rankings use up a pool sooner.
         between = 0 if touched is None else len(touched)
         return self._pass(wanted, pool_size=min(SIZE_MAX, max(SIZE, _POOL_PER_TOUCH * between)))
 
     def series(self, count: int) -> list[int]:
-        """Return hosts for up to ``count`` instances in a row, each chosen with those before it in place.
+        """Return hosts for up to ``count`` consecutive instances, each chosen after the previous ones have their hosts.
 
-        The state is left alone; the caller must let the instances occupy it before the next rank. Only where
-        a host's whole tree is its root and rules read nothing but columns can the outcome be told ahead;
-        elsewhere, and where the pool can prove no more, the list is empty or shorter.
+        The state does not change; the caller must let the instances occupy it before the next ranking. A prediction
+        needs hosts without child providers, and rules that only read columns. Otherwise, and if the pool is used up,
+        the list is empty or shorter.
         """
         pool, amounts = self._pool, self.fit.flat_amounts
         if (
@@ -170,17 +170,17 @@ class Shape:
         changes = self._score_table.increments(amounts)
         if changes is None:
             return []
-        self._pool = None  # It would be wrong after a draw that is cut.
+        self._pool = None  # An interrupted draw would leave it invalid.
         rows, self._pool = pool.draw(count, changes=changes, room=self._room, check=self._state.check), pool
         return rows
 
     def judge_again(self, rows: Rows) -> None:
-        """Make verdicts right for hosts of which an instance took more than amounts, or gave it back: intp."""
+        """Update verdicts on hosts whose cells or devices an instance took or gave back; rows: intp."""
         for rule, mask in self._per_instance:
             mask[rows] = rule.keep(HostView(self._state, rows), self.spec)
 
     def _room(self, row: int) -> int:
-        """Return how many instances of this shape a host has room for, 0 where that cannot be counted."""
+        """Return how many instances of this shape fit on a host, 0 if this cannot be counted."""
         state = self._state
         if state.hosts.provider_row.each[row] in state.providers.tree:
             return 0
@@ -188,38 +188,38 @@ class Shape:
         return min(state.best_free(class_id).item(row) // amount for class_id, amount in self.fit.flat_amounts)
 
     def rank_all(self) -> Ranking:
-        """Return every host that passes, best first."""
+        """Return every accepted host, best first."""
         self._search_results.clear()
         return self._pass(max(len(self._state.hosts), 1))
 
     def verdicts(self, state: State | None = None, spec: Spec | None = None) -> list[Mask]:
-        """Return what each check says of every host by itself, in the order of ``checks``.
+        """Return each check's independent verdicts on all hosts, in the order of ``checks``.
 
         Args:
-            state: other amounts on the same hosts; None: the state as it is now.
-            spec: the request as it is there.
+            state: other amounts on the same hosts; None: the current state.
+            spec: the request on that state.
 
         Returns:
-            bool, shape (hosts,), each; dead hosts are in none of them to be counted. The search, where it is
-            among the checks, only judges hosts that all checks of its kind before it pass, and passes the others.
+            bool, shape (hosts,), one per check; ignore deleted hosts. The search judges only hosts that pass all
+            checks of its kind before it, and accepts the others.
         """
         state = state or self._state
         out = [np.empty(len(state.hosts), dtype=np.bool_) for _ in range(len(self.fit))]
         return self._judge(state, spec or self.spec, out=out, searched={})
 
     def subjects(self) -> list[Subject]:
-        """Return what of the request each check judges, in the order of ``checks``."""
+        """Return the part of the request that each check judges, in the order of ``checks``."""
         subjects: list[Subject] = [check.about if isinstance(check, Label) else "amount" for check in self.fit.checks]
         if not self.fit.is_exact:
             subjects.append("search")
         return subjects + ["hosts" if rule is None else "rule" for rule, _ in self._filters]
 
     def shares(self, rows: Rows) -> Shares:
-        """Weigh hosts that passed, and tell every weigher's part: intp, shape (hosts,), two at least."""
+        """Weigh accepted hosts, and return each weigher's part; rows: intp, shape (hosts,), at least two."""
         return self._score_table.shares(rows, self.spec)
 
     def refusals(self) -> Amounts:
-        """Return the first check that refuses each host now, or how many checks there are: int64, shape (hosts,)."""
+        """Return the first check that rejects each host now, or the number of checks: int64, shape (hosts,)."""
         verdicts = self.verdicts()
         refusals: Amounts = np.full(len(self._state.hosts), len(verdicts), dtype=np.int64)
         for at, mask in reversed(list(enumerate(verdicts))):
@@ -227,7 +227,7 @@ class Shape:
         return refusals
 
     def refusal(self, row: int) -> int:
-        """Return the first check that refuses a host by itself now, or how many checks there are."""
+        """Return the first check that rejects one host now, or the number of checks."""
         first = self.fit.one(self._state, row)
         if first < len(self.fit):
             return first
@@ -243,30 +243,30 @@ class Shape:
 
     @property
     def dynamic_filters(self) -> list[tuple[int, Filter]]:
-        """The filters that are asked at each decision, with their places among the checks."""
+        """The filters that judge at each decision, with their positions among the checks."""
         filters = enumerate(self._filters, start=len(self.fit))
         return [(at, rule) for at, (rule, mask) in filters if mask is None and rule is not None]
 
     def host_reasons(self, at: int, rows: Rows) -> list[str]:
-        """Say of hosts that a filter refuses why it refuses each; empty where it can say no more than its reason.
+        """Return why a filter rejects each host; empty if it has no specific reason.
 
         Args:
-            at: of the filter among ``checks``.
-            rows: intp, shape (refused,).
+            at: the filter's position among ``checks``.
+            rows: intp, shape (rejected,).
         """
         rule = self._filters[at - len(self.fit)][0] if at >= len(self.fit) else None
         view = HostView(self._state, rows)
         return rule.host_reasons(view, self.spec) if implements(rule, SupportsHostReasons) else [""] * len(rows)
 
     def limits(self, row: int) -> Limits:
-        """Return what a host that was chosen is told it may have in use; nothing where no filter says anything."""
+        """Return the limits for a chosen host; empty if no filter sets any."""
         limits: Limits = {}
         for rule in self._limiters:
             limits.update(rule.limits(HostView(self._state, np.array([row], dtype=np.intp)), self.spec)[0])
         return limits
 
     def stages(self, ranking: Ranking) -> list[Stage]:
-        """Return the evidence of filtering: one stage a check, in order."""
+        """Return the evidence of filtering: one stage per check, in order."""
         if self._latest_stages[0] == (ranking.left, ranking.rejects):
             return self._latest_stages[1]
         stages = []
@@ -278,16 +278,16 @@ class Shape:
         return stages
 
     def reason(self, stages: Sequence[Stage], *, found: int = 0, wanted: int = 1) -> str:
-        """Say in one line why a request of this shape finds no host; see ``refusal_text``."""
+        """Return one line with the reason of a refusal; see ``refusal_text``."""
         return self._stop_reason or self._failure or refusal_text(stages, found=found, wanted=wanted)
 
     @property
     def checks(self) -> Checks:
-        """The rules and weighers whose verdicts are in the evidence, in its order."""
+        """The names of checks and weighers in the evidence, in its order."""
         return Checks(self._checks, self._score_table.names)
 
     def scales(self, ranking: Ranking) -> list[Scale]:
-        """Return the evidence of weighing: how raw weights became contributions."""
+        """Return the evidence of weighing: the scales of raw weights."""
         return self._score_table.scales(ranking.scales)
 
     def table(self, ranking: Ranking, *, most: int = TABLE) -> list[HostScore]:
@@ -296,7 +296,7 @@ class Shape:
         return self._score_table.lines(names, ranking.rows[:most], raws=ranking.raws, totals=ranking.totals)
 
     def _find_touched(self) -> list[int] | None:
-        """Return the hosts touched since the last look, or None if that is not known."""
+        """Return the hosts touched since the last call, None if unknown."""
         state = self._state
         if self.fit.shares and self._shared_version != state.shared_version:
             return None
@@ -336,7 +336,7 @@ class Shape:
         self._position = state.changes.hosts.position
         left = self._alive - sum(self._rejections.counts)
         if left <= 1:
-            return None  # With one host or none no weigher runs; the pass knows about that.
+            return None  # With at most one host no weigher runs; only the pass handles this.
         best = pool.best(wanted)
         if best is None:
             return None
@@ -351,11 +351,11 @@ class Shape:
         )
 
     def _refusal(self, row: int, *, was: int) -> int:
-        """Return the first check that refuses a host now, or how many checks there are.
+        """Return the first check that rejects a host now, or the number of checks.
 
         Args:
             row: the host.
-            was: the same when it was last judged.
+            was: the result at its last verdict.
         """
         if was == self._passing and self._amounts is not None:
             for at, free, amount in self._amounts:
@@ -365,7 +365,7 @@ class Shape:
         return self.refusal(row)
 
     def _refusals(self, rows: Rows) -> list[int]:
-        """Return the same of some hosts, in their order."""
+        """Return the first rejecting check of each host, in order."""
         checks = self.fit.some(self._state, rows)
         for at, (_, mask) in enumerate(self._filters, start=len(self.fit)):
             assert mask is not None
@@ -374,7 +374,7 @@ class Shape:
         return refusals
 
     def _pass(self, wanted: int, *, pool_size: int = 0) -> Ranking:
-        """Judge and weigh all hosts; leave a pool of that size behind."""
+        """Judge and weigh all hosts; leave a pool of this size behind."""
         state = self._state
         self._pool = None
         self._position = state.changes.hosts.position
@@ -401,7 +401,7 @@ class Shape:
         return self._weigh(passing, left=left, wanted=wanted, pool_size=pool_size)
 
     def _judge(self, state: State, spec: Spec, *, out: list[Mask], searched: dict[int, bool]) -> list[Mask]:
-        """Return the verdict of every check on all hosts, in order, those of amounts written to ``out``."""
+        """Return the verdicts of every check on all hosts, in order; write those of amounts to ``out``."""
         masks = self.fit.all(state, out, searched)
         everyone = self._all_hosts if state is self._state else HostView(state)
         self.faults, self._failure = [], ""
@@ -418,11 +418,11 @@ class Shape:
         return masks
 
     def _apply_fault(self, fault: Fault, verdict: Mask, masks: Sequence[Mask]) -> Mask:
-        """Return the verdict of a rule that failed, whose failing for hosts that are gone already is nobody's loss.
+        """Return a failed rule's verdicts; failures on hosts that earlier checks rejected do not matter.
 
         Args:
-            fault: what went wrong.
-            verdict: of the rule: bool, shape (hosts,).
+            fault: the failure.
+            verdict: verdicts of the rule: bool, shape (hosts,).
             masks: the verdicts before it.
         """
         affected = fault.hosts & self._state.hosts.alive.view
@@ -440,7 +440,7 @@ class Shape:
         return none
 
     def _find_idle(self) -> set[int]:
-        """Find the verdicts that refuse nobody as long as this shape lasts, once it proves to be used again."""
+        """Find verdicts that reject no host for the shape's lifetime; at the first pass, return none."""
         if self._passes == 0:
             self._passes = 1
             return set()
@@ -484,13 +484,13 @@ class Shape:
     def _ranking(
         self, rows: Rows, *, left: int, raws: list[list[float]], totals: Scores, scales: list[Scale]
     ) -> Ranking:
-        """Return what was found; no raw weights at all are none of each."""
+        """Return the ranking; without active weighers each host has an empty list of raw weights."""
         return Ranking(
             rows=rows.tolist(),
             left=left,
             rejects=list(self._rejections.counts),
             raws=raws or [[]] * len(rows),
-            # Adding 0 makes -0.0, which negative multipliers bring, the same zero everywhere.
+            # Adding 0 turns -0.0, a result of negative multipliers, into 0.0.
             totals=(totals + 0.0).tolist(),
             scales=scales,
         )

@@ -1,4 +1,4 @@
-"""What a pipeline finds for one instance."""
+"""The result of a pipeline run for one instance."""
 
 import msgspec
 
@@ -6,11 +6,11 @@ from roost.model.evidence.decision import Scale
 
 
 class Ranking(msgspec.Struct, frozen=True, kw_only=True, eq=False):
-    """The outcome for one instance: hosts best first, and the evidence."""
+    """The best hosts for one instance, and the evidence."""
 
-    rows: list[int]  # as many as were wanted, fewer if fewer are left
-    left: int  # how many hosts passed everything
-    rejects: list[int]  # hosts refused by each stage, in order
-    raws: list[list[float]]  # per row, one raw weight an active weigher
+    rows: list[int]  # best first; fewer than requested if fewer passed
+    left: int  # number of hosts that passed all checks
+    rejects: list[int]  # number of hosts rejected by each stage, in order
+    raws: list[list[float]]  # per row, one raw weight per active weigher
     totals: list[float]  # per row
     scales: list[Scale]  # of the active weighers

@@ -1,4 +1,4 @@
-"""Requests that look alike share one pipeline: made when first seen, kept while nothing static changes."""
+"""A cache of compiled pipelines: similar requests share one until a static change."""
 
 import math
 from collections import OrderedDict
@@ -36,20 +36,20 @@ from roost.scheduler.query.extra_spec_groups import disk_gb
 from roost.scheduler.query.pci_requests import PciAliases
 from roost.scheduler.query.prefilter import Effect
 
-# Says which hosts can hold a query, and what it would take there, by host row; or why it cannot be answered.
+# Returns the allocations of a query by host row, and the problem if it cannot be answered.
 HostSearch = Callable[[CandidateQuery], tuple[dict[int, dict[str, dict[str, int]]], str]]
-# Shapes kept at once; the one not used for longest goes first. One takes about 40 bytes a host.
+# Upper bound on cached shapes, about 40 bytes per host each; the least recently used one is dropped.
 _SHAPES_MAX = 256
-# The commit guards the rule of a server group whatever the settings enable, and for forced hosts too, so no
-# host may be chosen that it would refuse.
+# The commit guards the policy of a server group regardless of the settings, and for forced hosts too. So no
+# host may be chosen that the commit would refuse.
 _GUARDS: tuple[Callable[[NoOptions], Filter], ...] = (ServerGroupAntiAffinity, ServerGroupAffinity, FaultDomain)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Verdict:
-    """What a filter says of all hosts, and how long the passing of time leaves it true."""
+    """A filter's verdicts on all hosts, and how long they hold as time passes."""
 
-    mask: Mask | None  # bool, shape (hosts,); None: to be asked at each decision
+    mask: Mask | None  # bool, shape (hosts,); None: judge at each decision
     holds_until_s: float
 
 
@@ -57,7 +57,7 @@ _PER_DECISION = _Verdict(mask=None, holds_until_s=math.inf)
 
 
 class Shapes:
-    """The pipelines of all shapes seen lately, for one state."""
+    """The pipelines of recent shapes, for one state."""
 
     def __init__(
         self,
@@ -74,14 +74,15 @@ class Shapes:
         self._judges = [Judge(rule) for rule in rules.filters]
         self._guards = [Judge(guard(NoOptions())) for guard in _GUARDS]
         self._weigher_warners = [rule for rule in rules.weighers if implements(rule, SupportsWarnings)]
-        self._ask = ask  # who knows which hosts can hold a query; None: it is searched here
+        self._ask = ask  # searches elsewhere; None: search the columns
         self._settings = settings
-        self._has_fallback = has_fallback  # whether VCPU may be asked for in place of PCPU
+        self._has_fallback = has_fallback  # whether VCPU may replace PCPU
         self._aliases = aliases or PciAliases(Pci())
-        self._is_pci_placed = is_pci_placed  # whether Placement is asked for PCI devices
+        self._is_pci_placed = is_pci_placed  # whether Placement allocates PCI devices
         self._default_zone = default_zone
         self._state = State()
-        self._shapes: OrderedDict[tuple[bytes, bool], tuple[Shape, float]] = OrderedDict()  # by key; whether of many
+        # Request key and whether it is for several instances -> shape, and when it expires.
+        self._shapes: OrderedDict[tuple[bytes, bool], tuple[Shape, float]] = OrderedDict()
         self._fits: dict[Hashable, Feasibility] = {}
         self._verdicts: dict[Hashable, _Verdict] = {}
         self._score_tables: dict[tuple[tuple[str, ...], tuple[bool, ...]], ScoreTable] = {}
@@ -89,20 +90,20 @@ class Shapes:
         self._epoch = -1
 
     def get(self, request: Request, *, state: State, now_s: float) -> Shape:
-        """Return the pipeline for a request.
+        """Return the pipeline for a request, cached or compiled.
 
         Args:
-            request: what is asked for.
+            request: the request.
             state: the columns.
             now_s: seconds since the epoch.
 
         Raises:
-            BadRequest: the request names a class or trait that does not exist, or holds a hint that cannot be meant.
-            NotFound: it must go to a host that does not exist.
+            BadRequest: the request names an unknown class or trait, or has an invalid hint.
+            NotFound: its server group does not exist.
         """
         self._invalidate(state)
         key = request_key(request)
-        if request.move is not None:  # Whose own host is another each time.
+        if request.move is not None:  # Not cached, because the present host differs with each move.
             return self._compile(normalize_request(request, key), now_s)[0]
         cache_key = (key, request.count > 1)
         entry = self._shapes.get(cache_key)
@@ -116,11 +117,11 @@ class Shapes:
         return shape
 
     def compile(self, request: Request, *, state: State, now_s: float, among: Mask | None = None) -> Shape:
-        """Return the same, and do not keep it: for requests that nobody made, so that they will hardly come again.
+        """Return the pipeline without caching it, for a hypothetical request that will hardly be repeated.
 
         Args:
-            request, state, now_s: as above.
-            among: bool, shape (hosts,), the hosts that alone are judged; None: all.
+            request, state, now_s: as for ``get``.
+            among: bool, shape (hosts,), the only hosts to judge; None: all.
         """
         self._invalidate(state)
         key = request_key(request)
@@ -130,7 +131,7 @@ class Shapes:
         return self._compile(normalize_request(request, key), now_s, among=among)[0]
 
     def _invalidate(self, state: State) -> None:
-        """Forget what was made for another state, or before something static changed in this one."""
+        """Drop all caches of another state, or of this state before a static change."""
         if state is not self._state or state.changes.epoch != self._epoch:
             self._state, self._epoch = state, state.changes.epoch
             self._shapes.clear()
@@ -149,7 +150,7 @@ class Shapes:
                 raise NotFound("server group", joined)
         devices = self._aliases.requests(request)
         placed = tuple(each for each in devices if each.source == "flavor") if self._is_pci_placed else ()
-        query, fit, warnings, stopped = self._build_fit(request, placed)
+        query, fit, warnings, stop_reason = self._build_fit(request, placed)
         queries = tuple(way.compiled for way in fit.ways if way.compiled is not None) if placed else ()
         moved_uuid = None if request.move is None else request.move.instance_uuid
         spec = Spec(request, group=group, now_s=now_s, moved_uuid=moved_uuid, pci_requests=devices, queries=queries)
@@ -167,23 +168,23 @@ class Shapes:
         for warned in (*(judge.warner for judge in judges), *self._weigher_warners):
             if warned is not None:
                 warnings += tuple(warned.warnings(everyone, spec))
-        weighing = self._score_table(spec)
+        score_table = self._score_table(spec)
         shape = Shape(
             state,
             spec,
             query=query,
-            warnings=tuple(dict.fromkeys((*warnings, *weighing.warnings))),
+            warnings=tuple(dict.fromkeys((*warnings, *score_table.warnings))),
             fit=fit,
-            named=allowed,
+            allowed=allowed,
             filters=[(judge, verdict.mask) for judge, verdict in zip(judges, verdicts, strict=True)],
-            weighing=weighing,
+            score_table=score_table,
             scratch=self._scratch,
-            stopped=stopped,
+            stop_reason=stop_reason,
         )
         return shape, min((verdict.holds_until_s for verdict in verdicts), default=math.inf)
 
     def _extra_spec_problems(self, request: Request) -> tuple[str, ...]:
-        """Say which extra specs of the flavor nobody could have stored in one, a sentence each."""
+        """Return one sentence per invalid extra spec of the flavor."""
         problem_of = self._rules.check_extra_spec
         if problem_of is None:
             return ()
@@ -192,7 +193,7 @@ class Shapes:
     def _build_fit(
         self, request: Request, placed: tuple[PciRequest, ...]
     ) -> tuple[CandidateQuery | None, Feasibility, tuple[str, ...], str]:
-        """Return what is asked of Placement, what hosts must have for it, what was passed over, and what stops it."""
+        """Return the query, its checks, the ignored parts of the request, and the reason if no host can match."""
         state, settings, zone = self._state, self._settings, self._default_zone
         if not state.hosts.are_told:
             built = build_query(
@@ -206,7 +207,7 @@ class Shapes:
             fit = self._fit(built.query, origins)
             if built.fallback is not None:
                 second = self._fit(built.fallback, origins)
-                # A query that names what nobody offers has nothing to add to the other.
+                # A query with unknown names adds no host to the other one.
                 if fit.compiled is None:
                     fit = second
                 elif second.compiled is not None:
@@ -216,14 +217,14 @@ class Shapes:
         if static.refusal is not None:
             return None, self._refusal_fit(static.refusal), static.warnings, static.refusal.reason
         flavor = request.flavor
-        # What Nova's host states count of an instance, whatever else its flavor asks of Placement.
+        # The amounts that Nova's host states count, regardless of further resources in the flavor.
         amounts = {"VCPU": flavor.vcpus, "MEMORY_MB": flavor.memory_mb, "DISK_GB": disk_gb(request)}
         positive = {name: amount for name, amount in amounts.items() if amount}
         fit = unsearched(state, static.group, positive, origins=_origins(static.effects))
         return None, fit, static.warnings, ""
 
     def _search_remote(self, ask: HostSearch, query: CandidateQuery, fallback: CandidateQuery | None) -> Feasibility:
-        """Return what is answered to a query, or where it finds nothing to what would do as well."""
+        """Return the hosts found elsewhere for a query or, if there are none, for its fallback."""
         allocations, problem = ask(query)
         if not allocations and fallback is not None:
             allocations, problem = ask(fallback)
@@ -237,7 +238,7 @@ class Shapes:
     def _select_judges(self, spec: Spec, *, is_forced: bool) -> list[Judge]:
         """Return the filters that concern a request.
 
-        Those of its server group that the commit will insist on are among them, although nobody asked for them.
+        The filters of its server group are always included, because the commit guards its policy.
         """
         judges = (
             []
@@ -257,7 +258,7 @@ class Shapes:
         return judges
 
     def _verdict(self, judge: Judge, spec: Spec) -> _Verdict:
-        """Return what a filter says of all hosts, if that holds for longer than one decision."""
+        """Return a filter's verdicts on all hosts if they outlast one decision."""
         rule = judge.rule
         if rule.reads(spec) != "facts":
             return _PER_DECISION
@@ -269,7 +270,7 @@ class Shapes:
         holds_until_s = math.inf if judge.time_dependent is None else judge.time_dependent.holds_until_s(everyone, spec)
         verdict = _Verdict(mask=rule.keep(everyone, spec), holds_until_s=holds_until_s)
         if judge.fallible is not None and judge.fallible.fault is not None:
-            return _PER_DECISION  # What went wrong may go well the next time.
+            return _PER_DECISION  # The rule may succeed the next time.
         if key is not None:
             if len(self._verdicts) >= _SHAPES_MAX:
                 self._verdicts.clear()
@@ -277,7 +278,7 @@ class Shapes:
         return verdict
 
     def _score_table(self, spec: Spec) -> ScoreTable:
-        """Return the weighers that concern a request; if raw weights follow from hosts alone, for all such."""
+        """Return the score table of a request, cached if its raw weights depend only on hosts."""
         weighers = [rule for rule in self._rules.weighers if rule.concerns(spec)]
         is_consumed = tuple([plugin.changes_per_instance(rule, spec) for rule in weighers]) if spec.is_multiple else ()
         key = (tuple([rule.name for rule in weighers]), is_consumed)
@@ -289,7 +290,7 @@ class Shapes:
         return table
 
     def _fit(self, query: CandidateQuery, origins: Origins) -> Feasibility:
-        """Return what hosts must have for a query; of one that names what no provider ever had, nothing compiled."""
+        """Return the checks of a query; if it names an unknown class or trait, nothing is compiled."""
         key = (msgspec.msgpack.encode(query, order="sorted"), tuple(origins.items()))
         fit = self._fits.get(key)
         if fit is None:
@@ -310,7 +311,7 @@ class Shapes:
         return fit
 
     def _traits_without_provider(self, query: CandidateQuery) -> frozenset[str]:
-        """Return the traits of a query that no provider ever had, and those forbidden at the root that none has now."""
+        """Return the query's traits that no provider ever had, and the root-forbidden ones that no provider has now."""
         state = self._state
         named = query.root_forbidden.union(*(group.forbidden.union(*group.required) for group in query.groups))
         ids = {trait: state.trait_ids.id_of(trait) for trait in named}
@@ -322,7 +323,7 @@ class Shapes:
 
 
 def _origins(effects: tuple[tuple[str, Effect], ...]) -> Origins:
-    """Return which pre-filter asked for each part of a query."""
+    """Return the pre-filter behind each part of a query."""
     origins: dict[Hashable, str] = {}
     for name, effect in effects:
         origins.update((("root", trait), name) for trait in effect.root_required | effect.root_forbidden)
@@ -332,7 +333,7 @@ def _origins(effects: tuple[tuple[str, Effect], ...]) -> Origins:
 
 
 def _either_reason(query: CandidateQuery, fallback: CandidateQuery) -> str:
-    """Say what hosts lack that can hold neither of two queries which differ in the group without suffix."""
+    """Describe hosts that match neither of two queries, which differ in the group without suffix."""
     wanted, substitute = (
         {name: amount for group in each.groups if not group.suffix for name, amount in group.resources.items()}
         for each in (query, fallback)
@@ -345,7 +346,7 @@ def _either_reason(query: CandidateQuery, fallback: CandidateQuery) -> str:
 
 
 def _without(query: CandidateQuery, traits: frozenset[str]) -> CandidateQuery:
-    """Leave traits that no provider ever had out of where they decide nothing: forbidden, or one of several."""
+    """Remove such traits from a query where they decide nothing: forbidden, or one of several alternatives."""
     groups = [
         msgspec.structs.replace(
             group,
@@ -358,10 +359,10 @@ def _without(query: CandidateQuery, traits: frozenset[str]) -> CandidateQuery:
 
 
 def _check_names(unknown: UnknownName) -> None:
-    """Refuse names that no provider could ever have.
+    """Refuse malformed names.
 
     Raises:
-        BadRequest: a name is not well-formed.
+        BadRequest: a name is malformed.
     """
     for name in unknown.resource_classes:
         if not is_resource_class(name):
@@ -374,7 +375,7 @@ def _check_names(unknown: UnknownName) -> None:
 def _find_allowed_hosts(state: State, request: Request) -> tuple[str, Mask] | None:
     """Return the hosts that a request allows by name, with the reason of the others; None if it names none.
 
-    Letter case counts in the names of nodes, not in those of hosts, as it does in Nova.
+    As in Nova, letter case matters in node names, but not in host names.
     """
     destination = request.destination
     target, node = (None, None) if destination is None else (destination.host, destination.node)

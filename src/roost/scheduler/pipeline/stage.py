@@ -1,4 +1,4 @@
-"""A request on its way to a decision, and what of it is committed."""
+"""A request on its way to a decision, and its part of a commit."""
 
 from dataclasses import dataclass, field
 
@@ -17,19 +17,19 @@ from roost.ports import Random
 class PendingRequest:
     """A request on its way to a decision."""
 
-    at: int  # its place among the acts
+    at: int  # its position among the acts
     request: Request
-    uuid: bytes | None = None  # of its decision; None: it is made up
-    work: tuple[Put, ...] = ()  # committed with the decision, whatever it is
-    lost: list[str] = field(default_factory=list)  # hosts lost to other processes
-    races: int = 0  # lost to them; a request for many instances may lose several hosts in one
-    place: int = -1  # of its item in the next commit; -1: a refusal that is not sure yet
+    uuid: bytes | None = None  # of its decision; None: generate one
+    work: tuple[Put, ...] = ()  # committed with the decision, granted or refused
+    lost: list[str] = field(default_factory=list)  # hosts that other processes used up first
+    races: int = 0  # lost races; one race may cost several hosts
+    place: int = -1  # position of its item in the next commit; -1: an unconfirmed refusal
     decision: Decision | None = None
     evidence: EvidenceRow | None = None
 
 
 def to_pending(at: int, act: Request | NamedRequest) -> PendingRequest:
-    """Return an act as what is on its way to a decision."""
+    """Wrap an act as a pending request."""
     if isinstance(act, Request):
         return PendingRequest(at=at, request=act)
     uuid = uuid_bytes(act.decision_uuid)
@@ -38,7 +38,7 @@ def to_pending(at: int, act: Request | NamedRequest) -> PendingRequest:
 
 
 def choose_uuids(pending: PendingRequest, state: State, random: Random) -> tuple[bytes, list[bytes]]:
-    """Return the uuid of the decision and those of the instances: as the request names them, or new ones.
+    """Return the uuids of the decision and its instances: those of the request, or new ones.
 
     Raises:
         BadRequest: one is not a valid UUID.
@@ -60,10 +60,11 @@ def choose_uuids(pending: PendingRequest, state: State, random: Random) -> tuple
 
 
 def build_item(pending: PendingRequest, writes: tuple[Write, ...]) -> Item:
-    """Return what is committed of a request that was decided.
+    """Return the commit item of a decided request.
 
     Args:
-        writes: the claim, and before it the release of who moves; none of a refusal.
+        pending: the request.
+        writes: the claim, after the release of a moving instance; none for a refusal.
     """
-    assert pending.evidence is not None, "whatever is committed has its evidence"
+    assert pending.evidence is not None, "every commit has its evidence"
     return Item(writes=writes, evidence=(pending.evidence,), work=pending.work)

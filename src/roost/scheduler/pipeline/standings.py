@@ -1,4 +1,4 @@
-"""How each host stands for one instance of a shape: the check that refuses it, or its score."""
+"""The standing of each host for one instance of a shape: the check that rejects it, or its score."""
 
 import numpy as np
 
@@ -8,7 +8,7 @@ from roost.scheduler.pipeline.shape import Shape
 
 
 def standings(shape: Shape, state: State) -> dict[str, HostStanding]:
-    """Say of every living host, by its node, how it stands for one instance of a shape."""
+    """Return the standing of every live host for one instance of a shape, by node."""
     rules = [rule for rule, _ in shape.checks.rules]
     refusals = shape.refusals()
     nodes = state.hosts.nodes
