@@ -1,1 +1,1 @@
-"""The query to Placement, built from flavor, image and settings. Read ``build`` first."""
+"""The query to Placement, built from flavor, image, request and settings. Read ``build`` first."""

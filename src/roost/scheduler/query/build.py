@@ -1,10 +1,10 @@
-"""From a request to the question that Placement answers: which providers could hold it? Read this file first.
+"""From a request to the query for Placement. Read this file first.
 
 .. code-block:: text
 
-    extra_specs   resources and traits that flavor and image write out, defaults, groups of the request
-    processors    VCPU or PCPU                        devices   encryption, TPM, firmware, persistent memory
-    targets       aggregates, tree and hosts by name  prefilters   one rule a file, in Nova's order
+    extra_spec_groups   resources and traits in flavor and image, defaults, groups of the request
+    processors          VCPU or PCPU                  flavor_devices   encryption, TPM, firmware, persistent memory
+    destination         aggregates, tree and hosts    prefilters       one rule per file, in Nova's order
 """
 
 from collections.abc import Sequence
@@ -33,26 +33,26 @@ from roost.scheduler.query.processors import add_processors, is_pinned
 
 
 class Refusal(msgspec.Struct, frozen=True, kw_only=True):
-    """Why no host is asked for at all."""
+    """The reason why no host can match."""
 
     rule: str
     reason: str  # a sentence
 
 
 class BuiltQuery(msgspec.Struct, frozen=True, kw_only=True):
-    """The query for a request, and what was passed over in making it."""
+    """The query for a request, and the warnings about ignored parts."""
 
     query: CandidateQuery
-    fallback: CandidateQuery | None = None  # what would do as well where the query finds nothing
-    effects: tuple[tuple[str, Effect], ...] = ()  # what pre-filters added, by their names, in order
+    fallback: CandidateQuery | None = None  # alternative if the query has no candidates
+    effects: tuple[tuple[str, Effect], ...] = ()  # names and effects of pre-filters, in order
     refusal: Refusal | None = None
     warnings: tuple[str, ...] = ()  # one sentence each
 
 
 class AggregateQuery(msgspec.Struct, frozen=True, kw_only=True):
-    """What is left of a query where no provider is known, and what was passed over."""
+    """The rest of a query if providers are unknown, and the warnings about ignored parts."""
 
-    group: ResourceGroup  # aggregates alone
+    group: ResourceGroup  # only aggregates
     effects: tuple[tuple[str, Effect], ...] = ()
     refusal: Refusal | None = None
     warnings: tuple[str, ...] = ()  # one sentence each
@@ -67,37 +67,36 @@ def build_query(
     has_fallback: bool = True,
     placed: Sequence[PciRequest] = (),
 ) -> BuiltQuery:
-    """Return what a request asks of Placement.
+    """Build the query of a request to Placement.
 
-    Amounts come from the flavor, and from extra specs ``resources[S]:CLASS=N``, which replace the
-    flavor's and where 0 takes one away. Traits come from ``trait[S]:NAME=required|forbidden``, from the
-    image and from what both want of the host; further groups from the request itself. Pre-filters add to that. An
-    extra spec that cannot be meant is passed over with a warning. Names of traits are not judged here: one that no
-    provider has fits nowhere.
+    Amounts come from the flavor; extra specs ``resources[S]:CLASS=N`` replace them, and 0 removes one. Traits come
+    from ``trait[S]:NAME=required|forbidden``, the image, and device settings. The request may add groups. Then the
+    pre-filters add theirs. Invalid extra specs are ignored with a warning. An unknown trait is not an error here, but
+    no host has it.
 
     Args:
-        request: what is asked for; a comma-separated list of zones means any of them.
-        state: read for aggregates and hosts.
-        settings: of pre-filters, and the bound of candidates.
+        request: the request; a comma-separated list of zones means any of them.
+        state: its aggregates and hosts.
+        settings: options of pre-filters, and the limit of candidates.
         default_zone: the zone of hosts that are in no aggregate with a zone.
-        has_fallback: whether hosts that offer VCPU alone may serve instances with processors of their own.
-        placed: the PCI devices that Placement is asked for; ports' are left out.
+        has_fallback: whether hosts with VCPU only may serve instances with dedicated processors.
+        placed: the PCI devices that Placement allocates, without those of ports.
 
     Raises:
-        BadRequest: two groups have one suffix, a group or the whole request asks nothing, a trait is both
-            required and forbidden, two trees are wanted at once, flavor and image contradict each other, or a zone
+        BadRequest: two groups have one suffix, a group or the whole request is empty, a trait is both
+            required and forbidden, two trees are required at once, flavor and image contradict each other, or a zone
             does not exist.
 
     Source:
         nova/scheduler/utils.py, ResourceRequest, and nova/scheduler/request_filter.py.
     """
-    draft = _build_draft(request, placed, is_pinned_asked=True)
+    draft = _build_draft(request, placed, uses_pcpu=True)
     effects = _run_prefilters(draft, request, state, settings=settings, default_zone=default_zone)
     refusal = _finish(draft, request, state, effects=effects, settings=settings)
     query = draft.query()
     fallback = None
     if has_fallback and is_pinned(request):
-        unpinned = _build_draft(request, placed, is_pinned_asked=False)
+        unpinned = _build_draft(request, placed, uses_pcpu=False)
         _finish(unpinned, request, state, effects=effects, settings=settings)
         fallback = unpinned.query()
     return BuiltQuery(
@@ -112,10 +111,10 @@ def build_query(
 def build_aggregate_query(
     request: Request, state: State, *, settings: SchedulerSettings, default_zone: str = "nova"
 ) -> AggregateQuery:
-    """Return what a request asks of hosts whose providers nobody knows: the aggregates they must be in.
+    """Return the aggregates that a request requires, for hosts with unknown providers.
 
     Args:
-        request, state, settings, default_zone: as for ``translate``.
+        request, state, settings, default_zone: as for ``build_query``.
 
     Raises:
         BadRequest: a zone does not exist, or flavor and image contradict each other.
@@ -143,15 +142,15 @@ def build_aggregate_query(
     )
 
 
-def _build_draft(request: Request, placed: Sequence[PciRequest], *, is_pinned_asked: bool) -> Draft:
-    """Return what flavor, image and request write out, before anything of the fleet is looked at."""
+def _build_draft(request: Request, placed: Sequence[PciRequest], *, uses_pcpu: bool) -> Draft:
+    """Return the static part of the query: flavor, image and request."""
     draft = Draft()
     add_extra_specs(draft, request.flavor)
     add_request_groups(draft, request)
     for group in device_groups(placed):
         draft.add_device(group)
     add_image_traits(draft.main, request.image)
-    if is_pinned_asked:
+    if uses_pcpu:
         add_processors(draft.main, request)
     add_devices(draft, request)
     add_defaults(draft, request)
@@ -165,7 +164,7 @@ def _build_draft(request: Request, placed: Sequence[PciRequest], *, is_pinned_as
 def _run_prefilters(
     draft: Draft, request: Request, state: State, *, settings: SchedulerSettings, default_zone: str
 ) -> tuple[tuple[str, Effect], ...]:
-    """Run the pre-filters; a request that only checks a rebuild stays where it is and meets none."""
+    """Run the pre-filters; a check before a rebuild stays on its host and runs none."""
     if request.hints.get("_nova_check_type") in ("rebuild", ["rebuild"]):
         return ()
     name_of = state.aggregates.name_of
@@ -181,7 +180,7 @@ def _run_prefilters(
 
 
 def _are_hosts_owned(state: State) -> bool:
-    """Say whether there are hosts, and each says by a trait that it belongs to Nova."""
+    """Return whether there are hosts, and each has the trait ``OWNER_NOVA``."""
     owner = state.trait_ids.id_of("OWNER_NOVA")
     if owner is None:
         return False
@@ -197,7 +196,7 @@ def _finish(
     effects: tuple[tuple[str, Effect], ...],
     settings: SchedulerSettings,
 ) -> Refusal | None:
-    """Add what pre-filters did and where the request must go by name; return why it can go nowhere, if so."""
+    """Add the pre-filters' effects and the named destination; return the refusal, if any."""
     _add_effects(draft, effects)
     return _prefilter_refusal(effects) or _target_refusal(add_target(draft, request, state, settings=settings))
 

@@ -1,30 +1,30 @@
-"""Where a request must go by name: the aggregates, the tree and the hosts that it asks for itself."""
+"""The named destination of a request: aggregates, tree and hosts."""
 
 from roost.engine.columns.state import State
 from roost.model.request import Request
 from roost.model.settings.roost_settings import Scheduler as SchedulerSettings
 from roost.scheduler.query.draft import Draft
 
-# With any of these, hosts beyond the first so many candidates may be the ones that are wanted.
+# Hints that need hosts beyond the limit of candidates.
 _UNLIMITED = frozenset({"group", "same_host", "different_host"})
 
 
 def add_destination(draft: Draft, request: Request) -> None:
-    """Add the aggregates that a request's destination wants and avoids."""
+    """Add the required and forbidden aggregates of a request's destination."""
     if request.destination is not None:
         draft.main.member_of.extend(request.destination.aggregates)
         draft.main.avoided |= request.destination.forbidden_aggregates
 
 
 def add_target(draft: Draft, request: Request, state: State, *, settings: SchedulerSettings) -> str:
-    """Ask for the tree of the host that a request names, and bound the number of candidates.
+    """Require the tree of a named host, and limit the number of candidates.
 
-    One tree can be searched alone. Several are told apart by name when hosts are judged; so are requests whose
-    groups all have a suffix, since a tree wanted of nothing cannot be served. Where a hint or several hosts of one
-    name need all candidates, there is no bound.
+    A single tree is searched directly. Several named hosts are filtered by name later. So are requests without an
+    unsuffixed group, because a tree without resources is no valid group. If a hint or several equal names need all
+    candidates, there is no limit.
 
     Returns:
-        Why there is no such host; empty: there is.
+        The reason if the host does not exist, else "".
 
     Source:
         nova/scheduler/utils.py, resources_from_request_spec.
@@ -48,7 +48,7 @@ def add_target(draft: Draft, request: Request, state: State, *, settings: Schedu
 
 
 def _target_names(request: Request) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the services and the nodes that a request may go to alone; a destination goes before forced hosts."""
+    """Return the names of services and nodes that a request is restricted to; a destination precedes forced hosts."""
     destination = request.destination
     if destination is None or not (destination.host or destination.node):
         return request.force_hosts, request.force_nodes

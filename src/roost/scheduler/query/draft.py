@@ -1,4 +1,4 @@
-"""A question to Placement that is being put together."""
+"""A mutable query to Placement."""
 
 from collections.abc import Iterable
 from typing import Literal
@@ -10,12 +10,12 @@ _EMPTY = ResourceGroup()
 
 
 class DraftGroup:
-    """A resource group that is being put together."""
+    """A mutable request group."""
 
     __slots__ = ("avoided", "forbidden", "member_of", "required", "resources", "tree")
 
     def __init__(self, group: ResourceGroup = _EMPTY) -> None:
-        self.resources = dict(group.resources)  # an amount of 0 takes a default away
+        self.resources = dict(group.resources)  # an amount of 0 removes a default
         # Insertion-ordered and unique: a request may require thousands of traits.
         self.required = dict.fromkeys(group.required)
         self.forbidden = set(group.forbidden)
@@ -24,11 +24,11 @@ class DraftGroup:
         self.tree = group.in_tree
 
     def require(self, trait: str) -> None:
-        """Ask for one trait."""
+        """Require one trait."""
         self.required[frozenset({trait})] = None
 
     def add(self, group: ResourceGroup) -> None:
-        """Add what another group without suffix asks; its amounts replace."""
+        """Merge another group without suffix; its amounts replace present ones."""
         self.resources.update(group.resources)
         self.required.update(dict.fromkeys(group.required))
         self.forbidden |= group.forbidden
@@ -37,17 +37,17 @@ class DraftGroup:
         self.require_tree(group.in_tree)
 
     def require_tree(self, uuid: str | None) -> None:
-        """Ask for one tree, of which any provider is named.
+        """Require one tree, named by any of its providers.
 
         Raises:
-            BadRequest: another one is wanted already.
+            BadRequest: another tree is required already.
         """
         if uuid is not None and self.tree not in (None, uuid):
             raise BadRequest(f"the request wants two trees at once: {self.tree} and {uuid}")
         self.tree = self.tree if uuid is None else uuid
 
     def build(self, suffix: str) -> ResourceGroup:
-        """Return what was put together.
+        """Return the group as an immutable value.
 
         Raises:
             BadRequest: a trait is both required and forbidden.
@@ -66,10 +66,10 @@ class DraftGroup:
 
 
 def check_conflicts(required: Iterable[str], forbidden: set[str]) -> None:
-    """Refuse traits that are wanted and unwanted at once.
+    """Refuse traits that are both required and forbidden.
 
     Raises:
-        BadRequest: there is one.
+        BadRequest: there is such a trait.
     """
     both = sorted(forbidden.intersection(required))
     if both:
@@ -77,13 +77,13 @@ def check_conflicts(required: Iterable[str], forbidden: set[str]) -> None:
 
 
 class Draft:
-    """Groups by suffix, the one without first, and what is asked of all of them together."""
+    """Request groups by suffix, the unsuffixed one first, and the requirements on all of them together."""
 
     __slots__ = ("devices", "groups", "limit", "policy", "root_forbidden", "root_required", "same_subtree", "warnings")
 
     def __init__(self) -> None:
         self.groups = {"": DraftGroup()}
-        self.devices: list[DraftGroup] = []  # those of the groups that ask for a PCI device each
+        self.devices: list[DraftGroup] = []  # groups for one PCI device each
         self.policy: Literal["none", "isolate"] = "none"
         self.root_required: set[str] = set()
         self.root_forbidden: set[str] = set()
@@ -97,14 +97,14 @@ class Draft:
         return self.groups[""]
 
     def group(self, suffix: str) -> DraftGroup:
-        """Return a group, made when first asked for."""
+        """Return the group of a suffix; create it if necessary."""
         return self.groups.setdefault(suffix, DraftGroup())
 
     def add(self, group: ResourceGroup) -> DraftGroup:
-        """Add a group with a suffix of its own.
+        """Add a group with its own suffix.
 
         Raises:
-            BadRequest: another one has its suffix.
+            BadRequest: another group has this suffix.
         """
         if group.suffix in self.groups:
             raise BadRequest(f"two resource groups have the suffix {group.suffix!r}")
@@ -112,18 +112,18 @@ class Draft:
         return draft
 
     def add_device(self, group: ResourceGroup) -> None:
-        """Add a group that asks for a PCI device, the same way."""
+        """Add a group for one PCI device."""
         self.devices.append(self.add(group))
 
     def trait_requirements(self) -> frozenset[str]:
-        """Return every trait that any group requires."""
+        """Return all traits that any group requires."""
         return frozenset(trait for group in self.groups.values() for traits in group.required for trait in traits)
 
     def query(self) -> CandidateQuery:
-        """Return what was put together; groups that ask nothing vanish.
+        """Return the query, without empty groups.
 
         Raises:
-            BadRequest: nothing is asked, or a trait is both required and forbidden.
+            BadRequest: the query is empty, or a trait is both required and forbidden.
         """
         check_conflicts(self.root_required, self.root_forbidden)
         groups = [group.build(suffix) for suffix, group in self.groups.items()]

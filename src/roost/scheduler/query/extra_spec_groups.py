@@ -1,4 +1,4 @@
-"""Resource groups that flavor, image and the request itself write out, and what the flavor asks by default."""
+"""Request groups from flavor, image and request, and the defaults of the flavor."""
 
 import re
 from typing import Literal
@@ -14,9 +14,9 @@ KEY = re.compile(r"(resources|trait)([A-Za-z0-9_-]{1,64})?:(.*)")
 
 
 def add_extra_specs(draft: Draft, flavor: Flavor) -> None:
-    """Add what extra specs ``resources[S]:CLASS=N`` and ``trait[S]:NAME=required|forbidden`` ask.
+    """Add the extra specs ``resources[S]:CLASS=N`` and ``trait[S]:NAME=required|forbidden``.
 
-    One that cannot be meant is passed over with a warning.
+    Invalid ones are ignored with a warning.
     """
     for key, value in flavor.extra_specs.items():
         parts = KEY.fullmatch(key)
@@ -41,7 +41,7 @@ def add_extra_specs(draft: Draft, flavor: Flavor) -> None:
 
 
 def _amount(text: str) -> int | None:
-    # More digits than the largest amount has are not worth converting.
+    # Longer numbers exceed the largest amount anyway.
     if len(text.strip()) > 20:
         return None
     try:
@@ -64,7 +64,7 @@ def _policy(flavor: Flavor, group_count: int, warnings: list[str]) -> Literal["n
 
 
 def add_image_traits(main: DraftGroup, image: Image | None) -> None:
-    """Add the traits that an image requires: those of ``traits_required``, and of ``trait:NAME=required``."""
+    """Add the traits that an image requires, by ``traits_required`` and ``trait:NAME=required``."""
     if image is None:
         return
     for trait in re.findall(r"\w+", image.properties.get("traits_required", "")):
@@ -75,10 +75,10 @@ def add_image_traits(main: DraftGroup, image: Image | None) -> None:
 
 
 def add_request_groups(draft: Draft, request: Request) -> None:
-    """Add the groups that come with a request, beside those of its flavor.
+    """Add the request's own groups.
 
     Raises:
-        BadRequest: a group asks nothing, or two have one suffix.
+        BadRequest: a group is empty, or two have one suffix.
     """
     has_main = False
     for group in request.groups:
@@ -94,7 +94,7 @@ def add_request_groups(draft: Draft, request: Request) -> None:
 
 
 def add_defaults(draft: Draft, request: Request) -> None:
-    """Ask for what the flavor has, where no group asks for that class by name."""
+    """Add the flavor's amount of each class that no group names."""
     names = {name for group in draft.groups.values() for name in group.resources}
     flavor, resources = request.flavor, draft.main.resources
     if not names & {"VCPU", "PCPU"}:
@@ -102,10 +102,10 @@ def add_defaults(draft: Draft, request: Request) -> None:
     if "MEMORY_MB" not in names:
         resources["MEMORY_MB"] = flavor.memory_mb
     if "DISK_GB" not in names:
-        resources["DISK_GB"] = disk_gb(request) - (-flavor.swap // 1024)  # Swap is in MiB; a part of a GiB is one.
+        resources["DISK_GB"] = disk_gb(request) - (-flavor.swap // 1024)  # Swap is in MiB, rounded up to GiB.
 
 
 def disk_gb(request: Request) -> int:
-    """Return the disks of an instance without its swap, in GiB; a volume to boot from takes none of the host's."""
+    """Return an instance's disks without swap, in GiB; a boot volume uses no disk of the host."""
     flavor = request.flavor
     return flavor.ephemeral_gb + (0 if request.is_bfv else flavor.root_gb)

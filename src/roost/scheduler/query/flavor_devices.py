@@ -1,4 +1,4 @@
-"""What flavor and image ask beside processors, memory and disk: encryption, TPM, firmware, persistent memory."""
+"""Device settings of flavor and image: encryption, TPM, firmware, persistent memory."""
 
 from roost.errors import BadRequest
 from roost.model.names import is_resource_class
@@ -14,7 +14,7 @@ _ENCRYPTION = {
     "amd-sev-snp": "HW_CPU_X86_AMD_SEV_SNP",
     "intel-tdx": "HW_CPU_X86_INTEL_TDX",
 }
-_STATELESS = frozenset({"amd-sev-snp", "intel-tdx"})  # these encrypt no firmware that keeps state
+_STATELESS = frozenset({"amd-sev-snp", "intel-tdx"})  # models that need stateless firmware
 _TPM_VERSIONS = {"1.2": "COMPUTE_SECURITY_TPM_1_2", "2.0": "COMPUTE_SECURITY_TPM_2_0"}
 _TPM_MODELS = {"tpm-tis": "COMPUTE_SECURITY_TPM_TIS", "tpm-crb": "COMPUTE_SECURITY_TPM_CRB"}
 _ADDRESSES = {"passthrough": "COMPUTE_ADDRESS_SPACE_PASSTHROUGH", "emulate": "COMPUTE_ADDRESS_SPACE_EMULATED"}
@@ -22,10 +22,10 @@ _SECURE_BOOT = ("required", "disabled", "optional")
 
 
 def add_devices(draft: Draft, request: Request) -> None:
-    """Ask for the traits and amounts of what flavor and image want.
+    """Add traits and amounts for the device settings of flavor and image.
 
     Raises:
-        BadRequest: a value cannot be meant, or flavor and image contradict each other.
+        BadRequest: a value is invalid, or flavor and image contradict each other.
     """
     main = draft.main
     _add_encryption(main, request)
@@ -54,10 +54,10 @@ def add_devices(draft: Draft, request: Request) -> None:
 
 
 def tpm_version(request: Request) -> str | None:
-    """Return the version of the TPM that flavor or image asks for, if any.
+    """Return the TPM version that flavor or image requires, if any.
 
     Raises:
-        BadRequest: they contradict each other, or there is no such version.
+        BadRequest: they contradict each other, or the version does not exist.
     """
     return resolve_value(request, "tpm_version", allowed=_TPM_VERSIONS)
 
@@ -78,7 +78,7 @@ def _add_encryption(main: DraftGroup, request: Request) -> None:
 
 
 def _add_persistent_memory(draft: Draft, request: Request) -> None:
-    """Count the namespaces of persistent memory by their labels."""
+    """Add the number of persistent memory namespaces per label."""
     resources = draft.main.resources
     counts: dict[str, int] = {}
     for label in request.flavor.extra_specs.get("hw:pmem", "").split(","):

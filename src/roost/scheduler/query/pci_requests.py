@@ -1,4 +1,4 @@
-"""From a flavor to the devices that it wants, and to the resource groups by which Placement is asked for them."""
+"""From a flavor to its device requests, and to the request groups for these devices."""
 
 from collections.abc import Iterable, Iterator
 
@@ -19,12 +19,12 @@ _POLICIES: dict[str, PciNumaPolicy] = {
     "preferred": "preferred",
     "socket": "socket",
 }
-# One group a device: more than any host has are not worth asking for.
+# Upper bound on groups, one per device; no host has more devices.
 _GROUPS_MAX = 1_000
 
 
 class PciAliases:
-    """The aliases of the settings."""
+    """The PCI aliases of the settings."""
 
     def __init__(self, settings: Pci) -> None:
         self._by_name: dict[str, PciRequest] = {}
@@ -38,13 +38,13 @@ class PciAliases:
             )
 
     def requests(self, request: Request) -> tuple[PciRequest, ...]:
-        """Return what devices a request wants: those of its flavor, then those that come with it.
+        """Return the device requests of a request: those of its flavor, then its own.
 
-        The n-th of a flavor has the identity ``pci<n>``. The policy that flavor or image says goes before those
-        of the aliases.
+        The n-th request of a flavor has the identity ``pci<n>``. A NUMA policy of flavor or image replaces those of the
+        aliases.
 
         Raises:
-            BadRequest: an alias is unknown, a count is none, or flavor and image contradict each other.
+            BadRequest: an alias is unknown, a count is invalid, or flavor and image contradict each other.
         """
         text = request.flavor.extra_specs.get(SPEC)
         policy = numa_policy(request)
@@ -65,21 +65,21 @@ class PciAliases:
 
 
 def numa_policy(request: Request) -> PciNumaPolicy | None:
-    """Return how near flavor or image want devices to be; None: neither says.
+    """Return the required NUMA affinity of devices in flavor or image, if any.
 
     Raises:
-        BadRequest: there is no such policy, or they contradict each other.
+        BadRequest: the policy does not exist, or they contradict each other.
     """
     policy = resolve_value(request, "pci_numa_affinity_policy", allowed=_POLICIES)
     return None if policy is None else _POLICIES[policy]
 
 
 def device_groups(requests: Iterable[PciRequest]) -> Iterator[ResourceGroup]:
-    """Yield the resource groups of the devices that flavors want: ``<request_id>-<number>``, one a device.
+    """Yield the request groups for the devices of flavors: ``<request_id>-<number>``, one per device.
 
     Raises:
-        BadRequest: devices are of alternative kinds, of which Placement could be asked for one only, are too many,
-            or a class cannot be told.
+        BadRequest: the request has alternatives, which Placement does not support, or too many devices,
+            or an invalid resource class.
     """
     for request in requests:
         if request.source != "flavor":

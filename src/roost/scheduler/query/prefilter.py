@@ -1,7 +1,7 @@
-"""What pre-filters are: rules that edit the question to Placement before it is asked, in Nova's order.
+"""The contract of pre-filters: rules that edit the query to Placement, in Nova's order.
 
 Source:
-    nova/scheduler/request_filter.py, whose functions give each pre-filter its name.
+    nova/scheduler/request_filter.py, the source of the pre-filters' names.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -19,26 +19,26 @@ Aggregates = Mapping[str, Mapping[str, str]]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PrefilterContext:
-    """All that pre-filters look at."""
+    """The input of pre-filters."""
 
     request: Request
-    required: frozenset[str]  # traits that flavor, image and resource groups require
+    required: frozenset[str]  # traits required by flavor, image and request groups
     aggregates: Aggregates
-    are_hosts_owned: bool  # whether every host says by a trait that it belongs to Nova
+    are_hosts_owned: bool  # whether every host has the trait OWNER_NOVA
     default_zone: str
     settings: SchedulerSettings
 
 
 class Effect(msgspec.Struct, frozen=True, kw_only=True):
-    """What a pre-filter does: it adds to the question, or refuses the request whatever hosts there are."""
+    """The effect of a pre-filter: additions to the query, or a refusal of the request."""
 
     root_required: frozenset[str] = frozenset()
     root_forbidden: frozenset[str] = frozenset()
-    device_required: frozenset[str] = frozenset()  # of each resource group of PCI devices
-    member_of: tuple[frozenset[str], ...] = ()  # aggregate uuids; of every set at least one
+    device_required: frozenset[str] = frozenset()  # for each request group of PCI devices
+    member_of: tuple[frozenset[str], ...] = ()  # aggregate uuids; at least one of every set
     forbidden_aggregates: frozenset[str] = frozenset()  # uuids
     warnings: tuple[str, ...] = ()  # one sentence each
-    refusal: str = ""  # a sentence; empty: the request may go on
+    refusal: str = ""  # a sentence; empty: no refusal
 
 
 NOTHING = Effect()
@@ -46,7 +46,7 @@ Prefilter = Callable[[PrefilterContext], Effect]
 
 
 def run_prefilters(prefilters: Mapping[str, Prefilter], context: PrefilterContext) -> Iterator[tuple[str, Effect]]:
-    """Give the name and the effect of each pre-filter that has one; the first that refuses is the last."""
+    """Yield name and effect of each pre-filter with an effect; stop after the first refusal."""
     for name, prefilter in prefilters.items():
         effect = prefilter(context)
         if effect is NOTHING or effect == NOTHING:
@@ -57,7 +57,7 @@ def run_prefilters(prefilters: Mapping[str, Prefilter], context: PrefilterContex
 
 
 def require_root_traits(*traits: str) -> Effect:
-    """Require traits of the root provider; if the field does not know one of them, none, with a warning."""
+    """Require traits of the root provider; if one of them is not a standard trait, require none and warn."""
     unknown = sorted(set(traits) - standard_traits())
     if unknown:
         return Effect(warnings=(f"{', '.join(unknown)} is no standard trait, so it is not required",))
@@ -65,7 +65,7 @@ def require_root_traits(*traits: str) -> Effect:
 
 
 def trait_words(name: str) -> str:
-    """Return a name as it is written in a trait.
+    """Return a name in the form used in traits.
 
     >>> trait_words("spapr-vlan")
     'SPAPR_VLAN'

@@ -1,4 +1,4 @@
-"""Which processors a request asks for: shared ones (VCPU), or some of its own (PCPU)."""
+"""Shared processors (VCPU) and dedicated processors (PCPU) of a request."""
 
 from typing import Literal, TypeVar, get_args
 
@@ -14,12 +14,12 @@ _POLICIES: tuple[CpuPolicy, ...] = get_args(CpuPolicy)
 _THREADS: tuple[ThreadPolicy, ...] = get_args(ThreadPolicy)
 _EMULATOR: tuple[EmulatorPolicy, ...] = get_args(EmulatorPolicy)
 _Value = TypeVar("_Value", bound=str)
-# So many virtual processors nobody has; longer masks are not worth reading.
+# Upper bound on processor numbers in masks.
 _CPU_MAX = 2**16
 
 
 def is_pinned(request: Request) -> bool:
-    """Say whether an instance wants processors of its own alone: then VCPU may be asked for in their place.
+    """Return whether an instance has only dedicated processors, so that VCPU may replace them.
 
     Raises:
         BadRequest: flavor and image contradict each other.
@@ -28,13 +28,13 @@ def is_pinned(request: Request) -> bool:
 
 
 def add_processors(main: DraftGroup, request: Request) -> None:
-    """Ask for PCPU, and for hosts with or without hardware threads, as flavor and image say.
+    """Add PCPU, and the requirement on hardware threads, by flavor and image.
 
-    Policy ``dedicated`` wants all processors of the flavor, ``mixed`` those of its mask; emulator threads that are
-    isolated want one more. Amounts replace what extra specs name.
+    Policy ``dedicated`` uses PCPU for all processors of the flavor, ``mixed`` for those of its mask. Isolated emulator
+    threads need one more PCPU. These amounts replace those of extra specs.
 
     Raises:
-        BadRequest: a policy or a mask cannot be meant, or flavor and image contradict each other.
+        BadRequest: a policy or a mask is invalid, or flavor and image contradict each other.
     """
     policy, vcpus = cpu_policy(request), request.flavor.vcpus
     more = 1 if emulator_policy(request) == "isolate" else 0
@@ -52,25 +52,25 @@ def add_processors(main: DraftGroup, request: Request) -> None:
 
 
 def cpu_policy(request: Request) -> CpuPolicy | None:
-    """Return how an instance has its processors: shared, its own, or some of each; None: nobody says.
+    """Return an instance's processor policy: shared, dedicated or mixed; None: unset.
 
     Raises:
-        BadRequest: no such policy, or flavor and image contradict each other.
+        BadRequest: unknown policy, or flavor and image contradict each other.
     """
     flavor, image = (_parse_choice(value, _POLICIES, "cpu_policy") for value in read_values(request, "cpu_policy"))
     if flavor is None:
         return image
-    # A flavor that pins is not bound by the image; none lets an image pin more than it does itself.
+    # A dedicated flavor overrides the image; any other flavor forbids a stricter image.
     if flavor != "dedicated" and image not in (None, flavor, "shared"):
         raise BadRequest(f"extra spec hw:cpu_policy={flavor} contradicts image property hw_cpu_policy={image}")
     return flavor
 
 
 def thread_policy(request: Request) -> ThreadPolicy | None:
-    """Return whether processors of an instance are to be threads of one core; None: nobody says.
+    """Return the policy for hardware threads of the instance's processors; None: unset.
 
     Raises:
-        BadRequest: no such policy, or flavor and image contradict each other.
+        BadRequest: unknown policy, or flavor and image contradict each other.
     """
     flavor, image = (
         _parse_choice(value, _THREADS, "cpu_thread_policy") for value in read_values(request, "cpu_thread_policy")
@@ -85,10 +85,10 @@ def thread_policy(request: Request) -> ThreadPolicy | None:
 
 
 def emulator_policy(request: Request) -> EmulatorPolicy | None:
-    """Return where the threads of the emulator run; None: nobody says.
+    """Return the policy for the emulator's threads; None: unset.
 
     Raises:
-        BadRequest: no such policy.
+        BadRequest: unknown policy.
     """
     value = request.flavor.extra_specs.get("hw:emulator_threads_policy")
     return _parse_choice(value, _EMULATOR, "emulator_threads_policy")
@@ -104,10 +104,10 @@ def _parse_choice(value: str | None, values: tuple[_Value, ...], name: str) -> _
 
 
 def find_dedicated_cpus(request: Request) -> frozenset[int]:
-    """Return which processors of a mixed instance are its own: those of its mask, or those for real time.
+    """Return the dedicated processors of a mixed instance: those of its mask, or the real-time ones.
 
     Raises:
-        BadRequest: the mask names none, all, or some that are not there.
+        BadRequest: the mask names no processor, all, or unknown ones.
     """
     mask = request.flavor.extra_specs.get("hw:cpu_dedicated_mask")
     if mask:
@@ -116,14 +116,14 @@ def find_dedicated_cpus(request: Request) -> frozenset[int]:
 
 
 def realtime_cpus(request: Request) -> frozenset[int]:
-    """Return which processors of an instance are for real time, where its flavor wants any.
+    """Return the real-time processors of an instance.
 
     Raises:
-        BadRequest: the mask names none, or some that are not there, or all and leaves none for the emulator.
+        BadRequest: the mask names no or unknown processors, or leaves none for the emulator.
     """
     specs, vcpus = request.flavor.extra_specs, request.flavor.vcpus
     flavor, image = read_values(request, "cpu_realtime_mask")
-    # Where the emulator's threads are told where to go, no processor has to be left for them.
+    # An emulator thread policy assigns these threads elsewhere, so no processor must be left for them.
     return _read_mask(request, flavor or image, most=vcpus if specs.get("hw:emulator_threads_policy") else vcpus - 1)
 
 
@@ -138,13 +138,13 @@ def _read_mask(request: Request, mask: str | None, *, most: int) -> frozenset[in
 
 
 def parse_cpu_mask(text: str, *, everyone: frozenset[int]) -> frozenset[int]:
-    """Return the processors that a mask names: numbers, ranges, and with ``^`` those that are left out.
+    """Parse a processor mask: numbers, ranges, and exclusions with ``^``.
 
     Args:
-        everyone: what is left out of, where the mask begins by leaving out.
+        everyone: all processors, the start of a mask that begins with an exclusion.
 
     Raises:
-        BadRequest: a part is neither.
+        BadRequest: a part is invalid.
 
     >>> sorted(parse_cpu_mask("^0", everyone=frozenset(range(4))))
     [1, 2, 3]

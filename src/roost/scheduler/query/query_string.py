@@ -1,4 +1,4 @@
-"""A candidate query as the Placement API reads it, at microversion 1.36, or at 1.39 where it must."""
+"""A candidate query in the form of the Placement API, at microversion 1.36, or 1.39 if necessary."""
 
 from urllib.parse import urlencode
 
@@ -8,12 +8,12 @@ MICROVERSION = "1.36"
 
 
 def needs_any(query: CandidateQuery) -> bool:
-    """Say whether a query wants any one of several traits, which can be told from microversion 1.39 on."""
+    """Return whether a query requires one of several traits, which needs microversion 1.39."""
     return any(len(traits) > 1 for group in query.groups for traits in group.required)
 
 
 def query_string(query: CandidateQuery) -> str:
-    """Return a query as the query string of ``GET /allocation_candidates``, its parameters in alphabetical order.
+    """Return the query string for ``GET /allocation_candidates``, parameters in alphabetical order.
 
     Source:
         nova/scheduler/utils.py, ResourceRequest.to_querystring.

@@ -1,4 +1,4 @@
-"""From a request document to the request, its names looked up where it is asked."""
+"""From a request document to a request, with the names of groups and aggregates resolved."""
 
 from typing import Protocol
 
@@ -21,29 +21,29 @@ from roost.model.request import Destination, Move, Network, Request, ResourceGro
 
 
 class Names(Protocol):
-    """What server groups and aggregates are called."""
+    """Resolves the names of server groups and aggregates."""
 
     def group(self, name: str, *, at: str) -> str:
         """Return the uuid of a server group.
 
         Args:
-            name: or its uuid.
-            at: where in the document it is named.
+            name: name or uuid.
+            at: path in the document.
 
         Raises:
-            BadRequest: there is none, or more than one.
+            BadRequest: no or several server groups have this name.
         """
 
     def aggregate(self, name: str, *, at: str) -> str:
-        """Return the uuid of an aggregate; as ``group`` does."""
+        """Return the uuid of an aggregate; see ``group``."""
 
 
 def resolve_request(document: RequestDocument, names: Names) -> Request:
     """Return the request of a document.
 
     Raises:
-        BadRequest: a server group or an aggregate is not there.
-        ValueError: something cannot be meant.
+        BadRequest: a server group or an aggregate does not exist.
+        ValueError: a value is invalid.
     """
     lookup = _Lookup(names)
     return Request(
@@ -84,7 +84,7 @@ def _move(entry: MoveEntry) -> Move:
 
 
 class _Lookup:
-    """Looks up the aggregates that a request names."""
+    """Resolves the aggregates in a request document."""
 
     def __init__(self, names: Names) -> None:
         self._names = names

@@ -1,4 +1,4 @@
-"""The pre-filters, one file each, in the order in which they run."""
+"""The pre-filters, one per file, in order of execution."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -19,7 +19,7 @@ from roost.scheduler.query.prefilters.tpm_secret_security_filter import tpm_secr
 from roost.scheduler.query.prefilters.transform_image_metadata import transform_image_metadata
 from roost.scheduler.query.prefilters.virtio_sound_filter import virtio_sound_filter
 
-# Nova's order: the first that refuses a request tells why.
+# Nova's order: the first refusal gives the reason.
 PREFILTERS: Mapping[str, Prefilter] = MappingProxyType(
     {
         prefilter.__name__: prefilter

@@ -1,10 +1,10 @@
-"""Go to hosts that can attach accelerators."""
+"""Require hosts with accelerators."""
 
 from roost.scheduler.query.prefilter import NOTHING, Effect, PrefilterContext, require_root_traits
 
 
 def accelerators_filter(context: PrefilterContext) -> Effect:
-    """Require ``COMPUTE_ACCELERATORS`` where extra spec ``accel:device_profile`` names a profile.
+    """Require ``COMPUTE_ACCELERATORS`` if the extra spec ``accel:device_profile`` names a profile.
 
     Source:
         nova/scheduler/request_filter.py, accelerators_filter.

@@ -1,4 +1,4 @@
-"""Keep away from hosts whose service is disabled."""
+"""Avoid hosts with a disabled service."""
 
 from roost.model.names import DISABLED_TRAIT
 from roost.scheduler.query.prefilter import Effect, PrefilterContext

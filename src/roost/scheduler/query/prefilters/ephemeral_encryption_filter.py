@@ -1,4 +1,4 @@
-"""Go to hosts that can encrypt ephemeral disks."""
+"""Require hosts that can encrypt ephemeral disks."""
 
 from roost.scheduler.framework.hw_settings import is_enabled, resolve_value
 from roost.scheduler.query.prefilter import NOTHING, Effect, PrefilterContext, require_root_traits, trait_words
@@ -7,10 +7,10 @@ _FORMATS = ("plain", "luks", "luksv2")
 
 
 def ephemeral_encryption_filter(context: PrefilterContext) -> Effect:
-    """Require ``COMPUTE_EPHEMERAL_ENCRYPTION``, and that of the format if one is named, where it is wanted.
+    """Require ``COMPUTE_EPHEMERAL_ENCRYPTION``, and the trait of its format, if flavor or image enables encryption.
 
     Raises:
-        BadRequest: flavor and image contradict each other, or there is no such format.
+        BadRequest: flavor and image contradict each other, or the format is unknown.
 
     Source:
         nova/scheduler/request_filter.py, ephemeral_encryption_filter.

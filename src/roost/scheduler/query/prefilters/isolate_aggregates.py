@@ -1,4 +1,4 @@
-"""Keep requests off aggregates that are for traits they do not ask for."""
+"""Avoid aggregates reserved for traits that the request does not require."""
 
 from roost.scheduler.query.prefilter import NOTHING, Effect, PrefilterContext
 
@@ -6,7 +6,7 @@ _SCOPE = "trait:"
 
 
 def isolate_aggregates(context: PrefilterContext) -> Effect:
-    """Forbid every aggregate with a metadata ``trait:X=required`` whose X neither flavor nor image requires.
+    """Forbid every aggregate with metadata ``trait:X=required`` unless flavor or image requires X.
 
     Source:
         nova/scheduler/request_filter.py, isolate_aggregates.

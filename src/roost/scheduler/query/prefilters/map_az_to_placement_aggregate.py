@@ -1,4 +1,4 @@
-"""Keep a request in its availability zone."""
+"""Restrict a request to its availability zone."""
 
 from roost.errors import BadRequest
 from roost.scheduler.query.prefilter import NOTHING, Effect, PrefilterContext
@@ -6,16 +6,16 @@ from roost.scheduler.rule_support.scopes import ZONE, split_names
 
 
 def map_az_to_placement_aggregate(context: PrefilterContext) -> Effect:
-    """Require one of the aggregates that make up the request's zones; of several, any zone will do.
+    """Require an aggregate of the request's zones; of several zones, any one.
 
-    The default zone, where no aggregate makes it up, is all hosts that no aggregate puts into another.
+    If no aggregate defines the default zone, it consists of all hosts without another zone.
 
     Raises:
         BadRequest: none of the zones exists.
 
     Source:
-        nova/scheduler/request_filter.py, map_az_to_placement_aggregate, which takes the zone whole, and a zone that
-        no aggregate makes up for any host.
+        nova/scheduler/request_filter.py, map_az_to_placement_aggregate. It does not split a list of zones, and accepts
+        every host for a zone without aggregates.
     """
     zones = split_names(context.request.availability_zone or "")
     if not zones:

@@ -1,4 +1,4 @@
-"""Go to hosts that belong to Nova."""
+"""Require hosts that belong to Nova."""
 
 from roost.scheduler.query.prefilter import NOTHING, Effect, PrefilterContext
 
@@ -9,7 +9,7 @@ def owner_nova_filter(context: PrefilterContext) -> Effect:
     """Require ``OWNER_NOVA``, of PCI devices too, once every host has it.
 
     Source:
-        nova/scheduler/request_filter.py, owner_nova_filter, which looks at the versions of the services: those that
-        are new enough report the trait.
+        nova/scheduler/request_filter.py, owner_nova_filter. It checks service versions instead: new services report
+        the trait.
     """
     return Effect(root_required=_OWNED, device_required=_OWNED) if context.are_hosts_owned else NOTHING

@@ -1,11 +1,11 @@
-"""Go to hosts that can pack the rings of virtio."""
+"""Require hosts with packed virtio rings."""
 
 from roost.scheduler.framework.hw_settings import is_enabled
 from roost.scheduler.query.prefilter import NOTHING, Effect, PrefilterContext, require_root_traits
 
 
 def packed_virtqueue_filter(context: PrefilterContext) -> Effect:
-    """Require ``COMPUTE_NET_VIRTIO_PACKED`` where flavor or image want packed rings.
+    """Require ``COMPUTE_NET_VIRTIO_PACKED`` if flavor or image enables packed rings.
 
     Raises:
         BadRequest: flavor and image contradict each other.

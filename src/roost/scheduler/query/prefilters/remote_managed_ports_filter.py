@@ -1,10 +1,10 @@
-"""Go to hosts that can attach ports which are managed from elsewhere."""
+"""Require hosts with support for remote-managed ports."""
 
 from roost.scheduler.query.prefilter import NOTHING, Effect, PrefilterContext, require_root_traits
 
 
 def remote_managed_ports_filter(context: PrefilterContext) -> Effect:
-    """Require ``COMPUTE_REMOTE_MANAGED_PORTS`` where a network of the request has such a port.
+    """Require ``COMPUTE_REMOTE_MANAGED_PORTS`` if a network of the request has such a port.
 
     Source:
         nova/scheduler/request_filter.py, remote_managed_ports_filter.

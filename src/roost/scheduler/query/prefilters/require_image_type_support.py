@@ -1,4 +1,4 @@
-"""Go to hosts that can read the image's disk format."""
+"""Require hosts that support the image's disk format."""
 
 from roost.scheduler.query.prefilter import NOTHING, Effect, PrefilterContext, require_root_traits, trait_words
 

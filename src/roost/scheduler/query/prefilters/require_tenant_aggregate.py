@@ -1,12 +1,12 @@
-"""Keep a project on the hosts that aggregates set aside for it."""
+"""Restrict a project to its aggregates."""
 
 from roost.scheduler.query.prefilter import NOTHING, Effect, PrefilterContext
 
 
 def require_tenant_aggregate(context: PrefilterContext) -> Effect:
-    """Require an aggregate whose metadata names the project under a key that begins with ``filter_tenant_id``.
+    """Require an aggregate that names the project in a metadata key with the prefix ``filter_tenant_id``.
 
-    Without one the project goes anywhere, or nowhere where the settings say that it needs one.
+    A project without such an aggregate may use any host, unless the settings require one.
 
     Source:
         nova/scheduler/request_filter.py, require_tenant_aggregate.

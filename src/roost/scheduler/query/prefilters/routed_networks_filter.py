@@ -1,4 +1,4 @@
-"""Go to hosts that reach the segments of the request's networks."""
+"""Require hosts that reach the segments of the request's networks."""
 
 from roost.scheduler.query.prefilter import NOTHING, Effect, PrefilterContext
 
@@ -7,8 +7,8 @@ def routed_networks_filter(context: PrefilterContext) -> Effect:
     """Require, for each network with segments, the aggregate of one of them.
 
     Source:
-        nova/scheduler/request_filter.py, routed_networks_filter, which asks the network service; here the request
-        says which segments each network has and which aggregates they are.
+        nova/scheduler/request_filter.py, routed_networks_filter. It queries the network service; here the request
+        contains the segments of each network, and their aggregates.
     """
     if not context.settings.query_placement_for_routed_network_aggregates:
         return NOTHING

@@ -1,4 +1,4 @@
-"""Go to hosts that keep the secret of a TPM as the flavor wants."""
+"""Require hosts with the flavor's security mode for TPM secrets."""
 
 from roost.scheduler.query.flavor_devices import tpm_version
 from roost.scheduler.query.prefilter import NOTHING, Effect, PrefilterContext, require_root_traits, trait_words
@@ -7,7 +7,7 @@ _KEEPERS = ("user", "host", "deployment")
 
 
 def tpm_secret_security_filter(context: PrefilterContext) -> Effect:
-    """Require ``COMPUTE_SECURITY_TPM_SECRET_SECURITY_<KEEPER>`` where a TPM is asked for; the keeper is the user.
+    """Require ``COMPUTE_SECURITY_TPM_SECRET_SECURITY_<KEEPER>`` for an instance with a TPM; the default is ``user``.
 
     Source:
         nova/scheduler/request_filter.py, tpm_secret_security_filter.

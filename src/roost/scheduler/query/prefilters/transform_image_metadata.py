@@ -1,4 +1,4 @@
-"""Go to hosts that have the devices and the architecture an image names."""
+"""Require hosts with the image's devices and architecture."""
 
 from roost.scheduler.framework.image_properties import architecture
 from roost.scheduler.query.prefilter import NOTHING, Effect, PrefilterContext, require_root_traits, trait_words
@@ -12,7 +12,7 @@ _TRAITS = {
     "hw_emulation_architecture": "COMPUTE_ARCH",
     "hw_viommu_model": "COMPUTE_VIOMMU",
 }
-# What images for one hypervisor call the models that traits name otherwise.
+# Models named differently by VMware images and by traits.
 _MODELS = {
     "virtuale1000": "e1000",
     "virtuale1000e": "e1000e",
@@ -24,7 +24,7 @@ _MODELS = {
 
 
 def transform_image_metadata(context: PrefilterContext) -> Effect:
-    """Require a trait for each of the image's properties of devices; if one of the traits is unknown, none.
+    """Require the trait of each device property of the image; if one trait is unknown, require none.
 
     Source:
         nova/scheduler/request_filter.py, transform_image_metadata.

@@ -1,11 +1,11 @@
-"""Go to hosts that have a sound device of virtio."""
+"""Require hosts with a virtio sound device."""
 
 from roost.scheduler.framework.hw_settings import resolve_value
 from roost.scheduler.query.prefilter import NOTHING, Effect, PrefilterContext, require_root_traits
 
 
 def virtio_sound_filter(context: PrefilterContext) -> Effect:
-    """Require ``COMPUTE_SOUND_MODEL_VIRTIO`` where flavor or image want that model; others need nothing.
+    """Require ``COMPUTE_SOUND_MODEL_VIRTIO`` if flavor or image sets this model; other models need nothing.
 
     Raises:
         BadRequest: flavor and image contradict each other.
