@@ -1,1 +1,1 @@
-"""The choice. Read ``select`` first."""
+"""Host selection. Read ``select`` first."""

@@ -1,4 +1,4 @@
-"""Which rules there are: built-in ones, those of entry points, and those that the settings name by path."""
+"""The available rules: built-in ones, those of entry points, and those named by path in the settings."""
 
 import inspect
 import pkgutil
@@ -22,11 +22,11 @@ _AVAILABLE = "filter_scheduler.available_filters"
 _ENABLED = "filter_scheduler.enabled_filters"
 _WEIGHTS = "filter_scheduler.weight_classes"
 _ADVICE = "keep rules of your own in a package of yours, and name it in filter_scheduler.available_filters"
-_COMPUTE = "compute"  # the filter by which a host is up
+_COMPUTE = "compute"  # the filter for enabled hosts that are up
 
 
 class RuleClass(Protocol):
-    """The class of a filter or a weigher, as far as both are alike."""
+    """The class of a filter or a weigher: their common attributes."""
 
     name: ClassVar[str]
     nova_name: ClassVar[str]
@@ -34,41 +34,41 @@ class RuleClass(Protocol):
     options: ClassVar[type[msgspec.Struct]]
 
     def __call__(self, options: Any) -> Any:
-        """Make the rule from its options."""
+        """Create the rule from its options."""
 
 
-# Makes a rule class of a foreign one, for instance one written for Nova; None if it knows no way.
+# Wraps a foreign class, such as one written for Nova, as a rule class; None if it cannot.
 Adapt = Callable[[type], RuleClass | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Catalogue:
-    """The rules that the settings can choose from."""
+    """The rules available to the settings."""
 
     filters: tuple[RuleClass, ...]  # available
     weighers: tuple[RuleClass, ...]  # in use, in order
-    known: tuple[RuleClass, ...]  # all whose options may be set
+    known: tuple[RuleClass, ...]  # all rules with options in the settings
 
 
 def builtin_filters() -> tuple[RuleClass, ...]:
-    """Return the filters that come with Roost, by name."""
+    """Return Roost's own filters, ordered by name."""
     return _scan(filters)
 
 
 def builtin_weighers() -> tuple[RuleClass, ...]:
-    """Return the weighers that come with Roost, by name."""
+    """Return Roost's own weighers, ordered by name."""
     return _scan(weighers)
 
 
 def catalogue(settings: FilterScheduler, *, adapt: Adapt | None = None) -> Catalogue:
-    """Find all rules: built-in, of the entry points ``roost.filters`` and ``roost.weighers``, and named by path.
+    """Find all rules: built-in ones, entry points ``roost.filters`` and ``roost.weighers``, and those named by path.
 
     Args:
-        settings: says what is available.
-        adapt: makes rules of classes that are none.
+        settings: names the available rules.
+        adapt: wraps foreign classes.
 
     Raises:
-        BadSettings: a path leads nowhere, or to something that is no rule.
+        BadSettings: a path does not exist, or is not a rule.
     """
     ours = (*builtin_filters(), *_entries("roost.filters"))
     available = [rule for path in settings.available_filters for rule in _find_filters(path, ours, adapt)]
@@ -80,13 +80,13 @@ def catalogue(settings: FilterScheduler, *, adapt: Adapt | None = None) -> Catal
 
 
 def build(settings: Settings, *, adapt: Adapt | None = None) -> Rules:
-    """Make the rules that the settings enable; those that are not Roost's own are guarded.
+    """Create the enabled rules; third-party rules run in the sandbox.
 
-    The driver chance asks nothing of hosts but that they are up, and weighs none.
+    The chance driver uses only the filter for hosts that are up, and no weighers.
 
     Raises:
-        BadSettings: an enabled filter is unknown (all unknown ones are named), or an option is wrong, or a rule
-            cannot be made.
+        BadSettings: an enabled filter is unknown (the error names all of them), an option is invalid, or a rule
+            cannot be created.
     """
     available = catalogue(settings.filter_scheduler, adapt=adapt)
     enabled = select_filters(available, settings.filter_scheduler)
@@ -111,13 +111,13 @@ def build(settings: Settings, *, adapt: Adapt | None = None) -> Rules:
 
 def _make_rule(rule: RuleClass, settings: Settings) -> Any:
     options = options_of(rule, settings.tables)
-    # One that reads settings beyond its options is made with all of them.
+    # A rule with settings beyond its options gets all settings.
     of_settings = getattr(rule, "of_settings", None)
     try:
         return rule(options) if of_settings is None else of_settings(options, settings)
     except BadSettings:
         raise
-    except (Exception, SystemExit) as error:  # It may be somebody else's.
+    except (Exception, SystemExit) as error:  # A third-party rule may raise anything.
         raise BadSettings(f"rule {rule.name}", f"cannot be made: {error}") from error
 
 
@@ -131,10 +131,10 @@ def select_filters(found: Catalogue, settings: FilterScheduler) -> tuple[RuleCla
 
 
 def options_of(rule: RuleClass, tables: dict[str, dict[str, Any]]) -> msgspec.Struct:
-    """Return the options of a rule, defaults filled in.
+    """Return the options of a rule, with defaults.
 
     Raises:
-        BadSettings: an option has a wrong type or value.
+        BadSettings: an option has an invalid type or value.
     """
     return read_section(rule.section, rule.options, tables.get(rule.section, {}))
 
@@ -154,7 +154,7 @@ def _scan(package: ModuleType) -> tuple[RuleClass, ...]:
 def _import(path: str) -> ModuleType:
     try:
         return import_module(path)
-    except (Exception, SystemExit) as error:  # Somebody may have put a file of their own there.
+    except (Exception, SystemExit) as error:  # A foreign file may raise anything.
         raise BadSettings(path, f"cannot be loaded: {error}; {_ADVICE}") from error
 
 
@@ -191,8 +191,8 @@ def _find_weighers(path: str, ours: tuple[RuleClass, ...], adapt: Adapt | None) 
 
 
 def _find_rules(path: str, ours: tuple[RuleClass, ...], adapt: Adapt | None, *, setting: str) -> Iterable[RuleClass]:
-    """Return the rules that one value of a setting means."""
-    # Nova's path to a rule that we have too means ours, whatever file it is in.
+    """Return the rules of one value of a setting."""
+    # Nova's path to a rule of the same name means Roost's own rule, regardless of the file.
     last = path.rpartition(".")[2]
     if "." not in path or path.startswith(("nova.scheduler.", "roost.compat.scheduler.")):
         matches = [rule for rule in ours if last and last in (rule.name, rule.nova_name)]
@@ -207,7 +207,7 @@ def _find_rules(path: str, ours: tuple[RuleClass, ...], adapt: Adapt | None, *, 
         raise BadSettings(setting, f"{path} is neither a class nor a function that returns classes")
     try:
         classes = list(loaded())
-    except (Exception, SystemExit) as error:  # Whatever the setting names was called; it may be anything.
+    except (Exception, SystemExit) as error:  # The function may raise anything.
         raise BadSettings(setting, f"{path} returns no classes: {error}") from error
     return [_as_rule(each, path, adapt, setting=setting) for each in classes]
 

@@ -1,15 +1,15 @@
-"""Select hosts where a Placement of another server keeps the amounts.
+"""Select hosts when a remote Placement keeps the amounts.
 
 .. code-block:: text
 
-    request ─▶ ask        the remote Placement: which hosts could hold it, and how
-            ─▶ rank       these hosts, by the filters and weighers, as everywhere
-            ─▶ place      instance and place in its server group, durable here
-            ─▶ claim      at the remote Placement; refused there: the place is given back, and the next host's turn
+    request ─▶ search     the remote Placement returns hosts and their candidates
+            ─▶ rank       these hosts, by filters and weighers as usual
+            ─▶ place      instance and server group slot, durable here
+            ─▶ claim      at the remote Placement; if refused there, give the slot back and try the next host
             ─▶ decision   hosts, alternates, evidence: durable here
 
-Two commits in two places cannot be one. What is placed here comes first, so that rules of server groups hold whatever
-happens; what a process leaves behind that ends between the two is an instance without allocations.
+Two stores cannot share one commit. The local commit is first, so that server group policies hold in every case. If a
+process ends between the two commits, an instance without allocations remains.
 """
 
 import math
@@ -37,34 +37,34 @@ from roost.scheduler.select import Scheduler
 
 
 class RemoteSearch:
-    """Asks a remote Placement, and lets the columns have what it tells.
+    """Searches a remote Placement, and copies its amounts into the columns.
 
     Args:
         placement: the columns.
-        remote: who is asked.
+        remote: the remote Placement.
     """
 
     def __init__(self, placement: Placement, remote: RemotePlacement) -> None:
         self._placement = placement
         self.remote = remote
-        self._owed: dict[str, None] = {}  # consumers that may hold something there, and are to hold nothing
+        self._owed: dict[str, None] = {}  # consumers whose remote allocations must be deleted, if they have any
 
     def owe(self, consumer_uuid: str) -> None:
-        """Note that a consumer is to give back what it holds there, if it holds anything."""
+        """Note that a consumer's remote allocations must be deleted."""
         self._owed[consumer_uuid] = None
 
     def settle(self) -> None:
-        """Give back what is owed.
+        """Delete the noted remote allocations.
 
         Raises:
-            PlacementGone: the remote Placement does not answer; the rest stays owed.
+            PlacementGone: the remote Placement does not reply; the rest remains noted.
         """
         for uuid in list(self._owed):
             self.remote.release(uuid)
             del self._owed[uuid]
 
     def __call__(self, query: CandidateQuery) -> tuple[dict[int, dict[str, dict[str, int]]], str]:
-        """Return which hosts can hold a query, and what it would take there; or why it cannot be answered."""
+        """Return the allocations of a query by host row, and the problem if it cannot be answered."""
         answer = self.remote.candidates(query)
         state = self._placement.state
         held = {}
@@ -74,7 +74,7 @@ class RemoteSearch:
             if row is not None:
                 held[row] = host.allocations
                 _update_use(state, row, host)
-        state.changes.touch_all()  # The next request of the same shape asks anew.
+        state.changes.touch_all()  # The next request of the same shape must search again.
         return held, answer.problem
 
 
@@ -92,24 +92,24 @@ def _update_use(state: State, row: int, host: RemoteHost) -> None:
 
 
 class RemoteScheduler(Scheduler):
-    """Chooses hosts as any scheduler, and claims them at the remote Placement that its ``ask`` asks.
+    """Chooses hosts as ``Scheduler`` does, and claims them at a remote Placement.
 
-    Only what a claim is differs, so it is a scheduler and has none. Acts are done one after the other.
+    Only claims differ, therefore it derives from ``Scheduler``. Acts run one after the other.
     """
 
     def work(
         self, acts: Sequence[Request | NamedRequest | Departure], *, slice_s: float = math.inf
     ) -> list[Decision | RoostError | None]:
-        """Do acts in order, each seeing those before it; durable on return, here and there.
+        """Execute acts in order, each after the ones before it; durable on return, here and there.
 
         Args:
-            slice_s: of no effect: the other process searches.
+            slice_s: no effect, because the remote process searches.
 
         Returns:
-            One entry an act: the decision, the error that kept it from being made, or None for a departure.
+            One entry per act: the decision, its error, or None for a departure.
 
         Raises:
-            Unavailable: the store failed; what was not returned by an earlier call may not be durable.
+            Unavailable: the store failed; the results of this call may not be durable.
         """
         results: list[Decision | RoostError | None] = []
         try:
@@ -117,7 +117,7 @@ class RemoteScheduler(Scheduler):
                 try:
                     results.append(self._do(at, act))
                 except (BadRequest, Conflict, NotFound, PlacementGone) as error:
-                    self._placement.flush()  # Documents may be staged, which harm nobody.
+                    self._placement.flush()  # Staged documents do no harm.
                     results.append(error)
         except BaseException:
             self._placement.drop()
@@ -126,7 +126,7 @@ class RemoteScheduler(Scheduler):
 
     @property
     def _remote_search(self) -> RemoteSearch:
-        assert isinstance(self._ask, RemoteSearch), "a remote Placement is asked"
+        assert isinstance(self._ask, RemoteSearch), "the search is remote"
         return self._ask
 
     def _do(self, at: int, act: Request | NamedRequest | Departure) -> Decision | None:
@@ -144,9 +144,9 @@ class RemoteScheduler(Scheduler):
         """Choose and claim for one request: all its instances, or none.
 
         Raises:
-            BadRequest: it cannot be meant, or it is a move.
-            Conflict: an instance exists, or others were faster, again and again.
-            PlacementGone: the remote Placement does not answer.
+            BadRequest: it is invalid, or a move.
+            Conflict: an instance exists, or the request lost too many races.
+            PlacementGone: the remote Placement does not reply.
         """
         request, started_s = pending.request, self._clock.elapsed_s()
         if request.move is not None:
@@ -189,12 +189,14 @@ class RemoteScheduler(Scheduler):
     def _place(
         self, pending: PendingRequest, choice: Choice, body: bytes, *, seed: int, consumption: Consumption | None
     ) -> tuple[Shape, Ranking]:
-        """Let one instance have the best host that it can get, or refuse the request.
+        """Place one instance on the best host that accepts its claim, or refuse the request.
 
         Args:
-            choice: becomes richer by a host, or refused.
+            pending: the request.
+            choice: gets one more host, or the refusal.
             body: uuid of the instance.
-            consumption: of the instances before it; None: it is the only one.
+            seed: seed of the draw.
+            consumption: consumption of the previous instances; None: it is the only one.
         """
         names = self._placement.state.hosts.names
         for _ in range(self._settings.claim_rounds):
@@ -221,7 +223,7 @@ class RemoteScheduler(Scheduler):
         raise Conflict(f"the request lost {len(pending.lost)} races against other processes; try again")
 
     def _claim(self, pending: PendingRequest, shape: Shape, choice: Choice, *, row: int, body: bytes) -> bool:
-        """Let an instance take its place on a host here, then its amounts there; neither, if it loses a race."""
+        """Place an instance on a host here, then claim its amounts there; return False if it loses a race."""
         state, request, uuid = self._placement.state, pending.request, uuid_text(body)
         allocation = find_allocation(state, shape, row)
         assert allocation is not None, "a host that passes has a candidate"
@@ -248,11 +250,11 @@ class RemoteScheduler(Scheduler):
         return True
 
     def _give_back(self, choice: Choice) -> None:
-        """Let the instances end that were placed for a request which is not granted."""
+        """Remove the placed instances of a request that is not granted."""
         for pick in choice.picks:
             self._remote_search.owe(pick.instance_uuid)
             self._leave(pick.instance_uuid)
-        with suppress(PlacementGone):  # It is told when it is back.
+        with suppress(PlacementGone):  # Settled when it is back.
             self._remote_search.settle()
 
     def _leave(self, uuid: str) -> None:

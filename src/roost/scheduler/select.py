@@ -2,12 +2,12 @@
 
 .. code-block:: text
 
-    request ─▶ shape        what rules look at of it, compiled once for all requests that look alike
-            ─▶ rank         all hosts: can they hold it, do filters keep them, how do weighers order them
-            ─▶ pick         the best one, or by the settings one of the best; its first candidate
-            ─▶ occupy       in the columns, so that the next instance, and the next request, sees it
+    request ─▶ shape        the part that rules read, compiled once for all similar requests
+            ─▶ rank         all hosts: do they fit, do filters accept them, how do weighers score them
+            ─▶ pick         the best host or, by the settings, one of the best; its first candidate
+            ─▶ occupy       update the columns, for the next instance and the next request
             ─▶ stage        claim, instances, guards and evidence: one commit, all or nothing
-            ─▶ flush        durable; a request that lost a race is chosen for again
+            ─▶ flush        durable; after a lost race, choose again
             ─▶ decision     hosts, alternates, evidence
 
 Only the flush can lose a race, so only the flush leads to another choice.
@@ -56,10 +56,10 @@ from roost.scheduler.pipeline.stage import PendingRequest, build_item, choose_uu
 from roost.scheduler.pipeline.standings import standings
 from roost.scheduler.query.pci_requests import PciAliases
 
-_CHECK_INTERVAL = 64  # instances between two checks of the budget
-# So many instances at least are chosen as a series, where that is possible.
+_CHECK_INTERVAL = 64  # instances per check of the budget
+# Minimum number of instances for a series.
 _SERIES_MIN = 4
-# Races that one request may lose in one of its ``claim_rounds``.
+# Upper bound on lost races per round of ``claim_rounds``.
 _LOSSES_PER_ROUND = 32
 
 
@@ -67,17 +67,17 @@ class Scheduler:
     """Chooses and claims hosts.
 
     Args:
-        placement: Placement's columns and claims.
-        documents: where what decisions refer to is stored.
+        placement: columns and claims.
+        documents: stores the documents of decisions.
         rules: the enabled filters and weighers.
         settings, filter_settings: the sections ``[scheduler]`` and ``[filter_scheduler]``.
-        default_zone: the zone of hosts that no aggregate gives one.
-        settings_body: all settings in force, as stored beside each decision.
-        group_max: items in one commit.
-        has_fallback: whether VCPU may be asked for in place of PCPU.
-        aliases: by which flavors name PCI devices.
-        is_packing: whether instances go onto the NUMA cells of their hosts with least left.
-        ask: who knows which hosts can hold a query; None: the columns.
+        default_zone: zone of hosts without a zone in their aggregates.
+        settings_body: all settings, stored with each decision.
+        group_max: upper bound on items in one commit.
+        has_fallback: whether VCPU may replace PCPU.
+        aliases: aliases of PCI devices.
+        is_packing: whether to prefer NUMA cells with the least capacity left.
+        ask: searches elsewhere; None: search the columns.
     """
 
     def __init__(
@@ -119,35 +119,35 @@ class Scheduler:
             ask=ask,
         )
         self._depth = max(TABLE, settings.max_attempts, filter_settings.host_subset_size)
-        self._is_fresh = False  # nothing was claimed or given back here since the last refresh
-        self._slice_end_s = math.inf  # of the search, by ``clock.elapsed_s``
-        self._refreshed_s = -math.inf  # when that was, of a clock that never goes back
-        # Is shown each shape whose ranking becomes evidence, while the columns are as that ranking saw them.
+        self._is_fresh = False  # no claim or release here since the last refresh
+        self._slice_end_s = math.inf  # deadline of the search, by ``clock.elapsed_s``
+        self._refreshed_s = -math.inf  # time of the last refresh, by ``clock.elapsed_s``
+        # Called with each shape whose ranking becomes evidence, on the columns of that ranking.
         self.witness: Callable[[Shape], None] | None = None
-        # Whether hosts stay as requests leave them, whatever they reported: in a fork that shows what is left.
+        # Whether consumption stays after a request, against the reports: for forks that count the rest.
         self.keeps_consumed = False
 
     def work(
         self, acts: Sequence[Request | NamedRequest | Departure], *, slice_s: float = math.inf
     ) -> list[Decision | RoostError | None]:
-        """Do acts in order, each seeing those before it; durable on return.
+        """Execute acts in order, each after the ones before it; durable on return.
 
         Args:
-            slice_s: seconds after which a search for one of them ends with ``OverBudget``, so that others have a turn;
-                when the act is done again, the search goes on where it ended.
+            slice_s: seconds until a search ends with ``OverBudget``, so that other acts get their turn;
+                a repeated act continues its search.
 
         Returns:
-            One entry an act: the decision, the error that kept it from being made, or None for a departure.
+            One entry per act: the decision, its error, or None for a departure.
 
         Raises:
-            Unavailable: the store failed; what was not returned by an earlier call may not be durable.
+            Unavailable: the store failed; the results of this call may not be durable.
         """
         results: list[Decision | RoostError | None] = [None] * len(acts)
         self._slice_end_s = self._clock.elapsed_s() + slice_s
         self._refresh_unless_cached(acts)
         try:
             waiting: list[PendingRequest] = []
-            arriving: set[str] = set()  # instances that callers named, whose claims may still lose a race
+            arriving: set[str] = set()  # named instances whose claims may still lose a race
             for at, act in enumerate(acts):
                 if isinstance(act, Departure):
                     if not arriving.isdisjoint(act.instance_uuids):
@@ -163,7 +163,7 @@ class Scheduler:
                         waiting, arriving = [], set()
                     is_done = self._attempt(results, at, partial(self._choose, pending))
                     if not is_done and not self._is_fresh and self._settings.driver == "caching":
-                        # What it names, or what is in its way, may have come or gone meanwhile.
+                        # Named or conflicting resources may have changed meanwhile.
                         self._settle(results, waiting)
                         waiting, arriving = [], set()
                         self._refresh()
@@ -184,7 +184,7 @@ class Scheduler:
 
     @staticmethod
     def _attempt(results: list[Decision | RoostError | None], at: int, act: Callable[[], object]) -> bool:
-        """Do one act of several; an error it causes is its own result and leaves the others alone."""
+        """Execute one act; an error becomes its result, and leaves other acts alone."""
         try:
             act()
         except (BadRequest, Conflict, NotFound, OverBudget) as error:
@@ -196,8 +196,8 @@ class Scheduler:
         """Choose and claim for one request; durable on return.
 
         Raises:
-            BadRequest: the request cannot be meant.
-            NotFound: it names something that does not exist.
+            BadRequest: the request is invalid.
+            NotFound: a named resource does not exist.
             Unavailable: the store failed.
         """
         result = self.work([request])[0]
@@ -207,33 +207,33 @@ class Scheduler:
         return result
 
     def shape(self, request: Request) -> Shape:
-        """Return the pipeline for a request as of now; see ``Shapes.get``."""
+        """Return the pipeline for a request at this moment; see ``Shapes.get``."""
         return self._shapes.get(request, state=self._placement.state, now_s=self._clock.now_s())
 
     def compile_shape(self, request: Request, *, among: Mask | None = None) -> Shape:
-        """Return the pipeline for a request that nobody made, over some hosts or all; see ``Shapes.compile``."""
+        """Return the pipeline for a hypothetical request, over some hosts or all; see ``Shapes.compile``."""
         return self._shapes.compile(request, state=self._placement.state, now_s=self._clock.now_s(), among=among)
 
     def next_host(self, shape: Shape) -> int | None:
-        """Return the host that one more instance of a shape would go to, None if none is left."""
+        """Return the host for one more instance of a shape, if any."""
         ranking = shape.rank(self._depth)
         return self._draw.draw_host(shape, ranking, seed=self._random.seed()) if ranking.rows else None
 
     def can_place_all(self, request: Request, *, seed: int) -> bool:
-        """Say whether all instances of a request that nobody made would find a host now; all are taken back."""
+        """Return whether all instances of a hypothetical request fit now; withdraw them afterwards."""
         choice = self._pick_all(self.compile_shape(request), request, self._random.uuids(request.count), seed=seed)
         self._placement.withdraw(choice.claims, choice.left)
         return not choice.is_refused
 
     def standings(self, request: Request) -> dict[str, HostStanding]:
-        """Say of every host how it stands for the first instance of a request, as things are now."""
+        """Return the standing of every host for the first instance of a request."""
         return standings(self.shape(request), self._placement.state)
 
     def _settle(self, results: list[Decision | RoostError | None], waiting: list[PendingRequest]) -> None:
-        """Commit what is staged, and choose again for requests that lost a race, until none has.
+        """Commit staged items, and choose again for requests that lost a race, until none does.
 
-        A refusal that rests on claims of our own is only sure when these are durable and nobody else wrote
-        meanwhile: they may be lost, and others may have given back what they seemed to use up.
+        A refusal next to own claims is only final once these are durable and no other process wrote meanwhile: the
+        claims may still fail, and others may have released resources.
         """
         while waiting or self._placement.staged_count:
             verdicts = self._placement.flush()
@@ -252,7 +252,7 @@ class Scheduler:
                     pending.races += 1
                     losers.append(pending)
             if not losers and not unsure:
-                if any(verdicts):  # What is gone from the columns was ended by somebody whose change was not read yet.
+                if any(verdicts):  # A departed instance was deleted by a change of another process.
                     self._refresh()
                 return
             waiting = sorted(losers + unsure, key=lambda pending: pending.at)
@@ -263,7 +263,7 @@ class Scheduler:
                 pending.place = self._placement.stage(build_item(pending, ()))
 
     def _refresh_unless_cached(self, acts: Sequence[Request | NamedRequest | Departure]) -> None:
-        """Read what others changed, unless the driver lets what was read lately do for requests."""
+        """Read the changes of other processes, unless the caching driver did so recently."""
         age_s = self._clock.elapsed_s() - self._refreshed_s
         is_lately = age_s < self._settings.periodic_task_interval
         if self._settings.driver == "caching" and is_lately and all(isinstance(act, Request) for act in acts):
@@ -277,7 +277,7 @@ class Scheduler:
         return self._placement.refresh()
 
     def _choose(self, pending: PendingRequest) -> None:
-        """Choose hosts for a request as things are now, and stage the claim, or the refusal.
+        """Choose hosts for a request, and stage the claim or the refusal.
 
         Raises:
             OverBudget: the search took too long; nothing is staged.
@@ -330,7 +330,7 @@ class Scheduler:
         pending.place = self._placement.stage(build_item(pending, writes), choice.left)
 
     def _store_documents(self, shape: Shape, request: Request) -> None:
-        """Store once what all decisions of a shape refer to."""
+        """Store the documents of all decisions of a shape."""
         store = self._documents.document
         shape.flavor_id = store("flavor", msgspec.json.encode(request.flavor))
         shape.image_id = 0 if request.image is None else store("image", msgspec.json.encode(request.image))
@@ -369,7 +369,7 @@ class Scheduler:
         seed: int,
         consumption: Consumption | None,
     ) -> None:
-        """Let each instance occupy a host, as long as there is one, and keep the evidence."""
+        """Let each instance occupy a host while there is one, and record the evidence."""
         ranking = shape.rank(self._depth, is_series=request.count >= _SERIES_MIN)
         choice.record_ranking(shape, ranking)
         if self.witness is not None:
@@ -402,7 +402,7 @@ class Scheduler:
     def _take(
         self, shape: Shape, request: Request, choice: Choice, *, rows: list[int], uuids: list[bytes]
     ) -> list[Mappings]:
-        """Let the next instances occupy hosts, one a row; return the providers that serve each, where rules care."""
+        """Let the next instances occupy hosts, one per row; return each one's providers if rules judge candidates."""
         state, new_id = self._placement.state, self._placement.new_id
         allocations: dict[int, HostAllocation] = {}
         claims = []
@@ -433,7 +433,7 @@ class Scheduler:
     def _claim_move(
         self, shape: Shape, move: Move, row: int, *, consumer: ConsumerRow, takes: Takes, choice: Choice
     ) -> list[Claim]:
-        """Let an instance leave its host; return what its migration keeps there, and its claim on the new one."""
+        """Remove a moving instance from its host; return its migration's claim there, and its own on the new host."""
         state, new_id = self._placement.state, self._placement.new_id
         choice.left = left = self._placement.leave(consumer.uuid)
         migration = move_claims.build_migration_claim(move, left, new_id, state=state, host_id=state.hosts.ids[row])

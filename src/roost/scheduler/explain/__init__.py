@@ -1,1 +1,1 @@
-"""Explanations: which rule refuses which hosts, what is nearest, and what would fit."""
+"""Explanations: the rejections of each rule, the nearest hosts, and the changes that would fit."""

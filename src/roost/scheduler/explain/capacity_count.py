@@ -1,12 +1,12 @@
-"""How many more of a request fit: counted where counting is exact, else by placing them until one is refused.
+"""Counts how many more instances fit: by arithmetic if that is exact, else by placing them until one is refused.
 
 .. code-block:: text
 
-    each check ─▶ rooms     how often it lets each host take the request, if it were alone
-               ─▶ one host  the least of them; where only a search or a filter can tell, instances are placed there
-               ─▶ a scope   the sum over its hosts; where these take from each other, instances are placed in it
+    each check ─▶ rooms     the instances that it permits on each host, if it were the only check
+               ─▶ one host  their minimum; if only the search or a filter can tell, place instances there
+               ─▶ a scope   the sum over its hosts; if hosts affect each other, place instances in the scope
 
-What is placed is taken back, so that the columns are at the end as they were.
+Placed instances are withdrawn, so the columns are unchanged at the end.
 """
 
 from collections.abc import Callable, Collection
@@ -34,16 +34,16 @@ from roost.scheduler.select import Scheduler
 
 By = Literal["zone", "aggregate", "host"]
 BY: tuple[By, ...] = ("zone", "aggregate", "host")
-Progress = Callable[[int, int], None]  # steps done, steps in all at most
+Progress = Callable[[int, int], None]  # steps done, upper bound on all steps
 
 _STEPS_A_REPORT = 64
 
 
 class _Counts(NamedTuple):
-    """How many fit, and why no more: int64, shape (hosts,), each."""
+    """How many instances fit, and the limiting check: int64, shape (hosts,) each."""
 
     most: Amounts  # 0..ROOM_MAX
-    last: Amounts  # place of the check that refuses one more, or the first that refuses any
+    last: Amounts  # position of the check that rejects one more instance
     cut: Mask  # bool, shape (hosts,): counting stopped before the host was full
 
 
@@ -56,15 +56,15 @@ class _PlacedCount(NamedTuple):
 
 
 class CapacityCounter:
-    """Counts on columns that nobody else uses meanwhile.
+    """Counts on columns without other users.
 
     Args:
-        placement, scheduler: over a fork.
-        random: gives the uuids of what is placed.
-        default_zone: the zone of hosts that no aggregate gives one.
-        limit: where counting stops, 1..ROOM_MAX; None: ``LIMIT``, and ``PLACED_LIMIT`` where instances are placed
-            one by one.
-        progress: told now and then where instances are placed one by one.
+        placement, scheduler: of a fork.
+        random: source of uuids for placed instances.
+        default_zone: zone of hosts without a zone in their aggregates.
+        limit: upper bound of the count, 1..ROOM_MAX; None: ``LIMIT``, or ``PLACED_LIMIT`` if instances are placed one
+            by one.
+        progress: called from time to time while instances are placed one by one.
     """
 
     def __init__(
@@ -92,9 +92,9 @@ class CapacityCounter:
         return self._placement.state
 
     def count(self, request: Request, *, by: Collection[By]) -> Capacity:
-        """Count one more instance of a request after the other; its count and uuids do not matter.
+        """Count how many more instances of a request fit; its own count and uuids do not matter.
 
-        Where the budget of the state is used up meanwhile, what was counted so far is returned as "at least".
+        If the budget of the state is used up, the result is a lower bound.
 
         Raises:
             BadRequest, NotFound: as for a decision.
@@ -145,7 +145,7 @@ class CapacityCounter:
         )
 
     def _counts(self, shape: Shape, refused: Amounts, *, asked: Mask) -> _Counts:
-        """Count each host as if it were the only one; those asked by placing, so that the others' may be bounds."""
+        """Count each host as if it were the only one; place instances on the hosts where arithmetic is only a bound."""
         state, checks = self._state, len(shape.checks.rules)
         most: Amounts = np.where(refused == checks, ROOM_MAX, 0)
         last = refused.copy()
@@ -155,7 +155,7 @@ class CapacityCounter:
             (at, rule.room(everyone, shape.spec)) for at, rule in shape.dynamic_filters if implements(rule, Countable)
         ]
         for at, room in bounds:
-            # Of two that are used up at once the first in order refuses.
+            # If two are used up at the same time, the first in order rejects.
             tighter = room < most
             most[tighter], last[tighter] = room[tighter], at
         cut: Mask = most > self._limit
@@ -171,11 +171,11 @@ class CapacityCounter:
         return _PlacedCount(min(total, self._limit), counts.last, is_cut)
 
     def _place_on(self, shape: Shape, row: int) -> tuple[int, int]:
-        """Place instances on one host until it refuses; return how many, and the check that refuses.
+        """Place instances on one host until it rejects one; return their number, and the rejecting check.
 
-        Where placing stops early, no check does. A host that is not looked at for that takes one at least.
-        The first candidate stays the first for as long as it fits, since placing only takes away. So it is placed at
-        once as often as it fits; ``tests/reference/capacity.py`` has the count one by one.
+        If placing ends early, no check rejects; a host not counted for this reason accepts at least one instance. The
+        first candidate remains first while it fits, because placing only takes resources. So it is placed at once as
+        often as it fits; ``tests/reference/capacity.py`` counts one by one.
         """
         passing = len(shape.checks.rules)
         claims: list[Claim] = []
@@ -192,7 +192,7 @@ class CapacityCounter:
                 count += times
                 self._state.check()
                 refusal = shape.refusal(row)
-            if count == room:  # These rules judge what was counted, not what was placed.
+            if count == room:  # These rules judge the counted instances, not the placed ones.
                 refusal = min(refusal, fullest)
         except OverBudget:
             self._is_over, refusal = True, passing
@@ -201,7 +201,7 @@ class CapacityCounter:
         return max(count, 1), refusal
 
     def _room(self, shape: Shape, row: int) -> tuple[int, int]:
-        """Return how often rules that can tell it let a host take the request, and the first that lets it no more."""
+        """Return how many instances the countable rules permit on a host, and the first rule to reject more."""
         view = HostView(self._state, np.array([row], dtype=np.intp))
         rooms_left = [
             (int(rule.room(view, shape.spec)[0]), at)
@@ -211,7 +211,7 @@ class CapacityCounter:
         return min(rooms_left, default=(ROOM_MAX, len(shape.checks.rules)))
 
     def _multiply_takes(self, shape: Shape, row: int, *, most: int) -> tuple[Takes, int]:
-        """Return what so many instances take on a host, whose first candidate all of them have."""
+        """Return the amounts of several instances on a host, all with its first candidate, and their number."""
         state = self._state
         allocation = find_allocation(state, shape, row)
         assert allocation is not None, "a host that passes has a candidate"
@@ -239,7 +239,7 @@ class CapacityCounter:
         return self._place(shape)
 
     def _place(self, shape: Shape) -> _PlacedCount:
-        """Place instances where decisions would until one is refused."""
+        """Place instances in the order of decisions until one is refused."""
         claims: list[Claim] = []
         is_full = False
         last: Amounts = np.full(len(self._state.hosts), len(shape.checks.rules), dtype=np.int64)
@@ -281,7 +281,7 @@ class CapacityCounter:
         ]
 
     def _expect(self, *, hosts: int, scope_count: int, shape: Shape) -> None:
-        """Set what there is to do, at most: hosts to fill one by one, and scopes to fill as a whole."""
+        """Set the upper bound on steps: hosts to fill one by one, and scopes to fill as a whole."""
         self._done, self._per_scope = 0, min(bound(self._state, shape.fit), self._placed_limit)
         self._total = hosts + scope_count * self._per_scope
 
@@ -292,31 +292,31 @@ class CapacityCounter:
 
 
 def _uncountable_warnings(shape: Shape) -> list[str]:
-    """Say what instances would take that is not counted, a sentence each."""
+    """Warn about consumption that is not counted."""
     if not ReportedDemand(shape.spec.request, shape.spec.pci_requests).is_any:
         return []
     return ["what instances take of NUMA cells and of PCI devices outside Placement is not counted: fewer may fit"]
 
 
 def _is_independent(rule: Filter, shape: Shape) -> bool:
-    # A filter judges each host on its own; only through the server group can it see what is on others.
+    # A filter judges each host independently; only the server group connects hosts.
     return rule.is_independent(shape.spec) if implements(rule, Countable) else shape.spec.group is None
 
 
 def _can_batch(shape: Shape) -> bool:
-    """Say whether many instances may be placed at once: no rule chooses a candidate, or has to look at each of them."""
+    """Return whether many instances may be placed at once: no rule judges candidates or each single instance."""
     return not shape.spec.queries and all(implements(rule, Countable) for _, rule in shape.dynamic_filters)
 
 
 def _hosts_to_fill(shape: Shape, takers: Mask) -> Mask:
-    """Return the hosts whose room only placing tells: bool, shape (hosts,)."""
+    """Return the hosts that need placing: bool, shape (hosts,)."""
     if shape.fit.shares or not all(implements(rule, Countable) for _, rule in shape.dynamic_filters):
         return takers
     return takers & shape.fit.undecided
 
 
 def _shortages(shape: Shape, state: State, *, last: Amounts, among: Mask) -> list[Shortage]:
-    """Count hosts by the check that refuses them, most hosts first."""
+    """Count hosts by their rejecting check, most hosts first."""
     rules = shape.checks.rules
     shortages = [
         Shortage(rule=rules[at][0], reason=rules[at][1], resource_classes=_classes(shape, state, at), hosts=hosts)

@@ -1,4 +1,4 @@
-"""Making a stored decision again: its request and settings, and how the two are compared."""
+"""Replays of stored decisions: their request and settings, and the comparison of both results."""
 
 from collections import Counter
 from typing import TypeVar
@@ -12,17 +12,17 @@ from roost.model.request import Request
 from roost.model.settings.roost_settings import Settings
 from roost.ports import Store
 
-# What two makings of a decision may differ in; words too, which another version may choose otherwise.
+# Fields that may differ between a decision and its replay; so may text, which changes with versions.
 _VARYING = {"search_s": 0.0, "rank_s": 0.0, "request_id": 0, "settings_id": 0}
 
 _Document = TypeVar("_Document")
 
 
 def request_of(decision: Decision, store: Store) -> Request:
-    """Return the request that a stored decision answered; instances that it did not place have no names.
+    """Return the request of a stored decision; instances without a host have no uuids.
 
     Raises:
-        StateLost: it is not kept, or cannot be read.
+        StateLost: it was deleted, or cannot be read.
     """
     request = _read(decision, store.document(decision.request_id), Request)
     uuids = tuple(pick.instance_uuid for pick in decision.picks)
@@ -30,10 +30,10 @@ def request_of(decision: Decision, store: Store) -> Request:
 
 
 def settings_of(decision: Decision, store: Store) -> Settings:
-    """Return the settings that a stored decision was made under, those of the store left out.
+    """Return the settings of a stored decision, without those of the store.
 
     Raises:
-        StateLost: they are not kept, or cannot be read.
+        StateLost: they were deleted, or cannot be read.
     """
     return _read(decision, store.document(decision.settings_id), Settings)
 
@@ -50,13 +50,13 @@ def _read(decision: Decision, body: bytes | None, kind: type[_Document]) -> _Doc
 def compare_decisions(
     stored: Decision, again: Decision, standings: tuple[dict[str, HostStanding], dict[str, HostStanding]] = ({}, {})
 ) -> Replayed:
-    """Compare a decision with itself made again.
+    """Compare a decision with its replay.
 
     Args:
-        stored, again: the two.
-        found: how every host stood then, and stands now.
+        stored, again: the decision and its replay.
+        standings: the standing of every host then, and now.
     """
-    # Races are lost against others, and there are none here; nor is there a feed.
+    # A replay has no other processes to lose races against, and no feed.
     again = msgspec.structs.replace(again, conflicts=stored.conflicts, position=stored.position)
     plain, other = _strip_text(stored), _strip_text(again)
     fields = [
@@ -79,7 +79,7 @@ def compare_decisions(
 
 
 def _strip_text(decision: Decision) -> Decision:
-    """Return a decision without its sentences: outcome, stages and hosts tell what happened."""
+    """Remove a decision's text; outcome, stages and hosts remain."""
     stages = [msgspec.structs.replace(stage, reason="") for stage in decision.stages]
     warnings = [""] * len(decision.warnings)
     return msgspec.structs.replace(decision, stages=stages, reason="", warnings=warnings)

@@ -1,4 +1,4 @@
-"""Stored decisions: found by uuid, and unpacked."""
+"""Stored decisions: find them by uuid, and unpack them."""
 
 from roost.errors import NotFound, report_corruption
 from roost.model.evidence.decision import Decision
@@ -12,13 +12,13 @@ def find_row(uuid: str, store: Store) -> EvidenceRow:
     """Return the row of a stored decision.
 
     Raises:
-        NotFound: there is no decision of that uuid, or it is no longer kept.
+        NotFound: the decision does not exist, or was deleted.
     """
     body = uuid_bytes(uuid)
     rows = [] if body is None else store.evidence(uuid=body)
     if not rows:
         raise NotFound("decision", uuid)
-    # Two processes may have decided one request under one uuid; only one of them can have claimed.
+    # Two processes may decide a request under one uuid, but only one of them can claim.
     return next((row for row in rows if row.outcome == "granted"), rows[0])
 
 
@@ -26,7 +26,7 @@ def unpack_row(row: EvidenceRow, store: Store) -> Decision:
     """Return the decision of a row.
 
     Raises:
-        NotFound: the document of its checks is not kept.
+        NotFound: the document of its checks was deleted.
     """
     uuid = uuid_text(row.uuid)
     with report_corruption(f"decision {uuid}"):

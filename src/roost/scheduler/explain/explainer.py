@@ -1,4 +1,4 @@
-"""Why a request is answered as it is, in full: which rule refuses whom, what is nearest, and what would fit."""
+"""Explains a decision in full: each rule's rejections, the nearest hosts, and the changes that would fit."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
@@ -22,9 +22,9 @@ from roost.scheduler.framework.spec import Spec, Subject
 from roost.scheduler.pipeline.shape import Shape
 from roost.scheduler.select import Scheduler
 
-NEAREST = 5  # hosts that an explanation names
+NEAREST = 5  # nearest hosts in an explanation
 RANKED = 10
-# Edits, and the checks that each can turn. A filter may read anything.
+# Relaxations, and the subjects of the checks that each can turn. A filter may read everything.
 _RELAXATIONS: tuple[tuple[Callable[[Request, State], Iterable[Relaxation]], frozenset[Subject]], ...] = (
     (relaxations.without_traits, frozenset({"trait", "group", "search", "rule"})),
     (relaxations.other_zones, frozenset({"aggregate", "search", "rule"})),
@@ -34,31 +34,31 @@ _RELAXATIONS: tuple[tuple[Callable[[Request, State], Iterable[Relaxation]], froz
     (relaxations.other_images, frozenset({"trait", "class", "rule"})),
     (relaxations.without_capabilities, frozenset({"trait", "class", "rule"})),
 )
-# Edits of one kind that are tried, so that a request with hundreds of groups or traits is explained in time.
+# Upper bound on attempts per kind of relaxation, for requests with hundreds of groups or traits.
 _RELAXATIONS_MAX = 64
-# Amounts that are tried where only a search can tell which one fits.
+# Upper bound on attempted amounts if only a search can tell which one fits.
 _TRIES_MAX = 64
 
 
 class Explainer:
-    """Explains requests on columns as they are, and leaves these alone.
+    """Explains requests on the current columns, without changes to them.
 
     Args:
-        placement, scheduler: that would answer them.
+        placement, scheduler: the ones to explain.
     """
 
     def __init__(self, *, placement: Placement, scheduler: Scheduler) -> None:
         self._placement = placement
         self._scheduler = scheduler
         self._seed = 0
-        self._empty: tuple[State, int, State] | None = None  # columns, their epoch, and the same without use
+        self._empty: tuple[State, int, State] | None = None  # columns, their epoch, and a copy without consumers
 
     @property
     def _state(self) -> State:
         return self._placement.state
 
     def _empty_state(self) -> State:
-        """Return the columns without anybody on them, made once while nothing static changes."""
+        """Return the columns without consumers, cached until a static change."""
         state = self._state
         if self._empty is None or self._empty[0] is not state or self._empty[1] != state.changes.epoch:
             self._empty = (state, state.changes.epoch, emptied(state))
@@ -67,15 +67,15 @@ class Explainer:
     def explain(
         self, request: Request, *, changes: list[Change] | None = None, never: Never | None = None
     ) -> Explanation:
-        """Explain the answer to a request for one instance, as things are now.
+        """Explain the present result of a request for one instance.
 
         Args:
             request: for one instance.
-            changes, never: where they are known already, because the instance is one of several.
+            changes, never: if known, because the instance is one of several.
 
         Raises:
-            BadRequest: the request cannot be meant.
-            NotFound: it names something that does not exist.
+            BadRequest: the request is invalid.
+            NotFound: a named resource does not exist.
         """
         shape = self._scheduler.compile_shape(request)
         matrix = Matrix(shape, self._state)
@@ -97,18 +97,18 @@ class Explainer:
         )
 
     def changes(self, request: Request, *, seed: int) -> list[Change]:
-        """Return the smallest change of each kind by which all instances find a host, the widest open first.
+        """Return the smallest change of each kind with which all instances fit, ordered by the hosts it opens.
 
         Args:
             request: for several instances.
-            seed: of the draws among best hosts, where settings ask for them.
+            seed: seed of random draws among the best hosts.
         """
         self._seed = seed
         one = msgspec.structs.replace(request, count=1, instance_uuids=())
         return self._changes(request, Matrix(self._scheduler.compile_shape(one), self._state))
 
     def _never(self, shape: Shape) -> Never:
-        """Ask the same of the fleet without anybody on it."""
+        """Explain the request on the fleet without consumers."""
         spec, group = shape.spec, shape.spec.group
         alone = Spec(
             spec.request,
@@ -124,7 +124,7 @@ class Explainer:
         return Never(could_fit=False, reason=shape.reason(stages))
 
     def _changes(self, request: Request, matrix: Matrix) -> list[Change]:
-        """Return the smallest change of each kind by which the request fits, those that open most hosts first."""
+        """Return the smallest change of each kind with which the request fits, ordered by the hosts it opens."""
         changes: list[Change] = []
         query = matrix.shape.query
         if query is None:
@@ -137,13 +137,13 @@ class Explainer:
             most = {} if request.count > 1 else self._most_groups(matrix)
             changes.extend(islice(self._find_fitting(relaxations.fewer_groups(request, query, most)), 1))
         for relax, subjects in _RELAXATIONS:
-            # One of several instances may need what this one does not.
+            # Another instance of the request may need a change that this one does not need.
             if request.count > 1 or matrix.could_open(subjects):
                 changes.extend(self._find_fitting(relax(request, self._state)))
         return sorted(changes, key=lambda change: -change.hosts)
 
     def _most_groups(self, matrix: Matrix) -> dict[tuple[str, ...], int]:
-        """Return how many of some equal groups any host could serve that lacks nothing else, by their suffixes."""
+        """Return, by suffixes, how many equal groups the best host without other shortfalls can serve."""
         return {
             check.suffixes: int(check.count(self._state)[matrix.only(at)].max(initial=0))
             for at, check in enumerate(matrix.shape.fit.checks)
@@ -157,16 +157,16 @@ class Explainer:
                 yield Change(kind=edit.kind, text=edit.text, hosts=hosts, request=edit.request)
 
     def _count_hosts(self, request: Request) -> int:
-        """Return how many hosts could take the first instance of a request, 0 if not all instances find one."""
+        """Return the hosts for the first instance of a request, 0 unless all instances fit."""
         try:
             shape = self._scheduler.compile_shape(request)
-        except (BadRequest, NotFound):  # It asks nothing any more, or what is left of it makes no sense.
+        except (BadRequest, NotFound):  # The reduced request is empty or invalid.
             return 0
         hosts = len(Matrix(shape, self._state).passing())
         return hosts if hosts and (request.count == 1 or self._scheduler.can_place_all(request, seed=self._seed)) else 0
 
     def _reduce_amount(self, request: Request, asked: RequestedAmount, matrix: Matrix) -> Change | None:
-        """Return the change to the largest amount of a class that fits when nothing else is other."""
+        """Return the change to the largest fitting amount of one class."""
         class_id = self._state.class_ids.id_of(asked.resource_class)
         if class_id is None or asked.amount < 2:
             return None
@@ -175,12 +175,12 @@ class Explainer:
             return None
         change = self._with_less(request, asked, amounts[-1])
         if change is None and len(amounts) <= _TRIES_MAX and not self._state.inventory(class_id).plain_units:
-            # With unit bounds a smaller amount may fit no better.
+            # With unit bounds a smaller amount may fail too.
             tried = (self._with_less(request, asked, amount) for amount in amounts[-2::-1])
             return next((change for change in tried if change is not None), None)
         if change is not None:
             return change
-        low, high = 0, len(amounts) - 1  # All before ``low`` fit, as far as is known; that at ``high`` does not.
+        low, high = 0, len(amounts) - 1  # Amounts before ``low`` fit; the one at ``high`` does not.
         while low < high:
             middle = (low + high) // 2
             smaller = self._with_less(request, asked, amounts[middle])
@@ -194,9 +194,9 @@ class Explainer:
         return next(self._find_fitting([relaxations.reduce_amount(request, asked, amount)]), None)
 
     def _amounts(self, request: Request, asked: RequestedAmount, matrix: Matrix, *, class_id: int) -> Sequence[int]:
-        """Return amounts below the one asked, ascending, of which the largest that fits is one.
+        """Return smaller amounts, ascending, including the largest one that fits.
 
-        One instance on one host can have no more than some provider there, whatever else is true.
+        An instance on one host can have no more than one of its providers offers.
         """
         state = self._state
         columns = state.inventory(class_id)
@@ -223,7 +223,7 @@ class Explainer:
 
     @staticmethod
     def _short_of(class_id: int, asked: RequestedAmount, matrix: Matrix) -> Mask:
-        """Return the hosts that less of a class could open: bool, shape (hosts,)."""
+        """Return the hosts that less of a class may open: bool, shape (hosts,)."""
         mask: Mask = np.zeros(len(matrix.alive), dtype=np.bool_)
         fit, is_checked = matrix.shape.fit, False
         for at, check in enumerate(fit.checks):
@@ -238,6 +238,6 @@ class Explainer:
                 mask |= matrix.only(at)
         if not fit.is_exact:
             mask |= matrix.only(len(fit.checks))
-            if not is_checked:  # Where neighbours lend, groups are not counted, only searched.
+            if not is_checked:  # With sharing providers, groups are only searched, not counted.
                 mask |= matrix.alive & (matrix.failures <= 1)
         return mask

@@ -1,4 +1,4 @@
-"""Time that stands still and chance that is told, for decisions that must come out the same again."""
+"""A fixed clock and fixed random numbers, for reproducible decisions."""
 
 import hashlib
 
@@ -14,16 +14,16 @@ class FixedClock:
         return self._now_s
 
     def elapsed_s(self) -> float:
-        """Return 0: nothing takes any time."""
+        """Return 0."""
         return 0.0
 
 
 class FixedRandom:
-    """A seed that is told, and uuids that follow from it.
+    """A given seed, and uuids derived from it.
 
     Args:
         seed: 0..2**62 - 1.
-        first: the uuid to give before all others, 16 bytes; None: it follows from the seed too.
+        first: the first uuid, 16 bytes; None: derived from the seed too.
     """
 
     def __init__(self, seed: int, *, first: bytes | None = None) -> None:
@@ -32,11 +32,11 @@ class FixedRandom:
         self._made = 0
 
     def seed(self) -> int:
-        """Return the seed, each time the same."""
+        """Return the seed."""
         return self._seed
 
     def uuids(self, count: int) -> list[bytes]:
-        """Return uuids that nobody has, 16 bytes each."""
+        """Return unique uuids, 16 bytes each."""
         bodies = []
         if count and self._first is not None:
             bodies, self._first = [self._first], None

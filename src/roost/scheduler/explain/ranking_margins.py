@@ -1,4 +1,4 @@
-"""The ranking of hosts that passed: who won by what, and what would have tipped it."""
+"""The margins of a ranking: each weigher's share, and the multiplier that would change the winner."""
 
 from collections.abc import Sequence
 
@@ -10,7 +10,7 @@ from roost.scheduler.explain.verdict_matrix import Matrix
 
 
 def explain_ranking(matrix: Matrix, count: int) -> tuple[list[RankedHost], list[Tip]]:
-    """Return the best hosts with the share of each weigher, and for each weigher what would have let another win."""
+    """Return the best hosts with each weigher's share, and the change of each weigher that lets another host win."""
     rows = matrix.passing()
     names = [matrix.state.hosts.names[row] for row in rows.tolist()]
     if len(rows) == 1:
@@ -45,13 +45,13 @@ def explain_ranking(matrix: Matrix, count: int) -> tuple[list[RankedHost], list[
 
 
 def _tip(name: str, multiplier: float, *, ahead: Scores, behind: Scores, names: Sequence[str]) -> Tip | None:
-    """Return the nearest multiplier of a weigher at which some host draws level with the winner.
+    """Return the nearest multiplier of a weigher at which another host draws level with the winner.
 
     Args:
-        name, multiplier: of the weigher, as it is.
-        ahead: how far each host is before the winner on the weigher's own scale.
-        behind: how far each host is behind it in all.
-        names: of the hosts.
+        name, multiplier: the weigher's name and present multiplier.
+        ahead: each host's lead over the winner on the weigher's scale.
+        behind: each host's distance from the winner's score.
+        names: names of the hosts.
     """
     differs = np.flatnonzero(ahead)
     if not len(differs):

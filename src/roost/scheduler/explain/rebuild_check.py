@@ -1,4 +1,4 @@
-"""Whether the host of an instance may give it another image: the rules that Nova asks then, and no others."""
+"""Checks whether an instance's host accepts a new image, with the rules that Nova runs in this case."""
 
 from collections.abc import Sequence
 
@@ -15,23 +15,23 @@ _HINT = "_nova_check_type"
 
 
 def mark_rebuild(request: Request) -> Request:
-    """Return a request that is judged where its instance is: no pre-filter and no rule that chooses hosts has a say."""
+    """Return a request for a check on its present host; pre-filters and rules that choose hosts ignore it."""
     return msgspec.structs.replace(request, hints={**request.hints, _HINT: ["rebuild"]})
 
 
 def rebuild_refusal(filters: Sequence[Filter], request: Request, *, state: State, node: str, now_s: float) -> str:
-    """Say why an instance may not be rebuilt where it is; empty: it may.
+    """Return the reason why an instance cannot be rebuilt on its host; empty if it can.
 
-    Nothing is asked of Placement and nothing is claimed: what the instance holds stays as it is.
+    There is no search and no claim: the instance keeps its allocations.
 
     Args:
-        filters: the enabled ones, of which those judge that run on rebuilds.
-        request: that would build the instance as it is to be.
-        node: that it is on.
+        filters: the enabled filters; only those for rebuilds judge.
+        request: the instance after the rebuild.
+        node: its present node.
         now_s: seconds since the epoch.
 
     Raises:
-        BadRequest: a rule cannot understand the request.
+        BadRequest: a rule rejects the request as invalid.
 
     Source:
         nova/conductor/manager.py, rebuild_instance; nova/scheduler/manager.py, select_destinations.

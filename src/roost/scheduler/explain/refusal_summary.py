@@ -1,4 +1,4 @@
-"""Many refusals in a few lines: by reason, and by what was asked."""
+"""Summary of refusals, by reason and by request."""
 
 from collections.abc import Callable, Iterable
 
@@ -16,7 +16,7 @@ _request = msgspec.json.Decoder(Request)
 
 
 class _Tally:
-    """What is counted for one reason, or for one request within it."""
+    """Counts for one reason, or for one request within it."""
 
     def __init__(self) -> None:
         self.refusals = 0
@@ -27,7 +27,7 @@ class _Tally:
         self.requests: dict[int, _Tally] = {}
 
     def add(self, row: EvidenceRow, count: int) -> None:
-        """Count one refusal; the newest comes first."""
+        """Count one refusal; add the newest first."""
         self.refusals += 1
         self.instances += count
         self.projects.add(row.project_id)
@@ -38,13 +38,13 @@ class _Tally:
 def summarise(
     rows: Iterable[EvidenceRow], *, since_s: float, is_complete: bool, document: Callable[[int], bytes | None]
 ) -> Summary:
-    """Count refusals by reason, and in each by request.
+    """Count refusals by reason and, for each reason, by request.
 
     Args:
         rows: refused decisions, newest first.
-        since_s: the moment from which on they were made, in seconds since the epoch.
-        is_complete: whether these are all.
-        document: gives the body of a stored request.
+        since_s: start of the period, in seconds since the epoch.
+        is_complete: whether ``rows`` covers the whole period.
+        document: returns the body of a stored request.
     """
     reasons: dict[str, _Tally] = {}
     for row in rows:

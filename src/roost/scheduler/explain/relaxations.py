@@ -1,4 +1,4 @@
-"""What could be asked instead: single changes of a request, none of which asks for more."""
+"""Relaxations: single changes of a request that ask for less."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ _ZONES_MAX = 32
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Relaxation:
-    """A changed request, and what of it is other."""
+    """A changed request, and a description of the change."""
 
     kind: ChangeKind
     text: str
@@ -28,15 +28,15 @@ class Relaxation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestedAmount:
-    """An amount of a class that equal resource groups ask for."""
+    """An amount of a class in one or several equal request groups."""
 
     resource_class: str
     amount: int
-    suffixes: tuple[str, ...]  # of the groups
+    suffixes: tuple[str, ...]  # suffixes of the groups
 
 
 def query_amounts(query: CandidateQuery) -> list[RequestedAmount]:
-    """Return the amounts of a query; groups that ask the same count as one."""
+    """Return the amounts of a query; equal groups count as one."""
     suffixes_by_key: dict[tuple[object, ...], list[str]] = {}
     for group in query.groups:
         suffixes_by_key.setdefault((*group.ask, group.suffix == ""), []).append(group.suffix)
@@ -49,7 +49,7 @@ def query_amounts(query: CandidateQuery) -> list[RequestedAmount]:
 
 
 def reduce_amount(request: Request, requested: RequestedAmount, amount: int) -> Relaxation:
-    """Return a request that asks for less of one class."""
+    """Return a request with a smaller amount of one class."""
     edited = request
     for suffix in requested.suffixes:
         edited = _with_amount(edited, suffix, resource_class=requested.resource_class, amount=amount)
@@ -95,12 +95,12 @@ def _smaller(flavor: Flavor, resource_class: str, amount: int) -> Flavor:
 def fewer_groups(
     request: Request, query: CandidateQuery, most: Mapping[tuple[str, ...], int] | None = None
 ) -> Iterator[Relaxation]:
-    """Give requests that leave out one, two, … of several equal groups, down to one.
+    """Yield requests without one, two, … of several equal groups, down to one group.
 
     Args:
-        request: what is asked for.
-        query: what it asks of Placement.
-        most: how many of some equal groups any host could serve, by their suffixes.
+        request: the request.
+        query: its query to Placement.
+        most: upper bound on equal groups on one host, by their suffixes.
     """
     families: dict[tuple[object, ...], list[str]] = {}
     for group in query.groups:
@@ -133,7 +133,7 @@ def _without_group(request: Request, suffix: str) -> Request:
 
 
 def without_traits(request: Request, _: State) -> Iterator[Relaxation]:
-    """Give requests that leave out one trait, required or forbidden, wherever it is named."""
+    """Yield requests without one trait, required or forbidden."""
     traits_by_key: dict[tuple[str, str, str], None] = {}  # key in extra specs, name, value
     for key, value in request.flavor.extra_specs.items():
         if key.startswith("trait") and value in ("required", "forbidden"):
@@ -192,7 +192,7 @@ def _with_image(request: Request, image: Image, keys: Iterable[str]) -> Request:
 
 
 def other_zones(request: Request, state: State) -> Iterator[Relaxation]:
-    """Give requests for every other zone, and for any."""
+    """Yield requests for every other zone, and for any zone."""
     if not request.availability_zone:
         return
     zones = aggregates_by_zone(state).keys() - set(split_names(request.availability_zone))
@@ -204,7 +204,7 @@ def other_zones(request: Request, state: State) -> Iterator[Relaxation]:
 
 
 def without_aggregates(request: Request, _: State) -> Iterator[Relaxation]:
-    """Give requests that are not bound to aggregates, or kept out of them, beside those of a zone."""
+    """Yield requests without required and forbidden aggregates, except those of zones."""
     destination = request.destination
     if destination is not None and (destination.aggregates or destination.forbidden_aggregates):
         free = _replace(destination, aggregates=(), forbidden_aggregates=frozenset())
@@ -218,7 +218,7 @@ def without_aggregates(request: Request, _: State) -> Iterator[Relaxation]:
 
 
 def without_server_group(request: Request, _: State) -> Iterator[Relaxation]:
-    """Give the request outside its server group."""
+    """Yield the request without its server group."""
     joined = request.group_joined
     if joined is not None:
         hints = {name: value for name, value in request.hints.items() if name != "group"}
@@ -227,7 +227,7 @@ def without_server_group(request: Request, _: State) -> Iterator[Relaxation]:
 
 
 def without_named_hosts(request: Request, _: State) -> Iterator[Relaxation]:
-    """Give requests that do not name hosts to go to, and that ignore none."""
+    """Yield requests without named destinations, and without ignored hosts."""
     destination = request.destination
     is_bound = destination is not None and (destination.host or destination.node or destination.cell)
     if request.force_hosts or request.force_nodes or is_bound:
@@ -240,7 +240,7 @@ def without_named_hosts(request: Request, _: State) -> Iterator[Relaxation]:
 
 
 def other_images(request: Request, _: State) -> Iterator[Relaxation]:
-    """Give requests whose image lacks one of its properties."""
+    """Yield requests without one of the image's properties."""
     image = request.image
     if image is not None:
         for key, value in image.properties.items():
@@ -250,7 +250,7 @@ def other_images(request: Request, _: State) -> Iterator[Relaxation]:
 
 
 def without_capabilities(request: Request, _: State) -> Iterator[Relaxation]:
-    """Give requests that leave out one extra spec that is no amount, trait or policy."""
+    """Yield requests without one extra spec, except amounts, traits and policies."""
     for key, value in request.flavor.extra_specs.items():
         if not key.startswith(("resources", "trait", "group_policy")):
             edited = _without_specs(request, [key])

@@ -1,4 +1,4 @@
-"""Every check against every host: what each refuses alone, and which hosts were refused by least."""
+"""Verdicts of every check on every host: independent rejections, and the nearest hosts."""
 
 from collections.abc import Collection, Sequence
 from functools import cached_property
@@ -18,24 +18,24 @@ _BIT = {subject: np.int16(1 << at) for at, subject in enumerate(get_args(Subject
 
 
 class Matrix:
-    """What every check of a shape says of every host of a state, each asked on its own.
+    """Independent verdicts of every check of a shape on every host of a state.
 
     Args:
         shape: the pipeline of a request.
-        state: the columns it was made for, or other amounts on the same hosts.
-        spec: the request as it is there; None: that of the shape.
+        state: its columns, or other amounts on the same hosts.
+        spec: the request on that state; None: the shape's.
     """
 
     def __init__(self, shape: Shape, state: State, spec: Spec | None = None) -> None:
         self.shape = shape
         self.state = state
         self.checks = shape.checks.rules  # name and reason
-        self.masks = shape.verdicts(state, spec)  # one a check; True: it passes the host
+        self.masks = shape.verdicts(state, spec)  # one per check; True: accepted
         self.alive: Mask = state.hosts.alive.view
 
     @cached_property
     def failures(self) -> Amounts:
-        """How many checks refuse each host: int64, shape (hosts,)."""
+        """The number of checks that reject each host: int64, shape (hosts,)."""
         failures: Amounts = np.zeros(len(self.alive), dtype=np.int64)
         for mask in self.masks:
             failures += ~mask
@@ -43,7 +43,7 @@ class Matrix:
 
     @cached_property
     def _refusing(self) -> list[int]:
-        """The combinations of subjects, as bits, by which any host is refused; 0: by none."""
+        """The distinct sets of subjects, as bits, that reject any host; 0: no rejection."""
         bits = np.zeros(len(self.alive), dtype=np.int16)
         for subject, mask in zip(self.shape.subjects(), self.masks, strict=True):
             bits |= ~mask * _BIT[subject]
@@ -51,24 +51,24 @@ class Matrix:
         return combinations
 
     def passing(self) -> Rows:
-        """Return the hosts that every check passes: intp, in row order."""
+        """Return the hosts that pass every check: intp, in row order."""
         passing = self.alive.copy()
         for mask in self.masks:
             passing &= mask
         return np.flatnonzero(passing)
 
     def could_open(self, subjects: Collection[Subject]) -> bool:
-        """Say whether any host is refused by nothing but checks of these subjects."""
+        """Return whether any host is rejected only by checks of these subjects."""
         others = ~sum(int(_BIT[subject]) for subject in subjects)
         return any(not combination & others for combination in self._refusing)
 
     def only(self, check: int) -> Mask:
-        """Return the hosts that this check refuses and no other: bool, shape (hosts,)."""
+        """Return the hosts rejected by this check and no other: bool, shape (hosts,)."""
         alone: Mask = (self.failures == 1) & ~self.masks[check] & self.alive
         return alone
 
     def stages(self) -> list[Stage]:
-        """Return what came of the checks in their order."""
+        """Return the stages of the checks, in order."""
         passing = self.alive.copy()
         before = int(np.count_nonzero(passing))
         stages = []
@@ -80,7 +80,7 @@ class Matrix:
         return stages
 
     def rules(self, stages: Sequence[Stage]) -> list[RuleVerdict]:
-        """Return the same with what each check refuses on its own."""
+        """Return the stages with each check's independent rejections."""
         is_only = (self.failures == 1) & self.alive
         return [
             RuleVerdict(
@@ -95,7 +95,7 @@ class Matrix:
 
 
 class _Lack(NamedTuple):
-    """What some hosts have of an amount that a check asks for."""
+    """The amounts on some hosts that a check compares with the request."""
 
     resource_class: str  # empty: groups
     has: Amounts
@@ -103,10 +103,10 @@ class _Lack(NamedTuple):
 
 
 def nearest_hosts(matrix: Matrix, count: int) -> list[NearMiss]:
-    """Return the hosts that were refused by least: by the fewest checks, and of these by the smallest parts."""
+    """Return the hosts with the fewest rejecting checks and, among these, the smallest shortfalls."""
     if not matrix.alive.any():
         return []
-    # Those refused by fewer checks than ``reach`` are among the nearest; of those refused by so many the first are.
+    # All hosts with fewer than ``reach`` failures are among the nearest, and the first ones with exactly ``reach``.
     reach = int(np.searchsorted(np.bincount(matrix.failures[matrix.alive]).cumsum(), count))
     rows = np.flatnonzero(matrix.alive & (matrix.failures <= reach))
     lacks = [_lack(matrix, at, rows) for at in range(len(matrix.masks))]

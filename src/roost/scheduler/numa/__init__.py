@@ -1,1 +1,1 @@
-"""Instances on memory nodes: what is asked for, and which of many hosts have it."""
+"""Instances on NUMA cells: the requested topology, and the hosts that fit it."""

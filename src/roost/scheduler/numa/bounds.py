@@ -1,4 +1,4 @@
-"""What a host must have at least for an instance to fit onto its cells, in words."""
+"""Minimum requirements of an instance's cells on a host, in words."""
 
 from roost.model.devices.numa import NumaCell, NumaTopology
 from roost.model.devices.topology import InstanceTopology
@@ -8,7 +8,7 @@ _Bounds = dict[str, int]
 
 
 def describe_shortfalls(hosts: HostView, wanted: InstanceTopology) -> list[str]:
-    """Say of each host what it has too little of for some cell of an instance; empty where it is nothing of these."""
+    """Describe each host's first shortfall for an instance's cells; empty if there is none."""
     needs = _needs(wanted)
     return [_describe(_bounds(facts.numa), needs) for facts in hosts.all_facts()]
 
@@ -40,13 +40,13 @@ def _needs(wanted: InstanceTopology) -> _Bounds:
 
 
 def _bounds(topology: NumaTopology | None) -> _Bounds:
-    """Return what a host has at most, under the names of ``_needs``."""
+    """Return a host's maximum values, with the keys of ``_needs``."""
     cells = () if topology is None else topology.cells
     free = [len(cell.free_pcpus) for cell in cells]
     return {
         "cells": len(cells),
-        "cpus": max((len(cell.cpus) for cell in cells), default=0),  # shared ones of the cell with most
-        "free": max(free, default=0),  # processors of the cell with most
+        "cpus": max((len(cell.cpus) for cell in cells), default=0),  # shared processors of the largest cell
+        "free": max(free, default=0),  # free processors of the cell with the most
         "free_sum": sum(free),
         "memory_mb": max(map(_memory_mb, cells), default=0),
         "threads": max((len(core) for cell in cells for core in cell.siblings), default=1),

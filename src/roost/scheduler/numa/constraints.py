@@ -1,4 +1,4 @@
-"""From flavor and image to the memory nodes that an instance asks for."""
+"""From flavor and image to the NUMA cells of an instance."""
 
 import re
 
@@ -24,13 +24,13 @@ _NODES_MAX = 64
 
 
 def topology_of(request: Request) -> InstanceTopology | None:
-    """Return the memory nodes that an instance asks for; None: it may be anywhere on a host.
+    """Return the NUMA cells of an instance; None: it has no NUMA topology.
 
-    It has some where a number of them, a size of pages, persistent memory or processors of its own are asked for; one,
-    if nobody says how many. Processors and memory are divided evenly, or as flavor or image write out.
+    An instance has cells if it sets their number, a page size, persistent memory or dedicated processors; the default
+    is one cell. Processors and memory are divided evenly, or as set for each cell.
 
     Raises:
-        BadRequest: a value cannot be meant, values do not go together, or flavor and image contradict each other.
+        BadRequest: a value is invalid, values are incompatible, or flavor and image contradict each other.
 
     Source:
         nova/virt/hardware.py, numa_get_constraints.
@@ -60,14 +60,14 @@ def topology_of(request: Request) -> InstanceTopology | None:
 
 
 def networks_of(request: Request) -> NetworkNeeds | None:
-    """Return the networks to whose cards an instance is to be near; None: it has no network that says."""
+    """Return the networks whose cards must be near an instance; None: no network requires it."""
     physnets = frozenset(network.physnet for network in request.networks if network.physnet)
     is_tunneled = any(network.is_tunneled for network in request.networks)
     return NetworkNeeds(physnets=physnets, is_tunneled=is_tunneled) if physnets or is_tunneled else None
 
 
 def _policy(request: Request) -> CpuPolicy | None:
-    """Return the policy that is named, or that amounts of processors in extra specs stand for."""
+    """Return the processor policy, explicit or derived from amounts in extra specs."""
     policy = cpu_policy(request)
     amounts = {"VCPU": 0, "PCPU": 0}
     for key, value in request.flavor.extra_specs.items():
@@ -89,7 +89,7 @@ def _policy(request: Request) -> CpuPolicy | None:
 
 
 def _check(request: Request, policy: CpuPolicy | None, pages: PageSize | None) -> None:
-    """Refuse what does not go together."""
+    """Refuse incompatible settings."""
     specs = request.flavor.extra_specs
     is_pinned = policy in ("dedicated", "mixed")
     is_realtime = is_true(specs.get("hw:cpu_realtime"))
@@ -125,7 +125,7 @@ def _page_size(request: Request) -> PageSize | None:
 
 
 def _read_page_size(text: str | None) -> PageSize | None:
-    """Return a size of pages in KiB, or its kind; nothing, and a size of 0, is none."""
+    """Parse a page size, in KiB, or its kind; an empty text and 0 are unset."""
     if not text:
         return None
     if text in ("small", "large", "any"):
@@ -165,14 +165,14 @@ def _has_persistent_memory(request: Request) -> bool:
 
 
 def _own_cpus(request: Request, policy: CpuPolicy | None) -> frozenset[int]:
-    """Return the virtual CPUs that have a processor of their own."""
+    """Return the virtual CPUs with dedicated processors."""
     if policy == "dedicated":
         return frozenset(range(request.flavor.vcpus))
     return find_dedicated_cpus(request) if policy == "mixed" else frozenset()
 
 
 def _nodes(request: Request, count: int) -> list[tuple[frozenset[int], int]]:
-    """Return what each node has: (virtual CPUs, MiB)."""
+    """Return the contents of each node: (virtual CPUs, MiB)."""
     flavor = request.flavor
     if _node_values(request, 0) != (None, None):
         return _explicit_nodes(request, count)
@@ -186,7 +186,7 @@ def _nodes(request: Request, count: int) -> list[tuple[frozenset[int], int]]:
 
 
 def _node_values(request: Request, number: int) -> tuple[str | None, str | None]:
-    """Return what is written out for a node, as it stands there: (virtual CPUs, MiB)."""
+    """Return the explicit values of a node, as text: (virtual CPUs, MiB)."""
     values: list[str | None] = []
     for name in (f"numa_cpus.{number}", f"numa_mem.{number}"):
         flavor, image = read_values(request, name)
@@ -197,7 +197,7 @@ def _node_values(request: Request, number: int) -> tuple[str | None, str | None]
 
 
 def _explicit_nodes(request: Request, count: int) -> list[tuple[frozenset[int], int]]:
-    """Return what flavor or image write out for each node."""
+    """Return the explicit contents of each node in flavor or image."""
     flavor = request.flavor
     everyone = frozenset(range(flavor.vcpus))
     nodes: list[tuple[frozenset[int], int]] = []

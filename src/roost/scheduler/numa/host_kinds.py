@@ -1,7 +1,7 @@
-"""Hosts told apart by which cells of an instance go onto which of theirs, over columns.
+"""Groups hosts by which of an instance's cells fit on which of their cells, over columns.
 
-Hosts have their instances on other processors each, so hardly two of them are alike; but whether a cell of an
-instance goes onto a cell of a host depends on few numbers. Cells that have these in common are looked at once.
+Pinned processors differ on nearly every host. But whether a cell fits depends on a few numbers, so cells with equal
+numbers are judged once.
 """
 
 from collections import Counter
@@ -22,39 +22,39 @@ from roost.model.devices.topology import InstanceCell, InstanceTopology
 from roost.model.host import HostFacts
 from roost.scheduler.framework.host_view import HostView
 
-# Numbers of kinds are put together up to so many; then they are numbered anew.
+# Upper bound on combined codes; beyond it, codes are renumbered.
 _NUMBERS_MAX = 2**62
 
 
 class HostGroup(NamedTuple):
-    """Hosts that are alike in what fits on their cells."""
+    """Hosts with the same cells fitting."""
 
-    can: list[Verdicts]  # one a cell of the host, in its order
-    positions: Rows  # of the hosts
+    can: list[Verdicts]  # one per cell of the host, in order
+    positions: Rows  # positions of the hosts
 
 
 class CellKind(NamedTuple):
-    """What decides whether something goes onto a cell of a host: equal for cells onto which the same goes."""
+    """The numbers that decide what fits on a host cell."""
 
-    free: tuple[int, ...]  # of each core that has any, how many of its threads are free, most first
+    free: tuple[int, ...]  # free threads of each core with any, most first
     width: int  # threads of the widest core
-    pcpus: int  # processors that one instance has for itself, and how many of them are free
+    pcpus: int  # dedicated processors
     free_pcpus: int
-    cpus: int  # processors that instances share
-    is_one_set: bool  # whether these are the same processors
+    cpus: int  # shared processors
+    is_one_set: bool  # whether dedicated and shared processors are the same
     cpu_usage: int
     memory_mb: int
     memory_usage: int
     mempages: tuple[MemoryPages, ...]
 
     def cell(self) -> NumaCell:
-        """Return a cell that is so, its processors numbered anew."""
+        """Return a host cell with these numbers, its processors renumbered."""
         own = range(self.pcpus)  # the free ones first
         shared = own if self.is_one_set else range(self.pcpus, self.pcpus + self.cpus)
         starts = accumulate(self.free, initial=0)
         cores = [tuple(range(start, start + count)) for start, count in zip(starts, self.free, strict=False)]
         if self.width > max(self.free, default=0):
-            # A core as wide as the widest, of which nothing is free.
+            # A core as wide as the widest, without free threads.
             behind = self.pcpus + self.cpus
             cores.append(tuple(range(behind, behind + self.width)))
         return NumaCell(
@@ -71,7 +71,7 @@ class CellKind(NamedTuple):
 
 
 def reduce_cell(cell: NumaCell) -> CellKind:
-    """Return what decides whether something goes onto a cell: cores count by how many of their threads are free."""
+    """Return the numbers that decide what fits on a cell; cores count by their free threads."""
     free, own = cell.free_pcpus, set(cell.pcpus)
     core_of, width = _cores(cell.siblings or tuple((cpu,) for cpu in cell.pcpus))
     counts = Counter(core_of[cpu] for cpu in free if cpu in core_of)
@@ -91,20 +91,20 @@ def reduce_cell(cell: NumaCell) -> CellKind:
 
 @lru_cache(maxsize=256)
 def _cores(siblings: tuple[tuple[int, ...], ...]) -> tuple[dict[int, int], int]:
-    """Return the core of each processor, and how many threads the widest core has."""
+    """Return the core of each processor, and the threads of the widest core."""
     return {cpu: number for number, core in enumerate(siblings) for cpu in core}, max(map(len, siblings), default=1)
 
 
 def group_hosts(hosts: HostView, wanted: InstanceTopology, *, cpu: Scores, memory: Scores) -> list[HostGroup]:
-    """Tell hosts apart by which cells of an instance go onto which of theirs.
+    """Group hosts by which of an instance's cells fit on which of their cells.
 
     Args:
-        hosts: those looked at.
+        hosts: the hosts.
         wanted: the cells of the instance.
-        cpu, memory: how often shared processors and memory of each host may be given out: float64, shape (hosts,).
+        cpu, memory: allocation ratios of shared processors and memory: float64, shape (hosts,).
 
     Returns:
-        Every host once.
+        Groups; each host is in one of them.
     """
     counts, codes = hosts.kinds("numa cells", _count)
     overcommit = _overcommit(wanted, cpu, memory)
@@ -127,7 +127,7 @@ def _cell(facts: HostFacts, *, at: int) -> CellKind | None:
 
 
 def _overcommit(wanted: InstanceTopology, cpu: Scores, memory: Scores) -> tuple[list[Overcommit], Rows]:
-    """Return the ratios that occur, and which of them each host has; those of no host where none counts."""
+    """Return the distinct ratios, and each host's index; one placeholder if no ratio matters."""
     if all(cell.policy == "dedicated" for cell in wanted.cells):
         return [Overcommit(cpu=1.0, memory=1.0)], np.zeros(len(cpu), dtype=np.intp)
     pairs, codes = np.unique(np.column_stack((cpu, memory)), axis=0, return_inverse=True)
@@ -135,10 +135,10 @@ def _overcommit(wanted: InstanceTopology, cpu: Scores, memory: Scores) -> tuple[
 
 
 def _judge_cells(
-    told: Kinds[CellKind | None], wanted: InstanceTopology, overcommit: tuple[list[Overcommit], Rows]
+    kinds: Kinds[CellKind | None], wanted: InstanceTopology, overcommit: tuple[list[Overcommit], Rows]
 ) -> tuple[list[Verdicts | None], Rows]:
-    """Return the verdicts that occur about one cell of each host, None of one that is not there, and who has which."""
-    (cells, numbers), (ratios, ratio_of) = told, overcommit
+    """Return the distinct verdicts on one cell of each host, None if it has no such cell, and each host's index."""
+    (cells, numbers), (ratios, ratio_of) = kinds, overcommit
     pairs, codes = np.unique(numbers * len(ratios) + ratio_of, return_inverse=True)
     verdict_numbers: dict[Verdicts | None, int] = {}
     numbers_by_pair = []
@@ -162,7 +162,7 @@ def _verdicts(host: NumaCell, wanted: InstanceTopology, overcommit: Overcommit) 
 
 
 def _size(cell: InstanceCell) -> InstanceCell:
-    """Return what a cell wants, whichever of the instance's it is."""
+    """Return the requirements of a cell, independent of its position in the instance."""
     return msgspec.structs.replace(
         cell, id=0, cpus=frozenset(range(len(cell.cpus))), pcpus=frozenset(range(len(cell.pcpus)))
     )
@@ -171,7 +171,7 @@ def _size(cell: InstanceCell) -> InstanceCell:
 def _rows(
     columns: Sequence[tuple[list[Verdicts | None], Rows]], hosts: int
 ) -> list[tuple[list[Verdicts | None], Rows]]:
-    """Return which combinations of verdicts occur, and on which hosts."""
+    """Return the distinct combinations of verdicts, with their hosts."""
     joined: Amounts = np.zeros(hosts, dtype=np.int64)
     size = 1
     for known, codes in columns:
