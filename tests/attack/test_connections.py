@@ -70,7 +70,7 @@ def test_the_limit_of_files_is_raised_and_bounds_the_connections() -> None:
 
 
 def _connections_within(limit: str) -> "subprocess.CompletedProcess[str]":
-    script = "from roost.api.server.connection_limit import connections_within; print(connections_within(1000))"
+    script = "from roost.api.server.connection_limit import fit_connections; print(fit_connections(1000))"
     words = ["sh", "-c", f'ulimit {limit} && exec "$@"', "sh", sys.executable, "-c", script]
     return subprocess.run(words, env=environ(), capture_output=True, text=True, check=True, timeout=60)
 

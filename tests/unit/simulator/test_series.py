@@ -42,7 +42,7 @@ def test_figures_along_the_way_are_those_worked_out_by_hand():
 
 def test_hosts_are_in_the_order_of_how_full_they_are():
     use = replay(small(), FirstFit(), chunk=64).host_use
-    assert (use.host_use, use.hosts_empty, use.hosts_per_cell) == (3, 0, 1)
+    assert (use.hosts, use.hosts_empty, use.hosts_per_cell) == (3, 0, 1)
     assert use.used_share == {"VCPU": [1.0, 1.0, 0.125], "MEMORY_MB": [0.25, 0.25, 0.5]}
 
 
