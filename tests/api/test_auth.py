@@ -86,7 +86,7 @@ def test_names_of_all_kinds_come_back_from_the_file(tmp_path, name):
 def test_a_file_of_tokens_that_cannot_be_meant_is_refused(tmp_path):
     path = tmp_path / "tokens.toml"
     for text, problem in [
-        ("token", "is no TOML"),
+        ("token", "is not valid TOML"),
         ("[[token]]", "missing required field"),
         ('[[token]]\nname = "a"\nsha256 = "abc"', "is not one that `roost token create` makes"),
         ('[[token]]\nname = ""\nsha256 = "abc"', "name must not be empty"),

@@ -38,7 +38,7 @@ allowed_origin = https://a.example
         "[DEFAULT] debug has no effect: nothing here needs it",
         "[placement_database] max_retries has no effect: nothing here needs it",
     ]
-    assert any("old is no policy here" in line for line in server.errors)
+    assert any("old is not a policy" in line for line in server.errors)
 
 
 def test_a_connection_that_cannot_be_honoured_says_what_to_do(tmp_path):

@@ -191,4 +191,4 @@ def test_a_policy_file_says_who_may_and_who_sees_all(tmp_path):
         assert len(ask("decisions", "auditor")[1]["decisions"]) == 1
         assert ask("decisions", "admin")[1]["decisions"] == []
         server.stop()
-    assert any("roost:nothing:list is no policy here" in line for line in server.errors)
+    assert any("roost:nothing:list is not a policy" in line for line in server.errors)

@@ -101,7 +101,7 @@ def test_a_new_certificate_is_shown_to_new_connections(folder):
         key.write_text("spoilt")
         server.process.send_signal(signal.SIGHUP)
         (event,) = told(server, "certificate_refused")
-        assert event["error"] == f"placement.tls_key: {key} holds no private key that can be used"
+        assert event["error"] == f"placement.tls_key: {key} holds no usable private key"
         assert _shown(server, authority) == after
 
 

@@ -105,7 +105,7 @@ def test_what_cannot_be_served_is_said_in_a_sentence(tmp_path, arguments, settin
 @pytest.mark.parametrize(
     ("arguments", "settings", "sentence"),
     [
-        (["--listen", "0.0.0.0:0"], "", "noauth2 believes everybody"),
+        (["--listen", "0.0.0.0:0"], "", "noauth2 authenticates nobody"),
         (["--listen", "here"], "", "placement.listen: must be HOST:PORT, got 'here'"),
         (["--listen", "localhost:70000"], "", "must be HOST:PORT"),
         (["--workers", "2"], "", "must be 1 on SQLite"),

@@ -103,11 +103,11 @@ def wrong(authority, tmp_path_factory):
     [
         (("--tls-cert", "absent"), "placement.tls_cert: absent cannot be read: No such file or directory"),
         (("--tls-cert", "text"), "placement.tls_cert: text holds no certificate"),
-        (("--tls-cert", "cert"), "placement.tls_key: cert holds no private key that can be used"),
+        (("--tls-cert", "cert"), "placement.tls_key: cert holds no usable private key"),
         (("--tls-cert", "cert", "--tls-key", "gone"), "placement.tls_key: gone cannot be read: No such file"),
-        (("--tls-cert", "cert", "--tls-key", "text"), "placement.tls_key: text holds no private key that can be"),
+        (("--tls-cert", "cert", "--tls-key", "text"), "placement.tls_key: text holds no usable private key"),
         (("--tls-cert", "cert", "--tls-key", "other"), "placement.tls_key: other is not the key of cert"),
-        (("--tls-cert", "cert", "--tls-key", "locked"), "placement.tls_key: locked has a password; a server needs one"),
+        (("--tls-cert", "cert", "--tls-key", "locked"), "placement.tls_key: locked is encrypted; a server needs a key"),
         (("--tls-cert", "cert", "--tls-key", "key", "--ca", "text"), "placement.tls_ca: text holds no certificate"),
         (("--tls-cert", "cert", "--tls-key", "key", "--ca", "gone"), "placement.tls_ca: gone cannot be read: No such"),
         (("--ca", "cert"), "placement.tls_ca: is of no use without tls_cert"),
@@ -128,6 +128,6 @@ def test_tokens_go_over_plain_http_to_other_machines_only_where_that_is_said(tmp
     for noun in ("up", "placement"):
         ran = roost(noun, "--listen", "0.0.0.0:0", "--data", tmp_path, cwd=tmp_path)
         assert (ran.returncode, ran.stderr.count("\n")) == (3, 1)
-        assert "tokens would travel in plain sight: give --tls-cert and --tls-key, or say --allow-plain" in ran.stderr
+        assert "tokens would travel unencrypted: give --tls-cert and --tls-key, or --allow-plain" in ran.stderr
     with serve("--allow-plain-http", noun="up", folder=tmp_path, settings=settings, listen="0.0.0.0:0") as server:
         assert server.ask("GET", "/v1/instances", headers={"x-auth-token": token})[0] == 200

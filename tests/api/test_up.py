@@ -102,7 +102,7 @@ def test_limits_hold_for_both_apis(folder):
 @pytest.mark.parametrize(
     ("arguments", "code", "sentence"),
     [
-        (["--listen", "0.0.0.0:0"], 3, "noauth2 believes everybody"),
+        (["--listen", "0.0.0.0:0"], 3, "noauth2 authenticates nobody"),
         (["--listen", "here"], 3, "must be HOST:PORT"),
         (["--workers", "2"], 3, "must be 1 on SQLite"),
         (["--database", "postgresql:///d?host=/nowhere"], 7, "PostgreSQL"),

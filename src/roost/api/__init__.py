@@ -1,1 +1,1 @@
-"""HTTP in."""
+"""The HTTP server: the Placement API and Roost's own API."""

@@ -1,4 +1,4 @@
-"""What a client can read: the header ``accept``."""
+"""Content negotiation by the header ``accept``."""
 
 import re
 from collections.abc import Sequence
@@ -13,38 +13,38 @@ _GAP = re.compile(r"[ \t]*(?:,[ \t]*)*")
 
 
 def acceptable_types(header: str | None, offers: Sequence[str]) -> list[str]:
-    """Return the media types that a client takes, the ones it likes best first.
+    """Return the media types that a client accepts, by descending quality.
 
     Args:
-        header: ``accept``; none, an empty one, or one that breaks its grammar takes everything.
-        offers: media types, in the order in which equally liked ones are returned.
+        header: ``accept``; None, an empty or a malformed header accepts every type.
+        offers: media types; their order breaks ties.
 
     Source:
-        RFC 7231, 5.3.2; a range with parameters takes only what has them, so none of ours.
+        RFC 7231, 5.3.2; a range with parameters matches no offer.
 
-    >>> acceptable("text/html;q=0.5, application/json", ["text/html", "application/json"])
+    >>> acceptable_types("text/html;q=0.5, application/json", ["text/html", "application/json"])
     ['application/json', 'text/html']
-    >>> acceptable("image/png", ["text/html"])
+    >>> acceptable_types("image/png", ["text/html"])
     []
     """
     ranges = _parse_ranges(header) if header else None
     if ranges is None:
         return list(offers)
-    found = []
+    matches = []
     for offer in offers:
         kind = offer.partition("/")[0]
-        # The range that says most of an offer decides.
-        for wanted in (offer, f"{kind}/*", "*/*"):
-            if wanted in ranges:
-                found.append((ranges[wanted], offer))
+        # The most specific range decides.
+        for media_range in (offer, f"{kind}/*", "*/*"):
+            if media_range in ranges:
+                matches.append((ranges[media_range], offer))
                 break
-    liked = sorted(((quality, offer) for quality, offer in found if quality > 0), key=lambda pair: -pair[0])
-    return [offer for _, offer in liked]
+    accepted = sorted(((quality, offer) for quality, offer in matches if quality > 0), key=lambda pair: -pair[0])
+    return [offer for _, offer in accepted]
 
 
 def _parse_ranges(header: str) -> dict[str, float] | None:
-    """Return the quality of every range, without those that have parameters; None: the header has no sense."""
-    found: dict[str, float] = {}
+    """Return the quality of each range; one with parameters has a name of its own. None: the header is malformed."""
+    ranges: dict[str, float] = {}
     at = _match_end(_GAP, header, 0)
     while at < len(header):
         match = _RANGE.match(header, at)
@@ -63,8 +63,8 @@ def _parse_ranges(header: str) -> dict[str, float] | None:
         at = _match_end(_GAP, header, after)
         if at < len(header) and "," not in header[after:at]:
             return None
-        found.setdefault(f"{name};" if has_parameters else name, quality)
-    return found
+        ranges.setdefault(f"{name};" if has_parameters else name, quality)
+    return ranges
 
 
 def _match_end(pattern: re.Pattern[str], text: str, at: int) -> int:

@@ -1,6 +1,6 @@
-"""Names under which a server answers that believes everybody, so that no page of a browser asks it by another one.
+"""Host names under which a server without authentication answers, as a defence against DNS rebinding.
 
-A page may let the name of its own site mean 127.0.0.1 (DNS rebinding); to the browser such requests are of one origin.
+A page may resolve the name of its own site to 127.0.0.1; for the browser such requests have the same origin.
 """
 
 import ipaddress
@@ -10,14 +10,14 @@ from roost.api.problems import Problem
 from roost.model.settings.placement_settings import Placement as Settings
 
 _ANY = "*"
-_CROSS_SITE = frozenset({"cross-site", "same-site"})  # of header sec-fetch-site, which pages cannot set
+_CROSS_SITE = frozenset({"cross-site", "same-site"})  # values of the header sec-fetch-site, which pages cannot set
 
 
 class AllowedHosts:
-    """The names that requests may give the server.
+    """The host names that requests may use.
 
     Args:
-        settings: names beside addresses and localhost, and origins that are let in anyway.
+        settings: names besides addresses and localhost, and allowed origins.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -27,11 +27,11 @@ class AllowedHosts:
 
     @classmethod
     def from_settings(cls, settings: Settings) -> "AllowedHosts | None":
-        """Return what settings say; None: credentials protect the server, which no foreign page has."""
+        """Return the allowed names; None: credentials protect the server, so foreign pages are no threat."""
         return cls(settings) if settings.auth_strategy == "noauth2" else None
 
     def check(self, request: Request) -> None:
-        """Refuse a request under another name, and one of a page of another site.
+        """Refuse a request under another host name, or from a page of another site.
 
         Raises:
             Problem: 421 or 403.

@@ -1,4 +1,4 @@
-"""ASGI around an API: bytes in, bytes out, within limits, watched and logged."""
+"""An API as an ASGI application: limits, timeouts, threads, metrics and logs."""
 
 import asyncio
 import time
@@ -23,52 +23,51 @@ from roost.placement.deciding_thread import Serving, Task, contained
 from roost.placement.write_plan import Act, Again, Plan
 
 Scope = MutableMapping[str, Any]
-# The extension of a scope that ends its connection at once ("abort"), whatever waits to be sent on it, and that lets
-# only little wait on it ("narrow").
+# Extension of a scope with two functions: "abort" closes the connection at once, and "narrow" shrinks its buffers.
 ABORT = "roost.abort"
 
 
-# A search that takes no longer is answered by the thread that decides, which holds the newest columns.
+# Seconds that the serving thread, which holds the newest columns, spends on a search before the reader takes over.
 _SEARCH_S = 0.01
-# Providers of a fleet whose columns the thread may copy.
+# Maximum number of providers of a fleet whose columns the serving thread copies.
 _SMALL_MAX = 200
 
 
 class Api(Protocol):
-    """What is asked: an API, without the HTTP around it."""
+    """An API without the HTTP around it."""
 
-    open_paths: ClassVar[frozenset[str]]  # below the prefix: what everybody may ask
-    path_encoding: ClassVar[str]  # of the bytes that percent signs stand for in a path
+    open_paths: ClassVar[frozenset[str]]  # without authentication, below the prefix
+    path_encoding: ClassVar[str]  # encoding of percent-encoded bytes in a path
 
     def admit(self, request: Request) -> Response | Admission:
-        """Check who asks for what before the body is read; return an error, or how to go on."""
+        """Check identity, path and policy before the body is read; return an error, or how to continue."""
 
     def enter(self, request: Request) -> Response | Task[Response]:
-        """Admit a request whose body is there, and return its answer or its task."""
+        """Admit a request with its body, and return its answer or its task."""
 
     def refuse(self, request: Request, response: Response) -> Response:
-        """Return an answer to somebody who is not known."""
+        """Complete the response to an unknown client."""
 
     def finish(self, request: Request, response: Response) -> Response:
-        """Return an answer with the headers that every answer has."""
+        """Add the headers that every response has."""
 
     def fail(self, request: Request, error: Exception) -> Response:
-        """Return an error as the client reads it best."""
+        """Return an error in the form that the client reads."""
 
 
 class Authenticate(Protocol):
-    """Who asks, where finding out takes a while."""
+    """Asynchronous authentication."""
 
     async def __call__(self, request: Request, /) -> Identity | Response:
-        """Return who asks, or what is to be answered to somebody unknown."""
+        """Return the identity of the client, or the response that refuses it."""
 
 
-# The reader process, asked a request whose identity is known.
+# Sends an authenticated request to the reader process.
 AskReader = Callable[[Request], Awaitable[Response]]
 
 
 class Mailbox:
-    """How answers come from the serving thread to a loop: the loop is woken once for all that wait for it."""
+    """Delivers results from the serving thread to a loop, with one wake-up for many."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.loop = loop
@@ -76,21 +75,21 @@ class Mailbox:
         self._is_woken = False
 
     def post(self, act: Callable[[], None]) -> None:
-        """Let the loop do something soon; from any thread."""
+        """Run a function on the loop soon; from any thread."""
         self._waiting.append(act)
         if not self._is_woken:
             self._is_woken = True
             self.loop.call_soon_threadsafe(self._drain)
 
     def _drain(self) -> None:
-        # First of all: what comes from now on wakes the loop again.
+        # Before the loop: later posts wake it again.
         self._is_woken = False
         while self._waiting:
             contained("mailbox", self._waiting.popleft())
 
 
 class AsgiOutcome:
-    """An outcome that is told from the serving thread and awaited on a loop."""
+    """The outcome of a task, set by the serving thread and awaited on a loop."""
 
     __slots__ = ("_future", "_mailbox", "error", "result")
 
@@ -101,21 +100,21 @@ class AsgiOutcome:
         self.error: BaseException | None = None
 
     def set_running_or_notify_cancel(self) -> bool:
-        """Say whether the client still waits."""
+        """Return whether the client still waits."""
         return not self._future.done()
 
     def set_result(self, result: Response, /) -> None:
-        """Take the answer."""
+        """Set the response."""
         self.result = result
         self._mailbox.post(self._settle)
 
     def set_exception(self, exception: BaseException, /) -> None:
-        """Take an error instead."""
+        """Set an error."""
         self.error = exception
         self._mailbox.post(self._settle)
 
     def expire(self, problem: Problem) -> None:
-        """Take an error because nothing else came; on the loop."""
+        """Set an error unless there is an outcome; on the loop."""
         if not self._future.done():
             self.result, self.error = None, problem
             self._future.set_result(None)
@@ -137,12 +136,12 @@ class AsgiApplication:
     """An API as an ASGI application.
 
     Args:
-        application: what is asked.
-        serving: the thread that answers.
-        settings: limits, and where the API is mounted.
-        authenticate: says who asks, where the application cannot say so at once.
-        bodies, outages: of all applications of the process; None: this is the only one.
-        ask_reader: answers questions in the reader process; None: the serving thread answers all.
+        application: the API.
+        serving: the thread that runs its tasks.
+        settings: limits, and the mount prefix.
+        authenticate: asynchronous authentication; None: the application identifies clients itself.
+        bodies, outages: shared by all applications of the process; None: this is the only one.
+        ask_reader: sends long reads to the reader process; None: the serving thread answers everything.
     """
 
     def __init__(
@@ -181,7 +180,7 @@ class AsgiApplication:
             response = self._preflight(request) or await self._answer(request, receive)
             if response.stream is not None:
                 response.stream.open()
-        except Exception as error:  # noqa: BLE001  # everybody gets an answer
+        except Exception as error:  # noqa: BLE001  # every request gets an answer
             self._outages.record_failure(request, error)
             response = self._application.fail(request, error)
         finally:
@@ -200,7 +199,7 @@ class AsgiApplication:
                 await response.stream.run(receive, send, abort=connection["abort"])
             except Exception as error:
                 log.fault(request.request_id, error)
-                raise  # The connection is closed, so that nobody waits for the rest.
+                raise  # The server closes the connection, so that the client does not wait for the rest.
             finally:
                 response.stream.close()
             return
@@ -214,7 +213,7 @@ class AsgiApplication:
     def _headers(self, request: Request, response: Response) -> Mapping[str, str]:
         headers = dict(response.headers)
         if "expect" in request.headers and not request.is_body_read:
-            # The client may send the body or leave it out: only a new connection tells the next request from it.
+            # The client may send the body or omit it: without a new connection the next request is ambiguous.
             headers["connection"] = "close"
         if self._cors is not None:
             headers |= self._cors.headers(request.headers.get("origin"))
@@ -223,15 +222,15 @@ class AsgiApplication:
     def _observe(self, request: Request, response: Response, elapsed_s: float) -> None:
         metrics.answered(request.route, request.method, response.status, elapsed_s=elapsed_s)
         if self._settings.log_requests:
-            who = request.identity
+            identity = request.identity
             log.request(
                 request_id=request.request_id,
                 method=request.method,
                 path=request.prefix + request.path,
                 status=response.status,
                 elapsed_s=elapsed_s,
-                user=None if who is None else who.user_id,
-                project=None if who is None else who.project_id,
+                user=None if identity is None else identity.user_id,
+                project=None if identity is None else identity.project_id,
                 version=str(request.version),
                 size=len(response.body),
             )
@@ -243,12 +242,12 @@ class AsgiApplication:
             raise Problem(404)
         if not request.is_path_text:
             raise Problem(400, "The path is not UTF-8.")
-        # The head decides who may ask: a stranger's body is not read.
+        # Authenticate by the head alone: the body of an unknown client is not read.
         if self._authenticate is not None and request.path not in self._application.open_paths:
-            found = await self._authenticate(request)
-            if isinstance(found, Response):
-                return self._application.refuse(request, found)
-            request.identity = found
+            identity = await self._authenticate(request)
+            if isinstance(identity, Response):
+                return self._application.refuse(request, identity)
+            request.identity = identity
         admitted = self._application.admit(request)
         if isinstance(admitted, Response):
             return admitted
@@ -278,8 +277,8 @@ class AsgiApplication:
         return await self._answer_in_reader(request, receive)
 
     async def _answer_in_thread(self, request: Request, task: Task[Response], receive: Receive) -> Response:
-        """Answer in the thread that decides."""
-        assert self._mailbox is not None, "made by whoever calls this"
+        """Answer in the serving thread."""
+        assert self._mailbox is not None, "the caller makes the mailbox"
         outcome = AsgiOutcome(self._mailbox.loop, self._mailbox)
         self._serving.submit(self._outages.track(request, task), outcome)
         with self._limit_time(request, receive, outcome.expire):
@@ -289,26 +288,26 @@ class AsgiApplication:
 
     async def _answer_in_reader(self, request: Request, receive: Receive) -> Response:
         """Answer in the reader process."""
-        assert self._ask_reader is not None, "asked for by whoever calls this"
-        asked = asyncio.ensure_future(self._ask_reader(request))
-        why: list[Problem] = []
+        assert self._ask_reader is not None, "the caller checks for a reader"
+        answer = asyncio.ensure_future(self._ask_reader(request))
+        problems: list[Problem] = []
 
         def end(problem: Problem) -> None:
-            why.append(problem)
-            asked.cancel()
+            problems.append(problem)
+            answer.cancel()
 
         with self._limit_time(request, receive, end):
             try:
-                return await asked
+                return await answer
             except asyncio.CancelledError:
-                if why:
-                    raise why[0] from None
-                asked.cancel()
+                if problems:
+                    raise problems[0] from None
+                answer.cancel()
                 raise
 
     @contextmanager
     def _limit_time(self, request: Request, receive: Receive, end: Callable[[Problem], None]) -> Iterator[None]:
-        """End the work on a request when it takes too long, or when its client leaves."""
+        """Abandon a request when it takes too long, or its client disconnects."""
         loop = asyncio.get_running_loop()
         timeout_s = self._settings.request_timeout_s
 
@@ -318,15 +317,15 @@ class AsgiApplication:
 
         late = busy(f"the answer took longer than {timeout_s:g} s", "request_timeout_s")
         timer = loop.call_later(timeout_s, give_up, late)
-        gone = None
+        watcher = None
         if request.method == "GET" or request.work != "point":
-            gone = loop.create_task(_watch_disconnect(receive, lambda: give_up(Problem(503, "the client has left"))))
+            watcher = loop.create_task(_watch_disconnect(receive, lambda: give_up(Problem(503, "the client has left"))))
         try:
             yield
         finally:
             timer.cancel()
-            if gone is not None:
-                gone.cancel()
+            if watcher is not None:
+                watcher.cancel()
 
     def _parse_request(self, scope: Scope) -> Request:
         headers: dict[str, str] = {}
@@ -354,7 +353,7 @@ class AsgiApplication:
 
 
 def try_in_thread(request: Request, task: Task[Response]) -> Task[Response]:
-    """Return a question as the thread that decides tries it, before the reader process is asked.
+    """Return a read as the serving thread tries it, before the reader process takes over.
 
     Raises:
         TooSlow: by the task.
@@ -363,7 +362,7 @@ def try_in_thread(request: Request, task: Task[Response]) -> Task[Response]:
 
 
 def _require_small_fleet(task: Task[Response]) -> Task[Response]:
-    """Return a task that is only begun where the columns are copied in some milliseconds."""
+    """Return a task that raises ``TooSlow`` on a large fleet, whose columns take long to copy."""
 
     def run(current: Current) -> "Response | Plan[Response] | Act[Response] | Again":
         if len(current.state.providers) > _SMALL_MAX:
@@ -374,11 +373,11 @@ def _require_small_fleet(task: Task[Response]) -> Task[Response]:
 
 
 async def _watch_disconnect(receive: Receive, act: Callable[[], None]) -> None:
-    """Act when a client whose request was read closes its connection."""
+    """Call a function when a client disconnects after its request was read."""
     if (await receive())["type"] == "http.disconnect":
         act()
 
 
 def _header_bytes(value: str) -> bytes:
-    # What a client sent may come back in a header, but never as a header of its own.
+    # Text of a client in a header must not begin another header.
     return value.replace("\r", " ").replace("\n", " ").encode("latin-1", "replace")

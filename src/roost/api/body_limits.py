@@ -1,4 +1,4 @@
-"""Bodies of requests: how much one may have, and how much all of them together."""
+"""Reading of request bodies, with limits per body and per process."""
 
 from roost.api.http import Receive, Request
 from roost.api.problems import Problem, busy
@@ -6,7 +6,7 @@ from roost.model.settings.placement_settings import Placement as Settings
 
 
 class BodyReader:
-    """Reads the bodies of requests, and counts the bytes of those under way in this process.
+    """Reads request bodies, and counts the bytes of all requests in flight.
 
     Args:
         settings: the limits.
@@ -19,13 +19,13 @@ class BodyReader:
         self.held_bytes = 0
 
     async def read(self, request: Request, receive: Receive, *, route_max: int | None) -> None:
-        """Read the body of a request; ``release`` gives its bytes back, also after an error.
+        """Read the body of a request; ``release`` returns its bytes, also after an error.
 
         Args:
-            route_max: the most bytes that the route takes; None: as many as the settings allow.
+            route_max: maximum bytes of the route; None: the limit of the settings.
 
         Raises:
-            Problem: 413 or 503, a limit is reached; 400, the client left.
+            Problem: 413 or 503, a limit is reached; 400, the client disconnected.
         """
         too_large = self._too_large(route_max)
         size_max = self._size_max if route_max is None else min(self._size_max, route_max)
@@ -57,10 +57,10 @@ class BodyReader:
         request.body_bytes = 0
 
     def _check_values(self, body: bytes) -> None:
-        """Refuse many small values, which take up to a hundred times their size in memory once they are decoded."""
-        if len(body) <= self._values_max:  # Each value has a letter or more.
+        """Refuse many small values: decoding takes up to a hundred times their size."""
+        if len(body) <= self._values_max:  # Each value takes at least one byte.
             return
-        # Commas in texts count as values, too: to tell them apart is to decode.
+        # Commas in texts count, too: only decoding could tell them apart.
         count = body.count(b",") + body.count(b"[") + body.count(b"{")
         if count > self._values_max:
             text = f"The body has more than {self._values_max:,} values (limit placement.body_values_max)."

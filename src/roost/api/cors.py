@@ -1,4 +1,4 @@
-"""What pages of other origins may ask: the answers that browsers wait for."""
+"""Cross-origin requests of browsers: preflights and headers."""
 
 from dataclasses import dataclass
 
@@ -8,16 +8,16 @@ from roost.model.settings.placement_settings import Placement as Settings
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cors:
-    """Which origins are let in, and how."""
+    """Allowed origins, and the headers for them."""
 
     origins: frozenset[str]
-    common_headers: dict[str, str]  # headers of every answer to such an origin
-    preflight_headers: dict[str, str]  # further ones of the answer to what a browser asks beforehand
+    common_headers: dict[str, str]  # of every response to an allowed origin
+    preflight_headers: dict[str, str]  # further headers of the response to a preflight
     methods: frozenset[str]
 
     @classmethod
     def from_settings(cls, settings: Settings) -> "Cors | None":
-        """Return what settings say; None: no origin is let in, and none is spoken of."""
+        """Return the CORS rules of the settings; None: no origin is allowed, and no header is sent."""
         if not settings.cors_allowed_origin:
             return None
         always = {"access-control-expose-headers": ",".join(settings.cors_expose_headers)}
@@ -35,19 +35,19 @@ class Cors:
         )
 
     def headers(self, origin: str | None) -> dict[str, str]:
-        """Return what an answer says to an origin."""
+        """Return the headers for an origin."""
         if origin is None or not ({"*", origin} & self.origins):
             return {}
-        # The origin by name even where all are let in: a browser wants that where credentials are sent.
+        # The origin by name, even if all are allowed: browsers require that with credentials.
         return {"access-control-allow-origin": origin, "vary": "openstack-api-version, origin", **self.common_headers}
 
     def preflight(self, request: Request) -> Response | None:
-        """Answer what a browser asks before it asks; None: it is no such request.
+        """Answer a preflight; None: the request is none.
 
-        Whoever is not let in gets an answer that lets nobody in, as the middleware of OpenStack gives it.
+        The answer to a forbidden origin has no CORS headers, as in the OpenStack middleware.
         """
         if request.method != "OPTIONS":
             return None
         method = request.headers.get("access-control-request-method")
-        is_let_in = method in self.methods and self.headers(request.headers.get("origin"))
-        return Response(headers={**(self.preflight_headers if is_let_in else {}), "content-length": "0"})
+        is_allowed = method in self.methods and self.headers(request.headers.get("origin"))
+        return Response(headers={**(self.preflight_headers if is_allowed else {}), "content-length": "0"})

@@ -1,4 +1,4 @@
-"""Which reads are quick: those are answered on the loop, where another thread would take longer to wake up."""
+"""Fast reads: the loop answers them itself, because waking the serving thread would take longer."""
 
 import math
 import time
@@ -11,9 +11,9 @@ from roost.placement.current import Current
 from roost.placement.deciding_thread import Serving, Task
 from roost.placement.write_plan import Act, Again, Plan
 
-# A read that took no longer last time is answered on the loop, and all others wait so long for it.
+# Maximum duration of the last run, in seconds, of a read that the loop answers. All other requests wait meanwhile.
 _QUICK_S = 0.002
-# What takes longer after all is given up there, and answered by the thread.
+# Budget on the loop, in seconds; a slower read restarts in the serving thread.
 _INLINE_MAX_S = 0.02
 _DURATIONS_MAX = 4096
 
@@ -21,16 +21,16 @@ Answer = TypeVar("Answer")
 
 
 class FastReads:
-    """How long each read took the last time it was asked."""
+    """The last duration of each read."""
 
     def __init__(self) -> None:
         self._durations_s: dict[tuple[str, str], float] = {}  # by route and query string
 
     def measure(self, request: Request, task: Task[Answer]) -> Task[Answer]:
-        """Return the task of a read, to be measured when it runs."""
+        """Return the task of a read with a measurement of its duration."""
         key = request.route, request.query_string
 
-        # Quoted, or it would be worked out anew for each request.
+        # Quoted: the annotation would be evaluated for each request.
         def run(current: Current) -> "Answer | Plan[Answer] | Act[Answer] | Again":
             begun_s = time.perf_counter()
             try:
@@ -43,7 +43,7 @@ class FastReads:
         return run
 
     def answer_at_once(self, request: Request, task: Task[Answer], serving: Serving) -> Answer | None:
-        """Answer a read on the loop; None: it is not quick, or there is something to wait for."""
+        """Answer a read on the loop; None: it is not fast, or the thread is busy."""
         if self._durations_s.get((request.route, request.query_string), math.inf) > _QUICK_S:
             return None
         request.is_at_once = True

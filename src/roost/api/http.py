@@ -1,4 +1,4 @@
-"""A request and an answer of the Placement API, whatever carries them."""
+"""Requests and responses, independent of their transport."""
 
 import math
 import random
@@ -23,12 +23,12 @@ from roost.placement.deciding_thread import Task
 from roost.placement.write_plan import Act, Again, Plan
 
 JSON = "application/json"
-# Some hundred microseconds' worth of what is shown.
+# Items between two checks: some hundred microseconds of work.
 _CHECK_INTERVAL = 64
-# Names of hosts in a sentence.
+# Maximum number of host names in a message.
 _HOSTS_MAX = 5
 
-# What answering takes: little; a search on the columns; a copy of them; the columns of the past.
+# Cost of an answer: little, a search of the columns, a copy of them, or the columns of the past.
 Work = Literal["point", "search", "copy", "past"]
 
 Item = TypeVar("Item")
@@ -38,26 +38,26 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 
 class TooSlow(Exception):
-    """A request takes longer than it may take here: it is to be answered elsewhere."""
+    """A request exceeds its budget here; another thread or process must answer it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Identity:
-    """Who asks."""
+    """An authenticated client."""
 
     user_id: str
     project_id: str = ""
     roles: frozenset[str] = frozenset()
     is_system_scoped: bool = False
-    hosts: frozenset[str] = frozenset()  # the only ones it may touch, in lower case; empty: it is bound to none
+    hosts: frozenset[str] = frozenset()  # bounds of an agent's token, in lower case; empty: no bounds
 
     def may_touch(self, host: str) -> bool:
-        """Say whether it is not bound to other hosts."""
+        """Return whether a host is within the bounds."""
         return not self.hosts or host.lower() in self.hosts
 
     @property
     def bounds(self) -> str:
-        """What it may touch, in words."""
+        """The bounds, in words."""
         names, more = sorted(self.hosts)[:_HOSTS_MAX], len(self.hosts) - _HOSTS_MAX
         return f"host{'s' if len(self.hosts) > 1 else ''} {', '.join(names)}{f' and {more:,} more' * (more > 0)}"
 
@@ -67,52 +67,52 @@ Identify = Callable[[Mapping[str, str]], Identity | None]  # headers -> identity
 
 @dataclass(slots=True, kw_only=True)
 class Request:
-    """What is asked. The way down fills in version, identity and parameters as it learns them."""
+    """A request; version, identity and parameters are filled in on the way."""
 
     method: str
     path: str  # below the mount prefix, decoded
-    query_string: str = ""  # as it came, a character a byte
-    headers: Mapping[str, str]  # names in lower case; of repeated ones the values joined by commas
+    query_string: str = ""  # raw, one character per byte
+    headers: Mapping[str, str]  # names in lower case; values of repeated headers are joined by commas
     body: bytes = b""
-    body_bytes: int = 0  # of the body that the server counts as under way
+    body_bytes: int = 0  # bytes that the server counts as in flight
     is_body_read: bool = False
-    is_write: bool = False  # whether its answer needs a commit, once that is known
-    prefix: str = ""  # where the API is mounted: links and locations begin with it
-    host_url: str = ""  # scheme and host as the client named them, for locations
+    is_write: bool = False  # whether its task needs a commit, once the task has run
+    prefix: str = ""  # mount prefix of the API, with which links and locations begin
+    host_url: str = ""  # scheme and host from the request, for locations
     request_id: str = ""
-    is_mounted: bool = True  # whether the path is below the mount prefix at all
-    is_path_text: bool = True  # whether its bytes are of the encoding that paths of the API have
-    route: str = ""  # the path with the names of its parameters, once it is known
+    is_mounted: bool = True  # whether the path is below the mount prefix
+    is_path_text: bool = True  # whether the path decodes in the encoding of the API
+    route: str = ""  # the path with the names of its parameters, once found
     version: Version = OLDEST
     identity: Identity | None = None
     options: Options = DEFAULTS
     parameters: Mapping[str, str] = field(default_factory=dict)  # of the path
-    is_abandoned: bool = False  # whether the client has left, or has its answer already
+    is_abandoned: bool = False  # whether the client disconnected, or has its answer already
     work: Work = "point"
-    is_at_once: bool = False  # whether the loop itself works on it
-    until_s: float = math.inf  # end of the work on it, by ``time.perf_counter``
-    too_slow: Exception = field(default_factory=TooSlow)  # raised when work goes on beyond that
+    is_at_once: bool = False  # whether the loop itself answers it
+    until_s: float = math.inf  # end of its budget, by ``time.perf_counter``
+    too_slow: Exception = field(default_factory=TooSlow)  # raised after that time
     _decoded: Any = None
 
     def supports(self, version: Version) -> bool:
-        """Say whether the asked version has what came with another."""
+        """Return whether the requested version includes the features of another one."""
         return self.version >= version
 
     def json(self, schema: Schema) -> Any:
-        """Return the body, held against a schema; read once, however often a plan is made.
+        """Return the body, validated by a schema; decoded once, however often a plan is made.
 
         Raises:
-            BadRequest: it is no JSON, or not what the schema asks.
+            BadRequest: the body is not JSON, or does not match the schema.
         """
         if self._decoded is None:
             self._decoded = decode(self.body, schema)
         return self._decoded
 
     def check_active(self) -> None:
-        """End the work if its client has left, or its budget is used up; cheap enough to be called often.
+        """Stop the work if the client disconnected or the budget is used up; cheap enough for frequent calls.
 
         Raises:
-            Problem: 503, the client has left.
+            Problem: 503, the client disconnected.
             Exception: ``too_slow``.
         """
         if self.is_abandoned:
@@ -121,11 +121,11 @@ class Request:
             raise self.too_slow
 
     def with_budget(self, budget_s: float, task: Task[Answer], *, too_slow: Exception | None = None) -> Task[Answer]:
-        """Return a task that may work for so long.
+        """Return a task with a time budget.
 
         Args:
-            budget_s: seconds from the moment at which the task is begun.
-            too_slow: what is raised after that; None: ``TooSlow``.
+            budget_s: seconds from the start of the task.
+            too_slow: error after that time; None: ``TooSlow``.
         """
 
         def run(current: Current) -> "Answer | Plan[Answer] | Act[Answer] | Again":
@@ -141,19 +141,19 @@ class Request:
         return run
 
     def while_active(self, items: Iterable[Item]) -> Iterator[Item]:
-        """Yield what there may be much of, and check now and then; see ``check_wanted``."""
+        """Yield items, with regular calls of ``check_active``."""
         for at, item in enumerate(items):
             if at % _CHECK_INTERVAL == 0:
                 self.check_active()
             yield item
 
     def pairs(self) -> list[tuple[str, str]]:
-        """Return the query string as names and values, in order, decoded.
+        """Return the names and values of the query string, decoded and in order.
 
         Raises:
-            BadRequest: it is no UTF-8.
+            BadRequest: the query string is not UTF-8.
         """
-        # Until its parts are told apart, every character stands for a byte.
+        # Split first, with one character per byte, and decode the parts afterwards.
         found = parse_qsl(self.query_string.replace(";", "&"), keep_blank_values=True, encoding="latin-1")
         try:
             return [(_decode_text(name), _decode_text(value)) for name, value in found]
@@ -161,10 +161,10 @@ class Request:
             raise BadRequest(f"Invalid query string parameters: {error}") from None
 
     def query(self, schema: Schema) -> dict[str, str]:
-        """Return the last value of each name of the query string, held against a schema.
+        """Return the last value of each name in the query string, validated by a schema.
 
         Raises:
-            BadRequest: a name is unknown, or a value not what the schema asks.
+            BadRequest: a name is unknown, or a value invalid.
         """
         values = dict(self.pairs())
         problem = schema.query_problem(values)
@@ -173,34 +173,34 @@ class Request:
         return values
 
     def values(self, name: str) -> list[str]:
-        """Return all values of one name of the query string, in order."""
+        """Return all values of a name in the query string, in order."""
         return [value for each, value in self.pairs() if each == name]
 
     def url(self, path: str) -> str:
-        """Return the path of a link, below where the API is mounted."""
+        """Return the path of a link, below the mount prefix."""
         return self.prefix + path
 
     def location(self, path: str) -> dict[str, str]:
-        """Return the header that says where something new is."""
+        """Return the header with the location of a new resource."""
         return {"location": self.host_url + self.prefix + path}
 
 
 class Stream(Protocol):
-    """The body of an answer that comes in parts, over a long time."""
+    """The body of a long response, sent in parts."""
 
     def open(self) -> None:
-        """Begin, before anything is answered; may raise in place of that."""
+        """Begin, before the head is sent; may raise instead."""
 
     def close(self) -> None:
-        """End, whatever happened."""
+        """End, in every case."""
 
     async def run(self, receive: Receive, send: Send, *, abort: Callable[[], None]) -> None:
-        """Send the body, after the head; ``abort`` ends the connection in the middle."""
+        """Send the body after the head; ``abort`` closes the connection at once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Response:
-    """What is answered."""
+    """A response."""
 
     status: int = 200
     body: bytes = b""
@@ -213,10 +213,10 @@ Handler = Callable[[Request, Current], Response | Plan[Response]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Admission:
-    """A request whose head was accepted: what its body may have, and what to do once it is there."""
+    """A request with an accepted head: the limit of its body, and the next step."""
 
-    enter: Callable[[], Response | Task[Response]]  # answers what needs no columns, or returns what to ask of them
-    body_max_bytes: int | None = None  # None: as many as the settings allow
+    enter: Callable[[], Response | Task[Response]]  # returns the response, or a task on the columns
+    body_max_bytes: int | None = None  # None: the limit of the settings
 
 
 def _decode_text(raw: str) -> str:
@@ -231,11 +231,11 @@ def make_response(
     changed_s: float | None = None,
     headers: Mapping[str, str] | None = None,
 ) -> Response:
-    """Return an answer, as JSON if there is a value, with the headers that caches want.
+    """Return a response, with a JSON body if there is a value, and with cache headers.
 
     Args:
-        changed_s: when the newest of what is shown changed, in seconds since the epoch; None: no such headers.
-        headers: more of them.
+        changed_s: newest change of the content, in seconds since the epoch; None: no cache headers.
+        headers: further headers.
     """
     found: dict[str, str] = dict(headers or {})
     body = b""
@@ -249,7 +249,7 @@ def make_response(
 
 
 def require_json(request: Request) -> None:
-    """Refuse a body that is not declared to be JSON.
+    """Refuse a body that is not declared as JSON.
 
     Raises:
         Problem: 415.
@@ -265,7 +265,7 @@ def require_json(request: Request) -> None:
 
 
 def require_reader(request: Request) -> None:
-    """Refuse to answer a client that does not read JSON.
+    """Refuse a client that does not accept JSON.
 
     Raises:
         Problem: 406.
@@ -278,7 +278,7 @@ def require_reader(request: Request) -> None:
 def not_acceptable(
     request: Request, text: str, *, more: Mapping[str, str] | None = None, version_headers: VersionHeaders = "all"
 ) -> Problem:
-    """Return the problem of what a client does not take: a media type, or any version there is."""
+    """Return the 406 for an unacceptable media type or version."""
     accept = request.headers.get("accept")
     wanted = JSON if accept in {None, "", "*/*"} else accept
     before = f"The resource could not be generated that was acceptable to your browser\n(content of type {wanted}. "
@@ -286,7 +286,7 @@ def not_acceptable(
 
 
 def new_request_id() -> str:
-    """Return what names a request in logs and answers."""
-    bits = random.getrandbits(128)  # it is to be told from others, not hard to guess
+    """Return an id for a request, for logs and responses."""
+    bits = random.getrandbits(128)  # unique, not unpredictable
     text = f"{bits:032x}"
     return f"req-{text[:8]}-{text[8:12]}-4{text[13:16]}-{'89ab'[bits & 3]}{text[17:20]}-{text[20:]}"

@@ -1,4 +1,4 @@
-"""Bodies and query strings held against their JSON Schema: quick to accept, exact in what is wrong."""
+"""Validation by JSON Schema: fast acceptance, exact error messages."""
 
 import json
 from collections.abc import Hashable, Iterator
@@ -11,11 +11,10 @@ import msgspec
 from roost.errors import BadRequest
 from roost.model.names import uuid_bytes
 
-# The slow library takes seconds for a megabyte: what is wrong with larger bodies than this is not told in its words.
+# Maximum size of a body for the messages of the slow library, which takes seconds for a megabyte.
 _EXACT_BYTES = 256 * 2**10
-_MESSAGE_MAX = 500  # characters of that
-# Of all formats only uuids occur. In a body they may be spelt in every way there is; in a query string they have
-# their dashes.
+_MESSAGE_MAX = 500  # characters of a message of the fast library
+# The only format is uuid: any spelling in a body, with dashes in a query string.
 _LENIENT = jsonschema.FormatChecker(formats=())
 _STRICT = jsonschema.FormatChecker(formats=("uuid",))
 
@@ -34,13 +33,13 @@ _LENIENT.checks("uuid")(_is_uuid)
 def _unique_items(
     _validator: Any, is_wanted: object, value: object, _schema: object
 ) -> Iterator[jsonschema.ValidationError]:
-    """Say whether two items are equal, in one pass: the library compares each with each where they have no order."""
+    """Check uniqueness in one pass; the library compares all pairs of unordered items."""
     if is_wanted and isinstance(value, list) and len(set(map(_equality_key, value))) < len(value):
         yield jsonschema.ValidationError(f"{value!r} has non-unique elements")
 
 
 def _equality_key(value: Any) -> Hashable:
-    """Return what is equal for equal JSON values: 1 and 1.0 are, 1 and true are not."""
+    """Return a key that is equal for equal JSON values: 1 equals 1.0, but not true."""
     if isinstance(value, list):
         return tuple(map(_equality_key, value))
     if isinstance(value, dict):
@@ -52,13 +51,12 @@ _Slow = jsonschema.validators.extend(jsonschema.Draft202012Validator, {"uniqueIt
 
 
 class Schema:
-    """One schema, compiled.
+    """A compiled schema.
 
-    The compiled one accepts; where it does not, the slow one decides, and its message is the answer, because
-    clients match on those.
+    The fast library accepts; otherwise the slow one decides, because clients match on its messages.
 
     Args:
-        document: a JSON Schema whose keys stand in the order in which an error shows them.
+        document: a JSON Schema; errors show its keys in their order.
     """
 
     __slots__ = ("_document", "_of_body", "_of_query")
@@ -70,28 +68,28 @@ class Schema:
 
     @property
     def document(self) -> dict[str, Any]:
-        """The schema as it was given."""
+        """The JSON Schema."""
         return self._document
 
     def problem(self, value: object, *, is_large: bool = False) -> str | None:
-        """Return what is wrong with a body; None: nothing.
+        """Return the error of a body; None: it is valid.
 
         Args:
-            is_large: tell it in words that are found soon, instead of those of the library ``jsonschema``.
+            is_large: use the messages of the fast library.
         """
         if self._of_body is None:
             self._of_body = _Validator(self._document, _LENIENT, _is_uuid)
         return self._of_body.quick_problem(value) if is_large else self._of_body.problem(value)
 
     def query_problem(self, values: dict[str, str]) -> str | None:
-        """Return what is wrong with a query string, likewise."""
+        """Return the error of a query string; None: it is valid."""
         if self._of_query is None:
             self._of_query = _Validator(self._document, _STRICT, _is_dashed_uuid)
         return self._of_query.problem(values)
 
 
 class _Validator:
-    """A schema as both libraries have it."""
+    """A schema in both libraries."""
 
     __slots__ = ("_quick", "_slow")
 
@@ -104,7 +102,7 @@ class _Validator:
             if self._quick.is_valid(value):
                 return None
         except ValueError:
-            pass  # Halves of characters, and numbers beyond all bounds, are the slow one's.
+            pass  # Surrogates and huge numbers are left to the slow library.
         try:
             error = jsonschema.exceptions.best_match(self._slow.iter_errors(value))
             return None if error is None else str(error)
@@ -112,7 +110,7 @@ class _Validator:
             return "it is nested too deeply"
 
     def quick_problem(self, value: object) -> str | None:
-        """Return it in the words of the quick library, shortened."""
+        """Return the message of the fast library, shortened."""
         try:
             self._quick.validate(value)
         except jsonschema_rs.ValidationError as error:
@@ -124,10 +122,10 @@ class _Validator:
 
 
 def decode(body: bytes, schema: Schema) -> Any:
-    """Read a JSON body.
+    """Decode and validate a JSON body.
 
     Raises:
-        BadRequest: it is no JSON, not what the schema asks, or holds text that no database keeps.
+        BadRequest: it is not JSON, does not match the schema, or has text that databases cannot store.
     """
     try:
         value = msgspec.json.decode(body)
@@ -136,14 +134,14 @@ def decode(body: bytes, schema: Schema) -> Any:
     problem = schema.problem(value, is_large=len(body) > _EXACT_BYTES)
     if problem is not None:
         raise BadRequest(f"JSON does not validate: {problem}")
-    # Only written as an escape can a text hold what is refused here.
+    # Only an escape can produce a refused character.
     if b"\\u" in body and not _is_storable(value):
         raise BadRequest("JSON does not validate: a text holds a NUL or half of a surrogate pair")
     return value
 
 
 def _slow_decode(body: bytes) -> Any:
-    """Read JSON as Python does: with its messages, and with numbers that JSON does not have."""
+    """Decode JSON as Python does, with its messages and its numbers outside of JSON."""
     try:
         return json.loads(body.decode())
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""Outages of the database as requests meet them: a few lines in the log, and a word about the last write."""
+"""Database outages: brief logs, and a note about the last failed write."""
 
 import time
 from collections.abc import Callable
@@ -14,35 +14,35 @@ _LOG_EVERY_S = 60.0
 
 
 class Outages:
-    """Logs when the database begins to fail requests, once a minute while it does, and when it has ended.
+    """Logs the begin of an outage of the database, each minute of it, and its end.
 
-    Reads may go on while writes fail, as on a full disk: only a write ends such an outage.
+    Reads may succeed while writes fail, as on a full disk: only a write ends such an outage.
 
     Args:
-        clock: seconds that only grow.
+        clock: monotonic seconds.
     """
 
     def __init__(self, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._begun_s: float | None = None  # None: there is no outage
+        self._begun_s: float | None = None  # None: no outage
         self._logged_s = 0.0
-        self._requests = 0  # that failed, since the last line
-        self._write_failed_s: float | None = None  # None: the last write did not fail
+        self._requests = 0  # failed requests since the last log line
+        self._write_failed_s: float | None = None  # None: the last write succeeded
 
     def track(self, request: Request, task: Task[Response]) -> Task[Response]:
-        """Return a task that notes in its request whether it writes."""
+        """Return a task that marks its request if it writes."""
 
-        # Quoted, or it would be worked out for each request.
+        # Quoted: the annotation would be evaluated for each request.
         def run(current: Current) -> "Response | Plan[Response] | Act[Response] | Again":
-            found = task(current)
-            is_plan = isinstance(found, Plan) and bool(found.writes or found.work or found.create)
-            request.is_write = is_plan or isinstance(found, Act)
-            return found
+            result = task(current)
+            is_plan = isinstance(result, Plan) and bool(result.writes or result.work or result.create)
+            request.is_write = is_plan or isinstance(result, Act)
+            return result
 
         return run
 
     def record_failure(self, request: Request, error: Exception) -> None:
-        """Note that a request failed, if the database failed it."""
+        """Record a failed request, if the database caused the failure."""
         if not isinstance(error, DATABASE_ERRORS):
             return
         metrics.DATABASE_FAILURES.inc()
@@ -57,7 +57,7 @@ class Outages:
             self._begun_s = now_s
 
     def record_success(self, request: Request) -> None:
-        """Note that the database served a request."""
+        """Record a successful request."""
         if self._begun_s is None:
             return
         if request.is_write:
@@ -67,7 +67,7 @@ class Outages:
             self._begun_s, self._requests = None, 0
 
     def note(self) -> str:
-        """Return a sentence about the last write where it failed, else nothing."""
+        """Return a note about the last write if it failed, otherwise an empty text."""
         if self._write_failed_s is None:
             return ""
         return f"the last write failed {self._clock() - self._write_failed_s:.0f} s ago; the log says why"

@@ -1,4 +1,4 @@
-"""Which path means what: paths with parameters in them, found step by step."""
+"""Lookup of routes by path, step by step, with parameters."""
 
 from collections.abc import Mapping
 from typing import Generic, TypeVar
@@ -14,7 +14,7 @@ class _Node(Generic[Route]):
 
     def __init__(self) -> None:
         self.fixed: dict[str, _Node[Route]] = {}
-        self.name = ""  # of the parameter that may stand here
+        self.name = ""  # of the parameter at this step
         self.parameter: _Node[Route] | None = None
         self.methods: Methods[Route] | None = None
 
@@ -23,7 +23,7 @@ class Paths(Generic[Route]):
     """The paths of an API.
 
     Args:
-        table: the methods of each path; a step in braces is a parameter.
+        table: methods by path; a step in braces is a parameter.
     """
 
     def __init__(self, table: Mapping[str, Methods[Route]]) -> None:
@@ -41,7 +41,7 @@ class Paths(Generic[Route]):
             node.methods = methods
 
     def find(self, path: str) -> tuple[Methods[Route], dict[str, str]] | None:
-        """Return the methods of a path, and the parameters in it; None: there is no such path."""
+        """Return the methods and parameters of a path; None: unknown path."""
         node, parameters = self._top, dict[str, str]()
         for step in (path or "/").split("/")[1:]:
             fixed = node.fixed.get(step)
@@ -55,5 +55,5 @@ class Paths(Generic[Route]):
         return None if node.methods is None else (node.methods, parameters)
 
     def path_of(self, methods: Methods[Route]) -> str:
-        """Return the path that ``find`` found, with the names of its parameters."""
+        """Return the path of methods that ``find`` returned, with the names of its parameters."""
         return self._paths[id(methods)]

@@ -1,4 +1,4 @@
-"""Health and metrics, for programs that watch a server."""
+"""Health and metrics, for monitoring."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -12,20 +12,20 @@ from roost.placement.current import Current
 from roost.placement.deciding_thread import Serving
 
 Health = Callable[[], Awaitable[str | None]]
-# Whoever asks waits no longer than this; the look goes on, and the next question has what it found.
+# Seconds that a probe waits; the check continues, and the next probe gets its result.
 _WAIT_S = 0.03
-# A thread that has not answered for so long is taken for dead.
+# Seconds without an answer after which the thread counts as dead.
 _DEAD_S = 60.0
-# Work that takes longer is told as being busy.
+# Seconds of work after which a probe reports a busy server.
 _BUSY_S = 0.1
 
 
 class HealthCheck:
-    """Looks whether the thread that decides answers, which reads the database too: one look at a time.
+    """Checks that the serving thread answers, which reads the database too; one check at a time.
 
     Args:
         serving: the thread.
-        dead_s: seconds without an answer after which the thread is taken for dead.
+        dead_s: seconds without an answer after which the thread counts as dead.
     """
 
     def __init__(self, serving: Serving, *, dead_s: float = _DEAD_S) -> None:
@@ -35,7 +35,7 @@ class HealthCheck:
         self._asked_s = 0.0
 
     async def __call__(self) -> str | None:
-        """Return what is wrong, in a sentence; None: nothing is known to be."""
+        """Return the problem in one sentence; None: no known problem."""
         loop = asyncio.get_running_loop()
         try:
             if self._looking is None:
@@ -52,7 +52,7 @@ class HealthCheck:
             looking.result()
         except RoostError as error:
             return str(error)
-        except Exception as error:  # noqa: BLE001  # whatever it is, whoever watches must hear of it
+        except Exception as error:  # noqa: BLE001  # monitoring must see every problem
             return f"a fault of roost itself: {error!r}"
         return None
 
@@ -65,10 +65,10 @@ class Probes:
     """``/healthz`` and ``/metrics`` as an ASGI application.
 
     Args:
-        health: says what is wrong, in a sentence; None: nothing.
-        serving: the thread that decides, which may be busy; None: there is none here.
-        others: paths beside these two, for whoever asks for none of them.
-        note: gives a sentence that a well server adds; empty: none.
+        health: returns the problem in one sentence; None: no problem.
+        serving: the serving thread, to report how long it is busy; None: it is elsewhere.
+        others: further paths that a 404 lists.
+        note: returns a sentence for a healthy server; empty: none.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Every error as HTTP: the one table of status codes, and the forms in which an error is told."""
+"""The status code of every error, and the formats of errors."""
 
 import html
 import json
@@ -10,8 +10,7 @@ from typing import Literal
 
 from roost import errors
 
-# The first sentence of each status, and how the rest follows: the words of WebOb, which clients of this field match
-# on. In the second form nothing stands behind the text.
+# The first sentence for each status: the words of WebOb, on which OpenStack clients match.
 _PREAMBLES = {
     400: "The server could not comply with the request since it is either malformed or otherwise incorrect.",
     401: "This server could not verify that you are authorized to access the document you requested. "
@@ -34,28 +33,27 @@ _STATUSES: tuple[tuple[type[errors.RoostError], int], ...] = (
     (errors.NoValidHost, 409),
     (errors.Unavailable, 503),
 )
-# What these say names files and servers that are no business of clients; the log has it all.
+# Their messages name files and servers, which clients must not see; the log has them.
 DATABASE_ERRORS = (errors.StoreBroken, errors.StoreBusy, errors.StoreGone, errors.StoreOutdated)
 _RETRY_MAX_S = 5
 _DATABASE_TEXT = "The database cannot be used now; the log of the server says why."
 _BREAK = re.compile(r"<br\s*/?>")
 
-# What the headers of an answer tell of versions: the one that was asked and that answers vary with it; the one that
-# was asked; nothing, since none is known yet. Caches and clients of the field know these three.
+# Version headers of a response: the requested version and ``vary``; the version only; none, if it is not known yet.
 VersionHeaders = Literal["all", "version", "none"]
 
 
 class Problem(errors.RoostError):
-    """An answer that is an error, where only HTTP knows of it.
+    """An error that only HTTP knows.
 
     Args:
         status: of HTTP.
-        text: what is wrong, without the sentence that every answer of that status begins with.
-        code: one of the field's error codes; empty: the default one.
-        before: the beginning of the answer, where the status does not decide it; then nothing follows the text.
-        headers: more of them.
-        more: more members of the error, where it is told as JSON.
-        version_headers: what the headers tell of versions.
+        text: the error, without the first sentence of the status.
+        code: an error code of Placement; empty: the default code.
+        before: another first sentence; with it, no line ends follow the text.
+        headers: further headers.
+        more: further members of the error in JSON.
+        version_headers: which version headers the response has.
     """
 
     def __init__(
@@ -76,13 +74,13 @@ class Problem(errors.RoostError):
         super().__init__(text)
 
 
-def busy(what: str, limit: str) -> Problem:
-    """Return the 503 of a server that has reached a limit, with the name of the limit."""
-    return Problem(503, f"{what} (limit placement.{limit}); try again.", headers={"retry-after": "1"})
+def busy(text: str, limit: str) -> Problem:
+    """Return the 503 for a reached limit, with the name of the limit."""
+    return Problem(503, f"{text} (limit placement.{limit}); try again.", headers={"retry-after": "1"})
 
 
 def problem_of(error: Exception) -> Problem:
-    """Return what an error is in HTTP; one that nobody raised on purpose says nothing of itself."""
+    """Return an error as HTTP; an unexpected exception does not reveal its message."""
     if isinstance(error, Problem):
         return error
     for kind, status in _STATUSES:
@@ -95,10 +93,7 @@ def problem_of(error: Exception) -> Problem:
 
 
 def _retry_after(error: errors.RoostError) -> str:
-    """Return after how many seconds a client tries again.
-
-    A database server that does not answer fails many requests in one moment; they come back spread out.
-    """
+    """Return the seconds until a retry, at random after the loss of a database server, to spread the clients."""
     return str(1 + secrets.randbelow(_RETRY_MAX_S)) if isinstance(error, errors.StoreGone) else "1"
 
 
@@ -108,30 +103,30 @@ def title_of(status: int) -> str:
 
 
 def as_json(problem: Problem, *, request_id: str, has_code: bool) -> bytes:
-    """Return an error as programs read it.
+    """Return an error as JSON.
 
     Args:
-        request_id: of the request that it answers.
-        has_code: whether error codes are known in the version that was asked.
+        request_id: of the failed request.
+        has_code: whether the requested version has error codes.
     """
     status = problem.status
     if status == HTTPStatus.UNAUTHORIZED:
         message = _format_message(problem, is_escaped=True)
-        told: dict[str, object] = {
+        error: dict[str, object] = {
             "message": message,
             "code": f"{int(status)} {title_of(status)}",
             "title": title_of(status),
         }
-        return json.dumps(told).encode()
-    told = {"status": status, "title": title_of(status), "detail": detail_of(problem)}
+        return json.dumps(error).encode()
+    error = {"status": status, "title": title_of(status), "detail": detail_of(problem)}
     if has_code:
-        told["code"] = problem.code or "placement.undefined_code"
-    told["request_id"] = request_id
-    return json.dumps({"errors": [{**told, **problem.more}]}).encode()
+        error["code"] = problem.code or "placement.undefined_code"
+    error["request_id"] = request_id
+    return json.dumps({"errors": [{**error, **problem.more}]}).encode()
 
 
 def as_html(problem: Problem) -> bytes:
-    """Return a page for people."""
+    """Return an error as an HTML page."""
     status = f"{problem.status} {title_of(problem.status)}"
     page = (
         f"<html>\n <head>\n  <title>{status}</title>\n </head>\n <body>\n  <h1>{status}</h1>\n"
@@ -141,20 +136,20 @@ def as_html(problem: Problem) -> bytes:
 
 
 def as_text(problem: Problem) -> bytes:
-    """Return plain text."""
+    """Return an error as plain text."""
     return f"{problem.status} {title_of(problem.status)}\n\n{detail_of(problem)}".encode(errors="backslashreplace")
 
 
 def detail_of(problem: Problem) -> str:
-    """Return what is wrong as clients read it: one text, without marks and line ends."""
+    """Return the message as one line without markup."""
     one_line = _format_message(problem, is_escaped=False).replace("\n", " ").replace("\r", "")
     return _strip_tags(_BREAK.sub("\n", one_line))
 
 
 def _strip_tags(text: str) -> str:
-    """Leave out comments, which end in their line, and everything else between < and >.
+    """Remove comments, which end in their line, and other text between < and >.
 
-    What is left out is found in one pass: clients send texts of megabytes that only begin marks, and get them back.
+    One pass only: clients may send megabytes of unclosed tags, and errors quote them.
     """
     parts, at = [], 0
     comment_end, line_end, mark_end_last = 0, 0, text.rfind(">")

@@ -1,4 +1,4 @@
-"""The server's side of the reader process: it sends questions there, in turn for each who asks, and gets answers."""
+"""The server's side of the reader process: fair queueing of questions, and their answers."""
 
 import asyncio
 import socket
@@ -29,23 +29,23 @@ from roost.model.settings.roost_settings import Settings
 from roost.observe import log, metrics
 
 _MODULE = "roost.app.reader_process"
-# Questions at work at once: each takes a processor.
+# Questions in progress at once; each takes a processor.
 _AT_ONCE = 2
-# Questions that wait, of everybody and of one identity.
+# Maximum number of waiting questions, in all and per identity.
 _WAITING_MAX = 64
 _EACH_MAX = 8
-# A reader that ended is started again no sooner than this after its last start.
+# Minimum seconds between two starts of the process.
 _RESTART_PAUSE_S = 1.0
 
 _decoder = msgspec.msgpack.Decoder(FromReader)
 
 
 class Turns:
-    """Who may ask next: so many at once, and those who wait in turn, one of each identity.
+    """Fair queueing: a bounded number at once, the others in turn by identity.
 
     Args:
-        at_once: questions at work, >= 1.
-        waiting_max, each_max: questions that wait, in all and of one identity, >= 0.
+        at_once: questions in progress, >= 1.
+        waiting_max, each_max: waiting questions, in all and per identity, >= 0.
     """
 
     def __init__(self, at_once: int = _AT_ONCE, *, waiting_max: int = _WAITING_MAX, each_max: int = _EACH_MAX) -> None:
@@ -58,7 +58,7 @@ class Turns:
         """Wait for a turn, and hold it.
 
         Raises:
-            Unavailable: too many wait already.
+            Unavailable: too many questions wait already.
         """
         await self._take(owner)
         try:
@@ -89,19 +89,19 @@ class Turns:
             if turns:
                 turns.popleft().set_result(None)
                 if turns:
-                    self._waiting[owner] = turns  # Behind all others.
+                    self._waiting[owner] = turns  # Behind all other identities.
                 return
         self._free += 1
 
 
 class _Link:
-    """One reader process, and the questions that it has not answered."""
+    """A reader process, and its pending questions."""
 
     def __init__(self, process: subprocess.Popen[bytes], writer: asyncio.StreamWriter) -> None:
         self.process = process
         self.pending: dict[int, asyncio.Future[Answer]] = {}
-        self.settings: Settings | None = None  # as it knows them
-        self.problem = ""  # why it ended
+        self.settings: Settings | None = None  # the last settings that it received
+        self.problem = ""  # the reason of its end
         self._writer = writer
 
     def send(self, message: ToReader) -> None:
@@ -109,7 +109,7 @@ class _Link:
         self._writer.write(len(body).to_bytes(FRAME_HEAD, "big") + body)
 
     async def listen(self, reader: asyncio.StreamReader) -> None:
-        """Hand out answers until the process ends."""
+        """Deliver answers until the process ends."""
         try:
             while True:
                 size = int.from_bytes(await reader.readexactly(FRAME_HEAD), "big")
@@ -140,16 +140,16 @@ class _Link:
 
 
 class OverBudgetInReader(Exception):
-    """The reader killed a question whose budget was used up."""
+    """The reader stopped a question whose budget was used up."""
 
 
 class ReaderClient:
-    """Asks the reader process, which is started with the first question.
+    """Sends questions to the reader process, which starts with the first question.
 
     Args:
         url: of the database.
-        settings: gives the settings in force.
-        has_own_api: whether /v1 is asked.
+        settings: returns the settings in force.
+        has_own_api: whether /v1 is served.
     """
 
     def __init__(self, url: str, *, settings: Callable[[], Settings], has_own_api: bool) -> None:
@@ -163,15 +163,15 @@ class ReaderClient:
         self._number = 0
 
     async def ask(self, request: Request, *, is_own_api: bool) -> Response:
-        """Return the response to a request whose identity is known.
+        """Return the response to an authenticated request.
 
         Raises:
             OverBudget: the work took too long, or too much memory.
-            Unavailable: too many wait, or the reader does not answer.
+            Unavailable: too many questions wait, or the reader does not answer.
         """
-        who = request.identity
-        assert who is not None, "whoever is not known is refused before"
-        async with self._turns.turn(f"{who.user_id}\0{who.project_id}"):
+        identity = request.identity
+        assert identity is not None, "unknown clients are refused before"
+        async with self._turns.turn(f"{identity.user_id}\0{identity.project_id}"):
             budget_s = self._settings().placement.question_budget_s
             self._number += 1
             ask = Ask(
@@ -187,11 +187,11 @@ class ReaderClient:
                 host_url=request.host_url,
                 request_id=request.request_id,
                 asker=Asker(
-                    user_id=who.user_id,
-                    project_id=who.project_id,
-                    roles=who.roles,
-                    is_system_scoped=who.is_system_scoped,
-                    hosts=who.hosts,
+                    user_id=identity.user_id,
+                    project_id=identity.project_id,
+                    roles=identity.roles,
+                    is_system_scoped=identity.is_system_scoped,
+                    hosts=identity.hosts,
                 ),
             )
             metrics.QUESTIONS_READ.inc()
@@ -240,7 +240,7 @@ class ReaderClient:
         return link
 
     def close(self) -> None:
-        """End the reader process, when the loop has ended."""
+        """End the reader process, after the loop."""
         if self._link is not None:
             self._link.process.kill()
             self._link.process.wait()

@@ -1,4 +1,4 @@
-"""Every version number of the Placement API, by the name of what it brought."""
+"""Microversions of the Placement API, named by their features."""
 
 from typing import NamedTuple
 
@@ -60,26 +60,26 @@ ANY_TRAITS = _v(39)
 NEWEST = ANY_TRAITS
 
 _SERVICE = "placement"
-# In the words that clients of the field know.
+# The text of Placement.
 _NO_MINOR = "Version.__new__() missing 1 required positional argument: 'minor'"
 
 
 class InvalidVersion(ValueError):
-    """The header asks for what is no version; the text says why."""
+    """The header is malformed; the text is the reason."""
 
 
 class UnknownVersion(ValueError):
-    """The header asks for a version that there is not; the text is what it asks for."""
+    """The requested version does not exist; the text is the version."""
 
 
 def parse_version(header: str | None) -> Version:
-    """Return the version that a header asks for.
+    """Return the version that a header requests.
 
     Args:
-        header: ``openstack-api-version``, all of that name joined by commas; None: there is none.
+        header: ``openstack-api-version``, several joined by commas; None: no header.
 
     Raises:
-        InvalidVersion: it cannot be understood.
+        InvalidVersion: the header is malformed.
         UnknownVersion: there is no such version.
     """
     text = None if header is None else _placement_part(header)
@@ -93,14 +93,14 @@ def parse_version(header: str | None) -> Version:
         raise InvalidVersion(f"{text}; {error}") from None
     if len(numbers) == 1:
         raise InvalidVersion(f"{text}; {_NO_MINOR}")
-    found = Version(*numbers)
-    if not OLDEST <= found <= NEWEST:
+    version = Version(*numbers)
+    if not OLDEST <= version <= NEWEST:
         raise UnknownVersion(text)
-    return found
+    return version
 
 
 def _placement_part(header: str) -> str | None:
-    """Return what is asked of this service: the last part that names it counts."""
+    """Return the requested version of this service; its last mention counts."""
     for part in reversed(header.split(",")):
         words = part.split(None, 1)
         if len(words) == 2 and words[0].lower() == _SERVICE:

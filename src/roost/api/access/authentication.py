@@ -1,4 +1,4 @@
-"""Who asks: everybody as they say (noauth2), or whoever holds a token of a file."""
+"""Authentication without Keystone: trusted headers (noauth2), or tokens of a file."""
 
 import hashlib
 import hmac
@@ -19,7 +19,7 @@ _SALT_BYTES = 16
 _SECRET_BYTES = 32
 _ID_LETTERS = 8
 _HOST_MAX = 255
-AGENT = "agent"  # the role
+AGENT = "agent"  # name of the role
 _HASH = re.compile(rf"[0-9a-f]{{{2 * _SALT_BYTES}}}:[0-9a-f]{{64}}")
 _KEY_BYTES = 8
 _KEY = re.compile(rf"[0-9a-f]{{{2 * _KEY_BYTES}}}")
@@ -27,7 +27,7 @@ _ROLE = re.compile(r"[^\s,]+")
 
 
 def trust_headers(headers: Headers) -> Identity | None:
-    """Return whoever the headers say asks, as noauth2 does: ``x-auth-token`` is USER or USER:PROJECT."""
+    """Return the identity in the headers, as noauth2 does: ``x-auth-token`` is USER or USER:PROJECT."""
     token = headers.get("x-auth-token")
     if not token:
         return None
@@ -44,22 +44,22 @@ def trust_headers(headers: Headers) -> Identity | None:
 
 
 def parse_roles(text: str) -> frozenset[str]:
-    """Return the roles of a list with commas, in lower case: rules do not mind the case."""
+    """Return the roles of a comma-separated list, in lower case: rules ignore case."""
     return frozenset(role.strip().lower() for role in text.split(",") if role.strip())
 
 
 class Token(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Who holds a token, and what it hashes to.
+    """A stored token: its holder and a hash.
 
-    Tokens are made by ``new_token``: nobody guesses one, so a quick hash keeps it, and asking costs little.
+    ``new_token`` makes tokens of high entropy, so a fast hash is enough, and requests cost little.
     """
 
-    name: str  # the user that requests are of
-    sha256: str  # salt and hash of both, in hexadecimal, with a colon between them
+    name: str  # user of its requests
+    sha256: str  # SALT:HASH in hexadecimal; the hash covers salt and text
     project: str = ""  # empty: the name
     roles: tuple[str, ...] = ()
-    hosts: tuple[str, ...] = ()  # the only ones it may touch; empty: it is bound to none
-    key: str = ""  # the text of the token begins with it and a dot, and it is found by it; empty: of an older one
+    hosts: tuple[str, ...] = ()  # bounds of an agent's token; empty: no bounds
+    key: str = ""  # prefix of the text before a dot, for the lookup; empty: an old token
 
     def __post_init__(self) -> None:
         if not self.name:
@@ -74,18 +74,18 @@ class Token(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
             raise ValueError(f"a host of {self.name} has no name")
 
     def matches(self, text: bytes) -> bool:
-        """Say whether this is the token of a text, in a time that does not tell how nearly."""
-        salt, _, wanted = self.sha256.partition(":")
-        return hmac.compare_digest(_hash(text, bytes.fromhex(salt)), wanted)
+        """Return whether a text is this token, in constant time."""
+        salt, _, digest = self.sha256.partition(":")
+        return hmac.compare_digest(_hash(text, bytes.fromhex(salt)), digest)
 
     @property
     def id(self) -> str:
-        """What tells it from others of the same name, and is no secret."""
+        """A public id, to distinguish tokens of one name."""
         return self.sha256[:_ID_LETTERS]
 
     @property
     def identity(self) -> Identity:
-        """Who holds it."""
+        """The identity of the holder."""
         roles = frozenset(role.lower() for role in self.roles)
         return Identity(
             user_id=self.name, project_id=self.project or self.name, roles=roles, hosts=_fold_case(self.hosts)
@@ -99,34 +99,34 @@ class _File(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class Tokens:
-    """Tokens of a file, none of which it holds: only what they hash to.
+    """Tokens of a file, as hashes only.
 
     Args:
-        tokens: those that are accepted.
+        tokens: accepted tokens.
     """
 
     def __init__(self, tokens: Sequence[Token]) -> None:
-        # By their keys, so that a request costs the same however many there are; older ones have none.
+        # By key, so that the cost of a request does not depend on their number; old tokens have no key.
         self._tokens_by_key: dict[str, list[tuple[Token, Identity]]] = {}
         for token in tokens:
             self._tokens_by_key.setdefault(token.key, []).append((token, token.identity))
 
     def identify(self, headers: Headers) -> Identity | None:
-        """Return whoever holds the token in ``x-auth-token``, if it is one of ours."""
-        given = headers.get("x-auth-token", "")
-        key, dot, _ = given.partition(".")
-        known = self._tokens_by_key.get(key if dot else "", [])
-        text = given.encode("latin-1", "replace")
-        # All of one key are compared, so that the time says nothing about which one it is.
-        found = [identity for token, identity in known if token.matches(text)]
-        return found[0] if found else None
+        """Return the identity of the token in ``x-auth-token``; None: unknown token."""
+        header = headers.get("x-auth-token", "")
+        key, dot, _ = header.partition(".")
+        candidates = self._tokens_by_key.get(key if dot else "", [])
+        text = header.encode("latin-1", "replace")
+        # All tokens of the key are compared, so that the time does not reveal the match.
+        matches = [identity for token, identity in candidates if token.matches(text)]
+        return matches[0] if matches else None
 
 
 def read_tokens(path: Path) -> tuple[Token, ...]:
-    """Read what a file of tokens holds.
+    """Read a file of tokens.
 
     Raises:
-        BadSettings: it cannot be read, or is not as ``roost token create`` writes it.
+        BadSettings: the file is unreadable or invalid.
     """
     try:
         document = tomllib.loads(path.read_text(encoding="utf-8"))
@@ -134,21 +134,21 @@ def read_tokens(path: Path) -> tuple[Token, ...]:
     except OSError as error:
         raise BadSettings(str(path), f"cannot be read: {error.strerror or error}") from None
     except msgspec.ValidationError as error:
-        raise BadSettings(str(path), f"is no file of tokens: {error}") from None
+        raise BadSettings(str(path), f"is not a file of tokens: {error}") from None
     except (ValueError, RecursionError) as error:
-        raise BadSettings(str(path), f"is no TOML: {error}") from None
+        raise BadSettings(str(path), f"is not valid TOML: {error}") from None
 
 
 def new_token(
     name: str, *, project: str = "", roles: Sequence[str] = (), hosts: Sequence[str] = ()
 ) -> tuple[str, Token]:
-    """Make a token that nobody guesses; return its text, which is kept nowhere, and what a file holds of it.
+    """Make a random token; return its text, which is not stored, and its entry for a file.
 
     Args:
-        hosts: the only ones that it may touch, which makes it an agent's; empty: it is bound to none.
+        hosts: bounds of an agent's token; empty: no bounds.
 
     Raises:
-        BadRequest: the name is empty, a role is no word, or one of a host is not an agent's.
+        BadRequest: the name is empty, a role is not one word, or a token with bounds has another role than agent.
     """
     if not name:
         raise BadRequest("a token needs the name of its user")
@@ -157,16 +157,16 @@ def new_token(
             raise BadRequest(f"a role is one word without commas, got {role!r}")
     key, salt = secrets.token_hex(_KEY_BYTES), secrets.token_bytes(_SALT_BYTES)
     text = f"{key}.{secrets.token_urlsafe(_SECRET_BYTES)}"
-    kept = f"{salt.hex()}:{_hash(text.encode(), salt)}"
-    given = tuple(roles) or ((AGENT,) if hosts else ())
+    digest = f"{salt.hex()}:{_hash(text.encode(), salt)}"
+    all_roles = tuple(roles) or ((AGENT,) if hosts else ())
     try:
-        return text, Token(name=name, sha256=kept, project=project, roles=given, hosts=tuple(hosts), key=key)
+        return text, Token(name=name, sha256=digest, project=project, roles=all_roles, hosts=tuple(hosts), key=key)
     except ValueError as error:
         raise BadRequest(str(error)) from None
 
 
 def as_toml(token: Token) -> str:
-    """Return an entry of a file of tokens."""
+    """Return a token as an entry of a file."""
     lines = ["[[token]]", f"name = {_quote(token.name)}"]
     if token.project:
         lines.append(f"project = {_quote(token.project)}")
@@ -180,7 +180,7 @@ def as_toml(token: Token) -> str:
 
 
 def _fold_case(hosts: Sequence[str]) -> frozenset[str]:
-    # Two hosts never differ by case only.
+    # Names of hosts are unique regardless of case.
     return frozenset(host.lower() for host in hosts)
 
 
@@ -189,5 +189,5 @@ def _hash(text: bytes, salt: bytes) -> str:
 
 
 def _quote(text: str) -> str:
-    # A JSON string is one of TOML too, except that TOML wants this one control character spelt out.
+    # A JSON string is valid TOML, except that TOML requires an escape for DEL.
     return msgspec.json.encode(text).decode().replace("\x7f", "\\u007f")

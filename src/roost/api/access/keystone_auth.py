@@ -1,4 +1,4 @@
-"""Who asks, as Keystone says: its own middleware, asked in a few threads, and what it said kept for a while.
+"""Authentication by Keystone: its own middleware in a few threads, with a cache.
 
 Needs the extra ``roost[keystone]``.
 """
@@ -27,17 +27,16 @@ _Environ = dict[str, Any]
 
 
 class Keystone:
-    """Asks Keystone about tokens.
+    """Authenticates tokens with Keystone.
 
-    What it said of a token is kept for ``token_cache_time`` seconds of its section (300 by default), and never
-    beyond the token's own end; so long a token that was revoked may still be good. Tokens whose access rules
-    speak of paths are asked about each time.
+    An identity is cached for ``token_cache_time`` seconds of the section (300 by default), at most until its token
+    expires; a revoked token may stay valid that long. Tokens whose access rules name paths are not cached.
 
     Args:
         path: of an INI file with a section ``keystone_authtoken``.
 
     Raises:
-        BadSettings: the file cannot be used, or the extra is not installed.
+        BadSettings: the file is invalid, or the extra is not installed.
     """
 
     def __init__(self, path: Path) -> None:
@@ -52,53 +51,55 @@ class Keystone:
         try:
             conf = cfg.ConfigOpts()
             conf([], project="placement", default_config_files=[str(path)])
-            auth_token.AuthProtocol(_accept_all, {"oslo_config_config": conf})  # It declares the options.
+            auth_token.AuthProtocol(_accept_all, {"oslo_config_config": conf})  # Declares the options.
             self._keep_s = float(conf.keystone_authtoken.token_cache_time)
-            # What two caches kept one after the other would be kept for too long.
+            # Two caches in sequence would add up their times.
             conf.set_override("token_cache_time", -1, group="keystone_authtoken")
             self._middleware: Any = auth_token.AuthProtocol(_accept_all, {"oslo_config_config": conf})
         except Exception as error:
-            # Many libraries read that section, each with errors of its own.
+            # Several libraries read the section, each with its own errors.
             raise BadSettings(str(path), f"[keystone_authtoken] cannot be used: {first_line(error)}") from error
         logger = logging.getLogger("keystonemiddleware")
         logger.propagate = False
         logger.handlers = [_EventHandler(logging.WARNING)]
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="keystone")
-        self._identities: dict[bytes, tuple[float, Identity]] = {}  # until when, and who
+        self._identities: dict[
+            bytes, tuple[float, Identity]
+        ] = {}  # by key: expiry in seconds since the epoch, and identity
         self._pending: dict[tuple[bytes, str, str], asyncio.Future[Identity | Response]] = {}
 
     async def __call__(self, request: Request, /) -> Identity | Response:
-        """Return who asks, or what is to be answered to somebody unknown."""
+        """Return the identity of the client, or the response that refuses it."""
         key = _key(request)
-        kept = self._identities.get(key)
-        if kept is not None and kept[0] > time.time():
-            return kept[1]
-        # Clients send many requests at once with a new token: it is asked about once.
+        cached = self._identities.get(key)
+        if cached is not None and cached[0] > time.time():
+            return cached[1]
+        # Clients send many requests at once with a new token: they share one question.
         question = key, request.method, request.path
-        asking = self._pending.get(question)
-        if asking is None:
+        pending = self._pending.get(question)
+        if pending is None:
             loop = asyncio.get_running_loop()
-            asking = self._pending[question] = loop.run_in_executor(self._threads, self._ask, request, key)
-            asking.add_done_callback(lambda _: self._pending.pop(question, None))
-        return await asyncio.shield(asking)
+            pending = self._pending[question] = loop.run_in_executor(self._threads, self._ask, request, key)
+            pending.add_done_callback(lambda _: self._pending.pop(question, None))
+        return await asyncio.shield(pending)
 
     def _ask(self, request: Request, key: bytes) -> Identity | Response:
         environ = _environ(request)
-        told: list[tuple[str, list[tuple[str, str]]]] = []
+        heads: list[tuple[str, list[tuple[str, str]]]] = []
 
         def start_response(status: str, headers: list[tuple[str, str]], _error: object = None) -> Callable[..., None]:
-            told.append((status, headers))
+            heads.append((status, headers))
             return lambda _data: None
 
         try:
             body = b"".join(self._middleware(environ, start_response))
-        except Exception as error:  # noqa: BLE001  # many libraries stand between us and Keystone, with errors of their own
+        except Exception as error:  # noqa: BLE001  # several libraries are involved, each with its own errors
             log.fault(request.request_id, error)
             raise Problem(503, "Keystone cannot be asked who this is; try again.") from None
         user = environ.get("HTTP_X_USER_ID")
-        status = int(told[0][0].split()[0])
+        status = int(heads[0][0].split()[0])
         if status != 200 or not user:
-            headers = {name.lower(): value for name, value in told[0][1]}
+            headers = {name.lower(): value for name, value in heads[0][1]}
             return Response(status=status if status != 200 else 401, body=body, headers=headers)
         identity = Identity(
             user_id=user,
@@ -121,14 +122,14 @@ class Keystone:
 
 
 class _EventHandler(logging.Handler):
-    """Lets what the middleware logs become events of ours."""
+    """Converts log records of the middleware to events."""
 
     def emit(self, record: logging.LogRecord) -> None:
         log.event("keystone", level=record.levelname.lower(), message=record.getMessage())
 
 
 def _accept_all(_environ: _Environ, start_response: Callable[..., object]) -> Iterable[bytes]:
-    """Be the application that the middleware lets requests through to."""
+    """The WSGI application behind the middleware."""
     start_response("200 OK", [])
     return [b""]
 

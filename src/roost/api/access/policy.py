@@ -1,4 +1,4 @@
-"""Who may do what: policies, their defaults, and what a file says instead."""
+"""Policies of the Placement API: defaults, and overrides of a file."""
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -25,7 +25,7 @@ _VERBS: Mapping[str, tuple[str, ...]] = {
     "allocation_candidates": ("list",),
     "reshaper": ("reshape",),
 }
-# In the order in which they are shown.
+# In the order of their display.
 _NAMES = dict.fromkeys(
     f"placement:{thing}:{verb}" if verb else f"placement:{thing}"
     for thing, verbs in _VERBS.items()
@@ -38,7 +38,7 @@ _BASE: Mapping[str, str] = {
     "project_reader_api": "role:reader and project_id:%(project_id)s",
     "admin_or_project_reader_or_service_api": "rule:admin_api or rule:project_reader_api or rule:service_api",
 }
-# Of these the legacy defaults let an administrator do all that the others may.
+# Legacy defaults: an administrator has the rights of these roles.
 _LEGACY: Mapping[str, str] = {
     "service_api": "role:service or role:admin",
     "project_reader_api": "(role:reader and project_id:%(project_id)s) or role:admin",
@@ -47,7 +47,7 @@ _SPECIAL: Mapping[str, str] = {
     "placement:usages": "rule:admin_or_project_reader_or_service_api",
     "placement:reshaper:reshape": "rule:service_api",
 }
-# Names that policy files of older releases hold, and what took their place.
+# Names in policy files of older releases, and their successors.
 _DEPRECATED: Mapping[str, str] = {
     "system_admin_api": "admin_or_service_api",
     "system_reader_api": "admin_or_service_api",
@@ -59,24 +59,24 @@ _NONE: Mapping[str, str] = {}
 
 
 class EffectiveRule(msgspec.Struct, frozen=True, kw_only=True):
-    """One rule as it is in force."""
+    """A rule in force."""
 
     name: str
     rule: str
-    source: str  # "default", "legacy default", or the file that says so
+    source: str  # "default", "legacy default", or the path of the file
 
 
 class Policy:
-    """Every rule in force.
+    """All rules in force.
 
     Args:
-        overrides: rules that are not as by default, by name.
-        origin: the file that says so.
+        overrides: rules that replace defaults, by name.
+        origin: path of the file with the overrides.
         is_legacy: whether the legacy defaults hold, under which an administrator may reshape.
         others: defaults of another API, by name; they may refer to rules of this one.
 
     Raises:
-        BadSettings: a rule cannot be understood, or refers to one that is not there or to itself.
+        BadSettings: a rule is invalid, or refers to a missing rule or to itself.
     """
 
     def __init__(
@@ -97,33 +97,32 @@ class Policy:
             self._judges[name] = self._judge(rule)
         self.warnings = tuple(_warnings(overrides, origin, defaults=defaults, parsed=parsed))
 
-    def allows(self, name: str, who: Identity, target: Target) -> bool:
-        """Say whether somebody may do what a policy names.
+    def allows(self, name: str, identity: Identity, target: Target) -> bool:
+        """Return whether a policy allows a client to act on a target.
 
-        Nobody may use the Placement API with a token for the whole system: each operation there is of the scope of a
-        project.
+        A system-scoped token has no access to the Placement API: each of its operations has the scope of a project.
 
         Args:
             name: of the policy.
-            who: asks.
-            target: is acted on, such as the project whose usages are asked for.
+            identity: of the client.
+            target: attributes of the target, such as the project of requested usages.
         """
-        return not (who.is_system_scoped and name in _NAMES) and self._judges[name](who, target)
+        return not (identity.is_system_scoped and name in _NAMES) and self._judges[name](identity, target)
 
     def _judge(self, rule: Rule) -> Judge:
         judge, judges = rule.judge, self._judges
-        return lambda who, target: judge(who, target, judges)
+        return lambda identity, target: judge(identity, target, judges)
 
 
 def read_policy(path: Path | None, *, is_legacy: bool = False, others: Mapping[str, str] = _NONE) -> Policy:
-    """Return the rules in force: the defaults, and what a file says instead.
+    """Return the rules in force: the defaults, and the overrides of a file.
 
     Args:
-        path: of a YAML or JSON file with rules by name; None: none.
+        path: of a YAML or JSON file with rules by name; None: no overrides.
         is_legacy, others: see ``Policy``.
 
     Raises:
-        BadSettings: the file cannot be read or understood.
+        BadSettings: the file is unreadable or invalid.
     """
     if path is None:
         return Policy(is_legacy=is_legacy, others=others)
@@ -132,7 +131,7 @@ def read_policy(path: Path | None, *, is_legacy: bool = False, others: Mapping[s
     try:
         document: Any = yaml.safe_load(path.read_bytes())
     except FileNotFoundError:
-        text = "is not there, and nobody knows which policies it was to hold; for the defaults leave out policy_file"
+        text = "does not exist; to use the defaults, omit policy_file"
         raise BadSettings(str(path), text) from None
     except OSError as error:
         raise BadSettings(str(path), f"cannot be read: {error.strerror or error}") from None
@@ -171,21 +170,19 @@ def _parse(each: EffectiveRule, origin: str) -> Rule:
 
 
 def _check_references(parsed: Mapping[str, Rule], sources: Mapping[str, str]) -> None:
-    """Refuse rules that refer to nothing, or in a circle."""
+    """Refuse missing and circular references."""
     done: set[str] = set()
 
     def visit(name: str, way: tuple[str, ...]) -> None:
         if name in way:
-            raise BadSettings(sources[name], f"{name}: the rule refers to itself by way of {', '.join(way)}")
+            raise BadSettings(sources[name], f"{name}: the rule refers to itself through {', '.join(way)}")
         if name in done:
             return
         if len(way) > _REFERENCES_MAX:
-            raise BadSettings(
-                sources[name], f"{name}: rules refer to each other over more than {_REFERENCES_MAX} steps"
-            )
+            raise BadSettings(sources[name], f"{name}: a chain of references has more than {_REFERENCES_MAX} steps")
         for other in sorted(parsed[name].refers):
             if other not in parsed:
-                raise BadSettings(sources[name], f"{name}: the rule refers to {other!r}, which is not there")
+                raise BadSettings(sources[name], f"{name}: the rule refers to {other!r}, which does not exist")
             visit(other, (*way, name))
         done.add(name)
 
@@ -199,6 +196,6 @@ def _warnings(
     used = frozenset[str]().union(*(rule.refers for rule in parsed.values()))
     for name in overrides:
         if name in _DEPRECATED:
-            yield f"{origin}: {name} is deprecated: nothing but rules of this file uses it; see {_DEPRECATED[name]}"
+            yield f"{origin}: {name} is deprecated: only rules of this file use it; see {_DEPRECATED[name]}"
         elif name not in defaults and name not in used:
-            yield f"{origin}: {name} is no policy here, and no rule refers to it: it has no effect"
+            yield f"{origin}: {name} is not a policy, and no rule refers to it: it has no effect"

@@ -1,4 +1,4 @@
-"""The small language in which policies are written: who may, by role, project and other rules.
+"""The language of policy rules: checks of roles, projects and other rules.
 
 .. code-block:: text
 
@@ -7,7 +7,7 @@
     part   = "not" part | "(" rule ")" | check
     check  = "@" everybody | "!" nobody | kind ":" match
 
-An empty rule is ``@``. In a match, ``%(name)s`` stands for what is acted on.
+An empty rule is ``@``. In a match, ``%(name)s`` is an attribute of the target.
 """
 
 import re
@@ -25,32 +25,32 @@ _DEPTH_MAX = 100
 
 
 class BadRule(ValueError):
-    """A rule cannot be understood; the text of the error says why."""
+    """A rule is invalid; the text is the reason."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """A rule that is understood."""
+    """A parsed rule."""
 
-    judge: Callable[[Identity, Target, Mapping[str, Judge]], bool]  # the last: other rules, by name
-    refers: frozenset[str]  # names of these
+    judge: Callable[[Identity, Target, Mapping[str, Judge]], bool]  # the last argument: other rules, by name
+    refers: frozenset[str]  # names of referenced rules
 
 
 _Check = Callable[[Identity, Target, Mapping[str, Judge]], bool]
 
 
 def parse(text: str) -> Rule:
-    """Understand a rule.
+    """Parse a rule.
 
     Raises:
-        BadRule: it cannot be understood.
+        BadRule: the rule is invalid.
     """
     parser = _Parser(text)
     return Rule(judge=parser.parse_rule(), refers=frozenset(parser.refers))
 
 
 class _Parser:
-    """One reading of one rule, from left to right."""
+    """A recursive-descent parser of one rule."""
 
     def __init__(self, text: str) -> None:
         self.refers: set[str] = set()
@@ -63,7 +63,7 @@ class _Parser:
             return _allow_all
         found = self._parse_or()
         if self._next:
-            raise BadRule(f"{self._next!r} stands where 'and', 'or' or the end is due")
+            raise BadRule(f"{self._next!r} found, expected 'and', 'or' or the end")
         return found
 
     @property
@@ -79,13 +79,21 @@ class _Parser:
         parts = [self._parse_and()]
         while self._accept("or"):
             parts.append(self._parse_and())
-        return parts[0] if len(parts) == 1 else lambda who, target, others: any(p(who, target, others) for p in parts)
+        return (
+            parts[0]
+            if len(parts) == 1
+            else lambda identity, target, others: any(p(identity, target, others) for p in parts)
+        )
 
     def _parse_and(self) -> _Check:
         parts = [self._parse_part()]
         while self._accept("and"):
             parts.append(self._parse_part())
-        return parts[0] if len(parts) == 1 else lambda who, target, others: all(p(who, target, others) for p in parts)
+        return (
+            parts[0]
+            if len(parts) == 1
+            else lambda identity, target, others: all(p(identity, target, others) for p in parts)
+        )
 
     def _parse_part(self) -> _Check:
         self._depth += 1
@@ -94,7 +102,7 @@ class _Parser:
         try:
             if self._accept("not"):
                 part = self._parse_part()
-                return lambda who, target, others: not part(who, target, others)
+                return lambda identity, target, others: not part(identity, target, others)
             if self._accept("("):
                 found = self._parse_or()
                 if not self._accept(")"):
@@ -107,9 +115,9 @@ class _Parser:
     def _parse_check(self) -> _Check:
         word = self._next
         if not word:
-            raise BadRule("it ends where a check is due")
+            raise BadRule("ends before a check")
         if word.lower() in {")", "and", "or"}:
-            raise BadRule(f"{word!r} stands where a check is due")
+            raise BadRule(f"{word!r} found, expected a check")
         self._at += 1
         if word == "@":
             return _allow_all
@@ -117,24 +125,26 @@ class _Parser:
             return _deny_all
         kind, colon, match = word.partition(":")
         if not colon:
-            raise BadRule(f"{word!r} is no check: one is @, ! or has the form KIND:MATCH")
+            raise BadRule(f"{word!r} is not a check: expected @, ! or KIND:MATCH")
         return self._make_check(kind, match)
 
     def _make_check(self, kind: str, match: str) -> _Check:
         if kind == "rule":
             self.refers.add(match)
-            return lambda who, target, others: others[match](who, target)
+            return lambda identity, target, others: others[match](identity, target)
         if kind == "role":
-            return lambda who, target, _others: _substitute(match, target).lower() in who.roles
+            return lambda identity, target, _others: _substitute(match, target).lower() in identity.roles
         if kind in {"http", "https"}:
-            raise BadRule(f"{kind}:{match} asks another server, which is not done here")
+            raise BadRule(f"{kind}:{match} asks another server, which is not supported")
         if _LITERAL.fullmatch(kind):
             literal = kind.strip("'\"")
-            return lambda _who, target, _others: _substitute(match, target) == literal
+            return lambda _identity, target, _others: _substitute(match, target) == literal
         if kind not in _ATTRIBUTES:
-            raise BadRule(f"{kind!r} is no kind of check: these are role, rule, {', '.join(_ATTRIBUTES)} and literals")
+            raise BadRule(
+                f"{kind!r} is not a kind of check; kinds are role, rule, {', '.join(_ATTRIBUTES)} and literals"
+            )
         read = _ATTRIBUTES[kind]
-        return lambda who, target, _others: _substitute(match, target) in read(who)
+        return lambda identity, target, _others: _substitute(match, target) in read(identity)
 
 
 def _tokenize(text: str) -> Iterator[str]:
@@ -142,28 +152,28 @@ def _tokenize(text: str) -> Iterator[str]:
     while text[at:].strip():
         found = _WORD.match(text, at)
         if found is None:
-            raise BadRule(f"{text[at:].strip()[:20]!r} cannot be understood")
+            raise BadRule(f"{text[at:].strip()[:20]!r} is invalid")
         yield found["bracket"] or found["check"]
         at = found.end()
 
 
 def _substitute(match: str, target: Target) -> str:
-    """Put what is acted on into a match; what is not known of it matches nothing that anybody has."""
+    """Substitute attributes of the target in a match; a missing attribute matches nothing."""
     return _SUBSTITUTE.sub(lambda found: target.get(found[1], "\0"), match)
 
 
-def _allow_all(_who: Identity, _target: Target, _others: Mapping[str, Judge]) -> bool:
+def _allow_all(_identity: Identity, _target: Target, _others: Mapping[str, Judge]) -> bool:
     return True
 
 
-def _deny_all(_who: Identity, _target: Target, _others: Mapping[str, Judge]) -> bool:
+def _deny_all(_identity: Identity, _target: Target, _others: Mapping[str, Judge]) -> bool:
     return False
 
 
-# What can be asked of somebody, with the values that match.
+# Attributes of a client, with their matching values.
 _ATTRIBUTES: Mapping[str, Callable[[Identity], tuple[str, ...]]] = {
-    "user_id": lambda who: (who.user_id,),
-    "project_id": lambda who: (who.project_id,),
-    "is_admin": lambda who: ("True", "true", "1") if "admin" in who.roles else ("False", "false", "0"),
-    "system_scope": lambda who: ("all",) if who.is_system_scoped else (),
+    "user_id": lambda identity: (identity.user_id,),
+    "project_id": lambda identity: (identity.project_id,),
+    "is_admin": lambda identity: ("True", "true", "1") if "admin" in identity.roles else ("False", "false", "0"),
+    "system_scope": lambda identity: ("all",) if identity.is_system_scoped else (),
 }

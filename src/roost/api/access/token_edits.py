@@ -1,4 +1,4 @@
-"""Tokens added to a file of tokens, and taken out of it, by one command at a time."""
+"""Edits of a file of tokens, one command at a time."""
 
 import fcntl
 import os
@@ -11,41 +11,42 @@ from roost.errors import BadRequest, NotFound, RoostError
 
 
 def add_token(path: Path, token: Token) -> None:
-    """Add a token to a file, which is made if it is absent; whoever else may read it there still may.
+    """Add a token to a file; a new file is private to its owner, an old one keeps its mode.
 
     Raises:
-        BadSettings: what is there already is no file of tokens.
-        RoostError: it cannot be written.
+        BadSettings: the existing file is invalid.
+        RoostError: the file is not writable.
     """
     with _lock_folder(path):
         if path.exists():
-            read_tokens(path)  # What is there already must be right, or all of it would be refused.
+            read_tokens(path)  # An invalid file would be refused as a whole.
         with os.fdopen(os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600), "a", encoding="utf-8") as file:
             file.write(as_toml(token) + "\n")
 
 
-def remove_token(path: Path, which: str) -> Token:
-    """Take a token out of a file, and return what the file held of it; comments of the file go, too.
+def remove_token(path: Path, name_or_id: str) -> Token:
+    """Remove a token from a file and return its entry; comments of the file are lost.
 
     Args:
-        which: its name, or its id.
+        name_or_id: of the token.
 
     Raises:
-        NotFound: there is none.
-        BadRequest: several have that name.
-        BadSettings: it is no file of tokens.
-        RoostError: it cannot be written.
+        NotFound: no such token.
+        BadRequest: several tokens have the name.
+        BadSettings: the file is invalid.
+        RoostError: the file is not writable.
     """
     with _lock_folder(path):
-        known = read_tokens(path)
-        found = [token for token in known if token.id == which] or [token for token in known if token.name == which]
-        if not found:
-            raise NotFound("token", which)
-        if len(found) > 1:
-            ids = ", ".join(token.id for token in found)
-            raise BadRequest(f"{len(found)} tokens are of {which}: say which one by its id, {ids}")
+        tokens = read_tokens(path)
+        matches = [token for token in tokens if token.id == name_or_id]
+        matches = matches or [token for token in tokens if token.name == name_or_id]
+        if not matches:
+            raise NotFound("token", name_or_id)
+        if len(matches) > 1:
+            ids = ", ".join(token.id for token in matches)
+            raise BadRequest(f"{len(matches)} tokens belong to {name_or_id}: give the id of one, {ids}")
         new = path.with_name(f".{path.name}.new")
-        text = "\n".join(as_toml(token) for token in known if token is not found[0])
+        text = "\n".join(as_toml(token) for token in tokens if token is not matches[0])
         with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
             status = path.stat()
             os.fchmod(file.fileno(), status.st_mode & 0o777)
@@ -55,12 +56,12 @@ def remove_token(path: Path, which: str) -> Token:
             file.flush()
             os.fsync(file.fileno())
         new.replace(path)
-        return found[0]
+        return matches[0]
 
 
 @contextmanager
 def _lock_folder(path: Path) -> Iterator[None]:
-    """Let no other command change files of the folder meanwhile."""
+    """Exclude other commands from files of the folder."""
     try:
         folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
         try:

@@ -1,4 +1,4 @@
-"""The file of tokens while the server runs: what is written into it, or taken out of it, holds soon."""
+"""The file of tokens of a running server: its changes take effect soon."""
 
 import time
 from collections.abc import Callable
@@ -9,29 +9,29 @@ from roost.api.http import Identity
 from roost.errors import BadSettings
 from roost.observe import log
 
-_CHECK_INTERVAL_S = 1.0
+_CHECK_INTERVAL_S = 1.0  # between two looks at the file
 
 
 class TokenFile:
-    """Tokens of a file that is read again when it has changed; one that makes no sense changes nothing.
+    """Tokens of a file, reread when it changes; an invalid file changes nothing.
 
     Args:
         path: of the file.
-        clock: seconds that never go back.
+        clock: monotonic seconds.
 
     Raises:
-        BadSettings: it cannot be read, or is not as ``roost token create`` writes it.
+        BadSettings: the file is unreadable or invalid.
     """
 
     def __init__(self, path: Path, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._path = path
         self._clock = clock
         self._checked_s = clock()
-        self._stamp = self._read_stamp()  # Before it is read: what is written meanwhile is another mark.
+        self._stamp = self._read_stamp()  # Before reading, so that a later write changes the stamp.
         self._tokens = Tokens(read_tokens(path))
 
     def identify(self, headers: Headers) -> Identity | None:
-        """Return whoever holds the token in ``x-auth-token``, if it is one of the file."""
+        """Return the identity of the token in ``x-auth-token``; None: unknown token."""
         now_s = self._clock()
         if now_s - self._checked_s >= _CHECK_INTERVAL_S:
             self._checked_s = now_s
@@ -40,16 +40,16 @@ class TokenFile:
 
     def _read_stamp(self) -> tuple[int, int, int] | None:
         try:
-            found = self._path.stat()
+            status = self._path.stat()
         except OSError:
             return None
-        return found.st_mtime_ns, found.st_size, found.st_ino
+        return status.st_mtime_ns, status.st_size, status.st_ino
 
     def _refresh(self) -> None:
-        mark = self._read_stamp()
-        if mark == self._stamp:
+        stamp = self._read_stamp()
+        if stamp == self._stamp:
             return
-        self._stamp = mark
+        self._stamp = stamp
         try:
             self._tokens = Tokens(read_tokens(self._path))
         except BadSettings as error:

@@ -1,4 +1,4 @@
-"""One connection: HTTP/1.1 with a bound for everything that a client sends and for how long it takes."""
+"""An HTTP/1.1 connection with limits of size and time."""
 
 import asyncio
 import json
@@ -24,24 +24,24 @@ from roost.api.v1.wire.problem_details import CONTENT_TYPE, as_json
 from roost.model.settings.placement_settings import Placement as Settings
 from roost.observe import metrics
 
-# How long a client may go on sending what nobody reads before its connection is closed; else it would be reset
-# before it has read why.
+# Seconds that a refused client may continue to send: an immediate close would reset the connection before it has read
+# the response.
 _LINGER_S = 2.0
-# Of a stream, so much is written ahead of its reader; else the system takes megabytes.
+# Bytes of a stream written ahead of its reader; by default the system buffers megabytes.
 _STREAM_BUFFER_BYTES = 2**16
-# Below it errors are told as Roost's own API tells them, else as the Placement API does.
+# Prefix of paths whose errors have the format of Roost's own API, not that of the Placement API.
 _OWN_PREFIX = b"/v1/"
-# Requests of one connection that wait for their answers; beyond it nothing more is read of the client.
+# Maximum number of pipelined requests in progress; then the connection reads no further.
 _UNANSWERED_MAX = 16
 _HEAD_END = b"\r\n\r\n"
-# No request is shorter, up to where its head ends.
+# Minimum size of a head.
 _HEAD_MIN_BYTES = len(b"GET / HTTP/1.1")
-# A name or an address with or without a port; empty where the client names none.
+# A name or an address, with or without a port; may be empty.
 _HOST = re.compile(rb"[\w.~%!$&'()*+,;=:\[\]-]*")
 
 
 class _LimitError(Exception):
-    """What a client sends is beyond a limit."""
+    """A request exceeds a limit."""
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
@@ -49,23 +49,23 @@ class _LimitError(Exception):
 
 
 class _Flow(FlowControl):
-    """Reads nothing more while requests wait that were read and not parsed."""
+    """Flow control that stays paused while unparsed requests wait."""
 
     is_held = False
 
     def hold(self) -> None:
-        """Stop reading, whoever wants to resume."""
+        """Pause reading, regardless of ``resume_reading``."""
         self.is_held = True
         self.pause_reading()
 
     def resume_reading(self) -> None:
-        """Read again, unless held."""
+        """Resume reading, unless held."""
         if not self.is_held:
             super().resume_reading()
 
 
 class Connection(HttpToolsProtocol):
-    """A connection that uvicorn speaks HTTP on, within limits of ours."""
+    """A uvicorn connection with our limits."""
 
     limits: ClassVar[Settings] = Settings()
     all: ClassVar[Connections] = Connections(Settings().connections_max)
@@ -73,7 +73,7 @@ class Connection(HttpToolsProtocol):
 
     @classmethod
     def with_limits(cls, limits: Settings, connections: Connections) -> "type[Connection]":
-        """Return the kind of connection that keeps other limits: uvicorn's server makes each of a class."""
+        """Return a subclass with other limits: uvicorn creates connections from a class."""
         return type("Connection", (cls,), {"limits": limits, "all": connections})
 
     def __init__(
@@ -84,20 +84,20 @@ class Connection(HttpToolsProtocol):
         _loop: asyncio.AbstractEventLoop | None = None,
     ) -> None:
         super().__init__(config, server_state, app_state, _loop)
-        self.url = b""  # of the last request of which one is known
-        self._head_bytes = 0  # of the request whose head is not complete yet
-        self._head_size = 0  # of what is understood of it
+        self.url = b""  # of the last request with a known URL
+        self._head_bytes = 0  # received bytes of the incomplete head
+        self._head_size = 0  # parsed bytes of the head
         self._is_in_head = True
-        self._unread_bytes = 0  # of answers, when the client last had time enough to read
-        self._cycles: deque[RequestResponseCycle] = deque()  # requests that are not answered yet
+        self._unread_bytes = 0  # unread bytes of answers at the last keep-alive timeout
+        self._cycles: deque[RequestResponseCycle] = deque()  # unanswered requests
         self._timer: asyncio.TimerHandle | None = None
-        self._problem: Problem | None = None  # what ended this connection
-        self._is_other_protocol = False  # whether what follows is none of HTTP, which nobody speaks here
-        self._unparsed, self._parsed = b"", 0  # what came and was not parsed yet, and how much of that was
+        self._problem: Problem | None = None  # reason of the end of this connection
+        self._is_other_protocol = False  # whether the client switched to another protocol, which is not supported
+        self._unparsed, self._parsed = b"", 0  # received bytes, and the number of parsed ones
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Begin; the first byte is waited for as long as the end of a head that has begun."""
-        super().connection_made(transport)  # type: ignore[arg-type]  # a socket's transport is one
+        """Begin; the first byte has the same timeout as a complete head."""
+        super().connection_made(transport)  # type: ignore[arg-type]  # of a socket
         self.flow = _Flow(self.transport)
         if self.all.enter():
             self._start_timer(self.limits.header_timeout_s, self.transport.close)
@@ -114,14 +114,14 @@ class Connection(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Take what came."""
+        """Receive data."""
         if self._problem is not None or self._is_other_protocol:
             return
         self._unparsed, self._parsed = self._unparsed[self._parsed :] + data, 0
         self._parse()
 
     def _parse(self) -> None:
-        """Parse what came, at most one head at a time, until too many requests are unanswered."""
+        """Parse received data, at most one head at a time, until too many requests are unanswered."""
         while self._parsed < len(self._unparsed) and self.parser is not None:
             if len(self._cycles) >= _UNANSWERED_MAX:
                 self.flow.hold()
@@ -133,32 +133,32 @@ class Connection(HttpToolsProtocol):
         self._unparsed, self._parsed = b"", 0
 
     def _feed(self, data: bytes) -> None:
-        """Parse a part; where a head is too long, the rest of it is not even looked at."""
+        """Parse a part; the rest of a head that is too long is ignored."""
         if self._is_in_head:
             if self._head_bytes == 0:
                 self._start_timer(self.limits.header_timeout_s, self._refuse_late_head)
             self._head_bytes += len(data)
         super().data_received(data)
-        # A parser keeps what it has not seen the end of.
+        # The parser buffers an incomplete element.
         if self._is_in_head and self._head_bytes > self.limits.head_max_bytes and self._problem is None:
             self._end(self._large_head_problem())
 
     def on_message_begin(self) -> None:
-        """Begin to read a request."""
+        """Begin a request."""
         super().on_message_begin()
         self.scope["extensions"] = {ABORT: {"abort": self.transport.abort, "narrow": self._shrink_buffers}}
         self._is_in_head = True
         self._head_size = 0
 
     def on_url(self, url: bytes) -> None:
-        """Take a part of the address."""
+        """Receive a part of the URL."""
         super().on_url(url)
         if len(self.url) > self.limits.uri_max_bytes:
             text = f"The URI is longer than {self.limits.uri_max_bytes:,} bytes (limit placement.uri_max_bytes)."
             raise _LimitError(Problem(414, text))
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Take a header."""
+        """Receive a header."""
         super().on_header(name, value)
         if len(self.headers) > self.limits.header_count_max:
             text = f"There are more than {self.limits.header_count_max:,} headers (limit placement.header_count_max)."
@@ -168,7 +168,7 @@ class Connection(HttpToolsProtocol):
             raise _LimitError(self._large_head_problem())
 
     def on_headers_complete(self) -> None:
-        """Let the request be answered while its body may still come."""
+        """Start the request before its body is complete."""
         self._check_host()
         self._is_in_head = False
         self._head_bytes = 0
@@ -176,16 +176,16 @@ class Connection(HttpToolsProtocol):
         super().on_headers_complete()
         self._cycles.append(self.cycle)
         if self.parser.should_upgrade():
-            self.cycle.keep_alive = False  # What follows is of another protocol, which nobody speaks here.
+            self.cycle.keep_alive = False  # Other protocols are not supported.
 
     def on_message_complete(self) -> None:
-        """Wait for the answer, and no longer for the client."""
+        """Stop the timer of the client, and wait for the answer."""
         self._cancel_timer()
         self._is_in_head = True
         super().on_message_complete()
 
     def on_response_complete(self) -> None:
-        """Wait for the next request, or for the end of what came too much."""
+        """Wait for the next request, or for the end of an unread body."""
         self._cycles.popleft()
         self.flow.is_held = False
         super().on_response_complete()
@@ -195,7 +195,7 @@ class Connection(HttpToolsProtocol):
             self._start_timer(_LINGER_S, self.transport.abort)
 
     def timeout_keep_alive_handler(self) -> None:
-        """Close a connection on which nothing happens; one whose client still reads an answer goes on."""
+        """Close an idle connection, unless the client still reads an answer."""
         unread = self.transport.get_write_buffer_size()
         if unread and unread != self._unread_bytes:
             self._unread_bytes = unread
@@ -204,7 +204,7 @@ class Connection(HttpToolsProtocol):
             self.transport.abort()
 
     def send_400_response(self, msg: str) -> None:
-        """Say what is wrong with what cannot be read, and close."""
+        """Refuse an invalid request, and close."""
         context = _cause()
         self._end(context.problem if isinstance(context, _LimitError) else Problem(400, "This is no HTTP request."))
 
@@ -219,7 +219,7 @@ class Connection(HttpToolsProtocol):
             raise _LimitError(Problem(400, "A request of HTTP/1.1 has one header host, with a name or an address."))
 
     def _shrink_buffers(self) -> None:
-        """Let little wait to be read, here and in the system, so that a client that reads nothing is noticed soon."""
+        """Shrink the buffers, here and in the system, so that a client that does not read is noticed soon."""
         self.transport.set_write_buffer_limits(high=_STREAM_BUFFER_BYTES)
         self.transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _STREAM_BUFFER_BYTES)
 
@@ -245,13 +245,13 @@ class Connection(HttpToolsProtocol):
             self._timer = None
 
     def _end(self, problem: Problem) -> None:
-        """Answer, unless an answer has begun, and close the connection."""
+        """Send the error, unless an answer has begun, and close the connection."""
         self._problem = problem
         self._cancel_timer()
         self.pipeline.clear()
         self._unparsed, self._parsed = b"", 0
         for cycle in self._cycles:
-            # Whoever works on an earlier request finds the client gone.
+            # Earlier requests in progress see a disconnected client.
             cycle.disconnected = True
             cycle.waiting_for_100_continue = False
             cycle.message_event.set()
@@ -266,7 +266,7 @@ class Connection(HttpToolsProtocol):
 
 
 def _cause() -> BaseException | None:
-    """Return what a callback raised that a parser complains about."""
+    """Return the exception of a callback behind a parser error."""
     error = sys.exception()
     return error.__context__ if isinstance(error, httptools.HttpParserCallbackError) else None
 
@@ -290,10 +290,10 @@ def _format_response(problem: Problem, url: bytes) -> bytes:
 
 
 def _placement_json(problem: Problem, request_id: str) -> bytes:
-    told = {
+    error = {
         "status": problem.status,
         "title": problems.title_of(problem.status),
         "detail": problems.detail_of(problem),
         "request_id": request_id,
     }
-    return json.dumps({"errors": [told]}).encode()
+    return json.dumps({"errors": [error]}).encode()

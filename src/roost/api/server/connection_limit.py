@@ -1,4 +1,4 @@
-"""The connections that a process holds open, their limit, and what is logged of those beyond it."""
+"""The open connections of a process, their limit, and the log of refusals."""
 
 import math
 import resource
@@ -7,9 +7,9 @@ from collections.abc import Callable
 
 from roost.observe import log, metrics
 
-# Descriptors that connections leave for the database, files, listening sockets and clients that read a refusal.
+# File descriptors reserved for the database, files, listening sockets and refused clients.
 _OTHER_FILES = 100
-# Of the connections beyond the limit so many at once get an answer; others are closed without one.
+# Maximum number of connections beyond the limit that get a response; further ones are closed at once.
 _EXPLAIN_MAX = 50
 _LOG_EVERY_S = 60.0
 
@@ -18,19 +18,19 @@ class Connections:
     """Counts the open connections of a process.
 
     Args:
-        maximum: more are refused.
-        clock: seconds that only grow.
+        maximum: limit.
+        clock: monotonic seconds.
     """
 
     def __init__(self, maximum: int, *, clock: Callable[[], float] = time.monotonic) -> None:
         self.maximum = maximum
         self.open = 0
         self._clock = clock
-        self._refused = 0  # since the last line in the log
+        self._refused = 0  # since the last log line
         self._logged_s = -math.inf
 
     def enter(self) -> bool:
-        """Count a connection, and say whether it is within the limit."""
+        """Count a connection; return whether it is within the limit."""
         self.open += 1
         if self.open <= self.maximum:
             return True
@@ -43,7 +43,7 @@ class Connections:
 
     @property
     def can_explain(self) -> bool:
-        """Whether a connection beyond the limit may stay until its client has read why it is refused."""
+        """Whether a connection beyond the limit may stay until the client has read the response."""
         return self.open <= self.maximum + _EXPLAIN_MAX
 
     def _refuse(self) -> None:
@@ -56,12 +56,12 @@ class Connections:
 
 
 def fit_connections(connections_max: int) -> int:
-    """Raise the limit of open files as far as the system allows; return how many connections it has room for."""
+    """Raise the limit of open files as far as allowed; return the number of connections that fit."""
     files = _raise_file_limit()
-    found = max(1, min(connections_max, files - _OTHER_FILES))
-    if found < connections_max:
-        log.event("connections_max_lowered", connections_max=found, setting=connections_max, files=files)
-    return found
+    fitting = max(1, min(connections_max, files - _OTHER_FILES))
+    if fitting < connections_max:
+        log.event("connections_max_lowered", connections_max=fitting, setting=connections_max, files=files)
+    return fitting
 
 
 def _raise_file_limit() -> int:
@@ -69,5 +69,5 @@ def _raise_file_limit() -> int:
     try:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     except (ValueError, OSError):
-        hard = soft  # Some systems take less than they say.
+        hard = soft  # Some systems refuse their own hard limit.
     return 2**31 if hard == resource.RLIM_INFINITY else hard

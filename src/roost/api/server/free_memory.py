@@ -1,21 +1,21 @@
-"""How a server's memory is got and given back."""
+"""Memory of the server: reuse of freed pages."""
 
 import ctypes
 import sys
 
-# Of ``mallopt`` in the C library of GNU.
+# Parameters of ``mallopt`` in glibc.
 _M_TRIM_THRESHOLD = -1
 _M_MMAP_THRESHOLD = -3
-# What is free stays with the process up to so much, and values up to so large come out of it.
+# Free bytes that the process keeps, and the size up to which values use them.
 _FREE_MAX_BYTES = 128 * 1024 * 1024
-_VALUE_MAX_BYTES = 32 * 1024 * 1024  # the most that the library takes
+_VALUE_MAX_BYTES = 32 * 1024 * 1024  # the maximum of glibc
 
 
 def keep_pages() -> None:
-    """Let a large answer reuse the memory of the last one, where the C library can be told so.
+    """Reuse the memory of large responses, if the C library has ``mallopt``.
 
-    By itself it gives that memory back to the system after each answer, which then fills every page of the next
-    one with zeros first.
+    By default it returns that memory to the system after each response, and the system zeroes every page of the next
+    one.
     """
     if sys.platform != "linux":
         return

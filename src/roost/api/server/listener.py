@@ -1,4 +1,4 @@
-"""Listening, answering until somebody says stop, and stopping so that no request is lost."""
+"""Listening sockets, and a server that stops without losing requests."""
 
 import asyncio
 import math
@@ -22,18 +22,18 @@ from roost.model.settings.placement_settings import Placement as Settings
 
 _BACKLOG = 2048
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
-# What a shell expects of a program that a signal ended.
+# Exit code of a program that a signal ended, plus the number of the signal.
 EXIT_CODE_BASE = 128
-# The loop waits this long for the thread that computes answers to let it go on. With the interpreter's own 5 ms a
-# small answer waits behind each long one: its 99th percentile was three times as long.
+# Seconds until the serving thread yields the interpreter to the loop. With the default of 5 ms, small answers wait
+# behind long ones: their 99th percentile was three times as long.
 _SWITCH_INTERVAL_S = 0.0005
 
 
 def address_of(setting: str, text: str) -> tuple[str, int]:
-    """Return host and port of ``HOST:PORT``; an address of version 6 stands in brackets.
+    """Return host and port of ``HOST:PORT``; an IPv6 address has brackets.
 
     Raises:
-        BadSettings: it is not of that form.
+        BadSettings: the text has another form.
     """
     host, colon, port = text.rpartition(":")
     if not colon or not host or not port.isdecimal() or int(port) > 65535:
@@ -45,8 +45,8 @@ def listen_on(setting: str, text: str) -> socket.socket:
     """Open a listening socket.
 
     Raises:
-        BadSettings: the address is not of its form.
-        RoostError: it cannot be listened on.
+        BadSettings: the address is malformed.
+        RoostError: the address is not available.
     """
     host, port = address_of(setting, text)
     try:
@@ -57,17 +57,17 @@ def listen_on(setting: str, text: str) -> socket.socket:
 
 
 def url_of(listener: socket.socket, *, is_tls: bool = False) -> str:
-    """Return the URL at which a listening socket is found."""
+    """Return the URL of a listening socket."""
     host, port = listener.getsockname()[:2]
     scheme = "https" if is_tls else "http"
     return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
 
 
 def check_listening(settings: Settings) -> None:
-    """Refuse to believe everybody where other machines can ask, and to let others read the tokens of those who do.
+    """Refuse to expose noauth2, or tokens without TLS, to other machines.
 
     Raises:
-        BadSettings: with what to do.
+        BadSettings: with a remedy.
     """
     host, _ = address_of("listen", settings.listen)
     if _is_loopback(host):
@@ -75,14 +75,14 @@ def check_listening(settings: Settings) -> None:
     if settings.auth_strategy != "noauth2" and not settings.tls_cert and not settings.allow_plain_http:
         raise BadSettings(
             "placement.listen",
-            f"{settings.listen} is reached by other machines, and tokens would travel in plain sight: give --tls-cert "
-            "and --tls-key, or say --allow-plain-http",
+            f"{settings.listen} is reachable from other machines, and tokens would travel unencrypted: give --tls-cert "
+            "and --tls-key, or --allow-plain-http",
         )
     if settings.auth_strategy == "noauth2" and not settings.allow_insecure_listen:
         raise BadSettings(
             "placement.listen",
-            f"{settings.listen} is reached by other machines, and noauth2 believes everybody: choose another "
-            "placement.auth_strategy, or say --allow-insecure-listen",
+            f"{settings.listen} is reachable from other machines, and noauth2 authenticates nobody: choose another "
+            "placement.auth_strategy, or give --allow-insecure-listen",
         )
 
 
@@ -95,14 +95,14 @@ def _is_loopback(host: str) -> bool:
 
 
 class Server(uvicorn.Server):
-    """One ASGI application on one socket.
+    """An ASGI application on a listening socket.
 
     Args:
-        application: what answers.
-        listener: where.
-        settings: limits and times.
-        connections: those of the process; None: this is its only server.
-        tls: how connections are made safe; None: they are not.
+        application: the ASGI application.
+        listener: the socket.
+        settings: limits and timeouts.
+        connections: counter of the process; None: this is its only server.
+        tls: TLS context; None: plain HTTP.
     """
 
     def __init__(
@@ -115,10 +115,10 @@ class Server(uvicorn.Server):
         tls: ssl.SSLContext | None = None,
     ) -> None:
         self._listener, self._hello_timeout_s = listener, settings.header_timeout_s
-        kept = connections or Connections(settings.connections_max)
+        counter = connections or Connections(settings.connections_max)
         config = uvicorn.Config(
             application,
-            http=Connection.with_limits(settings, kept),
+            http=Connection.with_limits(settings, counter),
             lifespan="off",
             ws="none",
             access_log=False,
@@ -130,23 +130,25 @@ class Server(uvicorn.Server):
             timeout_graceful_shutdown=math.ceil(settings.stop_timeout_s),
         )
         config.load()
-        config.ssl = tls  # A context of our own, made where its errors can be told.
+        config.ssl = tls  # Our own context: its errors are reported where it is made.
         super().__init__(config)
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Leave signals to whoever runs several servers on one loop."""
+        """Leave signals to the function that runs the servers."""
         yield
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Listen as uvicorn does, and bound how long a client of TLS takes to say hello."""
+        """Listen like uvicorn, with a timeout for the TLS handshake."""
         await self.lifespan.startup()
         config, loop = self.config, asyncio.get_running_loop()
 
         def connection() -> asyncio.Protocol:
             kind: Any = config.http_protocol_class
-            made: asyncio.Protocol = kind(config=config, server_state=self.server_state, app_state=self.lifespan.state)
-            return made
+            protocol: asyncio.Protocol = kind(
+                config=config, server_state=self.server_state, app_state=self.lifespan.state
+            )
+            return protocol
 
         timeout_s = None if config.ssl is None else self._hello_timeout_s
         self.servers = [
@@ -158,11 +160,11 @@ class Server(uvicorn.Server):
         self.started = True
 
     async def answer(self) -> None:
-        """Answer until ``stop``."""
+        """Serve until ``stop``."""
         await self.serve(sockets=[self._listener])
 
     def stop(self) -> None:
-        """Let no connection in any more, and end once all that was asked is answered."""
+        """Refuse new connections, and end after all answers."""
         self.should_exit = True
 
 
@@ -172,13 +174,13 @@ def run(
     parent: int | None = None,
     on_stop: Callable[[], None] = lambda: None,
 ) -> None:
-    """Answer until a signal says stop; a second one ends the process at once.
+    """Serve until a signal; a second signal ends the process at once.
 
     Args:
         servers: on one loop.
-        each_second: what else is done, beginning at once; what it raises ends the servers, too.
-        parent: end of a pipe that becomes readable when the parent process says stop, or is gone.
-        on_stop: called on the loop when the servers are told to stop.
+        each_second: further work, which begins at once; its errors end the servers.
+        parent: end of a pipe that becomes readable when the parent process stops this one, or has ended.
+        on_stop: called on the loop when the servers begin to stop.
     """
     sys.setswitchinterval(_SWITCH_INTERVAL_S)
     keep_pages()
@@ -193,7 +195,7 @@ async def _run(
     on_stop: Callable[[], None],
 ) -> None:
     loop = asyncio.get_running_loop()
-    asked: list[int] = []
+    signals: list[int] = []
 
     def end() -> None:
         for server in servers:
@@ -201,25 +203,25 @@ async def _run(
         on_stop()
 
     def stop(number: int) -> None:
-        if asked:
+        if signals:
             os._exit(EXIT_CODE_BASE + number)
-        asked.append(number)
+        signals.append(number)
         end()
 
-    def orphaned() -> None:
+    def stop_orphan() -> None:
         assert parent is not None
         loop.remove_reader(parent)
-        if not asked:  # A terminal may have told this process already.
+        if not signals:  # A terminal signals all its processes.
             stop(signal.SIGTERM)
 
     for number in STOP_SIGNALS:
         loop.add_signal_handler(number, stop, number)
     if parent is not None:
-        loop.add_reader(parent, orphaned)
+        loop.add_reader(parent, stop_orphan)
     watching = loop.create_task(_repeat(each_second))
     answering = asyncio.gather(*(server.answer() for server in servers))
     await asyncio.wait((watching, answering), return_when=asyncio.FIRST_COMPLETED)
-    if watching.done() and not asked:
+    if watching.done() and not signals:
         end()
     await answering
     if watching.done():

@@ -1,4 +1,4 @@
-"""One port for several APIs: which one is asked is told by the path."""
+"""Several APIs on one port, distinguished by path prefix."""
 
 from collections.abc import Awaitable, Callable, Mapping
 
@@ -9,11 +9,11 @@ Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 
 class Mount:
-    """ASGI applications by the beginnings of their paths.
+    """ASGI applications by path prefix.
 
     Args:
         below: by prefix, such as ``/v1``.
-        otherwise: what answers everything else.
+        otherwise: for all other paths.
     """
 
     def __init__(self, below: Mapping[str, Application], *, otherwise: Application) -> None:
@@ -21,6 +21,6 @@ class Mount:
         self._otherwise = otherwise
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Hand one request on."""
+        """Forward one request."""
         first = scope["path"].split("/", 2)[1] if scope["path"].startswith("/") else ""
         await self._below.get(f"/{first}", self._otherwise)(scope, receive, send)

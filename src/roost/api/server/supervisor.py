@@ -1,4 +1,4 @@
-"""A parent that keeps so many worker processes alive, and ends when all have ended after it was told to stop."""
+"""A parent process that keeps worker processes alive."""
 
 import asyncio
 import multiprocessing
@@ -17,49 +17,49 @@ from roost.observe import log, metrics
 
 _DELAY_S = 0.1
 _DELAY_S_MAX = 10.0
-# A worker that lived for so long did not die of how it was started.
+# Lifetime of a worker after which its restart delay is reset.
 _STABLE_S = 60.0
-# What workers get on top of the time that requests have to finish.
+# Seconds for workers to end, in addition to the time for their requests.
 _GRACE_S = 5.0
 _READY = "ready"
 _STARTING = "starting"
 
 
 class ParentPipe:
-    """What a worker tells its parent, and hears of it."""
+    """The worker's end of the pipe to its parent."""
 
     def __init__(self, pipe: Connection) -> None:
         self._pipe = pipe
         self._reported: str | None = None
 
     def fileno(self) -> int:
-        """Return what becomes readable when the parent says stop, or is gone."""
+        """Return the descriptor that becomes readable when the parent stops the worker, or has ended."""
         return self._pipe.fileno()
 
     def report(self, problem: str | None) -> None:
-        """Tell that all is well, or what is not; what was said last is not repeated."""
+        """Report health or a problem, unless the same was reported last."""
         word = problem or _READY
         if word != self._reported:
             self._reported = word
             self.send((word, 0))
 
     def send(self, message: tuple[str, int]) -> None:
-        """Send a word, and where it is an error before anything was well, its exit code."""
+        """Send a word; with it the exit code of an error at the start."""
         try:
             self._pipe.send(message)
         except OSError:
-            return  # It is gone, and ``fileno`` says so.
+            return  # The parent has ended, which ``fileno`` signals.
 
 
 class _Worker:
-    """One place in which a worker runs, or is about to."""
+    """A slot for a worker process."""
 
     def __init__(self) -> None:
         self.process: multiprocessing.process.BaseProcess | None = None
         self.pipe: Connection | None = None
         self.problem: str | None = _STARTING
         self.was_ready = False
-        self.is_reloaded = False  # that the settings are others than at the start
+        self.is_reloaded = False  # whether it got the signal for changed settings
         self.delay_s = _DELAY_S
         self.begun_s = 0.0
 
@@ -68,12 +68,12 @@ class Supervisor:
     """Keeps workers alive.
 
     Args:
-        work: what each does, until its parent says stop: a function that other processes can import, too. It is
-            handed the arguments, and ``parent``.
-        arguments: they are pickled.
-        count: of workers, >= 1.
-        stop_timeout_s: how long requests have to finish.
-        on_ready: called once, when every worker has been ready.
+        work: the work of a process until its parent stops it; an importable function. It gets the arguments and
+            ``parent``.
+        arguments: pickled.
+        count: number of workers, >= 1.
+        stop_timeout_s: time for requests to finish.
+        on_ready: called once, when all workers are ready.
     """
 
     def __init__(
@@ -91,27 +91,27 @@ class Supervisor:
         self._on_ready = on_ready
         self._context = multiprocessing.get_context("spawn")
         self._is_stopping = False
-        self._is_changed = False  # whether somebody said that the settings are others than at the start
+        self._is_changed = False  # whether settings changed since the start
         self._failure: RoostError | None = None
         self._ended = asyncio.Event()
 
     def run(self, *servers: Server) -> None:
-        """Supervise until a signal says stop and all have ended; a second signal ends all at once.
+        """Supervise until a signal stops all workers; a second signal kills them.
 
         Args:
-            servers: that this process itself answers with meanwhile.
+            servers: served by this process meanwhile.
 
         Raises:
-            RoostError: what kept a worker from starting at all.
+            RoostError: a worker cannot start at all.
         """
         uvloop.run(self._run(servers))
         if self._failure is not None:
             raise self._failure
 
     async def health(self) -> str | None:
-        """Say what is wrong, if no worker is well."""
+        """Return the problem of the first worker, if none is healthy."""
         problems = [worker.problem for worker in self._workers]
-        return None if None in problems else f"no worker is well: {problems[0]}"
+        return None if None in problems else f"no worker is healthy: {problems[0]}"
 
     async def _run(self, servers: Sequence[Server]) -> None:
         loop = asyncio.get_running_loop()
@@ -139,7 +139,7 @@ class Supervisor:
         loop.add_reader(worker.process.sentinel, self._handle_exit, worker)
 
     def _receive(self, worker: _Worker) -> bool:
-        """Take one message of a worker; say whether there was one."""
+        """Receive one message of a worker; return whether there was one."""
         assert worker.pipe is not None
         try:
             word, exit_code = worker.pipe.recv()
@@ -152,7 +152,7 @@ class Supervisor:
             self._failure.exit_code = exit_code
             self._stop()
         if worker.problem is None and self._is_changed and not worker.is_reloaded:
-            self._reload(worker)  # It began with the settings that this process was started with.
+            self._reload(worker)  # It started with the old settings of this process.
         if worker.problem is None and not worker.was_ready:
             worker.was_ready = True
             if all(each.was_ready for each in self._workers):
@@ -160,7 +160,7 @@ class Supervisor:
         return True
 
     def _handle_exit(self, worker: _Worker) -> None:
-        """Take note of a worker's end; let another take its place unless all are to end."""
+        """Record the end of a worker, and restart it unless all are to end."""
         loop = asyncio.get_running_loop()
         process, pipe = worker.process, worker.pipe
         assert process is not None
@@ -171,15 +171,15 @@ class Supervisor:
         pipe.close()
         process.join()
         metrics.forget(process.pid or 0)
-        told, exit_code = worker.problem, process.exitcode
-        worker.process, worker.pipe, worker.problem = None, None, "it has ended, and begins anew"
+        problem, exit_code = worker.problem, process.exitcode
+        worker.process, worker.pipe, worker.problem = None, None, "it has ended and restarts"
         if self._is_stopping:
             if all(each.process is None for each in self._workers):
                 self._ended.set()
             return
         if loop.time() - worker.begun_s > _STABLE_S:
             worker.delay_s = _DELAY_S
-        log.event("worker_ended", exit_code=exit_code, problem=told, begins_again_in_s=worker.delay_s)
+        log.event("worker_ended", exit_code=exit_code, problem=problem, begins_again_in_s=worker.delay_s)
         loop.call_later(worker.delay_s, self._start_again, worker)
         worker.delay_s = min(2 * worker.delay_s, _DELAY_S_MAX)
 
@@ -188,16 +188,16 @@ class Supervisor:
             self._start(worker)
 
     def _reload_all(self) -> None:
-        """Let all workers read the settings anew, those that begin later too."""
+        """Make all workers reread the settings, including workers that start later."""
         self._is_changed = True
         for worker in self._workers:
             self._reload(worker)
 
     def _reload(self, worker: _Worker) -> None:
-        # Until it has been ready once, it may not listen to this signal, which would end it.
+        # Before its first report, the signal could end a worker that does not handle it yet.
         if worker.process is not None and worker.process.pid is not None and worker.problem != _STARTING:
             worker.is_reloaded = True
-            with suppress(ProcessLookupError):  # It may have ended this moment.
+            with suppress(ProcessLookupError):  # It may just have ended.
                 os.kill(worker.process.pid, signal.SIGHUP)
 
     def _handle_signal(self, number: int) -> None:
@@ -207,12 +207,12 @@ class Supervisor:
         self._stop()
 
     def _stop(self) -> None:
-        """Let all workers finish what they have begun: the end of the pipe tells them."""
+        """Make all workers finish their requests: the end of the pipe stops them."""
         self._is_stopping = True
         loop = asyncio.get_running_loop()
         for worker in self._workers:
             if worker.pipe is not None:
-                with suppress(OSError):  # It may have ended this moment.
+                with suppress(OSError):  # It may just have ended.
                     worker.pipe.send(None)
         loop.call_later(self._stop_timeout_s + _GRACE_S, self._kill)
         if all(worker.process is None for worker in self._workers):
@@ -225,8 +225,8 @@ class Supervisor:
 
 
 def _main(work: Callable[..., None], arguments: Sequence[Any], pipe: Connection) -> None:
-    """Do the work of one worker; what keeps it from starting is told to the parent."""
-    # Until it listens to signals itself, only the parent decides.
+    """Run a worker; report to the parent why it cannot start."""
+    # Only the parent handles signals until the worker does so itself.
     for number in (*STOP_SIGNALS, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     parent = ParentPipe(pipe)

@@ -1,4 +1,4 @@
-"""TLS: what a server shows of itself, and of whom it wants to see the same."""
+"""TLS of the server: its certificate, and the required certificates of clients."""
 
 import ssl
 from typing import NoReturn
@@ -9,10 +9,10 @@ from roost.observe import log
 
 
 def tls_context(settings: Settings) -> ssl.SSLContext | None:
-    """Return how connections are made safe, as the settings say; None: they are plain HTTP.
+    """Return the TLS context of the settings; None: plain HTTP.
 
     Raises:
-        BadSettings: a file cannot be read, or is not what it should be; the message names it.
+        BadSettings: a file is unreadable or invalid; the message names it.
     """
     if not settings.tls_cert:
         return None
@@ -34,15 +34,15 @@ def tls_context(settings: Settings) -> ssl.SSLContext | None:
 
 
 def load_certificate(context: ssl.SSLContext, settings: Settings) -> None:
-    """Let new connections see the certificate that the files hold now.
+    """Load the certificate and key of the settings for new connections.
 
     Raises:
-        BadSettings: they hold none, or the key is another one's; the one before stays.
+        BadSettings: a file is invalid, or the key does not match; the previous certificate stays.
     """
     cert, key = settings.tls_cert, settings.tls_key or settings.tls_cert
     trial = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     try:
-        # A certificate alone is good for clients that trust it, so this looks at nothing but the file.
+        # Only checks the file: whether clients trust the certificate is their decision.
         trial.load_verify_locations(cert)
     except (ssl.SSLError, OSError):
         raise BadSettings("placement.tls_cert", f"{cert} holds no certificate") from None
@@ -52,13 +52,13 @@ def load_certificate(context: ssl.SSLContext, settings: Settings) -> None:
     except ssl.SSLError as error:
         if error.reason == "KEY_VALUES_MISMATCH":
             raise BadSettings("placement.tls_key", f"{key} is not the key of {cert}") from None
-        raise BadSettings("placement.tls_key", f"{key} holds no private key that can be used") from None
+        raise BadSettings("placement.tls_key", f"{key} holds no usable private key") from None
     except OSError as error:
         raise BadSettings("placement.tls_key", f"{key} cannot be read: {error.strerror or error}") from None
 
 
 def reload_certificate(context: ssl.SSLContext, settings: Settings) -> None:
-    """Read certificate and key anew; what came of it is told in the log."""
+    """Load certificate and key again, and log the result."""
     try:
         load_certificate(context, settings)
     except BadSettings as error:
@@ -68,12 +68,12 @@ def reload_certificate(context: ssl.SSLContext, settings: Settings) -> None:
 
 
 def _refuse_password(key: str) -> NoReturn:
-    raise BadSettings("placement.tls_key", f"{key} has a password; a server needs one without")
+    raise BadSettings("placement.tls_key", f"{key} is encrypted; a server needs a key without a password")
 
 
 def _check_readable(setting: str, path: str) -> None:
     try:
-        with open(path, "rb"):  # noqa: PTH123  # names of files stay as the settings have them
+        with open(path, "rb"):  # noqa: PTH123  # keeps the path as in the settings
             pass
     except (OSError, ValueError) as error:
         text = error.strerror if isinstance(error, OSError) else error

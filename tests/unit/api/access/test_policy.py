@@ -88,24 +88,24 @@ def test_names_without_effect_are_warned_of():
     )
     assert len(policy.warnings) == 2
     assert "system_admin_api is deprecated" in policy.warnings[0]
-    assert "placement:x is no policy here" in policy.warnings[1]
+    assert "placement:x is not a policy" in policy.warnings[1]
 
 
 @pytest.mark.parametrize(
     ("rule", "problem"),
     [
-        ("role", "'role' is no check"),
-        ("admin_api", "'admin_api' is no check"),
-        ("role:a role:b", "'role:b' stands where 'and', 'or' or the end is due"),
-        ("role:a and", "it ends where a check is due"),
-        ("or role:a", "'or' stands where a check is due"),
+        ("role", "'role' is not a check"),
+        ("admin_api", "'admin_api' is not a check"),
+        ("role:a role:b", "'role:b' found, expected 'and', 'or' or the end"),
+        ("role:a and", "ends before a check"),
+        ("or role:a", "'or' found, expected a check"),
         ("(role:a", "a bracket is not closed"),
-        ("role:a)", "')' stands where"),
-        ("not", "it ends where a check is due"),
+        ("role:a)", "')' found, expected"),
+        ("not", "ends before a check"),
         ("http://x/y", "asks another server"),
-        ("rule:absent", "refers to 'absent', which is not there"),
+        ("rule:absent", "refers to 'absent', which does not exist"),
         (f"rule:{LIST}", "refers to itself"),
-        ("colour:red", "'colour' is no kind of check"),
+        ("colour:red", "'colour' is not a kind of check"),
         ("(" * 5000 + "@" + ")" * 5000, "nested deeper than 100"),
     ],
 )

@@ -32,7 +32,7 @@ def test_a_revoked_token_is_gone_and_the_others_stay(token, tmp_path):
     before = json.loads(token("list", "--file", "tokens.toml", "--json").stdout)
     refused = token("revoke", "joe", "--file", "tokens.toml")
     ids = [each["id"] for each in before if each["name"] == "joe"]
-    text = f"roost: 2 tokens are of joe: say which one by its id, {', '.join(ids)}\n"
+    text = f"roost: 2 tokens belong to joe: give the id of one, {', '.join(ids)}\n"
     assert (refused.returncode, refused.stderr) == (2, text)
     (tmp_path / "tokens.toml").chmod(0o640)
     assert token("revoke", ids[0], "--file", "tokens.toml").stdout == f"joe ({ids[0]}) was removed from tokens.toml\n"
@@ -78,7 +78,7 @@ def test_the_file_is_that_of_the_settings(token, tmp_path):
     ("words", "code", "told"),
     [
         (("create", "joe", "--file", "absent/tokens.toml"), 1, "absent/tokens.toml cannot be written: No such file"),
-        (("create", "joe", "--file", "bad.toml"), 3, "bad.toml: is no TOML"),
+        (("create", "joe", "--file", "bad.toml"), 3, "bad.toml: is not valid TOML"),
         (("list", "--file", "none.toml"), 3, "none.toml: cannot be read: No such file or directory"),
         (("revoke", "joe", "--file", "none.toml"), 3, "none.toml: cannot be read: No such file or directory"),
     ],
