@@ -335,7 +335,7 @@ def test_a_placement_that_cannot_be_used_is_said_in_a_sentence(tmp_path, url, co
 def test_a_server_that_is_no_placement_is_said_so(tmp_path):
     with (
         serve("--metrics-listen", "127.0.0.1:0", folder=tmp_path) as server,
-        pytest.raises(BadSettings, match="is no Placement API"),
+        pytest.raises(BadSettings, match="is not a Placement API"),
         claiming(f"http://127.0.0.1:{server.metrics_port}"),
     ):
         pass

@@ -1,1 +1,1 @@
-"""HTTP out: a Placement API that another server answers."""
+"""HTTP clients: a remote Placement API, and the server of agents."""

@@ -1,4 +1,4 @@
-"""The server as an agent asks it over HTTP, patiently: what is not answered is asked again until it is."""
+"""The agent's client of its server over HTTP; requests are retried until the server answers."""
 
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
@@ -17,14 +17,14 @@ from roost.model.work.standing import ASKED_MAX, Holders, Standing, Standings
 from roost.observe import log
 
 SETTING = "agent.server"
-# Before each further try, the one twice as long as that before it, and each shorter or longer by half of it at most.
+# Pause before a retry, in seconds: doubled each time, and randomly varied by half.
 _PAUSE_FIRST_S, _PAUSE_LAST_S = 0.5, 15.0
-# What an answer takes at most, beside the time for which a poll may wait.
+# Timeout of an answer in seconds, in addition to the wait of a poll.
 _ANSWER_S = 30.0
 
-# What a server says of a question; whatever else is not of 200 to 299 is said by what stands before it, or may pass.
+# Statuses of refusals by the server; other errors come from a proxy, or are temporary.
 _REFUSALS = frozenset({400, 401, 403, 404, 409, 413, 422})
-_TERMINAL = frozenset({401, 403, 404})  # An agent ends, or begins anew; a proxy says these of a server that is away.
+_TERMINAL = frozenset({401, 403, 404})  # They end or restart an agent; a proxy may send them while the server is away.
 
 Result = TypeVar("Result")
 _decode_registered = msgspec.json.Decoder(Registered).decode
@@ -34,16 +34,16 @@ _decode_kept = msgspec.json.Decoder(Kept).decode
 
 
 class HttpServer:
-    """Roost's own API as agents ask it: a ``roost.compute.agent.server_port.Server``, over connections that are kept.
+    """The agent's client of Roost's own API: a ``roost.compute.agent.server_port.Server`` with persistent connections.
 
     Args:
-        url: where ``/v1`` is found below.
-        token: that lets the agent in; None: none is sent.
-        draw: gives a fresh number, 0 <= number < 1.
-        pause: waits so many seconds, and says whether to go on; else the agent is to stop.
+        url: below which ``/v1`` is.
+        token: of the agent; None: no token.
+        draw: returns a random number, 0 <= number < 1.
+        pause: waits some seconds; returns whether to continue, or else to stop the agent.
 
     Raises:
-        BadSettings: the address is none.
+        BadSettings: the URL is invalid.
     """
 
     def __init__(
@@ -54,31 +54,31 @@ class HttpServer:
         self._lock = Lock()
         self._idle = [self._wire()]
         self._is_closed = False
-        self._runs: dict[str, str] = {}  # by host: as it was registered
-        self._failing_count = 0  # questions that are asked again
+        self._runs: dict[str, str] = {}  # registered run, by host
+        self._failing_count = 0  # requests in retries
 
     def register(self, host: str, registration: Registration) -> Registered:
         """See ``Server``."""
         try:
-            told = self._ask("PUT", f"/v1/agents/{quote(host, safe='')}", registration, told=_decode_registered)
+            registered = self._ask("PUT", f"/v1/agents/{quote(host, safe='')}", registration, decode=_decode_registered)
         except NotFound:
-            raise BadSettings(self._url, "no agents are known there: it is no server of Roost") from None
+            raise BadSettings(self._url, "it has no agents: it is not a Roost server") from None
         self._runs[host] = registration.run
-        return told
+        return registered
 
     def report(self, host: str, node: str, facts: HostFacts) -> None:
         """See ``Server``."""
         path = f"/v1/agents/{quote(host, safe='')}/nodes/{quote(node, safe='')}{self._run_query(host)}"
-        self._ask("PUT", path, facts, told=_discard)
+        self._ask("PUT", path, facts, decode=_discard)
 
     def poll(self, poll: Poll) -> Polled:
         """See ``Server``."""
-        return self._ask("POST", "/v1/orders/poll", poll, told=_decode_polled)
+        return self._ask("POST", "/v1/orders/poll", poll, decode=_decode_polled)
 
     def answer(self, order_id: int, answer: OrderAnswer) -> None:
         """See ``Server``."""
         try:
-            kept = self._ask("POST", f"/v1/orders/{order_id}/answer", answer, told=_decode_kept)
+            kept = self._ask("POST", f"/v1/orders/{order_id}/answer", answer, decode=_decode_kept)
         except Conflict as error:
             raise BadSettings(self._url, str(error)) from None
         if not kept.is_wanted:
@@ -86,23 +86,23 @@ class HttpServer:
 
     def deregister(self, host: str) -> None:
         """See ``Server``."""
-        self._ask("DELETE", f"/v1/agents/{quote(host, safe='')}{self._run_query(host)}", told=_discard)
+        self._ask("DELETE", f"/v1/agents/{quote(host, safe='')}{self._run_query(host)}", decode=_discard)
 
     def standings(self, host: str, uuids: Collection[str]) -> dict[str, Standing]:
-        """Return what is known of instances of which a host found something; those unknown are left out.
+        """Return the standings of instances found on a host; unknown instances are omitted.
 
         Raises:
             BadSettings, NotFound, BadRequest, Unavailable: as for ``Server``.
         """
-        wanted, found = sorted(uuids), dict[str, Standing]()
+        names, standings = sorted(uuids), dict[str, Standing]()
         path = f"/v1/agents/{quote(host, safe='')}/standings"
-        for at in range(0, len(wanted), ASKED_MAX):
-            asked = Holders(instances=tuple(wanted[at : at + ASKED_MAX]))
-            found |= self._ask("POST", path, asked, told=_decode_standings).instances
-        return found
+        for at in range(0, len(names), ASKED_MAX):
+            holders = Holders(instances=tuple(names[at : at + ASKED_MAX]))
+            standings |= self._ask("POST", path, holders, decode=_decode_standings).instances
+        return standings
 
     def close(self) -> None:
-        """Close the connections, those in use when they are answered."""
+        """Close idle connections at once, and those in use after their answers."""
         with self._lock:
             self._is_closed = True
             idle, self._idle = self._idle, []
@@ -110,47 +110,47 @@ class HttpServer:
             wire.close()
 
     def _run_query(self, host: str) -> str:
-        """Return the query that says which run asks, as it was registered."""
+        """Return the query string with the registered run."""
         run = self._runs.get(host)
         return "" if run is None else f"?run={run}"
 
     def _ask(
-        self, method: str, path: str, body: msgspec.Struct | None = None, *, told: Callable[[bytes], Result]
+        self, method: str, path: str, body: msgspec.Struct | None = None, *, decode: Callable[[bytes], Result]
     ) -> Result:
-        """Ask until there is an answer, and return what is told.
+        """Send a request until there is an answer, and return the decoded answer.
 
         Raises:
-            BadSettings, NotFound, Conflict, BadRequest: as the answer says.
-            Unavailable: ``pause`` says that the agent is to stop.
+            BadSettings, NotFound, Conflict, BadRequest: the server refuses.
+            Unavailable: ``pause`` stops the agent.
         """
         pause_s = _PAUSE_FIRST_S
         sent = None if body is None else msgspec.to_builtins(body)
-        with self._log_outage() as unanswered:
+        with self._log_outage() as note_failure:
             while True:
                 try:
                     status, text = self._send(method, path, sent)
                     problem = problem_of(status, text)
                     if status < HTTPStatus.MULTIPLE_CHOICES or self._is_refusal(status, text):
                         self._check(status, problem)
-                        return told(text)
+                        return decode(text)
                 except LOST as error:
                     problem = str(error) or type(error).__name__
                 except msgspec.MsgspecError as error:
-                    problem = f"its answer cannot be understood: {error}"
-                unanswered(problem)
+                    problem = f"its answer is malformed: {error}"
+                note_failure(problem)
                 if not self._pause(pause_s * (0.5 + self._draw())):
                     raise Unavailable(f"{self._url} did not answer: {problem}")
                 pause_s = min(2 * pause_s, _PAUSE_LAST_S)
 
     @contextmanager
     def _log_outage(self) -> Iterator[Callable[[str], None]]:
-        """Give what is told that a question is not answered, so that of many at once the first is logged, and the end.
+        """Yield a function that records a failed try; log the first failure of many requests, and the end of outages.
 
-        The end is when the last of them is answered, be it with a refusal.
+        The outage ends when the last of them gets an answer, even a refusal.
         """
         is_counted = False
 
-        def unanswered(problem: str) -> None:
+        def note_failure(problem: str) -> None:
             nonlocal is_counted
             if is_counted:
                 return
@@ -161,9 +161,9 @@ class HttpServer:
                     log.event("server_is_away", server=self._url, problem=problem)
 
         try:
-            yield unanswered
+            yield note_failure
         except Unavailable:
-            is_counted = False  # The agent stops: nobody is back.
+            is_counted = False  # The agent stops; the server is not back.
             raise
         finally:
             if is_counted:
@@ -173,17 +173,17 @@ class HttpServer:
                         log.event("server_is_back", server=self._url)
 
     def _is_refusal(self, status: int, text: bytes) -> bool:
-        """Say whether a server of Roost refuses, and not something that stands before it.
+        """Return whether the server itself refuses, rather than a proxy.
 
-        Who was let in once asks again where its server seems to be gone without a word of it.
+        After a registration, an unexplained 401, 403 or 404 counts as temporary.
         """
         return status in _REFUSALS and (status not in _TERMINAL or not self._runs or is_explained(text))
 
     def _send(self, method: str, path: str, body: object) -> tuple[int, bytes]:
-        """Ask once, or twice where the other side had closed the connection meanwhile.
+        """Send a request, twice if the server had closed the idle connection.
 
         Raises:
-            LOST: it was not answered.
+            LOST: no answer.
         """
         with self._borrow_wire() as wire:
             was_open = wire.is_open
@@ -225,11 +225,11 @@ class HttpServer:
 
 
 class InstanceLookup:
-    """Knows what became of instances, as the server of an agent knows it.
+    """Looks up the standings of instances at the server of an agent.
 
     Args:
-        server: is asked.
-        host: name of the service of the agent.
+        server: the client.
+        host: service of the agent.
     """
 
     def __init__(self, server: HttpServer, host: str) -> None:
@@ -241,4 +241,4 @@ class InstanceLookup:
 
 
 def _discard(_text: bytes) -> None:
-    """Read an answer that says no more than that it was done."""
+    """Decode an answer without a body."""

@@ -1,4 +1,4 @@
-"""The events of a server, followed for as long as somebody wants: where a connection ends, another one goes on."""
+"""A client that follows the events of a server across connections."""
 
 import http.client
 import ssl
@@ -11,14 +11,14 @@ from roost.client.wire import check_header_text, parse_url_option, problem_of
 from roost.errors import RoostError, Unavailable
 
 _PATH = "/v1/events"
-# A server says something at least as often as its setting ``heartbeat_s`` says.
+# Read timeout; the server sends heartbeats every ``heartbeat_s`` of its settings.
 _SILENCE_S = 120.0
 _STREAM = "text/event-stream"
-_LINE_MAX = 64 * 2**20  # bytes; a line that goes on cannot be understood
+_LINE_MAX = 64 * 2**20  # bytes; a longer line is malformed
 
 
 class Event(NamedTuple):
-    """One event, or that some were lost."""
+    """One event, or the notice of lost events."""
 
     id: str
     event_type: str
@@ -29,14 +29,14 @@ class EventFollower:
     """Follows the events of a server.
 
     Args:
-        url: where ``/v1`` is found below.
-        token: that lets us in.
-        last_id: of the newest event that is known; empty: the next one is the first.
-        pause: waits a moment before another connection is tried.
-        warn: is told, in a sentence, when the server is away.
+        url: below which ``/v1`` is.
+        token: of the client.
+        last_id: of the newest known event; empty: begin with the next event.
+        pause: waits a moment before a new connection.
+        warn: receives a sentence when the server is away.
 
     Raises:
-        BadRequest: the address is none, or the token or the id cannot be sent.
+        BadRequest: the URL, the token or the id is invalid.
     """
 
     def __init__(
@@ -50,20 +50,20 @@ class EventFollower:
         self._last_id, self._pause, self._warn = last_id, pause, warn
 
     def events(self) -> Iterator[Event]:
-        """Give events as they come, without an end.
+        """Yield events without end.
 
         Raises:
-            Unavailable: nobody answered the first time.
-            RoostError: we are not let in, or no events are told there.
+            Unavailable: the first connection failed.
+            RoostError: the server refuses, or has no events.
         """
         is_known = is_away = False
         while True:
             try:
-                for told in self._stream():
+                for event in self._stream():
                     is_known, is_away = True, False
-                    if told is not None:
-                        self._last_id = told.id or self._last_id
-                        yield told
+                    if event is not None:
+                        self._last_id = event.id or self._last_id
+                        yield event
             except (OSError, http.client.HTTPException, Unavailable) as error:
                 problem = f"{self._url} does not answer: {str(error) or type(error).__name__}"
                 if not is_known:
@@ -74,7 +74,7 @@ class EventFollower:
             self._pause()
 
     def _stream(self) -> Iterator[Event | None]:
-        """Give the events of one connection; None when it was taken, and for each sign of life."""
+        """Yield the events of one connection; None for its begin and for heartbeats."""
         connection = self._connect()
         try:
             more = {"last-event-id": self._last_id} if self._last_id else {}
@@ -83,7 +83,7 @@ class EventFollower:
             if answer.status != http.client.OK:
                 raise _refusal(answer.status, answer.read())
             if answer.headers.get_content_type() != _STREAM:
-                raise RoostError(f"what answers at {self._url} is not Roost: it tells no events")
+                raise RoostError(f"{self._url} is not a Roost server: it has no events")
             fields: dict[str, str] = {}
             while line := answer.readline(_LINE_MAX):
                 name, _, value = line.decode(errors="replace").rstrip("\n").partition(": ")
@@ -107,7 +107,7 @@ def _decode_event(fields: dict[str, str]) -> Event | None:
     try:
         body = msgspec.json.decode(fields.get("data", "{}"), type=dict[str, Any])
     except msgspec.MsgspecError as error:
-        raise Unavailable(f"an event cannot be understood: {error}") from None
+        raise Unavailable(f"an event is malformed: {error}") from None
     return Event(fields.get("id", ""), fields["event"], body)
 
 

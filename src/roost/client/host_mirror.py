@@ -1,4 +1,4 @@
-"""The hosts of a remote Placement, known here too: what it has of providers is written after it, now and then."""
+"""A mirror of the providers of a remote Placement in the columns, refreshed now and then."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -16,57 +16,55 @@ from roost.placement.current import Current
 from roost.placement.placement_service import Placement
 from roost.placement.writes import inventories, labels
 
-# Roots that lend what they have to others are no hosts.
+# Roots with this trait share their inventory and are not hosts.
 _SHARING = "MISC_SHARES_VIA_AGGREGATE"
 
 
 class Mirror:
-    """Reads the providers of a remote Placement.
-
-    What was read is known by its generation, so it is read again when that is another.
+    """Reads the changed providers of a remote Placement, by their generations.
 
     Args:
-        connection: to that server, for this alone.
+        connection: for the exclusive use of the mirror.
     """
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
-        self._generations: dict[str, int] = {}  # uuid -> generation
+        self._generations: dict[str, int] = {}  # by uuid
 
     def read(self) -> list[ProviderSpec]:
-        """Return the providers that are new or changed, parents before their children.
+        """Return new and changed providers, parents before children.
 
         Raises:
-            PlacementGone: the remote Placement does not answer; all of this is returned the next time.
+            PlacementGone: the remote Placement does not answer; the next call returns all of them.
         """
         found, generations = [], {}
         try:
-            for told in _parents_first(part(self._connection.get("/resource_providers"), "resource_providers")):
-                uuid, generation = uuid_form(told["uuid"]), told["generation"]
+            for record in _parents_first(part(self._connection.get("/resource_providers"), "resource_providers")):
+                uuid, generation = uuid_form(record["uuid"]), record["generation"]
                 if self._generations.get(uuid) == generation:
                     continue
-                spec = self._spec(told)
-                if spec is not None:  # It may have been deleted meanwhile.
+                spec = self._spec(record)
+                if spec is not None:  # None: deleted meanwhile.
                     found.append(spec)
                     generations[uuid] = generation
         except (LookupError, TypeError, ValueError) as error:
-            raise PlacementGone(f"its providers cannot be understood: {error!r}") from error
+            raise PlacementGone(f"its providers are malformed: {error!r}") from error
         self._generations |= generations
         return found
 
     def forget(self) -> None:
-        """Let everything be read again: what was read was not written."""
+        """Read everything again the next time, after a failed write."""
         self._generations.clear()
 
-    def _spec(self, told: dict[str, Any]) -> ProviderSpec | None:
-        path = f"/resource_providers/{told['uuid']}"
+    def _spec(self, record: dict[str, Any]) -> ProviderSpec | None:
+        path = f"/resource_providers/{record['uuid']}"
         parts = {name: self._connection.get(f"{path}/{name}") for name in ("inventories", "traits", "aggregates")}
         if None in parts.values():
             return None
-        parent = told["parent_provider_uuid"]
+        parent = record["parent_provider_uuid"]
         return ProviderSpec(
-            uuid=uuid_form(told["uuid"]),
-            name=told["name"],
+            uuid=uuid_form(record["uuid"]),
+            name=record["name"],
             parent_uuid=None if parent is None else uuid_form(parent),
             inventories=msgspec.convert(part(parts["inventories"], "inventories"), dict[str, Inventory]),
             traits=frozenset(part(parts["traits"], "traits")),
@@ -75,22 +73,22 @@ class Mirror:
 
 
 def write(current: Current, specs: Sequence[ProviderSpec]) -> None:
-    """Let the columns know providers as they are at the remote Placement, and put a host on every new root.
+    """Write providers of the remote Placement to the columns, with a host on every new root.
 
-    A host is called after its provider. Hosts that are known keep their names and facts.
+    A new host has the name of its provider. Existing hosts keep their names and facts.
 
     Args:
-        specs: parents before their children.
+        specs: parents before children.
 
     Raises:
-        BadRequest: something cannot be kept here.
+        BadRequest: something cannot be stored here.
         Unavailable: the store failed.
     """
     placement, providers = Placement(current), current.state.providers
     new = [spec for spec in specs if spec.uuid not in providers.row_of_uuid]
     placement.create_providers(
         [
-            # One that was deleted there and made again still has its name here.
+            # A provider that was deleted and created again there still has its name here.
             msgspec.structs.replace(
                 spec, aggregates=frozenset(), name=spec.uuid if spec.name in providers.row_of_name else spec.name
             )
@@ -115,7 +113,7 @@ def write(current: Current, specs: Sequence[ProviderSpec]) -> None:
 
 
 def _differences(current: Current, spec: ProviderSpec) -> Iterator[tuple[Write, ...]]:
-    """Yield what makes a provider as it is to be, each after what came before was written."""
+    """Yield the writes that update a provider, each to be committed before the next."""
     row = current.state.providers.row_of_uuid[spec.uuid]
     if inventories.offered(current.state, row) != spec.inventories:
         yield inventories.replaced(current.state, row, spec.inventories)
@@ -127,9 +125,9 @@ def _differences(current: Current, spec: ProviderSpec) -> Iterator[tuple[Write, 
         yield labels.joining(current, row, uuids=sorted(spec.aggregates), generation=None)
 
 
-def _parents_first(told: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return providers by the length of their way to the root, and then as they were told."""
-    parent_of = {each["uuid"]: each["parent_provider_uuid"] for each in told}
+def _parents_first(records: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return providers by depth; the sort is stable."""
+    parent_of = {each["uuid"]: each["parent_provider_uuid"] for each in records}
 
     def depth(uuid: str) -> int:
         steps = 0
@@ -137,4 +135,4 @@ def _parents_first(told: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
             uuid, steps = parent, steps + 1
         return steps
 
-    return sorted(told, key=lambda each: depth(each["uuid"]))
+    return sorted(records, key=lambda each: depth(each["uuid"]))

@@ -1,4 +1,4 @@
-"""Requests to a Placement API over HTTP: one connection that is kept, and patience where the other side is away."""
+"""A client of a Placement API over HTTP, with a persistent connection and retries."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -9,24 +9,24 @@ from roost.errors import BadSettings, PlacementGone
 from roost.model.placement_api import Answer, newest_minor
 
 SETTING = "placement.remote_url"
-TOKEN_VARIABLE = "ROOST_PLACEMENT_TOKEN"  # noqa: S105  # where it is, not what it is
+TOKEN_VARIABLE = "ROOST_PLACEMENT_TOKEN"  # noqa: S105  # the name of the variable, not a token
 OLDEST, NEWEST = 36, 39  # microversions 1.x
-# Before each further try of a request that was not answered, or answered 503.
+# Pauses before retries of an unanswered request, or after a 503.
 _PAUSES_S = (0.1, 0.4, 1.0)
 
 
 class Connection:
-    """A way to a Placement API; one thread uses it at a time.
+    """A connection to a Placement API, for one thread at a time.
 
     Args:
-        url: where ``/allocation_candidates`` is found below.
-        token: that lets us in; None: none is sent.
-        timeout_s: for which one answer is waited for, > 0.
-        pause: waits so many seconds.
+        url: below which ``/allocation_candidates`` is.
+        token: of the client; None: no token.
+        timeout_s: timeout of an answer, > 0.
+        pause: waits some seconds.
 
     Raises:
-        BadSettings: the address is none, or answers in versions that are too old.
-        PlacementGone: it does not answer, or does not let us in.
+        BadSettings: the URL is invalid, or the versions of the server are too old.
+        PlacementGone: the server does not answer, or refuses the client.
     """
 
     def __init__(
@@ -34,7 +34,7 @@ class Connection:
     ) -> None:
         self._wire = Wire(url, headers={"x-auth-token": token} if token else {}, timeout_s=timeout_s, setting=SETTING)
         self._pause = pause
-        self._version: str | None = None  # There is none for the question which there are.
+        self._version: str | None = None  # None for the request of the versions.
         try:
             self.minor = self._newest()
         except BaseException:
@@ -47,13 +47,13 @@ class Connection:
         try:
             newest = newest_minor(found)
         except ValueError as error:
-            raise BadSettings(SETTING, f"is no Placement API: {error}") from None
+            raise BadSettings(SETTING, f"is not a Placement API: {error}") from None
         if newest < OLDEST:
             raise BadSettings(SETTING, f"has microversions up to 1.{newest}, and 1.{OLDEST} is needed")
         return min(newest, NEWEST)
 
     def get(self, path: str) -> Any:
-        """Return what is answered; None: there is no such thing."""
+        """Return the body of a response; None: not found."""
         answer = self.ask("GET", path)
         if answer.status == 404:
             return None
@@ -62,10 +62,10 @@ class Connection:
         return answer.body
 
     def ask(self, method: str, path: str, body: object = None) -> Answer:
-        """Send a request that may be carried out twice, again and again where it is not answered.
+        """Send an idempotent request, with retries.
 
         Raises:
-            PlacementGone: no try was answered, or we are not let in; whether it was carried out is not known.
+            PlacementGone: no try was answered, or the server refuses the client; the request may have been carried out.
         """
         for pause_s in (*_PAUSES_S, None):
             try:
@@ -85,20 +85,20 @@ class Connection:
         self._wire.close()
 
 
-def _answer(what: str, status: int, text: bytes, *, is_repeated: bool) -> Answer:
+def _answer(request: str, status: int, text: bytes, *, is_repeated: bool) -> Answer:
     if status in {401, 403}:
-        raise PlacementGone(f"it does not let us in: status {status}; put a token into ${TOKEN_VARIABLE}")
+        raise PlacementGone(f"it refuses this client: status {status}; set a token in ${TOKEN_VARIABLE}")
     answer = Answer(status, decode_json(text), is_repeated)
     if status >= 500:
-        raise PlacementGone(f"it answers {what} with {answer.problem}")
+        raise PlacementGone(f"it answers {request} with {answer.problem}")
     return answer
 
 
 def part(record: Mapping[str, Any] | None, name: str) -> Any:
-    """Return a member of an answer.
+    """Return a member of a response.
 
     Raises:
-        PlacementGone: there is none.
+        PlacementGone: it is missing.
     """
     try:
         return (record or {})[name]

@@ -1,4 +1,4 @@
-"""Candidates and claims of a remote Placement, as selecting needs them."""
+"""Candidates and claims of a remote Placement, for the scheduler."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -13,17 +13,17 @@ from roost.model.request import CandidateQuery
 from roost.model.settings.placement_settings import NOBODY
 from roost.scheduler.query.query_string import needs_any, query_string
 
-_TYPES = 38  # the microversion from which on consumers have types
+_TYPES = 38  # first microversion with consumer types
 _TYPE = "INSTANCE"
-_ANY = 39  # the one from which on any of several traits can be asked for
+_ANY = 39  # first microversion with alternatives of traits
 
 
 class RemotePlacement:
-    """What another server has free, and claims there.
+    """Candidates and claims of a remote Placement.
 
     Args:
-        connection: to that server.
-        is_dry: whether nothing is written there: every claim is granted, and every release done.
+        connection: to its server.
+        is_dry: write nothing: grant every claim, and accept every release.
     """
 
     def __init__(self, connection: Connection, *, is_dry: bool = False) -> None:
@@ -31,14 +31,14 @@ class RemotePlacement:
         self._is_dry = is_dry
 
     def dry(self) -> "RemotePlacement":
-        """Return the same for dry runs: it asks, and writes nothing."""
+        """Return a copy for dry runs, which writes nothing."""
         return RemotePlacement(self._connection, is_dry=True)
 
     def candidates(self, query: CandidateQuery) -> RemoteAnswer:
-        """Ask which hosts could hold a query.
+        """Return the hosts that can satisfy a query.
 
         Raises:
-            PlacementGone: it does not answer.
+            PlacementGone: the server does not answer.
         """
         minor = self._connection.minor
         if minor < _ANY and needs_any(query):
@@ -51,31 +51,31 @@ class RemotePlacement:
         return _hosts(part(answer.body, "allocation_requests"), part(answer.body, "provider_summaries"))
 
     def claim(self, consumer_uuid: str, allocations: Amounts, *, project_id: str, user_id: str) -> bool:
-        """Let a new consumer take amounts; say whether it did, or somebody was faster.
+        """Claim amounts for a new consumer; return false after a concurrent change.
 
         Raises:
-            PlacementGone: it does not answer; the consumer may have taken them.
+            PlacementGone: the server does not answer; the claim may have been made.
         """
         return self._is_dry or self._put(
             consumer_uuid, allocations, project_id=project_id, user_id=user_id, generation=None
         )
 
     def replace(self, consumer_uuid: str, allocations: Amounts, *, project_id: str, user_id: str) -> bool:
-        """Let a consumer take amounts in place of all that it holds, both or neither; say whether it did.
+        """Replace the allocations of a consumer atomically; return whether it succeeded.
 
         Raises:
-            PlacementGone: it does not answer; the consumer may have taken them.
+            PlacementGone: the server does not answer; the allocations may have been replaced.
         """
         if self._is_dry:
             return True
-        generation = self._stored_allocations(consumer_uuid).get("consumer_generation")
+        generation = self._read_allocations(consumer_uuid).get("consumer_generation")
         return self._put(consumer_uuid, allocations, project_id=project_id, user_id=user_id, generation=generation)
 
     def release(self, consumer_uuid: str) -> None:
-        """Let a consumer give back all it holds, if it holds anything.
+        """Release all allocations of a consumer, if it has any.
 
         Raises:
-            PlacementGone: it does not answer; the consumer may have given it back.
+            PlacementGone: the server does not answer; the allocations may have been released.
         """
         if self._is_dry:
             return
@@ -99,21 +99,21 @@ class RemotePlacement:
             return True
         if answer.status not in {400, 409}:  # A provider that is gone is a 400.
             raise PlacementGone(f"it answers PUT /allocations with {answer.problem}")
-        # What was carried out and not answered is in its own way when it is tried again.
+        # After an unanswered success, the retry conflicts with itself.
         return answer.is_repeated and self._holds(consumer_uuid, allocations)
 
     def _holds(self, consumer_uuid: str, allocations: Amounts) -> bool:
-        told = self._stored_allocations(consumer_uuid).get("allocations", {})
-        held = {uuid_form(uuid): each["resources"] for uuid, each in told.items()}
+        allocations_there = self._read_allocations(consumer_uuid).get("allocations", {})
+        held = {uuid_form(uuid): each["resources"] for uuid, each in allocations_there.items()}
         return held == {uuid: dict(amounts) for uuid, amounts in allocations.items()}
 
-    def _stored_allocations(self, consumer_uuid: str) -> Mapping[str, Any]:
-        found: Mapping[str, Any] = self._connection.get(f"/allocations/{consumer_uuid}") or {}
-        return found
+    def _read_allocations(self, consumer_uuid: str) -> Mapping[str, Any]:
+        body: Mapping[str, Any] = self._connection.get(f"/allocations/{consumer_uuid}") or {}
+        return body
 
 
 def _hosts(requests: list[Any], summaries: Mapping[str, Any]) -> RemoteAnswer:
-    """Return the first way to hold the query in each tree, and what is used there."""
+    """Return the first candidate of each tree, and the usage of the tree."""
     try:
         root_of = {uuid: uuid_form(each["root_provider_uuid"]) for uuid, each in summaries.items()}
         used: dict[str, dict[str, int]] = {}
@@ -127,5 +127,5 @@ def _hosts(requests: list[Any], summaries: Mapping[str, Any]) -> RemoteAnswer:
             for root in {root_of[uuid] for uuid in request["allocations"]}:
                 hosts.setdefault(root, msgspec.convert({"allocations": held, "used": used[root]}, RemoteHost))
     except (LookupError, TypeError, AttributeError, msgspec.ValidationError) as error:
-        raise PlacementGone(f"its candidates cannot be understood: {error!r}") from error
+        raise PlacementGone(f"its candidates are malformed: {error!r}") from error
     return RemoteAnswer(hosts=hosts)

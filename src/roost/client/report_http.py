@@ -1,4 +1,4 @@
-"""The way of a report client to a Placement of another process: over HTTP."""
+"""A report client's connection to a Placement of another process, over HTTP."""
 
 from collections.abc import Mapping
 
@@ -9,16 +9,16 @@ from roost.model.placement_api import Answer
 
 
 class ReportHttp:
-    """A Placement API over HTTP, upstream's or Roost's; one thread uses it at a time.
+    """A Placement API over HTTP, OpenStack's or Roost's, for one thread at a time.
 
     Args:
-        url: where ``/resource_providers`` is found below.
-        headers: of every request, as ``x-auth-token``; who reshapes needs the role ``service`` at most servers.
-        timeout_s: for which one answer is waited for, > 0.
-        setting: where the address stands, for the error.
+        url: below which ``/resource_providers`` is.
+        headers: of every request, such as ``x-auth-token``; reshapes need the role ``service`` on most servers.
+        timeout_s: timeout of an answer, > 0.
+        setting: name of the setting with the URL, for errors.
 
     Raises:
-        BadSettings: the address is none. Whether anything answers there is seen when it is asked.
+        BadSettings: the URL is invalid. The first request shows whether a server answers.
     """
 
     def __init__(
@@ -27,10 +27,10 @@ class ReportHttp:
         self._wire = Wire(url, headers=headers, timeout_s=timeout_s, setting=setting)
 
     def ask(self, method: str, path: str, body: object = None, *, version: str) -> Answer:
-        """Ask once, or twice where the connection was kept and the server may have closed it since.
+        """Send a request, twice if the server may have closed the idle connection.
 
         Raises:
-            PlacementGone: no answer came; whether it was carried out is not known.
+            PlacementGone: no answer; the request may have been carried out.
         """
         is_repeated = False
         while True:
@@ -45,5 +45,5 @@ class ReportHttp:
             return Answer(status, decode_json(text), is_repeated)
 
     def close(self) -> None:
-        """Close the connection; the next question opens another."""
+        """Close the connection; the next request opens another."""
         self._wire.close()

@@ -1,4 +1,4 @@
-"""Requests over HTTP and what comes back, one at a time, on a connection that is kept."""
+"""HTTP requests and responses, one at a time, on a persistent connection."""
 
 import http.client
 import json
@@ -10,49 +10,49 @@ from urllib.parse import urlsplit
 
 from roost.errors import BadRequest, BadSettings
 
-# What a request may fail with where it is not answered.
+# Errors of a request without an answer.
 LOST = (OSError, http.client.HTTPException)
-_PROBLEM_MAX = 500  # characters of an error that is none of Roost's
-# An answer of more bytes is none; the candidates of 100,000 hosts are a quarter of it.
+_PROBLEM_MAX = 500  # characters of a foreign error
+# Maximum size of an answer; candidates of 100,000 hosts take a quarter of it.
 _ANSWER_MAX_BYTES = 512 * 2**20
-_CHUNK_BYTES = 2**20  # bytes that are read at once, at most
+_CHUNK_BYTES = 2**20  # maximum size of one read
 
 
 class Address(NamedTuple):
-    """Where a server is."""
+    """The address of a server."""
 
     host: str
-    port: int | None  # None: that of the scheme
-    prefix: str  # of all paths, without a slash at its end
+    port: int | None  # None: the default of the scheme
+    prefix: str  # of all paths, without a trailing slash
     is_tls: bool
 
 
 def address_of(url: str) -> Address:
-    """Return what an address of a server says.
+    """Parse the URL of a server.
 
     Raises:
-        ValueError: it is none.
+        ValueError: the URL is invalid.
     """
     parts = urlsplit(url)
     host, port = parts.hostname, parts.port
     if host is None or parts.scheme not in {"http", "https"} or parts.username is not None:
         raise ValueError("it names no server")
-    host.encode("idna")  # As whoever looks it up does.
+    host.encode("idna")  # As for the lookup of the name.
     if not _is_one_word(host) or not (_is_one_word(parts.path) and parts.path.isascii()):
         raise ValueError("it holds what no request can say")
     return Address(host, port, parts.path.rstrip("/"), parts.scheme == "https")
 
 
 def is_header_text(text: str) -> bool:
-    """Say whether a header can hold a text, as a token."""
+    """Return whether a header can hold a text, such as a token."""
     return text.isprintable() and all(letter <= "\xff" for letter in text)
 
 
 def parse_url_option(url: str, *, token: str) -> Address:
-    """Return the address of a server that a command is given, with the token for it.
+    """Parse the URL option of a command, and check its token.
 
     Raises:
-        BadRequest: the address is none, or the token cannot be sent.
+        BadRequest: the URL or the token is invalid.
     """
     try:
         address = address_of(url)
@@ -63,26 +63,26 @@ def parse_url_option(url: str, *, token: str) -> Address:
 
 
 def check_header_text(option: str, text: str) -> None:
-    """Refuse the value of an option that no header can hold; it may be a token, so it is not shown.
+    """Refuse the value of an option that no header can hold; the error does not show it, as it may be a token.
 
     Raises:
-        BadRequest: it is one.
+        BadRequest: the value is invalid.
     """
     if not is_header_text(text):
-        raise BadRequest(f"{option} holds a letter that no header can hold, as a line break")
+        raise BadRequest(f"{option} has a character that no header can hold, such as a line break")
 
 
 class Wire:
-    """A way to a server; one thread uses it at a time.
+    """A connection to a server, for one thread at a time.
 
     Args:
-        url: paths are found below it.
-        headers: of every request, as the token that lets us in.
-        timeout_s: for which one answer is waited for, and for so long again until it has come whole, > 0.
-        setting: where the address stands, for the error.
+        url: prefix of all paths.
+        headers: of every request, such as a token.
+        timeout_s: timeout until the head of an answer, and again until its end, > 0.
+        setting: name of the setting with the URL, for errors.
 
     Raises:
-        BadSettings: the address is none, or a header cannot be sent.
+        BadSettings: the URL or a header is invalid.
     """
 
     def __init__(self, url: str, *, headers: Mapping[str, str], timeout_s: float, setting: str) -> None:
@@ -93,8 +93,8 @@ class Wire:
                 setting, "must be http://HOST:PORT/PATH or https://…, without name and password"
             ) from None
         for name, value in headers.items():
-            if not is_header_text(value):  # It may be a token, so it is not shown.
-                raise BadSettings(name, "holds a letter that no header can hold, as a line break")
+            if not is_header_text(value):  # The error does not show it, as it may be a token.
+                raise BadSettings(name, "has a character that no header can hold, such as a line break")
         self._tls = ssl.create_default_context() if is_tls else None
         self._timeout_s = timeout_s
         self._connection: http.client.HTTPConnection | None = None
@@ -102,18 +102,18 @@ class Wire:
 
     @property
     def is_open(self) -> bool:
-        """Whether a connection is kept, which the other side may have closed."""
+        """Whether there is a connection, which the server may have closed."""
         return self._connection is not None
 
     def send(self, method: str, path: str, body: object = None, *, version: str | None) -> tuple[int, bytes]:
-        """Send a request once; return status and body of its answer.
+        """Send a request once; return the status and body of its answer.
 
         Args:
-            body: as JSON; None: there is none.
-            version: of the Placement API, as ``1.36``; None: none is named.
+            body: sent as JSON; None: no body.
+            version: of the Placement API, such as ``1.36``; None: no version header.
 
         Raises:
-            LOST: it was not answered; the connection is closed.
+            LOST: no answer; the connection is closed.
         """
         headers = dict(self._headers)
         if version is not None:
@@ -138,18 +138,18 @@ class Wire:
             raise
 
     def _read_body(self, answer: http.client.HTTPResponse) -> bytes:
-        """Read a body, from a server that may send a byte now and then, or never end."""
-        found, end_s = bytearray(), time.monotonic() + self._timeout_s
+        """Read a body within the limits of size and time."""
+        body, end_s = bytearray(), time.monotonic() + self._timeout_s
         while part := answer.read1(_CHUNK_BYTES):
-            found += part
-            if len(found) > _ANSWER_MAX_BYTES:
+            body += part
+            if len(body) > _ANSWER_MAX_BYTES:
                 raise http.client.HTTPException(f"its answer has more than {_ANSWER_MAX_BYTES:,} bytes")
             if time.monotonic() > end_s:
                 raise TimeoutError(f"its answer did not end in {self._timeout_s:g} s")
-        if answer.length:  # Unlike other ways to read, this one says nothing of what is missing.
-            raise http.client.IncompleteRead(bytes(found), answer.length)
-        answer.read()  # Nor does it end the answer, so that another can come.
-        return bytes(found)
+        if answer.length:  # Unlike ``read``, ``read1`` does not report a truncated body.
+            raise http.client.IncompleteRead(bytes(body), answer.length)
+        answer.read()  # Nor does it end the answer, which the next request requires.
+        return bytes(body)
 
     def close(self) -> None:
         """Close the connection; the next request opens another."""
@@ -163,20 +163,20 @@ def _is_one_word(text: str) -> bool:
 
 
 def problem_of(status: int, text: bytes) -> str:
-    """Return what an error of Roost's own API says of itself, in one line."""
+    """Return the message of an error of Roost's own API, in one line."""
     body = decode_json(text)
     detail = body.get("detail") if isinstance(body, dict) else None
     return " ".join(str(detail or f"status {status}").split())[:_PROBLEM_MAX]
 
 
 def is_explained(text: bytes) -> bool:
-    """Say whether an error is told as Roost's own API tells it."""
+    """Return whether an error has the format of Roost's own API."""
     body = decode_json(text)
     return isinstance(body, dict) and "detail" in body
 
 
 def decode_json(text: bytes) -> Any:
-    """Return a body of JSON, decoded; None: it is none."""
+    """Decode a JSON body; None: not JSON."""
     try:
         return json.loads(text) if text else None
     except ValueError:

@@ -45,7 +45,7 @@ def test_an_address_that_is_none_is_refused_in_one_sentence(run, command, url):
 @pytest.mark.parametrize("token", [SECRET, "ä€"])
 def test_a_token_that_cannot_be_sent_is_refused_and_not_shown(run, command, token):
     problem = refused(run, *command, "--token", token)
-    assert problem == "roost: --token holds a letter that no header can hold, as a line break\n"
+    assert problem == "roost: --token has a character that no header can hold, such as a line break\n"
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,7 @@ def test_events_of_what_tells_none_are_not_waited_for(run):
     with scripted((200, b"<html>")) as (address, _):
         code, said, problem = run("events", "--url", address)
     assert (code, said) == (1, "")
-    assert problem == f"roost: what answers at {address} is not Roost: it tells no events\n"
+    assert problem == f"roost: {address} is not a Roost server: it has no events\n"
 
 
 @pytest.mark.parametrize("answers", [0, 1])

@@ -163,7 +163,7 @@ def test_each_answer_says_what_the_agent_is_to_do(answer, kind, sentence):
 
 
 def test_a_server_without_agents_is_none():
-    with asked_of((404, None)) as (server, *_), pytest.raises(BadSettings, match="it is no server of Roost"):
+    with asked_of((404, None)) as (server, *_), pytest.raises(BadSettings, match="it is not a Roost server"):
         server.register("h", REGISTRATION)
 
 
@@ -199,6 +199,6 @@ def test_an_address_that_is_none_is_refused(url):
 
 @pytest.mark.parametrize("token", ["a secret\n", "secret €"])
 def test_a_token_that_cannot_be_sent_is_refused_and_not_shown(token):
-    with pytest.raises(BadSettings, match="x-auth-token: holds a letter that no header can hold") as error:
+    with pytest.raises(BadSettings, match="x-auth-token: has a character that no header can hold") as error:
         HttpServer("http://h", token=token, draw=lambda: 0.0, pause=lambda _: True)
     assert "secret" not in str(error.value)

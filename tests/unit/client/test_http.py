@@ -42,7 +42,7 @@ def test_what_is_never_answered_is_given_up():
 @pytest.mark.parametrize(
     ("answer", "sentence"),
     [
-        ((401, None), "does not let us in: status 401"),
+        ((401, None), "refuses this client: status 401"),
         ((500, {"errors": [{"detail": "it\n broke"}]}), "it answers GET /x with it broke"),
         ((400, b"no JSON"), "it answers /x with status 400"),
         ((200, [1]), "it answers /x with status 200"),
@@ -61,8 +61,8 @@ def test_errors_are_one_sentence(answer, sentence):
     ("versions", "sentence"),
     [
         ((200, {"versions": [{"max_version": "1.35"}]}), "has microversions up to 1.35, and 1.36 is needed"),
-        ((200, {"hello": 1}), "is no Placement API"),
-        ((404, None), "is no Placement API"),
+        ((200, {"hello": 1}), "is not a Placement API"),
+        ((404, None), "is not a Placement API"),
     ],
 )
 def test_a_server_that_will_not_do_is_refused_at_the_start(versions, sentence):

@@ -1,4 +1,4 @@
-"""What bodies that name allocations must be, version by version: keys stand as errors show them."""
+"""Schemas of bodies with allocations, by version; errors show their keys in this order."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from roost.api.versions import Version
 
 Part = dict[str, Any]
 
-# In every schema below, and in its errors.
+# Patterns of the schemas; errors show them.
 UUID_KEY = "^[0-9a-fA-F-]{36}$"
 CLASS_KEY = "^[A-Z0-9_]+$"
 _OWNER: Part = {"type": "string", "minLength": 1, "maxLength": 255}
@@ -47,14 +47,14 @@ _TYPE: Part = {"type": "string", "pattern": "^[A-Z0-9_]+$", "minLength": 1, "max
 
 
 def _list_schema(properties: Part) -> Schema:
-    """One consumer before 1.12."""
+    """Return the schema of one consumer before 1.12."""
     required = ["allocations", *properties]
     properties = {"allocations": _LIST, **properties}
     return Schema({"type": "object", "properties": properties, "required": required, "additionalProperties": False})
 
 
 def _consumer_schema(version: Version, *, least: int) -> Part:
-    """One consumer since 1.12; ``least``: of how many providers."""
+    """Return the schema of one consumer since 1.12; ``least``: minimum number of providers."""
     allocations: Part = {
         "type": "object",
         "minProperties": least,
@@ -82,7 +82,7 @@ def _consumer_schema(version: Version, *, least: int) -> Part:
 
 
 def consumers_schema(version: Version, *, least: int = 1) -> Part:
-    """Return what several consumers must be in a version, 1.13 or later; ``least``: how many."""
+    """Return the schema of several consumers, since 1.13; ``least``: minimum number."""
     return {
         "type": "object",
         "minProperties": least,
@@ -112,15 +112,15 @@ _MANY: dict[Version, Schema] = {
 
 
 def schema_of_one(version: Version) -> Schema:
-    """Return what the body of one consumer must be."""
+    """Return the schema for a body of one consumer."""
     return pick_newest(_ONE, version)
 
 
 def schema_of_many(version: Version) -> Schema:
-    """Return what a body of several consumers must be."""
+    """Return the schema for a body of several consumers."""
     return pick_newest(_MANY, version)
 
 
 def pick_newest(schemas: dict[Version, Schema], version: Version) -> Schema:
-    """Return the newest of some schemas that a version has; they stand in ascending order."""
+    """Return the newest schema that a version has; the schemas are in ascending order."""
     return next(schemas[since] for since in reversed(schemas) if version >= since)

@@ -1,4 +1,4 @@
-"""From a request to an answer: who asks, in which version, for what, and whether they may."""
+"""From a request to an answer: authentication, version, route, authorization, handler."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -29,7 +29,7 @@ from roost.placement.current import Current
 from roost.placement.deciding_thread import Task
 from roost.placement.write_plan import Plan
 
-Allows = Callable[[str, Identity, Mapping[str, str]], bool]  # policy, who, what is acted on
+Allows = Callable[[str, Identity, Mapping[str, str]], bool]  # policy, identity, target
 _VERSION_HEADER = "openstack-api-version"
 _HTML = "text/html"
 
@@ -38,14 +38,14 @@ class Application:
     """The Placement API, without the HTTP around it.
 
     Args:
-        identify: says from the headers who asks; None: nobody that is known.
-        allows: says whether they may.
-        options: what answers follow.
+        identify: returns the identity of the request headers; None: unknown.
+        allows: evaluates policies.
+        options: options of responses.
     """
 
-    # The list of versions, and only under these names.
+    # The list of versions, under both spellings.
     open_paths: ClassVar = frozenset({"", "/"})
-    path_encoding: ClassVar = "latin-1"  # a letter a byte, as WSGI does, and so as clients of this API know it
+    path_encoding: ClassVar = "latin-1"  # one character per byte, as in WSGI and so in OpenStack Placement
 
     def __init__(self, *, identify: Identify, allows: Allows, options: Options = DEFAULTS) -> None:
         self._identify = identify
@@ -54,19 +54,19 @@ class Application:
         self._new_names = NameQuota()
 
     def enter(self, request: Request) -> Response | Task[Response]:
-        """Admit a request whose body is there, and return its answer or its task."""
+        """Admit a request with its body, and return its answer or its task."""
         admitted = self.admit(request)
         return admitted if isinstance(admitted, Response) else admitted.enter()
 
     def admit(self, request: Request) -> Response | Admission:
-        """Check who asks for what before the body is read; return an error, or how to go on."""
+        """Check identity, path and policy before the body is read; return an error, or how to continue."""
         try:
             route = self._admit(request)
-        except Exception as error:  # noqa: BLE001  # everybody gets an answer
+        except Exception as error:  # noqa: BLE001  # every request gets an answer
             return self.fail(request, error)
         handler = route.handler
 
-        # Quoted, or it would be worked out anew for each request.
+        # Quoted: the annotation would be evaluated for each request.
         def task(current: Current) -> "Response | Plan[Response]":
             ownership.check(request, current.state)
             self._new_names.check(request, current.state)
@@ -75,10 +75,10 @@ class Application:
         return Admission(enter=lambda: task)
 
     def _admit(self, request: Request) -> Route:
-        """Find who asks, in which version, and for what.
+        """Authenticate a request, and find its version and route.
 
         Raises:
-            Problem: they may not, or there is no such thing.
+            Problem: the request is not allowed, or has no route.
         """
         if request.identity is None:
             request.identity = self._identify(request.headers)
@@ -103,22 +103,22 @@ class Application:
         if route.policy is None:
             return
         assert request.identity is not None
-        who = request.identity
-        if who.hosts:  # What it may write is told by whose it is: see ``ownership``.
-            who = replace(who, roles=who.roles | {"service"})
+        identity = request.identity
+        if identity.hosts:  # ``ownership`` restricts its writes.
+            identity = replace(identity, roles=identity.roles | {"service"})
         project_id = request.values("project_id")[-1:] if "project_id" in request.query_string else []
-        if not self._allows(route.policy, who, {"project_id": "".join(project_id)}):
-            # Whoever asks for the system instead of a project is refused in fewer words.
+        if not self._allows(route.policy, identity, {"project_id": "".join(project_id)}):
+            # Placement refuses a system-scoped token with the name of the policy alone.
             is_system_scoped = request.identity.is_system_scoped
             text = route.policy if is_system_scoped else f"Policy does not allow {route.policy} to be performed."
             raise Problem(403, text, version_headers="version")
 
     def refuse(self, request: Request, response: Response) -> Response:
-        """Return an answer to somebody who is not known."""
+        """Complete the response to an unknown client."""
         return self.finish(request, response, version_headers="none")
 
     def finish(self, request: Request, response: Response, *, version_headers: VersionHeaders = "all") -> Response:
-        """Return an answer with the headers that every answer has."""
+        """Add the headers that every response has."""
         headers = dict(response.headers)
         if version_headers != "none":
             headers[_VERSION_HEADER] = f"placement {request.version}"
@@ -129,7 +129,7 @@ class Application:
         return Response(status=response.status, body=response.body, headers=headers)
 
     def fail(self, request: Request, error: Exception) -> Response:
-        """Return an error as the client reads it best; what it is not told goes to the log."""
+        """Return an error in the form that the client reads; log a fault of the server."""
         if not isinstance(error, RoostError):
             log.fault(request.request_id, error)
         problem = problems.problem_of(error)
@@ -167,7 +167,7 @@ def _check_length(request: Request) -> None:
 
 
 def _find_route(request: Request) -> Route:
-    """Find what is asked for, and write down the parameters in its path."""
+    """Return the route of a request, and set its path parameters."""
     found = routes.find(request.path)
     if found is None:
         raise Problem(404, version_headers="version")
@@ -191,11 +191,11 @@ def _format_error(request: Request, problem: Problem) -> tuple[str, bytes]:
     if request.method == "HEAD":
         return f"{_HTML}; charset=UTF-8", b""
     accept = request.headers.get("accept")
-    # Whoever takes anything is a program.
-    liked = [JSON] if accept in {None, "", "*/*"} else acceptable_types(accept, [_HTML, JSON])
-    if not liked:
+    # A client that accepts anything is a program.
+    accepted = [JSON] if accept in {None, "", "*/*"} else acceptable_types(accept, [_HTML, JSON])
+    if not accepted:
         return "text/plain; charset=UTF-8", problems.as_text(problem)
-    if liked[0] == _HTML:
+    if accepted[0] == _HTML:
         return f"{_HTML}; charset=UTF-8", problems.as_html(problem)
     has_code = problem.version_headers != "none" and request.supports(versions.ERROR_CODES)
     return JSON, problems.as_json(problem, request_id=request.request_id, has_code=has_code)

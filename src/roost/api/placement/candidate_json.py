@@ -1,4 +1,4 @@
-"""Candidates as JSON, written from columns: no dictionary is made for what is shown."""
+"""Candidates as JSON, written directly from the columns without intermediate dictionaries."""
 
 import math
 from collections.abc import Collection, Iterable
@@ -17,50 +17,50 @@ from roost.engine.columns.state import State
 from roost.errors import BadRequest
 
 _ENDS_MAX = 64
-# What is kept of one query may be so large.
+# Maximum size of the cache of one query.
 _CACHE_MAX_BYTES = 8 * 1024 * 1024
-# What is kept takes beyond its characters: by itself, and for each provider.
+# Overhead of a cached tree in bytes, and of each of its providers.
 _TREE_BYTES, _EACH_BYTES = 512, 64
 
 
 class _TreeText(NamedTuple):
-    """Some requests as they are sent, with commas between them."""
+    """The JSON of some allocation requests of a tree, separated by commas."""
 
     text: str
     requests: int
     used: frozenset[int]  # provider rows
-    limit: float  # how many were wanted; there are no more if these are fewer
+    limit: float  # requested number; with fewer requests, these are all of the tree
 
     @property
     def memory_bytes(self) -> int:
-        """About what keeping this takes."""
+        """Approximate memory of this entry."""
         return _TREE_BYTES + _EACH_BYTES * len(self.used) + len(self.text)
 
     def serves(self, limit: float) -> bool:
-        """Say whether these are the first ``limit`` requests, or all there are."""
+        """Return whether these are the first ``limit`` requests, or all of the tree."""
         return self.requests == limit or self.requests < min(limit, self.limit)
 
 
 class _FlatText(NamedTuple):
-    """The requests of hosts that stand alone, as they are sent, with commas between them."""
+    """The JSON of the allocation requests of hosts without children, separated by commas."""
 
-    stamp: tuple[int, int, int | None]  # epoch, version of the rows, and how many were wanted
+    stamp: tuple[int, int, int | None]  # epoch, version of the rows, and limit
     text: str
-    rows: list[int]  # of providers, ascending
+    rows: list[int]  # provider rows, ascending
 
 
 class TextCache:
-    """What was written for one query in one form, for as long as it stays true."""
+    """Cached JSON of one query in one form."""
 
     def __init__(self) -> None:
-        self.trees: dict[int, _TreeText] = {}  # by the provider row of the root
+        self.trees: dict[int, _TreeText] = {}  # by provider row of the root
         self.watch = Watch(self._forget)
         self.alone = Alone()
         self.flat: _FlatText | None = None
         self._bytes = 0
 
     def keep(self, anchor: int, written: _TreeText) -> None:
-        """Keep the requests of a tree in place of others of it, if there is room."""
+        """Cache the requests of a tree if they fit; they replace its previous entry."""
         self._forget([anchor])
         size = written.memory_bytes
         if self._bytes + size <= _CACHE_MAX_BYTES:
@@ -78,17 +78,17 @@ class TextCache:
 
 
 class Form(msgspec.Struct, frozen=True):
-    """What an answer shows in a version."""
+    """The contents of a response in a version."""
 
-    has_provider_keys: bool  # by their providers, or a list
+    has_provider_keys: bool  # whether allocations are an object keyed by provider, not a list
     has_mappings: bool
     has_traits: bool
-    has_trees: bool  # of every provider used all of its tree, with parents and roots
-    classes: frozenset[int] | None  # ids of those in summaries; None: all of them
+    has_trees: bool  # whether summaries cover whole trees, with parents and roots
+    classes: frozenset[int] | None  # class ids in summaries; None: all
 
 
 def form_of(version: Version, classes: Iterable[int]) -> Form:
-    """Return what a version shows where these classes are asked."""
+    """Return the form of a version, for a query with these classes."""
     has_all = version >= versions.ALL_CLASSES_IN_SUMMARIES
     return Form(
         has_provider_keys=version >= versions.ALLOCATIONS_BY_PROVIDER,
@@ -100,15 +100,15 @@ def form_of(version: Version, classes: Iterable[int]) -> Form:
 
 
 class Requests:
-    """The allocation requests of one answer, and the providers they use.
+    """The allocation requests of one response, and the providers that they use.
 
-    Names need no escapes: classes and suffixes are letters, digits, dashes and underscores.
+    Names need no escapes: classes and suffixes have letters, digits, dashes and underscores only.
 
     Args:
         state: the columns.
-        form: what is shown.
-        bytes_max: of the requests; more are refused.
-        kept: what was written of trees before; what is new of them is added.
+        form: contents of the response.
+        bytes_max: maximum size of the requests.
+        kept: cache of earlier requests, extended here.
     """
 
     def __init__(self, state: State, form: Form, *, bytes_max: int, kept: TextCache | None = None) -> None:
@@ -124,7 +124,7 @@ class Requests:
         self.used: Collection[int] = self._used  # provider rows
 
     def write_flat(self, compiled: Compiled, limit: int | None) -> str | None:
-        """Return the requests of the first ``limit`` hosts that stand alone; None where others have a part too."""
+        """Return the requests of the first ``limit`` hosts without children; None: other providers take part."""
         alone, kept = self._cache.alone, self._cache.flat
         found = alone.rows(self._state, compiled)
         if found is None:
@@ -142,7 +142,7 @@ class Requests:
         return kept.text
 
     def write(self, found: Iterable[RowCandidate | Fan | Tree], *, limit: int | None = None) -> str:
-        """Return the requests of candidates, or of the first ``limit`` of them."""
+        """Return the requests of all candidates, or of the first ``limit``."""
         texts: list[str] = []
         most = math.inf if limit is None else limit
         count = size = 0
@@ -164,15 +164,15 @@ class Requests:
         return ",".join(texts)
 
     def _write_run(self, fan: Fan, limit: float) -> tuple[str, int]:
-        """Return the requests of hosts that stand alone among trees, and how many they are."""
+        """Return the requests of hosts without children among trees, and their number."""
         parts = self._write_fan(fan, None if limit == math.inf else int(limit))
         return ",".join(parts), len(parts)
 
     def _write_tree(self, tree: Tree, limit: float, *, size: int) -> tuple[str, int]:
-        """Return the requests of a tree as they were kept, or made now, and how many they are.
+        """Return the requests of a tree, cached or new, and their number.
 
         Args:
-            size: characters that were written before.
+            size: characters written before.
         """
         written = self._cache.trees.get(tree.anchor)
         if written is None or not written.serves(limit):
@@ -206,7 +206,7 @@ class Requests:
         return f'{{"allocations":{text},"mappings":{{{mappings}}}}}'
 
     def _write_fan(self, fan: Fan, limit: int | None) -> list[str]:
-        """Return the requests of a fan: what they have in common is made once."""
+        """Return the requests of a fan; their common part is made once."""
         rows = fan.rows[:limit]
         self._used.update(rows)
         uuids = map(self._state.providers.uuids.__getitem__, rows)
@@ -221,7 +221,7 @@ class Requests:
         return [f'{before}{uuid}{between}{uuid}"]}}}}' for uuid in uuids]
 
     def _write_sheaf(self, sheaf: Sheaf, limit: int | None) -> list[str]:
-        """Return the requests of a sheaf: its beginning is made once, and its ends were as a rule met before."""
+        """Return the requests of a sheaf; its beginning is made once, and its ends are usually cached."""
         opened, closed = ("{", "}") if self._form.has_provider_keys else ("[", "]")
         before = "".join([f"{self._provider_texts.get(each) or self._allocation(each)}," for each in sheaf.takes])
         ends = self._write_ends(sheaf.ends if limit is None or limit >= len(sheaf.ends) else sheaf.ends[:limit])
@@ -233,7 +233,7 @@ class Requests:
         return [f"{before}{taken}{between}{mapped}}}}}" for taken, mapped in ends]
 
     def _write_ends(self, ends: list[End]) -> list[tuple[str, str]]:
-        """Return, and keep, what the ends of a sheaf take, and their mappings."""
+        """Return, and cache, the allocations and mappings of the ends of a sheaf."""
         known = self._end_texts.get(id(ends))
         if known is not None:
             return known[1]
@@ -247,12 +247,12 @@ class Requests:
             )
             for takes, mappings in ends
         ]
-        # Who is kept here cannot lend its identity to another.
+        # The entry keeps the list alive, so that its id stays unique.
         self._end_texts[id(ends)] = ends, texts
         return texts
 
     def _around(self, demand: Iterable[tuple[int, int]]) -> tuple[str, str]:
-        """Return what stands before and behind the uuid of a provider from which something is taken."""
+        """Return the text before and after a provider uuid in an allocation."""
         name_of = self._state.class_ids.name_of
         resources = ",".join([f'"{name_of(class_id)}":{amount}' for class_id, amount in demand])
         if self._form.has_provider_keys:
@@ -267,7 +267,7 @@ class Requests:
             )
 
     def _allocations(self, takes: tuple[Take, ...]) -> str:
-        """Return, and keep, what a candidate takes; the takes from one provider stand together."""
+        """Return, and cache, the allocations of a candidate; takes from one provider are adjacent."""
         parts, start, of_provider = [], 0, self._provider_texts
         for end in range(1, len(takes) + 1):
             if end == len(takes) or takes[end][0] != takes[start][0]:

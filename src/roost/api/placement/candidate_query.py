@@ -1,4 +1,4 @@
-"""From the query string of ``GET /allocation_candidates`` to what is asked, in the order in which faults are told."""
+"""The query string of ``GET /allocation_candidates``; errors are found in the order of OpenStack Placement."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -14,14 +14,14 @@ from roost.errors import BadRequest
 from roost.model.names import AMOUNT_MAX
 from roost.model.request import CandidateQuery, ResourceGroup
 
-# More digits than these make no difference any more.
+# Maximum number of digits that count.
 _LIMIT_DIGITS = 18
 
 Pairs = Sequence[tuple[str, str]]
 
 
 class _Draft(msgspec.Struct):
-    """A group while its parameters are read."""
+    """A request group in progress."""
 
     suffix: str
     resources: dict[str, int] = {}
@@ -33,14 +33,14 @@ class _Draft(msgspec.Struct):
 
 
 def parse(pairs: Pairs, version: Version, *, groups_max: int) -> CandidateQuery:
-    """Return what a query string asks in a version.
+    """Parse a query string in a version.
 
     Args:
-        pairs: names and values, decoded, in their order.
-        groups_max: how many groups there may be.
+        pairs: decoded names and values, in order.
+        groups_max: maximum number of request groups.
 
     Raises:
-        BadRequest: it cannot be understood, or may not be asked; the first fault is told.
+        BadRequest: the query is invalid; reports the first error.
     """
     values = dict(pairs)
     _check(values, version)
@@ -76,7 +76,7 @@ def _check(values: dict[str, str], version: Version) -> None:
 
 
 def _limit(pairs: Pairs, values: dict[str, str], version: Version) -> int | None:
-    """Return the first limit there is, which has to keep the rule of the last."""
+    """Return the first limit, which must match the pattern of the last one."""
     first = next((value for key, value in pairs if key == "limit"), None)
     if first is None:
         return None
@@ -95,7 +95,7 @@ def _root_traits(pairs: Pairs, version: Version) -> tuple[frozenset[str], frozen
         raise BadRequest(
             "Query parameter 'root_required' may be specified only once.", code="placement.query.duplicate_key"
         )
-    # Of the root nothing is asked in alternatives, not even in versions in which groups may.
+    # The root does not support alternatives, even in versions with alternatives in groups.
     sets, forbidden = query_params.traits(values, min(version, versions.RE_PARENTING))
     required = frozenset[str]().union(*sets)
     conflicts = sorted(required & forbidden)
@@ -120,14 +120,14 @@ def _subtrees(pairs: Pairs) -> tuple[frozenset[str], ...]:
 @cache
 def _key_pattern(version: Version) -> re.Pattern[str]:
     suffix = suffix_pattern(version)
-    # A line end behind the name is not seen, as in the schema.
+    # ``$`` permits a trailing newline, as in the schema.
     return re.compile(
         f"^(resources|required|member_of|in_tree)({suffix})?$" if suffix else "^(resources|required|member_of)()$"
     )
 
 
 def _drafts(pairs: Pairs, version: Version) -> list[_Draft]:
-    """Read the parameters of all groups, in the order in which the groups were first named."""
+    """Parse the parameters of all groups, in order of first mention."""
     pattern = _key_pattern(version)
     drafts: dict[str, _Draft] = {}
     seen: set[str] = set()
@@ -142,7 +142,7 @@ def _drafts(pairs: Pairs, version: Version) -> list[_Draft]:
         elif match[1] == "in_tree":
             draft.in_tree = query_params.tree(value)
         elif key not in seen:
-            # All values of these count together, where the first of them stands.
+            # All values of these parameters are joined at the position of the first.
             seen.add(key)
             _read_labels(draft, match[1], [each for other, each in pairs if other == key], version=version)
     return list(drafts.values())
@@ -157,7 +157,7 @@ def _read_labels(draft: _Draft, name: str, values: list[str], *, version: Versio
 
 
 def _check_orphans(drafts: Iterable[_Draft]) -> None:
-    """Refuse groups that ask no resources, as they all had to."""
+    """Refuse groups without resources, as versions before 1.36 do."""
     orphans = [draft for draft in drafts if not draft.resources]
     traits = [f"required{draft.suffix}" for draft in orphans if draft.required]
     if traits:
@@ -178,7 +178,7 @@ def _check_orphans(drafts: Iterable[_Draft]) -> None:
 
 
 def _check_resourceless(drafts: list[_Draft], subtrees: tuple[frozenset[str], ...]) -> None:
-    """Refuse groups without resources outside of subtrees, and subtrees of groups that there are not."""
+    """Refuse groups without resources outside of subtrees, and subtrees of unknown groups."""
     if not any(draft.resources for draft in drafts):
         raise BadRequest(
             "There must be at least one resources or resources[$S] parameter.", code="placement.query.missing_value"
@@ -217,7 +217,7 @@ def _check_conflicts(drafts: Iterable[_Draft]) -> None:
 def _group(draft: _Draft) -> ResourceGroup:
     resources, member_of = draft.resources, draft.member_of
     if any(amount > AMOUNT_MAX for amount in resources.values()):
-        # No inventory gives as much at once: the same as to be one of no aggregates.
+        # No inventory has this amount: an empty set of aggregates excludes all providers.
         resources = {name: min(amount, AMOUNT_MAX) for name, amount in resources.items()}
         member_of = (*member_of, frozenset())
     return ResourceGroup(

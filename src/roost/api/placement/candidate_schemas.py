@@ -1,4 +1,4 @@
-"""What the query string of ``GET /allocation_candidates`` may hold, version by version."""
+"""Schemas of the query string of ``GET /allocation_candidates``, by version."""
 
 from functools import cache
 from typing import Any
@@ -13,7 +13,7 @@ _POLICY = {"type": "string", "enum": ["none", "isolate"]}
 _ONLY_TEXT = {"type": ["string"]}
 _NUMBER = "[1-9][0-9]*"
 _WORD = "[a-zA-Z0-9_-]{1,64}"
-# The versions in which the query string became another.
+# Versions with a change of the query string.
 _STEPS = (
     versions.CANDIDATES,
     versions.CANDIDATES_LIMIT,
@@ -28,7 +28,7 @@ _STEPS = (
 
 
 def suffix_pattern(version: Version) -> str:
-    """Return what the suffix of a group may be, as a regular expression; nothing where there are no groups."""
+    """Return the pattern of group suffixes; empty: the version has no suffixes."""
     if version < versions.GRANULAR_GROUPS:
         return ""
     return _WORD if version >= versions.TEXT_SUFFIXES else _NUMBER

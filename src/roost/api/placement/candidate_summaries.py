@@ -1,4 +1,4 @@
-"""What candidates tell of each provider, as JSON, kept until something of it changes."""
+"""Provider summaries of candidates as JSON, cached until a provider changes."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import NamedTuple
@@ -10,41 +10,41 @@ from roost.engine.columns.types import Cells
 
 
 class _Template(NamedTuple):
-    """The summary of a provider but for its use."""
+    """The summary of a provider without its usage."""
 
-    token: object  # equal as long as nothing but use changes
+    token: object  # equal while only usage changes
     text: str
-    class_ids: tuple[int, ...]  # whose use is to be filled in
+    class_ids: tuple[int, ...]  # classes in order of their placeholders for usage
 
 
 class Summaries:
-    """The summaries of the providers of one state in one form.
+    """The provider summaries of one state in one form.
 
-    A text is good until the use of its provider changes, of which ``changes.providers`` tells, and a template until
-    its inventories, labels or place in the tree do, which is looked up where ``changes.epoch`` rose.
+    A text is valid until the usage of its provider changes (``changes.providers``). A template is valid until
+    inventories, traits or tree position change, which is checked when ``changes.epoch`` rises.
     """
 
     def __init__(self, state: State, form: Form) -> None:
         self._state = state
         self._form = form
         self._templates: dict[int, _Template] = {}  # by provider row
-        self._names: dict[int, str] = {}  # of the classes in templates
-        self._texts: list[str] = []  # by provider row; empty: it is to be written
+        self._names: dict[int, str] = {}  # of classes in templates
+        self._texts: list[str] = []  # by provider row; empty: invalid
         self._epoch = -1
         self._position = 0
 
-    def write(self, used: Collection[int], *, while_wanted: Callable[[Iterable[int]], Iterable[int]] = iter) -> str:
-        """Return the summaries that belong to candidates which take from these providers.
+    def write(self, used: Collection[int], *, while_active: Callable[[Iterable[int]], Iterable[int]] = iter) -> str:
+        """Return the summaries for candidates on these providers.
 
         Args:
-            while_wanted: what rows that take a while go through; what it raises ends this, and nothing is lost.
+            while_active: wraps long iterations; its errors stop the work without losing texts.
         """
         self._catch_up()
         rows, text_of = self._rows(used), self._texts.__getitem__
         texts = list(map(text_of, rows))
         if not all(texts):
             cells = {class_id: each.used.each for class_id, each in self._columns().items()}
-            for row in while_wanted([row for row, text in zip(rows, texts, strict=True) if not text]):
+            for row in while_active([row for row, text in zip(rows, texts, strict=True) if not text]):
                 self._texts[row] = self._text(row, cells)
             texts = list(map(text_of, rows))
         return ",".join(texts)
@@ -57,16 +57,16 @@ class Summaries:
         return [row for root in roots for row in providers.rows_of_tree(root)]
 
     def _columns(self) -> dict[int, ClassColumns]:
-        """Return the classes that may be shown."""
-        wanted = self._form.classes
+        """Return the classes in summaries."""
+        shown = self._form.classes
         return {
             class_id: columns
             for class_id, columns in self._state.classes.items()
-            if columns.holders and (wanted is None or class_id in wanted)
+            if columns.holders and (shown is None or class_id in shown)
         }
 
     def _catch_up(self) -> None:
-        """Forget the texts of providers that changed, and everything where a class has another name."""
+        """Drop the texts of changed providers, and everything after the renaming of a class."""
         state, changes = self._state, self._state.changes
         touched = changes.providers.since(self._position) if changes.epoch == self._epoch else None
         if touched is None:
@@ -81,7 +81,7 @@ class Summaries:
         self._epoch, self._position = changes.epoch, changes.providers.position
 
     def _text(self, row: int, cells: Mapping[int, Cells]) -> str:
-        """Write the summary of a provider; its template anew if what that says is no longer so."""
+        """Write the summary of a provider, with a new template if the old one is invalid."""
         providers, written = self._state.providers, self._state.content_versions.get
         parent, root = providers.parent.each[row], providers.root.each[row]
         token = written(("inventories", row)), written(("traits", row)), parent, root
@@ -97,7 +97,7 @@ class Summaries:
             if row not in columns.holders:
                 continue
             name = self._names[class_id] = name_of(class_id)
-            # Not the column of capacities, which is bounded where no amount could reach.
+            # Not from the column of capacities, which is clipped.
             capacity = int((columns.total.each[row] - columns.reserved.each[row]) * columns.ratio.each[row])
             offers.append(f'"{name}":{{"capacity":{capacity},"used":%d}}')
             class_ids.append(class_id)

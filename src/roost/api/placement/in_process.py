@@ -1,4 +1,4 @@
-"""An API without a server: a request is answered in the process that asks."""
+"""An API without a server: requests are answered in the calling process."""
 
 from collections.abc import Callable, Mapping
 from urllib.parse import unquote, urlsplit
@@ -11,12 +11,10 @@ from roost.placement.deciding_thread import Serving
 
 
 class InProcess:
-    """The way through the application that a request over HTTP takes, without the sockets.
-
-    Any number of threads may ask at the same time.
+    """Calls the application as HTTP requests do, without sockets; usable from any number of threads.
 
     Args:
-        on_close: lets go of what else is held.
+        on_close: releases further resources.
     """
 
     def __init__(self, application: Api, serving: Serving, *, on_close: Callable[[], None] = lambda: None) -> None:
@@ -25,10 +23,10 @@ class InProcess:
         self._outages = Outages()
 
     def ask(self, method: str, url: str, *, headers: Mapping[str, str], body: bytes = b"") -> Response:
-        """Answer one request, errors too.
+        """Answer one request; errors are responses, too.
 
         Args:
-            url: with or without scheme and host, which locations begin with.
+            url: with or without scheme and host, with which locations begin.
             headers: names in any case.
 
         Raises:
@@ -59,7 +57,7 @@ class InProcess:
             return self._application.fail(request, error)
 
     def close(self) -> None:
-        """Finish what is being answered, end the thread, and let go of the database."""
+        """Finish requests in progress, end the thread, and release the database."""
         serving, self._serving = self._serving, None
         if serving is not None:
             serving.stop()

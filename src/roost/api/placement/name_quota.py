@@ -1,6 +1,6 @@
-"""How many custom resource classes and traits the token of an agent may create.
+"""Quota of custom resource classes and traits that an agent's token may create.
 
-Names are for all hosts, and the numbers of classes are few. So an agent gets as many as its hosts need, and no more.
+Names belong to all hosts, and numbers of classes are scarce. So an agent gets a number in proportion to its hosts.
 """
 
 import time
@@ -15,7 +15,7 @@ from roost.model.names import is_resource_class, is_trait, standard_resource_cla
 
 Kind = Literal["resource_class", "trait"]
 
-# A name that is missing so long after the request for it is not coming: the request failed.
+# Seconds after which a requested name that does not exist counts as failed.
 _PENDING_S = 120.0
 _CREATING: Mapping[tuple[str, str], Kind] = {
     ("POST", "/resource_classes"): "resource_class",
@@ -26,43 +26,45 @@ _NOUNS = {"resource_class": "resource classes", "trait": "traits"}
 
 
 class NameQuota:
-    """Remembers the names that agents created in this process.
+    """The names that agents created through this process.
 
     Args:
-        clock: seconds that only rise.
+        clock: monotonic seconds.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._created: dict[tuple[frozenset[str], Kind], dict[str, float]] = {}  # name -> how long it may be missing
+        self._created: dict[
+            tuple[frozenset[str], Kind], dict[str, float]
+        ] = {}  # name -> time until which it may be missing
 
     def check(self, request: Request, state: State) -> None:
-        """Count the name that a request by the token of an agent creates, if it creates one.
+        """Count the name that a request with an agent's token creates, if any.
 
         Raises:
-            Problem: 403, the token has as many names as it may.
+            Problem: 403, the quota is used up.
         """
-        who = request.identity
+        identity = request.identity
         kind = _CREATING.get((request.method, request.route))
-        if who is None or not who.hosts or kind is None:
+        if identity is None or not identity.hosts or kind is None:
             return
         name = resource_classes.new_name(request) if request.method == "POST" else request.parameters["name"]
         if name in state.symbols(kind) or not _is_custom(kind, name):
-            return  # Nothing is created; the handler refuses what cannot be a name.
-        created = self._created.setdefault((who.hosts, kind), {})
+            return  # Nothing is created; the handler refuses invalid names.
+        created = self._created.setdefault((identity.hosts, kind), {})
         now_s = self._clock()
         for each, until_s in list(created.items()):
             if each in state.symbols(kind):
-                created[each] = 0.0  # If it is missing later, somebody deleted it.
+                created[each] = 0.0  # If it is missing later, it was deleted.
             elif now_s > until_s:
                 del created[each]
-        names = created.keys() | _names_in_use(state, who.hosts, kind)
-        names_max = request.options.agent_names_max * len(who.hosts)
+        names = created.keys() | _names_in_use(state, identity.hosts, kind)
+        names_max = request.options.agent_names_max * len(identity.hosts)
         if name not in names and len(names) >= names_max:
             raise Problem(
                 403,
-                f"this token may create {names_max:,} custom {_NOUNS[kind]}; it did, or providers of {who.bounds} use "
-                "them (limit placement.agent_names_max, for each host)",
+                f"this token may create {names_max:,} custom {_NOUNS[kind]}; it did, or providers of {identity.bounds} "
+                "use them (limit placement.agent_names_max, for each host)",
                 version_headers="version",
             )
         created[name] = now_s + _PENDING_S
@@ -75,7 +77,7 @@ def _is_custom(kind: Kind, name: str) -> bool:
 
 
 def _names_in_use(state: State, hosts: frozenset[str], kind: Kind) -> set[str]:
-    """Return the custom names that the trees of hosts use."""
+    """Return the custom names in the trees of hosts."""
     rows = {
         row
         for host_row in state.hosts.rows_named(tuple(hosts)).tolist()

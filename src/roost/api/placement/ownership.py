@@ -1,7 +1,7 @@
-"""What a token that is bound to hosts may write: their trees, and what is held of them.
+"""Write permissions of tokens with host bounds: their trees, and the allocations on them.
 
-A root is of the host whose node it is, by the name of the service. A root that is no node yet is of the host that has
-its name, so an agent can make the root of its host before it reports anything.
+A root belongs to the service of its node. A root without a node belongs to the host of its name, so that an agent can
+create the root of its host before it reports anything.
 """
 
 from collections.abc import Callable, Mapping
@@ -20,64 +20,64 @@ _Check = Callable[[Request, State, "_Bounds"], None]
 
 
 def check(request: Request, state: State) -> None:
-    """Refuse a write by a token to what is not of its hosts; what names nothing is left to whoever answers it.
+    """Refuse a write outside the bounds of a token; requests without a target pass to the handler.
 
     Raises:
-        Problem: 403; or the body cannot be meant.
+        Problem: 403; or the body is invalid.
     """
-    who = request.identity
-    if who is None or not who.hosts or request.method == "GET":
+    identity = request.identity
+    if identity is None or not identity.hosts or request.method == "GET":
         return
-    bounds = _Bounds(who, state, request.options)
-    may = _CHECKS.get((request.method, request.route))
-    if may is None:
+    bounds = _Bounds(identity, state, request.options)
+    check_bounds = _CHECKS.get((request.method, request.route))
+    if check_bounds is None:
         raise bounds.refusal(f"{request.method} {request.route} is about all hosts")
-    may(request, state, bounds)
+    check_bounds(request, state, bounds)
 
 
 class _Bounds:
-    """What a token may touch."""
+    """The bounds of a token."""
 
-    def __init__(self, who: Identity, state: State, options: Options) -> None:
-        self._who, self._state, self._options = who, state, options
+    def __init__(self, identity: Identity, state: State, options: Options) -> None:
+        self._who, self._state, self._options = identity, state, options
 
     def refusal(self, why: str) -> Problem:
-        """Return what is answered."""
+        """Return the 403."""
         return Problem(403, f"this token may only touch {self._who.bounds}, and {why}", version_headers="version")
 
     def host_of(self, row: int) -> str | None:
-        """Return the service that the root above a provider is a node of; None: it is none."""
+        """Return the service of the root above a provider; None: it has no node."""
         hosts = self._state.hosts
         host_row = hosts.row_of_root.get(self._state.providers.root.each[row])
         return hosts.names[host_row] if host_row is not None and hosts.alive.each[host_row] else None
 
     def owns(self, row: int) -> bool:
-        """Say whether a provider is in a tree of its hosts."""
+        """Return whether a provider is in a tree of its hosts."""
         return self._who.may_touch(self._owner(row))
 
     def check_row(self, row: int) -> None:
-        """Refuse a provider that is not in a tree of its hosts."""
+        """Refuse a provider outside the trees of its hosts."""
         if not self.owns(row):
             raise self.refusal(f"provider {self._state.providers.uuids[row]} is of {self._owner(row)}")
 
     def check_root(self, name: str) -> None:
-        """Refuse a root that is no node yet and has the name of none of its hosts."""
+        """Refuse a new root with the name of another host."""
         if not self._who.may_touch(name):
             raise self.refusal(f"a provider without a parent would be of {name}")
 
     def check_uuid(self, uuid: str) -> None:
-        """Refuse a provider that there is, and that is not in a tree of its hosts."""
+        """Refuse an existing provider outside the trees of its hosts."""
         row = self._state.providers.row_of_uuid.get(uuid)
         if row is not None:
             self.check_row(row)
 
     def check_consumer(self, holder: Holder, amounts: Mapping[tuple[int, str], float]) -> None:
-        """Refuse to change what a consumer holds elsewhere.
+        """Refuse a change of a consumer's allocations on other hosts.
 
-        Of other hosts it keeps what it has. What it holds of no host, as of a shared disk, it may give back.
+        They stay as they are. The token may reduce allocations on providers without a host, such as a shared disk.
 
         Args:
-            amounts: what it is to hold, by row of the provider and class.
+            amounts: new amounts, by provider row and class.
         """
         state = self._state
         rows, name_of = state.providers.row_of_id, state.class_ids.name_of
@@ -92,7 +92,7 @@ class _Bounds:
                 self.check_row(row)
 
     def check_owner(self, wish: Wish, holder: Holder) -> None:
-        """Refuse to give a consumer another project, user or type; unknown ones are compared as they are shown."""
+        """Refuse a change of project, user or type; unknown ones are compared as shown."""
         shown = (
             holder.project_id or self._options.incomplete_consumer_project_id,
             holder.user_id or self._options.incomplete_consumer_user_id,
@@ -171,7 +171,7 @@ def _check_wishes(wishes: list[Wish], state: State, bounds: _Bounds) -> None:
 
 
 def _allow_any(_request: Request, _state: State, _bounds: _Bounds) -> None:
-    """Let it pass: names are added for all, and nothing is taken away. ``new_names`` counts them."""
+    """Allow the request: it only adds names, which ``name_quota`` counts."""
 
 
 def _check_class(request: Request, _state: State, bounds: _Bounds) -> None:
@@ -179,7 +179,7 @@ def _check_class(request: Request, _state: State, bounds: _Bounds) -> None:
         raise bounds.refusal("a resource class gets another name for all hosts")
 
 
-# What is not here is refused.
+# All other writes are refused.
 _CHECKS: Mapping[tuple[str, str], _Check] = {
     ("POST", "/resource_providers"): _check_creation,
     ("PUT", "/resource_providers/{uuid}"): _check_update,

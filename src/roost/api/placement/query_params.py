@@ -1,4 +1,4 @@
-"""What query strings ask for: amounts, traits and aggregates, in the forms of each version."""
+"""Parameters of query strings: amounts, traits and aggregates, in the syntax of each version."""
 
 from collections.abc import Sequence
 
@@ -7,19 +7,19 @@ from roost.api.versions import Version
 from roost.errors import BadRequest
 from roost.model.names import uuid_bytes, uuid_text
 
-_AMOUNT_END = 2**63  # no database holds more
+_AMOUNT_END = 2**63  # upper bound of the databases
 _ANY_FORM = "in:HW_CPU_X86_VMX,CUSTOM_MAGIC"
 _ANY = "in:"
 _NOT = "!"
 
-Sets = tuple[frozenset[str], ...]  # every set: at least one of its names
+Sets = tuple[frozenset[str], ...]  # each set is a disjunction of names
 
 
 def amounts(value: str) -> dict[str, int]:
-    """Return what ``CLASS:amount,…`` asks.
+    """Parse ``CLASS:amount,…``.
 
     Raises:
-        BadRequest: it is not of that form, or an amount is none.
+        BadRequest: the syntax is invalid, or an amount is not positive.
     """
     found = {}
     for part in value.split(","):
@@ -46,13 +46,13 @@ def _amount(name: str, text: str) -> int:
 
 
 def traits(values: Sequence[str], version: Version) -> tuple[Sets, frozenset[str]]:
-    """Return the traits that are required, as often as they stand there, and those that are forbidden.
+    """Parse required traits, with repetitions, and forbidden traits.
 
     Args:
-        values: all of ``required``, in order; before several of them were known the last one counts.
+        values: of ``required``, in order; before 1.39 only the last one counts.
 
     Raises:
-        BadRequest: a name is empty, or the version does not know the form.
+        BadRequest: a name is empty, or the version lacks the syntax.
     """
     required: list[frozenset[str]] = []
     forbidden: set[str] = set()
@@ -89,14 +89,14 @@ def _names(value: str, version: Version) -> list[str]:
 
 
 def aggregates(values: Sequence[str], version: Version, *, key: str = "member_of") -> tuple[Sets, frozenset[str]]:
-    """Return the aggregates, by uuid, that a provider must and must not be in.
+    """Parse the aggregates that a provider must, and must not, be a member of, by uuid.
 
     Args:
-        values: all of ``key``, in order.
+        values: of ``key``, in order.
         key: the parameter, with its suffix.
 
     Raises:
-        BadRequest: one is no uuid, or the version does not know the form.
+        BadRequest: a uuid is invalid, or the version lacks the syntax.
     """
     if len(values) > 1 and version < versions.REPEATED_MEMBERSHIP:
         raise BadRequest("Multiple member_of parameters are not supported")
@@ -130,10 +130,10 @@ def _uuids(value: str) -> frozenset[str]:
 
 
 def tree(value: str) -> str:
-    """Return the uuid of a provider whose tree is wanted.
+    """Parse the uuid of a provider whose tree is searched.
 
     Raises:
-        BadRequest: it is no uuid.
+        BadRequest: the uuid is invalid.
     """
     uuid = _uuid(value.strip())
     if uuid is None:
@@ -142,7 +142,7 @@ def tree(value: str) -> str:
 
 
 def _uuid(text: str) -> str | None:
-    """Return a uuid as it is kept; None for what has more in it than digits, dashes and what may stand around them."""
+    """Return a uuid in canonical form; None: it has other than digits, dashes and the usual wrappings."""
     body = uuid_bytes(text)
     digits = text.replace("urn:", "").replace("uuid:", "").strip("{}").replace("-", "").lower()
     return uuid_text(body) if body is not None and body.hex() == digits else None

@@ -1,4 +1,4 @@
-"""What can be asked: every path with its methods, since when, under which policy, and who answers."""
+"""The routes of the Placement API: methods, versions, policies and handlers of every path."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -26,22 +26,22 @@ class Route:
     """One method of one path."""
 
     handler: Handler
-    policy: str | None  # None: open to everybody
+    policy: str | None  # None: public
     since: Version = versions.OLDEST
-    # Whether the path is known, but not the method, before ``since``.
+    # Whether before ``since`` the path exists without this method.
     is_method_new: bool = False
-    # From which version on it neither shows nor reads anything, so that media types do not matter; None: none.
+    # First version without bodies, in which media types do not matter; None: never.
     silent_since: Version | None = None
-    # Whether a wrong media type is told before that the route is newer than the asked version.
+    # Whether the media type is checked before the version.
     is_media_first: bool = False
     work: Work = "point"
 
     def is_silent(self, version: Version) -> bool:
-        """Say whether it neither shows nor reads anything in a version."""
+        """Return whether a version has neither request nor response body."""
         return self.silent_since is not None and version >= self.silent_since
 
 
-# In the order in which the header ``allow`` lists the methods.
+# The header ``allow`` lists methods in this order.
 _TABLE: dict[str, dict[str, Route]] = {
     "/": {"GET": Route(handler=root.versions_document, policy=None, silent_since=versions.OLDEST)},
     "/resource_providers": {
@@ -174,5 +174,5 @@ find, path_of = _PATHS.find, _PATHS.path_of
 
 
 def table() -> Mapping[str, Mapping[str, Route]]:
-    """Return every path with its methods."""
+    """Return the methods of every path."""
     return _TABLE

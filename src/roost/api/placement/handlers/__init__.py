@@ -1,1 +1,1 @@
-"""One file a resource: what is asked of it is read, passed down, and answered."""
+"""Handlers of the Placement API, one file per resource."""

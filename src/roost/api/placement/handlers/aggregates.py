@@ -24,7 +24,7 @@ _WITH_GENERATION = Schema(
 
 
 def show(request: Request, current: Current) -> Response:
-    """Show the aggregates that a provider is in."""
+    """Show the aggregates of a provider."""
     state = current.state
     row = row_of(state, request.parameters["uuid"])
     generation, changed_s = state.providers.generation.each[row], state.providers.touched_s.each[row]
@@ -32,15 +32,15 @@ def show(request: Request, current: Current) -> Response:
 
 
 def replace(request: Request, current: Current) -> Plan[Response]:
-    """Replace the aggregates that a provider is in."""
+    """Replace the aggregates of a provider."""
     state = current.state
     row = row_of(state, request.parameters["uuid"])
     if request.supports(versions.AGGREGATES_WITH_GENERATION):
         body = request.json(_WITH_GENERATION)
-        named, generation = body["aggregates"], body["resource_provider_generation"]
+        names, generation = body["aggregates"], body["resource_provider_generation"]
     else:
-        named, generation = request.json(_BARE), None
-    uuids = list(dict.fromkeys(map(uuid_form, named)))
+        names, generation = request.json(_BARE), None
+    uuids = list(dict.fromkeys(map(uuid_form, names)))
     writes = labels.joining(current, row, uuids=uuids, generation=generation)
     risen = state.providers.generation.each[row] + 1
     return Plan(writes=writes, answer=_respond(request, uuids, generation=risen, changed_s=state.now_s))

@@ -1,4 +1,4 @@
-"""``/allocations``: who holds how much of what."""
+"""``/allocations``: the allocations of consumers."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -20,7 +20,7 @@ from roost.placement.writes.claims import Wish
 
 
 def show(request: Request, current: Current) -> Response:
-    """Show what one consumer holds."""
+    """Show the allocations of a consumer."""
     state = current.state
     holder = claims.holder_of(state, request.parameters["consumer"])
     if holder is None:
@@ -36,7 +36,7 @@ def show(request: Request, current: Current) -> Response:
         of_provider["resources"][state.class_ids.name_of(inventory_id & CLASS_MASK)] = amount
     value: dict[str, Any] = {"allocations": shown}
     if request.supports(versions.ALLOCATIONS_BY_PROVIDER):
-        # An owner that no decision was told is named all the same: what is shown here may be written back.
+        # Unknown owners have a default: clients may write back this response.
         value["project_id"] = holder.project_id or request.options.incomplete_consumer_project_id
         value["user_id"] = holder.user_id or request.options.incomplete_consumer_user_id
     if request.supports(versions.CONSUMER_GENERATIONS):
@@ -47,7 +47,7 @@ def show(request: Request, current: Current) -> Response:
 
 
 def list_of_provider(request: Request, current: Current) -> Response:
-    """Show who holds what of one provider."""
+    """Show the allocations on a provider, by consumer."""
     state, uuid = current.state, request.parameters["uuid"]
     try:
         row = providers.row_of(state, uuid)
@@ -73,7 +73,7 @@ def list_of_provider(request: Request, current: Current) -> Response:
 
 
 def replace(request: Request, current: Current) -> Response | Plan[Response]:
-    """Let one consumer hold what the body says."""
+    """Replace the allocations of a consumer."""
     wish = wish_of(request)
     return _plan(
         request, current, [wish], unknown_class=f"Unable to allocate inventory for consumer {uuid_text(wish.uuid)}: "
@@ -81,12 +81,12 @@ def replace(request: Request, current: Current) -> Response | Plan[Response]:
 
 
 def replace_many(request: Request, current: Current) -> Response | Plan[Response]:
-    """Let several consumers hold what the body says, all of them or none."""
+    """Replace the allocations of several consumers, all or none."""
     return _plan(request, current, wishes_of_many(request), unknown_class="Unable to allocate inventory ")
 
 
 def delete(request: Request, current: Current) -> Plan[Response]:
-    """Let one consumer give back all it holds."""
+    """Delete the allocations of a consumer."""
     try:
         freed = claims.end(current.state, request.parameters["consumer"])
     except NotFound as error:
@@ -95,34 +95,38 @@ def delete(request: Request, current: Current) -> Plan[Response]:
 
 
 def wish_of(request: Request) -> Wish:
-    """Return what one consumer is to hold.
+    """Return the requested allocations of one consumer.
 
     Raises:
-        BadRequest: it cannot be meant; so for the others.
+        BadRequest: the body is invalid.
     """
     uuid = request.parameters["consumer"]
     body = uuid_bytes(uuid)
     if body is None:
-        raise _malformed(uuid)
+        raise _uuid_problem(uuid)
     return _wish(body, request.json(schema_of_one(request.version)), request.options)
 
 
 def wishes_of_many(request: Request) -> list[Wish]:
-    """Return what the consumers of a body are to hold."""
+    """Return the requested allocations of the consumers in a body.
+
+    Raises:
+        BadRequest: the body is invalid.
+    """
     return wishes_of(request.json(schema_of_many(request.version)), request.options)
 
 
 def wishes_of(consumers: Mapping[str, Any], options: Options) -> list[Wish]:
-    """Return what several consumers are to hold.
+    """Return the requested allocations of several consumers.
 
     Raises:
-        BadRequest: one is no uuid, or is named twice.
+        BadRequest: a uuid is invalid, or repeated.
     """
     wishes: dict[bytes, Wish] = {}
     for uuid, described in consumers.items():
         body = uuid_bytes(uuid)
         if body is None:
-            raise _malformed(uuid)
+            raise _uuid_problem(uuid)
         if body in wishes:
             raise BadRequest(f"The consumer {uuid_text(body)} is named twice.")
         wishes[body] = _wish(body, described, options)
@@ -136,7 +140,7 @@ def _plan(request: Request, current: Current, wishes: list[Wish], *, unknown_cla
 
 
 def _wish(uuid: bytes, described: Mapping[str, Any], options: Options) -> Wish:
-    # Old versions do not ask for them.
+    # Old versions have no owners.
     project_id = described.get("project_id", options.incomplete_consumer_project_id)
     user_id = described.get("user_id", options.incomplete_consumer_user_id)
     for name, text in (("project_id", project_id), ("user_id", user_id)):
@@ -157,5 +161,5 @@ def _wish(uuid: bytes, described: Mapping[str, Any], options: Options) -> Wish:
     )
 
 
-def _malformed(uuid: str) -> BadRequest:
+def _uuid_problem(uuid: str) -> BadRequest:
     return BadRequest(f"Malformed consumer_uuid: {uuid}")

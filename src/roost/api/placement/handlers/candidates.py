@@ -1,4 +1,4 @@
-"""``/allocation_candidates``: every way to hold a request."""
+"""``/allocation_candidates``: the ways to satisfy a query."""
 
 import random
 from collections import deque
@@ -21,15 +21,15 @@ from roost.placement.current import Current
 
 _QUERIES_MAX = 512
 _FORMS_MAX = 4
-# Of how many queries the texts of trees are kept.
+# Maximum number of queries with cached tree texts.
 _TEXTS_MAX = 16
-# Out of how many candidates some are drawn at random, where nothing bounds how many are generated.
+# Number of candidates to sample from, if their number is unlimited.
 _SAMPLE_MAX = 100_000
 _NONE = b'{"allocation_requests":[],"provider_summaries":{}}'
 
 
 class _CompiledQuery(msgspec.Struct):
-    """A query string that was understood, and what it means in the columns."""
+    """A parsed query string, compiled for the columns."""
 
     query: CandidateQuery
     compiled: Compiled
@@ -39,7 +39,7 @@ class _CompiledQuery(msgspec.Struct):
 
 
 class _Cache:
-    """What is kept of one state between requests."""
+    """Cached queries and texts of one state."""
 
     def __init__(self, state: State) -> None:
         self.state = state
@@ -48,10 +48,10 @@ class _Cache:
         self._with_texts: deque[_CompiledQuery] = deque()
 
     def compile(self, request: Request) -> _CompiledQuery | None:
-        """Return what a request asks, in the numbers of the columns; None: a group before an unknown name has nothing.
+        """Return the compiled query of a request; None: a group before an unknown name has no candidates.
 
         Raises:
-            BadRequest: it cannot be understood, or names what nobody has defined.
+            BadRequest: the query is invalid, or has an unknown name.
         """
         key, state = (request.query_string, request.version), self.state
         known = self._queries.get(key)
@@ -62,7 +62,7 @@ class _Cache:
             if known is None
             else known.query
         )
-        # What is generated may be more than what is shown.
+        # More candidates may be generated than shown.
         compiled = compile_query(
             state,
             msgspec.structs.replace(query, limit=None),
@@ -78,12 +78,12 @@ class _Cache:
                 del self._queries[next(iter(self._queries))]
             known = self._queries[key] = _CompiledQuery(query, compiled, form, state.changes.epoch)
         else:
-            # The texts stay: they see themselves that the epoch changed, and leave their room.
+            # The texts stay valid: they check the epoch themselves.
             known.compiled, known.form, known.epoch = compiled, form, state.changes.epoch
         return known
 
     def texts(self, known: _CompiledQuery) -> TextCache:
-        """Return what was written for a query before."""
+        """Return the cached texts of a query."""
         if known.texts is None:
             known.texts = TextCache()
             self._with_texts.append(known)
@@ -102,7 +102,7 @@ class _Cache:
 
 
 def list_candidates(request: Request, current: Current) -> Response:
-    """List the ways to hold what the query string asks."""
+    """List the candidates of a query."""
     state = current.state
     kept = current.kept.get(_Cache)
     if kept is None:
@@ -127,12 +127,12 @@ def _body(kept: _Cache, known: _CompiledQuery, request: Request) -> bytes:
     else:
         found = search_together(state, compiled, limit=most, watch=texts.watch)
         shown = requests.write(found, limit=most)
-    summaries = kept.summaries(known.form).write(requests.used, while_wanted=request.while_active) if shown else ""
+    summaries = kept.summaries(known.form).write(requests.used, while_active=request.while_active) if shown else ""
     return f'{{"allocation_requests":[{shown}],"provider_summaries":{{{summaries}}}}}'.encode()
 
 
 def _candidates_max(limit: int | None, options: Options) -> int | None:
-    """Return how many candidates are generated at most; None: all there are."""
+    """Return the maximum number of generated candidates; None: unlimited."""
     most = options.max_allocation_candidates if options.max_allocation_candidates > 0 else None
     if options.randomize_allocation_candidates or limit is None:
         return most

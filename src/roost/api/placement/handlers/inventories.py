@@ -1,4 +1,4 @@
-"""``/resource_providers/{uuid}/inventories``: what one provider offers."""
+"""``/resource_providers/{uuid}/inventories``: the inventories of a provider."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -48,12 +48,12 @@ REPLACE = Schema(
         ["resource_provider_generation", "inventories"],
     )
 )
-# Records under names that no class can have pass the schema, whatever they are.
+# The schema of bodies ignores records with invalid class names.
 _RECORD_SCHEMA = Schema(_ONE_OF_ALL)
 
 
 def list_inventories(request: Request, current: Current) -> Response:
-    """Show all that a provider offers."""
+    """Show all inventories of a provider."""
     state = current.state
     row = _row_to_show(request, state)
     generation = state.providers.generation.each[row]
@@ -61,7 +61,7 @@ def list_inventories(request: Request, current: Current) -> Response:
 
 
 def show(request: Request, current: Current) -> Response:
-    """Show what a provider offers of one class."""
+    """Show one inventory of a provider."""
     state, name = current.state, request.parameters["resource_class"]
     row = _row_to_show(request, state)
     inventory = inventories.offered_one(state, row, name)
@@ -72,7 +72,7 @@ def show(request: Request, current: Current) -> Response:
 
 
 def add(request: Request, current: Current) -> Plan[Response]:
-    """Let a provider offer one class more."""
+    """Add an inventory to a provider."""
     state = current.state
     row = providers.row_of(state, request.parameters["uuid"])
     body = request.json(_ADD)
@@ -91,7 +91,7 @@ def add(request: Request, current: Current) -> Plan[Response]:
 
 
 def replace(request: Request, current: Current) -> Plan[Response]:
-    """Let a provider offer this and nothing else."""
+    """Replace all inventories of a provider."""
     state = current.state
     row = providers.row_of(state, request.parameters["uuid"])
     body = request.json(REPLACE)
@@ -108,7 +108,7 @@ def replace(request: Request, current: Current) -> Plan[Response]:
 
 
 def change(request: Request, current: Current) -> Plan[Response]:
-    """Let a provider offer something else of one class."""
+    """Change one inventory of a provider."""
     state, name = current.state, request.parameters["resource_class"]
     row = providers.row_of(state, request.parameters["uuid"])
     body = request.json(_CHANGE_ONE)
@@ -120,7 +120,7 @@ def change(request: Request, current: Current) -> Plan[Response]:
 
 
 def remove(request: Request, current: Current) -> Plan[Response]:
-    """Let a provider offer nothing of one class any more."""
+    """Delete one inventory of a provider."""
     state = current.state
     row = providers.row_of(state, request.parameters["uuid"])
     try:
@@ -131,7 +131,7 @@ def remove(request: Request, current: Current) -> Plan[Response]:
 
 
 def clear(request: Request, current: Current) -> Plan[Response]:
-    """Let a provider offer nothing any more."""
+    """Delete all inventories of a provider."""
     state = current.state
     row = providers.row_of(state, request.parameters["uuid"])
     return Plan(writes=inventories.cleared(state, row), answer=make_response(request, status=204))
@@ -147,7 +147,7 @@ def _row_to_show(request: Request, state: State) -> int:
 def _parse_inventory(
     request: Request, state: State, row: int, *, name: str, record: Mapping[str, Any], act: str
 ) -> Inventory:
-    """Return the inventory that a body means, of a resource class."""
+    """Return the inventory in a record."""
     return inventories.inventory_of(
         record,
         resource_class=name,
@@ -183,5 +183,5 @@ def _respond_all(
     changed_s = state.now_s if is_new else state.providers.touched_s.each[row]
     if shown or not request.supports(versions.CACHE_HEADERS):
         return make_response(request, value, changed_s=changed_s)
-    # Nothing has no date.
+    # An empty list has no date.
     return make_response(request, value, headers={"cache-control": "no-cache"})

@@ -1,4 +1,4 @@
-"""``/resource_providers``: what offers inventory."""
+"""``/resource_providers``: resource providers."""
 
 import uuid
 from functools import lru_cache
@@ -33,7 +33,7 @@ _CREATE = _body_schema({"name": _NAME, "uuid": _UUID})
 _CREATE_NESTED = _body_schema({"name": _NAME, "uuid": _UUID, "parent_provider_uuid": _PARENT})
 _UPDATE = _body_schema({"name": _NAME})
 _UPDATE_NESTED = _body_schema({"name": _NAME, "parent_provider_uuid": _PARENT})
-# Since when each filter is known, in the order in which an error lists them.
+# First version of each filter, in the order of errors.
 _FILTERS: tuple[tuple[versions.Version, str, dict[str, str]], ...] = (
     (versions.OLDEST, "name", {"type": "string"}),
     (versions.OLDEST, "uuid", _UUID),
@@ -46,12 +46,12 @@ _FILTERS: tuple[tuple[versions.Version, str, dict[str, str]], ...] = (
 
 @lru_cache
 def _list_schema(count: int) -> Schema:
-    """Return the schema of the query string while the first filters are known."""
+    """Return the schema of a query string with the first ``count`` filters."""
     properties = {name: schema for _, name, schema in _FILTERS[:count]}
     return Schema({"type": "object", "properties": properties, "additionalProperties": False})
 
 
-# Since when each link is shown, in their order.
+# First version of each link, in order.
 _LINKS: tuple[tuple[versions.Version, str], ...] = (
     (versions.OLDEST, "self"),
     (versions.OLDEST, "inventories"),
@@ -65,20 +65,20 @@ _LINKS: tuple[tuple[versions.Version, str], ...] = (
 def list_providers(request: Request, current: Current) -> Response:
     """List the providers that pass all filters."""
     state = current.state
-    known = sum(request.supports(since) for since, _, _ in _FILTERS)
-    asked = request.query(_list_schema(known))
+    count = sum(request.supports(since) for since, _, _ in _FILTERS)
+    query = request.query(_list_schema(count))
     member_of, forbidden_aggregates = query_params.aggregates(request.values("member_of"), request.version)
     required, forbidden = query_params.traits(request.values("required"), request.version)
     group = ResourceGroup(
-        resources=query_params.amounts(asked["resources"]) if "resources" in asked else {},
+        resources=query_params.amounts(query["resources"]) if "resources" in query else {},
         required=required,
         forbidden=forbidden,
         member_of=member_of,
         forbidden_aggregates=forbidden_aggregates,
-        in_tree=asked.get("in_tree"),
+        in_tree=query.get("in_tree"),
     )
-    # No name is every name.
-    rows = providers.matching(state, group, name=asked.get("name") or None, uuid=asked.get("uuid"))
+    # An empty name matches every name.
+    rows = providers.matching(state, group, name=query.get("name") or None, uuid=query.get("uuid"))
     touched_s = state.providers.touched_s.view[rows]
     changed_s = float(touched_s.max()) if len(rows) else state.now_s
     form = _Form(request)
@@ -87,7 +87,7 @@ def list_providers(request: Request, current: Current) -> Response:
 
 
 def show(request: Request, current: Current) -> Response:
-    """Show one provider."""
+    """Show a provider."""
     state = current.state
     row = providers.row_of(state, request.parameters["uuid"])
     return make_response(
@@ -114,7 +114,7 @@ def create(request: Request, current: Current) -> Response | Plan[Response]:
 
 
 def update(request: Request, current: Current) -> Plan[Response]:
-    """Give a provider another name, or another place in the trees."""
+    """Rename a provider, or move it in the trees."""
     state = current.state
     row = providers.row_of(state, request.parameters["uuid"])
     body = revision_body(request)
@@ -137,16 +137,20 @@ def update(request: Request, current: Current) -> Plan[Response]:
 
 
 def creation_body(request: Request) -> dict[str, Any]:
-    """Return what is said of a new provider.
+    """Return the body of a new provider.
 
     Raises:
-        BadRequest: it cannot be meant; so for the other one.
+        BadRequest: the body is invalid.
     """
     return _body(request, _CREATE_NESTED if request.supports(versions.NESTED_PROVIDERS) else _CREATE)
 
 
 def revision_body(request: Request) -> dict[str, Any]:
-    """Return what is said of a provider that there is."""
+    """Return the body of a changed provider.
+
+    Raises:
+        BadRequest: the body is invalid.
+    """
     return _body(request, _UPDATE_NESTED if request.supports(versions.NESTED_PROVIDERS) else _UPDATE)
 
 
@@ -177,9 +181,9 @@ def delete(request: Request, current: Current) -> Plan[Response]:
 
 
 class _Form:
-    """How providers are written as JSON for one request: its version, and where links begin.
+    """Writes providers as JSON for the version and mount prefix of a request.
 
-    Written piece by piece, because a list may be long and no other answer is asked for as often.
+    Text is concatenated because lists may be long, and this is the most frequent response.
     """
 
     __slots__ = ("_is_nested", "_pieces")
@@ -189,11 +193,11 @@ class _Form:
         base = request.url("/resource_providers/\0")
         rels = [rel for since, rel in _LINKS if request.supports(since)]
         links = [{"rel": rel, "href": f"{base}/{rel}" if rel != "self" else base} for rel in rels]
-        # The uuid stands between the pieces.
+        # The uuid goes between the pieces.
         self._pieces = msgspec.json.encode(links).decode().split("\\u0000")
 
     def text(self, uuid_text: str, *, name: str, generation: int, parent: str | None, root: str) -> str:
-        """Return a provider as it is shown."""
+        """Return a provider as JSON."""
         end = "}"
         if self._is_nested:
             above = "null" if parent is None else f'"{parent}"'
@@ -202,7 +206,7 @@ class _Form:
         return f'{{"uuid":"{uuid_text}","name":{quoted},"generation":{generation},"links":{links}{end}'
 
     def row(self, state: State, row: int) -> str:
-        """Return a provider that is in the columns."""
+        """Return a provider of the columns as JSON."""
         columns = state.providers
         parent = columns.parent.each[row]
         return self.text(
@@ -215,10 +219,10 @@ class _Form:
 
 
 def row_to_read(request: Request, state: State) -> int:
-    """Return the row of the provider that the path names, to read what belongs to it.
+    """Return the row of the provider in the path.
 
     Raises:
-        Problem: there is none of that uuid.
+        Problem: 404.
     """
     try:
         return providers.row_of(state, request.parameters["uuid"])

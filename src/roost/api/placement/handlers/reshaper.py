@@ -1,4 +1,4 @@
-"""``/reshaper``: inventories move between providers, and the allocations on them with them."""
+"""``/reshaper``: changes inventories and the allocations on them in one commit."""
 
 from typing import Any
 
@@ -36,17 +36,17 @@ _SCHEMAS = {since: _schema(since) for since in (versions.RESHAPER, versions.MAPP
 
 
 def post(request: Request, current: Current) -> Plan[Response]:
-    """Let providers offer and consumers hold what the body says, all of it or nothing."""
+    """Replace inventories and allocations, all or none."""
     offers, wishes = offers_and_wishes(request)
     writes = reshape(current, offers, wishes)
     return Plan(writes=writes, answer=make_response(request, status=204))
 
 
 def offers_and_wishes(request: Request) -> tuple[list[Offer], list[Wish]]:
-    """Return what providers are to offer, and what consumers are to hold.
+    """Return the requested inventories and allocations.
 
     Raises:
-        BadRequest: it cannot be meant.
+        BadRequest: the body is invalid.
     """
     body: dict[str, Any] = request.json(pick_newest(_SCHEMAS, request.version))
     offers = [

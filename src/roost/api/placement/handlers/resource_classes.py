@@ -1,4 +1,4 @@
-"""``/resource_classes``: the names of what is counted."""
+"""``/resource_classes``: names of resource classes."""
 
 from typing import Any
 
@@ -28,14 +28,14 @@ def list_classes(request: Request, current: Current) -> Response:
 
 
 def show(request: Request, current: Current) -> Response:
-    """Show one class."""
+    """Show a class."""
     name = request.parameters["name"]
     resource_classes.number_of(current.state, name)
     return make_response(request, _describe_class(request, name), changed_s=current.state.names_touched_s)
 
 
 def new_name(request: Request) -> str:
-    """Return the name of the class that a request creates."""
+    """Return the name in the body of a request to create a class."""
     name: str = request.json(_NAME_BODY)["name"]
     return name
 
@@ -48,7 +48,7 @@ def create(request: Request, current: Current) -> Plan[Response]:
 
 
 def update(request: Request, current: Current) -> Response | Plan[Response]:
-    """See that a class is there; before 1.7, give it another name."""
+    """Create a class unless it exists; before 1.7, rename it."""
     name = request.parameters["name"]
     if not request.supports(versions.RESOURCE_CLASS_IDEMPOTENT):
         return _rename(request, current, name)

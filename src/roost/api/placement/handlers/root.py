@@ -1,4 +1,4 @@
-"""``/``: which versions there are."""
+"""``/``: the supported versions."""
 
 from roost.api.http import Request, Response, make_response
 from roost.api.versions import NEWEST, OLDEST
@@ -6,7 +6,7 @@ from roost.placement.current import Current
 
 
 def versions_document(request: Request, current: Current) -> Response:
-    """Tell the versions, to anybody."""
+    """Show the supported versions, without authentication."""
     version = {
         "id": "v1.0",
         "max_version": str(NEWEST),

@@ -1,4 +1,4 @@
-"""``/traits``, and those that a provider wears."""
+"""``/traits``, and the traits of a provider."""
 
 from collections.abc import Sequence
 
@@ -34,7 +34,7 @@ _REPLACE = Schema(
 
 
 def list_traits(request: Request, current: Current) -> Response:
-    """List traits, of some names, and such that are or are not worn."""
+    """List traits, filtered by name and by use on providers."""
     query = request.query(_LIST)
     kind, value = _name_filter(query.get("name"))
     found = traits.matching(
@@ -67,13 +67,13 @@ def _parse_associated(text: str | None) -> bool | None:
 
 
 def show(request: Request, current: Current) -> Response:
-    """Tell whether there is a trait."""
+    """Return whether a trait exists."""
     _existing_trait(request, current.state)
     return make_response(request, status=204, changed_s=current.state.names_touched_s)
 
 
 def ensure(request: Request, current: Current) -> Response | Plan[Response]:
-    """See that a custom trait is there."""
+    """Create a custom trait unless it exists."""
     name = request.parameters["name"]
     writes = traits.ensuring(current, name)
     headers, state = request.location(f"/traits/{name}"), current.state
@@ -89,10 +89,10 @@ def delete(request: Request, current: Current) -> Plan[Response]:
 
 
 def _existing_trait(request: Request, state: State) -> str:
-    """Return the trait that the path names.
+    """Return the trait in the path.
 
     Raises:
-        Problem: there is none of that name.
+        Problem: 404.
     """
     name = request.parameters["name"]
     try:
@@ -103,7 +103,7 @@ def _existing_trait(request: Request, state: State) -> str:
 
 
 def show_of_provider(request: Request, current: Current) -> Response:
-    """Show what a provider wears."""
+    """Show the traits of a provider."""
     state = current.state
     row = row_to_read(request, state)
     generation, changed_s = state.providers.generation.each[row], state.providers.touched_s.each[row]
@@ -111,7 +111,7 @@ def show_of_provider(request: Request, current: Current) -> Response:
 
 
 def replace_of_provider(request: Request, current: Current) -> Response | Plan[Response]:
-    """Replace what a provider wears."""
+    """Replace the traits of a provider."""
     body = request.json(_REPLACE)
     state = current.state
     row = row_of(state, request.parameters["uuid"])
@@ -123,7 +123,7 @@ def replace_of_provider(request: Request, current: Current) -> Response | Plan[R
 
 
 def clear_of_provider(request: Request, current: Current) -> Response | Plan[Response]:
-    """Let a provider wear nothing."""
+    """Remove all traits of a provider."""
     state = current.state
     writes = labels.taking_off(state, row_of(state, request.parameters["uuid"]))
     bare = make_response(request, status=204)

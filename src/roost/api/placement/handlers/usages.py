@@ -1,4 +1,4 @@
-"""What is in use: of a provider, and of a project or user."""
+"""Usage of a provider, and of a project or user."""
 
 from typing import Any
 
@@ -31,11 +31,11 @@ _OWNED_BY_TYPE = Schema(
         },
     }
 )
-_ALL = "all"  # in place of a type: all types as one
+_ALL = "all"  # in place of a type: the sum of all types
 
 
 def show(request: Request, current: Current) -> Response:
-    """Show what is in use of a provider."""
+    """Show the usage of a provider."""
     state = current.state
     row = row_to_read(request, state)
     generation = state.providers.generation.each[row]
@@ -44,7 +44,7 @@ def show(request: Request, current: Current) -> Response:
 
 
 def show_by_owner(request: Request, current: Current) -> Response:
-    """Show what a project, or one user of it, uses; from 1.38 by consumer type."""
+    """Show the usage of a project, or of one of its users; since 1.38 by consumer type."""
     state = current.state
     has_types = request.supports(versions.CONSUMER_TYPES)
     query = request.query(_OWNED_BY_TYPE if has_types else _OWNED)
