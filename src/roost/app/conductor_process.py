@@ -14,7 +14,7 @@ from roost.app.up import open_events, open_product, start_reloader
 from roost.errors import BadSettings
 from roost.observe import log
 from roost.placement.deciding_thread import Serving
-from roost.store.backends import is_postgresql
+from roost.store.backends import is_shared
 
 if TYPE_CHECKING:
     from roost.api.probes import Health
@@ -28,7 +28,7 @@ def check_conductor(config: ServerConfig) -> None:
     """
     if config.settings.placement.remote_url:
         raise BadSettings("placement.remote_url", "must be empty: a conductor does not work with a remote Placement")
-    if not is_postgresql(config.url):
+    if not is_shared(config.url):
         raise BadSettings(
             "store.url", "must be a PostgreSQL URL: a SQLite database has one process, which includes the conductor"
         )
@@ -46,7 +46,7 @@ def check_server(config: ServerConfig) -> None:
     Raises:
         BadSettings: no other process could be the conductor.
     """
-    if not config.settings.conductor.in_server and not is_postgresql(config.url):
+    if not config.settings.conductor.in_server and not is_shared(config.url):
         raise BadSettings("conductor.in_server", "must be true on SQLite, where no other process can be the conductor")
 
 

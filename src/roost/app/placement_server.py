@@ -29,7 +29,7 @@ from roost.ports import Store
 from roost.scheduler.framework.rule_options import read_section
 from roost.settings import data_folder
 from roost.store import backends
-from roost.store.backends import exists, is_postgresql, open_store
+from roost.store.backends import exists, is_shared, open_store
 from roost.store.memory_store import MemoryStore
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def resolve_server_config(
     if not url:
         folder = data_folder(None if data is None else str(data), environ, is_root=os.geteuid() == 0)
         url = str(folder / FILE)
-    if placement.workers > 1 and not is_postgresql(url):
+    if placement.workers > 1 and not is_shared(url):
         raise BadSettings("placement.workers", "must be 1 on SQLite, which serves one process; use PostgreSQL")
     return ServerConfig(
         url=url,

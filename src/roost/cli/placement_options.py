@@ -65,7 +65,7 @@ def find_database(arguments: argparse.Namespace, environ: Mapping[str, str]) -> 
         BadSettings: the configuration has no URL, or one of an unsupported database.
     """
     from roost.compat.placement_conf import database_of_files, database_url
-    from roost.store.backends import is_postgresql, sqlite_path
+    from roost.store.backends import backend_of
 
     if environ.get(_CONNECTION):
         url = database_url(environ[_CONNECTION])
@@ -74,8 +74,7 @@ def find_database(arguments: argparse.Namespace, environ: Mapping[str, str]) -> 
         if not files:
             raise BadSettings("placement.conf", "not found: give one with --config-file")
         url = database_of_files(files)
-    if not is_postgresql(url):
-        sqlite_path(url)
+    backend_of(url)
     return url
 
 

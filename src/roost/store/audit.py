@@ -1,18 +1,16 @@
 """Check a database by its tables alone: plain SQL, and none of the code that wrote them."""
 
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, closing, contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
-from roost.errors import StoreBroken, Unavailable, first_line
 from roost.model.host import HostFacts
-from roost.store.backends import is_postgresql, needs_extra, sqlite_path
+from roost.store.backends import database_at
+from roost.store.database import Query
 from roost.store.orphans import ORPHANS, Orphan, orphan_of
 from roost.store.rules.schema import check_version
-from roost.store.sqlite.file import explained, open_reader
 
 # Sums and counts are made by the database, so that a million allocations pass through no memory of ours.
 # 65536 is 2 to the power of the bits that a class has in an inventory's identity.
@@ -24,9 +22,6 @@ class Finding(msgspec.Struct, frozen=True):
     check: str
     subject: str
     problem: str
-
-
-Query = Callable[[str], Iterable[tuple[Any, ...]]]
 
 
 class Check(msgspec.Struct, frozen=True):
@@ -244,7 +239,7 @@ def audit(url_or_path: str | Path) -> list[Finding]:
         StoreOutdated: its schema is older or newer than ours.
         Unavailable: PostgreSQL does not answer.
     """
-    with _reading(str(url_or_path)) as (query, place):
+    with _open(str(url_or_path)) as (query, place):
         return list(_findings(query, place))
 
 
@@ -256,47 +251,17 @@ def orphans(url_or_path: str | Path) -> list[Orphan]:
     Raises:
         StoreBroken, StoreOutdated, Unavailable: as for ``audit``.
     """
-    with _reading(str(url_or_path)) as (query, place):
+    with _open(str(url_or_path)) as (query, place):
         _check_version(query, place)
         return [orphan_of(row) for row in query(ORPHANS)]
 
 
-def _reading(url: str) -> AbstractContextManager[tuple[Query, str]]:
-    """Give what answers queries to a database, all as of one moment, and what the database is called."""
-    return _reading_postgresql(url) if is_postgresql(url) else _reading_sqlite(sqlite_path(url))
-
-
 @contextmanager
-def _reading_sqlite(path: Path) -> Iterator[tuple[Query, str]]:
-    with closing(open_reader(path)) as connection, explained(path):
-        connection.execute("BEGIN")
-        # Pages that no check reads may be broken too. One line is enough to stop trusting the others.
-        (problem,) = connection.execute("PRAGMA quick_check(1)").fetchone()
-        if problem != "ok":
-            raise StoreBroken(f"{path} is corrupt: {problem.splitlines()[-1]}")
-        yield connection.execute, f"{path}"
-
-
-@contextmanager
-def _reading_postgresql(url: str) -> Iterator[tuple[Query, str]]:
-    with needs_extra():
-        import psycopg
-
-    try:
-        with psycopg.connect(url) as connection:
-            connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
-            connection.read_only = True
-
-            def query(text: str) -> Iterator[tuple[Any, ...]]:
-                with connection.cursor("audit") as cursor:
-                    yield from cursor.execute(text.encode())
-
-            yield query, "the PostgreSQL database"
-    except psycopg.errors.UndefinedTable as error:
-        raise StoreBroken("the PostgreSQL database is not one of roost") from error
-    except psycopg.Error as error:
-        # The address may hold a password, and a malformed one is repeated.
-        raise Unavailable(f"PostgreSQL: {first_line(error).replace(url, 'store.url')}") from None
+def _open(url: str) -> Iterator[tuple[Query, str]]:
+    """Give what executes queries on a database, all as of one moment, and its label."""
+    database = database_at(url)
+    with database.audit_query() as query:
+        yield query, database.label
 
 
 def _findings(query: Query, place: str) -> Iterator[Finding]:

@@ -1,16 +1,16 @@
 """Backup and restore, for either database: all rows of one moment into a file, and back in one transaction."""
 
-from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from roost.errors import BadFile, BadRequest, report_corruption
 from roost.model.stored_decision import blinded
-from roost.store import backends
+from roost.store.backends import database_at
 from roost.store.backup_file import Block, Header, Progress, TableHead, read_blocks, read_header, write_backup
+from roost.store.database import BackupReader
 from roost.store.rules.codec import CODECS
 from roost.store.rules.schema import DECISION, SCHEMA_VERSION, SEQUENCE, Table
 
@@ -18,39 +18,6 @@ from roost.store.rules.schema import DECISION, SCHEMA_VERSION, SEQUENCE, Table
 TABLES: tuple[Table, ...] = (*(codec.table for codec in CODECS.values()), SEQUENCE)
 _ROWS_PER_BLOCK = 2000
 _BODY = DECISION.columns.index("body")
-
-
-class Reader(Protocol):
-    """One moment of a database."""
-
-    def position(self) -> int:
-        """Return the position of the newest change."""
-
-    def count(self, table: Table) -> int:
-        """Return how many rows a table has."""
-
-    def rows(self, table: Table) -> Iterable[tuple[Any, ...]]:
-        """Return the rows of a table, with columns in their order."""
-
-
-class Writer(Protocol):
-    """One transaction that replaces all that a database holds."""
-
-    def is_empty(self) -> bool:
-        """Say whether there is anything worth keeping."""
-
-    def clear(self) -> None:
-        """Delete all rows."""
-
-    def write(self, table: Table, rows: list[tuple[Any, ...]]) -> None:
-        """Add rows."""
-
-    def finish(self, position: int) -> None:
-        """Let identities and positions go on beyond all that were ever given out, here or in the backup.
-
-        Args:
-            position: of the newest change in the backup.
-        """
 
 
 def backup(url: str, path: Path, *, progress: Progress) -> tuple[Header, int]:
@@ -65,10 +32,11 @@ def backup(url: str, path: Path, *, progress: Progress) -> tuple[Header, int]:
         StoreOutdated: run the command that the message names.
         Unavailable: the database cannot be read.
     """
-    with _reader(url) as reader:
+    database = database_at(url)
+    with database.read_backup() as reader:
         header = Header(
             schema=SCHEMA_VERSION,
-            database="postgresql" if backends.is_postgresql(url) else "sqlite",
+            database=database.kind,
             made_at=datetime.now(UTC).isoformat(timespec="seconds"),
             position=reader.position(),
             tables=tuple(TableHead(table.name, table.columns, reader.count(table)) for table in TABLES),
@@ -76,7 +44,7 @@ def backup(url: str, path: Path, *, progress: Progress) -> tuple[Header, int]:
         return header, write_backup(path, header, _blocks(reader), progress=progress)
 
 
-def _blocks(reader: Reader) -> Iterator[Block]:
+def _blocks(reader: BackupReader) -> Iterator[Block]:
     for number, table in enumerate(TABLES):
         rows = iter(reader.rows(table))
         while block := list(islice(rows, _ROWS_PER_BLOCK)):
@@ -107,7 +75,7 @@ def restore(url: str, path: Path, *, may_replace: bool, progress: Progress) -> H
             "roost that wrote it, then run `roost db upgrade`",
         )
     tables = {table.name: table for table in TABLES}
-    with _writer(url) as writer:
+    with database_at(url).replace() as writer:
         if not may_replace and not writer.is_empty():
             raise BadRequest("the database holds something already: nothing was changed; use --replace to replace it")
         writer.clear()
@@ -125,23 +93,3 @@ def _forgetful(rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
     """Return decisions that know no more which changes they saw: here others have their numbers."""
     with report_corruption("a decision"):
         return [(*row[:_BODY], blinded(row[_BODY]), *row[_BODY + 1 :]) for row in rows]
-
-
-def _reader(url: str) -> AbstractContextManager[Reader]:
-    if backends.is_postgresql(url):
-        with backends.needs_extra():
-            from roost.store.postgresql import backup as postgresql_backup
-        return postgresql_backup.reading(url)
-    from roost.store.sqlite import backup as sqlite_backup
-
-    return sqlite_backup.reading(backends.sqlite_path(url))
-
-
-def _writer(url: str) -> AbstractContextManager[Writer]:
-    if backends.is_postgresql(url):
-        with backends.needs_extra():
-            from roost.store.postgresql import backup as postgresql_backup
-        return postgresql_backup.replacing(url)
-    from roost.store.sqlite import backup as sqlite_backup
-
-    return sqlite_backup.replacing(backends.sqlite_path(url))

@@ -34,10 +34,9 @@ def _url(database: str | None, config: Path | None, data: Path | None) -> str:
 
 
 def _display_name(url: str) -> str:
-    from roost.store.backends import is_postgresql
+    from roost.store.backends import database_at
 
-    # A PostgreSQL URL may contain a password.
-    return "the PostgreSQL database" if is_postgresql(url) else url
+    return database_at(url).label
 
 
 @db.command("upgrade", short_help="Upgrade the schema of the database.")

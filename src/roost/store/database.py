@@ -1,0 +1,127 @@
+"""A kind of database: everything that programs do with one beside serving it."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
+from typing import Any, ClassVar, Protocol
+
+from roost.model.settings.roost_settings import Store as Settings
+from roost.ports import Store
+from roost.store.reader import ReadingStore
+from roost.store.rules.schema import Table
+
+# Executes a query of the audit, and gives its rows.
+Query = Callable[[str], Iterable[tuple[Any, ...]]]
+
+
+class BackupReader(Protocol):
+    """A snapshot of a database, for a backup."""
+
+    def position(self) -> int:
+        """Return the position of the newest change."""
+
+    def count(self, table: Table) -> int:
+        """Return the number of rows of a table."""
+
+    def rows(self, table: Table) -> Iterable[tuple[Any, ...]]:
+        """Return the rows of a table, with columns in their order."""
+
+
+class BackupWriter(Protocol):
+    """One transaction that replaces the content of a database."""
+
+    def is_empty(self) -> bool:
+        """Say whether the database holds nothing worth keeping."""
+
+    def clear(self) -> None:
+        """Delete all rows."""
+
+    def write(self, table: Table, rows: list[tuple[Any, ...]]) -> None:
+        """Add rows."""
+
+    def finish(self, position: int) -> None:
+        """Move identities and positions beyond all that were ever used, here or in the backup.
+
+        Args:
+            position: of the newest change in the backup.
+        """
+
+
+class Database(ABC):
+    """A database at a URL. A new kind is a subclass in a folder of its own, and an entry in ``backends``.
+
+    Args:
+        url: as in the setting ``store.url``.
+    """
+
+    kind: ClassVar[str]  # as backups name it
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+
+    @property
+    @abstractmethod
+    def label(self) -> str:
+        """The database in messages, without a password."""
+
+    @abstractmethod
+    def open_store(self, settings: Settings) -> Store:
+        """Open it for serving; see ``backends.open_store``."""
+
+    @abstractmethod
+    def open_reader(self, settings: Settings) -> ReadingStore:
+        """Open it for reading; see ``backends.open_reader``."""
+
+    @abstractmethod
+    def open_follower(self, settings: Settings) -> ReadingStore:
+        """Open it for a process that forks; see ``backends.open_follower``."""
+
+    @abstractmethod
+    def exists(self) -> bool:
+        """Say whether it exists; a server is not asked whether it has one."""
+
+    @abstractmethod
+    def version(self) -> str | None:
+        """Return its schema version; None: it has no tables of Roost.
+
+        Raises:
+            StoreBroken: it does not exist, or is no database of Roost.
+            Unavailable: it cannot be read.
+        """
+
+    @abstractmethod
+    def upgrade(self, settings: Settings) -> None:
+        """Upgrade it to the schema of this program; no process may serve it meanwhile."""
+
+    @abstractmethod
+    def sync(self, settings: Settings) -> None:
+        """Upgrade it, or create its tables."""
+
+    @abstractmethod
+    def stamp(self, version: str) -> None:
+        """Record a schema version without checking it; see ``backends.stamp``."""
+
+    @abstractmethod
+    def read_backup(self) -> AbstractContextManager[BackupReader]:
+        """Read its rows as of one moment."""
+
+    @abstractmethod
+    def replace(self) -> AbstractContextManager[BackupWriter]:
+        """Replace its rows in one transaction."""
+
+    @abstractmethod
+    def write_snapshot(self) -> bool:
+        """Write a snapshot in this process; return whether there was anything new, and no other process wrote one.
+
+        Raises:
+            Unavailable: it cannot be used.
+        """
+
+    @abstractmethod
+    def audit_query(self) -> AbstractContextManager[Query]:
+        """Give a function that executes queries, all as of one moment.
+
+        Raises:
+            StoreBroken: it is corrupt, or no database of Roost.
+            Unavailable: it cannot be read.
+        """

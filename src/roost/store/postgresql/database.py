@@ -1,0 +1,91 @@
+"""PostgreSQL as a kind of database: a server that several processes share."""
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any
+
+import psycopg
+
+from roost.errors import StoreBroken, Unavailable, first_line
+from roost.model.settings.roost_settings import Store as Settings
+from roost.store import database
+from roost.store.postgresql import backup, history, link, prepare
+from roost.store.postgresql.store import PostgresStore
+from roost.store.reader import ReadingStore
+
+
+class PostgresDatabase(database.Database):
+    """A PostgreSQL database, at a URL of libpq."""
+
+    kind = "postgresql"
+
+    @property
+    def label(self) -> str:
+        """A fixed text: the URL may hold a password."""
+        return "the PostgreSQL database"
+
+    def open_store(self, settings: Settings) -> PostgresStore:
+        """See ``Database``."""
+        return PostgresStore(self.url, settings=settings)
+
+    def open_reader(self, settings: Settings) -> ReadingStore:
+        """See ``Database``."""
+        return ReadingStore(PostgresStore(self.url, may_create=False, settings=settings))
+
+    def open_follower(self, settings: Settings) -> ReadingStore:
+        """See ``Database``."""
+        return self.open_reader(settings)
+
+    def exists(self) -> bool:
+        """See ``Database``."""
+        return True
+
+    def version(self) -> str | None:
+        """See ``Database``."""
+        return prepare.version_of(self.url)
+
+    def upgrade(self, settings: Settings) -> None:
+        """See ``Database``."""
+        prepare.upgrade(self.url, settings=settings)
+
+    def sync(self, settings: Settings) -> None:
+        """See ``Database``."""
+        self.upgrade(settings)
+
+    def stamp(self, version: str) -> None:
+        """See ``Database``."""
+        from roost.store.postgresql.upgrade import stamp_postgresql  # slow to import
+
+        with link.explained():
+            stamp_postgresql(self.url, version)
+
+    def read_backup(self) -> AbstractContextManager[database.BackupReader]:
+        """See ``Database``."""
+        return backup.reading(self.url)
+
+    def replace(self) -> AbstractContextManager[database.BackupWriter]:
+        """See ``Database``."""
+        return backup.replacing(self.url)
+
+    def write_snapshot(self) -> bool:
+        """See ``Database``."""
+        return history.write_snapshot(self.url)
+
+    @contextmanager
+    def audit_query(self) -> Iterator[database.Query]:
+        """See ``Database``."""
+        try:
+            with psycopg.connect(self.url) as connection:
+                connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+                connection.read_only = True
+
+                def query(text: str) -> Iterator[tuple[Any, ...]]:
+                    with connection.cursor("audit") as cursor:
+                        yield from cursor.execute(text.encode())
+
+                yield query
+        except psycopg.errors.UndefinedTable as error:
+            raise StoreBroken("the PostgreSQL database is not one of roost") from error
+        except psycopg.Error as error:
+            # The address may hold a password, and libpq repeats a malformed one.
+            raise Unavailable(f"PostgreSQL: {first_line(error).replace(self.url, 'store.url')}") from None

@@ -1,0 +1,98 @@
+"""SQLite as a kind of database: one file."""
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, closing, contextmanager
+from pathlib import Path
+
+from roost.errors import StoreBroken
+from roost.model.settings.roost_settings import Store as Settings
+from roost.store import database
+from roost.store.reader import ReadingStore
+from roost.store.sqlite import backup, file, history
+from roost.store.sqlite.follower import SqliteFollower
+from roost.store.sqlite.store import SqliteStore
+
+
+class SqliteDatabase(database.Database):
+    """A SQLite file, at ``sqlite:///path`` or a plain path."""
+
+    kind = "sqlite"
+
+    def __init__(self, url: str) -> None:
+        super().__init__(url)
+        self.path = Path(url.removeprefix("sqlite:///"))
+
+    @property
+    def label(self) -> str:
+        """The path."""
+        return str(self.path)
+
+    def open_store(self, settings: Settings) -> SqliteStore:
+        """See ``Database``."""
+        return SqliteStore(self.path, synchronous=settings.synchronous)
+
+    def open_reader(self, settings: Settings) -> ReadingStore:
+        """See ``Database``."""
+        return ReadingStore(SqliteStore.open_reader(self.path))
+
+    def open_follower(self, settings: Settings) -> ReadingStore:
+        """See ``Database``."""
+        return ReadingStore(SqliteFollower(self.path))
+
+    def exists(self) -> bool:
+        """See ``Database``."""
+        return file.size_of(self.path) is not None
+
+    def version(self) -> str | None:
+        """See ``Database``."""
+        return file.version_of(self.path)
+
+    def upgrade(self, settings: Settings) -> None:
+        """See ``Database``."""
+        file.upgrade_file(self.path)
+
+    def sync(self, settings: Settings) -> None:
+        """See ``Database``."""
+        if file.size_of(self.path):
+            file.upgrade_file(self.path)
+            return
+        file.make_folder(self.path)
+        lock = file.FileLock(self.path)
+        try:
+            file.create(self.path)
+        finally:
+            lock.release()
+
+    def stamp(self, version: str) -> None:
+        """See ``Database``."""
+        from roost.store.sqlite.upgrade import stamp_sqlite  # slow to import
+
+        lock = file.FileLock(self.path)
+        try:
+            with file.explained(self.path):
+                stamp_sqlite(self.path, version)
+        finally:
+            lock.release()
+
+    def read_backup(self) -> AbstractContextManager[database.BackupReader]:
+        """See ``Database``."""
+        return backup.reading(self.path)
+
+    def replace(self) -> AbstractContextManager[database.BackupWriter]:
+        """See ``Database``."""
+        return backup.replacing(self.path)
+
+    def write_snapshot(self) -> bool:
+        """See ``Database``."""
+        return history.write_snapshot(self.path)
+
+    @contextmanager
+    def audit_query(self) -> Iterator[database.Query]:
+        """See ``Database``."""
+        with closing(file.open_reader(self.path)) as connection, file.explained(self.path):
+            connection.execute("BEGIN")
+            # Pages that no check reads may be broken, too. One line is enough not to trust the others.
+            (problem,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+            if problem != "ok":
+                raise StoreBroken(f"{self.path} is corrupt: {problem.splitlines()[-1]}")
+            yield connection.execute
