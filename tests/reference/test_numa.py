@@ -31,7 +31,8 @@ def test_hosts_are_kept_on_whose_cells_some_arrangement_fits(topologies, request
     assert rule.keep(hosts_of(state), spec).tolist() == expected
     refused = [row for row, passes in enumerate(expected) if not passes]
     assert all(
-        not text or "wanted" in text or "tells no" in text for text in rule.host_reasons(hosts_of(state, refused), spec)
+        not text or "required" in text or "reports no" in text
+        for text in rule.host_reasons(hosts_of(state, refused), spec)
     )
 
 

@@ -169,7 +169,7 @@ def _entries(group: str) -> Iterator[RuleClass]:
         except (Exception, SystemExit) as error:  # A plug-in may fail to import in any way.
             raise BadSettings(f"entry point {group}.{entry.name}", f"cannot be loaded: {error}") from error
         if not _is_rule(loaded):
-            raise BadSettings(f"entry point {group}.{entry.name}", "is no rule of Roost")
+            raise BadSettings(f"entry point {group}.{entry.name}", "is not a rule of Roost")
         yield loaded
 
 
@@ -226,7 +226,7 @@ def _as_rule(loaded: Any, path: str, adapt: Adapt | None, *, setting: str) -> Ru
         return rule
     adapted = adapt(loaded) if adapt is not None and inspect.isclass(loaded) else None
     if adapted is None:
-        raise BadSettings(setting, f"{path} is no rule")
+        raise BadSettings(setting, f"{path} is not a rule")
     return adapted
 
 

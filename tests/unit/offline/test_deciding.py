@@ -256,7 +256,7 @@ def test_filters_tell_what_a_host_is_or_has():
         "a": "is disabled: new disk",
         "b": "is forced down",
         "c": "is down: its last report was 100 s ago",
-        "d": "has 5 for free_ram_mb, wanted is >= 2000",
-        "e": "has nothing for stats:tier, wanted is gold",
-        "f": "has tin for stats:tier, wanted is gold",
+        "d": "has 5 for free_ram_mb, required is >= 2000",
+        "e": "has nothing for stats:tier, required is gold",
+        "f": "has tin for stats:tier, required is gold",
     }

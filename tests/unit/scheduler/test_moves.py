@@ -60,7 +60,7 @@ def test_an_instance_stays_only_where_that_is_allowed():
     roost = roost_with(hosts(1))
     place(roost)
     refused = roost.decide(move())
-    assert refused.reason == "0 of 1 hosts: 1 are not the hosts or in the cell asked for, or are to be ignored or left"
+    assert refused.reason == "0 of 1 hosts: 1 are outside the requested hosts or cell, or are ignored or left"
     assert used(roost) == {"h0": 1}
     assert chosen(roost.decide(move(may_stay=True, vcpus=3))) == ["h0"]
     assert used(roost) == {"h0": 3}

@@ -73,7 +73,7 @@ class AggregateImagePropertiesIsolation:
             return []  # Without a namespace, every unrelated metadata key would cause a warning.
         keys = {key for _, metadata in hosts.aggregate_metadata() for key in metadata if self._is_read(key)}
         return [
-            f"aggregate metadata {key} is passed over, since no image property has this name"
+            f"aggregate metadata {key} is ignored, because no image property has this name"
             for key in sorted(keys)
             if not is_image_property(key)
         ]

@@ -62,7 +62,7 @@ class AggregateInstanceExtraSpecs:
         """Warn about extra specs without any possible match."""
         read = {key: wanted for key, wanted in spec.flavor.extra_specs.items() if _is_read(key)}
         problems = [(key, wanted, impossible_reason(wanted)) for key, wanted in read.items()]
-        return [f"extra spec {key}={wanted!r} refuses all hosts: {why}" for key, wanted, why in problems if why]
+        return [f"extra spec {key}={wanted!r} rejects all hosts: {why}" for key, wanted, why in problems if why]
 
     def reason(self, spec: Spec) -> str:
         """Describe the rejected hosts."""

@@ -71,7 +71,7 @@ class ComputeCapabilities:
             values = _values(hosts, path)
             for at in np.flatnonzero(mismatches).tolist():
                 has = "nothing" if values[at] is None else str(values[at])
-                reasons[at] = reasons[at] or f"has {has} for {':'.join(path)}, wanted is {wanted}"
+                reasons[at] = reasons[at] or f"has {has} for {':'.join(path)}, required is {wanted}"
         return reasons
 
     def warnings(self, hosts: HostView, spec: Spec) -> list[str]:
@@ -80,7 +80,7 @@ class ComputeCapabilities:
         for key, value in _capability_specs(spec.flavor):
             why, operator = impossible_reason(_requirement(key, value)), operator_without_blank(value)
             if why:
-                texts.append(f"extra spec {key}={value!r} refuses all hosts that it concerns: {why}")
+                texts.append(f"extra spec {key}={value!r} rejects all hosts concerned: {why}")
             elif operator:
                 texts.append(f"extra spec {key}={value!r} is compared as text: {operator} needs a blank after it")
         return texts

@@ -32,7 +32,7 @@ class ImagePropertiesOptions(msgspec.Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         name = self.image_properties_default_architecture
         if name and not is_architecture(name):
-            raise ValueError("image_properties_default_architecture is no architecture, such as x86_64 or aarch64")
+            raise ValueError("image_properties_default_architecture is not an architecture, such as x86_64 or aarch64")
 
 
 class _Requirements(msgspec.Struct, frozen=True):
@@ -103,7 +103,9 @@ class ImageProperties:
         name = image_property(spec.image, "hw_architecture")
         if name is None or is_architecture(name):
             return []
-        return [f"image property hw_architecture={quote_value(name)} is no architecture; for ARM say armv7l or aarch64"]
+        return [
+            f"image property hw_architecture={quote_value(name)} is not an architecture; for ARM use armv7l or aarch64"
+        ]
 
     def _requirements(self, spec: Spec) -> _Requirements:
         image = spec.image

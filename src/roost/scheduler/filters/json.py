@@ -76,13 +76,12 @@ class Json:
         if expression is None or not (judge(hosts, expression)[1] & hosts.alive()).any():
             return []
         text = (spec.hint(_HINT) or "")[:_TEXT_MAX]
-        return [
-            f"the hint query={text!r} compares what has no order, such as a number with text; such hosts are refused"
-        ]
+        problem = "compares values without an order, such as a number with text; such hosts are rejected"
+        return [f"the hint query={text!r} {problem}"]
 
     def reason(self, spec: Spec) -> str:
         """Describe the rejected hosts."""
-        return f"are not as the hint query wants them: {(spec.hint(_HINT) or '')[:_TEXT_MAX]}"
+        return f"do not match the hint query: {(spec.hint(_HINT) or '')[:_TEXT_MAX]}"
 
 
 def _parse_hint(spec: Spec) -> Operation | None:

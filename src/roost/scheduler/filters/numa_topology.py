@@ -141,7 +141,7 @@ class NumaTopology:
         wanted = self._topology(spec.request)
         count = 0 if wanted is None else len(wanted.cells)
         what = f"{count:,} NUMA cells" if count > 1 else "a NUMA cell"
-        return f"lack room for {what} as the flavor wants {'them' if count > 1 else 'it'}"
+        return f"lack room for {what} as required by the flavor"
 
 
 def _place(

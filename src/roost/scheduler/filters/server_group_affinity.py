@@ -64,5 +64,5 @@ class ServerGroupAffinity:
     def reason(self, spec: Spec) -> str:
         """Describe the rejected hosts."""
         if spec.group is not None and is_closed(spec.group):
-            return "may take no member of the server group before the move of its only one is settled"
+            return "accept no member of the server group while its only one moves"
         return "hold no member of the server group"

@@ -58,7 +58,7 @@ class SimpleCidrAffinity:
         """Describe the rejected hosts."""
         address, length = _hints(spec)
         if _network(spec) is None:
-            return f"cannot be near {address!r}, since {address + length!r} is no network"
+            return f"cannot be near {address!r}, because {address + length!r} is not a network"
         return f"have no address in {address}{length}"
 
 

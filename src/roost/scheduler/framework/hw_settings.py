@@ -29,7 +29,9 @@ def resolve_value(
         raise BadRequest(f"extra spec {scope}:{name}={flavor} contradicts image property {scope}_{name}={image}")
     value = image if flavor is None else flavor
     if value is not None and allowed is not None and value not in allowed:
-        raise BadRequest(f"{value!r} is no value of extra spec {scope}:{name} or image property {scope}_{name}")
+        raise BadRequest(
+            f"{value!r} is not a valid value of extra spec {scope}:{name} or image property {scope}_{name}"
+        )
     return value
 
 

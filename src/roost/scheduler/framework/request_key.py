@@ -41,7 +41,7 @@ def request_key(request: Request) -> bytes:
             order="sorted",
         )
     except (OverflowError, UnicodeEncodeError) as error:
-        raise BadRequest(f"the request holds what no database can keep: {error}") from None
+        raise BadRequest(f"the request cannot be stored: {error}") from None
 
 
 # The fields of ``request_key``, with the types that a request must have.
@@ -83,7 +83,7 @@ def normalize_request(request: Request, key: bytes) -> Request:
             _DECODER.decode(key)
         )
     except msgspec.ValidationError as error:
-        raise BadRequest(f"the request cannot be kept: {error}") from None
+        raise BadRequest(f"the request cannot be stored: {error}") from None
     return msgspec.structs.replace(
         request,
         flavor=flavor,

@@ -209,7 +209,7 @@ class SandboxedFilter(_Sandboxed):
     def _verdict(self, spec: Spec, hosts: HostView) -> Mask:
         verdicts = np.asarray(self.rule.keep(hosts, spec))
         if verdicts.shape != (len(hosts),) or verdicts.dtype != np.bool_:
-            raise _Failure(f"returned {_describe_result(verdicts)} in place of one truth a host")
+            raise _Failure(f"returned {_describe_result(verdicts)} instead of one bool per host")
         return verdicts
 
     def _call_optional(self, method: str, otherwise: Callable[[int], Any], *arguments: Any) -> Any:
@@ -255,7 +255,7 @@ class SandboxedWeigher(_Sandboxed):
             or np.isinf(weights).any()
             or (np.isnan(weights).any() and not implements(self, SupportsUnweighable))
         ):
-            raise _Failure(f"returned {_describe_result(weights)} in place of one finite number a host")
+            raise _Failure(f"returned {_describe_result(weights)} instead of one finite number per host")
         return weights
 
 

@@ -15,14 +15,14 @@ def describe_shortfalls(hosts: HostView, wanted: InstanceTopology) -> list[str]:
 
 def _describe(has: _Bounds, needs: _Bounds) -> str:
     if not has["cells"]:
-        return "tells no NUMA cells"
+        return "reports no NUMA cells"
     words = {
-        "cells": "has {has:,} NUMA cells, {need:,} are wanted",
-        "cpus": "has {has:,} shared processors in a cell at most, {need:,} are wanted",
-        "free": "has {has:,} processors to pin free in a cell at most, {need:,} are wanted",
-        "free_sum": "has {has:,} processors to pin free, {need:,} are wanted",
-        "memory_mb": "has {has:,} MiB in a cell at most, {need:,} are wanted",
-        "threads": "has {has:,} thread a core, {need:,} are wanted",
+        "cells": "has {has:,} NUMA cells, {need:,} are required",
+        "cpus": "has {has:,} shared processors in a cell at most, {need:,} are required",
+        "free": "has {has:,} processors to pin free in a cell at most, {need:,} are required",
+        "free_sum": "has {has:,} processors to pin free, {need:,} are required",
+        "memory_mb": "has {has:,} MiB in a cell at most, {need:,} are required",
+        "threads": "has {has:,} thread a core, {need:,} are required",
     }
     return next((words[name].format(has=has[name], need=need) for name, need in needs.items() if has[name] < need), "")
 

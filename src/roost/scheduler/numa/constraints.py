@@ -133,7 +133,7 @@ def _read_page_size(text: str | None) -> PageSize | None:
     match = _SIZE.fullmatch(text) if len(text) <= 20 and text.isascii() else None
     if match is None or (match[3] is None and "." in text):
         raise BadRequest(
-            f"{text[:70]!r} is no size of memory pages for hw:mem_page_size: "
+            f"{text[:70]!r} is not a valid size of memory pages for hw:mem_page_size: "
             "small, large, any, KiB, or such as 2MB and 1GiB"
         )
     if match[3] is None:

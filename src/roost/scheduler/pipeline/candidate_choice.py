@@ -47,7 +47,7 @@ class Agreement:
 
     def reason(self, spec: Spec) -> str:
         """Describe the rejected hosts."""
-        return "cannot hold it in one way that all filters accept"
+        return "have no candidate that all filters accept"
 
     def _accept(self, hosts: HostView, spec: Spec, *, at: int, mappings: Mappings) -> bool:
         return all(rule.accepts(hosts, spec, at=at, mappings=mappings) for rule in self._judges)

@@ -229,7 +229,7 @@ class Shapes:
         if not allocations and fallback is not None:
             allocations, problem = ask(fallback)
         if problem:
-            return self._refusal_fit(Refusal(rule="search", reason=f"Placement refuses the question: {problem}"))
+            return self._refusal_fit(Refusal(rule="search", reason=f"Placement refuses the query: {problem}"))
         return answered(self._state, allocations)
 
     def _refusal_fit(self, refusal: Refusal) -> Feasibility:
@@ -400,7 +400,7 @@ def _find_allowed_hosts(state: State, request: Request) -> tuple[str, Mask] | No
     if request.force_nodes:
         nodes = frozenset(request.force_nodes)
         mask &= np.array([name in nodes for name in hosts.nodes], dtype=np.bool_)
-    return "are not the hosts or in the cell asked for, or are to be ignored or left", mask
+    return "are outside the requested hosts or cell, or are ignored or left", mask
 
 
 def _host_mask(state: State, names: tuple[str, ...]) -> Mask:

@@ -133,7 +133,7 @@ def build_aggregate_query(
     skipped += [f"resource group {group.suffix!r}" for group in request.groups]
     skipped += [f"trait {trait} ({name})" for name, effect in effects for trait in sorted(effect.root_required)]
     if skipped:
-        draft.warnings.append(f"providers are not known, so these are passed over: {', '.join(skipped)}")
+        draft.warnings.append(f"providers are unknown, so these are ignored: {', '.join(skipped)}")
     return AggregateQuery(
         group=draft.main.build(""),
         effects=effects,

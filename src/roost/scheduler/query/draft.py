@@ -43,7 +43,7 @@ class DraftGroup:
             BadRequest: another tree is required already.
         """
         if uuid is not None and self.tree not in (None, uuid):
-            raise BadRequest(f"the request wants two trees at once: {self.tree} and {uuid}")
+            raise BadRequest(f"the request requires two trees at once: {self.tree} and {uuid}")
         self.tree = self.tree if uuid is None else uuid
 
     def build(self, suffix: str) -> ResourceGroup:
@@ -137,4 +137,4 @@ class Draft:
                 limit=self.limit,
             )
         except ValueError as error:
-            raise BadRequest(f"the request cannot be asked of Placement: {error}") from None
+            raise BadRequest(f"the request is not a valid query to Placement: {error}") from None

@@ -26,9 +26,9 @@ def add_extra_specs(draft: Draft, flavor: Flavor) -> None:
         if kind == "resources":
             amount = _amount(value)
             if amount is None:
-                draft.warnings.append(f"extra spec {key} is passed over: its amount {value!r} is none")
+                draft.warnings.append(f"extra spec {key} is ignored: its amount {value!r} is invalid")
             elif not is_resource_class(name):
-                draft.warnings.append(f"extra spec {key} is passed over: {name!r} is no resource class")
+                draft.warnings.append(f"extra spec {key} is ignored: {name!r} is not a resource class")
             else:
                 draft.group(suffix).resources[name] = amount
         elif value == "required":
@@ -36,7 +36,7 @@ def add_extra_specs(draft: Draft, flavor: Flavor) -> None:
         elif value == "forbidden":
             draft.group(suffix).forbidden.add(name)
         else:
-            draft.warnings.append(f"extra spec {key} is passed over: {value!r} is neither required nor forbidden")
+            draft.warnings.append(f"extra spec {key} is ignored: {value!r} is neither required nor forbidden")
     draft.policy = _policy(flavor, sum(1 for suffix in draft.groups if suffix), draft.warnings)
 
 
@@ -59,7 +59,7 @@ def _policy(flavor: Flavor, group_count: int, warnings: list[str]) -> Literal["n
         if group_count > 1:
             warnings.append("the flavor has several resource groups and no group_policy; none is taken")
     elif policy != "none":
-        warnings.append(f"extra spec group_policy is passed over: {policy!r} is neither none nor isolate")
+        warnings.append(f"extra spec group_policy is ignored: {policy!r} is neither none nor isolate")
     return "none"
 
 
@@ -83,7 +83,7 @@ def add_request_groups(draft: Draft, request: Request) -> None:
     has_main = False
     for group in request.groups:
         if group == ResourceGroup(suffix=group.suffix):
-            raise BadRequest(f"the resource group {group.suffix!r} asks nothing")
+            raise BadRequest(f"the resource group {group.suffix!r} is empty")
         if group.suffix:
             draft.add(group)
         elif has_main:

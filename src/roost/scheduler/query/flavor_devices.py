@@ -49,7 +49,7 @@ def add_devices(draft: Draft, request: Request) -> None:
             main.require("COMPUTE_SECURITY_STATELESS_FIRMWARE")
         else:
             draft.warnings.append(
-                "image property hw_firmware_stateless is passed over: only hw_firmware_type=uefi can be without state"
+                "image property hw_firmware_stateless is ignored: only hw_firmware_type=uefi can be without state"
             )
 
 
@@ -91,7 +91,7 @@ def _add_persistent_memory(draft: Draft, request: Request) -> None:
         if is_resource_class(name):
             resources[name] = count
         else:
-            draft.warnings.append(f"extra spec hw:pmem: {name[:70]!r} is no resource class and is passed over")
+            draft.warnings.append(f"extra spec hw:pmem: {name[:70]!r} is not a resource class and is ignored")
 
 
 def _has_uefi(request: Request) -> bool:

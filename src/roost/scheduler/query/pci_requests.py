@@ -58,7 +58,7 @@ class PciAliases:
             if not colon or not count.isdecimal() or not 1 <= int(count[:20]) <= AMOUNT_MAX:
                 raise BadRequest(f"extra spec {SPEC}={text[:70]} must be alias:count[,alias:count…] with counts from 1")
             if alias is None:
-                raise BadRequest(f"extra spec {SPEC} names {name[:70]!r}, which no alias of the settings is called")
+                raise BadRequest(f"extra spec {SPEC} names {name[:70]!r}, which is not an alias in the settings")
             yield msgspec.structs.replace(
                 alias, count=int(count), numa_policy=policy or alias.numa_policy, request_id=f"pci{number}"
             )
@@ -85,9 +85,9 @@ def device_groups(requests: Iterable[PciRequest]) -> Iterator[ResourceGroup]:
         if request.source != "flavor":
             continue
         if len(request.alternatives) != 1:
-            raise BadRequest(f"Placement cannot be asked for alternatives, as {request.name!r} has")
+            raise BadRequest(f"Placement does not support alternatives, as in {request.name!r}")
         if request.count > _GROUPS_MAX:
-            raise BadRequest(f"Placement cannot be asked for {request.count} devices, {_GROUPS_MAX} are the most")
+            raise BadRequest(f"Placement cannot serve {request.count} devices, the maximum is {_GROUPS_MAX}")
         wanted = request.alternatives[0]
         resource_class = _class_of(wanted)
         traits = wanted.get("traits")
@@ -106,5 +106,5 @@ def _class_of(wanted: PciTraits) -> str:
         product_id=str(wanted.get("product_id")),
     )
     if not is_resource_class(name):
-        raise BadRequest(f"{name[:70]!r} is no resource class of devices")
+        raise BadRequest(f"{name[:70]!r} is not a resource class of devices")
     return name

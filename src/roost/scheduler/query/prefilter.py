@@ -60,7 +60,7 @@ def require_root_traits(*traits: str) -> Effect:
     """Require traits of the root provider; if one of them is not a standard trait, require none and warn."""
     unknown = sorted(set(traits) - standard_traits())
     if unknown:
-        return Effect(warnings=(f"{', '.join(unknown)} is no standard trait, so it is not required",))
+        return Effect(warnings=(f"{', '.join(unknown)} is not a standard trait, so it is not required",))
     return Effect(root_required=frozenset(traits))
 
 

@@ -100,7 +100,9 @@ def _parse_choice(value: str | None, values: tuple[_Value, ...], name: str) -> _
     for each in values:
         if each == value:
             return each
-    raise BadRequest(f"{value!r} is no value of extra spec hw:{name} or image property hw_{name}: {', '.join(values)}")
+    raise BadRequest(
+        f"{value!r} is not a valid value of extra spec hw:{name} or image property hw_{name}: {', '.join(values)}"
+    )
 
 
 def find_dedicated_cpus(request: Request) -> frozenset[int]:
@@ -165,7 +167,7 @@ def _range(word: str, mask: str) -> range:
     try:
         low, high = int(first), int(last if dash else first)
     except ValueError:
-        raise BadRequest(f"{word!r} is no processor and no range of them in {mask[:70]!r}") from None
+        raise BadRequest(f"{word!r} is neither a processor nor a range in {mask[:70]!r}") from None
     if not 0 <= low <= high < _CPU_MAX:
-        raise BadRequest(f"{word!r} is no range of processors in {mask[:70]!r}")
+        raise BadRequest(f"{word!r} is not a range of processors in {mask[:70]!r}")
     return range(low, high + 1)

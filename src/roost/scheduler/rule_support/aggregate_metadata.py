@@ -80,7 +80,7 @@ def unreadable_warnings(hosts: HostView, key: str, *, cast: Callable[[str], floa
         if value is not None and _parse_number(value, cast) is None:
             names.setdefault(value, []).append(name)
     return [
-        f"aggregate metadata {key}={quote_value(value)} of {_list_names(owners)} is no number; "
+        f"aggregate metadata {key}={quote_value(value)} of {_list_names(owners)} is not a number; "
         "the default holds for its hosts"
         for value, owners in sorted(names.items())
     ]

@@ -78,7 +78,7 @@ def parse(text: str) -> Operation | None:
     try:
         document = json.loads(text, parse_constant=_reject_constant)
     except (ValueError, RecursionError):
-        raise ValueError(f"is no JSON, such as {_EXAMPLE}") from None
+        raise ValueError(f"is not JSON, such as {_EXAMPLE}") from None
     if not document:
         return None
     if not isinstance(document, list):

@@ -92,17 +92,17 @@ def impossible_reason(wanted: str) -> str:
     """Return the reason if no value can satisfy a requirement, else "".
 
     >>> impossible_reason(">= many"), impossible_reason("s=="), impossible_reason("<or> a"), impossible_reason("many")
-    ("'many' is no number", 's== stands alone', '', '')
+    ("'many' is not a number", 's== has no operand', '', '')
     """
     name, *operands = wanted.split() or [""]
     if name not in _NUMERIC and name not in _TEXTUAL and name not in ("<or>", "<all-in>"):
         return ""
     if not operands:
-        return f"{name} stands alone"
+        return f"{name} has no operand"
     try:
-        return "" if name not in _NUMERIC or not math.isnan(float(operands[0])) else f"{operands[0]!r} is no number"
+        return "" if name not in _NUMERIC or not math.isnan(float(operands[0])) else f"{operands[0]!r} is not a number"
     except ValueError:
-        return f"{operands[0]!r} is no number"
+        return f"{operands[0]!r} is not a number"
 
 
 def match_numbers(values: Scores, wanted: str, *, are_whole: bool = True) -> Mask:

@@ -97,9 +97,9 @@ class OvercommitFilter(ABC):
         limits = total * self.ratios(hosts)
         columns = (total.tolist(), self.usage(hosts).tolist(), limits.tolist())
         return [
-            f"has {has:,.12g} {self.noun} at all, {amount:,} are wanted"
+            f"has {has:,.12g} {self.noun} at all, {amount:,} are required"
             if has < amount
-            else f"has {used:,.12g} of {may:,.12g} {self.noun} in use, {amount:,} are wanted"
+            else f"has {used:,.12g} of {may:,.12g} {self.noun} in use, {amount:,} are required"
             for has, used, may in zip(*columns, strict=True)
         ]
 
@@ -154,7 +154,7 @@ class CoreAmounts(OvercommitFilter):
     def warnings(self, hosts: HostView, spec: Spec) -> list[str]:
         """Warn if hosts are accepted because their virtual CPUs are unknown."""
         unknown: Mask = (self.total(hosts) == 0) & hosts.alive()
-        texts = ["hosts whose virtual CPUs are not known are not refused for them"] if unknown.any() else []
+        texts = ["hosts with an unknown number of virtual CPUs are accepted"] if unknown.any() else []
         return [*super().warnings(hosts, spec), *texts]
 
     def limits(self, hosts: HostView, spec: Spec) -> list[Limits]:

@@ -28,7 +28,7 @@ def parse_ratios(pairs: Iterable[str], *, setting: str) -> tuple[dict[str, float
 
     >>> found, dropped = parse_ratios(["a=1", "b = -0.5", "c"], setting="metrics.weight_setting")
     >>> found, str(dropped[0])
-    ({'a': 1.0, 'b': -0.5}, "metrics.weight_setting: 'c' is dropped, since it is not name=number")
+    ({'a': 1.0, 'b': -0.5}, "metrics.weight_setting: 'c' is ignored, because it is not name=number")
     """
     ratios: dict[str, float] = {}
     bad_pairs = []
@@ -39,7 +39,7 @@ def parse_ratios(pairs: Iterable[str], *, setting: str) -> tuple[dict[str, float
         except ValueError:
             ratio = None
         if ratio is None or not name:
-            bad_pairs.append(BadSettings(setting, f"{quote_value(pair)} is dropped, since it is not name=number"))
+            bad_pairs.append(BadSettings(setting, f"{quote_value(pair)} is ignored, because it is not name=number"))
         else:
             ratios[name] = ratios.get(name, 0.0) + ratio
     return ratios, bad_pairs

@@ -102,7 +102,7 @@ def test_an_empty_fleet_holds_nothing(run, tmp_path):
         (["--flavor", "vcpus=x"], 2, "flavor 'vcpus=x': Expected `int`, got `str` - at `$.vcpus`"),
         (["--flavor", "cpus=1"], 2, "flavor 'cpus=1': unknown key 'cpus'"),
         (["--flavor", "vcpus=1, vcpus=2"], 2, "flavor 'vcpus=1, vcpus=2': vcpus is repeated"),
-        (["--flavor", "vcpus=0"], 2, "the request cannot be asked of Placement: at least one resource group must"),
+        (["--flavor", "vcpus=0"], 2, "the request is not a valid query to Placement: at least one resource group must"),
         (["--flavor", "no.json"], 2, "no.json: cannot be read: No such file or directory"),
         (["--flavor", "bad.json"], 2, "bad.json:1: column 2: is no JSON: it ends too early"),
         (["--flavor", "key.json"], 2, "key.json: $[0]: there is no key 'ram'"),

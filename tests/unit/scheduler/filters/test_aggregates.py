@@ -168,7 +168,7 @@ def test_the_least_limit_of_the_aggregates_counts_and_the_default_where_it_canno
         limits = [2, 5, 1, 3, 3]
         assert rule.keep(hosts_of(state), spec()).tolist() == [count < limit for limit in limits]
     assert rule.warnings(hosts_of(state), spec()) == [
-        f"aggregate metadata {key}='many' of aggregate-4 is no number; the default holds for its hosts"
+        f"aggregate metadata {key}='many' of aggregate-4 is not a number; the default holds for its hosts"
     ]
     assert rule.keep(hosts_of(state, [1]), spec()).tolist() == [False]
 

@@ -27,10 +27,10 @@ def test_virtual_cpus_may_be_overcommitted_but_not_by_one_instance():
     rule = Core(CoreOptions())
     assert rule.keep(view, WANTED).tolist() == [True, False, False, True]
     assert rule.limits(view, WANTED) == [{"vcpu": 64.0}, {"vcpu": 64.0}, {"vcpu": 48.0}, {}]
-    assert rule.warnings(view, WANTED) == ["hosts whose virtual CPUs are not known are not refused for them"]
+    assert rule.warnings(view, WANTED) == ["hosts with an unknown number of virtual CPUs are accepted"]
     assert rule.host_reasons(view, WANTED)[1:3] == [
-        "has 61 of 64 virtual CPUs in use, 4 are wanted",
-        "has 3 virtual CPUs at all, 4 are wanted",
+        "has 61 of 64 virtual CPUs in use, 4 are required",
+        "has 3 virtual CPUs at all, 4 are required",
     ]
     assert rule.reason(WANTED) == "lack 4 virtual CPUs or more"
 
@@ -89,7 +89,7 @@ def test_the_least_overcommit_of_the_aggregates_holds_or_else_the_one_of_the_set
     assert rule.keep(view, WANTED).tolist() == [True, False, everywhere]
     assert rule.limits(view, WANTED)[0] == limit
     assert rule.warnings(view, WANTED) == [
-        f"aggregate metadata {key}='much' of aggregate-4 is no number; the default holds for its hosts"
+        f"aggregate metadata {key}='much' of aggregate-4 is not a number; the default holds for its hosts"
     ]
     one = hosts_of(state, [1])
     assert rule.keep(one, WANTED).tolist() == [False]

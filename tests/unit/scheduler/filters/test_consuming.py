@@ -135,7 +135,7 @@ def test_no_processor_is_given_to_two_instances():
     with roost_of(facts(cell()), facts(cell(pcpus=(0, 1)))) as roost:
         assert sorted(chosen(roost.decide(pinned(count=5)))) == ["h0", "h0", "h0", "h0", "h1"]
         refused = roost.decide(pinned(count=6))
-        lacks = "2 lack room for a NUMA cell as the flavor wants it"
+        lacks = "2 lack room for a NUMA cell as required by the flavor"
         assert refused.reason == f"0 of 2 hosts: {lacks}; room for 5 of 6 instances"
 
 

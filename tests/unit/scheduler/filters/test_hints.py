@@ -85,7 +85,7 @@ def test_the_reason_tells_a_network_from_nonsense():
     rule = SimpleCidrAffinity(NoOptions())
     assert rule.reason(spec(hints={"build_near_host_ip": "10.0.0.1"})) == "have no address in 10.0.0.1/24"
     assert rule.reason(spec(hints={"build_near_host_ip": "x", "cidr": "/8"})) == (
-        "cannot be near 'x', since 'x/8' is no network"
+        "cannot be near 'x', because 'x/8' is not a network"
     )
 
 

@@ -71,7 +71,7 @@ def test_a_number_is_not_compared_with_text(state):
     wanted = spec(hints={"query": '["not", ["<", "$hypervisor_type", 3]]'})
     assert RULE.keep(hosts_of(state), wanted).tolist() == [False, False, True]
     (warning,) = RULE.warnings(hosts_of(state), wanted)
-    assert '\'["not", ["<", "$hypervisor_type", 3]]\' compares what has no order' in warning
+    assert '\'["not", ["<", "$hypervisor_type", 3]]\' compares values without an order' in warning
 
 
 def test_a_query_is_asked_again_at_each_claim_only_where_claims_change_what_it_reads():
@@ -86,10 +86,10 @@ def test_a_refusal_tells_what_the_host_has_of_what_is_read(state):
         "has free_ram_mb 4,096, hypervisor_type QEMU",
         "has free_ram_mb 0, hypervisor_type unknown",
     ]
-    assert RULE.reason(spec(hints={"query": '["or"]'})) == 'are not as the hint query wants them: ["or"]'
+    assert RULE.reason(spec(hints={"query": '["or"]'})) == 'do not match the hint query: ["or"]'
 
 
-NO_JSON = 'is no JSON, such as ["and", [">=", "$free_ram_mb", 1024], [">=", "$free_disk_mb", 204800]]'
+NO_JSON = 'is not JSON, such as ["and", [">=", "$free_ram_mb", 1024], [">=", "$free_disk_mb", 204800]]'
 
 
 @pytest.mark.parametrize(

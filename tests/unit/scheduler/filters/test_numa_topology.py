@@ -75,17 +75,17 @@ def test_instances_that_want_no_cells_go_anywhere():
 
 def test_each_refused_host_says_what_it_lacks():
     rule = NumaTopology(NoOptions())
-    assert rule.reason(PINNED) == "lack room for a NUMA cell as the flavor wants it"
+    assert rule.reason(PINNED) == "lack room for a NUMA cell as required by the flavor"
     assert rule.host_reasons(hosts_of(FLEET), PINNED) == [
-        "tells no NUMA cells",
+        "reports no NUMA cells",
         "",
-        "has 3 processors to pin free in a cell at most, 4 are wanted",
+        "has 3 processors to pin free in a cell at most, 4 are required",
         "",
-        "has 512 MiB in a cell at most, 1,024 are wanted",
+        "has 512 MiB in a cell at most, 1,024 are required",
     ]
     two = wanted({"hw:numa_nodes": "2", "hw:cpu_policy": "dedicated", "hw:cpu_thread_policy": "require"})
-    assert rule.reason(two) == "lack room for 2 NUMA cells as the flavor wants them"
-    assert rule.host_reasons(hosts_of(FLEET, [2, 3]), two) == ["has 1 NUMA cells, 2 are wanted"] * 2
+    assert rule.reason(two) == "lack room for 2 NUMA cells as required by the flavor"
+    assert rule.host_reasons(hosts_of(FLEET, [2, 3]), two) == ["has 1 NUMA cells, 2 are required"] * 2
     assert rule.host_reasons(hosts_of(FLEET, [0]), wanted({})) == [""]
 
 

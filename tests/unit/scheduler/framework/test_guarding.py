@@ -108,10 +108,10 @@ def test_a_rule_that_raises_for_a_host_still_judges_the_others(limit_s):
 @pytest.mark.parametrize(
     ("act", "told"),
     [
-        (lambda _rows: None, "odd returned None in place of one truth a host"),
-        (lambda _rows: True, "odd returned True in place of one truth a host"),
-        (lambda rows: ["yes"] * len(rows), "odd returned <U3 of shape (1,) in place of one truth a host"),
-        (lambda _rows: np.ones(7, dtype=np.bool_), "odd returned bool of shape (7,) in place of one truth a host"),
+        (lambda _rows: None, "odd returned None instead of one bool per host"),
+        (lambda _rows: True, "odd returned True instead of one bool per host"),
+        (lambda rows: ["yes"] * len(rows), "odd returned <U3 of shape (1,) instead of one bool per host"),
+        (lambda _rows: np.ones(7, dtype=np.bool_), "odd returned bool of shape (7,) instead of one bool per host"),
         (lambda _rows: sys.exit(3), "odd raised SystemExit: 3"),
     ],
 )
@@ -193,10 +193,10 @@ def test_a_guarded_filter_can_do_what_the_filter_can():
 @pytest.mark.parametrize(
     ("act", "told"),
     [
-        (lambda rows: np.full(len(rows), np.nan), "odd returned nan in place of one finite number a host"),
-        (lambda rows: np.full(len(rows), np.inf), "odd returned inf in place of one finite number a host"),
-        (lambda _rows: np.ones(9), "odd returned 9 numbers in place of one finite number a host"),
-        (lambda rows: rows, "odd returned int64 of shape (1,) in place of one finite number a host"),
+        (lambda rows: np.full(len(rows), np.nan), "odd returned nan instead of one finite number per host"),
+        (lambda rows: np.full(len(rows), np.inf), "odd returned inf instead of one finite number per host"),
+        (lambda _rows: np.ones(9), "odd returned 9 numbers instead of one finite number per host"),
+        (lambda rows: rows, "odd returned int64 of shape (1,) instead of one finite number per host"),
         (raising_at(0, 1, 2), "odd raised ValueError: no number"),
     ],
 )

@@ -57,6 +57,6 @@ def test_the_reason_names_what_was_wanted():
 def test_an_architecture_that_is_none_is_warned_of():
     rule = ImageProperties(ImagePropertiesOptions())
     (warning,) = rule.warnings(hosts_of(fleet(KVM)), spec(image={"architecture": "arm"}))
-    assert warning == "image property hw_architecture='arm' is no architecture; for ARM say armv7l or aarch64"
+    assert warning == "image property hw_architecture='arm' is not an architecture; for ARM use armv7l or aarch64"
     assert rule.warnings(hosts_of(fleet(KVM)), spec(image={"architecture": "armv7l"})) == []
     assert rule.warnings(hosts_of(fleet(KVM)), spec()) == []

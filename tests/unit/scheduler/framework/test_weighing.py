@@ -109,7 +109,7 @@ def test_the_only_host_that_is_left_needs_no_metric():
 def test_a_multiplier_that_is_no_number_is_warned_of(key, value, is_read):
     roost = roost_with(aggregate("x", **{key: value}), host("a", aggregates=["x"]), host("b"))
     warnings = roost.decide(wish()).warnings
-    said = f"aggregate metadata {key}={value!r} of x is no number; the default holds for its hosts"
+    said = f"aggregate metadata {key}={value!r} of x is not a number; the default holds for its hosts"
     assert warnings == ([] if is_read else [said])
 
 

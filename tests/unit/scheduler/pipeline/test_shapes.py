@@ -125,7 +125,7 @@ def test_more_queries_than_are_kept_do_no_harm():
     ids=repr,
 )
 def test_values_of_the_wrong_kind_are_refused(wrong):
-    with pytest.raises(BadRequest, match="the request cannot be kept: Expected"):
+    with pytest.raises(BadRequest, match="the request cannot be stored: Expected"):
         shapes().get(wrong, state=offering(HostFacts()), now_s=0.0)
 
 

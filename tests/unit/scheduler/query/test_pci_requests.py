@@ -43,7 +43,7 @@ def test_a_flavor_names_several_aliases_and_ports_add_theirs():
 def test_flavor_or_image_replace_the_policy():
     assert asked("gpu:1", hw_pci_numa_affinity_policy="socket")[0].numa_policy == "socket"
     assert asked("gpu:1", image={"hw_pci_numa_affinity_policy": "preferred"})[0].numa_policy == "preferred"
-    with pytest.raises(BadRequest, match="'near' is no value of"):
+    with pytest.raises(BadRequest, match="'near' is not a valid value of"):
         asked("gpu:1", hw_pci_numa_affinity_policy="near")
 
 
@@ -54,7 +54,7 @@ def test_what_names_no_devices_is_refused(told):
 
 
 def test_an_unknown_alias_is_refused():
-    with pytest.raises(BadRequest, match="names 'fpga', which no alias of the settings is called"):
+    with pytest.raises(BadRequest, match="names 'fpga', which is not an alias in the settings"):
         asked("gpu:1,fpga:1")
 
 
@@ -81,11 +81,11 @@ def test_names_are_written_as_placement_has_them(told, resource_class):
 @pytest.mark.parametrize(
     ("request_", "problem"),
     [
-        (PciRequest(alternatives=({}, {}), request_id="r", name="gpu"), "alternatives, as 'gpu' has"),
+        (PciRequest(alternatives=({}, {}), request_id="r", name="gpu"), "alternatives, as in 'gpu'"),
         (PciRequest(alternatives=({"resource_class": "x"},), request_id="r", count=1_001), "1001 devices"),
         (PciRequest(alternatives=({"resource_class": "x"},), request_id="a b"), "'a b' cannot begin"),
         (PciRequest(alternatives=({"resource_class": "x"},)), "'' cannot begin"),
-        (PciRequest(alternatives=({"resource_class": "x" * 300},), request_id="r"), "is no resource class"),
+        (PciRequest(alternatives=({"resource_class": "x" * 300},), request_id="r"), "is not a resource class"),
     ],
 )
 def test_what_placement_cannot_be_asked_is_refused(request_, problem):

@@ -119,7 +119,7 @@ def test_require_image_type_support(image, is_bfv, options, found):
 
 def test_an_unknown_disk_format_is_told_and_not_required():
     found = effect("require_image_type_support", image=pictured("bogus"), options=TYPED)
-    assert found == Effect(warnings=("COMPUTE_IMAGE_TYPE_BOGUS is no standard trait, so it is not required",))
+    assert found == Effect(warnings=("COMPUTE_IMAGE_TYPE_BOGUS is not a standard trait, so it is not required",))
 
 
 def test_compute_status_filter():

@@ -61,16 +61,16 @@ def test_the_policy_says_which_processors_are_asked(extra_specs, image, found):
 @pytest.mark.parametrize(
     ("extra_specs", "image", "problem"),
     [
-        ({"hw:cpu_policy": "bogus"}, {}, "'bogus' is no value of extra spec hw:cpu_policy"),
+        ({"hw:cpu_policy": "bogus"}, {}, "'bogus' is not a valid value of extra spec hw:cpu_policy"),
         ({"hw:cpu_policy": "shared"}, {"hw_cpu_policy": "dedicated"}, "contradicts"),
         (MIXED, {"hw_cpu_policy": "dedicated"}, "contradicts"),
         (DEDICATED | {"hw:emulator_threads_policy": "bogus"}, {}, "emulator_threads_policy"),
         (MIXED | {"hw:cpu_dedicated_mask": "9"}, {}, "an instance of 4 processors"),
         (MIXED | {"hw:cpu_dedicated_mask": "0-3"}, {}, "the mask 0-3"),
         (MIXED | {"hw:cpu_realtime": "yes"}, {}, "no mask"),
-        (MIXED | {"hw:cpu_dedicated_mask": "x"}, {}, "'x' is no processor"),
-        (MIXED | {"hw:cpu_dedicated_mask": "3-1"}, {}, "'3-1' is no range"),
-        (MIXED | {"hw:cpu_dedicated_mask": "0-1-2"}, {}, "'0-1-2' is no processor"),
+        (MIXED | {"hw:cpu_dedicated_mask": "x"}, {}, "'x' is neither a processor"),
+        (MIXED | {"hw:cpu_dedicated_mask": "3-1"}, {}, "'3-1' is not a range"),
+        (MIXED | {"hw:cpu_dedicated_mask": "0-1-2"}, {}, "'0-1-2' is neither a processor"),
         ({"hw:cpu_thread_policy": "isolate"}, {"hw_cpu_thread_policy": "prefer"}, "contradicts"),
     ],
 )

@@ -126,7 +126,7 @@ def test_suffixes_are_unique_and_groups_ask_something():
         translated(groups=(one, one))
     with pytest.raises(BadRequest, match="suffix '1'"):
         translated({"resources1:VGPU": "1"}, groups=(one,))
-    with pytest.raises(BadRequest, match="asks nothing"):
+    with pytest.raises(BadRequest, match="is empty"):
         translated(groups=(ResourceGroup(suffix="2"),))
 
 

@@ -80,4 +80,6 @@ def test_requests_without_a_property_that_counts_do_not_concern_it():
 
 def test_what_is_no_weight_is_dropped_and_said():
     (warning,) = rule("os_distro").warnings(hosts_of(fleet(HostFacts())), spec())
-    assert warning == "filter_scheduler.image_props_weight_setting: 'os_distro' is dropped, since it is not name=number"
+    assert (
+        warning == "filter_scheduler.image_props_weight_setting: 'os_distro' is ignored, because it is not name=number"
+    )

@@ -73,7 +73,7 @@ def test_hosts_that_were_refused_need_no_metrics():
 def test_what_is_no_ratio_is_dropped_and_said():
     made = rule("heat=1", "noise", "=2", "wind=strong", "rain=nan", "heat=0.5")
     assert made.warnings(hosts_of(fleet(*HOSTS)), spec()) == [
-        f"metrics.weight_setting: {pair!r} is dropped, since it is not name=number"
+        f"metrics.weight_setting: {pair!r} is ignored, because it is not name=number"
         for pair in ("noise", "=2", "wind=strong", "rain=nan")
     ]
     assert raw(fleet(HOSTS[0]), made) == [3.0]

@@ -137,7 +137,7 @@ def test_paths_add_filters_of_somebody_else():
         ("nowhere.at.All", "cannot be loaded"),
         ("acmefilter.number", "neither a class nor a function"),
         ("acmefilter.broken", "returns no classes"),
-        ("acmefilter.Foreign", "is no rule"),
+        ("acmefilter.Foreign", "is not a rule"),
         ("nova.scheduler.filters.isolated.NoSuchFilter", "there is no rule"),
         ("NoSuchFilter", "there is no rule"),
     ],

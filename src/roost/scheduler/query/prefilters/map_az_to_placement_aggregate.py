@@ -27,7 +27,7 @@ def map_az_to_placement_aggregate(context: PrefilterContext) -> Effect:
     known_zones = [zone for zone in zones if zone in aggregates]
     if known_zones:
         others = ", ".join(zone for zone in zones if zone not in aggregates)
-        warning = f"no aggregate makes up availability zone {others}; only the others are searched"
+        warning = f"no aggregate defines availability zone {others}; only the others are searched"
         uuids: frozenset[str] = frozenset().union(*(aggregates[zone] for zone in known_zones))
         return Effect(member_of=(uuids,), warnings=(warning,) if others else ())
     unknown = [zone for zone in zones if zone != context.default_zone]
