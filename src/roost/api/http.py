@@ -154,9 +154,9 @@ class Request:
             BadRequest: the query string is not UTF-8.
         """
         # Split first, with one character per byte, and decode the parts afterwards.
-        found = parse_qsl(self.query_string.replace(";", "&"), keep_blank_values=True, encoding="latin-1")
+        pairs = parse_qsl(self.query_string.replace(";", "&"), keep_blank_values=True, encoding="latin-1")
         try:
-            return [(_decode_text(name), _decode_text(value)) for name, value in found]
+            return [(_decode_text(name), _decode_text(value)) for name, value in pairs]
         except UnicodeDecodeError as error:
             raise BadRequest(f"Invalid query string parameters: {error}") from None
 
@@ -237,15 +237,15 @@ def make_response(
         changed_s: newest change of the content, in seconds since the epoch; None: no cache headers.
         headers: further headers.
     """
-    found: dict[str, str] = dict(headers or {})
+    all_headers: dict[str, str] = dict(headers or {})
     body = b""
     if value is not None:
         body = value if isinstance(value, bytes) else msgspec.json.encode(value)
-        found["content-type"] = JSON
+        all_headers["content-type"] = JSON
     if changed_s is not None and request.supports(CACHE_HEADERS):
-        found["last-modified"] = formatdate(changed_s, usegmt=True)
-        found["cache-control"] = "no-cache"
-    return Response(status=status, body=body, headers=found)
+        all_headers["last-modified"] = formatdate(changed_s, usegmt=True)
+        all_headers["cache-control"] = "no-cache"
+    return Response(status=status, body=body, headers=all_headers)
 
 
 def require_json(request: Request) -> None:
@@ -280,8 +280,10 @@ def not_acceptable(
 ) -> Problem:
     """Return the 406 for an unacceptable media type or version."""
     accept = request.headers.get("accept")
-    wanted = JSON if accept in {None, "", "*/*"} else accept
-    before = f"The resource could not be generated that was acceptable to your browser\n(content of type {wanted}. "
+    media_types = JSON if accept in {None, "", "*/*"} else accept
+    before = (
+        f"The resource could not be generated that was acceptable to your browser\n(content of type {media_types}. "
+    )
     return Problem(406, text, before=before, more=more, version_headers=version_headers)
 
 

@@ -78,10 +78,10 @@ class HttpServer:
     def answer(self, order_id: int, answer: OrderAnswer) -> None:
         """See ``Server``."""
         try:
-            kept = self._ask("POST", f"/v1/orders/{order_id}/answer", answer, decode=_decode_kept)
+            receipt = self._ask("POST", f"/v1/orders/{order_id}/answer", answer, decode=_decode_kept)
         except Conflict as error:
             raise BadSettings(self._url, str(error)) from None
-        if not kept.is_wanted:
+        if not receipt.is_wanted:
             raise Conflict(f"the order {order_id} was withdrawn: undo what was done for it")
 
     def deregister(self, host: str) -> None:

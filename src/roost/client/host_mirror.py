@@ -37,7 +37,7 @@ class Mirror:
         Raises:
             PlacementGone: the remote Placement does not answer; the next call returns all of them.
         """
-        found, generations = [], {}
+        specs, generations = [], {}
         try:
             for record in _parents_first(part(self._connection.get("/resource_providers"), "resource_providers")):
                 uuid, generation = uuid_form(record["uuid"]), record["generation"]
@@ -45,12 +45,12 @@ class Mirror:
                     continue
                 spec = self._spec(record)
                 if spec is not None:  # None: deleted meanwhile.
-                    found.append(spec)
+                    specs.append(spec)
                     generations[uuid] = generation
         except (LookupError, TypeError, ValueError) as error:
             raise PlacementGone(f"its providers are malformed: {error!r}") from error
         self._generations |= generations
-        return found
+        return specs
 
     def forget(self) -> None:
         """Read everything again the next time, after a failed write."""

@@ -43,9 +43,9 @@ class Connection:
         self._version = f"1.{self.minor}"
 
     def _newest(self) -> int:
-        found = self.ask("GET", "/").body
+        body = self.ask("GET", "/").body
         try:
-            newest = newest_minor(found)
+            newest = newest_minor(body)
         except ValueError as error:
             raise BadSettings(SETTING, f"is not a Placement API: {error}") from None
         if newest < OLDEST:

@@ -61,10 +61,10 @@ class _Parser:
     def parse_rule(self) -> _Check:
         if self._words == [""]:
             return _allow_all
-        found = self._parse_or()
+        check = self._parse_or()
         if self._next:
             raise BadRule(f"{self._next!r} found, expected 'and', 'or' or the end")
-        return found
+        return check
 
     @property
     def _next(self) -> str:
@@ -104,10 +104,10 @@ class _Parser:
                 part = self._parse_part()
                 return lambda identity, target, others: not part(identity, target, others)
             if self._accept("("):
-                found = self._parse_or()
+                check = self._parse_or()
                 if not self._accept(")"):
                     raise BadRule("a bracket is not closed")
-                return found
+                return check
             return self._parse_check()
         finally:
             self._depth -= 1
@@ -150,16 +150,16 @@ class _Parser:
 def _tokenize(text: str) -> Iterator[str]:
     at = 0
     while text[at:].strip():
-        found = _WORD.match(text, at)
-        if found is None:
+        token = _WORD.match(text, at)
+        if token is None:
             raise BadRule(f"{text[at:].strip()[:20]!r} is invalid")
-        yield found["bracket"] or found["check"]
-        at = found.end()
+        yield token["bracket"] or token["check"]
+        at = token.end()
 
 
 def _substitute(match: str, target: Target) -> str:
     """Substitute attributes of the target in a match; a missing attribute matches nothing."""
-    return _SUBSTITUTE.sub(lambda found: target.get(found[1], "\0"), match)
+    return _SUBSTITUTE.sub(lambda placeholder: target.get(placeholder[1], "\0"), match)
 
 
 def _allow_all(_identity: Identity, _target: Target, _others: Mapping[str, Judge]) -> bool:

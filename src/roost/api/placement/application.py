@@ -168,10 +168,10 @@ def _check_length(request: Request) -> None:
 
 def _find_route(request: Request) -> Route:
     """Return the route of a request, and set its path parameters."""
-    found = routes.find(request.path)
-    if found is None:
+    route_match = routes.find(request.path)
+    if route_match is None:
         raise Problem(404, version_headers="version")
-    methods, request.parameters = found
+    methods, request.parameters = route_match
     request.route = routes.path_of(methods)
     route = methods.get(request.method)
     is_too_new = route is not None and not request.supports(route.since)

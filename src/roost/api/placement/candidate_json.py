@@ -108,14 +108,14 @@ class Requests:
         state: the columns.
         form: contents of the response.
         bytes_max: maximum size of the requests.
-        kept: cache of earlier requests, extended here.
+        cache: texts of earlier requests, extended here.
     """
 
-    def __init__(self, state: State, form: Form, *, bytes_max: int, kept: TextCache | None = None) -> None:
+    def __init__(self, state: State, form: Form, *, bytes_max: int, cache: TextCache | None = None) -> None:
         self._state = state
         self._form = form
         self._bytes_max = bytes_max
-        self._cache = kept or TextCache()
+        self._cache = cache or TextCache()
         self._texts: dict[tuple[Take, ...], str] = {}
         self._provider_texts: dict[tuple[Take, ...], str] = {}
         self._mapping_texts: dict[Mapping, str] = {}
@@ -125,28 +125,28 @@ class Requests:
 
     def write_flat(self, compiled: Compiled, limit: int | None) -> str | None:
         """Return the requests of the first ``limit`` hosts without children; None: other providers take part."""
-        alone, kept = self._cache.alone, self._cache.flat
-        found = alone.rows(self._state, compiled)
-        if found is None:
+        alone, cached = self._cache.alone, self._cache.flat
+        host_rows = alone.rows(self._state, compiled)
+        if host_rows is None:
             return None
         stamp = self._state.changes.epoch, alone.version, limit
-        if kept is None or kept.stamp != stamp:
+        if cached is None or cached.stamp != stamp:
             assert compiled.plain is not None
-            rows = found[:limit]
+            rows = host_rows[:limit]
             text = ",".join(self._write_fan(Fan((), (), "", compiled.plain.resources, tuple(rows)), None))
-            kept = self._cache.flat = _FlatText(stamp, text, rows)
+            cached = self._cache.flat = _FlatText(stamp, text, rows)
             if len(text) > _CACHE_MAX_BYTES:
                 self._cache.flat = None
-        self._check_size(len(kept.text))
-        self.used = kept.rows
-        return kept.text
+        self._check_size(len(cached.text))
+        self.used = cached.rows
+        return cached.text
 
-    def write(self, found: Iterable[RowCandidate | Fan | Tree], *, limit: int | None = None) -> str:
+    def write(self, candidates: Iterable[RowCandidate | Fan | Tree], *, limit: int | None = None) -> str:
         """Return the requests of all candidates, or of the first ``limit``."""
         texts: list[str] = []
         most = math.inf if limit is None else limit
         count = size = 0
-        for each in found:
+        for each in candidates:
             left = most - count
             if left <= 0:
                 break
@@ -192,10 +192,10 @@ class Requests:
         self._used |= written.used
         return written.text, written.requests
 
-    def _write_parts(self, found: RowCandidate | Fan | Sheaf, limit: int | None) -> list[str]:
-        if isinstance(found, RowCandidate):
-            return [self._write_candidate(found)]
-        return self._write_fan(found, limit) if isinstance(found, Fan) else self._write_sheaf(found, limit)
+    def _write_parts(self, part: RowCandidate | Fan | Sheaf, limit: int | None) -> list[str]:
+        if isinstance(part, RowCandidate):
+            return [self._write_candidate(part)]
+        return self._write_fan(part, limit) if isinstance(part, Fan) else self._write_sheaf(part, limit)
 
     def _write_candidate(self, candidate: RowCandidate) -> str:
         text = self._texts.get(candidate.takes) or self._allocations(candidate.takes)
@@ -226,17 +226,17 @@ class Requests:
         before = "".join([f"{self._provider_texts.get(each) or self._allocation(each)}," for each in sheaf.takes])
         ends = self._write_ends(sheaf.ends if limit is None or limit >= len(sheaf.ends) else sheaf.ends[:limit])
         if not self._form.has_mappings:
-            return [f'{{"allocations":{opened}{before}{taken}{closed}}}' for taken, _ in ends]
+            return [f'{{"allocations":{opened}{before}{allocations}{closed}}}' for allocations, _ in ends]
         mappings = "".join([f"{self._mapping_texts.get(each) or self._mapping(each)}," for each in sheaf.mappings])
         before = f'{{"allocations":{opened}{before}'
         between = f'{closed},"mappings":{{{mappings}'
-        return [f"{before}{taken}{between}{mapped}}}}}" for taken, mapped in ends]
+        return [f"{before}{allocations}{between}{end_mappings}}}}}" for allocations, end_mappings in ends]
 
     def _write_ends(self, ends: list[End]) -> list[tuple[str, str]]:
         """Return, and cache, the allocations and mappings of the ends of a sheaf."""
-        known = self._end_texts.get(id(ends))
-        if known is not None:
-            return known[1]
+        cached = self._end_texts.get(id(ends))
+        if cached is not None:
+            return cached[1]
         if len(self._end_texts) >= _ENDS_MAX:
             self._end_texts.clear()
         taken_of, mapped_of = self._provider_texts, self._mapping_texts
@@ -288,6 +288,6 @@ class Requests:
     def _mapping(self, mapping: Mapping) -> str:
         suffix, rows = mapping
         uuids = self._state.providers.uuids
-        shown = ",".join(f'"{uuids[row]}"' for row in rows)
-        text = self._mapping_texts[mapping] = f'"{suffix}":[{shown}]'
+        quoted = ",".join(f'"{uuids[row]}"' for row in rows)
+        text = self._mapping_texts[mapping] = f'"{suffix}":[{quoted}]'
         return text

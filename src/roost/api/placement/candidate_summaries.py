@@ -58,11 +58,11 @@ class Summaries:
 
     def _columns(self) -> dict[int, ClassColumns]:
         """Return the classes in summaries."""
-        shown = self._form.classes
+        class_ids = self._form.classes
         return {
             class_id: columns
             for class_id, columns in self._state.classes.items()
-            if columns.holders and (shown is None or class_id in shown)
+            if columns.holders and (class_ids is None or class_id in class_ids)
         }
 
     def _catch_up(self) -> None:

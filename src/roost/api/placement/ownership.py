@@ -93,12 +93,12 @@ class _Bounds:
 
     def check_owner(self, wish: Wish, holder: Holder) -> None:
         """Refuse a change of project, user or type; unknown ones are compared as shown."""
-        shown = (
+        owner = (
             holder.project_id or self._options.incomplete_consumer_project_id,
             holder.user_id or self._options.incomplete_consumer_user_id,
             type_name(self._state, holder),
         )
-        if wish.amounts and (wish.project_id, wish.user_id, wish.consumer_type or shown[2]) != shown:
+        if wish.amounts and (wish.project_id, wish.user_id, wish.consumer_type or owner[2]) != owner:
             raise self.refusal(f"consumer {uuid_text(holder.uuid)} is of another project, user or type")
 
     def _owner(self, row: int) -> str:
@@ -185,8 +185,8 @@ _CHECKS: Mapping[tuple[str, str], _Check] = {
     ("PUT", "/resource_providers/{uuid}"): _check_update,
     ("DELETE", "/resource_providers/{uuid}"): _check_provider,
     **{
-        (method, f"/resource_providers/{{uuid}}/{what}"): _check_provider
-        for what, methods in {
+        (method, f"/resource_providers/{{uuid}}/{collection}"): _check_provider
+        for collection, methods in {
             "inventories": ("POST", "PUT", "DELETE"),
             "inventories/{resource_class}": ("PUT", "DELETE"),
             "aggregates": ("PUT",),

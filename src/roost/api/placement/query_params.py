@@ -21,7 +21,7 @@ def amounts(value: str) -> dict[str, int]:
     Raises:
         BadRequest: the syntax is invalid, or an amount is not positive.
     """
-    found = {}
+    parsed = {}
     for part in value.split(","):
         name, colon, text = part.partition(":")
         if not colon or ":" in text:
@@ -29,8 +29,8 @@ def amounts(value: str) -> dict[str, int]:
                 "Badly formed resources parameter. Expected resources query string parameter in form: "
                 f"?resources=VCPU:2,MEMORY_MB:1024. Got: {part if value.strip() else 'empty string'}."
             )
-        found[name] = _amount(name, text)
-    return found
+        parsed[name] = _amount(name, text)
+    return parsed
 
 
 def _amount(name: str, text: str) -> int:
@@ -120,13 +120,13 @@ def _uuids(value: str) -> frozenset[str]:
             "Multiple values for 'member_of' must be prefixed with the 'in:' or '!in:' keyword using the valid "
             f"microversion. Got: {value}"
         )
-    found = set()
+    uuids = set()
     for text in named.removeprefix(_ANY).split(","):
         uuid = _uuid(text)
         if uuid is None:
             raise _bad(f"Expected 'member_of' parameter to contain valid UUID(s). Got: {text}")
-        found.add(uuid)
-    return frozenset(found)
+        uuids.add(uuid)
+    return frozenset(uuids)
 
 
 def tree(value: str) -> str:

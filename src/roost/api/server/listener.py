@@ -88,10 +88,10 @@ def check_listening(settings: Settings) -> None:
 
 def _is_loopback(host: str) -> bool:
     try:
-        found = {str(each[4][0]) for each in socket.getaddrinfo(host, None)}
+        addresses = {str(each[4][0]) for each in socket.getaddrinfo(host, None)}
     except OSError:
         return False
-    return all(address == "::1" or address.startswith("127.") for address in found)
+    return all(address == "::1" or address.startswith("127.") for address in addresses)
 
 
 class Server(uvicorn.Server):

@@ -48,11 +48,11 @@ class AgentRegistry:
 
     def poll(self, current: Current, poll: Poll) -> Plan[Polled] | Polled:
         """Return the work of agents, and record heartbeats of those in charge; in the thread that owns the columns."""
-        found = agent_protocol.poll(current, self.reader(current), poll.agents, most=poll.most)
-        answer = found.answer if isinstance(found, Plan) else found
+        result = agent_protocol.poll(current, self.reader(current), poll.agents, most=poll.most)
+        answer = result.answer if isinstance(result, Plan) else result
         lost = {*answer.unknown, *answer.superseded}
         self._heard |= {each.host.lower() for each in poll.agents if each.host not in lost}
-        return found
+        return result
 
     def note_heard(self) -> None:
         """Write the recorded heartbeats to the store; called each second, on the loop."""
@@ -64,14 +64,14 @@ class AgentRegistry:
         """Wait until agents have work, at most as long as their poll allows; return the work."""
         self._start_refresh(asyncio.get_running_loop())
         end_s = asyncio.get_running_loop().time() + poll.wait_s
-        found = Polled()
-        while not self.wakeups.is_closed and not has_news(found):
+        work = Polled()
+        while not self.wakeups.is_closed and not has_news(work):
             left_s = end_s - asyncio.get_running_loop().time()
             if left_s <= 0:
                 break
             await waiter.wait(left_s)
-            found = await self.submit(partial(self.poll, poll=poll))
-        return found
+            work = await self.submit(partial(self.poll, poll=poll))
+        return work
 
     @property
     def refresh_s(self) -> float:
@@ -108,8 +108,8 @@ class AgentRegistry:
 
     def _hosts_with_orders(self, current: Current, *, hosts: list[str]) -> set[str]:
         """Return the given hosts with waiting orders."""
-        found = self.reader(current).open_orders(hosts, most=_ORDERS_MAX)
-        return {order.host for order in found if order.state == "waiting"}
+        orders = self.reader(current).open_orders(hosts, most=_ORDERS_MAX)
+        return {order.host for order in orders if order.state == "waiting"}
 
 
 def has_news(polled: Polled) -> bool:

@@ -113,10 +113,10 @@ class Application:
             request.identity = self._identify(request.headers)
         if request.identity is None:
             raise Problem(401, "authentication is required: x-auth-token is missing or unknown")
-        found = PATHS.find(request.path)
-        if found is None or "\0" in request.path:
+        route_match = PATHS.find(request.path)
+        if route_match is None or "\0" in request.path:
             raise Problem(404, f"there is no {PREFIX}{request.path[:200]}")
-        methods, request.parameters = found
+        methods, request.parameters = route_match
         request.route = PREFIX + PATHS.path_of(methods)
         route = methods.get(request.method)
         if route is None:
@@ -171,9 +171,9 @@ def _apply_key(call: Call, key: str, route: Route) -> Response | Plan[Response] 
     if not route.is_keyed:
         return route.handler(call)
     owner, fingerprint = call.owner, _fingerprint(call)
-    known = call.keys.find(owner, key, fingerprint=fingerprint)
-    if known is not None:
-        return known
+    stored = call.keys.find(owner, key, fingerprint=fingerprint)
+    if stored is not None:
+        return stored
     if call.keys.is_in_progress(owner, key):
         return Again()
     try:

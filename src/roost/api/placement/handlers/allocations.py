@@ -25,16 +25,16 @@ def show(request: Request, current: Current) -> Response:
     holder = claims.holder_of(state, request.parameters["consumer"])
     if holder is None:
         return make_response(request, {"allocations": {}}, changed_s=state.now_s)
-    shown: dict[str, Any] = {}
+    allocations: dict[str, Any] = {}
     rows = state.providers.row_of_id
     for inventory_id, amount in holder.takes:
         row = rows[inventory_id >> CLASS_BITS]
-        of_provider = shown.get(state.providers.uuids[row])
+        of_provider = allocations.get(state.providers.uuids[row])
         if of_provider is None:
             of_provider = {"resources": {}, "generation": state.providers.generation.each[row]}
-            shown[state.providers.uuids[row]] = of_provider
+            allocations[state.providers.uuids[row]] = of_provider
         of_provider["resources"][state.class_ids.name_of(inventory_id & CLASS_MASK)] = amount
-    value: dict[str, Any] = {"allocations": shown}
+    value: dict[str, Any] = {"allocations": allocations}
     if request.supports(versions.ALLOCATIONS_BY_PROVIDER):
         # Unknown owners have a default: clients may write back this response.
         value["project_id"] = holder.project_id or request.options.incomplete_consumer_project_id
@@ -54,7 +54,7 @@ def list_of_provider(request: Request, current: Current) -> Response:
     except NotFound as error:
         raise Problem(404, f"Resource provider '{uuid}' not found: {error}") from None
     provider_id, name_of = state.providers.ids[row], state.class_ids.name_of
-    shown: dict[str, Any] = {}
+    allocations: dict[str, Any] = {}
     changed_s = 0.0
     for holder in request.while_active(state.consumers().of_provider(provider_id)):
         of_consumer: dict[str, Any] = {
@@ -66,9 +66,9 @@ def list_of_provider(request: Request, current: Current) -> Response:
         }
         if request.supports(versions.CONSUMER_GENERATIONS):
             of_consumer["consumer_generation"] = holder.generation
-        shown[uuid_text(holder.uuid)] = of_consumer
+        allocations[uuid_text(holder.uuid)] = of_consumer
         changed_s = max(changed_s, holder.touched_s)
-    value = {"allocations": shown, "resource_provider_generation": state.providers.generation.each[row]}
+    value = {"allocations": allocations, "resource_provider_generation": state.providers.generation.each[row]}
     return make_response(request, value, changed_s=changed_s or state.now_s)
 
 

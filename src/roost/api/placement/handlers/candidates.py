@@ -54,13 +54,13 @@ class _Cache:
             BadRequest: the query is invalid, or has an unknown name.
         """
         key, state = (request.query_string, request.version), self.state
-        known = self._queries.get(key)
-        if known is not None and known.epoch == state.changes.epoch:
-            return known
+        cached = self._queries.get(key)
+        if cached is not None and cached.epoch == state.changes.epoch:
+            return cached
         query = (
             candidate_query.parse(request.pairs(), request.version, groups_max=request.options.groups_max)
-            if known is None
-            else known.query
+            if cached is None
+            else cached.query
         )
         # More candidates may be generated than shown.
         compiled = compile_query(
@@ -73,62 +73,62 @@ class _Cache:
             return None
         classes = {state.class_ids.id_of(name) for group in query.groups for name in group.resources}
         form = form_of(request.version, (each for each in classes if each is not None))
-        if known is None:
+        if cached is None:
             if len(self._queries) >= _QUERIES_MAX:
                 del self._queries[next(iter(self._queries))]
-            known = self._queries[key] = _CompiledQuery(query, compiled, form, state.changes.epoch)
+            cached = self._queries[key] = _CompiledQuery(query, compiled, form, state.changes.epoch)
         else:
             # The texts stay valid: they check the epoch themselves.
-            known.compiled, known.form, known.epoch = compiled, form, state.changes.epoch
-        return known
+            cached.compiled, cached.form, cached.epoch = compiled, form, state.changes.epoch
+        return cached
 
-    def texts(self, known: _CompiledQuery) -> TextCache:
+    def texts(self, query: _CompiledQuery) -> TextCache:
         """Return the cached texts of a query."""
-        if known.texts is None:
-            known.texts = TextCache()
-            self._with_texts.append(known)
+        if query.texts is None:
+            query.texts = TextCache()
+            self._with_texts.append(query)
             if len(self._with_texts) > _TEXTS_MAX:
                 self._with_texts.popleft().texts = None
-        return known.texts
+        return query.texts
 
     def summaries(self, form: Form) -> Summaries:
         """Return the summaries in a form."""
-        found = self._summaries.get(form)
-        if found is None:
+        summaries = self._summaries.get(form)
+        if summaries is None:
             if len(self._summaries) >= _FORMS_MAX:
                 del self._summaries[next(iter(self._summaries))]
-            found = self._summaries[form] = Summaries(self.state, form)
-        return found
+            summaries = self._summaries[form] = Summaries(self.state, form)
+        return summaries
 
 
 def list_candidates(request: Request, current: Current) -> Response:
     """List the candidates of a query."""
     state = current.state
-    kept = current.kept.get(_Cache)
-    if kept is None:
-        kept = current.kept[_Cache] = _Cache(state)
-    known = kept.compile(request)
-    body = _NONE if known is None else _body(kept, known, request)
+    cache = current.kept.get(_Cache)
+    if cache is None:
+        cache = current.kept[_Cache] = _Cache(state)
+    query = cache.compile(request)
+    body = _NONE if query is None else _body(cache, query, request)
     return make_response(request, body, changed_s=state.now_s)
 
 
-def _body(kept: _Cache, known: _CompiledQuery, request: Request) -> bytes:
-    state, compiled, limit, options = kept.state, known.compiled, known.query.limit, request.options
-    texts = kept.texts(known)
-    requests = Requests(state, known.form, bytes_max=options.candidates_max_bytes, kept=texts)
+def _body(cache: _Cache, query: _CompiledQuery, request: Request) -> bytes:
+    state, compiled, limit, options = cache.state, query.compiled, query.query.limit, request.options
+    texts = cache.texts(query)
+    requests = Requests(state, query.form, bytes_max=options.candidates_max_bytes, cache=texts)
     order, most = options.allocation_candidates_generation_strategy, _candidates_max(limit, options)
     if options.randomize_allocation_candidates:
-        drawn = list(islice(search(state, compiled, order=order), most or _SAMPLE_MAX))
-        shown = requests.write(random.sample(drawn, len(drawn) if limit is None else min(limit, len(drawn))))
+        sample = list(islice(search(state, compiled, order=order), most or _SAMPLE_MAX))
+        text = requests.write(random.sample(sample, len(sample) if limit is None else min(limit, len(sample))))
     elif (alone := requests.write_flat(compiled, most)) is not None:
-        shown = alone
+        text = alone
     elif order == "breadth-first":
-        shown = requests.write(search(state, compiled, order=order), limit=most)
+        text = requests.write(search(state, compiled, order=order), limit=most)
     else:
-        found = search_together(state, compiled, limit=most, watch=texts.watch)
-        shown = requests.write(found, limit=most)
-    summaries = kept.summaries(known.form).write(requests.used, while_active=request.while_active) if shown else ""
-    return f'{{"allocation_requests":[{shown}],"provider_summaries":{{{summaries}}}}}'.encode()
+        candidates = search_together(state, compiled, limit=most, watch=texts.watch)
+        text = requests.write(candidates, limit=most)
+    summaries = cache.summaries(query.form).write(requests.used, while_active=request.while_active) if text else ""
+    return f'{{"allocation_requests":[{text}],"provider_summaries":{{{summaries}}}}}'.encode()
 
 
 def _candidates_max(limit: int | None, options: Options) -> int | None:

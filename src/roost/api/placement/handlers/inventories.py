@@ -57,7 +57,7 @@ def list_inventories(request: Request, current: Current) -> Response:
     state = current.state
     row = _row_to_show(request, state)
     generation = state.providers.generation.each[row]
-    return _respond_all(request, state, row, shown=inventories.offered(state, row), generation=generation)
+    return _respond_all(request, state, row, content=inventories.offered(state, row), generation=generation)
 
 
 def show(request: Request, current: Current) -> Response:
@@ -96,14 +96,15 @@ def replace(request: Request, current: Current) -> Plan[Response]:
     row = providers.row_of(state, request.parameters["uuid"])
     body = request.json(REPLACE)
     inventories.check_generation(state, row, body["resource_provider_generation"])
-    wanted = {}
+    new_inventories = {}
     for name, record in body["inventories"].items():
         if name not in state.class_ids and _RECORD_SCHEMA.problem(record) is not None:
             raise inventories.unknown_class(state, row, name)
-        wanted[name] = _parse_inventory(request, state, row, name=name, record=record, act="update")
-    writes = inventories.replaced(state, row, wanted)
+        new_inventories[name] = _parse_inventory(request, state, row, name=name, record=record, act="update")
+    writes = inventories.replaced(state, row, new_inventories)
     return Plan(
-        writes=writes, answer=_respond_all(request, state, row, shown=wanted, generation=_next_generation(state, row))
+        writes=writes,
+        answer=_respond_all(request, state, row, content=new_inventories, generation=_next_generation(state, row)),
     )
 
 
@@ -115,8 +116,8 @@ def change(request: Request, current: Current) -> Plan[Response]:
     inventories.check_generation(state, row, body["resource_provider_generation"])
     inventory = _parse_inventory(request, state, row, name=name, record=body, act="update")
     writes = inventories.changed(state, row, resource_class=name, inventory=inventory)
-    shown = _respond_one(request, inventory, generation=_next_generation(state, row), changed_s=state.now_s)
-    return Plan(writes=writes, answer=shown)
+    response = _respond_one(request, inventory, generation=_next_generation(state, row), changed_s=state.now_s)
+    return Plan(writes=writes, answer=response)
 
 
 def remove(request: Request, current: Current) -> Plan[Response]:
@@ -171,17 +172,17 @@ def _respond_one(
     status: int = 200,
     headers: Mapping[str, str] | None = None,
 ) -> Response:
-    shown = msgspec.structs.asdict(inventory) | {"resource_provider_generation": generation}
-    return make_response(request, shown, status=status, changed_s=changed_s, headers=headers)
+    body = msgspec.structs.asdict(inventory) | {"resource_provider_generation": generation}
+    return make_response(request, body, status=status, changed_s=changed_s, headers=headers)
 
 
 def _respond_all(
-    request: Request, state: State, row: int, *, shown: Mapping[str, Inventory], generation: int
+    request: Request, state: State, row: int, *, content: Mapping[str, Inventory], generation: int
 ) -> Response:
-    value = {"resource_provider_generation": generation, "inventories": shown}
+    value = {"resource_provider_generation": generation, "inventories": content}
     is_new = generation != state.providers.generation.each[row]
     changed_s = state.now_s if is_new else state.providers.touched_s.each[row]
-    if shown or not request.supports(versions.CACHE_HEADERS):
+    if content or not request.supports(versions.CACHE_HEADERS):
         return make_response(request, value, changed_s=changed_s)
     # An empty list has no date.
     return make_response(request, value, headers={"cache-control": "no-cache"})

@@ -82,8 +82,8 @@ def list_providers(request: Request, current: Current) -> Response:
     touched_s = state.providers.touched_s.view[rows]
     changed_s = float(touched_s.max()) if len(rows) else state.now_s
     form = _Form(request)
-    shown = ",".join([form.row(state, row) for row in request.while_active(rows.tolist())])
-    return make_response(request, f'{{"resource_providers":[{shown}]}}'.encode(), changed_s=changed_s)
+    text = ",".join([form.row(state, row) for row in request.while_active(rows.tolist())])
+    return make_response(request, f'{{"resource_providers":[{text}]}}'.encode(), changed_s=changed_s)
 
 
 def show(request: Request, current: Current) -> Response:

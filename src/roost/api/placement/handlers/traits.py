@@ -37,13 +37,13 @@ def list_traits(request: Request, current: Current) -> Response:
     """List traits, filtered by name and by use on providers."""
     query = request.query(_LIST)
     kind, value = _name_filter(query.get("name"))
-    found = traits.matching(
+    names = traits.matching(
         current.state,
         names=value.split(",") if kind == "in" else None,
         prefix=value if kind == "startswith" else None,
         is_worn=_parse_associated(query.get("associated")),
     )
-    return make_response(request, {"traits": found}, changed_s=current.state.names_touched_s)
+    return make_response(request, {"traits": names}, changed_s=current.state.names_touched_s)
 
 
 def _name_filter(text: str | None) -> tuple[str, str]:

@@ -49,17 +49,17 @@ def show_by_owner(request: Request, current: Current) -> Response:
     has_types = request.supports(versions.CONSUMER_TYPES)
     query = request.query(_OWNED_BY_TYPE if has_types else _OWNED)
     holders = usages.holders_of(state, query["project_id"], user_id=query.get("user_id"))
-    found = usages.by_type(state, request.while_active(holders))
+    by_type = usages.by_type(state, request.while_active(holders))
     if not has_types:
-        shown: dict[str, Any] = usages.by_class(state, usages.total(found.values()))
+        body: dict[str, Any] = usages.by_class(state, usages.total(by_type.values()))
     else:
-        wanted = query.get("consumer_type")
-        if wanted == _ALL:
-            found = {_ALL: usages.total(found.values())} if found else {}
-        elif wanted is not None:
-            found = {wanted: found[wanted]} if wanted in found else {}
-        shown = {
+        consumer_type = query.get("consumer_type")
+        if consumer_type == _ALL:
+            by_type = {_ALL: usages.total(by_type.values())} if by_type else {}
+        elif consumer_type is not None:
+            by_type = {consumer_type: by_type[consumer_type]} if consumer_type in by_type else {}
+        body = {
             name: {**usages.by_class(state, usage), "consumer_count": usage.consumer_count}
-            for name, usage in found.items()
+            for name, usage in by_type.items()
         }
-    return make_response(request, {"usages": shown}, changed_s=state.now_s)
+    return make_response(request, {"usages": body}, changed_s=state.now_s)

@@ -39,7 +39,7 @@ def list_aggregates(call: Call) -> Response:
     if query.host:
         roots = [int(state.hosts.provider_row.each[row]) for row in rows_of_service(state, query.host)]
         inside = {number for row in roots for number in state.membership.labels_of(row)}
-    found = (
+    matches = (
         (number, number)
         for number in sorted(state.aggregate_names)
         if number > query.cursor
@@ -48,7 +48,7 @@ def list_aggregates(call: Call) -> Response:
         and (inside is None or number in inside)
         and aggregate_writes.is_there(state, number)
     )
-    page, following = page_of(found, query)
+    page, following = page_of(matches, query)
     return json_response(AggregatesPage(aggregates=[_show_aggregate(state, number) for number in page], next=following))
 
 
@@ -145,14 +145,14 @@ def list_zones(call: Call) -> Response:
     """List availability zones and their hosts, ordered by name."""
     call.require_thread()
     state, hosts, uptime = call.current.state, call.current.state.hosts, Uptime(call)
-    found = []
+    shown_zones = []
     for zone in zones(state, default_zone=call.product.settings.default.default_availability_zone):
         rows = zone.mask.nonzero()[0].tolist()
         facts = [hosts.facts[row] for row in rows]
         available = any(not each.is_disabled and uptime.is_up(each) for each in facts)
         names = list(dict.fromkeys(hosts.names[row] for row in rows))
-        found.append(ShownZone(name=zone.name, available=available, hosts=names))
-    return json_response(ZonesList(zones=found))
+        shown_zones.append(ShownZone(name=zone.name, available=available, hosts=names))
+    return json_response(ZonesList(zones=shown_zones))
 
 
 def _check_zone(metadata: Mapping[str, object], *, has_field: bool) -> None:

@@ -48,21 +48,21 @@ def create(call: Call) -> Response | Act[Response]:
     """
     body = call.body
     assert isinstance(body, DecisionBody)
-    known = None if call.key is None or body.dry_run else _find_replay(call, body, call.key)
-    if known is not None:
-        return known
-    asked = request_of(call, body)
-    if asked.move is None:
-        _check_new(call, asked)
+    replay_response = None if call.key is None or body.dry_run else _find_replay(call, body, call.key)
+    if replay_response is not None:
+        return replay_response
+    request = request_of(call, body)
+    if request.move is None:
+        _check_new(call, request)
     if body.dry_run:
-        (decision,) = call.product.work([asked], dry_run=True)
+        (decision,) = call.product.work([request], dry_run=True)
         assert decision is not None
         return json_response(show_decision(decision, dry_run=True))
-    if asked.move is not None:
-        _check_claim(call, asked.move.instance_uuid)
+    if request.move is not None:
+        _check_claim(call, request.move.instance_uuid)
     if call.key is None:
-        return Act(deed=asked, answer=lambda result: _respond_created(call, result))
-    return _decide_with_key(call, body, asked, key=call.key)
+        return Act(deed=request, answer=lambda result: _respond_created(call, result))
+    return _decide_with_key(call, body, request, key=call.key)
 
 
 def list_decisions(call: Call) -> Response:
@@ -77,7 +77,7 @@ def list_decisions(call: Call) -> Response:
     if project is not None and query.project not in {None, project}:
         return json_response(DecisionsPage(decisions=[], next=None))
     outcome = "" if query.refused is None else "refused" if query.refused else "granted"
-    wanted = DecisionQuery(
+    filters = DecisionQuery(
         host=query.host,
         project_id=query.project if project is None else project,
         outcome=outcome,
@@ -86,9 +86,9 @@ def list_decisions(call: Call) -> Response:
         before=_ABOVE_ALL if query.cursor is None else query.cursor,
         newest=query.limit + 1,
     )
-    found = call.product.find_decisions(wanted)
-    page = found[: query.limit]
-    following = str(page[-1][0]) if len(found) > len(page) else None
+    matches = call.product.find_decisions(filters)
+    page = matches[: query.limit]
+    following = str(page[-1][0]) if len(matches) > len(page) else None
     return json_response(DecisionsPage(decisions=[show_decision(each) for _, each in page], next=following))
 
 
@@ -109,10 +109,13 @@ def why(call: Call) -> Response:
     """
     call.require_thread()
     _visible_decision(call)
-    told = call.product.why(call.name)
+    explained = call.product.why(call.name)
     return json_response(
         ShownWhy(
-            decision=show_decision(told.decision), request=told.request, explanation=told.explanation, note=told.note
+            decision=show_decision(explained.decision),
+            request=explained.request,
+            explanation=explained.explanation,
+            note=explained.note,
         )
     )
 
@@ -170,14 +173,14 @@ def _visible_decision(call: Call) -> Decision:
     return decision
 
 
-def _check_new(call: Call, asked: Request) -> None:
+def _check_new(call: Call, request: Request) -> None:
     """Refuse a claim for instances that this server runs: their operations claim for them.
 
     Raises:
         Conflict: such an instance exists.
     """
-    if asked.instance_uuids:
-        named = map(uuid_bytes, asked.instance_uuids)
+    if request.instance_uuids:
+        named = map(uuid_bytes, request.instance_uuids)
         accept.check_unused(call.agents.reader(call.current), [uuid for uuid in named if uuid is not None])
 
 
@@ -213,8 +216,8 @@ def request_of(call: Call, body: InstanceRequestBody, *, before: Request | None 
         body = _resolve_as_before(call, body, before)
     document: RequestDocument = body
     if isinstance(body.flavor, str):
-        known = find_flavor(body.flavor, call.product.flavors(), at="$.flavor")
-        document = msgspec.structs.replace(document, flavor=_entry(known))
+        flavor = find_flavor(body.flavor, call.product.flavors(), at="$.flavor")
+        document = msgspec.structs.replace(document, flavor=_entry(flavor))
     if isinstance(body.image, str):
         document = msgspec.structs.replace(document, image=find_image(call, body.image, at="$.image"))
     try:
@@ -251,7 +254,7 @@ def _respond_created(call: Call, result: Result) -> Response:
     return json_response(show_decision(result), status=201, location=url)
 
 
-def _decide_with_key(call: Call, body: DecisionBody, asked: Request, *, key: str) -> Act[Response]:
+def _decide_with_key(call: Call, body: DecisionBody, request: Request, *, key: str) -> Act[Response]:
     """Decide under an idempotency key, from which the uuids of the decision and its instances follow.
 
     So any process finds the decision by its key while it is stored, and no two processes claim for one key.
@@ -264,7 +267,7 @@ def _decide_with_key(call: Call, body: DecisionBody, asked: Request, *, key: str
         return _respond_created(call, result)
 
     uuid = _uuid_for_key(call, key)
-    return Act(deed=NamedRequest(request=_name_instances(asked, uuid), decision_uuid=uuid), answer=answer)
+    return Act(deed=NamedRequest(request=_name_instances(request, uuid), decision_uuid=uuid), answer=answer)
 
 
 def _uuid_for_key(call: Call, key: str) -> str:
@@ -272,14 +275,14 @@ def _uuid_for_key(call: Call, key: str) -> str:
     return idempotency.uuid_for("decision", call.owner, key)
 
 
-def _name_instances(asked: Request, uuid: str) -> Request:
+def _name_instances(request: Request, uuid: str) -> Request:
     """Return a request with instance uuids, derived from the decision if it has none."""
-    if asked.instance_uuids:
-        return asked
-    if asked.move is not None:
-        return msgspec.structs.replace(asked, instance_uuids=(asked.move.instance_uuid,))
-    uuids = tuple(idempotency.uuid_for("instance", uuid, str(number)) for number in range(asked.count))
-    return msgspec.structs.replace(asked, instance_uuids=uuids)
+    if request.instance_uuids:
+        return request
+    if request.move is not None:
+        return msgspec.structs.replace(request, instance_uuids=(request.move.instance_uuid,))
+    uuids = tuple(idempotency.uuid_for("instance", uuid, str(number)) for number in range(request.count))
+    return msgspec.structs.replace(request, instance_uuids=uuids)
 
 
 def _find_replay(call: Call, body: DecisionBody, key: str) -> Response | None:
@@ -298,7 +301,7 @@ def _find_replay(call: Call, body: DecisionBody, key: str) -> Response | None:
     return idempotency.mark_replay(_respond_created(call, decision))
 
 
-def _is_answer(before: Request, asked: Request, decision: Decision) -> bool:
+def _is_answer(before: Request, request: Request, decision: Decision) -> bool:
     """Return whether a decision answers a request; stored requests have no user."""
-    uuids = asked.instance_uuids if decision.is_granted else ()
-    return before == msgspec.structs.replace(asked, instance_uuids=uuids, user_id="")
+    uuids = request.instance_uuids if decision.is_granted else ()
+    return before == msgspec.structs.replace(request, instance_uuids=uuids, user_id="")

@@ -33,8 +33,8 @@ def drain(call: Call) -> Response | Plan[Response]:
     if body.dry_run:
         return json_response(_plan(call, body))
     uuid = operation_uuid(call)
-    known = reader.operation_of(uuid)
-    if known is not None and not _is_same(known, call.parameter("host"), at_once=body.at_once):
+    previous = reader.operation_of(uuid)
+    if previous is not None and not _is_same(previous, call.parameter("host"), at_once=body.at_once):
         raise idempotency.key_conflict(call.key or "")
     plan = accept_drain.drain(
         call.current,
@@ -54,18 +54,18 @@ def cancel(call: Call) -> Response | Plan[Response]:
     Returns the operation (202). Refuses with 404 an unknown operation, with 409 one that has ended or is not a drain.
     """
     reader = call.agents.reader(call.current)
-    taken, response = (
+    plan, response = (
         accept_drain.cancel(reader, call.name, now_s=reader.now_s()),
         respond_with_location(call, call.name),
     )
-    return plan_response(taken, response) if isinstance(taken, Plan) else response
+    return plan_response(plan, response) if isinstance(plan, Plan) else response
 
 
-def _is_same(known: OperationRow, host: str, *, at_once: int) -> bool:
+def _is_same(previous: OperationRow, host: str, *, at_once: int) -> bool:
     """Return whether an operation is the requested drain; whether it disabled the service is not stored."""
-    if known.kind != "drain":
+    if previous.kind != "drain":
         return False
-    body = body_of(known, Drain)
+    body = body_of(previous, Drain)
     return (body.host.lower(), body.at_once) == (host.lower(), at_once)
 
 

@@ -30,14 +30,14 @@ def list_groups(call: Call) -> Response:
     query, groups = call.query, call.current.state.groups
     assert isinstance(query, GroupsQuery)
     members = _own_members(call)
-    found = (
+    matches = (
         (number, groups[number])
         for number in sorted(groups if members is None else members)
         if number > query.cursor
         and (not query.name or groups[number].name == query.name)
         and query.policy in (None, groups[number].policy)
     )
-    page, following = page_of(found, query)
+    page, following = page_of(matches, query)
     return json_response(GroupsPage(groups=[_show_group(group, members) for group in page], next=following))
 
 
@@ -116,12 +116,12 @@ def _own_members(call: Call) -> dict[int, int] | None:
     """
     if call.project is None:
         return None
-    found: dict[int, int] = {}
+    counts: dict[int, int] = {}
     for holder in call.request.while_active(call.current.state.consumers().of_project(call.project)):
         instance = holder.instance
         if instance is not None and instance.group_id and instance.flavor_id != KEPT:
-            found[instance.group_id] = found.get(instance.group_id, 0) + 1
-    return found
+            counts[instance.group_id] = counts.get(instance.group_id, 0) + 1
+    return counts
 
 
 def _show_group(group: Group, own: Mapping[int, int] | None) -> ShownGroup:
@@ -138,11 +138,12 @@ def _show_group(group: Group, own: Mapping[int, int] | None) -> ShownGroup:
 def _members(call: Call, state: State, group: Group) -> list[GroupMember]:
     if not group.members:
         return []
-    hosts, found, project = state.hosts, [], call.project
+    hosts, members, project = state.hosts, [], call.project
     for holder in call.request.while_active(state.holders_by_id.values()):
         instance, is_seen = holder.instance, project in {None, holder.project_id}
         if is_seen and instance is not None and instance.group_id == group.id and instance.flavor_id != KEPT:
-            found.append((holder.id, uuid_text(holder.uuid), hosts.row_of_id[instance.host_id]))
+            members.append((holder.id, uuid_text(holder.uuid), hosts.row_of_id[instance.host_id]))
     return [
-        GroupMember(instance_uuid=each, host=hosts.names[row], node=hosts.nodes[row]) for _, each, row in sorted(found)
+        GroupMember(instance_uuid=each, host=hosts.names[row], node=hosts.nodes[row])
+        for _, each, row in sorted(members)
     ]

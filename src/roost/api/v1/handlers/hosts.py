@@ -65,8 +65,8 @@ def list_services(call: Call) -> Response:
     assert isinstance(query, PageQuery)
     hosts, uptime = state.hosts, Uptime(call)
     alive = ([row for row in rows if hosts.alive.each[row]] for rows in hosts.rows_of_name.values())
-    found = sorted((hosts.ids[rows[0]], rows) for rows in alive if rows and hosts.ids[rows[0]] > query.cursor)
-    page, following = page_of(found, query)
+    matches = sorted((hosts.ids[rows[0]], rows) for rows in alive if rows and hosts.ids[rows[0]] > query.cursor)
+    page, following = page_of(matches, query)
     services = [_show_service(state, rows, [hosts.facts[row] for row in rows], uptime=uptime) for rows in page]
     return json_response(ServicesPage(services=services, next=following))
 
@@ -101,16 +101,16 @@ def _find_hosts(call: Call, query: HostsQuery, scopes: list[Scope]) -> Iterator[
     """Yield the ids above the cursor, and the rows, of the hosts that match a query."""
     state, uptime = call.current.state, Uptime(call)
     hosts = state.hosts
-    wanted: Mask = hosts.alive.view.copy()
+    mask: Mask = hosts.alive.view.copy()
     if query.zone:
         inside = [scope.mask for scope in scopes if scope.name == query.zone]
-        wanted &= inside[0] if inside else np.zeros(len(hosts), dtype=np.bool_)
+        mask &= inside[0] if inside else np.zeros(len(hosts), dtype=np.bool_)
     if query.aggregate:
         uuid = StateNames(state).aggregate(query.aggregate, at="?aggregate")
         number = state.aggregates.id_of(uuid)
         assert number is not None, "the lookup returned its uuid"
-        wanted &= state.membership.wearing(number)[hosts.provider_row.view]
-    for row in wanted.nonzero()[0].tolist():
+        mask &= state.membership.wearing(number)[hosts.provider_row.view]
+    for row in mask.nonzero()[0].tolist():
         facts = hosts.facts[row]
         if (
             hosts.ids[row] > query.cursor
@@ -163,16 +163,16 @@ def _show_host(call: Call, row: int, scopes: list[Scope]) -> ShownHost:
 def _resources(state: State, root: int) -> dict[str, ShownAmount]:
     """Return the amounts of each resource class in the tree of a root, by class name."""
     rows = state.providers.rows_of_tree(root)
-    found = {}
+    amounts = {}
     for class_id, columns in state.classes.items():
         offering = [row for row in rows if row in columns.holders]
         if offering:
-            found[state.class_ids.name_of(class_id)] = ShownAmount(
+            amounts[state.class_ids.name_of(class_id)] = ShownAmount(
                 total=sum(int(columns.total.each[row]) for row in offering),
                 reserved=sum(int(columns.reserved.each[row]) for row in offering),
                 used=sum(int(columns.used.each[row]) for row in offering),
             )
-    return dict(sorted(found.items()))
+    return dict(sorted(amounts.items()))
 
 
 def _show_service(state: State, rows: Sequence[int], facts: Sequence[HostFacts], *, uptime: Uptime) -> ShownService:

@@ -50,23 +50,23 @@ def create(call: Call) -> Response | Plan[Response]:
     if call.product.remote is not None:
         raise Conflict("this server uses a remote Placement: decisions are supported, running instances is not")
     reader, uuid = call.agents.reader(call.current), operation_uuid(call)
-    name, known = uuid_text(uuid), reader.operation_of(uuid)
-    asked = request_of(call, body, before=None if known is None else _find_build(call, known))
-    if not asked.instance_uuids and asked.move is None:
-        uuids = tuple(idempotency.uuid_for("instance", name, str(number)) for number in range(asked.count))
-        asked = msgspec.structs.replace(asked, instance_uuids=uuids)
-    if known is not None and not _is_same(reader, known, asked, name=body.name):
+    name, previous = uuid_text(uuid), reader.operation_of(uuid)
+    request = request_of(call, body, before=None if previous is None else _find_build(call, previous))
+    if not request.instance_uuids and request.move is None:
+        uuids = tuple(idempotency.uuid_for("instance", name, str(number)) for number in range(request.count))
+        request = msgspec.structs.replace(request, instance_uuids=uuids)
+    if previous is not None and not _is_same(reader, previous, request, name=body.name):
         raise idempotency.key_conflict(call.key or "")
     plan = accept.build(
         call.current,
         reader,
-        asked,
+        request,
         operation_uuid=uuid,
         decision_uuid=idempotency.uuid_for("decision", name),
         name=body.name,
         now_s=reader.now_s(),
     )
-    response = AcceptedInstances(operation=name, instances=[uuid_form(each) for each in asked.instance_uuids])
+    response = AcceptedInstances(operation=name, instances=[uuid_form(each) for each in request.instance_uuids])
     return respond_accepted(call, plan, name, body=response)
 
 
@@ -84,9 +84,9 @@ def delete(call: Call) -> Response | Plan[Response] | Act[Response]:
     if status is None:
         return _release(call)
     call.check_host(status.host or "an instance that is on none")
-    known = find_repeat(call, "delete", lambda row: body_of(row, Delete).is_forced == query.force)
-    if known is not None:
-        return known
+    repeat = find_repeat(call, "delete", lambda row: body_of(row, Delete).is_forced == query.force)
+    if repeat is not None:
+        return repeat
     uuid = operation_uuid(call)
     plan = accept.delete(
         call.current, reader, call.name, operation_uuid=uuid, now_s=reader.now_s(), is_forced=query.force
@@ -170,14 +170,14 @@ def begin(
         accept: plans it.
         is_same: as for ``find_repeat``.
     """
-    known = find_repeat(call, kind, is_same)
-    if known is not None:
-        return known
+    repeat = find_repeat(call, kind, is_same)
+    if repeat is not None:
+        return repeat
     status_of(call, kind)
     reader, uuid = call.agents.reader(call.current), operation_uuid(call)
-    taken = accept(call.current, reader, call.name, operation_uuid=uuid, now_s=reader.now_s())
-    row = taken.answer if isinstance(taken, Plan) else taken
-    return respond_accepted(call, taken, uuid_text(row.uuid))
+    plan = accept(call.current, reader, call.name, operation_uuid=uuid, now_s=reader.now_s())
+    row = plan.answer if isinstance(plan, Plan) else plan
+    return respond_accepted(call, plan, uuid_text(row.uuid))
 
 
 def find_repeat(
@@ -192,13 +192,13 @@ def find_repeat(
         Problem: 422, the key belongs to another request.
     """
     uuid = operation_uuid(call)
-    known = call.agents.reader(call.current).operation_of(uuid)
-    if known is None:
+    previous = call.agents.reader(call.current).operation_of(uuid)
+    if previous is None:
         return None
-    _check_same(call, known, kind)
-    if not is_same(known):
+    _check_same(call, previous, kind)
+    if not is_same(previous):
         raise idempotency.key_conflict(call.key or "")
-    return respond_accepted(call, known, uuid_text(uuid))
+    return respond_accepted(call, previous, uuid_text(uuid))
 
 
 def status_of(call: Call, kind: Asked) -> StatusRow:
@@ -248,31 +248,31 @@ def _find_status(call: Call) -> StatusRow | None:
     return status
 
 
-def _find_build(call: Call, known: OperationRow) -> Request:
+def _find_build(call: Call, previous: OperationRow) -> Request:
     """Return the request of the build under this key.
 
     Raises:
         Problem: 422, the key belongs to another operation.
     """
-    if known.kind != "build":
+    if previous.kind != "build":
         raise idempotency.key_conflict(call.key or "")
-    return body_of(known, Build).request
+    return body_of(previous, Build).request
 
 
-def _is_same(reader: WorkReader, known: OperationRow, asked: Request, *, name: str) -> bool:
+def _is_same(reader: WorkReader, previous: OperationRow, request: Request, *, name: str) -> bool:
     """Return whether an operation is the requested build; the first instance has its name."""
-    uuids = tuple(map(uuid_form, asked.instance_uuids))
+    uuids = tuple(map(uuid_form, request.instance_uuids))
     first = uuid_bytes(uuids[0])
     status = None if first is None else reader.status(first)
     is_named = status is None or status.name == name
-    return is_named and body_of(known, Build).request == msgspec.structs.replace(asked, instance_uuids=uuids)
+    return is_named and body_of(previous, Build).request == msgspec.structs.replace(request, instance_uuids=uuids)
 
 
-def _check_same(call: Call, known: OperationRow | None, kind: str) -> None:
+def _check_same(call: Call, previous: OperationRow | None, kind: str) -> None:
     """Refuse a key that belongs to another operation.
 
     Raises:
         Problem: 422.
     """
-    if known is not None and (known.kind, known.instance_uuid) != (kind, uuid_bytes(call.name)):
+    if previous is not None and (previous.kind, previous.instance_uuid) != (kind, uuid_bytes(call.name)):
         raise idempotency.key_conflict(call.key or "")

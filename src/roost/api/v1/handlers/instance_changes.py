@@ -24,9 +24,9 @@ def rebuild(call: Call) -> Response | Plan[Response]:
     """
     body, image = call.body, None
     assert isinstance(body, RebuildBody)
-    known = find_repeat(call, "rebuild")  # Even if the image has changed since.
-    if known is not None:
-        return known
+    repeat = find_repeat(call, "rebuild")  # Even if the image has changed since.
+    if repeat is not None:
+        return repeat
     if body.image is not None:
         entry = find_image(call, body.image, at="$.image")
         image = Image(id=entry.id, disk_format=entry.disk_format, properties=entry.properties)

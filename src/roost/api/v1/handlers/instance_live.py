@@ -36,14 +36,14 @@ def evacuate(call: Call) -> Response | Plan[Response]:
     return require_gone_agent(plan, call.agents.reader(call.current), status_of(call, "evacuate"))
 
 
-def _is_same(call: Call, known: OperationRow) -> bool:
+def _is_same(call: Call, previous: OperationRow) -> bool:
     body = call.body
     assert isinstance(body, TargetBody)
-    return is_aimed_at(known, body.host)
+    return is_aimed_at(previous, body.host)
 
 
 def _build_request(call: Call, status: StatusRow) -> Request:
     body = call.body
     assert isinstance(body, TargetBody)
-    asked = leave_request(request_of(call.current.store.document, status), status)
-    return aim_at_host(call, asked, status, host=body.host)
+    request = leave_request(request_of(call.current.store.document, status), status)
+    return aim_at_host(call, request, status, host=body.host)

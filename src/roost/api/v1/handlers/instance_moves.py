@@ -35,7 +35,7 @@ def resize(call: Call) -> Response | Plan[Response]:
         call,
         "resize",
         partial(_resize_request, call),
-        is_same=lambda known: _is_same_size(known, body),
+        is_same=lambda previous: _is_same_size(previous, body),
         is_verified=True,
     )
 
@@ -53,8 +53,8 @@ def migrate(call: Call) -> Response | Plan[Response]:
         stored = request_of(call.current.store.document, status)
         return aim_at_host(call, move_request(stored, status), status, host=body.host)
 
-    def is_same(known: OperationRow) -> bool:
-        return is_aimed_at(known, body.host) and body_of(known, Moving).is_verified == body.verify
+    def is_same(previous: OperationRow) -> bool:
+        return is_aimed_at(previous, body.host) and body_of(previous, Moving).is_verified == body.verify
 
     return move(call, "migrate", build_request, is_same=is_same, is_verified=body.verify)
 
@@ -81,7 +81,7 @@ def revert(call: Call) -> Response | Plan[Response]:
         call,
         "revert",
         partial(accept_revert.revert, is_lost=body.lost),
-        is_same=lambda known: body_of(known, Settling).is_lost >= body.lost,
+        is_same=lambda previous: body_of(previous, Settling).is_lost >= body.lost,
     )
 
 
@@ -119,16 +119,16 @@ def _resize_request(call: Call, status: StatusRow) -> Request:
     return msgspec.structs.replace(move_request(stored, status, may_stay=True), flavor=flavor)
 
 
-def is_aimed_at(known: OperationRow, host: str | None) -> bool:
+def is_aimed_at(previous: OperationRow, host: str | None) -> bool:
     """Return whether a move has a host as its destination; None: no destination."""
-    aim = body_of(known, Moving).request.destination
+    aim = body_of(previous, Moving).request.destination
     target = None if aim is None else aim.host
     return (target or "").lower() == (host or "").lower()
 
 
-def _is_same_size(known: OperationRow, body: ResizeBody) -> bool:
+def _is_same_size(previous: OperationRow, body: ResizeBody) -> bool:
     """Return whether a resize has the requested flavor; a name counts even if its flavor has changed since."""
-    flavor = body_of(known, Moving).request.flavor
+    flavor = body_of(previous, Moving).request.flavor
     return flavor.name == body.flavor if isinstance(body.flavor, str) else flavor == _flavor(body)
 
 

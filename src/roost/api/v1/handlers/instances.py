@@ -54,12 +54,12 @@ def list_instances(call: Call) -> Response:
             return json_response(InstancesPage(instances=[], next=None))
         query = msgspec.structs.replace(query, project=project)
     after = uuid_bytes(query.cursor) if "-" in query.cursor else None
-    found: Iterable[tuple[str, StatusRow | Holder | None]] = _find_claims(call, query, after=after or b"")
+    matches: Iterable[tuple[str, StatusRow | Holder | None]] = _find_claims(call, query, after=after or b"")
     if after is None:
-        found = chain(_find_statuses(call, query, after_id=int(query.cursor or 0)), found)
+        matches = chain(_find_statuses(call, query, after_id=int(query.cursor or 0)), matches)
     page: list[ShownInstance] = []
     last = following = None
-    for looked_at, (cursor, each) in enumerate(found):
+    for looked_at, (cursor, each) in enumerate(matches):
         if len(page) == query.limit or looked_at == _SCAN_MAX:
             following = last
             break
@@ -76,10 +76,10 @@ def show(call: Call) -> Response:
     """
     call.require_thread()
     reader, uuid = call.agents.reader(call.current), uuid_bytes(call.name)
-    found = None if uuid is None else reader.status(uuid) or claim_of(call)
-    if uuid is None or found is None or not call.can_see(found.project_id):
+    subject = None if uuid is None else reader.status(uuid) or claim_of(call)
+    if uuid is None or subject is None or not call.can_see(subject.project_id):
         raise NotFound("instance", call.name)
-    summary = msgspec.structs.asdict(_show_instance(call, found))
+    summary = msgspec.structs.asdict(_show_instance(call, subject))
     operations = reader.operations_on(uuid, newest=_OPERATIONS_MAX)
     return json_response(
         DetailedInstance(
@@ -108,11 +108,11 @@ def host_of(state: State, holder: Holder) -> str:
 def allocations_of(state: State, holder: Holder) -> dict[str, dict[str, int]]:
     """Return the allocations of a consumer, by provider uuid."""
     providers, name_of = state.providers, state.class_ids.name_of
-    found: dict[str, dict[str, int]] = {}
+    allocations: dict[str, dict[str, int]] = {}
     for inventory_id, amount in holder.takes:
         uuid = providers.uuids[providers.row_of_id[inventory_id >> CLASS_BITS]]
-        found.setdefault(uuid, {})[name_of(inventory_id & CLASS_MASK)] = amount
-    return found
+        allocations.setdefault(uuid, {})[name_of(inventory_id & CLASS_MASK)] = amount
+    return allocations
 
 
 def _find_statuses(call: Call, query: InstancesQuery, *, after_id: int) -> _Found:
@@ -133,10 +133,10 @@ def _find_claims(call: Call, query: InstancesQuery, *, after: bytes) -> _Found:
     """Yield mere claims, by uuid; they match no name and no status."""
     if query.name or query.status is not None:
         return
-    wanted = heapq.nsmallest(_SCAN_MAX + 1, _find_holders(call, query, after=after), key=lambda holder: holder.uuid)
+    claims = heapq.nsmallest(_SCAN_MAX + 1, _find_holders(call, query, after=after), key=lambda holder: holder.uuid)
     reader = call.agents.reader(call.current)
-    for at in range(0, len(wanted), _CHUNK):
-        chunk = wanted[at : at + _CHUNK]
+    for at in range(0, len(claims), _CHUNK):
+        chunk = claims[at : at + _CHUNK]
         running = {status.uuid for status in reader.statuses_of([holder.uuid for holder in chunk])}
         for holder in chunk:
             yield uuid_text(holder.uuid), None if holder.uuid in running else holder
@@ -155,14 +155,14 @@ def _find_holders(call: Call, query: InstancesQuery, *, after: bytes) -> Iterato
             yield holder
 
 
-def _show_instance(call: Call, found: StatusRow | Holder) -> ShownInstance:
+def _show_instance(call: Call, subject: StatusRow | Holder) -> ShownInstance:
     state = call.current.state
-    if isinstance(found, StatusRow):
-        return _show_status(state, call.agents.reader(call.current), found)
-    assert found.instance is not None, "the consumer is an instance"
-    row = state.hosts.row_of_id[found.instance.host_id]
+    if isinstance(subject, StatusRow):
+        return _show_status(state, call.agents.reader(call.current), subject)
+    assert subject.instance is not None, "the consumer is an instance"
+    row = state.hosts.row_of_id[subject.instance.host_id]
     return ShownInstance(
-        uuid=uuid_text(found.uuid),
+        uuid=uuid_text(subject.uuid),
         name="",
         status=None,
         task="",
@@ -170,10 +170,10 @@ def _show_instance(call: Call, found: StatusRow | Holder) -> ShownInstance:
         operation=None,
         host=state.hosts.names[row],
         node=state.hosts.nodes[row],
-        project_id=found.project_id,
-        user_id=found.user_id,
-        group=_group(state, found),
-        allocations=allocations_of(state, found),
+        project_id=subject.project_id,
+        user_id=subject.user_id,
+        group=_group(state, subject),
+        allocations=allocations_of(state, subject),
         decision=None,
         created_at_s=None,
         changed_at_s=None,

@@ -27,8 +27,8 @@ def list_migrations(call: Call) -> Response:
     call.require_thread()
     query = call.query
     assert isinstance(query, MigrationsQuery)
-    found = _of_instance(call, query) if query.instance else _all(call, query)
-    page, following = page_of(found, query)
+    matches = _of_instance(call, query) if query.instance else _all(call, query)
+    page, following = page_of(matches, query)
     return json_response(MigrationsPage(migrations=page, next=following))
 
 
@@ -39,10 +39,10 @@ def show(call: Call) -> Response:
     """
     call.require_thread()
     uuid = uuid_bytes(call.parameter("uuid"))
-    found = None if uuid is None else call.agents.reader(call.current).migration(uuid)
-    if found is None:
+    row = None if uuid is None else call.agents.reader(call.current).migration(uuid)
+    if row is None:
         raise NotFound("migration", call.parameter("uuid"))
-    return json_response(_show_migration(call, found))
+    return json_response(_show_migration(call, row))
 
 
 def _all(call: Call, query: MigrationsQuery) -> Iterator[tuple[int, ShownMigration]]:

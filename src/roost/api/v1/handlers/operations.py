@@ -56,10 +56,10 @@ def show(call: Call) -> Response:
     row = None if uuid is None else reader.operation_of(uuid)
     if row is None or not _is_visible(call, reader, row):
         raise NotFound("operation", call.name)
-    found = _show_operation(reader, row)
-    if found.outcome != "open" or not query.wait_s:
-        return json_response(found)
-    wait = partial(_wait_for_end, agents=call.agents, found=found, number=row.id, wait_s=query.wait_s)
+    operation = _show_operation(reader, row)
+    if operation.outcome != "open" or not query.wait_s:
+        return json_response(operation)
+    wait = partial(_wait_for_end, agents=call.agents, last=operation, number=row.id, wait_s=query.wait_s)
     return Response(
         headers={"content-type": JSON}, stream=LongPoll(call.agents.ends, [key_of(row.id)], mark=mark, wait=wait)
     )
@@ -81,31 +81,31 @@ def show_events(rows: list[EventRow]) -> list[ShownEvent]:
     Args:
         rows: newest first.
     """
-    found = []
+    events = []
     for row in reversed(rows):
         with report_corruption(f"event {row.id}"):
-            told = msgspec.json.decode(row.body, type=dict[str, str]) if row.body else {}
+            details = msgspec.json.decode(row.body, type=dict[str, str]) if row.body else {}
         instance = None if row.instance_uuid is None else uuid_text(row.instance_uuid)
-        found.append(ShownEvent(at_s=row.at_s, kind=row.kind, instance=instance, told=told))
-    return found
+        events.append(ShownEvent(at_s=row.at_s, kind=row.kind, instance=instance, told=details))
+    return events
 
 
 async def _wait_for_end(
-    waiter: Waiter, *, agents: AgentRegistry, found: ShownOperation, number: int, wait_s: float
+    waiter: Waiter, *, agents: AgentRegistry, last: ShownOperation, number: int, wait_s: float
 ) -> ShownOperation:
     """Wait for the end of an operation, at most ``wait_s`` seconds, and return its last state."""
     loop = asyncio.get_running_loop()
     end_s = loop.time() + wait_s
     try:
-        while found.outcome == "open" and not agents.ends.is_closed and (left_s := end_s - loop.time()) > 0:
+        while last.outcome == "open" and not agents.ends.is_closed and (left_s := end_s - loop.time()) > 0:
             await waiter.wait(min(left_s, agents.refresh_s))
             is_last = loop.time() >= end_s
-            found = await agents.submit(partial(_refresh, agents=agents, number=number, before=found, is_last=is_last))
-            await asyncio.sleep(_PAUSE_S if found.outcome == "open" else 0)
+            last = await agents.submit(partial(_refresh, agents=agents, number=number, before=last, is_last=is_last))
+            await asyncio.sleep(_PAUSE_S if last.outcome == "open" else 0)
     except RoostError as error:
         # The head with status 200 is sent already; the next request reports the error.
         log.event("wait_ends", problem=str(error))
-    return found
+    return last
 
 
 def _refresh(

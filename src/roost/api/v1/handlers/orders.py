@@ -27,21 +27,21 @@ def poll(call: Call) -> Response | Plan[Response]:
     Returns orders, withdrawn orders, and hosts that other runs have taken over. Refuses with 400 a repeated host, with
     403 a host outside the token's bounds, with 503 too many waiting agents.
     """
-    asked = call.body
-    assert isinstance(asked, Poll)
-    for each in asked.agents:
+    request = call.body
+    assert isinstance(request, Poll)
+    for each in request.agents:
         call.check_host(each.host)
-    if len({each.host.lower() for each in asked.agents}) < len(asked.agents):
+    if len({each.host.lower() for each in request.agents}) < len(request.agents):
         raise field_problem("$.agents", "a host is given twice")
     mark = call.agents.wakeups.mark  # Before the look, so that no commit is missed.
-    found = call.agents.poll(call.current, asked)
-    if isinstance(found, Plan):
-        return plan_response(found, json_response(found.answer))
-    if has_news(found) or not asked.wait_s:
-        return json_response(found)
-    hosts = [each.host.lower() for each in asked.agents]
+    work = call.agents.poll(call.current, request)
+    if isinstance(work, Plan):
+        return plan_response(work, json_response(work.answer))
+    if has_news(work) or not request.wait_s:
+        return json_response(work)
+    hosts = [each.host.lower() for each in request.agents]
     late = LongPoll(
-        call.agents.wakeups, hosts, mark=mark, wait=partial(_wait_for_orders, agents=call.agents, asked=asked)
+        call.agents.wakeups, hosts, mark=mark, wait=partial(_wait_for_orders, agents=call.agents, request=request)
     )
     return Response(headers={"content-type": JSON}, stream=late)
 
@@ -63,13 +63,13 @@ def answer(call: Call) -> Response | Plan[Response]:
     _check_about(order, reply)
     fields = {name: getattr(reply, name) for name in Answer.__struct_fields__}
     # A driver may return any text, but PostgreSQL cannot store NUL.
-    kept = Answer(**{**fields, "problem": reply.problem.replace("\0", _NUL_REPLACEMENT)})
+    stored = Answer(**{**fields, "problem": reply.problem.replace("\0", _NUL_REPLACEMENT)})
     run = uuid_bytes(reply.run)
     assert run is not None, "decoding validated it"
-    found = agent_protocol.answer(reader, order.id, run=run, given=kept, now_s=reader.now_s())
-    if isinstance(found, Plan):
-        return plan_response(found, json_response(Kept(is_wanted=found.answer)))
-    return json_response(Kept(is_wanted=found))
+    result = agent_protocol.answer(reader, order.id, run=run, given=stored, now_s=reader.now_s())
+    if isinstance(result, Plan):
+        return plan_response(result, json_response(Kept(is_wanted=result.answer)))
+    return json_response(Kept(is_wanted=result))
 
 
 def _check_about(order: OrderRow, reply: OrderAnswer) -> None:
@@ -89,9 +89,9 @@ def _check_about(order: OrderRow, reply: OrderAnswer) -> None:
             raise field_problem(f"$.prepared.{name}", f"must be text of at most {_PLACE_MAX:,} characters, without NUL")
 
 
-async def _wait_for_orders(waiter: Waiter, *, agents: AgentRegistry, asked: Poll) -> Polled:
+async def _wait_for_orders(waiter: Waiter, *, agents: AgentRegistry, request: Poll) -> Polled:
     try:
-        return await agents.wait_for_work(asked, waiter)
+        return await agents.wait_for_work(request, waiter)
     except RoostError as error:
         # The head with status 200 is sent already; the next poll reports the error.
         log.event("poll_ends", problem=str(error))

@@ -17,21 +17,21 @@ def show(call: Call) -> Response:
     Refuses with 403 a host outside the token's bounds.
     """
     call.require_thread()
-    asked = call.body
-    assert isinstance(asked, Holders)
+    request = call.body
+    assert isinstance(request, Holders)
     call.check_host(call.parameter("host"))
-    return json_response(Standings(instances=standings_of(asked.instances, call.agents.reader(call.current))))
+    return json_response(Standings(instances=standings_of(request.instances, call.agents.reader(call.current))))
 
 
 def standings_of(uuids: Collection[str], reader: WorkReader) -> dict[str, Standing]:
     """Return the standings of instances, by uuid as given; instances without a status are omitted."""
-    wanted = {body: text for text in uuids if (body := uuid_bytes(text)) is not None}
-    rows = reader.statuses_of([*wanted]) if wanted else []
+    texts = {body: text for text in uuids if (body := uuid_bytes(text)) is not None}
+    rows = reader.statuses_of([*texts]) if texts else []
     # A status names its last migration even after its end.
     moved = [row.uuid for row in rows if row.migration_uuid is not None]
     moves = reader.migrations_of_all(moved) if moved else []
     unsettled = {move.instance_uuid for move in moves if move.status in OPEN_MOVES}
-    return {wanted[row.uuid]: _standing(row, is_moving=row.uuid in unsettled) for row in rows}
+    return {texts[row.uuid]: _standing(row, is_moving=row.uuid in unsettled) for row in rows}
 
 
 def _standing(row: StatusRow, *, is_moving: bool) -> Standing:
