@@ -252,7 +252,7 @@ def test_a_host_whose_journal_is_lost_gets_a_new_one_and_keeps_its_guests(server
     assert (refused.returncode, "the agent of host-1 is running, last contact" in refused.stderr) == (5, True)
     assert server.ask("DELETE", "/v1/agents/host-1", headers=ADMIN)[0] == 204
     refused = roost(*adopting, cwd=tmp_path)
-    assert (refused.returncode, "knows orders or guests: it is not lost" in refused.stderr) == (5, True)
+    assert (refused.returncode, "has orders or guests: it is not lost" in refused.stderr) == (5, True)
     for file in journals.iterdir():
         file.unlink()
     begun = roost("agent", "--server", server.address, "--driver", "fake", *words, cwd=tmp_path)

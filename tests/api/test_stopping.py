@@ -88,8 +88,8 @@ def test_every_request_may_be_logged_without_its_secrets(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "settings", "exit_code", "sentence"),
     [
-        ([], 'auth_strategy = "tokens"', 3, "placement.tokens_file: must name"),
-        ([], 'auth_strategy = "keystone"', 3, "placement.keystone_file: must name"),
+        ([], 'auth_strategy = "tokens"', 3, "placement.tokens_file: must be set"),
+        ([], 'auth_strategy = "keystone"', 3, "placement.keystone_file: must be set"),
         (["--database", "mysql://u:secret@h/d"], "", 3, "is neither a path nor a URL of postgresql or sqlite"),
         (["--database", "postgresql:///d?host=/nowhere"], "", 7, "PostgreSQL"),
         (["--database", "/dev/null/all.db"], "", 7, "all.db"),
@@ -112,7 +112,7 @@ def test_what_cannot_be_served_is_said_in_a_sentence(tmp_path, arguments, settin
         (["--workers", "0"], "", "placement.workers: must be 1 or more, got 0"),
         (["--prefix", "x/"], "", "placement.prefix: must begin with /"),
         ([], 'auth_strategy = "none"', "auth_strategy: must be noauth2 or tokens or keystone"),
-        ([], 'policy_file = "nowhere.yaml"', "nowhere.yaml: is not there"),
+        ([], 'policy_file = "nowhere.yaml"', "nowhere.yaml: does not exist"),
     ],
 )
 def test_what_cannot_be_meant_is_said_before_anything_is_opened(run, tmp_path, arguments, settings, sentence):
