@@ -131,7 +131,7 @@ class Roost:
             group_max=settings.store.group_max,
             clock=self._clock,
             random=self._random,
-            ask=None if self.remote is None else RemoteSearch(self.placement, self.remote),
+            host_search=None if self.remote is None else RemoteSearch(self.placement, self.remote),
         )
         explainer = Explainer(placement=self.placement, scheduler=scheduler)
         self._settings, self.rules, self.scheduler, self.explainer = settings, rules, scheduler, explainer

@@ -126,8 +126,8 @@ class RemoteScheduler(Scheduler):
 
     @property
     def _remote_search(self) -> RemoteSearch:
-        assert isinstance(self._ask, RemoteSearch), "the search is remote"
-        return self._ask
+        assert isinstance(self._host_search, RemoteSearch), "the search is remote"
+        return self._host_search
 
     def _do(self, at: int, act: Request | NamedRequest | Departure) -> Decision | None:
         self._refresh()

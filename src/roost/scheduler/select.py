@@ -77,7 +77,7 @@ class Scheduler:
         has_fallback: whether VCPU may replace PCPU.
         aliases: aliases of PCI devices.
         is_packing: whether to prefer NUMA cells with the least capacity left.
-        ask: searches elsewhere; None: search the columns.
+        host_search: searches elsewhere; None: search the columns.
     """
 
     def __init__(
@@ -96,11 +96,11 @@ class Scheduler:
         has_fallback: bool = True,
         aliases: PciAliases | None = None,
         is_packing: bool = False,
-        ask: HostSearch | None = None,
+        host_search: HostSearch | None = None,
     ) -> None:
         self._placement = placement
         self._is_packing = is_packing
-        self._ask = ask
+        self._host_search = host_search
         self._documents = documents
         self._settings = settings
         self._once = [rule for rule in rules.filters if implements(rule, OncePerRequest)]
@@ -116,7 +116,7 @@ class Scheduler:
             has_fallback=has_fallback,
             aliases=aliases,
             is_pci_placed=filter_settings.pci_in_placement,
-            ask=ask,
+            host_search=host_search,
         )
         self._depth = max(TABLE, settings.max_attempts, filter_settings.host_subset_size)
         self._is_fresh = False  # no claim or release here since the last refresh
@@ -497,4 +497,4 @@ class Scheduler:
         )
 
     def _evidence_source(self) -> str:
-        return self._placement.seen if self._ask is None else REMOTE
+        return self._placement.seen if self._host_search is None else REMOTE

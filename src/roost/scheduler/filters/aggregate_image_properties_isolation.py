@@ -18,10 +18,10 @@ class AggregateImagePropertiesIsolationOptions(msgspec.Struct, frozen=True, kw_o
     """Options of ``aggregate_image_properties_isolation``."""
 
     aggregate_image_properties_isolation_namespace: Annotated[
-        str, msgspec.Meta(description="Only metadata keys that begin with this and the separator are read; empty: all.")
+        str, msgspec.Meta(description="Prefix of the metadata keys to read, followed by the separator; empty: all.")
     ] = ""
     aggregate_image_properties_isolation_separator: Annotated[
-        str, msgspec.Meta(description="What stands between the namespace and the rest of a key.")
+        str, msgspec.Meta(description="Separator between the namespace and the rest of a key.")
     ] = "."
 
 

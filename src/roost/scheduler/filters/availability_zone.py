@@ -17,7 +17,7 @@ class AvailabilityZoneOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Options of ``availability_zone``."""
 
     default_availability_zone: Annotated[
-        str, msgspec.Meta(description="The zone of hosts that are in no aggregate with an availability zone.")
+        str, msgspec.Meta(description="Zone of hosts without an availability zone in their aggregates.")
     ] = "nova"
 
 

@@ -16,11 +16,11 @@ class IsolatedHostsOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Options of ``isolated_hosts``."""
 
     isolated_images: Annotated[
-        tuple[str, ...], msgspec.Meta(description="Ids of the images that run on isolated hosts alone.")
+        tuple[str, ...], msgspec.Meta(description="Ids of the images that run only on isolated hosts.")
     ] = ()
     isolated_hosts: Annotated[tuple[str, ...], msgspec.Meta(description="Names of the isolated hosts.")] = ()
     restrict_isolated_hosts_to_isolated_images: Annotated[
-        bool, msgspec.Meta(description="Whether isolated hosts take no other images.")
+        bool, msgspec.Meta(description="Whether isolated hosts accept only isolated images.")
     ] = True
 
 

@@ -68,13 +68,13 @@ class Shapes:
         has_fallback: bool = True,
         aliases: PciAliases | None = None,
         is_pci_placed: bool = False,
-        ask: HostSearch | None = None,
+        host_search: HostSearch | None = None,
     ) -> None:
         self._rules = rules
         self._judges = [Judge(rule) for rule in rules.filters]
         self._guards = [Judge(guard(NoOptions())) for guard in _GUARDS]
         self._weigher_warners = [rule for rule in rules.weighers if implements(rule, SupportsWarnings)]
-        self._ask = ask  # searches elsewhere; None: search the columns
+        self._host_search = host_search  # searches elsewhere; None: search the columns
         self._settings = settings
         self._has_fallback = has_fallback  # whether VCPU may replace PCPU
         self._aliases = aliases or PciAliases(Pci())
@@ -201,8 +201,13 @@ class Shapes:
             )
             if built.refusal is not None:
                 return built.query, self._refusal_fit(built.refusal), built.warnings, built.refusal.reason
-            if self._ask is not None:
-                return built.query, self._search_remote(self._ask, built.query, built.fallback), built.warnings, ""
+            if self._host_search is not None:
+                return (
+                    built.query,
+                    self._search_remote(self._host_search, built.query, built.fallback),
+                    built.warnings,
+                    "",
+                )
             origins = _origins(built.effects)
             fit = self._fit(built.query, origins)
             if built.fallback is not None:
@@ -223,11 +228,13 @@ class Shapes:
         fit = unsearched(state, static.group, positive, origins=_origins(static.effects))
         return None, fit, static.warnings, ""
 
-    def _search_remote(self, ask: HostSearch, query: CandidateQuery, fallback: CandidateQuery | None) -> Feasibility:
+    def _search_remote(
+        self, host_search: HostSearch, query: CandidateQuery, fallback: CandidateQuery | None
+    ) -> Feasibility:
         """Return the hosts found elsewhere for a query or, if there are none, for its fallback."""
-        allocations, problem = ask(query)
+        allocations, problem = host_search(query)
         if not allocations and fallback is not None:
-            allocations, problem = ask(fallback)
+            allocations, problem = host_search(fallback)
         if problem:
             return self._refusal_fit(Refusal(rule="search", reason=f"Placement refuses the query: {problem}"))
         return answered(self._state, allocations)

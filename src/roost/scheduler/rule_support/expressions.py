@@ -139,12 +139,12 @@ def values(hosts: HostView, path: Path) -> list[object]:
         return [None] * len(hosts) if rest else list(_NUMBERS[name](hosts).tolist())
     if name in NAMES:
         return [None] * len(hosts) if rest else list(NAMES[name](hosts))
-    ask = FACTS.get(name)
-    return [None] * len(hosts) if ask is None else [_follow_path(ask, facts, rest) for facts in hosts.all_facts()]
+    read = FACTS.get(name)
+    return [None] * len(hosts) if read is None else [_follow_path(read, facts, rest) for facts in hosts.all_facts()]
 
 
-def _follow_path(ask: Callable[[HostFacts], object], facts: HostFacts, names: Iterable[str]) -> object:
-    value = ask(facts)
+def _follow_path(read: Callable[[HostFacts], object], facts: HostFacts, names: Iterable[str]) -> object:
+    value = read(facts)
     for name in names:
         value = value.get(name) if isinstance(value, dict) else None
     return value

@@ -30,7 +30,7 @@ NOVA_METRICS = frozenset(
 )
 _SETTING = "metrics.weight_setting"
 # The type of the option, shared by all rules with it.
-WeightSetting = Annotated[tuple[str, ...], msgspec.Meta(description="The metrics that count, each name=ratio.")]
+WeightSetting = Annotated[tuple[str, ...], msgspec.Meta(description="Metrics and their ratios, each name=ratio.")]
 
 
 def parse_setting(pairs: Iterable[str]) -> tuple[dict[str, float], list[BadSettings]]:

@@ -16,16 +16,14 @@ from roost.scheduler.rule_support.aggregate_metadata import least_value, unreada
 class InstancesOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Options of ``num_instances`` and ``aggregate_num_instances``."""
 
-    max_instances_per_host: Annotated[
-        int, msgspec.Meta(ge=1, description="Hosts with so many instances take no more.")
-    ] = 50
+    max_instances_per_host: Annotated[int, msgspec.Meta(ge=1, description="Upper bound on instances per host.")] = 50
 
 
 class IoOpsOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Options of ``io_ops`` and ``aggregate_io_ops``."""
 
     max_io_ops_per_host: Annotated[
-        int, msgspec.Meta(ge=0, description="Hosts with so many I/O operations in flight take no instance.")
+        int, msgspec.Meta(ge=0, description="Hosts with this many I/O operations in flight accept no instance.")
     ] = 8
 
 

@@ -24,24 +24,20 @@ class CoreOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Options of ``core`` and ``aggregate_core``."""
 
     cpu_allocation_ratio: Annotated[
-        _Ratio, msgspec.Meta(description="Virtual CPUs that hosts may give out for each that they have.")
+        _Ratio, msgspec.Meta(description="Virtual CPUs to allocate per processor of a host.")
     ] = 16.0
 
 
 class RamOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Options of ``ram`` and ``aggregate_ram``."""
 
-    ram_allocation_ratio: Annotated[
-        _Ratio, msgspec.Meta(description="Memory that hosts may give out for each MiB that they have.")
-    ] = 1.5
+    ram_allocation_ratio: Annotated[_Ratio, msgspec.Meta(description="Memory to allocate per MiB of a host.")] = 1.5
 
 
 class DiskOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Options of ``disk`` and ``aggregate_disk``."""
 
-    disk_allocation_ratio: Annotated[
-        _Ratio, msgspec.Meta(description="Disk that hosts may give out for each GiB that they have.")
-    ] = 1.0
+    disk_allocation_ratio: Annotated[_Ratio, msgspec.Meta(description="Disk to allocate per GiB of a host.")] = 1.0
 
 
 class OvercommitFilter(ABC):

@@ -14,9 +14,7 @@ class BuildFailureOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     build_failure_weight_multiplier: Annotated[
         float,
-        msgspec.Meta(
-            description="Weight of failed builds; its sign is turned, so a positive value avoids hosts that fail."
-        ),
+        msgspec.Meta(description="Weight of failed builds, negated: a positive value avoids hosts with failures."),
     ] = 1000000.0
 
 

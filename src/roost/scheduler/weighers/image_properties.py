@@ -19,13 +19,11 @@ class ImagePropertiesWeights(msgspec.Struct, frozen=True, kw_only=True):
 
     image_props_weight_multiplier: Annotated[
         float,
-        msgspec.Meta(
-            description="Weight of instances whose images are like the one asked for; negative spreads, 0 is off."
-        ),
+        msgspec.Meta(description="Weight of instances with similar images; negative spreads, 0 is off."),
     ] = 0.0
     image_props_weight_setting: Annotated[
         tuple[str, ...],
-        msgspec.Meta(description="The image properties that count, each name=weight; empty: all, with weight 1."),
+        msgspec.Meta(description="Image properties and their weights, each name=weight; empty: all, with weight 1."),
     ] = ()
 
 

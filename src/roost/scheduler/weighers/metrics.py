@@ -21,10 +21,10 @@ class MetricsOptions(msgspec.Struct, frozen=True, kw_only=True):
     weight_setting: WeightSetting = ()
     required: Annotated[
         bool,
-        msgspec.Meta(description="Whether a host that lacks one of the metrics is an error; if not, it goes last."),
+        msgspec.Meta(description="Whether a host without one of the metrics is an error; if not, it is ranked last."),
     ] = True
     weight_of_unavailable: Annotated[
-        float, msgspec.Meta(description="Raw weight of a host that lacks a metric that counts, where none is required.")
+        float, msgspec.Meta(description="Raw weight of a host without one of the metrics, if they are not required.")
     ] = -10000.0
 
 
