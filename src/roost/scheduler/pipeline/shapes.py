@@ -165,9 +165,9 @@ class Shapes:
         verdicts = [self._verdict(judge, spec) for judge in judges]
         everyone = HostView(state)
         warnings += self._extra_spec_problems(request)
-        for warned in (*(judge.warner for judge in judges), *self._weigher_warners):
-            if warned is not None:
-                warnings += tuple(warned.warnings(everyone, spec))
+        for rule in (*(judge.warner for judge in judges), *self._weigher_warners):
+            if rule is not None:
+                warnings += tuple(rule.warnings(everyone, spec))
         score_table = self._score_table(spec)
         shape = Shape(
             state,

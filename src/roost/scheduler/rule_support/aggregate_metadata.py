@@ -59,14 +59,14 @@ def least_value(hosts: HostView, key: str, *, default: float, cast: Callable[[st
 
     def make(everyone: HostView) -> Scores:
         numbers: Scores = np.full(len(everyone), np.inf)
-        is_unread: Mask = np.zeros(len(everyone), dtype=np.bool_)
+        is_invalid: Mask = np.zeros(len(everyone), dtype=np.bool_)
         for value, inside in values_by_aggregate(everyone, key):
             number = _parse_number(value, cast)
             if number is None:
-                is_unread |= inside
+                is_invalid |= inside
             else:
                 np.minimum(numbers, number, out=numbers, where=inside)
-        numbers[is_unread | (numbers == np.inf)] = default
+        numbers[is_invalid | (numbers == np.inf)] = default
         return numbers
 
     return hosts.memoize(("least", hosts.epoch, key, default, cast), make)
