@@ -14,7 +14,7 @@ from itertools import chain
 
 from roost.api.http import Identity, Request, Response, new_request_id
 from roost.api.placement.application import Application
-from roost.engine.candidates.search import Compiled, compile_query, has_candidate, search, to_candidate
+from roost.engine.candidates.search import CompiledQuery, compile_query, has_candidate, search, to_candidate
 from roost.engine.columns.apply import apply
 from roost.engine.columns.state import State
 from roost.model import writes
@@ -72,10 +72,10 @@ def median_ms(call: Callable[[], object], repeats: int) -> float:
     return statistics.median(times) * 1e3
 
 
-def compiled(state: State, query: CandidateQuery) -> Compiled:
+def compiled(state: State, query: CandidateQuery) -> CompiledQuery:
     """Translate a query whose names are all known."""
     found = compile_query(state, query)
-    assert isinstance(found, Compiled)
+    assert isinstance(found, CompiledQuery)
     return found
 
 

@@ -6,7 +6,7 @@ import time
 from bench.databases import Databases
 from bench.workloads import Figures, Workload, in_ms
 from roost.app import Roost
-from roost.engine.candidates.query import Compiled, compile_query
+from roost.engine.candidates.query import CompiledQuery, compile_query
 from roost.engine.candidates.search import search
 from roost.engine.columns.state import State
 from roost.model.fleet import Fleet
@@ -55,7 +55,7 @@ def _searched(state: State, query: CandidateQuery, workload: Workload, *, expect
     for _ in range(workload.requests):
         start = time.perf_counter()
         compiled = compile_query(state, query)
-        assert isinstance(compiled, Compiled)
+        assert isinstance(compiled, CompiledQuery)
         found = sum(1 for _ in search(state, compiled, limit=workload.count))
         times.append(time.perf_counter() - start)
         assert found == min(expected, workload.count), found

@@ -110,7 +110,9 @@ class Ours:
 
     def __init__(self, pair: dict[str, Any], filters: list[str], weighers: list[str]) -> None:
         self._columns = Columns(pair)
-        self._columns.state.hosts.are_told = True  # What hosts have is what the pair says; no provider is searched.
+        self._columns.state.hosts.are_self_reported = (
+            True  # What hosts have is what the pair says; no provider is searched.
+        )
         made = [
             [kinds[name](options_of(kinds[name], {})) for name in names]
             for kinds, names in ((FILTERS, filters), (WEIGHERS, weighers))

@@ -10,7 +10,7 @@ import msgspec
 
 from roost.compat.adapter import adapt, extra_spec_problem
 from roost.engine.columns import totals
-from roost.engine.columns.empty_fleet import emptied
+from roost.engine.columns.empty_fleet import empty_fleet
 from roost.engine.columns.state import State
 from roost.engine.columns.types import Amounts
 from roost.errors import BadRequest, BadSettings, RoostError, StateLost
@@ -189,7 +189,7 @@ class Roost:
     def without_consumers(self, *, random: Random | None = None) -> "Roost":
         """Return a fork without consumers and allocations."""
         self._current.refresh()
-        return self._fork(emptied(self.state), random=random)
+        return self._fork(empty_fleet(self.state), random=random)
 
     def _fork(
         self,

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from roost.app import Roost, open_reader, open_roost
-from roost.engine.columns.apply import apply, settle
+from roost.engine.columns.apply import apply, recount_hosts
 from roost.engine.columns.state import State
 from roost.errors import BadSettings, NotFound, StateLost, Unavailable
 from roost.model.fleet import Departure
@@ -87,7 +87,7 @@ def test_the_feed_from_the_first_snapshot_on_gives_what_the_tables_say(world):
     state = State()
     for write in past.writes:
         apply(state, write)
-    settle(state)
+    recount_hosts(state)
     assert past.own == []
     assert digest(state) == digest(roost.state) == digest(Current(world.open()).state)
 

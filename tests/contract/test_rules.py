@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from roost.engine.feasibility.headroom import ROOM_MAX
+from roost.engine.feasibility.headroom import HEADROOM_MAX
 from roost.model.devices.numa import NumaCell, NumaTopology
 from roost.model.host import HostFacts, PciPool
 from roost.model.request import Destination
@@ -73,7 +73,7 @@ def fleets(draw):
     for row in range(len(state.hosts)):
         for name in COLUMNS_OF_COUNTS:
             state.hosts.columns[name].data[row] = draw(st.integers(0, 9))
-        state.hosts.derive(row)
+        state.hosts.update_derived(row)
     return state
 
 
@@ -140,7 +140,7 @@ def test_a_filter_that_tells_its_room_has_some_exactly_on_the_hosts_it_keeps(kin
         np.testing.assert_array_equal(room > 0, rule.keep(hosts_of(state), wanted))
         assert room.dtype == np.int64
         assert room.min() >= 0
-        assert room.max() <= ROOM_MAX
+        assert room.max() <= HEADROOM_MAX
 
 
 @pytest.mark.parametrize("kind", RULES, ids=lambda kind: kind.name)
@@ -174,7 +174,7 @@ def test_a_verdict_on_facts_stays_when_only_use_changes(kind, data):
     for row in range(len(state.hosts)):
         for name in COLUMNS_OF_COUNTS:
             state.hosts.columns[name].data[row] += 5
-        state.hosts.derive(row)
+        state.hosts.update_derived(row)
     np.testing.assert_array_equal(rule.keep(hosts_of(state), wanted), before)
 
 

@@ -5,7 +5,7 @@ from roost.engine.candidates.search import compile_query, search, to_candidate
 
 def answer_of(state, query, version):
     """Return the body of an answer in a version, given as its number behind 1."""
-    compiled = compile_query(state, query, is_one_provider_a_tree=version < 29)
+    compiled = compile_query(state, query, is_one_provider_per_tree=version < 29)
     rows = list(search(state, compiled))
     candidates = [to_candidate(state, each) for each in rows]
     asked = {name for group in query.groups for name in group.resources}

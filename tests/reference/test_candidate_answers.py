@@ -14,7 +14,7 @@ from roost.api.placement.candidate_json import form_of
 from roost.api.placement.handlers.candidates import _body, _Cache, _CompiledQuery
 from roost.api.versions import Version
 from roost.engine.candidates import search
-from roost.engine.candidates.picks import picks_at
+from roost.engine.candidates.picks import find_picks
 from roost.engine.candidates.query import compile_query
 from roost.engine.columns.apply import apply
 from roost.model import writes
@@ -140,7 +140,7 @@ def test_only_trees_that_were_written_to_are_searched_again(monkeypatch):
 
     def spied(state, compiled, anchor, **options):
         searched.append(state.providers.names[anchor])
-        return picks_at(state, compiled, anchor, **options)
+        return find_picks(state, compiled, anchor, **options)
 
     monkeypatch.setattr(search, "picks_at", spied)
 

@@ -47,12 +47,12 @@ def compare_counts(roost: Roost, request: Request, told: Explanation) -> None:
     refusals: list[set[int]] = [set() for _ in told.rules]
     for row in range(len(state.hosts)):
         for at, check in enumerate(shape.fit.checks):
-            passes = check.mask[row] if hasattr(check, "mask") else check.one(state, row)
+            passes = check.mask[row] if hasattr(check, "mask") else check.judge_host(state, row)
             if not passes:
                 refusals[at].add(row)
         at = len(shape.fit.checks)
         if not shape.fit.is_exact:
-            if not any(row in refused for refused in refusals) and shape.fit.one(state, row) < len(shape.fit):
+            if not any(row in refused for refused in refusals) and shape.fit.judge_host(state, row) < len(shape.fit):
                 refusals[at].add(row)
             at += 1
         for later, (rule, mask) in enumerate(shape._filters, start=at):
@@ -88,12 +88,12 @@ def compare_nearest(roost: Roost, shape, told: Explanation, refusals: list[set[i
             columns = state.inventory(check.class_id)
             most = max((columns.free.each[each] for each in rows if each in columns.holders), default=0)
             return max(check.amount - max(most, 0), 0) / check.amount
-        if hasattr(check, "wanted"):
+        if hasattr(check, "group_count"):
             served = 0
-            for provider in check.rows_on(row):
+            for provider in check.find_rows(row):
                 each = min(int(state.classes[class_id].free.view[provider]) // want for class_id, want in check.amounts)
                 served += max(min(each, 1) if check.is_isolated else each, 0)
-            return max(check.wanted - served, 0) / check.wanted
+            return max(check.group_count - served, 0) / check.group_count
         return 1.0
 
     def key(row: int) -> tuple[int, float, int]:

@@ -5,7 +5,7 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roost.engine.columns.apply import apply, undo
+from roost.engine.columns.apply import apply, undo_claim
 from roost.engine.columns.state import State
 from roost.model.writes import KEPT, Claim, ConsumerRow, InstanceRow, PutTask, Release
 from tests.contract.stores import host, offer, provider, uuid_of
@@ -79,7 +79,7 @@ def test_the_column_is_the_count_of_instances_with_such_tasks(drawn):
             case "undo":
                 held = claims.pop(told[0], None)
                 if held is not None:
-                    undo(state, held)
+                    undo_claim(state, held)
             case "task":
                 apply(state, PutTask(uuid_of(told[0]), told[1]))
             case "fork":

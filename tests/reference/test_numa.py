@@ -43,7 +43,7 @@ def test_what_goes_onto_a_cell_goes_onto_one_that_is_alike(host, request, ratio)
     for cell in host.cells if wanted is not None else ():
         for at, asked in enumerate(wanted.cells):
             fits = [
-                place_cell(each, asked, overcommit=overcommit, reserved=wanted.reserved(at)) is not None
+                place_cell(each, asked, overcommit=overcommit, reserved=wanted.reserved_cpus(at)) is not None
                 for each in (cell, reduce_cell(cell).cell())
             ]
             assert fits[0] == fits[1]

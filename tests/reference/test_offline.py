@@ -14,7 +14,7 @@ from roost.model.documents.fleet_document import FleetDocument
 from roost.model.documents.request_document import RequestDocument
 from roost.model.request import Request
 from roost.offline.decide import decide
-from roost.offline.export import document_of
+from roost.offline.export import export_fleet
 from roost.offline.read_document import parse_document
 from roost.scheduler.explain.frozen_clock import FixedRandom
 from roost.simulator.traces.generated_workload import Recipe, generate
@@ -67,7 +67,7 @@ def answered(answer):
 
 def check_like_live(roost, request: Request, settings, *, seed: int) -> str:
     """Compare a decision on the exported document with a dry run; return the outcome."""
-    body = msgspec.json.encode(document_of(roost.state, now_s=1000.0))
+    body = msgspec.json.encode(export_fleet(roost.state, now_s=1000.0))
     fleet = parse_document(body, FleetDocument, name="fleet")
     live = roost.fork(random=FixedRandom(seed)).decide(request)
     answer = decide(fleet, document_of_request(request), settings, seed=seed)

@@ -73,7 +73,7 @@ def fleets(draw):
     for row in range(len(state.hosts)):
         for name in COLUMNS_OF_COUNTS:
             state.hosts.columns[name].data[row] = draw(st.integers(0, 12))
-        state.hosts.derive(row)
+        state.hosts.update_derived(row)
     return state
 
 
@@ -212,7 +212,7 @@ def joined_fleets(draw):
     for row in range(len(state.hosts)):
         for name in (*COLUMNS_OF_COUNTS, "vcpus_total", "total_usable_ram_mb", "total_usable_disk_gb"):
             state.hosts.columns[name].data[row] = draw(st.integers(0, 12))
-        state.hosts.derive(row)
+        state.hosts.update_derived(row)
     for number in range(1, 5):
         at = draw(st.integers(0, len(state.hosts)))
         if at < len(state.hosts):

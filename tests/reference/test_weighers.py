@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roost.engine.columns.apply import release
+from roost.engine.columns.apply import apply_release
 from roost.errors import ComputeHostMetricNotFound
 from roost.model import writes
 from roost.model.request import Destination
@@ -34,7 +34,7 @@ def fleets(draw):
     for row in rows:
         for name in COLUMNS_OF_COUNTS:
             state.hosts.columns[name].data[row] = draw(st.integers(0, 12))
-        state.hosts.derive(row)
+        state.hosts.update_derived(row)
     booted = [draw(st.lists(images, max_size=3)) for _ in rows]
     for row in rows:
         for image in booted[row]:
@@ -162,7 +162,7 @@ def test_counts_of_images_follow_instances(world, events):
             booted[row].append(image)
         else:
             consumer_id, where, gone = living.pop(at % len(living))
-            release(state, writes.Release([consumer_id], []))
+            apply_release(state, writes.Release([consumer_id], []))
             booted[where].remove(gone)
     for name, text in pairs:
         counts = [sum(image.get(name) == text for image in here) for here in booted]

@@ -16,7 +16,7 @@ from roost.api.answer_options import DEFAULTS, Options
 from roost.api.json_schema import Schema, decode
 from roost.api.problems import Problem, VersionHeaders
 from roost.api.versions import CACHE_HEADERS, OLDEST, Version
-from roost.engine.columns.state import unbounded
+from roost.engine.columns.state import allow_any_work
 from roost.errors import BadRequest
 from roost.placement.current import Current
 from roost.placement.deciding_thread import Task
@@ -135,7 +135,7 @@ class Request:
             try:
                 return task(current)
             finally:
-                state.check = unbounded
+                state.check = allow_any_work
                 self.until_s = math.inf
 
         return run

@@ -8,7 +8,7 @@ import msgspec
 from roost.errors import BadFile, BadRequest, NotFound, first_line
 from roost.model.flavor import Flavor
 from roost.model.request import Request
-from roost.offline.read_document import bytes_of, parse_document, shown
+from roost.offline.read_document import display_name, parse_document, read_bytes
 
 _ANYTHING: Any = Any
 
@@ -86,7 +86,7 @@ def _read_flavors(path: str) -> list[Flavor]:
 
 def _decode_file(path: str, kind: Any) -> Any:
     """Decode a JSON file, and refuse unknown keys."""
-    body, name = bytes_of(path), shown(path)
+    body, name = read_bytes(path), display_name(path)
     content = parse_document(body, kind, name=name)
     _check_keys(parse_document(body, _ANYTHING, name=name), content, place="$", name=name)
     return content

@@ -128,7 +128,7 @@ def _heal(arguments: argparse.Namespace, url: str) -> int:
         raise BadRequest("--instance and --cell cannot be combined")
     if arguments.instance and max_count is not None:
         raise BadRequest("--instance and --max-count cannot be combined")
-    request = heal_allocations.Asked(
+    request = heal_allocations.HealOptions(
         instance=arguments.instance,
         cell=arguments.cell,
         most=max_count,
@@ -173,7 +173,7 @@ def _migrate(arguments: argparse.Namespace, url: str) -> int:
     from roost.app import settings_of
     from roost.direct import migrate_inventory
 
-    request = migrate_inventory.migrating(
+    request = migrate_inventory.read_options(
         settings_of(arguments.config, os.environ).agent,
         host=arguments.host,
         driver=arguments.driver,

@@ -6,7 +6,7 @@ from typing import Any
 
 from roost.api.placement.in_process import InProcess
 from roost.app import open_in_process
-from roost.direct.database_config import configured
+from roost.direct.database_config import resolve_config
 from roost.direct.direct_client import Client
 from roost.errors import BadRequest
 
@@ -45,7 +45,7 @@ class PlacementDirect:
         """
         if self._api is not None:
             raise BadRequest("this PlacementDirect is entered already: make another one")
-        api = self._api = open_in_process(*configured(self._config))
+        api = self._api = open_in_process(*resolve_config(self._config))
         version = "latest" if self._latest_microversion else None
         try:
             from roost.direct.keystone_adapter import adapter  # keystoneauth1 may not be installed

@@ -14,14 +14,14 @@ from roost.scheduler.framework.rule_options import read_section
 _SQLITE_BEGINS = b"SQLite format 3\0"
 
 
-class Configured(NamedTuple):
+class DatabaseConfig(NamedTuple):
     """A database, and the settings with which it is asked."""
 
     url: str
     settings: Settings
 
 
-def configured(config: object) -> Configured:
+def resolve_config(config: object) -> DatabaseConfig:
     """Return what a configuration says.
 
     Args:
@@ -32,30 +32,30 @@ def configured(config: object) -> Configured:
         BadFile: a file cannot be read or understood.
     """
     if isinstance(config, Settings):
-        return Configured(database_of_settings(config, None, os.environ), config)
+        return DatabaseConfig(database_of_settings(config, None, os.environ), config)
     if isinstance(config, str | os.PathLike):
-        return _named(os.fspath(config))
+        return _resolve_name(os.fspath(config))
     connection = getattr(getattr(config, "placement_database", None), "connection", None)
     if not isinstance(connection, str) or not connection:
         raise BadSettings("config", f"{type(config).__name__} has no placement_database.connection")
-    return Configured(database_url(connection), _loaded(config))
+    return DatabaseConfig(database_url(connection), _read_options(config))
 
 
-def _named(name: str | bytes) -> Configured:
+def _resolve_name(name: str | bytes) -> DatabaseConfig:
     text = os.fsdecode(name)
     if "://" in text:
-        return Configured(database_url(text), Settings())
+        return DatabaseConfig(database_url(text), Settings())
     path = Path(text)
     if path.suffix in (".toml", ".conf"):
         is_conf = path.suffix == ".conf"
         served = resolve_server_config(None if is_conf else path, None, os.environ, conf=path if is_conf else None)
-        return Configured(served.url, served.settings)
+        return DatabaseConfig(served.url, served.settings)
     if path.is_file() and path.stat().st_size and not _is_sqlite(path):
         raise BadSettings(text, "is neither a SQLite database, nor a .toml or .conf file with settings")
-    return Configured(text, Settings())
+    return DatabaseConfig(text, Settings())
 
 
-def _loaded(config: object) -> Settings:
+def _read_options(config: object) -> Settings:
     """Return the settings of a loaded configuration, as far as it has options of the Placement API."""
     own, policy = getattr(config, "placement", None), getattr(config, "oslo_policy", None)
     names = PlacementSettings.__struct_fields__

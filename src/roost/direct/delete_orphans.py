@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 
 from roost.app import orphans
-from roost.direct.offline_report import offline
+from roost.direct.offline_report import open_report
 from roost.errors import NotFound, RoostError
 from roost.model.names import uuid_bytes, uuid_form
 from roost.store.orphans import Orphan
@@ -21,7 +21,7 @@ def find(url: str, *, provider: str | None, is_audited: Callable[[str], bool]) -
         NotFound: there is no such provider.
         StoreBusy, Unavailable: see ``offline``.
     """
-    with offline(url) as report:
+    with open_report(url) as report:
         if provider is not None:
             if uuid_bytes(provider) is None:
                 raise NotFound("provider", provider)
@@ -43,7 +43,7 @@ def delete(url: str, found: Sequence[Orphan]) -> str:
     by_consumer: dict[str, list[Orphan]] = {}
     for orphan in found:
         by_consumer.setdefault(orphan.consumer, []).append(orphan)
-    with offline(url) as report:
+    with open_report(url) as report:
         for consumer, own in by_consumer.items():
             try:
                 if own[0].holder == "nobody":

@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from roost.app import open_offline
-from roost.direct.rebuild_claim import Reclaiming
+from roost.direct.rebuild_claim import ClaimPlanner
 from roost.engine.columns.state import Holder
 from roost.errors import BadRequest, NotFound
 from roost.machine import SystemClock
@@ -31,7 +31,7 @@ Verdict = Literal["healed", "limit", "no node", "refused", "device", "nothing"]
 Tell = Callable[[str], None]
 
 
-class Asked(msgspec.Struct, frozen=True, kw_only=True):
+class HealOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Which instances are healed, and how."""
 
     instance: str | None = None  # its uuid; None: all
@@ -41,7 +41,7 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     is_dry_run: bool = False
 
 
-class Healed(NamedTuple):
+class HealResult(NamedTuple):
     """What came of it."""
 
     verdict: Verdict
@@ -50,12 +50,12 @@ class Healed(NamedTuple):
     left: int = 0  # instances after that one, which were not looked at
 
 
-class _Ended(NamedTuple):
+class _Stop(NamedTuple):
     verdict: Verdict
     problem: str
 
 
-def heal(url: str, settings: Settings, asked: Asked, *, tell: Tell) -> Healed:
+def heal(url: str, settings: Settings, asked: HealOptions, *, tell: Tell) -> HealResult:
     """Let instances hold what was asked for them on the node where they run, the oldest first.
 
     What an instance takes there, and of which providers, is what the scheduler would claim for it; with that it counts
@@ -77,33 +77,33 @@ def heal(url: str, settings: Settings, asked: Asked, *, tell: Tell) -> Healed:
     count = 0
     opened = open_reader(url, settings=settings.store)
     with closing(opened) as store, closing(store.work_reader(SystemClock())) as reader:
-        found = _one(reader, asked.instance) if asked.instance else _all(reader)
+        found = _read_one(reader, asked.instance) if asked.instance else _read_all(reader)
         rows = (row for row in found if asked.cell is None or row.cell == asked.cell)
         with open_offline(url, settings) as roost:
-            healing = _Healing(store, roost, asked=asked, tell=tell)
+            healing = _Healer(store, roost, asked=asked, tell=tell)
             for row in rows:
                 done = healing.heal(row)
-                if isinstance(done, _Ended):
-                    return Healed(done.verdict, count, done.problem, sum(1 for _ in rows))
+                if isinstance(done, _Stop):
+                    return HealResult(done.verdict, count, done.problem, sum(1 for _ in rows))
                 count += done
                 if asked.most is not None and count >= asked.most:
-                    return Healed("limit", count)
-    return Healed("healed" if count else "nothing", count)
+                    return HealResult("limit", count)
+    return HealResult("healed" if count else "nothing", count)
 
 
-class _Healing:
-    def __init__(self, store: Store, roost: Roost, *, asked: Asked, tell: Tell) -> None:
+class _Healer:
+    def __init__(self, store: Store, roost: Roost, *, asked: HealOptions, tell: Tell) -> None:
         self._roost, self._asked, self._tell = roost, asked, tell
-        self._reclaiming = Reclaiming(roost, store.document)
+        self._reclaiming = ClaimPlanner(roost, store.document)
 
-    def heal(self, status: StatusRow) -> bool | _Ended:
+    def heal(self, status: StatusRow) -> bool | _Stop:
         """Say whether an instance was healed, or why no other one is."""
         uuid = uuid_text(status.uuid)
-        reason = _passed_over(status)
+        reason = _skip_reason(status)
         if reason:
             self._tell(f"instance {uuid} is passed over: {reason}")
             return False
-        row, holder = self._reclaiming.row_of(status), self._reclaiming.state.holders.get(status.uuid)
+        row, holder = self._reclaiming.find_row(status), self._reclaiming.state.holders.get(status.uuid)
         is_whole = (
             holder is not None and self._is_owned(holder, status) and (holder.instance is not None or row is None)
         )
@@ -111,39 +111,39 @@ class _Healing:
             self._tell(f"instance {uuid} holds what it needs")
             return False
         if row is None:
-            return _Ended("no node", f"instance {uuid} is on node {status.node}, of which there is no host")
-        request = self._reclaiming.request(status)
+            return _Stop("no node", f"instance {uuid} is on node {status.node}, of which there is no host")
+        request = self._reclaiming.read_request(status)
         try:
             return self._reclaim(status, row, request, is_whole=is_whole)
         except (BadRequest, NotFound) as error:
-            return _Ended("refused", f"instance {uuid}: {error}")
+            return _Stop("refused", f"instance {uuid}: {error}")
 
-    def _reclaim(self, status: StatusRow, row: int, request: Request, *, is_whole: bool) -> bool | _Ended:
+    def _reclaim(self, status: StatusRow, row: int, request: Request, *, is_whole: bool) -> bool | _Stop:
         uuid, state = uuid_text(status.uuid), self._reclaiming.state
         shape = self._roost.scheduler.shape(request)
         holder = state.holders.get(status.uuid)
-        held: Allocations = {} if holder is None else self._reclaiming.held(holder)
+        held: Allocations = {} if holder is None else self._reclaiming.read_allocations(holder)
         if held and not self._asked.is_forced:
             return self._put(shape, status, row, wanted=held)
-        device = _device(request, shape)
+        device = _find_device(request, shape)
         if device:
-            return _Ended("device", f"instance {uuid} has {device}, and only its host knows which device that is")
-        wanted = self._reclaiming.wanted(shape, status, row)
+            return _Stop("device", f"instance {uuid} has {device}, and only its host knows which device that is")
+        wanted = self._reclaiming.find_allocations(shape, status, row)
         if isinstance(wanted, str):
-            return _Ended("refused", f"instance {uuid} cannot hold what it asks for: {wanted}")
+            return _Stop("refused", f"instance {uuid} cannot hold what it asks for: {wanted}")
         if wanted == held and is_whole:
             return False
         return self._put(shape, status, row, wanted=wanted)
 
-    def _put(self, shape: Shape, status: StatusRow, row: int, *, wanted: Allocations) -> bool | _Ended:
-        uuid, told = uuid_text(status.uuid), _told(wanted)
-        found = self._reclaiming.reclaim(shape, status, row, allocations=wanted)
+    def _put(self, shape: Shape, status: StatusRow, row: int, *, wanted: Allocations) -> bool | _Stop:
+        uuid, told = uuid_text(status.uuid), _describe_amounts(wanted)
+        found = self._reclaiming.plan(shape, status, row, allocations=wanted)
         if isinstance(found, str):
-            return _Ended("refused", f"instance {uuid} cannot hold {told}: {found}")
+            return _Stop("refused", f"instance {uuid} cannot hold {told}: {found}")
         refusal = None if self._asked.is_dry_run else self._roost.placement.commit([found.item])[0]
         if refusal is not None:
             reason = refusal.work or refusal.table or refusal.kind
-            return _Ended("refused", f"instance {uuid} cannot hold {told}: {reason} was changed meanwhile")
+            return _Stop("refused", f"instance {uuid} cannot hold {told}: {reason} was changed meanwhile")
         outside = f", outside of its server group: {found.outside}" if found.outside else ""
         self._tell(f"instance {uuid} {'would hold' if self._asked.is_dry_run else 'holds'} {told}{outside}")
         return True
@@ -156,21 +156,21 @@ class _Healing:
         return next(owners) == next(owners)
 
 
-def _device(request: Request, shape: Shape) -> str:
+def _find_device(request: Request, shape: Shape) -> str:
     """Return what a request has of which only the host knows the device; empty: nothing."""
     groups = () if shape.query is None else shape.query.groups
     found = sorted({name for group in groups for name in group.resources} & _DEVICES)
     return (found or [_DEVICE_PROFILE] * (_DEVICE_PROFILE in request.flavor.extra_specs) or [""])[0]
 
 
-def _told(amounts: Mapping[str, Mapping[str, int]]) -> str:
+def _describe_amounts(amounts: Mapping[str, Mapping[str, int]]) -> str:
     return "; ".join(
         f"{', '.join(f'{amount} {name}' for name, amount in each.items())} of provider {provider}"
         for provider, each in amounts.items()
     )
 
 
-def _passed_over(row: StatusRow) -> str:
+def _skip_reason(row: StatusRow) -> str:
     if row.status in _GONE:
         return f"it is {row.status}"
     if row.task or row.operation_id:
@@ -178,7 +178,7 @@ def _passed_over(row: StatusRow) -> str:
     return "" if row.node else "it is on no node"
 
 
-def _one(reader: WorkReader, uuid: str) -> Iterator[StatusRow]:
+def _read_one(reader: WorkReader, uuid: str) -> Iterator[StatusRow]:
     body = uuid_bytes(uuid)
     row = None if body is None else reader.status(body)
     if row is None:
@@ -186,7 +186,7 @@ def _one(reader: WorkReader, uuid: str) -> Iterator[StatusRow]:
     return iter([row])
 
 
-def _all(reader: WorkReader) -> Iterator[StatusRow]:
+def _read_all(reader: WorkReader) -> Iterator[StatusRow]:
     """Yield the statuses of all instances, those that were asked for first first."""
     rows = reader.statuses(most=_BATCH)
     while rows:

@@ -14,7 +14,7 @@ from roost.compute.driver_values import check_nodes
 from roost.compute.inventory import provider_config
 from roost.compute.inventory.provider_config import ProviderConfigs
 from roost.compute.inventory.reshape import Bringing
-from roost.direct.offline_report import offline
+from roost.direct.offline_report import open_report
 from roost.errors import BadSettings, NotFound, RoostError, Unavailable, error_text
 from roost.model.settings.agent_settings import Agent as AgentSettings
 from roost.model.work.agent_terms import HostTerms, ReshapeTerms
@@ -23,7 +23,7 @@ from roost.observe import log
 _BARE_METAL = "ironic"  # whose nodes are no hosts, and are told by their own service
 
 
-class Migrating(msgspec.Struct, frozen=True, kw_only=True):
+class MigrateOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Which host, and how its agent is started."""
 
     host: str  # name of the service
@@ -35,14 +35,14 @@ class Migrating(msgspec.Struct, frozen=True, kw_only=True):
     nodes: tuple[str, ...] = ()  # empty: all of the host
 
 
-class Migrated(NamedTuple):
+class NodeResult(NamedTuple):
     """What became of a node."""
 
     node: str
     is_reshaped: bool  # False: nothing needed to move
 
 
-def migrating(
+def read_options(
     settings: AgentSettings,
     *,
     host: str,
@@ -51,7 +51,7 @@ def migrating(
     terms: Sequence[str],
     provider_config: str,
     nodes: Sequence[str],
-) -> Migrating:
+) -> MigrateOptions:
     """Return how the agent of a host is started, by its settings and by what is said otherwise.
 
     Args:
@@ -66,18 +66,18 @@ def migrating(
     """
     if provider_config and not Path(provider_config).is_dir():
         raise BadSettings("--provider-config", f"there is no folder {provider_config}")
-    return Migrating(
+    return MigrateOptions(
         host=host,
         driver=driver,
-        options=_pairs("--option", options),
-        terms=_terms(_pairs("--term", terms), otherwise=settings.terms),
+        options=_read_pairs("--option", options),
+        terms=_read_terms(_read_pairs("--term", terms), otherwise=settings.terms),
         reshape=settings.reshape,
         provider_config=provider_config or settings.provider_config_location,
         nodes=tuple(nodes),
     )
 
 
-def migrate_inventory(url: str, asked: Migrating, *, warn: Callable[[str], None]) -> Iterator[Migrated]:
+def migrate_inventory(url: str, asked: MigrateOptions, *, warn: Callable[[str], None]) -> Iterator[NodeResult]:
     """Reshape the nodes of a host as its agent would at the start, one after the other; others stay untouched.
 
     Args:
@@ -96,26 +96,26 @@ def migrate_inventory(url: str, asked: Migrating, *, warn: Callable[[str], None]
         return
     driver = load(asked.driver, asked.options, asked.terms)
     configs = ProviderConfigs(provider_config.read(asked.provider_config), warn=warn)
-    with _contained(f"host {asked.host}"):
+    with _report_driver_error(f"host {asked.host}"):
         driver.start(asked.host)
         known = check_nodes(driver.nodes())
     for node in asked.nodes:
         if node not in known:
             raise NotFound("node", node, message=f"host {asked.host} has no node {node}, only {', '.join(known)}")
-    with offline(url) as report:
+    with open_report(url) as report:
         names = asked.nodes or known
         found = {node: report.get_provider_by_name(node)["uuid"] for node in names}
         bringing = Bringing(
             driver, report, configs=configs, terms=asked.reshape, sleep=time.sleep, uniform=Random().uniform
         )
         for node, uuid in found.items():
-            with _contained(f"node {node}"):
+            with _report_driver_error(f"node {node}"):
                 is_reshaped = bringing.reshape(node, uuid)
-            yield Migrated(node, is_reshaped)
+            yield NodeResult(node, is_reshaped)
 
 
 @contextmanager
-def _contained(what: str) -> Iterator[None]:
+def _report_driver_error(what: str) -> Iterator[None]:
     """Say in one sentence what a driver raises that nobody raises on purpose; the log says where it came from.
 
     Raises:
@@ -130,7 +130,7 @@ def _contained(what: str) -> Iterator[None]:
         raise Unavailable(f"{what}: {error_text(error)}") from error
 
 
-def _pairs(what: str, pairs: Sequence[str]) -> dict[str, str]:
+def _read_pairs(what: str, pairs: Sequence[str]) -> dict[str, str]:
     """Return pairs ``KEY=VALUE`` by key.
 
     Raises:
@@ -145,7 +145,7 @@ def _pairs(what: str, pairs: Sequence[str]) -> dict[str, str]:
     return found
 
 
-def _terms(pairs: Mapping[str, str], *, otherwise: HostTerms) -> HostTerms:
+def _read_terms(pairs: Mapping[str, str], *, otherwise: HostTerms) -> HostTerms:
     """Return the terms of a host, some of them from texts.
 
     Raises:

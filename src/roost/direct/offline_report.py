@@ -14,7 +14,7 @@ from roost.machine import SystemClock
 
 
 @contextmanager
-def offline(url: str) -> Iterator[ReportClient]:
+def open_report(url: str) -> Iterator[ReportClient]:
     """Give a report client on a database for the length of a ``with`` block; it is not created.
 
     Args:

@@ -21,7 +21,7 @@ from roost.scheduler.pipeline.host_picks import Allocations, find_allocation
 from roost.scheduler.pipeline.shape import Shape
 
 
-class Reclaimed(NamedTuple):
+class PlannedClaim(NamedTuple):
     """What lets an instance hold something where it is."""
 
     item: Item  # one commit, of an instance that is as it was read
@@ -29,7 +29,7 @@ class Reclaimed(NamedTuple):
     outside: str = ""  # why it is in its server group no more; empty: it is, or it has none
 
 
-class Reclaiming:
+class ClaimPlanner:
     """Plans claims of instances that are on hosts.
 
     Args:
@@ -46,7 +46,7 @@ class Reclaiming:
         """The columns."""
         return self._placement.state
 
-    def request(self, status: StatusRow) -> Request:
+    def read_request(self, status: StatusRow) -> Request:
         """Return what is asked for an instance where it is, and nowhere else.
 
         Raises:
@@ -55,13 +55,13 @@ class Reclaiming:
         asked = renew_request(request_of(self._documents, status), status)
         return mark_rebuild(msgspec.structs.replace(asked, destination=None, move=None))
 
-    def row_of(self, status: StatusRow) -> int | None:
+    def find_row(self, status: StatusRow) -> int | None:
         """Return the row of the host that an instance is on; None: there is none such."""
         hosts = self.state.hosts
         found = (row for row in hosts.rows_of_name.get(status.host.lower(), ()) if hosts.alive.each[row])
         return next((row for row in found if hosts.nodes[row] == status.node), None)
 
-    def held(self, holder: Holder) -> Allocations:
+    def read_allocations(self, holder: Holder) -> Allocations:
         """Return what a consumer holds, by uuids and names."""
         providers, name_of = self.state.providers, self.state.class_ids.name_of
         found: Allocations = {}
@@ -70,7 +70,7 @@ class Reclaiming:
             found.setdefault(uuid, {})[name_of(inventory_id & CLASS_MASK)] = amount
         return found
 
-    def wanted(self, shape: Shape, status: StatusRow, row: int) -> Allocations | str:
+    def find_allocations(self, shape: Shape, status: StatusRow, row: int) -> Allocations | str:
         """Return what an instance is to hold on a host in place of what it holds, or why it cannot be told.
 
         Where the host has no candidate, a request without groups of their own is that of its root, which says what
@@ -88,11 +88,11 @@ class Reclaiming:
         groups = () if shape.query is None else shape.query.groups
         if [group.suffix for group in groups] == [""]:
             return {state.providers.uuids[state.hosts.provider_row.each[row]]: dict(groups[0].resources)}
-        first = shape.fit.one(state, row)
+        first = shape.fit.judge_host(state, row)
         reason = shape.fit.reasons[first] if first < len(shape.fit) else "have no way that all filters accept"
         return f"{status.node} is among the hosts that {reason}"
 
-    def reclaim(self, shape: Shape, status: StatusRow, row: int, *, allocations: Allocations) -> Reclaimed | str:
+    def plan(self, shape: Shape, status: StatusRow, row: int, *, allocations: Allocations) -> PlannedClaim | str:
         """Plan that an instance holds something, or say why it does not fit."""
         state, hosts = self.state, self.state.hosts
         holder = state.holders.get(status.uuid)
@@ -101,16 +101,16 @@ class Reclaiming:
         if isinstance(found, str):
             return found
         number = self._placement.new_id("consumer")
-        instance, places, outside = self._instance(shape, status, row, number=number)
+        instance, places, outside = self._build_instance(shape, status, row, number=number)
         image_id, documents = store_image(state, shape.spec.request.image)
         if holder is None or holder.instance is None:
             instance = msgspec.structs.replace(instance, flavor_id=status.flavor_id, image_id=image_id)
         freed: tuple[Release, ...] = () if holder is None else (release_of(state, [holder]),)
         taken = [(number, inventory_id, amount) for inventory_id, amount in found[1]]
         claim = Claim([_consumer(holder, status, number)], taken, [instance], places)
-        return Reclaimed(Item((*documents, *freed, claim), work=(require_unchanged(status),)), allocations, outside)
+        return PlannedClaim(Item((*documents, *freed, claim), work=(require_unchanged(status),)), allocations, outside)
 
-    def _instance(
+    def _build_instance(
         self, shape: Shape, status: StatusRow, row: int, *, number: int
     ) -> tuple[InstanceRow, list[Place], str]:
         """Return an instance on its host, its place in its server group, and why it has none there, if so."""
@@ -121,7 +121,7 @@ class Reclaiming:
         alone, group = InstanceRow(number, state.hosts.ids[row], 0), shape.spec.group
         if group is None:
             return alone, [], ""
-        place = self._place(shape, status, row, number=number)
+        place = self._find_place(shape, status, row, number=number)
         if place is None:
             return msgspec.structs.replace(alone, group_id=group.id), [], ""
         holds, members = group.places.get(place.scope, (place.holder, 0))
@@ -131,7 +131,7 @@ class Reclaiming:
         member = msgspec.structs.replace(alone, group_id=group.id, scope=place.scope, holder=place.holder)
         return member, [place], ""
 
-    def _place(self, shape: Shape, status: StatusRow, row: int, *, number: int) -> Place | None:
+    def _find_place(self, shape: Shape, status: StatusRow, row: int, *, number: int) -> Place | None:
         """Return the place that an instance has in its server group on its host; None: it needs none."""
         state, hosts, group = self.state, self.state.hosts, shape.spec.group
         assert group is not None, "it was asked for"

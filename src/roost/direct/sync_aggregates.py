@@ -5,7 +5,7 @@ from contextlib import closing
 from typing import Literal, NamedTuple
 
 from roost.compute.report.report_client import ReportClient
-from roost.direct.offline_report import offline
+from roost.direct.offline_report import open_report
 from roost.errors import Conflict, NotFound, Unavailable
 from roost.fleet.aggregate_writes import members
 from roost.machine import SystemClock
@@ -15,7 +15,7 @@ from roost.store.backends import open_reader
 Verdict = Literal["done", "unavailable", "refused", "no provider"]
 
 
-class Synced(NamedTuple):
+class SyncResult(NamedTuple):
     """What came of it."""
 
     verdict: Verdict
@@ -23,7 +23,7 @@ class Synced(NamedTuple):
     problem: str = ""
 
 
-def sync_aggregates(url: str, *, tell: Callable[[str], None]) -> Synced:
+def sync_aggregates(url: str, *, tell: Callable[[str], None]) -> SyncResult:
     """Put the provider of each host that is in an aggregate into that; none is taken out of any.
 
     Args:
@@ -33,12 +33,12 @@ def sync_aggregates(url: str, *, tell: Callable[[str], None]) -> Synced:
     Raises:
         StoreBusy, Unavailable: see ``offline``.
     """
-    joined = hosts_in_aggregates(url)
-    with offline(url) as report:
-        return bring(joined, report, tell=tell)
+    joined = read_hosts(url)
+    with open_report(url) as report:
+        return add_hosts(joined, report, tell=tell)
 
 
-def hosts_in_aggregates(url: str) -> dict[str, list[str]]:
+def read_hosts(url: str) -> dict[str, list[str]]:
     """Return the names of the nodes in each aggregate that has a name, by the uuid of the aggregate."""
     with closing(open_reader(url)) as store:
         state = Current(store, clock=SystemClock()).state
@@ -52,7 +52,7 @@ def hosts_in_aggregates(url: str) -> dict[str, list[str]]:
         return found
 
 
-def bring(joined: Mapping[str, Sequence[str]], report: ReportClient, *, tell: Callable[[str], None]) -> Synced:
+def add_hosts(joined: Mapping[str, Sequence[str]], report: ReportClient, *, tell: Callable[[str], None]) -> SyncResult:
     """Put the providers of nodes into aggregates, beside those they are in.
 
     Args:
@@ -66,11 +66,11 @@ def bring(joined: Mapping[str, Sequence[str]], report: ReportClient, *, tell: Ca
             try:
                 report.aggregate_add_host(uuid, node)
             except NotFound as error:
-                return Synced("no provider", count, str(error))
+                return SyncResult("no provider", count, str(error))
             except Conflict as error:
-                return Synced("refused", count, str(error))
+                return SyncResult("refused", count, str(error))
             except Unavailable as error:
-                return Synced("unavailable", count, str(error))
+                return SyncResult("unavailable", count, str(error))
             tell(f"the provider of node {node} is in aggregate {uuid}")
             count += 1
-    return Synced("done", count)
+    return SyncResult("done", count)

@@ -31,7 +31,7 @@ def is_there(state: State, number: int) -> bool:
 
 def members(state: State, number: int) -> list[int]:
     """Return the rows of the providers in an aggregate, in order."""
-    found: list[int] = state.membership.wearing(number).nonzero()[0].tolist()
+    found: list[int] = state.membership.mask_of(number).nonzero()[0].tolist()
     return found
 
 

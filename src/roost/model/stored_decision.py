@@ -109,8 +109,8 @@ def pack(decision: Decision, *, checks_id: int, ahead: int = 0, seen: str = "") 
             [(scale.low, scale.high, scale.multiplier) for scale in decision.scales],
             decision.best,
             amounts,
-            [_chosen(pick, amounts) for pick in decision.picks],
-            [_chosen(pick, amounts) for picks in decision.alternates.values() for pick in picks],
+            [_pack_pick(pick, amounts) for pick in decision.picks],
+            [_pack_pick(pick, amounts) for picks in decision.alternates.values() for pick in picks],
             decision.conflicts,
             decision.warnings,
             decision.position,
@@ -124,7 +124,7 @@ def pack(decision: Decision, *, checks_id: int, ahead: int = 0, seen: str = "") 
     )
 
 
-def _chosen(pick: Pick, amounts: list[dict[str, int]]) -> Chosen:
+def _pack_pick(pick: Pick, amounts: list[dict[str, int]]) -> Chosen:
     held = []
     for provider, amount in pick.allocations.items():
         if amount not in amounts:
@@ -151,7 +151,7 @@ def unpack(row: EvidenceRow, checks: bytes) -> Decision:
         before -= rejected
     alternates: dict[str, list[Pick]] = {}
     for chosen in record.alternates:
-        alternates.setdefault(chosen.cell, []).append(_pick(chosen, record.amounts))
+        alternates.setdefault(chosen.cell, []).append(_unpack_pick(chosen, record.amounts))
     return Decision(
         uuid=uuid_text(row.uuid),
         decided_at_s=row.decided_at_s,
@@ -159,7 +159,7 @@ def unpack(row: EvidenceRow, checks: bytes) -> Decision:
         request_id=record.request_id,
         count=record.count,
         found=record.found,
-        picks=[_pick(chosen, record.amounts) for chosen in record.picks],
+        picks=[_unpack_pick(chosen, record.amounts) for chosen in record.picks],
         alternates=alternates,
         stages=stages,
         scales=[Scale(name, *scale) for name, scale in zip(known.weighers, record.scales, strict=False)],
@@ -180,7 +180,7 @@ def checks_of(row: EvidenceRow) -> int:
     return _record.decode(row.body).checks_id
 
 
-def asked_by(row: EvidenceRow) -> tuple[int, int]:
+def requester_of(row: EvidenceRow) -> tuple[int, int]:
     """Return the document of the request of a stored decision, and how many instances it asked for."""
     record = _record.decode(row.body)
     return record.request_id, record.count
@@ -192,13 +192,13 @@ def moment_of(row: EvidenceRow) -> Moment:
     return Moment(record.position, record.ahead, record.seen)
 
 
-def blinded(body: bytes) -> bytes:
+def hide_seed(body: bytes) -> bytes:
     """Return the body of a row that no longer tells which changes the decision saw: it can be read, not replayed."""
     record = _record.decode(body)
     return _encoder.encode(msgspec.structs.replace(record, seen="")) if record.seen not in {"", REMOTE} else body
 
 
-def _pick(chosen: Chosen, amounts: list[dict[str, int]]) -> Pick:
+def _unpack_pick(chosen: Chosen, amounts: list[dict[str, int]]) -> Pick:
     return Pick(
         chosen.host,
         chosen.node or chosen.host,

@@ -11,9 +11,9 @@ from roost.model.documents.fleet_document import FleetDocument
 from roost.model.documents.request_document import RequestDocument
 from roost.model.evidence.decision import Contribution, Decision, HostScore, Pick, cells
 from roost.model.settings.roost_settings import Settings
-from roost.offline.load import World
-from roost.offline.refusals import stages_of
-from roost.offline.request_names import request_of
+from roost.offline.load import DocumentFleet
+from roost.offline.refusals import find_stages
+from roost.offline.request_names import resolve_request
 from roost.scheduler.explain.frozen_clock import FixedClock, FixedRandom
 from roost.scheduler.framework.host_view import HostView
 from roost.scheduler.pipeline.shape import Shape
@@ -28,7 +28,7 @@ _UNSEARCHED = (
 )
 
 
-def moment_of(fleet: FleetDocument) -> float:
+def find_moment(fleet: FleetDocument) -> float:
     """Return the moment of a fleet: as told, else the last report of any service, else 0."""
     if fleet.now is not None:
         return fleet.now
@@ -59,9 +59,9 @@ def decide(
         BadFile: a document names what is not there, or twice, or asks what cannot be meant.
         ComputeHostMetricNotFound: a host lacks a metric that the settings require.
     """
-    moment = moment_of(fleet) if now_s is None else now_s
-    world = World(fleet, file=fleet_name, settings=settings, clock=FixedClock(moment), random=FixedRandom(seed))
-    asked = request_of(request, world, file=request_name)
+    moment = find_moment(fleet) if now_s is None else now_s
+    world = DocumentFleet(fleet, file=fleet_name, settings=settings, clock=FixedClock(moment), random=FixedRandom(seed))
+    asked = resolve_request(request, world, file=request_name)
     evidence = _Evidence(world.roost)
     try:
         decision = world.roost.decide(asked)
@@ -79,11 +79,11 @@ class _Evidence:
         self._roost = roost
         self._stages: tuple[AnswerStage, ...] = ()
         self._ranking: tuple[RankedHost, ...] = ()
-        roost.scheduler.witness = self._see
+        roost.scheduler.witness = self._observe
 
-    def _see(self, shape: Shape) -> None:
+    def _observe(self, shape: Shape) -> None:
         state = self._roost.state
-        self._stages = stages_of(state, shape)
+        self._stages = find_stages(state, shape)
         ranked = shape.rank_all()
         rows, hosts = ranked.rows, state.hosts
         self._ranking = tuple(

@@ -16,7 +16,7 @@ def uuid_for(*names: str) -> uuid.UUID:
     return uuid.uuid5(_NAMESPACE, "\x1f".join(names))
 
 
-class Directory(Generic[_Part]):
+class PartIndex(Generic[_Part]):
     """Parts of one kind by their uuids and names.
 
     Args:

@@ -5,7 +5,7 @@ from uuid import UUID
 
 from roost.engine.columns.image_counts import read_image
 from roost.engine.columns.inventory_columns import ClassColumns
-from roost.engine.columns.name_table import Symbols
+from roost.engine.columns.name_table import NameTable
 from roost.engine.columns.state import Group, State
 from roost.model.documents.fleet_document import (
     ONE_EACH,
@@ -23,12 +23,12 @@ from roost.model.documents.fleet_document import (
 )
 from roost.model.host import HostFacts
 from roost.model.names import standard_resource_classes, standard_traits
-from roost.offline.document_names import Directory
+from roost.offline.document_names import PartIndex
 from roost.scheduler.framework.group_slots import place_number
 from roost.scheduler.framework.host_view import HostView
 
 
-def document_of(state: State, *, now_s: float) -> FleetDocument:
+def export_fleet(state: State, *, now_s: float) -> FleetDocument:
     """Return the document of a state, with providers and their use.
 
     Hosts and providers keep their order, which decides between equal ones. Who holds what is left out: only
@@ -49,7 +49,7 @@ class _Export:
         hosts = state.hosts
         self._rows = [row for row in range(len(hosts)) if hosts.alive.view[row]]
         self._uuids = HostView(state).uuids()
-        self._directory: Directory[int] = Directory("host", file="")
+        self._directory: PartIndex[int] = PartIndex("host", file="")
         for row in self._rows:
             self._directory.add(row, self._uuids[row], [hosts.nodes[row], hosts.names[row]], at="$")
         self._instances: dict[int, list[UUID]] = {}  # by host row
@@ -117,7 +117,7 @@ class _Export:
 
     def _aggregate(self, label: int) -> AggregateEntry:
         state = self._state
-        inside = state.membership.wearing(label)
+        inside = state.membership.mask_of(label)
         roots = state.hosts.provider_row.view
         return AggregateEntry(
             name=state.aggregate_names[label],
@@ -174,7 +174,7 @@ class _Export:
         )
 
 
-def _custom(symbols: Symbols, standard: Container[str]) -> tuple[str, ...]:
+def _custom(symbols: NameTable, standard: Container[str]) -> tuple[str, ...]:
     """Return the names that are not standard, in the order of their numbers."""
     return tuple(sorted((name for name in symbols if name not in standard), key=lambda name: symbols.id_of(name) or 0))
 

@@ -5,7 +5,7 @@ from collections.abc import Container, Iterable, Mapping
 import msgspec
 
 from roost.app import open_ephemeral
-from roost.engine.columns.apply import apply, occupy, tell
+from roost.engine.columns.apply import apply, occupy, override_host
 from roost.engine.columns.state import Group
 from roost.errors import BadFile, RoostError
 from roost.model.documents.fleet_document import (
@@ -23,13 +23,13 @@ from roost.model.names import is_resource_class, is_trait
 from roost.model.provider import Inventory, ProviderSpec
 from roost.model.settings.roost_settings import Settings
 from roost.model.writes import CLASS_BITS, Claim, ConsumerRow, InstanceRow, Place, PutDocument
-from roost.offline.document_names import Directory, uuid_for
+from roost.offline.document_names import PartIndex, uuid_for
 from roost.ports import Clock, Random
 from roost.scheduler.framework.group_slots import place_number, place_of
 from roost.scheduler.rule_support.scopes import ZONE
 
 
-class World:
+class DocumentFleet:
     """A Roost on the fleet of a document.
 
     Args:
@@ -44,10 +44,10 @@ class World:
     def __init__(self, document: FleetDocument, *, file: str, settings: Settings, clock: Clock, random: Random) -> None:
         self._document = document
         self._file = file
-        self.hosts: Directory[int] = Directory("host", file=file)  # positions, which are the rows too
-        self.aggregates: Directory[str] = Directory("aggregate", file=file)  # uuids
-        self.groups: Directory[str] = Directory("server group", file=file)  # uuids
-        self._providers: Directory[int] = Directory("provider", file=file)  # positions
+        self.hosts: PartIndex[int] = PartIndex("host", file=file)  # positions, which are the rows too
+        self.aggregates: PartIndex[str] = PartIndex("aggregate", file=file)  # uuids
+        self.groups: PartIndex[str] = PartIndex("server group", file=file)  # uuids
+        self._providers: PartIndex[int] = PartIndex("provider", file=file)  # positions
         self.is_searched = document.providers is not None
         self.roost = open_ephemeral(settings, clock=clock, random=random)
         self._uuids = self._name_hosts()
@@ -63,9 +63,9 @@ class World:
             raise BadFile(file, str(error)) from None
         self._use_providers()
         self._put_instances()
-        self._tell_hosts()
+        self._override_hosts()
 
-    def _wrong(self, at: str, problem: str) -> BadFile:
+    def _error(self, at: str, problem: str) -> BadFile:
         return BadFile(self._file, f"{at}: {problem}")
 
     # --- who is who --------------------------------------------------------------------------------------------------
@@ -80,10 +80,10 @@ class World:
         for row, entry in enumerate(self._document.hosts):
             at, node = f"$.hosts[{row}]", node_of(entry)
             if entry.nodename and entry.hypervisor_hostname and entry.nodename != entry.hypervisor_hostname:
-                raise self._wrong(at, "its nodename and its hypervisor_hostname are not the same")
+                raise self._error(at, "its nodename and its hypervisor_hostname are not the same")
             first = seen.setdefault((entry.host, node), row)
             if first != row:
-                raise self._wrong(
+                raise self._error(
                     at, f"the host {entry.host!r} with the node {node!r} is there already, as $.hosts[{first}]"
                 )
             uuid = self._provider_of(entry, at) if self.is_searched else str(entry.uuid or uuid_for(entry.host, node))
@@ -95,7 +95,7 @@ class World:
         name = str(entry.uuid) if entry.uuid else node_of(entry)
         provider = (self._document.providers or ())[self._providers.find(name, at=at)]
         if provider.parent is not None:
-            raise self._wrong(at, f"its provider {provider.name!r} is not the root of a tree")
+            raise self._error(at, f"its provider {provider.name!r} is not the root of a tree")
         return str(provider.uuid or uuid_for("provider", provider.name))
 
     # --- what there is -----------------------------------------------------------------------------------------------
@@ -105,7 +105,7 @@ class World:
         groups = []
         for at, entry in enumerate(self._document.server_groups):
             if not entry.name and entry.uuid is None:
-                raise self._wrong(f"$.server_groups[{at}]", "it has neither a name nor a uuid")
+                raise self._error(f"$.server_groups[{at}]", "it has neither a name nor a uuid")
             uuid = str(entry.uuid or uuid_for("group", entry.name))
             self.groups.add(uuid, uuid, [entry.name], at=f"$.server_groups[{at}]")
             limit = entry.rules.max_server_per_host
@@ -136,7 +136,7 @@ class World:
         joined: dict[str, set[str]] = {}
         for at, entry, kind in entries:
             if not entry.name and entry.uuid is None:
-                raise self._wrong(at, "it has neither a name nor a uuid")
+                raise self._error(at, "it has neither a name nor a uuid")
             uuid = str(entry.uuid or uuid_for(kind, entry.name))
             self.aggregates.add(uuid, uuid, [entry.name], at=at)
             made.append(Aggregate(uuid=uuid, name=entry.name, metadata=entry.metadata))
@@ -174,7 +174,7 @@ class World:
         try:
             return msgspec.json.decode(told, type=dict[str, object])
         except (msgspec.DecodeError, UnicodeError, RecursionError):
-            raise self._wrong(at, "its text is no JSON object") from None
+            raise self._error(at, "its text is no JSON object") from None
 
     def _trees(self, joined: Mapping[str, set[str]]) -> list[ProviderSpec]:
         """Return the providers, each after its parent."""
@@ -189,7 +189,7 @@ class World:
             at: int | None = start
             while at is not None and at not in specs:
                 if at in path:
-                    raise self._wrong(f"$.providers[{at}].parent", f"the provider {entries[at].name!r} is above itself")
+                    raise self._error(f"$.providers[{at}].parent", f"the provider {entries[at].name!r} is above itself")
                 path.append(at)
                 at = parents[at]
             for row in reversed(path):
@@ -229,10 +229,10 @@ class World:
         where = f"{at}.inventories" if at != "$" else "$.resource_classes"
         for name in resource_classes:
             if not is_resource_class(name):
-                raise self._wrong(where, f"{name[:70]!r} is neither a standard resource class nor CUSTOM_[A-Z0-9_]+")
+                raise self._error(where, f"{name[:70]!r} is neither a standard resource class nor CUSTOM_[A-Z0-9_]+")
         for name in traits:
             if not is_trait(name):
-                raise self._wrong(f"{at}.traits", f"{name[:70]!r} is neither a standard trait nor CUSTOM_[A-Z0-9_]+")
+                raise self._error(f"{at}.traits", f"{name[:70]!r} is neither a standard trait nor CUSTOM_[A-Z0-9_]+")
 
     # --- what is in use ----------------------------------------------------------------------------------------------
 
@@ -258,7 +258,7 @@ class World:
             for number, uuid in enumerate(host.instances):
                 at = f"$.hosts[{row}].instances[{number}]"
                 if uuid.bytes in homes:
-                    raise self._wrong(at, f"the instance {uuid} is there already, as {homes[uuid.bytes][1]}")
+                    raise self._error(at, f"the instance {uuid} is there already, as {homes[uuid.bytes][1]}")
                 homes[uuid.bytes] = (row, at)
         grouped: dict[bytes, tuple[int, Group | None]] = {}
         for number, entry in enumerate(self._document.server_groups):
@@ -286,9 +286,9 @@ class World:
             for place, uuid in enumerate(entry.instances):
                 at = f"$.images[{number - 1}].instances[{place}]"
                 if uuid.bytes not in known:
-                    raise self._wrong(at, f"the instance {uuid} is on no host")
+                    raise self._error(at, f"the instance {uuid} is on no host")
                 if uuid.bytes in found:
-                    raise self._wrong(at, f"the instance {uuid} has an image already")
+                    raise self._error(at, f"the instance {uuid} has an image already")
                 found[uuid.bytes] = number
         return found
 
@@ -303,7 +303,7 @@ class World:
         state = self.roost.state
         group = state.groups_by_uuid[str(entry.uuid or uuid_for("group", entry.name))]
         if entry.fault_domains and entry.policy != "fault-domain":
-            raise self._wrong(f"{at}.fault_domains", f"they go with policy fault-domain, not with {entry.policy}")
+            raise self._error(f"{at}.fault_domains", f"they go with policy fault-domain, not with {entry.policy}")
         places = [
             Place(group.id, _number(each.rack), _number(each.domain), each.members, 0) for each in entry.fault_domains
         ]
@@ -319,9 +319,9 @@ class World:
             )
             for number, uuid in enumerate(uuids):
                 if uuid in grouped:
-                    raise self._wrong(f"{where}[{number}]", "the instance is a member already")
+                    raise self._error(f"{where}[{number}]", "the instance is a member already")
                 if uuid in homes and homes[uuid][0] != row:
-                    raise self._wrong(f"{where}[{number}]", f"the instance is on another host, by {homes[uuid][1]}")
+                    raise self._error(f"{where}[{number}]", f"the instance is on another host, by {homes[uuid][1]}")
                 grouped[uuid] = (row, group)
             rack = state.hosts.facts[row].rack
             place = place_of(group, host_id=state.hosts.ids[row], rack=rack, domain="")
@@ -331,16 +331,16 @@ class World:
 
     # --- what hosts say ----------------------------------------------------------------------------------------------
 
-    def _tell_hosts(self) -> None:
+    def _override_hosts(self) -> None:
         state = self.roost.state
-        state.hosts.are_told = not self.is_searched
+        state.hosts.are_self_reported = not self.is_searched
         for row, entry in enumerate(self._document.hosts):
             has = {name: float(column.view[row]) for name, column in state.hosts.columns.items()}
-            told = _told_columns(entry, has)
+            told = _host_columns(entry, has)
             ratios = {"MEMORY_MB": entry.ram_allocation_ratio, "DISK_GB": entry.disk_allocation_ratio}
             given = {name: ratio for name, ratio in ratios.items() if ratio is not None}
             if told != has or given:
-                tell(state, row, told, ratios=given)
+                override_host(state, row, told, ratios=given)
 
 
 def node_of(entry: HostEntry) -> str:
@@ -352,7 +352,7 @@ def _number(name: str | int) -> int:
     return name if isinstance(name, int) else place_number(name)
 
 
-def _told_columns(entry: HostEntry, has: Mapping[str, float]) -> dict[str, float]:
+def _host_columns(entry: HostEntry, has: Mapping[str, float]) -> dict[str, float]:
     """Return the columns of a host: what it says, else what they hold; what is free follows where it is not said."""
     columns = dict(has)
     said = {

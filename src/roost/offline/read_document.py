@@ -8,7 +8,7 @@ from typing import TypeVar
 import msgspec
 
 from roost.errors import BadFile
-from roost.model.documents.error_places import placed
+from roost.model.documents.error_places import locate_error
 
 # A fleet of 100,000 hosts with their providers is about a tenth of it.
 BYTES_MAX = 2**30
@@ -41,22 +41,22 @@ def read_document(path: str, kind: type[_Document], *, bytes_max: int = BYTES_MA
     Raises:
         BadFile: it cannot be read, is no JSON, or says what it may not; with line and column, or the path inside.
     """
-    name = shown(path)
-    return parse_document(bytes_of(path, bytes_max=bytes_max), kind, name=name)
+    name = display_name(path)
+    return parse_document(read_bytes(path, bytes_max=bytes_max), kind, name=name)
 
 
-def shown(path: str) -> str:
+def display_name(path: str) -> str:
     """Return what a document is called in errors."""
     return "standard input" if path == STDIN else path
 
 
-def bytes_of(path: str, *, bytes_max: int = BYTES_MAX) -> bytes:
+def read_bytes(path: str, *, bytes_max: int = BYTES_MAX) -> bytes:
     """Return what is in a file, or comes from standard input.
 
     Raises:
         BadFile: it cannot be read, or is longer.
     """
-    name = shown(path)
+    name = display_name(path)
     try:
         if path == STDIN:
             body = b"" if sys.stdin is None else sys.stdin.buffer.read(bytes_max + 1)
@@ -77,7 +77,7 @@ def parse_document(body: bytes, kind: type[_Document], *, name: str) -> _Documen
     try:
         return msgspec.json.decode(body, type=kind)
     except msgspec.ValidationError as error:
-        raise BadFile(name, _told(placed(str(error), body, kind), kind)) from None
+        raise BadFile(name, _describe_error(locate_error(str(error), body, kind), kind)) from None
     except msgspec.DecodeError as error:
         problem, at = str(error).removeprefix("JSON is malformed: "), len(body)
         found = _BYTE.search(problem)
@@ -86,14 +86,14 @@ def parse_document(body: bytes, kind: type[_Document], *, name: str) -> _Documen
             at -= problem == "trailing characters"  # There the one behind the first is named.
         elif problem == "Input data was truncated":
             problem = "it ends too early"
-        raise _broken(body, at, name=name, problem=f"is no JSON: {problem}") from None
+        raise _json_error(body, at, name=name, problem=f"is no JSON: {problem}") from None
     except UnicodeDecodeError:
         raise _not_utf8(body, name) from None
     except RecursionError:
         raise BadFile(name, "lists and objects in it are nested too deep") from None
 
 
-def _broken(body: bytes, at: int, *, name: str, problem: str) -> BadFile:
+def _json_error(body: bytes, at: int, *, name: str, problem: str) -> BadFile:
     line = body.count(b"\n", 0, at) + 1
     start = body.rfind(b"\n", 0, at) + 1
     column = len(body[start:at].decode("utf-8", "replace")) + 1
@@ -104,11 +104,11 @@ def _not_utf8(body: bytes, name: str) -> BadFile:
     try:
         body.decode("utf-8")
     except UnicodeDecodeError as error:
-        return _broken(body, error.start, name=name, problem="is not UTF-8 text")
+        return _json_error(body, error.start, name=name, problem="is not UTF-8 text")
     return BadFile(name, "holds half a character")
 
 
-def _told(text: str, kind: type) -> str:
+def _describe_error(text: str, kind: type) -> str:
     """Return an error of decoding as path and problem: ``$.hosts[3].free_ram_mb: must be a whole number, got text``."""
     problem, _, place = text.partition(" - at `")
     place = place.removesuffix("`") or "$"

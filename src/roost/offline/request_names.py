@@ -3,11 +3,11 @@
 from roost.errors import BadFile
 from roost.model.documents.request_document import RequestDocument
 from roost.model.request import Request
-from roost.offline.load import World
+from roost.offline.load import DocumentFleet
 from roost.scheduler.query import request_lookup
 
 
-def request_of(document: RequestDocument, world: World, *, file: str) -> Request:
+def resolve_request(document: RequestDocument, world: DocumentFleet, *, file: str) -> Request:
     """Return the request of a document.
 
     Args:
@@ -27,7 +27,7 @@ def request_of(document: RequestDocument, world: World, *, file: str) -> Request
 class _Names:
     """What the parts of a world are called; see ``roost.scheduler.query.request_lookup.Names``."""
 
-    def __init__(self, world: World, file: str) -> None:
+    def __init__(self, world: DocumentFleet, file: str) -> None:
         self._world = world
         self._file = file
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from roost.engine.columns.apply import apply, occupy, raise_generations, settle, undo
+from roost.engine.columns.apply import apply, occupy, raise_generations, recount_hosts, undo_claim
 from roost.engine.columns.state import State
 from roost.errors import BadRequest, StoreBroken, Unavailable
 from roost.model.work.operation import IO_TASKS
@@ -134,7 +134,7 @@ class Current:
             for write in change.writes:
                 apply(self.state, write)
             self.state.position = max(self.state.position, change.position)
-        settle(self.state)
+        recount_hosts(self.state)
 
     def _keep_order(self, known: tuple[int, int]) -> None:
         """Read everything again if new rows are not in the order in which a load would bring them.
@@ -168,13 +168,13 @@ class Current:
         try:
             for write in loaded.writes:
                 apply(state, write)
-            settle(state)
+            recount_hosts(state)
         except (msgspec.MsgspecError, ValueError) as error:
             raise StoreBroken(f"the database is corrupt: a row cannot be understood: {error}") from error
         except KeyError as error:
             raise StoreBroken(f"the database is corrupt: a row names number {error}, which is not there") from error
         state.position = loaded.position
-        if self.state.directory is not None:
+        if self.state.consumer_index is not None:
             state.consumers()  # Whoever asked for them will ask again, and may not have the time.
         self.state = state
         # After a failover the database may give these out again, to others.
@@ -203,7 +203,7 @@ class Current:
         Raises:
             BadRequest: there are no more numbers for custom classes.
         """
-        number = max(self.state.symbols(kind).highest, self._numbered.get(kind, 0), FIRST_NUMBERS[kind]) + 1
+        number = max(self.state.name_table(kind).highest, self._numbered.get(kind, 0), FIRST_NUMBERS[kind]) + 1
         if kind == "resource_class" and number >= FIRST_NUMBERS["trait"]:
             return self._reused_class(name)
         self._numbered[kind] = number
@@ -286,7 +286,7 @@ class Current:
             if refusal is not None:
                 for write in item.writes:
                     if isinstance(write, Claim):
-                        undo(self.state, write)
+                        undo_claim(self.state, write)
                     elif isinstance(write, Release):
                         raise_generations(self.state, write, by=-1)
                 if at in left:

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from roost.engine.columns.apply import apply, settle
+from roost.engine.columns.apply import apply, recount_hosts
 from roost.engine.columns.state import State
 from roost.errors import StateLost
 from roost.model.evidence.decision import Decision
@@ -34,7 +34,7 @@ def rebuilt(store: Store, decision: Decision, moment: Moment) -> State:
             raise StateLost(decision.uuid, "hosts were created in an order that is not kept")
         for write in _before(past, decision, moment):
             apply(state, write)
-        settle(state)
+        recount_hosts(state)
     except (msgspec.MsgspecError, KeyError, ValueError) as error:
         raise StateLost(decision.uuid, f"what is kept of the state cannot be understood: {error!r}") from error
     state.position = moment.position

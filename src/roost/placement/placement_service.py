@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from roost.engine.columns.apply import occupy, release, undo
+from roost.engine.columns.apply import apply_release, occupy, undo_claim
 from roost.engine.columns.state import State
 from roost.errors import BadRequest, NotFound
 from roost.model import names
@@ -198,13 +198,13 @@ class Placement:
         """
         holder = self.state.holders[instance]
         freed = release_of(self.state, [holder])
-        release(self.state, freed)
+        apply_release(self.state, freed)
         return Left(freed, claim_of(holder, freed.places))
 
     def withdraw(self, claims: Sequence[Claim], left: Left | None = None) -> None:
         """Take back what was occupied and not staged, and let who left be back."""
         for claim in reversed(claims):
-            undo(self.state, claim, was_counted=False)
+            undo_claim(self.state, claim, was_counted=False)
         if left is not None:
             occupy(self.state, left.held)
 

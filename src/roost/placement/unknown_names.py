@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable, Iterator
 
-from roost.engine.candidates.query import UnknownName, compile_query
+from roost.engine.candidates.query import UnknownNames, compile_query
 from roost.engine.candidates.search import search
-from roost.engine.columns.name_table import Symbols
+from roost.engine.columns.name_table import NameTable
 from roost.engine.columns.state import State
 from roost.engine.columns.types import Mask
 from roost.errors import BadRequest
@@ -24,7 +24,7 @@ def refuse(state: State, query: CandidateQuery) -> None:
         for name in group.resources:
             if name not in state.class_ids:
                 raise BadRequest(f"Invalid resource class in resources parameter: No such resource class {name}.")
-        if not all(state.membership.wearing_any(_known_aggregates(state, each)).any() for each in group.member_of):
+        if not all(state.membership.mask_of_any(_known_aggregates(state, each)).any() for each in group.member_of):
             return
         for names in group.required:
             _check_traits(state, sorted(names))
@@ -42,13 +42,13 @@ def _check_traits(state: State, names: Iterable[str]) -> None:
 def _has_root(state: State, query: CandidateQuery) -> bool:
     roots: Mask = state.providers.alive.view & (state.providers.parent.view < 0)
     for name in query.root_required:
-        roots &= state.traits.wearing(_number(state.trait_ids, name))
+        roots &= state.traits.mask_of(_number(state.trait_ids, name))
     for name in query.root_forbidden:
-        roots &= ~state.traits.wearing(_number(state.trait_ids, name))
+        roots &= ~state.traits.mask_of(_number(state.trait_ids, name))
     return bool(roots.any())
 
 
-def _number(table: Symbols, name: str) -> int:
+def _number(table: NameTable, name: str) -> int:
     number = table.id_of(name)
     assert number is not None, name
     return number
@@ -66,4 +66,4 @@ def _is_served(state: State, query: CandidateQuery, group: ResourceGroup) -> boo
         groups=(group,), root_required=query.root_required, root_forbidden=query.root_forbidden, limit=1
     )
     compiled = compile_query(state, alone)
-    return not isinstance(compiled, UnknownName) and next(search(state, compiled), None) is not None
+    return not isinstance(compiled, UnknownNames) and next(search(state, compiled), None) is not None

@@ -32,7 +32,7 @@ def holders_of(state: State, project_id: str, *, user_id: str | None = None) -> 
     Args:
         user_id: of this user only; None: of everybody.
     """
-    for holder in state.consumers().of_project(project_id):
+    for holder in state.consumers().find_by_project(project_id):
         if user_id is None or holder.user_id == user_id:
             yield holder
 

@@ -16,7 +16,7 @@ import math
 from collections.abc import Sequence
 from contextlib import suppress
 
-from roost.engine.columns.apply import tell
+from roost.engine.columns.apply import override_host
 from roost.engine.columns.state import State
 from roost.engine.pci.pools import UNMAPPED
 from roost.errors import BadRequest, Conflict, NotFound, PlacementGone, RoostError
@@ -88,7 +88,7 @@ def _update_use(state: State, row: int, host: RemoteHost) -> None:
         "free_ram_mb": hosts.columns["total_usable_ram_mb"].each[row] - ram_mb,
         "free_disk_mb": 1024 * (hosts.columns["total_usable_disk_gb"].each[row] - disk_gb),
     }
-    tell(state, row, columns, ratios={})
+    override_host(state, row, columns, ratios={})
 
 
 class RemoteScheduler(Scheduler):

@@ -15,7 +15,7 @@ from roost.compat.scheduler.filters import HostFilterHandler, filter_for
 from roost.compat.scheduler.host_state import HostAggregate, HostState, facts_of
 from roost.compat.scheduler.weights import HostWeightHandler, WeighedHost, weigher_for
 from roost.compat.weights import normalize
-from roost.engine.columns.apply import apply, settle, tell
+from roost.engine.columns.apply import apply, override_host, recount_hosts
 from roost.engine.columns.state import Group, State
 from roost.engine.ranking import ranks
 from roost.errors import BadRequest
@@ -250,14 +250,14 @@ def _state(pair: Json) -> State:
                 apply(state, writes.PutDocument(image_id, "image", image_id.to_bytes(16, "big"), image))
             row = writes.InstanceRow(consumer.id, number, flavor_id=1, image_id=image_id)
             apply(state, writes.Claim([consumer], [], [row]))
-    settle(state)
+    recount_hosts(state)
     for row, told in enumerate(pair["hosts"]):
         columns = {name: told[name] for name in _COLUMNS}
         columns["used_ram_mb"] = told["total_usable_ram_mb"] - told["free_ram_mb"]
         columns["used_disk_gb"] = told["disk_mb_used"] / 1024
         columns["hypervisor_version"] = told["hypervisor_version"] or 0
         ratios = {"MEMORY_MB": told["ram_allocation_ratio"], "DISK_GB": told["disk_allocation_ratio"]}
-        tell(state, row, columns, ratios=ratios)
+        override_host(state, row, columns, ratios=ratios)
     return state
 
 

@@ -7,7 +7,7 @@ from random import Random
 
 import msgspec
 
-from roost.engine.columns.apply import apply, occupy, release, settle
+from roost.engine.columns.apply import apply, apply_release, occupy, recount_hosts
 from roost.engine.columns.state import State
 from roost.model import writes
 from roost.model.flavor import Flavor
@@ -52,7 +52,7 @@ def crowd(kinds: Sequence[Kind]) -> State:
         apply(state, writes.PutInventories(number, 0, offered))
         facts = msgspec.Raw(msgspec.msgpack.encode(kind.facts))
         apply(state, writes.PutHost(number, number, name, name, facts, 0))
-    settle(state)
+    recount_hosts(state)
     return state
 
 
@@ -78,7 +78,7 @@ class Tenancy:
     def leave(self, number: int) -> None:
         """Let one instance go."""
         self.living.remove(number)
-        release(self.state, writes.Release([number], []))
+        apply_release(self.state, writes.Release([number], []))
 
 
 class Watched:

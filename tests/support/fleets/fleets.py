@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import msgspec
 import numpy as np
 
-from roost.engine.columns.apply import apply, occupy, settle
+from roost.engine.columns.apply import apply, occupy, recount_hosts
 from roost.engine.columns.state import Group, State
 from roost.model import writes
 from roost.model.flavor import Flavor
@@ -43,7 +43,7 @@ def fleet(*facts: HostFacts, aggregates: Sequence[tuple[dict[str, str], Sequence
         joined = [number for number, (_, rows) in enumerate(aggregates, start=1) if row in rows]
         if joined:
             apply(state, writes.PutMembership(row + 1, 0, joined))
-    settle(state)
+    recount_hosts(state)
     return state
 
 

@@ -6,7 +6,7 @@ from random import Random
 
 from hypothesis import strategies as st
 
-from roost.engine.candidates.query import Compiled, compile_query
+from roost.engine.candidates.query import CompiledQuery, compile_query
 from roost.engine.columns.apply import apply
 from roost.engine.columns.state import State
 from roost.model import writes
@@ -107,9 +107,9 @@ def query_of(query: Query) -> CandidateQuery:
     )
 
 
-def compiled_of(state: State, query: Query) -> Compiled:
-    compiled = compile_query(state, query_of(query), is_one_provider_a_tree=query.one_provider_a_tree)
-    assert isinstance(compiled, Compiled)
+def compiled_of(state: State, query: Query) -> CompiledQuery:
+    compiled = compile_query(state, query_of(query), is_one_provider_per_tree=query.one_provider_a_tree)
+    assert isinstance(compiled, CompiledQuery)
     return compiled
 
 

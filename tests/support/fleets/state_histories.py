@@ -5,9 +5,9 @@ from random import Random
 import msgspec
 import numpy as np
 
-from roost.engine.columns.apply import apply, settle
+from roost.engine.columns.apply import apply, recount_hosts
 from roost.engine.columns.state import State
-from roost.engine.columns.types import NOTHING
+from roost.engine.columns.types import NO_INVENTORY
 from roost.model import writes as model_writes
 from roost.model.host import HostFacts
 from roost.model.writes import CLASS_BITS
@@ -201,7 +201,7 @@ class History:
 
 def check(state: State) -> None:
     """Compute everything that is derived once more, from what it is derived from, and compare."""
-    settle(state)
+    recount_hosts(state)
     _check_trees(state)
     _check_amounts(state)
     _check_labels(state)
@@ -242,7 +242,7 @@ def _check_amounts(state: State) -> None:
             total, ratio = int(columns.total.view[row]), float(columns.ratio.view[row])
             if total == 0:
                 assert row not in columns.holders
-                assert columns.free.view[row] == NOTHING
+                assert columns.free.view[row] == NO_INVENTORY
                 continue
             assert row in columns.holders
             capacity = int((total - int(columns.reserved.view[row])) * ratio)
@@ -252,7 +252,7 @@ def _check_amounts(state: State) -> None:
 def _check_labels(state: State) -> None:
     for labels in (state.traits, state.membership):
         for label in range(1, 5):
-            assert labels.wearing(label).tolist() == [
+            assert labels.mask_of(label).tolist() == [
                 label in labels.labels_of(row) for row in range(len(state.providers))
             ]
 
@@ -296,7 +296,7 @@ def _check_groups(state: State) -> None:
 
 def content(state: State) -> dict[str, object]:
     """Say everything a state holds in values that compare; not how often it was touched."""
-    settle(state)
+    recount_hosts(state)
     providers, hosts = state.providers, state.hosts
     generation = providers.generation.view.tolist()
     best = {class_id: state.best_free(class_id).tolist() for class_id in range(1, len(CLASSES) + 1)}

@@ -8,8 +8,8 @@ import pytest
 
 from roost import PlacementDirect
 from roost.conductor.operation.row_changes import next_version, replace_row
-from roost.direct.heal_allocations import Asked, Healed, heal
-from roost.direct.rebuild_claim import Reclaiming
+from roost.direct.heal_allocations import HealOptions, HealResult, heal
+from roost.direct.rebuild_claim import ClaimPlanner
 from roost.model.fleet import Fleet
 from roost.model.host import HostFacts
 from roost.model.names import uuid_bytes
@@ -75,7 +75,7 @@ def lost(url, fleet, *, settings=None, **asked):
 def healed(url, settings=None, **asked):
     """Heal; give what came of it, and the sentences that were told."""
     said = []
-    return heal(url, settings or Settings(), Asked(**asked), tell=said.append), said
+    return heal(url, settings or Settings(), HealOptions(**asked), tell=said.append), said
 
 
 def held(url, name="one"):
@@ -89,21 +89,21 @@ def held(url, name="one"):
 
 def test_an_instance_of_nobody_is_whole_and_is_healed_as_placement_shows_it(url):
     before = lost(url, hosts(1))
-    assert healed(url)[0] == Healed("healed", 1)
+    assert healed(url)[0] == HealResult("healed", 1)
     assert held(url) == before
-    assert healed(url) == (Healed("nothing", 0), [f"instance {uuid_named('one')} holds what it needs"])
+    assert healed(url) == (HealResult("nothing", 0), [f"instance {uuid_named('one')} holds what it needs"])
 
 
 def test_who_is_shown_as_nobody_is_nobody_however_that_is_written(url):
     lost(url, hosts(1))
-    assert healed(url)[0] == Healed("healed", 1)
+    assert healed(url)[0] == HealResult("healed", 1)
     path = f"/allocations/{uuid_named('one')}"
     with PlacementDirect(url) as client:
         shown = client.get(path, microversion="1.28").json()
         assert client.put(path, json=shown, microversion="1.28").status_code == 204
-    assert healed(url)[0] == Healed("nothing", 0)
+    assert healed(url)[0] == HealResult("nothing", 0)
     renamed = Settings(placement=Placement(incomplete_consumer_project_id="of nobody"))
-    assert healed(url, renamed)[0] == Healed("healed", 1)
+    assert healed(url, renamed)[0] == HealResult("healed", 1)
 
 
 # --- moves and groups ---
@@ -117,7 +117,7 @@ def racks(count):
 @pytest.mark.parametrize("policy", POLICIES)
 def test_it_is_counted_on_its_host_is_in_its_group_and_may_move(url, policy):
     lost(url, joined(*racks(3), group("g", policy)), in_group="g", hints={"fault_domain": "a"})
-    assert healed(url)[0] == Healed("healed", 1)
+    assert healed(url)[0] == HealResult("healed", 1)
     assert (audit(url), orphans(url)) == ([], [])
     with serving(url) as here:
         state = here.run(lambda current: current.state)
@@ -147,7 +147,7 @@ def healed_outside(url, policy, *, count, fellow):
         at_rest(here, hands)
         assert told(here, "two")[:2] == ("ACTIVE", fellow)
     done, (one, _) = healed(url)
-    assert done == Healed("healed", 1)
+    assert done == HealResult("healed", 1)
     assert audit(url) == []
     return one
 
@@ -221,7 +221,7 @@ def test_one_that_may_go_back_lets_nobody_join_its_group_and_goes_back(url):
         assert told(here, "one") == ("VERIFY_RESIZE", "h1", "")
         before = here.held("one")
         lose(here, "one")
-    assert healed(url)[0] == Healed("healed", 1)
+    assert healed(url)[0] == HealResult("healed", 1)
     assert held(url) == before
     with serving(url) as here:
         for name in ("h0", "h1"):
@@ -244,12 +244,12 @@ def write_to_placement(url, *, of="h0", **amounts):
 def test_what_somebody_wrote_to_placement_stays_and_is_known_as_an_instance(url):
     lost(url, hosts(2))
     write_to_placement(url, VCPU=3)
-    assert healed(url)[0] == Healed("healed", 1)
+    assert healed(url)[0] == HealResult("healed", 1)
     assert taken(url) == {"h0": {"VCPU": 3}}
     with serving(url) as here:
         (holder,) = here.run(lambda current: current.state).holders.values()
         assert (holder.instance.flavor_id, holder.project_id) == (here.status("one").flavor_id, "")
-    assert healed(url)[0] == Healed("nothing", 0)
+    assert healed(url)[0] == HealResult("nothing", 0)
 
 
 # --- what it holds ---
@@ -298,7 +298,7 @@ BOTH = {"resources1:CUSTOM_CARD": "1", "resources2:CUSTOM_CARD": "1", "group_pol
 )
 def test_each_group_of_its_flavor_is_served_by_a_provider_that_may(url, extra_specs, cards):
     before = lost(url, nested(), extra_specs=extra_specs)
-    assert healed(url)[0] == Healed("healed", 1)
+    assert healed(url)[0] == HealResult("healed", 1)
     assert taken(url) == {"h0": {"VCPU": 1, "MEMORY_MB": 1}, **cards}
     assert held(url) == before
 
@@ -306,7 +306,7 @@ def test_each_group_of_its_flavor_is_served_by_a_provider_that_may(url, extra_sp
 def test_groups_that_came_with_the_request_are_held_too(url):
     port = ResourceGroup(suffix="_port", resources={"CUSTOM_CARD": 1}, required=(frozenset({"CUSTOM_FAST"}),))
     lost(url, nested(), groups=(port,))
-    assert healed(url)[0] == Healed("healed", 1)
+    assert healed(url)[0] == HealResult("healed", 1)
     assert taken(url) == {"h0": {"VCPU": 1, "MEMORY_MB": 1}, "card1": {"CUSTOM_CARD": 1}}
 
 
@@ -330,7 +330,7 @@ def test_a_disk_that_hosts_share_gives_its_part(url):
     pool = Fleet(providers=[msgspec.structs.replace(pool, traits=SHARES)])
     fleet = joined(aggregate("near"), host("h0", VCPU=8, MEMORY_MB=32, aggregates=["near"]), pool)
     lost(url, fleet, extra_specs={"resources:DISK_GB": "7"}, force_hosts=())
-    assert healed(url)[0] == Healed("healed", 1)
+    assert healed(url)[0] == HealResult("healed", 1)
     assert taken(url) == {"h0": {"VCPU": 1, "MEMORY_MB": 1}, "pool": {"DISK_GB": 7}}
 
 
@@ -340,14 +340,14 @@ def test_pci_devices_that_placement_counts_are_held_again(url):
         filter_scheduler=FilterScheduler(enabled_filters=(), pci_in_placement=True), pci=Pci(alias=(alias,))
     )
     lost(url, nested(), settings=settings, extra_specs={"pci_passthrough:alias": "card:2"})
-    assert healed(url, settings)[0] == Healed("healed", 1)
+    assert healed(url, settings)[0] == HealResult("healed", 1)
     assert taken(url) == {"h0": {"VCPU": 1, "MEMORY_MB": 1}, "card1": {"CUSTOM_CARD": 2}}
 
 
 def test_rules_of_where_new_instances_may_go_keep_none_from_what_it_has(url):
     lost(url, hosts(1))
     strict = Scheduler(limit_tenants_to_placement_aggregate=True, placement_aggregate_required_for_tenants=True)
-    assert healed(url, Settings(scheduler=strict))[0] == Healed("healed", 1)
+    assert healed(url, Settings(scheduler=strict))[0] == HealResult("healed", 1)
 
 
 @pytest.mark.parametrize("has_children", [False, True])
@@ -365,9 +365,9 @@ def test_by_force_it_holds_what_it_asked_for_in_place_of_what_it_holds_and_in_it
     lost(url, nested(wide=1), vcpus=5, extra_specs=FAST)
     write_to_placement(url, of="card1", CUSTOM_CARD=1)
     forced = {"instance": uuid_named("one"), "is_forced": True}
-    assert healed(url, **forced)[0] == Healed("healed", 1)
+    assert healed(url, **forced)[0] == HealResult("healed", 1)
     assert taken(url) == {"h0": {"VCPU": 5, "MEMORY_MB": 1}, "card1": {"CUSTOM_CARD": 1}}
-    assert healed(url, **forced)[0] == Healed("nothing", 0)
+    assert healed(url, **forced)[0] == HealResult("nothing", 0)
     assert (audit(url), orphans(url)) == ([], [])
 
 
@@ -375,24 +375,24 @@ def test_an_instance_is_on_the_very_node_that_it_is_said_to_be_on(url):
     nodes = joined(host("n0"), host("n1"))
     fleet = msgspec.structs.replace(nodes, hosts=[msgspec.structs.replace(each, host="h0") for each in nodes.hosts])
     with serving(url, fleet) as here:
-        reclaiming = Reclaiming(here.roost, here.store.document)
-        row = reclaiming.row_of(status(host="H0", node="n1"))
+        reclaiming = ClaimPlanner(here.roost, here.store.document)
+        row = reclaiming.find_row(status(host="H0", node="n1"))
         assert here.roost.state.hosts.nodes[row] == "n1"
-        assert reclaiming.row_of(status(host="h0", node="n2")) is None
-        assert reclaiming.row_of(status(host="n1", node="n1")) is None
+        assert reclaiming.find_row(status(host="h0", node="n2")) is None
+        assert reclaiming.find_row(status(host="n1", node="n1")) is None
         providers = here.roost.state.providers
         gone = DropProvider(providers.ids[providers.row_of_uuid[uuid_named("n1")]])
         here.run(lambda _current: Plan(answer=None, writes=(gone,)))
-        assert reclaiming.row_of(status(host="h0", node="n1")) is None
+        assert reclaiming.find_row(status(host="h0", node="n1")) is None
 
 
 def test_an_instance_that_changes_meanwhile_is_left_alone(url):
     lost(url, hosts(1))
     uuid = uuid_bytes(uuid_named("one"))
     with closing(open_store(url, settings=StoreSettings())) as store, server(store) as here:
-        one, reclaiming = here.status("one"), Reclaiming(here.roost, store.document)
-        shape = here.roost.scheduler.shape(reclaiming.request(one))
-        found = reclaiming.reclaim(shape, one, 0, allocations=reclaiming.wanted(shape, one, 0))
+        one, reclaiming = here.status("one"), ClaimPlanner(here.roost, store.document)
+        shape = here.roost.scheduler.shape(reclaiming.read_request(one))
+        found = reclaiming.plan(shape, one, 0, allocations=reclaiming.find_allocations(shape, one, 0))
         assert here.roost.placement.commit([Item((), work=(replace_row(next_version(one, name="other")),))]) == [None]
         (refusal,) = here.roost.placement.commit([found.item])
         assert refusal.is_final

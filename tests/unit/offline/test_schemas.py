@@ -5,7 +5,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from roost.offline.document_schemas import DOCUMENTS, schema_of
-from roost.offline.export import document_of
+from roost.offline.export import export_fleet
 from roost.simulator.traces.generated_workload import Recipe, generate
 from roost.simulator.workload import Options
 from tests.support.fleets.worlds import roost_on
@@ -47,7 +47,7 @@ def test_what_is_exported_and_answered_is_as_the_schemas_say():
     roost = roost_on()
     roost.install(workload.fleet)
     roost.outcomes([event.act for event in workload.events])
-    exported = document_of(roost.state, now_s=1.0)
+    exported = export_fleet(roost.state, now_s=1.0)
     validator("fleet").validate(as_json(exported))
     for said in ({}, {"count": 3}, {"flavor": {"vcpus": 999}}):
         validator("request").validate(as_json(request(**said)))

@@ -8,7 +8,7 @@ import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from roost.engine.candidates.search import Compiled, compile_query, search
+from roost.engine.candidates.search import CompiledQuery, compile_query, search
 from roost.engine.columns.state import State
 from roost.model.host import HostFacts
 from roost.model.names import SHARING_TRAIT, uuid_bytes
@@ -153,7 +153,7 @@ def picture(state: State) -> dict[str, object]:
     found = []
     for query in QUERIES:
         compiled = compile_query(state, query)
-        assert isinstance(compiled, Compiled)
+        assert isinstance(compiled, CompiledQuery)
         found.append(
             [
                 [(ids[row], class_id, amount) for row, class_id, amount in each.takes]

@@ -5,7 +5,7 @@ from collections import Counter
 import msgspec
 import pytest
 
-from roost.engine.columns.apply import occupy, undo
+from roost.engine.columns.apply import occupy, undo_claim
 from roost.errors import BadRequest, NotFound
 from roost.model.fleet import Departure
 from roost.model.host import HostFacts
@@ -190,7 +190,7 @@ class ForkLedger:
         """Take claims back."""
         assert left is None
         for claim in reversed(claims):
-            undo(self.state, claim, was_counted=False)
+            undo_claim(self.state, claim, was_counted=False)
 
     def stage(self, item, left=None):
         """Count an item."""

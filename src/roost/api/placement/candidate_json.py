@@ -9,9 +9,9 @@ import msgspec
 from roost.api import versions
 from roost.api.versions import Version
 from roost.engine.candidates.fans import Fan
-from roost.engine.candidates.flat_index import Alone
-from roost.engine.candidates.search import Compiled, Tree
-from roost.engine.candidates.tree_watch import Watch
+from roost.engine.candidates.flat_index import FlatIndex
+from roost.engine.candidates.search import CompiledQuery, TreeCandidates
+from roost.engine.candidates.tree_watch import TreeWatch
 from roost.engine.candidates.walk import End, Mapping, RowCandidate, Sheaf, Take
 from roost.engine.columns.state import State
 from roost.errors import BadRequest
@@ -54,8 +54,8 @@ class TextCache:
 
     def __init__(self) -> None:
         self.trees: dict[int, _TreeText] = {}  # by provider row of the root
-        self.watch = Watch(self._forget)
-        self.alone = Alone()
+        self.watch = TreeWatch(self._forget)
+        self.alone = FlatIndex()
         self.flat: _FlatText | None = None
         self._bytes = 0
 
@@ -123,7 +123,7 @@ class Requests:
         self._used: set[int] = set()
         self.used: Collection[int] = self._used  # provider rows
 
-    def write_flat(self, compiled: Compiled, limit: int | None) -> str | None:
+    def write_flat(self, compiled: CompiledQuery, limit: int | None) -> str | None:
         """Return the requests of the first ``limit`` hosts without children; None: other providers take part."""
         alone, cached = self._cache.alone, self._cache.flat
         host_rows = alone.rows(self._state, compiled)
@@ -141,7 +141,7 @@ class Requests:
         self.used = cached.rows
         return cached.text
 
-    def write(self, candidates: Iterable[RowCandidate | Fan | Tree], *, limit: int | None = None) -> str:
+    def write(self, candidates: Iterable[RowCandidate | Fan | TreeCandidates], *, limit: int | None = None) -> str:
         """Return the requests of all candidates, or of the first ``limit``."""
         texts: list[str] = []
         most = math.inf if limit is None else limit
@@ -168,7 +168,7 @@ class Requests:
         parts = self._write_fan(fan, None if limit == math.inf else int(limit))
         return ",".join(parts), len(parts)
 
-    def _write_tree(self, tree: Tree, limit: float, *, size: int) -> tuple[str, int]:
+    def _write_tree(self, tree: TreeCandidates, limit: float, *, size: int) -> tuple[str, int]:
         """Return the requests of a tree, cached or new, and their number.
 
         Args:

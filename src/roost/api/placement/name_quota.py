@@ -49,12 +49,12 @@ class NameQuota:
         if identity is None or not identity.hosts or kind is None:
             return
         name = resource_classes.new_name(request) if request.method == "POST" else request.parameters["name"]
-        if name in state.symbols(kind) or not _is_custom(kind, name):
+        if name in state.name_table(kind) or not _is_custom(kind, name):
             return  # Nothing is created; the handler refuses invalid names.
         created = self._created.setdefault((identity.hosts, kind), {})
         now_s = self._clock()
         for each, until_s in list(created.items()):
-            if each in state.symbols(kind):
+            if each in state.name_table(kind):
                 created[each] = 0.0  # If it is missing later, it was deleted.
             elif now_s > until_s:
                 del created[each]
@@ -80,11 +80,11 @@ def _names_in_use(state: State, hosts: frozenset[str], kind: Kind) -> set[str]:
     """Return the custom names in the trees of hosts."""
     rows = {
         row
-        for host_row in state.hosts.rows_named(tuple(hosts)).tolist()
+        for host_row in state.hosts.find_rows(tuple(hosts)).tolist()
         for row in state.providers.rows_of_tree(state.hosts.provider_row.each[host_row])
     }
     if kind == "trait":
         numbers = {number for row in rows for number in state.traits.labels_of(row)}
     else:
         numbers = {number for number, columns in state.classes.items() if not columns.holders.isdisjoint(rows)}
-    return {name for name in map(state.symbols(kind).name_of, numbers) if _is_custom(kind, name)}
+    return {name for name in map(state.name_table(kind).name_of, numbers) if _is_custom(kind, name)}

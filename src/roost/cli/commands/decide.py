@@ -57,7 +57,7 @@ def decide(
     from roost.model.documents.fleet_document import FleetDocument
     from roost.model.documents.request_document import RequestDocument
     from roost.offline.decide import decide as decide_on
-    from roost.offline.read_document import read_document, shown
+    from roost.offline.read_document import display_name, read_document
 
     loaded = settings_with_sources(config, os.environ)
     for note in loaded.dropped:
@@ -68,8 +68,8 @@ def decide(
         loaded.settings,
         seed=seed,
         now_s=now_s,
-        fleet_name=shown(fleet),
-        request_name=shown(request),
+        fleet_name=display_name(fleet),
+        request_name=display_name(request),
     )
     click.echo(_indent(msgspec.json.encode(answer)) if form == "json" else to_text(answer).rstrip("\n"))
     if answer.outcome == "refused":

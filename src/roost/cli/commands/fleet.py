@@ -25,12 +25,12 @@ def export(*, config: Path | None, data: Path | None, output: str | None) -> Non
     Only read the database; a server may run meanwhile.
     """
     from roost.app import open_reader
-    from roost.offline.export import document_of
+    from roost.offline.export import export_fleet
     from roost.simulator.report import json_file, to_json
 
     with json_file(None if output == "-" else output) as write:
         with open_reader(config, data, environ=os.environ) as roost:
-            document = document_of(roost.state, now_s=time.time())
+            document = export_fleet(roost.state, now_s=time.time())
         write(document)
     if output is None or output == "-":
         click.echo(escape_json(to_json(document)), nl=False)

@@ -120,7 +120,7 @@ def migrate_inventory(
     from roost.direct import migrate_inventory as direct_migrate_inventory
 
     settings = settings_of(config, os.environ)
-    request = direct_migrate_inventory.migrating(
+    request = direct_migrate_inventory.read_options(
         settings.agent,
         host=name,
         driver=driver,

@@ -132,11 +132,11 @@ def _find_decision(api: Api, uuid: str | None) -> dict[str, Any] | None:
 
 
 def _read_request(path: str) -> dict[str, Any]:
-    from roost.offline.read_document import bytes_of, parse_document, shown
+    from roost.offline.read_document import display_name, parse_document, read_bytes
 
-    document: Any = parse_document(bytes_of(path), dict, name=shown(path))
+    document: Any = parse_document(read_bytes(path), dict, name=display_name(path))
     if "name" in document:
-        raise BadFile(shown(path), "$.name: the name of the instance belongs on the command line")
+        raise BadFile(display_name(path), "$.name: the name of the instance belongs on the command line")
     return dict(document)
 
 

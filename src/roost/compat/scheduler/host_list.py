@@ -8,8 +8,8 @@ import numpy as np
 
 from roost.compat.objects import InstanceGroup, RequestSpec
 from roost.compat.scheduler.host_state import HostState, facts_of, mappings_of
-from roost.engine.candidates.query import Compiled
-from roost.engine.columns.interning import KindColumn, Kinds
+from roost.engine.candidates.query import CompiledQuery
+from roost.engine.columns.interning import InternedColumn, InternedValues
 from roost.engine.columns.state import Group, State
 from roost.engine.columns.types import Amounts, AnyArray, Mask, Rows, Scores
 from roost.model.allocation import Mappings
@@ -139,15 +139,15 @@ class HostList(HostView):
         """Return what is made of these hosts; nothing is remembered, since anybody may change them."""
         return make(self)
 
-    def kinds(self, key: object, tell: Callable[[HostFacts], _Said]) -> Kinds[_Said]:
+    def kinds(self, key: object, tell: Callable[[HostFacts], _Said]) -> InternedValues[_Said]:
         """Return what these hosts say of themselves, told apart; nothing is remembered."""
-        return KindColumn(tell, self.all_facts()).kinds
+        return InternedColumn(tell, self.all_facts()).interned
 
-    def has_mappings(self, queries: Sequence[Compiled]) -> bool:
+    def has_mappings(self, queries: Sequence[CompiledQuery]) -> bool:
         """Say whether any host state has allocation candidates."""
         return any(host.allocation_candidates for host in self._states)
 
-    def mappings(self, position: int, queries: Sequence[Compiled]) -> Iterator[Mappings]:
+    def mappings(self, position: int, queries: Sequence[CompiledQuery]) -> Iterator[Mappings]:
         """Yield the mappings of the allocation candidates that one host state has; one empty way where it has none."""
         candidates: list[Mapping[str, Any]] = self._states[position].allocation_candidates or [{}]
         yield from map(mappings_of, candidates)

@@ -110,7 +110,7 @@ class _Writing:
             yield PutAggregate(number, _bytes(uuid), "", {}, 0)
 
     def _number(self, kind: str, name: str) -> int:
-        number = self._state.symbols(kind).id_of(name)
+        number = self._state.name_table(kind).id_of(name)
         if number is not None:
             return number
         symbol = self._symbols[kind].get(name)

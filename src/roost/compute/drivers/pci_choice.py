@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from roost.engine.pci.pools import taken
+from roost.engine.pci.pools import choose_devices
 from roost.errors import BuildFailed
 from roost.model.devices.pci import PciRequest
 from roost.model.host import PciPool
@@ -65,7 +65,7 @@ def choose_pci(
         )
         for each in free
     ]
-    chosen = taken(pools, requests, cells=cells, sockets=sockets, mappings={})
+    chosen = choose_devices(pools, requests, cells=cells, sockets=sockets, mappings={})
     if chosen is None:
-        raise BuildFailed(f"the host lacks free PCI devices: {', '.join(each.told() for each in requests)}")
+        raise BuildFailed(f"the host lacks free PCI devices: {', '.join(each.describe() for each in requests)}")
     return tuple(each.address for each in chosen)

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from roost.engine.numa.cell_choice import place, sockets_of
-from roost.engine.numa.cell_limits import networks_in, overcommit_in
-from roost.engine.pci.pools import Free, taken
+from roost.engine.numa.cell_limits import read_networks, read_overcommit
+from roost.engine.pci.pools import FreePools, choose_devices
 from roost.model.devices.topology import PlacedCell
 from roost.model.host import HostFacts
 from roost.model.work.guest_use import GuestNeeds, GuestUse
@@ -47,14 +47,16 @@ def admit(facts: HostFacts, needs: GuestNeeds, *, lacks: Iterable[str] = (), is_
     if placed is None or reasons:
         return Admission(None, "; ".join(reasons))
     cells = [each.host_cell for each in placed] or None
-    devices = taken(facts.pci_pools, needs.pci, cells=cells, sockets=sockets_of(facts), mappings=needs.mappings)
+    devices = choose_devices(
+        facts.pci_pools, needs.pci, cells=cells, sockets=sockets_of(facts), mappings=needs.mappings
+    )
     assert devices is not None, "cells are chosen with the devices near to them"
     return Admission(GuestUse(cells=placed, devices=devices))
 
 
 def _placed(facts: HostFacts, needs: GuestNeeds, *, is_packing: bool) -> tuple[PlacedCell, ...] | None:
     """Return the cells of a guest, none where it or the host has none; None where they do not fit."""
-    overcommit, networks = overcommit_in(needs.limits), networks_in(needs.limits)
+    overcommit, networks = read_overcommit(needs.limits), read_networks(needs.limits)
     if needs.topology is None or facts.numa is None:
         return ()
     return place(
@@ -76,8 +78,8 @@ def _lack_of_cells(facts: HostFacts, needs: GuestNeeds) -> str:
 
 
 def _lack_of_devices(facts: HostFacts, needs: GuestNeeds) -> str:
-    free = Free(facts.pci_pools, sockets=sockets_of(facts))
-    lacking = [request.told() for request in needs.pci if not free.take(request, mappings=needs.mappings)]
+    free = FreePools(facts.pci_pools, sockets=sockets_of(facts))
+    lacking = [request.describe() for request in needs.pci if not free.take(request, mappings=needs.mappings)]
     return f"the host lacks free PCI devices: {', '.join(lacking)}" if lacking else ""
 
 

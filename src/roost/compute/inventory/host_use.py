@@ -9,10 +9,10 @@ from roost.compute.inventory.admission import Admission, admit
 from roost.compute.inventory.guest_limits import asked_by, held_of, lack_of_amounts, sum_of
 from roost.compute.inventory.node_facts import Pooled
 from roost.compute.inventory.single_resources import Providers, choose, missing, names_of
-from roost.engine.numa.cell_usage import with_instance
-from roost.engine.pci.device_usage import without_count, without_devices
+from roost.engine.numa.cell_usage import add_instance
+from roost.engine.pci.device_usage import clear_count, subtract_devices
 from roost.engine.pci.pools import UNMAPPED
-from roost.engine.pci.provider_match import served_by
+from roost.engine.pci.provider_match import match_providers
 from roost.model.allocation import Mappings
 from roost.model.devices.topology import InstanceTopology
 from roost.model.flavor import Flavor
@@ -90,7 +90,7 @@ class HostUse:
         """
         if not self._devices.pools:
             return UNMAPPED
-        return guest.mappings or served_by(guest.pci, guest.allocations, self._devices.pools)
+        return guest.mappings or match_providers(guest.pci, guest.allocations, self._devices.pools)
 
     def claim(self, holder: str, needs: GuestNeeds, *, size: Size = _NO_SIZE, rebuilding: str = "") -> Admission:
         """Let a guest have what it needs, in place of what it has; where it may not, it keeps that.
@@ -130,7 +130,7 @@ class HostUse:
             return True
         use, wanted = self._uses.get(holder, GuestUse()), () if topology is None else topology.cells
         return [each.cell for each in use.cells] == [*wanted] and all(
-            topology is not None and len(each.pins.reserved) == topology.reserved(at)
+            topology is not None and len(each.pins.reserved) == topology.reserved_cpus(at)
             for at, each in enumerate(use.cells)
         )
 
@@ -208,7 +208,7 @@ def _given(
     had = () if before is None else before.addresses
     chosen: list[str] = []
     for pool, addresses in zip(*devices, strict=True):
-        wanted = sum(each.count for each in use.devices if without_count(each) == without_count(pool))
+        wanted = sum(each.count for each in use.devices if clear_count(each) == clear_count(pool))
         free = sorted((each for each in addresses if each not in taken), key=lambda each: each not in had)
         chosen += free[:wanted]
     return tuple(chosen)
@@ -219,11 +219,11 @@ def _with_uses(facts: HostFacts, devices: Pooled, uses: Mapping[str, GuestUse]) 
     numa = facts.numa
     for use in uses.values():
         if numa is not None and use.cells:
-            numa = with_instance(numa, use.cells)
+            numa = add_instance(numa, use.cells)
     taken = _addresses(uses) if devices.pools else frozenset()
     pools = tuple(
         msgspec.structs.replace(pool, count=sum(each not in taken for each in addresses))
         for pool, addresses in zip(*devices, strict=True)
     )
     unnamed = [pool for use in uses.values() if not (pools and use.addresses) for pool in use.devices]
-    return msgspec.structs.replace(facts, numa=numa, pci_pools=without_devices(pools or facts.pci_pools, unnamed))
+    return msgspec.structs.replace(facts, numa=numa, pci_pools=subtract_devices(pools or facts.pci_pools, unnamed))

@@ -7,7 +7,7 @@ import msgspec
 
 from roost.engine.candidates.walk import Take
 from roost.engine.columns.state import Group, Holder, State
-from roost.engine.feasibility.claim import claimable
+from roost.engine.feasibility.claim import check_claim
 from roost.errors import BadRequest, Conflict, NotFound
 from roost.model.evidence.decision import Decision, Pick
 from roost.model.group import GUARDED_POLICIES
@@ -160,7 +160,7 @@ def takes_of(state: State, holder: Holder | None, pick: Pick) -> tuple[int, list
     takes = _takes(state, pick)
     if takes is None:
         return f"a provider or resource class of {pick.node} is not there any more"
-    refusal = claimable(state, takes, frees=() if holder is None else _amounts_of(state, holder))
+    refusal = check_claim(state, takes, frees=() if holder is None else _amounts_of(state, holder))
     if refusal is not None:
         text = _TOO_LITTLE[refusal.reason].format(name=state.class_ids.name_of(refusal.class_id), amount=refusal.amount)
         return f"provider {state.providers.uuids[refusal.row]} {text}"

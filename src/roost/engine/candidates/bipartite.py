@@ -18,12 +18,12 @@ class Matching:
         self._options = options  # bit mask of providers, one a member
         self._places = [*places, 0]  # one a provider; the last is nobody, where members wait
 
-    def perfect(self) -> list[int] | None:
+    def find_perfect(self) -> list[int] | None:
         """Return a matching in which every member has a place, or nothing if there is none.
 
-        >>> Matching(options=[0b11, 0b01], places=[1, 1]).perfect()
+        >>> Matching(options=[0b11, 0b01], places=[1, 1]).find_perfect()
         [1, 0]
-        >>> Matching(options=[0b01, 0b01], places=[1, 1]).perfect() is None
+        >>> Matching(options=[0b01, 0b01], places=[1, 1]).find_perfect() is None
         True
         """
         nobody = len(self._places) - 1

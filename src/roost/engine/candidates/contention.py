@@ -18,7 +18,7 @@ class Layout:
     __slots__ = ("isolated", "options", "picks", "rows")
 
     def __init__(self, picks: list[Pick], *, own: set[int], is_isolated: bool) -> None:
-        self.picks = sorted(picks, key=by_freedom)
+        self.picks = sorted(picks, key=freedom_key)
         rows = {row for pick in picks for row in pick.options}
         self.rows = sorted(rows & own) + sorted(rows - own)
         bit_of = {row: 1 << at for at, row in enumerate(self.rows)}
@@ -35,12 +35,12 @@ class Layout:
         return len(self.picks)
 
 
-def by_freedom(pick: Pick) -> tuple[int, list[int]]:
+def freedom_key(pick: Pick) -> tuple[int, list[int]]:
     """Return what puts picks in the order in which they are made."""
     return len(pick.options), [-amount for _, amount in pick.demand]
 
 
-class Budget:
+class ClassSupply:
     """Whether what is left of a class is enough, where amounts of several sizes are asked.
 
     Remains smaller than the least amount still to come are lost, so a poor packing shows early.
@@ -66,10 +66,10 @@ class Budget:
 class Contention:
     """Amounts that several picks draw on, and matchings that show whether all picks can still be made."""
 
-    __slots__ = ("budgets", "draws", "left", "matchings", "overlaps")
+    __slots__ = ("draws", "left", "matchings", "overlaps", "supplies")
 
     def __init__(self, state: State, layout: Layout) -> None:
-        self.budgets: list[Budget] = []
+        self.supplies: list[ClassSupply] = []
         self.left: list[int] = []  # of every cell: a provider's class that several picks draw on
         # One dict a pick: provider -> what it draws from cells.
         self.draws: list[dict[int, list[tuple[int, int]]]] = [{} for _ in layout.picks]
@@ -77,7 +77,7 @@ class Contention:
         self.overlaps = False  # whether two picks may take the same class of the same provider
         isolated = tuple(at for at, is_isolated in enumerate(layout.isolated) if is_isolated)
         if len(isolated) > 1:
-            self._match(layout, isolated, [1] * len(layout.rows))
+            self._add_matching(layout, isolated, [1] * len(layout.rows))
         places_of: dict[tuple[int, ...], list[int]] = {}
         for class_id, members in _members_by_class(layout):
             if len(members) < 2 or all(layout.isolated[at] for at in members):
@@ -89,20 +89,20 @@ class Contention:
             if max(places) < 2 and not any(layout.isolated):
                 # Nothing serves two of them, which is what isolation means and is cheaper to keep.
                 layout.isolated = [at in amounts for at in range(len(layout))]
-                self._match(layout, members, places)
+                self._add_matching(layout, members, places)
                 continue
-            self._contend(layout, amounts, limits)
+            self._add_cells(layout, amounts, limits)
             known = places_of.get(members)
             places_of[members] = places if known is None else [min(pair) for pair in zip(known, places, strict=True)]
         for members, places in places_of.items():
-            if any(places[provider] < crowd for provider, crowd in enumerate(_crowds(layout, members))):
-                self._match(layout, members, places)
+            if any(places[provider] < crowd for provider, crowd in enumerate(_count_options(layout, members))):
+                self._add_matching(layout, members, places)
 
-    def _match(self, layout: Layout, members: tuple[int, ...], places: list[int]) -> None:
+    def _add_matching(self, layout: Layout, members: tuple[int, ...], places: list[int]) -> None:
         matching = Matching(options=[layout.options[at] for at in members], places=places)
         self.matchings.append(({at: member for member, at in enumerate(members)}, matching))
 
-    def matchings_of(self, at: int) -> list[tuple[int, int, Matching]]:
+    def find_matchings(self, at: int) -> list[tuple[int, int, Matching]]:
         """Return where a pick is matched with picks behind it: number of the matching, member, matching."""
         return [
             (number, members[at], matching)
@@ -110,7 +110,7 @@ class Contention:
             if members.get(at, len(members)) + 1 < len(members)
         ]
 
-    def _contend(self, layout: Layout, amounts: dict[int, int], limits: list[int]) -> None:
+    def _add_cells(self, layout: Layout, amounts: dict[int, int], limits: list[int]) -> None:
         """Make the cells of one class, where the picks that ask it might together ask too much."""
         cells, spare = [], 0
         for provider, limit in enumerate(limits):
@@ -125,7 +125,7 @@ class Contention:
             cells.append(len(self.left))
             self.left.append(limit)
         if cells and len(set(amounts.values())) > 1:
-            self.budgets.append(Budget(self.left, cells=cells, spare=spare, amounts=amounts, picks=len(layout)))
+            self.supplies.append(ClassSupply(self.left, cells=cells, spare=spare, amounts=amounts, picks=len(layout)))
 
 
 def _limits(columns: ClassColumns, layout: Layout) -> list[int]:
@@ -134,7 +134,7 @@ def _limits(columns: ClassColumns, layout: Layout) -> list[int]:
     return [max(min(free[row], most[row]), 0) for row in layout.rows]
 
 
-def _crowds(layout: Layout, members: tuple[int, ...]) -> list[int]:
+def _count_options(layout: Layout, members: tuple[int, ...]) -> list[int]:
     """Return how many of some picks each provider might have to serve."""
     return [sum(layout.options[at] >> provider & 1 for at in members) for provider in range(len(layout.rows))]
 

@@ -3,7 +3,7 @@
 import msgspec
 
 from roost.engine.candidates.picks import Pick
-from roost.engine.candidates.query import Compiled, Demand
+from roost.engine.candidates.query import CompiledQuery, Demand
 from roost.engine.candidates.walk import Mapping, Take
 
 
@@ -17,7 +17,7 @@ class Fan(msgspec.Struct, frozen=True, gc=False):
     rows: tuple[int, ...]  # those providers; none of them gives anything else
 
 
-def fan_of(compiled: Compiled, picks: list[Pick]) -> Fan | None:
+def build_fan(compiled: CompiledQuery, picks: list[Pick]) -> Fan | None:
     """Return the candidates of an anchor as a fan; None where they are none.
 
     Args:

@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from roost.engine.candidates.anchors import permitted_for_plain, survey
-from roost.engine.candidates.query import Compiled, Wanted
-from roost.engine.candidates.sharing_providers import Sharing
+from roost.engine.candidates.anchors import find_anchors, plain_group_mask
+from roost.engine.candidates.query import CompiledQuery, GroupNeeds
+from roost.engine.candidates.sharing_providers import SharingProviders
 from roost.engine.columns.state import State
 from roost.engine.columns.types import Mask
 
@@ -15,7 +15,7 @@ from roost.engine.columns.types import Mask
 _ONE_BY_ONE_MAX = 32
 
 
-class Alone:
+class FlatIndex:
     """The providers that hold one query all by themselves, in the state that is asked first.
 
     Whether one does follows from its labels and bounds, which stay while ``changes.epoch`` stands still, and from
@@ -31,7 +31,7 @@ class Alone:
         self._rows: list[int] = []
         self.version = 0  # rises when the rows become others
 
-    def rows(self, state: State, compiled: Compiled) -> list[int] | None:
+    def find_rows(self, state: State, compiled: CompiledQuery) -> list[int] | None:
         """Return the rows of the providers that can hold the query now, ascending.
 
         Returns:
@@ -43,28 +43,28 @@ class Alone:
         if changes.epoch == self._epoch:
             touched = changes.providers.since(self._position)
         else:
-            self._epoch, self._allowed = changes.epoch, _allowed(state, compiled)
+            self._epoch, self._allowed = changes.epoch, _find_allowed(state, compiled)
         self._position = changes.providers.position
         plain, allowed = compiled.plain, self._allowed
         if plain is None or allowed is None:
             return None
         if touched is None or len(touched) > _ONE_BY_ONE_MAX:
-            self._look_at_all(state, plain, allowed.copy())
+            self._check_all(state, plain, allowed.copy())
         else:
             for row in set(touched):
                 if allowed[row]:
-                    self._look_at(state, plain, row)
+                    self._check_row(state, plain, row)
         return self._rows
 
-    def _look_at_all(self, state: State, plain: Wanted, mask: Mask) -> None:
+    def _check_all(self, state: State, plain: GroupNeeds, mask: Mask) -> None:
         for class_id, amount in plain.resources:
-            mask &= state.inventory(class_id).able(amount)
+            mask &= state.inventory(class_id).fit_mask(amount)
         rows = np.flatnonzero(mask).tolist()
         if rows != self._rows:
             self._rows = rows
             self.version += 1
 
-    def _look_at(self, state: State, plain: Wanted, row: int) -> None:
+    def _check_row(self, state: State, plain: GroupNeeds, row: int) -> None:
         rows = self._rows
         at = bisect_left(rows, row)
         passed = at < len(rows) and rows[at] == row
@@ -77,13 +77,13 @@ class Alone:
                 del rows[at]
 
 
-def _allowed(state: State, compiled: Compiled) -> Mask | None:
+def _find_allowed(state: State, compiled: CompiledQuery) -> Mask | None:
     """Return which providers labels and place allow; None where one provider alone does not decide."""
-    plain, sharing = compiled.plain, Sharing(state)
+    plain, sharing = compiled.plain, SharingProviders(state)
     if plain is None or compiled.kinds or state.providers.tree or sharing:
         return None
-    allowed, _ = survey(state, replace(compiled, plain=replace(plain, resources=())), sharing)
-    permitted = permitted_for_plain(state, plain)
+    allowed, _ = find_anchors(state, replace(compiled, plain=replace(plain, resources=())), sharing)
+    permitted = plain_group_mask(state, plain)
     if permitted is not None:
         allowed &= permitted
     return allowed

@@ -1,25 +1,25 @@
 """What has to be chosen at one anchor, and from which providers."""
 
-from roost.engine.candidates.anchors import Serving
-from roost.engine.candidates.query import Compiled, Demand, Wanted
-from roost.engine.candidates.sharing_providers import Sharing
+from roost.engine.candidates.anchors import ServingMasks
+from roost.engine.candidates.query import CompiledQuery, Demand, GroupNeeds
+from roost.engine.candidates.sharing_providers import SharingProviders
 from roost.engine.columns.state import State
 
 
 class Pick:
     """One choice of a provider: for a group with a suffix, or for one class of the group without."""
 
-    __slots__ = ("demand", "options", "suffix", "wanted")
+    __slots__ = ("demand", "needs", "options", "suffix")
 
-    def __init__(self, *, suffix: str, demand: Demand, options: list[int], wanted: Wanted) -> None:
+    def __init__(self, *, suffix: str, demand: Demand, options: list[int], needs: GroupNeeds) -> None:
         self.suffix = suffix
         self.demand = demand
         self.options = options  # provider rows, ascending within the tree, then among the lenders
-        self.wanted = wanted
+        self.needs = needs
 
 
-def picks_at(
-    state: State, compiled: Compiled, root: int, *, sharing: Sharing, serving: Serving | None = None
+def find_picks(
+    state: State, compiled: CompiledQuery, root: int, *, sharing: SharingProviders, serving: ServingMasks | None = None
 ) -> list[Pick] | None:
     """Return every choice to be made at an anchor, or nothing if one of them has no option.
 
@@ -28,7 +28,7 @@ def picks_at(
         serving: who serves what, if that is at hand; then the root has passed the mask that came with it.
     """
     if serving is not None and not sharing:
-        return _surveyed(state, compiled, root, serving=serving)
+        return _build_picks(state, compiled, root, serving=serving)
     providers = state.providers
     if not compiled.is_possible or not providers.alive.each[root] or providers.parent.each[root] >= 0:
         return None
@@ -36,32 +36,32 @@ def picks_at(
     if not traits >= compiled.root_required or not traits.isdisjoint(compiled.root_forbidden):
         return None
     own = providers.rows_of_tree(root)
-    lenders = sharing.lenders(root) if sharing else []
+    lenders = sharing.find_lenders(root) if sharing else []
     picks: list[Pick] = []
     plain = compiled.plain
     if plain is not None:
-        permitted = _permitted(state, plain, root, own=own, lenders=lenders)
+        permitted = _find_permitted(state, plain, root, own=own, lenders=lenders)
         for each in plain.resources:
             columns = state.inventory(each[0])
             options = [row for row in permitted if columns.can_take(row, each[1])]
             if not options:
                 return None
-            picks.append(Pick(suffix="", demand=(each,), options=options, wanted=plain))
+            picks.append(Pick(suffix="", demand=(each,), options=options, needs=plain))
     if compiled.kinds:
         options_of = []
-        for wanted in compiled.kinds:
-            options = [row for row in own if _serves(state, wanted, row)]
-            options += [row for row in lenders if _serves(state, wanted, row)]
+        for needs in compiled.kinds:
+            options = [row for row in own if _can_serve(state, needs, row)]
+            options += [row for row in lenders if _can_serve(state, needs, row)]
             if not options:
                 return None
             options_of.append(options)
         for suffix, kind in compiled.kind_of.items():
-            wanted = compiled.kinds[kind]
-            picks.append(Pick(suffix=suffix, demand=wanted.resources, options=options_of[kind], wanted=wanted))
+            needs = compiled.kinds[kind]
+            picks.append(Pick(suffix=suffix, demand=needs.resources, options=options_of[kind], needs=needs))
     return picks
 
 
-def _surveyed(state: State, compiled: Compiled, root: int, *, serving: Serving) -> list[Pick] | None:
+def _build_picks(state: State, compiled: CompiledQuery, root: int, *, serving: ServingMasks) -> list[Pick] | None:
     """Return the same where it was judged already who serves what, and nothing is shared."""
     own = state.providers.rows_of_tree(root)
     if len(own) > 1:
@@ -73,59 +73,59 @@ def _surveyed(state: State, compiled: Compiled, root: int, *, serving: Serving) 
             options = [row for row in own if able[row]]
             if not options:
                 return None
-            picks.append(Pick(suffix="", demand=(each,), options=options, wanted=plain))
+            picks.append(Pick(suffix="", demand=(each,), options=options, needs=plain))
     if compiled.kinds:
         options_of = [[row for row in own if able[row]] for able in serving.kinds]
         if not all(options_of):
             return None
         for suffix, kind in compiled.kind_of.items():
-            wanted = compiled.kinds[kind]
-            picks.append(Pick(suffix=suffix, demand=wanted.resources, options=options_of[kind], wanted=wanted))
+            needs = compiled.kinds[kind]
+            picks.append(Pick(suffix=suffix, demand=needs.resources, options=options_of[kind], needs=needs))
     return picks
 
 
-def _permitted(state: State, wanted: Wanted, root: int, *, own: list[int], lenders: list[int]) -> list[int]:
+def _find_permitted(state: State, needs: GroupNeeds, root: int, *, own: list[int], lenders: list[int]) -> list[int]:
     """Return the providers whose labels let them serve the group without a suffix at an anchor.
 
     Membership of the root spans its tree; a lender has to be a member itself.
     """
     aggregates_of = state.membership.labels_of
-    if not aggregates_of(root).isdisjoint(wanted.forbidden_aggregates):
+    if not aggregates_of(root).isdisjoint(needs.forbidden_aggregates):
         return []
-    if wanted.in_tree is not None:
+    if needs.in_tree is not None:
         lenders = []
-        if state.providers.root.each[wanted.in_tree] != root:
+        if state.providers.root.each[needs.in_tree] != root:
             return []
-    if wanted.member_of:
-        if not _is_member(state, wanted, root):
-            own = [row for row in own if _is_member(state, wanted, row)]
-        lenders = [row for row in lenders if _is_member(state, wanted, row)]
+    if needs.member_of:
+        if not _is_member(state, needs, root):
+            own = [row for row in own if _is_member(state, needs, row)]
+        lenders = [row for row in lenders if _is_member(state, needs, row)]
     rows = own + lenders
-    if wanted.forbidden_aggregates:
-        rows = [row for row in rows if aggregates_of(row).isdisjoint(wanted.forbidden_aggregates)]
-    if wanted.forbidden:
-        rows = [row for row in rows if state.traits.labels_of(row).isdisjoint(wanted.forbidden)]
+    if needs.forbidden_aggregates:
+        rows = [row for row in rows if aggregates_of(row).isdisjoint(needs.forbidden_aggregates)]
+    if needs.forbidden:
+        rows = [row for row in rows if state.traits.labels_of(row).isdisjoint(needs.forbidden)]
     return rows
 
 
-def _is_member(state: State, wanted: Wanted, row: int) -> bool:
+def _is_member(state: State, needs: GroupNeeds, row: int) -> bool:
     aggregates = state.membership.labels_of(row)
-    return all(not aggregates.isdisjoint(each) for each in wanted.member_of)
+    return all(not aggregates.isdisjoint(each) for each in needs.member_of)
 
 
-def _serves(state: State, wanted: Wanted, row: int) -> bool:
+def _can_serve(state: State, needs: GroupNeeds, row: int) -> bool:
     """Say whether one provider by itself has everything that a group with a suffix asks."""
-    for class_id, amount in wanted.resources:
+    for class_id, amount in needs.resources:
         if not state.inventory(class_id).can_take(row, amount):
             return False
-    if wanted.required or wanted.forbidden:
+    if needs.required or needs.forbidden:
         traits = state.traits.labels_of(row)
-        if not traits.isdisjoint(wanted.forbidden) or any(traits.isdisjoint(each) for each in wanted.required):
+        if not traits.isdisjoint(needs.forbidden) or any(traits.isdisjoint(each) for each in needs.required):
             return False
-    if wanted.in_tree is not None:
+    if needs.in_tree is not None:
         root_of = state.providers.root.data
-        if root_of.item(row) != root_of.item(wanted.in_tree):
+        if root_of.item(row) != root_of.item(needs.in_tree):
             return False
-    if not state.membership.labels_of(row).isdisjoint(wanted.forbidden_aggregates):
+    if not state.membership.labels_of(row).isdisjoint(needs.forbidden_aggregates):
         return False
-    return _is_member(state, wanted, row)
+    return _is_member(state, needs, row)

@@ -3,16 +3,16 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from roost.engine.columns.name_table import Symbols
+from roost.engine.columns.name_table import NameTable
 from roost.engine.columns.state import State
 from roost.model.request import CandidateQuery, ResourceGroup
 
 Demand = tuple[tuple[int, int], ...]  # resource class id, amount; ascending by class
-NOWHERE = -1  # in place of a provider row: the provider that was named does not exist
+UNKNOWN_PROVIDER = -1  # in place of a provider row: the provider that was named does not exist
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class UnknownName:
+class UnknownNames:
     """The verdict on a query that names classes or traits nobody has defined."""
 
     resource_classes: tuple[str, ...] = ()  # sorted
@@ -20,7 +20,7 @@ class UnknownName:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class GroupNeeds:
     """What one group asks of its providers. Equal for groups that differ in their suffix alone."""
 
     resources: Demand
@@ -28,24 +28,24 @@ class Wanted:
     forbidden: frozenset[int] = frozenset()
     member_of: tuple[frozenset[int], ...] = ()  # every set: at least one of its aggregates
     forbidden_aggregates: frozenset[int] = frozenset()
-    in_tree: int | None = None  # row of any provider of the wanted tree, NOWHERE, or None: any tree
+    in_tree: int | None = None  # row of any provider of the needs tree, NOWHERE, or None: any tree
 
     @property
     def is_empty(self) -> bool:
         """Whether nothing at all is asked."""
-        return self == Wanted(resources=())
+        return self == GroupNeeds(resources=())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Compiled:
+class CompiledQuery:
     """A query, compiled against one state.
 
     It stays good for that state, and for forks of it, until ``changes.epoch`` moves: an aggregate or a
     provider it names may come to be.
     """
 
-    plain: Wanted | None  # the group without a suffix
-    kinds: tuple[Wanted, ...]  # different groups with a suffix
+    plain: GroupNeeds | None  # the group without a suffix
+    kinds: tuple[GroupNeeds, ...]  # different groups with a suffix
     kind_of: dict[str, int]  # suffix -> position in kinds, in the order of the query
     suffixes: tuple[str, ...]  # of all groups, in the order of the query
     is_isolated: bool
@@ -54,15 +54,15 @@ class Compiled:
     subtrees: tuple[frozenset[str], ...]
     limit: int | None
     is_possible: bool  # False: no state of the inventories could ever satisfy it
-    is_one_provider_a_tree: bool
+    is_one_provider_per_tree: bool
     # Whether any provider of one pick goes with any provider of another: no class is asked twice, and nothing else
     # binds picks to each other.
     are_picks_free: bool
 
 
 def compile_query(
-    state: State, query: CandidateQuery, *, is_one_provider_a_tree: bool = False
-) -> Compiled | UnknownName:
+    state: State, query: CandidateQuery, *, is_one_provider_per_tree: bool = False
+) -> CompiledQuery | UnknownNames:
     """Translate the names of a query into the numbers of a state.
 
     An unknown aggregate or provider matches nothing. A group with a suffix and without resources needs a
@@ -70,45 +70,45 @@ def compile_query(
     resources but something else. A group without suffix that asks nothing is ignored.
 
     Args:
-        is_one_provider_a_tree: drop candidates that take from two providers of one tree, as the
+        is_one_provider_per_tree: drop candidates that take from two providers of one tree, as the
             Placement API does before version 1.29.
 
     Source:
         placement/objects/research_context.py, RequestGroupSearchContext; a group without resources obeys
         in_tree here, which it does not there.
     """
-    unknown = _unknown(state, query)
+    unknown = _find_unknown_names(state, query)
     if unknown is not None:
         return unknown
-    plain: Wanted | None = None
+    plain: GroupNeeds | None = None
     is_possible = True
-    kinds: dict[Wanted, int] = {}
+    kinds: dict[GroupNeeds, int] = {}
     kind_of: dict[str, int] = {}
     suffixes = []
     for group in query.groups:
-        wanted = _wanted(state, group)
+        needs = _compile_group(state, group)
         if group.suffix == "":
-            if wanted.is_empty:
+            if needs.is_empty:
                 continue
-            plain = wanted
+            plain = needs
         else:
-            kind_of[group.suffix] = kinds.setdefault(wanted, len(kinds))
+            kind_of[group.suffix] = kinds.setdefault(needs, len(kinds))
         suffixes.append(group.suffix)
-        is_possible = is_possible and _is_possible(group, wanted)
+        is_possible = is_possible and _is_possible(group, needs)
     are_subtrees_trivial = all(len(suffixes) < 2 for suffixes in query.same_subtree)
-    return Compiled(
+    return CompiledQuery(
         plain=plain,
         kinds=tuple(kinds),
         kind_of=kind_of,
         suffixes=tuple(suffixes),
         is_isolated=query.group_policy == "isolate",
-        root_required=_ids(state.trait_ids, query.root_required),
-        root_forbidden=_ids(state.trait_ids, query.root_forbidden),
+        root_required=_find_ids(state.trait_ids, query.root_required),
+        root_forbidden=_find_ids(state.trait_ids, query.root_forbidden),
         subtrees=tuple(query.same_subtree),
         limit=query.limit,
         is_possible=is_possible,
-        is_one_provider_a_tree=is_one_provider_a_tree,
-        are_picks_free=not is_one_provider_a_tree
+        is_one_provider_per_tree=is_one_provider_per_tree,
+        are_picks_free=not is_one_provider_per_tree
         and are_subtrees_trivial
         and not (query.group_policy == "isolate" and len(kind_of) > 1)
         and (plain is None or not plain.required)
@@ -121,39 +121,39 @@ def _are_classes_distinct(query: CandidateQuery) -> bool:
     return len(set(classes)) == len(classes)
 
 
-def _unknown(state: State, query: CandidateQuery) -> UnknownName | None:
+def _find_unknown_names(state: State, query: CandidateQuery) -> UnknownNames | None:
     classes = {name for group in query.groups for name in group.resources}
     traits = set(query.root_required | query.root_forbidden)
     for group in query.groups:
         traits.update(group.forbidden, *group.required)
-    missing_classes, missing_traits = state.class_ids.missing(classes), state.trait_ids.missing(traits)
+    missing_classes, missing_traits = state.class_ids.find_missing(classes), state.trait_ids.find_missing(traits)
     if not missing_classes and not missing_traits:
         return None
-    return UnknownName(resource_classes=tuple(missing_classes), traits=tuple(missing_traits))
+    return UnknownNames(resource_classes=tuple(missing_classes), traits=tuple(missing_traits))
 
 
-def _wanted(state: State, group: ResourceGroup) -> Wanted:
+def _compile_group(state: State, group: ResourceGroup) -> GroupNeeds:
     resources = [(state.class_ids.id_of(name), amount) for name, amount in group.resources.items()]
     in_tree = None
     if group.in_tree is not None:
-        in_tree = state.providers.row_of_uuid.get(group.in_tree, NOWHERE)
-    return Wanted(
+        in_tree = state.providers.row_of_uuid.get(group.in_tree, UNKNOWN_PROVIDER)
+    return GroupNeeds(
         resources=tuple(sorted((class_id, amount) for class_id, amount in resources if class_id is not None)),
-        required=tuple(_ids(state.trait_ids, names) for names in group.required),
-        forbidden=_ids(state.trait_ids, group.forbidden),
-        member_of=tuple(_ids(state.aggregates, uuids) for uuids in group.member_of),
-        forbidden_aggregates=_ids(state.aggregates, group.forbidden_aggregates),
+        required=tuple(_find_ids(state.trait_ids, names) for names in group.required),
+        forbidden=_find_ids(state.trait_ids, group.forbidden),
+        member_of=tuple(_find_ids(state.aggregates, uuids) for uuids in group.member_of),
+        forbidden_aggregates=_find_ids(state.aggregates, group.forbidden_aggregates),
         in_tree=in_tree,
     )
 
 
-def _is_possible(group: ResourceGroup, wanted: Wanted) -> bool:
-    if wanted.in_tree == NOWHERE or not all(wanted.member_of) or not all(wanted.required):
+def _is_possible(group: ResourceGroup, needs: GroupNeeds) -> bool:
+    if needs.in_tree == UNKNOWN_PROVIDER or not all(needs.member_of) or not all(needs.required):
         return False
-    if wanted.resources:
+    if needs.resources:
         return True
-    return group.suffix != "" and bool(wanted.required or wanted.member_of)
+    return group.suffix != "" and bool(needs.required or needs.member_of)
 
 
-def _ids(table: Symbols, names: Iterable[str]) -> frozenset[int]:
+def _find_ids(table: NameTable, names: Iterable[str]) -> frozenset[int]:
     return frozenset(number for name in names if (number := table.id_of(name)) is not None)

@@ -6,37 +6,37 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from roost.engine.candidates.anchors import Serving, survey
-from roost.engine.candidates.contention import by_freedom
-from roost.engine.candidates.fans import Fan, fan_of
-from roost.engine.candidates.picks import Pick, picks_at
-from roost.engine.candidates.query import Compiled, UnknownName, compile_query
-from roost.engine.candidates.sharing_providers import Sharing
-from roost.engine.candidates.tree_watch import Watch
+from roost.engine.candidates.anchors import ServingMasks, find_anchors
+from roost.engine.candidates.contention import freedom_key
+from roost.engine.candidates.fans import Fan, build_fan
+from roost.engine.candidates.picks import Pick, find_picks
+from roost.engine.candidates.query import CompiledQuery, UnknownNames, compile_query
+from roost.engine.candidates.sharing_providers import SharingProviders
+from roost.engine.candidates.tree_watch import TreeWatch
 from roost.engine.candidates.walk import RowCandidate, Sheaf, Take, Walk
 from roost.engine.columns.state import State
 from roost.engine.columns.types import Rows
 from roost.model.allocation import Candidate
 
 __all__ = [
-    "Compiled",
+    "CompiledQuery",
     "RowCandidate",
-    "Tree",
-    "UnknownName",
+    "TreeCandidates",
+    "UnknownNames",
     "compile_query",
     "has_candidate",
     "search",
-    "search_together",
+    "search_grouped",
     "to_candidate",
 ]
 
 _FIRST_CHUNK = 16
-_CHECKED_EACH = 64  # candidates between two checks of the budget
+_CHECK_INTERVAL = 64  # candidates between two checks of the budget
 
 Order = Literal["depth-first", "breadth-first"]
 
 
-class Tree(NamedTuple):
+class TreeCandidates(NamedTuple):
     """One tree that may have candidates."""
 
     anchor: int  # provider row of its root
@@ -45,7 +45,7 @@ class Tree(NamedTuple):
 
 def search(
     state: State,
-    compiled: Compiled,
+    compiled: CompiledQuery,
     *,
     anchors: Iterable[int] | None = None,
     limit: int | None = None,
@@ -57,7 +57,7 @@ def search(
     The state must not change between the first candidate and the last one taken.
 
     Args:
-        anchors: provider rows of the roots to look at, in the order wanted; None: all, in row order.
+        anchors: provider rows of the roots to look at, in the order needs; None: all, in row order.
         limit: stop after so many; None: that of the query. Fewer are a prefix of more.
         order: all of one anchor before the next, or one of each anchor in turn.
         distinct_mappings: give candidates that differ only in which group is served by which provider;
@@ -72,17 +72,17 @@ def search(
         placement/objects/allocation_candidate.py, _get_by_requests and what it calls.
     """
     finder = _Finder(state, compiled, distinct_mappings=distinct_mappings)
-    found = finder.depth_first(anchors) if order == "depth-first" else finder.breadth_first(anchors)
+    found = finder.search_depth_first(anchors) if order == "depth-first" else finder.search_breadth_first(anchors)
     if not distinct_mappings or finder.sharing:
-        found = finder.unique(found)
+        found = finder.drop_repeats(found)
     if limit is None:
         limit = compiled.limit
     return found if limit is None else islice(found, limit)
 
 
-def search_together(
-    state: State, compiled: Compiled, *, limit: int | None = None, watch: Watch | None = None
-) -> Iterator[RowCandidate | Fan | Tree]:
+def search_grouped(
+    state: State, compiled: CompiledQuery, *, limit: int | None = None, watch: TreeWatch | None = None
+) -> Iterator[RowCandidate | Fan | TreeCandidates]:
     """Find what ``search`` finds depth-first, at least so many; many candidates may come as one value.
 
     Args:
@@ -91,14 +91,14 @@ def search_together(
     """
     finder = _Finder(state, compiled, distinct_mappings=True)
     if finder.sharing:
-        return finder.unique(finder.depth_first(None))
-    return finder.together(limit, watch)
+        return finder.drop_repeats(finder.search_depth_first(None))
+    return finder.search_grouped(limit, watch)
 
 
-def has_candidate(state: State, compiled: Compiled, anchor_row: int) -> bool:
+def has_candidate(state: State, compiled: CompiledQuery, anchor_row: int) -> bool:
     """Say whether there is a candidate at one anchor, the row of a root."""
     state.check()
-    picks = picks_at(state, compiled, anchor_row, sharing=Sharing(state))
+    picks = find_picks(state, compiled, anchor_row, sharing=SharingProviders(state))
     if picks is None:
         return False
     if compiled.are_picks_free:
@@ -106,7 +106,7 @@ def has_candidate(state: State, compiled: Compiled, anchor_row: int) -> bool:
     if not compiled.kinds and all(pick.options == [anchor_row] for pick in picks):
         # The root does it all, as a host without children does: its own traits are all there are.
         traits = state.traits.labels_of(anchor_row)
-        return all(not traits.isdisjoint(each) for each in picks[0].wanted.required)
+        return all(not traits.isdisjoint(each) for each in picks[0].needs.required)
     return next(iter(Walk(state, compiled, picks, anchor=anchor_row)), None) is not None
 
 
@@ -125,29 +125,31 @@ class _Finder:
 
     __slots__ = ("_compiled", "_distinct_mappings", "_seen", "_seen_options", "_serving", "_state", "sharing")
 
-    def __init__(self, state: State, compiled: Compiled, *, distinct_mappings: bool) -> None:
+    def __init__(self, state: State, compiled: CompiledQuery, *, distinct_mappings: bool) -> None:
         self._state = state
         self._compiled = compiled
         self._distinct_mappings = distinct_mappings
         self._seen: set[object] = set()
         self._seen_options: set[object] = set()
-        self._serving: Serving | None = None  # where all anchors were looked at
-        self.sharing = Sharing(state)
+        self._serving: ServingMasks | None = None  # where all anchors were looked at
+        self.sharing = SharingProviders(state)
 
-    def depth_first(self, anchors: Iterable[int] | None) -> Iterator[RowCandidate]:
+    def search_depth_first(self, anchors: Iterable[int] | None) -> Iterator[RowCandidate]:
         if anchors is not None:
             for anchor in anchors:
-                yield from self._at(anchor)
+                yield from self._search_anchor(anchor)
             return
         is_plain = not self.sharing and not self._compiled.kinds
         nested = self._state.providers.tree
         for anchor in self._anchors():
             if is_plain and anchor not in nested:
-                yield self._alone(anchor)
+                yield self._single_candidate(anchor)
             else:
-                yield from self._at(anchor)
+                yield from self._search_anchor(anchor)
 
-    def together(self, limit: int | None, watch: Watch | None) -> Iterator[RowCandidate | Fan | Tree]:
+    def search_grouped(
+        self, limit: int | None, watch: TreeWatch | None
+    ) -> Iterator[RowCandidate | Fan | TreeCandidates]:
         nested = self._state.providers.tree
         # What stands alone does it all by itself or not at all, where there is no more than the group without suffix.
         alone = None if self._compiled.kinds else self._compiled.plain
@@ -156,25 +158,25 @@ class _Finder:
         for anchors in self._chunks(len(self._state.providers) if limit is None else limit, watch):
             for is_nested, run in groupby(anchors, nested.__contains__):
                 if is_nested or alone is None:
-                    yield from (Tree(anchor, self._together_at(anchor)) for anchor in run)
+                    yield from (TreeCandidates(anchor, self._search_anchor_grouped(anchor)) for anchor in run)
                 else:
                     yield Fan((), (), "", alone.resources, tuple(run))
 
-    def _together_at(self, anchor: int) -> Iterator[RowCandidate | Fan | Sheaf]:
-        picks = self._picks(anchor)
+    def _search_anchor_grouped(self, anchor: int) -> Iterator[RowCandidate | Fan | Sheaf]:
+        picks = self._find_picks(anchor)
         if picks is None:
             return
         if not self._compiled.are_picks_free:
             yield from Walk(self._state, self._compiled, picks, anchor=anchor).sheaves()
             return
-        fan = fan_of(self._compiled, picks)
+        fan = build_fan(self._compiled, picks)
         if fan is None:
-            yield from _free(self._state, self._compiled, picks, anchor=anchor)
+            yield from _combine(self._state, self._compiled, picks, anchor=anchor)
         else:
             yield fan
 
-    def breadth_first(self, anchors: Iterable[int] | None) -> Iterator[RowCandidate]:
-        running = (self._at(anchor) for anchor in (self._anchors() if anchors is None else anchors))
+    def search_breadth_first(self, anchors: Iterable[int] | None) -> Iterator[RowCandidate]:
+        running = (self._search_anchor(anchor) for anchor in (self._anchors() if anchors is None else anchors))
         going: list[Iterator[RowCandidate]] = []
         for each in running:
             first = next(each, None)
@@ -190,7 +192,7 @@ class _Finder:
                     yield another
             going = still
 
-    def unique(self, found: Iterator[RowCandidate]) -> Iterator[RowCandidate]:
+    def drop_repeats(self, found: Iterator[RowCandidate]) -> Iterator[RowCandidate]:
         """Leave out repeats. With mappings, only providers that share can bring them, at several anchors."""
         seen, shared = self._seen, self.sharing.rows
         for each in found:
@@ -210,10 +212,10 @@ class _Finder:
         for anchors in self._chunks():
             yield from anchors
 
-    def _chunks(self, size: int = _FIRST_CHUNK, watch: Watch | None = None) -> Iterator[list[int]]:
-        mask, self._serving = survey(self._state, self._compiled, self.sharing)
+    def _chunks(self, size: int = _FIRST_CHUNK, watch: TreeWatch | None = None) -> Iterator[list[int]]:
+        mask, self._serving = find_anchors(self._state, self._compiled, self.sharing)
         if watch is not None:
-            watch.look(self._state, self._compiled, self._serving)
+            watch.compare(self._state, self._compiled, self._serving)
         rows: Rows = np.flatnonzero(mask)
         start, size = 0, max(size, _FIRST_CHUNK)
         while start < len(rows):
@@ -221,19 +223,19 @@ class _Finder:
             yield rows[start : start + size].tolist()
             start, size = start + size, size * 4
 
-    def _alone(self, anchor: int) -> RowCandidate:
+    def _single_candidate(self, anchor: int) -> RowCandidate:
         """Return the candidate of a tree of one provider that the mask let pass, where no group has a suffix."""
         plain = self._compiled.plain
         assert plain is not None
         takes = tuple([(anchor, class_id, amount) for class_id, amount in plain.resources])
         return RowCandidate(takes, (("", (anchor,)),), anchor)
 
-    def _picks(self, anchor: int) -> list[Pick] | None:
+    def _find_picks(self, anchor: int) -> list[Pick] | None:
         self._state.check()
-        return picks_at(self._state, self._compiled, anchor, sharing=self.sharing, serving=self._serving)
+        return find_picks(self._state, self._compiled, anchor, sharing=self.sharing, serving=self._serving)
 
-    def _at(self, anchor: int) -> Iterator[RowCandidate]:
-        picks = self._picks(anchor)
+    def _search_anchor(self, anchor: int) -> Iterator[RowCandidate]:
+        picks = self._find_picks(anchor)
         if picks is None:
             return
         if self.sharing and all(row in self.sharing.rows for pick in picks for row in pick.options):
@@ -243,24 +245,24 @@ class _Finder:
                 return
             self._seen_options.add(options)
         if self._compiled.are_picks_free:
-            yield from _free(self._state, self._compiled, picks, anchor=anchor)
+            yield from _combine(self._state, self._compiled, picks, anchor=anchor)
             return
         yield from Walk(
             self._state, self._compiled, picks, anchor=anchor, are_mappings_distinct=self._distinct_mappings
         )
 
 
-def _free(state: State, compiled: Compiled, picks: list[Pick], *, anchor: int) -> Iterator[RowCandidate]:
+def _combine(state: State, compiled: CompiledQuery, picks: list[Pick], *, anchor: int) -> Iterator[RowCandidate]:
     """Yield the candidates at an anchor where any provider of one pick goes with any provider of another."""
     if compiled.kinds:
-        picks = sorted(picks, key=by_freedom)  # As everywhere where groups have suffixes.
+        picks = sorted(picks, key=freedom_key)  # As everywhere where groups have suffixes.
     members: dict[str, list[int]] = {suffix: [] for suffix in compiled.suffixes}
     for at, pick in enumerate(picks):
         members[pick.suffix].append(at)
     takes_of = [[_takes(pick, row) for row in pick.options] for pick in picks]
     ways = zip(product(*[pick.options for pick in picks]), product(*takes_of), strict=True)
     for number, (rows, takes) in enumerate(ways):
-        if number % _CHECKED_EACH == 0:
+        if number % _CHECK_INTERVAL == 0:
             state.check()
         mappings = [
             (suffix, (rows[at[0]],) if len(at) == 1 else tuple(sorted({rows[each] for each in at})))

@@ -4,7 +4,7 @@ from roost.engine.columns.state import State
 from roost.engine.columns.types import Mask
 
 
-class Sharing:
+class SharingProviders:
     """The sharing providers of a state at one moment. Not kept over a change of labels or trees.
 
     A tree is connected to a sharing provider if any provider of the tree is in an aggregate with it.
@@ -23,7 +23,7 @@ class Sharing:
     def __bool__(self) -> bool:
         return bool(self.rows)
 
-    def lenders(self, root: int) -> list[int]:
+    def find_lenders(self, root: int) -> list[int]:
         """Return the sharing providers of other trees that this tree is connected to, in row order."""
         if not self._by_aggregate:
             return []
@@ -35,7 +35,7 @@ class Sharing:
         root_of = state.providers.root.data
         return sorted(row for row in found if root_of.item(row) != root)
 
-    def borrowers(self, lenders: list[int]) -> Mask:
+    def borrower_mask(self, lenders: list[int]) -> Mask:
         """Return the providers that are in an aggregate with one of these: bool, shape (providers,)."""
         membership = self._state.membership
-        return membership.wearing_any({aggregate for row in lenders for aggregate in membership.labels_of(row)})
+        return membership.mask_of_any({aggregate for row in lenders for aggregate in membership.labels_of(row)})

@@ -3,11 +3,11 @@
 from typing import Protocol
 
 from roost.engine.candidates.contention import Layout
-from roost.engine.candidates.query import Compiled
+from roost.engine.candidates.query import CompiledQuery
 from roost.engine.columns.state import State
 
 
-class Rule(Protocol):
+class Constraint(Protocol):
     """A condition on what was chosen. It may pass what later picks turn out to break, never the reverse."""
 
     members: tuple[int, ...]  # the picks it looks at, ascending; asked again whenever one of them was made
@@ -16,9 +16,9 @@ class Rule(Protocol):
         """Say whether the picks up to ``last`` can still be completed, or, at its last member, are right."""
 
 
-def rules_for(state: State, compiled: Compiled, layout: Layout) -> list[Rule]:
+def find_constraints(state: State, compiled: CompiledQuery, layout: Layout) -> list[Constraint]:
     """Return the rules that can refuse anything at this anchor."""
-    rules: list[Rule] = []
+    rules: list[Constraint] = []
     for suffixes in compiled.subtrees:
         members = tuple(at for at, pick in enumerate(layout.picks) if pick.suffix in suffixes)
         if len(members) > 1:
@@ -26,16 +26,16 @@ def rules_for(state: State, compiled: Compiled, layout: Layout) -> list[Rule]:
     if compiled.plain is not None:
         members = tuple(at for at, pick in enumerate(layout.picks) if pick.suffix == "")
         for traits in compiled.plain.required:
-            wearing = _bits(layout, state.traits.of_row, traits)
-            rules.append(_SomeoneWears(layout, members, wearing))
-    if compiled.is_one_provider_a_tree:
+            wearing = _trait_bits(layout, state.traits.of_row, traits)
+            rules.append(_AnyHasTrait(layout, members, wearing))
+    if compiled.is_one_provider_per_tree:
         members = tuple(at for at, pick in enumerate(layout.picks) if pick.demand)
         if len(members) > 1:
-            rules.append(_OneProviderATree(state, layout, members))
+            rules.append(_OneProviderPerTree(state, layout, members))
     return rules
 
 
-def _bits(layout: Layout, labels_of: dict[int, frozenset[int]], labels: frozenset[int]) -> int:
+def _trait_bits(layout: Layout, labels_of: dict[int, frozenset[int]], labels: frozenset[int]) -> int:
     wearing = 0
     for at, row in enumerate(layout.rows):
         if row in labels_of and not labels_of[row].isdisjoint(labels):
@@ -97,7 +97,7 @@ class _SameSubtree:
         return False
 
 
-class _SomeoneWears:
+class _AnyHasTrait:
     """At least one provider of the group without a suffix wears one of the traits."""
 
     def __init__(self, layout: Layout, members: tuple[int, ...], wearing: int) -> None:
@@ -110,7 +110,7 @@ class _SomeoneWears:
         return any((1 << chosen[at] if at <= last else self._options[at]) & wearing for at in self.members)
 
 
-class _OneProviderATree:
+class _OneProviderPerTree:
     """No two providers that give something are of one tree."""
 
     def __init__(self, state: State, layout: Layout, members: tuple[int, ...]) -> None:

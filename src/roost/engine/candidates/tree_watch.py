@@ -4,13 +4,13 @@ from collections.abc import Callable
 
 import numpy as np
 
-from roost.engine.candidates.anchors import Serving
-from roost.engine.candidates.query import Compiled
+from roost.engine.candidates.anchors import ServingMasks
+from roost.engine.candidates.query import CompiledQuery
 from roost.engine.columns.state import State
 from roost.engine.columns.types import Mask
 
 
-class Watch:
+class TreeWatch:
     """Compares what the candidates of one query depend on with what it was the last time.
 
     While ``changes.epoch`` stands still, the candidates of a tree with which nobody shares follow from two things:
@@ -26,7 +26,7 @@ class Watch:
         self._epoch = -1
         self._seen: list[bytes] | None = None
 
-    def look(self, state: State, compiled: Compiled, serving: Serving) -> None:
+    def compare(self, state: State, compiled: CompiledQuery, serving: ServingMasks) -> None:
         """Compare, and remember for the next time."""
         seen, before = [*serving.plain, *serving.kinds], self._seen
         if not compiled.are_picks_free:
@@ -41,18 +41,18 @@ class Watch:
         changed: Mask = np.zeros(count, dtype=np.bool_)
         for now, then in zip(seen, before, strict=True):
             if now != then:
-                changed |= _differing(now, then, count)
+                changed |= _find_differences(now, then, count)
         rows = np.flatnonzero(changed)
         if len(rows):
             self._forget(np.unique(state.providers.root.view[rows]).tolist())
 
 
-def _classes(compiled: Compiled) -> list[int]:
+def _classes(compiled: CompiledQuery) -> list[int]:
     groups = compiled.kinds if compiled.plain is None else (compiled.plain, *compiled.kinds)
     return sorted({class_id for group in groups for class_id, _ in group.resources})
 
 
-def _differing(now: bytes, then: bytes, count: int) -> Mask:
+def _find_differences(now: bytes, then: bytes, count: int) -> Mask:
     """Say of each of ``count`` providers whether its bytes differ."""
     one, other = (np.frombuffer(each, dtype=np.uint8).reshape(count, -1) for each in (now, then))
     differing: Mask = (one != other).any(axis=1)

@@ -8,18 +8,18 @@ import msgspec
 
 from roost.engine.candidates.contention import Contention, Layout
 from roost.engine.candidates.picks import Pick
-from roost.engine.candidates.query import Compiled
-from roost.engine.candidates.subtree_rules import rules_for
+from roost.engine.candidates.query import CompiledQuery
+from roost.engine.candidates.subtree_rules import find_constraints
 from roost.engine.columns.state import State
 
 Take = tuple[int, int, int]  # provider row, resource class id, amount
 Mapping = tuple[str, tuple[int, ...]]  # suffix of a group, rows of the providers that serve it, ascending
 
-_DEAD_MAX = 20_000  # how many states that led nowhere are remembered; more would only cost memory
+_DEAD_ENDS_MAX = 20_000  # how many states that led nowhere are remembered; more would only cost memory
 _ENDS_MAX = 1_024  # how many ways there may be to make the last picks, to be remembered
-_ENDS_KEPT = 64  # for how many states they are
-_STEPS = 16  # steps between two checks of the budget
-_ENDS_AFTER = 32  # candidates: who asks for fewer does not pay for what is not reached
+_END_STATES_MAX = 64  # for how many states they are
+_CHECK_INTERVAL = 16  # steps between two checks of the budget
+_ENDS_AFTER_COUNT = 32  # candidates: who asks for fewer does not pay for what is not reached
 
 End = tuple[list[tuple[Take, ...]], list[Mapping]]  # of every one of the last picks
 
@@ -77,18 +77,24 @@ class Walk:
     )
 
     def __init__(
-        self, state: State, compiled: Compiled, picks: list[Pick], *, anchor: int, are_mappings_distinct: bool = True
+        self,
+        state: State,
+        compiled: CompiledQuery,
+        picks: list[Pick],
+        *,
+        anchor: int,
+        are_mappings_distinct: bool = True,
     ) -> None:
         own = set(state.providers.rows_of_tree(anchor))
         layout = Layout(picks, own=own, is_isolated=compiled.is_isolated)
-        rules = rules_for(state, compiled, layout)
+        rules = find_constraints(state, compiled, layout)
         self._anchor = anchor
         self._state = state
         self._layout = layout
         self._contention = Contention(state, layout)
         self._rules_at = [[rule for rule in rules if at in rule.members] for at in range(len(layout))]
         self._decisive = sorted({at for rule in rules for at in rule.members})
-        picks_of = _picks_of_groups(compiled, layout)
+        picks_of = _group_picks(compiled, layout)
         firsts = [members[0] for _, members in picks_of]
         self._firsts = itemgetter(*firsts) if len(firsts) > 1 else itemgetter(slice(firsts[0], firsts[0] + 1))
         self._spread = [(at, *group) for at, group in enumerate(picks_of) if len(group[1]) > 1]
@@ -97,7 +103,7 @@ class Walk:
         self._dead: set[object] = set()
         self._alike: list[tuple[int, int, list[int]]] = []
         self._matched: list[list[list[int]]] = []  # one a depth: the matchings of the contention
-        self._forces = [self._contention.matchings_of(at) for at in range(len(layout))]
+        self._forces = [self._contention.find_matchings(at) for at in range(len(layout))]
         self._takes: list[tuple[Take, ...]] = [()] * len(layout)  # what every pick takes from its provider
         self._mapped: list[Mapping] = [("", ())] * len(layout)
         # The same for every provider that a pick ever chose.
@@ -116,7 +122,7 @@ class Walk:
                 yield each
                 continue
             for self._takes[self._end_at :], self._mapped[self._end_at :] in each.ends:
-                yield self._candidate()
+                yield self._build_candidate()
 
     def sheaves(self) -> Iterator[RowCandidate | Sheaf]:
         """Yield the same candidates, some of them in sheaves, none of which takes twice from one provider."""
@@ -124,7 +130,7 @@ class Walk:
         return self._run() if is_apart else iter(self)
 
     def _run(self) -> Iterator[RowCandidate | Sheaf]:
-        start = [matching.perfect() for _, matching in self._contention.matchings]
+        start = [matching.find_perfect() for _, matching in self._contention.matchings]
         matched = [each for each in start if each is not None]
         if len(matched) < len(start):
             return
@@ -135,7 +141,7 @@ class Walk:
         count, steps = 0, 0
         while levels:
             steps += 1
-            if steps % _STEPS == 0:
+            if steps % _CHECK_INTERVAL == 0:
                 self._state.check()
             depth = len(levels) - 1
             if next(levels[-1], None) is None:
@@ -143,17 +149,17 @@ class Walk:
                 if found.pop():
                     if found:
                         found[-1] = True
-                elif len(self._dead) < _DEAD_MAX:
+                elif len(self._dead) < _DEAD_ENDS_MAX:
                     self._alike = self._alike or self._find_alike()
                     self._dead.add(self._signature(depth))
             elif depth == last:
                 found[-1] = True
                 count += 1
-                yield self._candidate()
-            elif depth + 1 == self._end_at and count >= _ENDS_AFTER:
+                yield self._build_candidate()
+            elif depth + 1 == self._end_at and count >= _ENDS_AFTER_COUNT:
                 found[-1] = True
                 end = self._end_at
-                yield Sheaf(tuple(self._takes[:end]), tuple(self._mapped[:end]), self._ends_now())
+                yield Sheaf(tuple(self._takes[:end]), tuple(self._mapped[:end]), self._current_ends())
             elif not self._dead or self._signature(depth + 1) not in self._dead:
                 levels.append(self._choices(depth + 1))
                 found.append(False)
@@ -162,9 +168,9 @@ class Walk:
         """Make a pick in every way that leaves the ones behind it a chance; each is undone on resuming."""
         layout, contention, chosen = self._layout, self._contention, self._chosen
         left, draws_of, rules, forces = contention.left, contention.draws[at], self._rules_at[at], self._forces[at]
-        budgets = contention.budgets
+        budgets = contention.supplies
         is_isolated, matched, served, draws = layout.isolated[at], self._matched, self._served[at], None
-        options = self._options_at(at)
+        options = self._open_options(at)
         while options:
             bit = options & -options
             options ^= bit
@@ -207,17 +213,17 @@ class Walk:
             end -= 1
         return end if end < len(self._layout) - 1 else -1
 
-    def _ends_now(self) -> list[End]:
+    def _current_ends(self) -> list[End]:
         """Return every way to make the last picks while some providers are taken, in the order of the search."""
         taken = self._isolated_bits
         ends = self._ends.get(taken)
         if ends is None:
-            if len(self._ends) >= _ENDS_KEPT:
+            if len(self._ends) >= _END_STATES_MAX:
                 self._ends.clear()
-            ends = self._ends[taken] = list(self._ends_from(self._end_at, taken))
+            ends = self._ends[taken] = list(self._iterate_ends(self._end_at, taken))
         return ends
 
-    def _ends_from(self, at: int, taken: int) -> Iterator[End]:
+    def _iterate_ends(self, at: int, taken: int) -> Iterator[End]:
         if at == len(self._layout):
             yield [], []
             return
@@ -228,10 +234,10 @@ class Walk:
             options ^= bit
             provider = bit.bit_length() - 1
             takes, mapping = served.get(provider) or self._serve(at, provider)
-            for takes_behind, mapped_behind in self._ends_from(at + 1, taken | bit if is_isolated else taken):
+            for takes_behind, mapped_behind in self._iterate_ends(at + 1, taken | bit if is_isolated else taken):
                 yield [takes, *takes_behind], [mapping, *mapped_behind]
 
-    def _options_at(self, at: int) -> int:
+    def _open_options(self, at: int) -> int:
         """Return the providers still open to a pick: a bit mask."""
         options = self._layout.options[at]
         if self._layout.isolated[at]:
@@ -269,7 +275,7 @@ class Walk:
                 found.append((provider, kind, cells))
         return found
 
-    def _candidate(self) -> RowCandidate:
+    def _build_candidate(self) -> RowCandidate:
         takes = list(chain.from_iterable(self._takes))
         if self._contention.overlaps:
             sums: dict[tuple[int, int], int] = {}
@@ -293,7 +299,7 @@ class Walk:
         served = self._served[at][provider] = (takes, (pick.suffix, (row,)))
         return served
 
-    def _pair_twins(self, state: State, compiled: Compiled) -> None:
+    def _pair_twins(self, state: State, compiled: CompiledQuery) -> None:
         """Let equal picks take providers in one order only: the others would only swap their mappings."""
         layout = self._layout
         families: dict[object, list[int]] = {}
@@ -308,13 +314,13 @@ class Walk:
             places, needed = 0, 1
             for provider in reversed(range(len(layout.rows))):
                 if layout.options[members[0]] >> provider & 1:
-                    places += _places(state, layout, at=members[0], provider=provider)
+                    places += _count_places(state, layout, at=members[0], provider=provider)
                 while needed <= len(members) and places >= needed:
                     self._highest[members[-needed]] = provider
                     needed += 1
 
 
-def _places(state: State, layout: Layout, *, at: int, provider: int) -> int:
+def _count_places(state: State, layout: Layout, *, at: int, provider: int) -> int:
     """Return how many picks equal to one a provider can serve, nothing else considered."""
     if layout.isolated[at]:
         return 1
@@ -326,7 +332,7 @@ def _places(state: State, layout: Layout, *, at: int, provider: int) -> int:
     return places
 
 
-def _picks_of_groups(compiled: Compiled, layout: Layout) -> list[tuple[str, list[int]]]:
+def _group_picks(compiled: CompiledQuery, layout: Layout) -> list[tuple[str, list[int]]]:
     """Return the picks of every group, in the order of the query."""
     members: dict[str, list[int]] = {suffix: [] for suffix in compiled.suffixes}
     for at, pick in enumerate(layout.picks):

@@ -20,9 +20,9 @@ def apply(state: State, write: writes.Write) -> None:
     """Change a state by one write that was, or is about to be, committed."""
     match write:
         case Claim():
-            take(state, write)
+            apply_claim(state, write)
         case Release():
-            release(state, write)
+            apply_release(state, write)
         case PutInventories():
             _put_inventories(state, write)
         case writes.PutSymbol():
@@ -33,7 +33,7 @@ def apply(state: State, write: writes.Write) -> None:
             _put_symbol(state, writes.PutSymbol(write.kind, write.id, write.name))
             state.changes.touch_all()
         case writes.RenameSymbol():
-            state.symbols(write.kind).rename(write.id, write.name)
+            state.name_table(write.kind).rename(write.id, write.name)
             _note_name(state, write.kind)
             state.changes.touch_all()
         case writes.PutProvider():
@@ -47,11 +47,13 @@ def apply(state: State, write: writes.Write) -> None:
             state.providers.generation.each[state.providers.row_of_id[write.provider_id]] += write.by
         case writes.PutTraits():
             row = state.providers.row_of_id[write.provider_id]
-            if _is_newest(state, "traits", row, expected=write.expected) and state.traits.put(row, write.trait_ids):
+            if _advance_content(state, "traits", row, expected=write.expected) and state.traits.put(
+                row, write.trait_ids
+            ):
                 state.changes.touch_all()
         case writes.PutMembership():
             row = state.providers.row_of_id[write.provider_id]
-            is_newest = _is_newest(state, "membership", row, expected=write.expected, raises=write.raises)
+            is_newest = _advance_content(state, "membership", row, expected=write.expected, raises=write.raises)
             if is_newest and state.membership.put(row, write.aggregate_ids):
                 state.changes.touch_all()
         case writes.PutAggregate():
@@ -78,7 +80,7 @@ def apply(state: State, write: writes.Write) -> None:
                 _put_named(state, _named.decode(write.body))
 
 
-def take(state: State, claim: Claim) -> None:
+def apply_claim(state: State, claim: Claim) -> None:
     """Let consumers take amounts and instances come to be.
 
     Every provider that the claim names gets one generation more, however many of its consumers name it.
@@ -105,34 +107,34 @@ def occupy(state: State, claim: Claim) -> None:
     """
     if len(claim.consumers) == 1:  # As a rule; and then everything is its.
         takes = [(inventory_id, amount) for _, inventory_id, amount in claim.takes]
-        _settle_in(state, claim.consumers[0], takes=takes, instance=claim.instances[0] if claim.instances else None)
+        _add_holder(state, claim.consumers[0], takes=takes, instance=claim.instances[0] if claim.instances else None)
     else:
         held: dict[int, list[tuple[int, int]]] = {consumer.id: [] for consumer in claim.consumers}
         for consumer_id, inventory_id, amount in claim.takes:
             held[consumer_id].append((inventory_id, amount))
         instances = {instance.consumer_id: instance for instance in claim.instances}
         for consumer in claim.consumers:
-            _settle_in(state, consumer, takes=held[consumer.id], instance=instances.get(consumer.id))
+            _add_holder(state, consumer, takes=held[consumer.id], instance=instances.get(consumer.id))
     for place in claim.places:
-        _use_places(state, place.group_id, scope=place.scope, holder=place.holder, members=place.members)
+        _count_members(state, place.group_id, scope=place.scope, holder=place.holder, members=place.members)
 
 
-def _settle_in(
+def _add_holder(
     state: State, consumer: writes.ConsumerRow, *, takes: list[tuple[int, int]], instance: writes.InstanceRow | None
 ) -> None:
-    _use(state, takes, 1)
+    _add_use(state, takes, 1)
     holder = Holder(consumer, takes, instance, touched_s=state.now_s)
     state.holders[consumer.uuid] = holder
     state.holders_by_id[consumer.id] = holder
-    if state.directory is not None:
-        state.directory.add(holder)
+    if state.consumer_index is not None:
+        state.consumer_index.add(holder)
     if instance is not None:
         _count_instance(state, instance, 1)
         if consumer.uuid in state.tasks:
             _begin_task(state, holder)
 
 
-def release(state: State, freed: Release) -> None:
+def apply_release(state: State, freed: Release) -> None:
     """Let consumers give back what they hold, and end with their instances.
 
     What they hold comes from the columns, so a release that was applied here before, and is now read from the
@@ -140,27 +142,27 @@ def release(state: State, freed: Release) -> None:
     """
     raise_generations(state, freed)
     for consumer_id in freed.consumer_ids:
-        _vacate(state, consumer_id)
+        _remove_holder(state, consumer_id)
 
 
-def undo(state: State, claim: Claim, *, was_counted: bool = True) -> None:
+def undo_claim(state: State, claim: Claim, *, was_counted: bool = True) -> None:
     """Take back a claim that was applied here and refused, or a pick of a request that is not to be."""
     if was_counted:
         raise_generations(state, claim, by=-1)
     for consumer in claim.consumers:
-        _vacate(state, consumer.id)
+        _remove_holder(state, consumer.id)
 
 
-def _vacate(state: State, consumer_id: int) -> None:
+def _remove_holder(state: State, consumer_id: int) -> None:
     holder = state.holders_by_id.pop(consumer_id, None)
     if holder is None:
         return
     # The same uuid may have come back as another consumer before this was read from the feed.
     if state.holders.get(holder.uuid) is holder:
         del state.holders[holder.uuid]
-    if state.directory is not None:
-        state.directory.remove(holder)
-    _use(state, holder.takes, -1)
+    if state.consumer_index is not None:
+        state.consumer_index.remove(holder)
+    _add_use(state, holder.takes, -1)
     if state.tasks.get(holder.uuid) == consumer_id:
         state.tasks[holder.uuid] = 0
         _count_task(state, holder, -1)
@@ -169,10 +171,10 @@ def _vacate(state: State, consumer_id: int) -> None:
         _count_instance(state, instance, -1)
         group = state.groups.get(instance.group_id)
         if group is not None and group.policy in GUARDED_POLICIES:
-            _use_places(state, group.id, scope=instance.scope, holder=instance.holder, members=-1)
+            _count_members(state, group.id, scope=instance.scope, holder=instance.holder, members=-1)
 
 
-def _use(state: State, takes: list[tuple[int, int]], sign: int) -> None:
+def _add_use(state: State, takes: list[tuple[int, int]], sign: int) -> None:
     """Add amounts to the use of inventories, or with sign -1 take them off, and to what is derived from it."""
     providers = state.providers
     last_id, row, host_row, tree = -1, -1, None, None
@@ -199,7 +201,7 @@ def _use(state: State, takes: list[tuple[int, int]], sign: int) -> None:
             host_free[host_row] -= amount * factor
 
 
-_COUNTED = {
+_HOST_COLUMNS = {
     "VCPU": ("vcpus_used", "free_vcpus", 1),
     "PCPU": ("vcpus_used", "free_vcpus", 1),
     "MEMORY_MB": ("used_ram_mb", "free_ram_mb", 1),
@@ -208,21 +210,21 @@ _COUNTED = {
 
 
 def _put_symbol(state: State, write: writes.PutSymbol) -> None:
-    state.symbols(write.kind).put(write.id, write.name)
+    state.name_table(write.kind).put(write.id, write.name)
     _note_name(state, write.kind)
-    if write.kind == "resource_class" and write.name in _COUNTED:
-        used, free, factor = _COUNTED[write.name]
+    if write.kind == "resource_class" and write.name in _HOST_COLUMNS:
+        used, free, factor = _HOST_COLUMNS[write.name]
         columns = state.hosts.columns
         state.counted[write.id] = (columns[used], columns[free], factor)
-        state.forget_best()
+        state.forget_derived()
 
 
 def _drop_symbol(state: State, write: writes.DropSymbol) -> None:
-    state.symbols(write.kind).drop(write.id, at_s=write.at_s)
+    state.name_table(write.kind).drop(write.id, at_s=write.at_s)
     _note_name(state, write.kind)
     if write.kind == "resource_class":
         state.classes.pop(write.id, None)
-        state.forget_best()
+        state.forget_derived()
     state.changes.touch_all()
 
 
@@ -280,7 +282,7 @@ def _count_instance(state: State, instance: writes.InstanceRow, count: int) -> N
             del members[host_row]
 
 
-def _use_places(state: State, group_id: int, *, scope: int, holder: int, members: int) -> None:
+def _count_members(state: State, group_id: int, *, scope: int, holder: int, members: int) -> None:
     places = state.groups[group_id].places
     left = places.get(scope, (holder, 0))[1] + members
     if left:
@@ -295,7 +297,7 @@ def _put_provider(state: State, write: writes.PutProvider) -> None:
     known = len(providers)
     present_row = providers.row_of_id.get(write.id)
     if present_row is not None:
-        _restructure(state, present_row)  # The tree that it may be about to leave.
+        _note_restructure(state, present_row)  # The tree that it may be about to leave.
     row = providers.put(
         write.id, uuid=str(uuid.UUID(bytes=write.uuid)), name=write.name, parent_row=parent_row, version=write.version
     )
@@ -305,12 +307,12 @@ def _put_provider(state: State, write: writes.PutProvider) -> None:
             columns.grow(row + 1)
         state.traits.grow(row + 1)
         state.membership.grow(row + 1)
-    _restructure(state, row)
+    _note_restructure(state, row)
 
 
 def _drop_provider(state: State, write: writes.DropProvider) -> None:
     row = state.providers.row_of_id[write.id]
-    _restructure(state, row)
+    _note_restructure(state, row)
     for columns in state.classes.values():
         if row in columns.holders:
             columns.drop(row)
@@ -325,7 +327,7 @@ def _drop_provider(state: State, write: writes.DropProvider) -> None:
 
 def _put_inventories(state: State, write: PutInventories) -> None:
     row = state.providers.row_of_id[write.provider_id]
-    if not _is_newest(state, "inventories", row, expected=write.expected):
+    if not _advance_content(state, "inventories", row, expected=write.expected):
         return
     wanted = {inventory.class_id: inventory for inventory in write.inventories}
     for class_id, columns in state.classes.items():
@@ -334,7 +336,7 @@ def _put_inventories(state: State, write: PutInventories) -> None:
     for class_id, inventory in wanted.items():
         state.inventory(class_id).put(row, inventory)
     state.inventory_version += 1
-    _restructure(state, row)
+    _note_restructure(state, row)
 
 
 def _put_aggregate(state: State, write: writes.PutAggregate) -> None:
@@ -364,20 +366,20 @@ def _put_host(state: State, write: writes.PutHost) -> None:
         version=write.version,
     )
     state.stale_hosts.add(row)
-    state.forget_best()
+    state.forget_derived()
     state.changes.touch_all()
 
 
-def _restructure(state: State, row: int) -> None:
+def _note_restructure(state: State, row: int) -> None:
     """Note that inventories or the form of a tree changed around one provider."""
     host_row = state.hosts.row_of_root.get(state.providers.root.each[row])
     if host_row is not None:
         state.stale_hosts.add(host_row)
-    state.forget_best()
+    state.forget_derived()
     state.changes.touch_all()
 
 
-def settle(state: State) -> None:
+def recount_hosts(state: State) -> None:
     """Count the totals of hosts again whose facts, inventories or trees changed since the last time."""
     if not state.stale_hosts:
         return
@@ -412,7 +414,7 @@ def settle(state: State) -> None:
     state.stale_hosts.clear()
 
 
-def tell(state: State, host_row: int, columns: Mapping[str, float], *, ratios: Mapping[str, float]) -> None:
+def override_host(state: State, host_row: int, columns: Mapping[str, float], *, ratios: Mapping[str, float]) -> None:
     """Let a host have what somebody says of it, whatever inventories and instances say, until it is counted again.
 
     Args:
@@ -432,7 +434,7 @@ def tell(state: State, host_row: int, columns: Mapping[str, float], *, ratios: M
     state.changes.touch_all()
 
 
-def _is_newest(state: State, kind: str, row: int, *, expected: int, raises: bool = True) -> bool:
+def _advance_content(state: State, kind: str, row: int, *, expected: int, raises: bool = True) -> bool:
     """Raise the generation, and say whether nothing newer of this kind was applied before.
 
     Claims raise the generation too and may be read out of order, so the generation in memory says

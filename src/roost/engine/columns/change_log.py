@@ -1,9 +1,9 @@
 """Which rows each revision touched, for whoever remembers answers."""
 
-_KEPT = 4096
+_ENTRIES_MIN = 4096
 
 
-class Log:
+class ChangeLog:
     """A bounded log of rows.
 
     ``position`` counts the entries ever made. A reader keeps the position it has seen and asks ``since``
@@ -25,9 +25,9 @@ class Log:
         """Note that something of a row changed."""
         rows = self._rows
         rows.append(row)
-        if len(rows) > 2 * _KEPT:
-            del rows[:_KEPT]
-            self._start += _KEPT
+        if len(rows) > 2 * _ENTRIES_MIN:
+            del rows[:_ENTRIES_MIN]
+            self._start += _ENTRIES_MIN
 
     def since(self, position: int) -> list[int] | None:
         """Return the rows added since ``position``, oldest first, repeats included; None if unknown."""
@@ -36,9 +36,9 @@ class Log:
             return None
         return self._rows[offset:]
 
-    def fork(self) -> "Log":
+    def fork(self) -> "ChangeLog":
         """Return an independent copy."""
-        copy = Log()
+        copy = ChangeLog()
         copy._rows = list(self._rows)
         copy._start = self._start
         return copy
@@ -50,8 +50,8 @@ class Changes:
     __slots__ = ("epoch", "hosts", "providers")
 
     def __init__(self) -> None:
-        self.hosts = Log()  # whose amounts or counts changed
-        self.providers = Log()  # whose use changed
+        self.hosts = ChangeLog()  # whose amounts or counts changed
+        self.providers = ChangeLog()  # whose use changed
         self.epoch = 0  # rises when remembered answers about any row may be wrong
 
     def touch_all(self) -> None:

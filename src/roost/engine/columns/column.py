@@ -18,9 +18,9 @@ class Column:
     def __init__(self, dtype: type, *, fill: float | bool = 0, rows: int = 0) -> None:
         self._fill = fill
         self._rows = rows
-        self._hold(np.full(max(rows, 16), fill, dtype=dtype))
+        self._set_data(np.full(max(rows, 16), fill, dtype=dtype))
 
-    def _hold(self, data: AnyArray) -> None:
+    def _set_data(self, data: AnyArray) -> None:
         self.data: AnyArray = data
         self.each: Cells = data.data
         self._view: AnyArray | None = None
@@ -44,7 +44,7 @@ class Column:
         if rows > len(self.data):
             wider = np.full(max(rows, 2 * len(self.data)), self._fill, dtype=self.data.dtype)
             wider[: self._rows] = self.data[: self._rows]
-            self._hold(wider)
+            self._set_data(wider)
         self._rows = rows
         self._view = None
 
@@ -53,5 +53,5 @@ class Column:
         copy = Column.__new__(Column)
         copy._fill = self._fill  # noqa: SLF001  # it is the same class
         copy._rows = self._rows  # noqa: SLF001
-        copy._hold(self.data.copy())  # noqa: SLF001
+        copy._set_data(self.data.copy())  # noqa: SLF001
         return copy

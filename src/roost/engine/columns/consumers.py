@@ -6,7 +6,7 @@ from typing import Generic, Protocol, TypeVar
 from roost.model.writes import CLASS_BITS
 
 
-class Holding(Protocol):
+class IndexedConsumer(Protocol):
     """What is looked at in a consumer."""
 
     id: int
@@ -14,11 +14,11 @@ class Holding(Protocol):
     takes: list[tuple[int, int]]  # inventory id, amount
 
 
-H = TypeVar("H", bound=Holding)
+H = TypeVar("H", bound=IndexedConsumer)
 K = TypeVar("K")
 
 
-class Directory(Generic[H]):
+class ConsumerIndex(Generic[H]):
     """Consumers by provider and by project.
 
     Deciding needs neither, so a state makes one when it is first asked for, and keeps it up to date from then on.
@@ -35,11 +35,11 @@ class Directory(Generic[H]):
         for holder in holders:
             self.add(holder)
 
-    def of_provider(self, provider_id: int) -> Collection[H]:
+    def find_by_provider(self, provider_id: int) -> Collection[H]:
         """Return who holds anything of a provider, in the order in which they came; good until the next change."""
         return self._of_provider.get(provider_id, {}).values()
 
-    def of_project(self, project_id: str) -> Collection[H]:
+    def find_by_project(self, project_id: str) -> Collection[H]:
         """Return the consumers of a project, in the order in which they came; good until the next change."""
         return self._of_project.get(project_id, {}).values()
 

@@ -8,43 +8,43 @@ from roost.engine.columns.column import Column
 from roost.engine.columns.host_columns import USED, Hosts
 from roost.engine.columns.inventory_columns import ClassColumns
 from roost.engine.columns.state import Group, State
-from roost.engine.columns.types import NOTHING
+from roost.engine.columns.types import NO_INVENTORY
 
 
-def emptied(state: State) -> State:
+def empty_fleet(state: State) -> State:
     """Return a state as if every consumer had gone, for reading and forking only, good until the other one changes.
 
     What has nothing to do with use (trees, labels, totals, facts) is shared with ``state``.
     """
     bare = copy.copy(state)
-    bare.classes = {class_id: _unused(columns) for class_id, columns in state.classes.items()}
-    bare.hosts = _idle(state.hosts)
+    bare.classes = {class_id: _empty_class(columns) for class_id, columns in state.classes.items()}
+    bare.hosts = _empty_hosts(state.hosts)
     bare.holders, bare.holders_by_id = {}, {}
-    bare.groups = {group_id: memberless(group) for group_id, group in state.groups.items()}
+    bare.groups = {group_id: empty_group(group) for group_id, group in state.groups.items()}
     bare.groups_by_uuid = {group.uuid: group for group in bare.groups.values()}
     moved = {id(column): bare.hosts.columns[name] for name, column in state.hosts.columns.items()}
     bare.counted = {
         class_id: (moved[id(used)], moved[id(free)], factor) for class_id, (used, free, factor) in state.counted.items()
     }
-    bare.separate()
+    bare.reset_derived()
     return bare
 
 
-def memberless(group: Group) -> Group:
+def empty_group(group: Group) -> Group:
     """Return a server group as it was before it had members."""
     return Group(group_id=group.id, uuid=group.uuid, policy=group.policy, limit=group.limit)
 
 
-def _unused(columns: ClassColumns) -> ClassColumns:
+def _empty_class(columns: ClassColumns) -> ClassColumns:
     bare = copy.copy(columns)
     bare.used = Column(np.int64, rows=len(columns.used))
     bare.free = columns.free.fork()
     np.copyto(bare.free.data[: len(columns.free)], columns.capacity.view)
-    bare.free.data[: len(columns.free)][columns.total.view == 0] = NOTHING
+    bare.free.data[: len(columns.free)][columns.total.view == 0] = NO_INVENTORY
     return bare
 
 
-def _idle(hosts: Hosts) -> Hosts:
+def _empty_hosts(hosts: Hosts) -> Hosts:
     bare = copy.copy(hosts)
     bare.columns = {name: column.fork() for name, column in hosts.columns.items()}
     get = {name: column.data[: len(hosts)] for name, column in bare.columns.items()}

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from roost.engine.columns.column import Column
-from roost.engine.columns.interning import KindColumn
+from roost.engine.columns.interning import InternedColumn
 from roost.engine.columns.types import AnyArray, Rows, Scores
 from roost.model.host import HostFacts
 
@@ -32,7 +32,7 @@ class Hosts:
 
     __slots__ = (
         "alive",
-        "are_told",
+        "are_self_reported",
         "cell",
         "cells",
         "columns",
@@ -41,7 +41,7 @@ class Hosts:
         "facts",
         "facts_version",
         "ids",
-        "kinds",
+        "interned",
         "names",
         "nodes",
         "provider_row",
@@ -71,10 +71,12 @@ class Hosts:
         self.cells = {"": 0}  # name -> number
         self.racks = {"": 0}
         self.columns: dict[str, Column] = {name: Column(np.float64) for name in USED + FIXED + DERIVED}
-        self.are_told = False  # no provider is known: what hosts have is what they say, and nothing is searched
+        self.are_self_reported = (
+            False  # no provider is known: what hosts have is what they say, and nothing is searched
+        )
         self.facts_version = 0
         self.derived: dict[object, AnyArray] = {}  # what follows from facts, until facts change
-        self.kinds: dict[object, KindColumn[Any]] = {}  # what hosts say, told apart, by what is looked at
+        self.interned: dict[object, InternedColumn[Any]] = {}  # what hosts say, told apart, by what is looked at
         # Hosts that the request at hand consumes of: what they reported, and how many I/O operations it adds.
         self.consumed: dict[int, HostFacts] = {}
         self.starting: dict[int, float] = {}
@@ -114,10 +116,10 @@ class Hosts:
         self.versions[row] = version
         self.cell.each[row] = self.cells.setdefault(facts.cell, len(self.cells))
         self.rack.each[row] = self.racks.setdefault(facts.rack, len(self.racks))
-        self._say(row, facts)
+        self._set_facts(row, facts)
         return row
 
-    def rows_named(self, names: tuple[str, ...]) -> Rows:
+    def find_rows(self, names: tuple[str, ...]) -> Rows:
         """Return the rows of services by their names, letter case aside, in row order."""
         found = [row for name in names for row in self.rows_of_name.get(name.lower(), ())]
         return np.array(sorted(set(found)), dtype=np.intp)
@@ -136,9 +138,9 @@ class Hosts:
         columns["vcpus_used"].each[row] = vcpus
         columns["used_ram_mb"].each[row] = ram_mb
         columns["used_disk_gb"].each[row] = disk_gb
-        self.derive(row)
+        self.update_derived(row)
 
-    def derive(self, row: int) -> None:
+    def update_derived(self, row: int) -> None:
         """Make the derived columns of a host right."""
         get = self.columns
         get["free_ram_mb"].each[row] = get["total_usable_ram_mb"].each[row] - get["used_ram_mb"].each[row]
@@ -168,7 +170,7 @@ class Hosts:
         self.columns["num_io_ops"].each[row] += io_ops
         if facts is not self.facts[row]:
             self.consumed.setdefault(row, self.facts[row])
-            self._say(row, facts)
+            self._set_facts(row, facts)
 
     def restore(self) -> list[int]:
         """Let hosts be as they reported again; return the rows of those that were not."""
@@ -176,20 +178,20 @@ class Hosts:
         for row, io_ops in self.starting.items():
             self.columns["num_io_ops"].each[row] -= io_ops
         for row, facts in self.consumed.items():
-            self._say(row, facts)
+            self._set_facts(row, facts)
         self.starting.clear()
         self.consumed.clear()
         return rows
 
-    def keep(self) -> None:
+    def keep_consumed(self) -> None:
         """Let what was consumed be as if hosts had reported it."""
         self.starting.clear()
         self.consumed.clear()
         self.derived.clear()
 
-    def _say(self, row: int, facts: HostFacts) -> None:
+    def _set_facts(self, row: int, facts: HostFacts) -> None:
         self.facts[row] = facts
-        for each in self.kinds.values():
+        for each in self.interned.values():
             each.put(row, facts)
 
     def fork(self) -> "Hosts":
@@ -204,8 +206,8 @@ class Hosts:
         for name in ("provider_row", "alive", "cell", "rack"):
             setattr(copy, name, getattr(self, name).fork())
         copy.columns = {name: column.fork() for name, column in self.columns.items()}
-        copy.kinds = {key: each.fork() for key, each in self.kinds.items()}
+        copy.interned = {key: each.fork() for key, each in self.interned.items()}
         copy.tasks = dict(self.tasks)
         copy.facts_version = self.facts_version
-        copy.are_told = self.are_told
+        copy.are_self_reported = self.are_self_reported
         return copy

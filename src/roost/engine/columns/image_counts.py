@@ -11,7 +11,7 @@ from roost.errors import report_corruption
 from roost.model.image import Image, present_properties
 
 # Columns kept at once, one a property and text that requests have; each takes 8 bytes a host.
-_COLUMNS = 256
+_COLUMNS_MAX = 256
 
 Property = tuple[str, str]  # name, text
 
@@ -57,7 +57,7 @@ class ImageCounts:
         """Return the values that a property was seen to have."""
         return list(self._texts.get(name, ()))
 
-    def of(self, name: str, text: str, *, hosts: int) -> Amounts:
+    def count_by_host(self, name: str, text: str, *, hosts: int) -> Amounts:
         """Return how many instances on each host have an image with this property.
 
         Args:
@@ -70,7 +70,7 @@ class ImageCounts:
         """
         column = self._columns.get((name, text))
         if column is None:
-            if len(self._columns) >= _COLUMNS:
+            if len(self._columns) >= _COLUMNS_MAX:
                 self._columns.clear()
             column = self._columns[name, text] = Column(np.int64, rows=hosts)
             for row, count in self._counts.get((name, text), {}).items():

@@ -3,11 +3,11 @@
 import numpy as np
 
 from roost.engine.columns.column import Column
-from roost.engine.columns.types import NOTHING, Amounts, Mask, Scores
+from roost.engine.columns.types import NO_INVENTORY, Amounts, Mask, Scores
 from roost.model.names import AMOUNT_MAX
 from roost.model.writes import InventoryRow
 
-_BOUNDLESS = 2.0**61  # far above the sum of all amounts, far from overflow
+_CAPACITY_MAX = 2.0**61  # far above the sum of all amounts, far from overflow
 
 
 def fits(*, total: Amounts, reserved: Amounts, ratio: Scores, used: Amounts, amount: int) -> Mask:
@@ -38,7 +38,7 @@ def fits(*, total: Amounts, reserved: Amounts, ratio: Scores, used: Amounts, amo
 def capacity_of(inventory: InventoryRow) -> int:
     """Return how much of an inventory can be used in all, in the unit of its class."""
     # The ratio may be as large as a float of 32 bits; what nobody could ever use up is unbounded.
-    return int(min((inventory.total - inventory.reserved) * inventory.allocation_ratio, _BOUNDLESS))
+    return int(min((inventory.total - inventory.reserved) * inventory.allocation_ratio, _CAPACITY_MAX))
 
 
 class ClassColumns:
@@ -72,7 +72,7 @@ class ClassColumns:
         self.ratio = Column(np.float64, fill=1.0, rows=rows)
         self.capacity = Column(np.int64, rows=rows)
         self.used = Column(np.int64, rows=rows)
-        self.free = Column(np.int64, fill=NOTHING, rows=rows)
+        self.free = Column(np.int64, fill=NO_INVENTORY, rows=rows)
         self.holders: set[int] = set()  # rows with an inventory of this class
         self.plain_units = True  # no inventory has a unit bound that could refuse what its capacity allows
         self._units: dict[int, Mask] = {}
@@ -116,11 +116,11 @@ class ClassColumns:
         """Take the inventory of one provider away; its use stays known."""
         self.total.each[row] = 0
         self.capacity.each[row] = 0
-        self.free.each[row] = NOTHING
+        self.free.each[row] = NO_INVENTORY
         self.holders.discard(row)
         self._units.clear()
 
-    def units(self, amount: int) -> Mask:
+    def unit_mask(self, amount: int) -> Mask:
         """Say which providers allow an allocation of ``amount`` by their unit bounds, use aside.
 
         Returns:
@@ -136,20 +136,20 @@ class ClassColumns:
             self._units[amount] = mask
         return mask
 
-    def able(self, amount: int) -> Mask:
+    def fit_mask(self, amount: int) -> Mask:
         """Say which providers can take ``amount`` more now, units included.
 
         Returns:
             bool, shape (providers,).
         """
         roomy: Mask = self.free.view >= amount
-        return roomy if self.plain_units else roomy & self.units(amount)
+        return roomy if self.plain_units else roomy & self.unit_mask(amount)
 
     def can_take(self, row: int, amount: int) -> bool:
         """Say the same of one provider."""
         if self.free.each[row] < amount:
             return False
-        return self.plain_units or bool(self.units(amount)[row])
+        return self.plain_units or bool(self.unit_mask(amount)[row])
 
     def fork(self) -> "ClassColumns":
         """Return an independent copy."""

@@ -30,16 +30,16 @@ class Labels:
         for column in self._columns.values():
             column.grow(rows)
 
-    def wearing(self, label: int) -> Mask:
+    def mask_of(self, label: int) -> Mask:
         """Return who wears a label: bool, shape (providers,), read-only."""
         column = self._columns.get(label)
         if column is not None:
             return column.view
-        mask = self.wearing_any((label,))
+        mask = self.mask_of_any((label,))
         mask.flags.writeable = False
         return mask
 
-    def wearing_any(self, labels: Iterable[int]) -> Mask:
+    def mask_of_any(self, labels: Iterable[int]) -> Mask:
         """Return who wears at least one of the labels: bool, shape (providers,)."""
         mask: Mask = np.zeros(self._rows, dtype=np.bool_)
         for label in labels:
@@ -54,7 +54,7 @@ class Labels:
         """Return the labels of one provider."""
         return self.of_row.get(row, frozenset())
 
-    def worn(self) -> frozenset[int]:
+    def find_used(self) -> frozenset[int]:
         """Return the labels that anybody wears."""
         return frozenset(self._few).union(label for label, column in self._columns.items() if column.view.any())
 
@@ -65,16 +65,16 @@ class Labels:
             return False
         self.version += 1
         for label in old - new:
-            self._take_off(row, label)
+            self._remove(row, label)
         for label in new - old:
-            self._put_on(row, label)
+            self._add(row, label)
         if new:
             self.of_row[row] = new
         else:
             del self.of_row[row]
         return True
 
-    def _put_on(self, row: int, label: int) -> None:
+    def _add(self, row: int, label: int) -> None:
         column = self._columns.get(label)
         if column is not None:
             column.each[row] = True
@@ -85,7 +85,7 @@ class Labels:
             column = self._columns[label] = Column(np.bool_, fill=False, rows=self._rows)
             column.data[list(self._few.pop(label))] = True
 
-    def _take_off(self, row: int, label: int) -> None:
+    def _remove(self, row: int, label: int) -> None:
         column = self._columns.get(label)
         if column is not None:
             column.each[row] = False

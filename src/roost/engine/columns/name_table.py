@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 
 
-class Symbols:
+class NameTable:
     """A two-way table of names and the numbers that the store gave them."""
 
     __slots__ = ("_id_of", "_name_of", "_names", "dropped", "highest")
@@ -53,7 +53,7 @@ class Symbols:
             self._names = tuple(self._name_of[number] for number in sorted(self._name_of))
         return self._names
 
-    def missing(self, names: Iterable[str]) -> list[str]:
+    def find_missing(self, names: Iterable[str]) -> list[str]:
         """Return the names that have no number yet, sorted."""
         return sorted({name for name in names if name not in self._id_of})
 
@@ -66,9 +66,9 @@ class Symbols:
     def __len__(self) -> int:
         return len(self._id_of)
 
-    def fork(self) -> "Symbols":
+    def fork(self) -> "NameTable":
         """Return an independent copy."""
-        copy = Symbols()
+        copy = NameTable()
         copy._id_of = dict(self._id_of)
         copy._name_of = dict(self._name_of)
         copy._names = self._names

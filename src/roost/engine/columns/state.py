@@ -7,20 +7,20 @@ import numpy as np
 
 from roost.engine.columns.change_log import Changes
 from roost.engine.columns.column import Column
-from roost.engine.columns.consumers import Directory
+from roost.engine.columns.consumers import ConsumerIndex
 from roost.engine.columns.host_columns import Hosts
 from roost.engine.columns.image_counts import ImageCounts
 from roost.engine.columns.inventory_columns import ClassColumns
 from roost.engine.columns.label_bits import Labels
-from roost.engine.columns.name_table import Symbols
+from roost.engine.columns.name_table import NameTable
 from roost.engine.columns.trees import Providers
-from roost.engine.columns.types import NOTHING, Amounts, Cells, Mask, Rows
+from roost.engine.columns.types import NO_INVENTORY, Amounts, Cells, Mask, Rows
 from roost.model.names import SHARING_TRAIT
 from roost.model.stored_names import Named
 from roost.model.writes import KEPT, ConsumerRow, InstanceRow
 
 
-def unbounded() -> None:
+def allow_any_work() -> None:
     """Allow any amount of work: the check of a state without a budget."""
 
 
@@ -106,10 +106,10 @@ class State:
         "check",
         "class_ids",
         "classes",
+        "consumer_index",
         "consumer_types",
         "content_versions",
         "counted",
-        "directory",
         "documents",
         "groups",
         "groups_by_uuid",
@@ -133,10 +133,10 @@ class State:
     )
 
     def __init__(self) -> None:
-        self.class_ids = Symbols()
-        self.trait_ids = Symbols()
-        self.consumer_types = Symbols()
-        self.aggregates = Symbols()  # by uuid
+        self.class_ids = NameTable()
+        self.trait_ids = NameTable()
+        self.consumer_types = NameTable()
+        self.aggregates = NameTable()  # by uuid
         self.aggregate_names: dict[int, str] = {}
         self.aggregate_versions: dict[int, int] = {}
         self.metadata: dict[int, dict[str, str]] = {}  # of aggregates
@@ -164,15 +164,15 @@ class State:
         self.position = 0  # of the newest change applied
         self.now_s = 0.0  # of what is applied: seconds since the epoch, as whoever applies it says
         self.names_touched_s = 0.0  # when a resource class or a trait came, changed or went
-        self.directory: Directory[Holder] | None = None  # see ``consumers``
+        self.consumer_index: ConsumerIndex[Holder] | None = None  # see ``consumers``
         # Called now and then by work whose size depends on a request; raises when its budget is used up.
-        self.check: Callable[[], None] = unbounded
+        self.check: Callable[[], None] = allow_any_work
         self._best: dict[int, Column] = {}
         self._ledgers: dict[int, Ledger] = {}
         self._host_trees: tuple[Rows, Mask] | None = None
         self._image_counts: ImageCounts | None = None  # see ``image_counts``
 
-    def symbols(self, kind: str) -> Symbols:
+    def name_table(self, kind: str) -> NameTable:
         """Return the names of one kind: resource_class, trait, consumer_type."""
         match kind:
             case "resource_class":
@@ -182,11 +182,11 @@ class State:
             case _:
                 return self.consumer_types
 
-    def consumers(self) -> Directory[Holder]:
+    def consumers(self) -> ConsumerIndex[Holder]:
         """Return the consumers by provider and by project, made when first asked for and kept from then on."""
-        if self.directory is None:
-            self.directory = Directory(self.holders_by_id.values())
-        return self.directory
+        if self.consumer_index is None:
+            self.consumer_index = ConsumerIndex(self.holders_by_id.values())
+        return self.consumer_index
 
     def image_counts(self) -> ImageCounts:
         """Return the instances by property of their image, made when first asked for and kept from then on."""
@@ -214,7 +214,7 @@ class State:
         trait = self.trait_ids.id_of(SHARING_TRAIT)
         if trait is None:
             return []
-        return [int(row) for row in np.flatnonzero(self.traits.wearing(trait) & self.providers.alive.view)]
+        return [int(row) for row in np.flatnonzero(self.traits.mask_of(trait) & self.providers.alive.view)]
 
     def best_free(self, class_id: int) -> Amounts:
         """Return the largest free amount that any one provider of each host's tree has of a class.
@@ -225,7 +225,7 @@ class State:
         view: Amounts = self._best_column(class_id).view
         return view
 
-    def best_free_each(self, class_id: int) -> Cells:
+    def best_free_cells(self, class_id: int) -> Cells:
         """Return the same for one host at a time; good until ``changes.epoch`` moves."""
         return self._best_column(class_id).each
 
@@ -233,7 +233,7 @@ class State:
         column = self._best.get(class_id)
         if column is None:
             self._ledgers.pop(class_id, None)
-            column = self._best[class_id] = Column(np.int64, fill=NOTHING, rows=len(self.hosts))
+            column = self._best[class_id] = Column(np.int64, fill=NO_INVENTORY, rows=len(self.hosts))
             host_of, _ = self.host_trees()
             offering = np.flatnonzero((host_of >= 0) & (self.inventory(class_id).total.view > 0))
             np.maximum.at(column.data, host_of[offering], self.inventory(class_id).free.view[offering])
@@ -256,12 +256,12 @@ class State:
             self._host_trees = host_of, np.bincount(inside, minlength=count) > 1
         return self._host_trees
 
-    def separate(self) -> None:
+    def reset_derived(self) -> None:
         """Derive anew what a shallow copy still shares with the state that it was made of."""
         self._best, self._ledgers = {}, {}
-        self.directory = self._image_counts = None
+        self.consumer_index = self._image_counts = None
 
-    def forget_best(self) -> None:
+    def forget_derived(self) -> None:
         """Drop what was derived from inventories and trees; it is made again when next asked for."""
         self._best.clear()
         self._ledgers.clear()

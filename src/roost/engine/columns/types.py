@@ -16,4 +16,4 @@ else:
     Cells = memoryview
 
 # What a provider without inventory of a class has free: less than any amount asked, and far from overflow.
-NOTHING = -(2**62)
+NO_INVENTORY = -(2**62)

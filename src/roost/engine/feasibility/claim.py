@@ -13,11 +13,11 @@ from roost.engine.columns.inventory_columns import capacity_of
 from roost.engine.columns.state import State
 from roost.model.writes import InventoryRow
 
-Instead = Mapping[tuple[int, int], InventoryRow]  # by provider row and resource class id
+InventoryOverrides = Mapping[tuple[int, int], InventoryRow]  # by provider row and resource class id
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NotClaimable:
+class ClaimRefusal:
     """The first provider and class that cannot give what is asked."""
 
     reason: Literal["missing", "units", "capacity"]  # no inventory; unit bounds; not enough left
@@ -26,13 +26,13 @@ class NotClaimable:
     amount: int  # asked of it, in the unit of the class
 
 
-def claimable(
+def check_claim(
     state: State,
     takes: Iterable[Take],
     *,
     frees: Iterable[Take] = (),
-    instead: Instead | None = None,
-) -> NotClaimable | None:
+    instead: InventoryOverrides | None = None,
+) -> ClaimRefusal | None:
     """Say whether consumers can take amounts, one after the other and all together.
 
     What is freed is given back first. Where use is above capacity already, it may stay or shrink.
@@ -60,16 +60,16 @@ def claimable(
             reason = "capacity"
         else:
             continue
-        return NotClaimable(reason=reason, row=row, class_id=class_id, amount=amount)
+        return ClaimRefusal(reason=reason, row=row, class_id=class_id, amount=amount)
     return None
 
 
-def offers(state: State, row: int, class_id: int, *, instead: Instead | None = None) -> bool:
+def has_inventory(state: State, row: int, class_id: int, *, instead: InventoryOverrides | None = None) -> bool:
     """Say whether a provider has an inventory of a class, now or with others ``instead``."""
     return _bounds(state, (row, class_id), instead) is not None
 
 
-def _bounds(state: State, of: tuple[int, int], instead: Instead | None) -> tuple[int, int, int, int] | None:
+def _bounds(state: State, of: tuple[int, int], instead: InventoryOverrides | None) -> tuple[int, int, int, int] | None:
     """Return what is free, and the unit bounds: min, max, step; None: no inventory."""
     row, class_id = of
     columns = state.classes.get(class_id)

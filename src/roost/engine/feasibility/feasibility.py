@@ -11,14 +11,14 @@ from typing import Literal
 
 import numpy as np
 
-from roost.engine.candidates.query import Compiled
+from roost.engine.candidates.query import CompiledQuery
 from roost.engine.candidates.search import has_candidate
 from roost.engine.columns.state import State
 from roost.engine.columns.types import Amounts, Cells, Mask, Rows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Label:
+class StaticCheck:
     """A verdict that holds until labels, inventories or trees change."""
 
     about: Literal["trait", "aggregate", "tree", "group", "class", "refusal"]  # what of the request it judges
@@ -28,7 +28,7 @@ class Label:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Amount:
+class AmountCheck:
     """One class of the unsuffixed group: some provider of the tree, or one that shares with it, has it."""
 
     reason: str
@@ -37,7 +37,7 @@ class Amount:
     units: Mask | None  # bool, shape (hosts,): unit bounds allow it; None: they allow anything
     lenders: tuple[tuple[int, Mask], ...]  # sharing provider row, hosts it serves
 
-    def all(self, state: State, out: Mask) -> Mask:
+    def judge_all(self, state: State, out: Mask) -> Mask:
         """Judge every host: bool, shape (hosts,), in ``out``."""
         np.greater_equal(state.best_free(self.class_id), self.amount, out=out)
         if self.units is not None:
@@ -48,7 +48,7 @@ class Amount:
                 out |= served
         return out
 
-    def some(self, state: State, hosts: Rows) -> Mask:
+    def judge_rows(self, state: State, hosts: Rows) -> Mask:
         """Judge some hosts: bool, shape (hosts,)."""
         passes: Mask = state.best_free(self.class_id)[hosts] >= self.amount
         if self.units is not None:
@@ -59,14 +59,14 @@ class Amount:
                 passes |= served[hosts]
         return passes
 
-    def one(self, state: State, host: int) -> bool:
+    def judge_host(self, state: State, host: int) -> bool:
         """Judge one host."""
         if state.best_free(self.class_id).item(host) >= self.amount and (self.units is None or self.units[host]):
             return True
         columns = state.classes[self.class_id] if self.lenders else None
         return any(columns.can_take(row, self.amount) and served[host] for row, served in self.lenders if columns)
 
-    def most(self, state: State) -> Amounts:
+    def largest_free(self, state: State) -> Amounts:
         """Return the largest free amount on any one provider that may serve each host.
 
         Returns:
@@ -79,26 +79,26 @@ class Amount:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Family:
+class GroupCheck:
     """Equal groups with a suffix: enough providers of the tree can serve one each, or several."""
 
     reason: str
     suffixes: tuple[str, ...]  # of the groups
-    wanted: int  # how many they are
+    group_count: int  # how many they are
     is_isolated: bool
     amounts: tuple[tuple[int, int], ...]  # class id, amount
     rows: Rows  # provider rows whose labels and units allow it, by host
     starts: Rows  # where each host's rows begin
     hosts: Rows  # host row of each start, ascending
 
-    def all(self, state: State, out: Mask) -> Mask:
+    def judge_all(self, state: State, out: Mask) -> Mask:
         """Judge every host: bool, shape (hosts,), in ``out``."""
         out[:] = False
         if len(self.rows):
-            out[self.hosts] = self.served(state) >= self.wanted
+            out[self.hosts] = self.count_served(state) >= self.group_count
         return out
 
-    def served(self, state: State) -> Amounts:
+    def count_served(self, state: State) -> Amounts:
         """Return how many of the groups each of ``hosts`` can serve: int64, shape (len(hosts),), one or more."""
         count: Amounts | None = None
         for class_id, amount in self.amounts:
@@ -109,7 +109,7 @@ class Family:
         served: Amounts = np.add.reduceat(count, self.starts)
         return served
 
-    def rows_on(self, host: int) -> list[int]:
+    def find_rows(self, host: int) -> list[int]:
         """Return the provider rows of one host that labels and units allow, in row order."""
         at = int(self.hosts.searchsorted(host))
         if at == len(self.hosts) or self.hosts.item(at) != host:
@@ -118,17 +118,17 @@ class Family:
         found: list[int] = self.rows[self.starts.item(at) : end].tolist()
         return found
 
-    def count(self, state: State) -> Amounts:
+    def count_by_host(self, state: State) -> Amounts:
         """Return how many of the groups each host can serve: int64, shape (hosts,)."""
         found: Amounts = np.zeros(len(state.hosts), dtype=np.int64)
         if len(self.rows):
-            found[self.hosts] = self.served(state)
+            found[self.hosts] = self.count_served(state)
         return found
 
-    def one(self, state: State, host: int) -> bool:
+    def judge_host(self, state: State, host: int) -> bool:
         """Judge one host."""
-        wanted, classes = self.wanted, state.classes
-        for row in self.rows_on(host):
+        wanted, classes = self.group_count, state.classes
+        for row in self.find_rows(host):
             # What is free lies below 0 where a capacity shrank under its use.
             fits = max(min(classes[class_id].free.each[row] // amount for class_id, amount in self.amounts), 0)
             wanted -= min(fits, 1) if self.is_isolated else fits
@@ -138,35 +138,35 @@ class Family:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Either:
+class EitherCheck:
     """Two ways to hold a request: all checks of one of them must pass."""
 
     reason: str
-    first: "tuple[Label | Amount | Family, ...]"
-    second: "tuple[Label | Amount | Family, ...]"
+    first: tuple[StaticCheck | AmountCheck | GroupCheck, ...]
+    second: tuple[StaticCheck | AmountCheck | GroupCheck, ...]
 
-    def all(self, state: State, out: Mask) -> Mask:
+    def judge_all(self, state: State, out: Mask) -> Mask:
         """Judge every host: bool, shape (hosts,), in ``out``."""
-        np.logical_or(self._of(state, self.first), self._of(state, self.second), out=out)
+        np.logical_or(self._judge_way(state, self.first), self._judge_way(state, self.second), out=out)
         return out
 
     @staticmethod
-    def _of(state: State, checks: "tuple[Label | Amount | Family, ...]") -> Mask:
+    def _judge_way(state: State, checks: tuple[StaticCheck | AmountCheck | GroupCheck, ...]) -> Mask:
         found: Mask = np.ones(len(state.hosts), dtype=np.bool_)
         for check in checks:
-            found &= check.mask if isinstance(check, Label) else check.all(state, np.empty_like(found))
+            found &= check.mask if isinstance(check, StaticCheck) else check.judge_all(state, np.empty_like(found))
         return found
 
-    def one(self, state: State, host: int) -> bool:
+    def judge_host(self, state: State, host: int) -> bool:
         """Judge one host."""
         return any(all(_passes(check, state, host) for check in checks) for checks in (self.first, self.second))
 
 
-Check = Label | Amount | Family | Either
+Check = StaticCheck | AmountCheck | GroupCheck | EitherCheck
 
 
 def _passes(check: Check, state: State, host: int) -> bool:
-    return check.mask.item(host) if isinstance(check, Label) else check.one(state, host)
+    return check.mask.item(host) if isinstance(check, StaticCheck) else check.judge_host(state, host)
 
 
 class Feasibility:
@@ -177,7 +177,6 @@ class Feasibility:
     """
 
     __slots__ = (
-        "answered",
         "checks",
         "compiled",
         "flat_amounts",
@@ -186,6 +185,7 @@ class Feasibility:
         "is_searched",
         "lender_hosts",
         "reasons",
+        "remote_allocations",
         "rules",
         "shares",
         "undecided",
@@ -197,7 +197,7 @@ class Feasibility:
         state: State,
         *,
         checks: Sequence[Check],
-        compiled: Compiled | None = None,
+        compiled: CompiledQuery | None = None,
         undecided: Mask | None = None,
         shares: bool = False,
     ) -> None:
@@ -206,7 +206,7 @@ class Feasibility:
         self.undecided: Mask = np.zeros(len(state.hosts), dtype=np.bool_) if undecided is None else undecided
         self.is_exact = undecided is None or not undecided.any()
         self.reasons = [check.reason for check in checks]
-        self.rules = [check.rule if isinstance(check, Label) else "" for check in checks]  # as in ``Label``
+        self.rules = [check.rule if isinstance(check, StaticCheck) else "" for check in checks]  # as in ``Label``
         if not self.is_exact:
             self.reasons.append("cannot serve all resource groups together")
             self.rules.append("")
@@ -219,13 +219,13 @@ class Feasibility:
         # The ways to hold the request, each by itself, the first that a host passes being taken there.
         self.ways: tuple[Feasibility, ...] = (self,)
         # Where somebody else was asked: what an instance takes on each host, by host row and then as it is told.
-        self.answered: Mapping[int, dict[str, dict[str, int]]] | None = None
+        self.remote_allocations: Mapping[int, dict[str, dict[str, int]]] | None = None
         self.is_searched = True  # False: no provider is known, and the checks are of aggregates alone
 
     def __len__(self) -> int:
         return len(self.reasons)
 
-    def all(self, state: State, out: list[Mask], searched: dict[int, bool]) -> list[Mask]:
+    def judge_all(self, state: State, out: list[Mask], searched: dict[int, bool]) -> list[Mask]:
         """Judge every host.
 
         Args:
@@ -237,7 +237,7 @@ class Feasibility:
         """
         found: list[Mask] = []
         for check, mask in zip(self.checks, out, strict=False):
-            found.append(check.mask if isinstance(check, Label) else check.all(state, mask))
+            found.append(check.mask if isinstance(check, StaticCheck) else check.judge_all(state, mask))
         if self.is_exact:
             return found
         asked = self.undecided.copy()
@@ -259,11 +259,11 @@ class Feasibility:
             found = searched[host] = any(has_candidate(state, each, root) for each in compiled)
         return found
 
-    def lasting(self) -> list[Mask]:
+    def static_masks(self) -> list[Mask]:
         """Return the verdicts that hold as long as this does."""
-        return [check.mask for check in self.checks if isinstance(check, Label)]
+        return [check.mask for check in self.checks if isinstance(check, StaticCheck)]
 
-    def amounts(self, state: State) -> list[tuple[int, Cells, int]] | None:
+    def find_limits(self, state: State) -> list[tuple[int, Cells, int]] | None:
         """Return what alone can refuse a host later that passes now: check, free amount by host row, amount asked.
 
         Returns:
@@ -271,31 +271,31 @@ class Feasibility:
         """
         found = []
         for at, check in enumerate(self.checks):
-            if isinstance(check, (Family, Either)) or not self.is_exact:
+            if isinstance(check, (GroupCheck, EitherCheck)) or not self.is_exact:
                 return None
-            if isinstance(check, Amount):
+            if isinstance(check, AmountCheck):
                 if check.lenders:
                     return None
-                found.append((at, state.best_free_each(check.class_id), check.amount))
+                found.append((at, state.best_free_cells(check.class_id), check.amount))
         return found
 
-    def some(self, state: State, hosts: Rows) -> Amounts:
+    def judge_rows(self, state: State, hosts: Rows) -> Amounts:
         """Return, for some hosts, the first check that refuses each, or ``len(self)``: int64, shape (hosts,)."""
         found = np.zeros(len(hosts), dtype=np.int64)
         for at, check in enumerate(self.checks):
-            if isinstance(check, Label):
+            if isinstance(check, StaticCheck):
                 passes = check.mask[hosts]
-            elif isinstance(check, Amount):
-                passes = check.some(state, hosts)
+            elif isinstance(check, AmountCheck):
+                passes = check.judge_rows(state, hosts)
             else:
-                passes = np.array([check.one(state, host) for host in hosts.tolist()], dtype=np.bool_)
+                passes = np.array([check.judge_host(state, host) for host in hosts.tolist()], dtype=np.bool_)
             found[(found == at) & passes] = at + 1
         if not self.is_exact:
             for at in np.flatnonzero(found == len(self.checks)).tolist():
-                found[at] = self.one(state, int(hosts[at]))
+                found[at] = self.judge_host(state, int(hosts[at]))
         return found
 
-    def one(self, state: State, host: int) -> int:
+    def judge_host(self, state: State, host: int) -> int:
         """Return the first check that refuses a host, or ``len(self)`` if none does."""
         for at, check in enumerate(self.checks):
             if not _passes(check, state, host):
@@ -305,7 +305,7 @@ class Feasibility:
         return len(self.reasons) if self._search(state, host, {}) else len(self.reasons) - 1
 
 
-def either(state: State, first: Feasibility, second: Feasibility, *, reason: str) -> Feasibility:
+def combine_either(state: State, first: Feasibility, second: Feasibility, *, reason: str) -> Feasibility:
     """Return what hosts must have for one of two queries.
 
     Args:
@@ -317,11 +317,11 @@ def either(state: State, first: Feasibility, second: Feasibility, *, reason: str
         tuple(
             check
             for check in way.checks
-            if not isinstance(check, Either) and not any(_are_alike(check, other) for other in common)
+            if not isinstance(check, EitherCheck) and not any(_are_alike(check, other) for other in common)
         )
         for way in (first, second)
     ]
-    checks = [*common, Either(reason=reason, first=rests[0], second=rests[1])] if all(rests) else common
+    checks = [*common, EitherCheck(reason=reason, first=rests[0], second=rests[1])] if all(rests) else common
     fit = Feasibility(
         state,
         checks=checks,
@@ -335,11 +335,11 @@ def either(state: State, first: Feasibility, second: Feasibility, *, reason: str
 
 def _are_alike(check: Check, other: Check) -> bool:
     """Say whether two checks judge every host alike, whatever is free."""
-    if isinstance(check, Label) and isinstance(other, Label):
+    if isinstance(check, StaticCheck) and isinstance(other, StaticCheck):
         return check.reason == other.reason and bool(np.array_equal(check.mask, other.mask))
-    if isinstance(check, Amount) and isinstance(other, Amount):
+    if isinstance(check, AmountCheck) and isinstance(other, AmountCheck):
         return (check.class_id, check.amount, len(check.lenders)) == (other.class_id, other.amount, len(other.lenders))
-    if isinstance(check, Family) and isinstance(other, Family):
+    if isinstance(check, GroupCheck) and isinstance(other, GroupCheck):
         return check.suffixes == other.suffixes and bool(np.array_equal(check.rows, other.rows))
     return False
 

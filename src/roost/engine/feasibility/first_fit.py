@@ -1,7 +1,7 @@
 """The first candidate of a host, without a search, where counting was enough to know that there is one."""
 
 from roost.engine.columns.state import State
-from roost.engine.feasibility.feasibility import Amount, Family, Feasibility
+from roost.engine.feasibility.feasibility import AmountCheck, Feasibility, GroupCheck
 
 Take = tuple[int, int, int]  # provider row, class id, amount
 
@@ -23,27 +23,27 @@ def first_fit(state: State, fit: Feasibility, host: int) -> list[Take] | None:
     rows = state.providers.rows_of_tree(state.hosts.provider_row.each[host])
     takes: list[Take] = []
     for check in fit.checks:
-        if isinstance(check, Amount):
+        if isinstance(check, AmountCheck):
             columns = state.classes[check.class_id]
             row = next((row for row in rows if columns.can_take(row, check.amount)), None)
             if row is None:
                 return None
             takes.append((row, check.class_id, check.amount))
-        elif isinstance(check, Family):
-            served = _serve(state, check, host)
+        elif isinstance(check, GroupCheck):
+            served = _fit_groups(state, check, host)
             if served is None:
                 return None
             takes.extend(served)
     return takes
 
 
-def _serve(state: State, family: Family, host: int) -> list[Take] | None:
+def _fit_groups(state: State, family: GroupCheck, host: int) -> list[Take] | None:
     """Return takes for all groups of a family, each on a provider of its own."""
     if not family.is_isolated:
         return None
     takes: list[Take] = []
-    left, classes = family.wanted, state.classes
-    for row in family.rows_on(host):
+    left, classes = family.group_count, state.classes
+    for row in family.find_rows(host):
         if all(classes[class_id].free.each[row] >= amount for class_id, amount in family.amounts):
             takes.extend((row, class_id, amount) for class_id, amount in family.amounts)
             left -= 1

@@ -10,29 +10,31 @@ from collections.abc import Hashable, Mapping
 
 import numpy as np
 
-from roost.engine.candidates.anchors import permitted_by_labels
-from roost.engine.candidates.query import Compiled, UnknownName
+from roost.engine.candidates.anchors import label_mask
+from roost.engine.candidates.query import CompiledQuery, UnknownNames
 from roost.engine.columns.state import State
 from roost.engine.columns.types import Mask, Rows
-from roost.engine.feasibility.feasibility import Amount, Check, Family, Feasibility, Label
+from roost.engine.feasibility.feasibility import AmountCheck, Check, Feasibility, GroupCheck, StaticCheck
 from roost.model.names import amount_text
 from roost.model.request import CandidateQuery, ResourceGroup
 
 # Which rule asked for a part of a query: ("root", trait), ("member_of", aggregates), ("avoid", aggregate) -> its name.
 Origins = Mapping[Hashable, str]
 
-_NOBODY: Origins = {}
+_NO_ORIGINS: Origins = {}
 _NO_MEMBERS = "are not in the aggregates asked for"
 _FORBIDDEN_MEMBERS = "are in a forbidden aggregate"
 
 
-def feasibility(state: State, query: CandidateQuery, compiled: Compiled, *, origins: Origins = _NOBODY) -> Feasibility:
+def compile_feasibility(
+    state: State, query: CandidateQuery, compiled: CompiledQuery, *, origins: Origins = _NO_ORIGINS
+) -> Feasibility:
     """Compile a query, whose names are all known, against a state."""
     builder = _Builder(state, query, compiled, origins=origins)
     if not compiled.is_possible:
         nobody: Mask = np.zeros(len(state.hosts), dtype=np.bool_)
         builder.checks.append(
-            Label(about="group", reason="cannot serve a resource group that asks no resources", mask=nobody)
+            StaticCheck(about="group", reason="cannot serve a resource group that asks no resources", mask=nobody)
         )
     fit = Feasibility(
         state,
@@ -43,33 +45,35 @@ def feasibility(state: State, query: CandidateQuery, compiled: Compiled, *, orig
     )
     asking = [group for group in query.groups if group.resources or group.suffix]
     if not fit.shares and [group.suffix for group in asking] == [""]:
-        fit.flat_amounts = [(check.class_id, check.amount) for check in fit.checks if isinstance(check, Amount)]
+        fit.flat_amounts = [(check.class_id, check.amount) for check in fit.checks if isinstance(check, AmountCheck)]
         fit.flat_resources = dict(asking[0].resources)
     return fit
 
 
-def hopeless(state: State, unknown: UnknownName, *, origins: Origins = _NOBODY) -> Feasibility:
+def refuse_unknown_names(state: State, unknown: UnknownNames, *, origins: Origins = _NO_ORIGINS) -> Feasibility:
     """Return what is left of a query that names what no provider ever had: every host lacks it."""
     nobody: Mask = np.zeros(len(state.hosts), dtype=np.bool_)
     checks: list[Check] = [
-        Label(about="class", reason=f"offer no {name}", mask=nobody) for name in unknown.resource_classes
+        StaticCheck(about="class", reason=f"offer no {name}", mask=nobody) for name in unknown.resource_classes
     ]
     checks.extend(
-        Label(about="trait", reason=f"lack trait {name}", mask=nobody, rule=origins.get(("root", name), ""))
+        StaticCheck(about="trait", reason=f"lack trait {name}", mask=nobody, rule=origins.get(("root", name), ""))
         for name in unknown.traits
     )
     return Feasibility(state, checks=checks)
 
 
-def refused(state: State, *, rule: str, reason: str) -> Feasibility:
+def refuse_all(state: State, *, rule: str, reason: str) -> Feasibility:
     """Return what is left of a request that a rule refuses whatever hosts there are."""
     nobody: Mask = np.zeros(len(state.hosts), dtype=np.bool_)
-    fit = Feasibility(state, checks=[Label(about="refusal", reason=f"are not asked: {reason}", mask=nobody, rule=rule)])
-    fit.is_searched = not state.hosts.are_told
+    fit = Feasibility(
+        state, checks=[StaticCheck(about="refusal", reason=f"are not asked: {reason}", mask=nobody, rule=rule)]
+    )
+    fit.is_searched = not state.hosts.are_self_reported
     return fit
 
 
-def answered(state: State, held: Mapping[int, dict[str, dict[str, int]]]) -> Feasibility:
+def accept_remote(state: State, held: Mapping[int, dict[str, dict[str, int]]]) -> Feasibility:
     """Return what somebody else says who knows the providers: which hosts can hold a query.
 
     Args:
@@ -77,13 +81,13 @@ def answered(state: State, held: Mapping[int, dict[str, dict[str, int]]]) -> Fea
     """
     able: Mask = np.zeros(len(state.hosts), dtype=np.bool_)
     able[list(held)] = True
-    fit = Feasibility(state, checks=[Label(about="group", reason="are no candidates of Placement", mask=able)])
-    fit.answered = held
+    fit = Feasibility(state, checks=[StaticCheck(about="group", reason="are no candidates of Placement", mask=able)])
+    fit.remote_allocations = held
     return fit
 
 
-def unsearched(
-    state: State, group: ResourceGroup, amounts: Mapping[str, int], *, origins: Origins = _NOBODY
+def check_aggregates(
+    state: State, group: ResourceGroup, amounts: Mapping[str, int], *, origins: Origins = _NO_ORIGINS
 ) -> Feasibility:
     """Return what can be asked of hosts whose providers nobody knows: the aggregates of a group.
 
@@ -94,17 +98,17 @@ def unsearched(
     """
     roots = state.hosts.provider_row.view
     checks: list[Check] = [
-        Label(
+        StaticCheck(
             about="aggregate",
             reason=_NO_MEMBERS,
-            mask=_members(state, wanted)[roots],
+            mask=_member_mask(state, wanted)[roots],
             rule=origins.get(("member_of", wanted), ""),
         )
         for wanted in group.member_of
     ]
-    for rule, avoided in _avoided(group, origins):
-        mask = ~_members(state, avoided)[roots]
-        checks.append(Label(about="aggregate", reason=_FORBIDDEN_MEMBERS, mask=mask, rule=rule))
+    for rule, avoided in _find_avoided(group, origins):
+        mask = ~_member_mask(state, avoided)[roots]
+        checks.append(StaticCheck(about="aggregate", reason=_FORBIDDEN_MEMBERS, mask=mask, rule=rule))
     fit = Feasibility(state, checks=checks)
     fit.is_searched = False
     ids = {name: state.class_ids.id_of(name) for name in amounts}
@@ -112,13 +116,13 @@ def unsearched(
     return fit
 
 
-def _members(state: State, uuids: frozenset[str]) -> Mask:
+def _member_mask(state: State, uuids: frozenset[str]) -> Mask:
     """Return the providers in any of some aggregates: bool, shape (providers,)."""
     known = [each for name in sorted(uuids) if (each := state.aggregates.id_of(name)) is not None]
-    return state.membership.wearing_any(known)
+    return state.membership.mask_of_any(known)
 
 
-def _avoided(group: ResourceGroup, origins: Origins) -> list[tuple[str, frozenset[str]]]:
+def _find_avoided(group: ResourceGroup, origins: Origins) -> list[tuple[str, frozenset[str]]]:
     """Return the aggregates that a group avoids, by the rule that asked for it, by name; the request itself first."""
     found: dict[str, set[str]] = {}
     for uuid in group.forbidden_aggregates:
@@ -129,7 +133,7 @@ def _avoided(group: ResourceGroup, origins: Origins) -> list[tuple[str, frozense
 class _Builder:
     """Turns a query into checks, and says which hosts they cannot decide."""
 
-    def __init__(self, state: State, query: CandidateQuery, compiled: Compiled, *, origins: Origins) -> None:
+    def __init__(self, state: State, query: CandidateQuery, compiled: CompiledQuery, *, origins: Origins) -> None:
         self.state = state
         self.origins = origins
         self.query = query
@@ -139,38 +143,38 @@ class _Builder:
         self.checks: list[Check] = []
         self.undecided: Mask = np.zeros(len(state.hosts), dtype=np.bool_)
         self.shares = False
-        self._root_labels()
+        self._add_root_traits()
         for group in query.groups:
-            self._tree(group)
+            self._add_tree(group)
         plain = [group for group in query.groups if group.suffix == "" and group.resources]
         suffixed = [group for group in query.groups if group.suffix != ""]
         for group in plain:
-            self._unsuffixed(group)
+            self._add_plain_group(group)
         if suffixed:
-            self._suffixed(suffixed, plain)
+            self._add_suffixed_groups(suffixed, plain)
 
-    def _trait_masks(self, names: frozenset[str]) -> Mask:
+    def _trait_mask(self, names: frozenset[str]) -> Mask:
         known = [trait for name in sorted(names) if (trait := self.state.trait_ids.id_of(name)) is not None]
-        return self.state.traits.wearing_any(known)
+        return self.state.traits.mask_of_any(known)
 
-    def _any_in_tree(self, providers: Mask) -> Mask:
+    def _host_mask(self, providers: Mask) -> Mask:
         """Return the hosts with at least one of these providers in their tree: bool, shape (hosts,)."""
         found = np.zeros(len(self.state.hosts), dtype=np.bool_)
         hosts = self.host_of[providers]
         found[hosts[hosts >= 0]] = True
         return found
 
-    def _root_labels(self) -> None:
+    def _add_root_traits(self) -> None:
         for name in sorted(self.query.root_required):
-            has = self._trait_masks(frozenset({name}))[self.roots]
+            has = self._trait_mask(frozenset({name}))[self.roots]
             rule = self.origins.get(("root", name), "")
-            self.checks.append(Label(about="trait", reason=f"lack trait {name}", mask=has, rule=rule))
+            self.checks.append(StaticCheck(about="trait", reason=f"lack trait {name}", mask=has, rule=rule))
         for name in sorted(self.query.root_forbidden):
-            worn = self._trait_masks(frozenset({name}))[self.roots]
+            worn = self._trait_mask(frozenset({name}))[self.roots]
             rule = self.origins.get(("root", name), "")
-            self.checks.append(Label(about="trait", reason=f"have forbidden trait {name}", mask=~worn, rule=rule))
+            self.checks.append(StaticCheck(about="trait", reason=f"have forbidden trait {name}", mask=~worn, rule=rule))
 
-    def _tree(self, group: ResourceGroup) -> None:
+    def _add_tree(self, group: ResourceGroup) -> None:
         if group.in_tree is None:
             return
         row = self.state.providers.row_of_uuid.get(group.in_tree)
@@ -179,20 +183,20 @@ class _Builder:
             # A provider of that tree may serve the group in other trees, with which it shares.
             self.undecided[:] = True
             return
-        self.checks.append(Label(about="tree", reason="are not in the tree asked for", mask=self.roots == root))
+        self.checks.append(StaticCheck(about="tree", reason="are not in the tree asked for", mask=self.roots == root))
 
-    def _lenders(self, class_id: int, group: ResourceGroup) -> tuple[tuple[int, Mask], ...]:
+    def _find_lenders(self, class_id: int, group: ResourceGroup) -> tuple[tuple[int, Mask], ...]:
         if group.in_tree is not None:
             return ()
         found = []
         for row in self.state.sharing_rows():
             if row not in self.state.inventory(class_id).holders:
                 continue
-            reached = self.state.membership.wearing_any(self.state.membership.labels_of(row))
-            found.append((row, self._any_in_tree(reached)))
+            reached = self.state.membership.mask_of_any(self.state.membership.labels_of(row))
+            found.append((row, self._host_mask(reached)))
         return tuple(found)
 
-    def _unsuffixed(self, group: ResourceGroup) -> None:
+    def _add_plain_group(self, group: ResourceGroup) -> None:
         """Add the checks of the group that may be spread over a tree.
 
         Labels that sit on the root decide alone where the tree is the root alone, and also where the root
@@ -209,7 +213,7 @@ class _Builder:
             offering = columns.total.view > 0
             hosts = self.host_of[offering]
             counts = np.bincount(hosts[hosts >= 0], minlength=len(state.hosts))
-            lenders = self._lenders(class_id, group)
+            lenders = self._find_lenders(class_id, group)
             self.shares |= bool(lenders)
             reached = np.zeros(len(state.hosts), dtype=np.bool_)
             for _, served in lenders:
@@ -218,50 +222,52 @@ class _Builder:
             takes_part |= (counts == 1) & offering[self.roots] & ~reached
             units = None
             if not columns.plain_units:
-                allowed = columns.units(amount)
-                units = self._any_in_tree(offering & allowed)
+                allowed = columns.unit_mask(amount)
+                units = self._host_mask(offering & allowed)
                 # Where one provider allows the amount and another has it free, only a search can tell.
-                self.undecided |= (counts > 1) & self._any_in_tree(offering & ~allowed)
+                self.undecided |= (counts > 1) & self._host_mask(offering & ~allowed)
             reason = f"lack {amount_text(name, amount)} or more"
-            amounts.append(Amount(reason=reason, class_id=class_id, amount=amount, units=units, lenders=lenders))
+            amounts.append(AmountCheck(reason=reason, class_id=class_id, amount=amount, units=units, lenders=lenders))
         alone = takes_part & ~lent
-        self._labels_of_unsuffixed(group, alone)
+        self._add_plain_labels(group, alone)
         self.checks.extend(amounts)
 
-    def _labels_of_unsuffixed(self, group: ResourceGroup, root_decides: Mask) -> None:
+    def _add_plain_labels(self, group: ResourceGroup, root_decides: Mask) -> None:
         for wanted in group.member_of:
-            member = _members(self.state, wanted)
+            member = _member_mask(self.state, wanted)
             on_root = member[self.roots]
-            somewhere = self._any_in_tree(member) | self._lent_by(member)
-            self.undecided |= somewhere & ~on_root | (on_root & self._lent_by(~member))
+            somewhere = self._host_mask(member) | self._borrower_mask(member)
+            self.undecided |= somewhere & ~on_root | (on_root & self._borrower_mask(~member))
             rule = self.origins.get(("member_of", wanted), "")
-            self.checks.append(Label(about="aggregate", reason=_NO_MEMBERS, mask=somewhere | on_root, rule=rule))
-        for rule, avoided in _avoided(group, self.origins):
-            member = _members(self.state, avoided)
+            self.checks.append(StaticCheck(about="aggregate", reason=_NO_MEMBERS, mask=somewhere | on_root, rule=rule))
+        for rule, avoided in _find_avoided(group, self.origins):
+            member = _member_mask(self.state, avoided)
             on_root = member[self.roots]
-            self.undecided |= ~on_root & (self._any_in_tree(member) | self._lent_by(member))
-            self.checks.append(Label(about="aggregate", reason=_FORBIDDEN_MEMBERS, mask=~on_root, rule=rule))
+            self.undecided |= ~on_root & (self._host_mask(member) | self._borrower_mask(member))
+            self.checks.append(StaticCheck(about="aggregate", reason=_FORBIDDEN_MEMBERS, mask=~on_root, rule=rule))
         for names in group.required:
-            worn = self._trait_masks(names)
-            on_root, somewhere = worn[self.roots], self._any_in_tree(worn) | self._lent_by(worn)
+            worn = self._trait_mask(names)
+            on_root, somewhere = worn[self.roots], self._host_mask(worn) | self._borrower_mask(worn)
             self.undecided |= somewhere & ~(on_root & root_decides)
-            self.checks.append(Label(about="trait", reason=f"lack trait {' or '.join(sorted(names))}", mask=somewhere))
+            self.checks.append(
+                StaticCheck(about="trait", reason=f"lack trait {' or '.join(sorted(names))}", mask=somewhere)
+            )
         for name in sorted(group.forbidden):
-            worn = self._trait_masks(frozenset({name}))
-            on_root, somewhere = worn[self.roots], self._any_in_tree(worn) | self._lent_by(worn)
+            worn = self._trait_mask(frozenset({name}))
+            on_root, somewhere = worn[self.roots], self._host_mask(worn) | self._borrower_mask(worn)
             refused = on_root & root_decides
             self.undecided |= somewhere & ~refused
-            self.checks.append(Label(about="trait", reason=f"have forbidden trait {name}", mask=~refused))
+            self.checks.append(StaticCheck(about="trait", reason=f"have forbidden trait {name}", mask=~refused))
 
-    def _lent_by(self, providers: Mask) -> Mask:
+    def _borrower_mask(self, providers: Mask) -> Mask:
         """Return the hosts that one of these providers shares with: bool, shape (hosts,)."""
         found = np.zeros(len(self.state.hosts), dtype=np.bool_)
         for row in self.state.sharing_rows():
             if providers[row]:
-                found |= self._any_in_tree(self.state.membership.wearing_any(self.state.membership.labels_of(row)))
+                found |= self._host_mask(self.state.membership.mask_of_any(self.state.membership.labels_of(row)))
         return found
 
-    def _suffixed(self, groups: list[ResourceGroup], plain: list[ResourceGroup]) -> None:
+    def _add_suffixed_groups(self, groups: list[ResourceGroup], plain: list[ResourceGroup]) -> None:
         state, isolate = self.state, self.query.group_policy == "isolate"
         families: dict[tuple[object, ...], list[ResourceGroup]] = {}
         for group in groups:
@@ -280,33 +286,33 @@ class _Builder:
             )
             is_lent = bool(providers[sharing].any())
             several = len(group.resources) > 1 and len(members) > 1 and not isolate
-            bounded = len(members) > 1 and not isolate and not self._plain(group)
+            bounded = len(members) > 1 and not isolate and not self._has_plain_units(group)
             if overlaps or several or bounded or is_lent:
                 counts_exactly = False
             self.shares |= is_lent
             seen_classes |= set(group.resources)
             seen_providers |= providers
-            self.checks.append(self._family(members, providers, is_isolated=isolate or len(members) == 1))
+            self.checks.append(self._build_group_check(members, providers, is_isolated=isolate or len(members) == 1))
         if self.shares and not counts_exactly:
             # A provider outside the tree may serve a group: counting inside the tree refuses too much.
-            self.checks = [check for check in self.checks if not isinstance(check, Family)]
+            self.checks = [check for check in self.checks if not isinstance(check, GroupCheck)]
         if not counts_exactly:
             self.undecided[:] = True
 
-    def _plain(self, group: ResourceGroup) -> bool:
+    def _has_plain_units(self, group: ResourceGroup) -> bool:
         ids = [self.state.class_ids.id_of(name) for name in group.resources]
         return all(self.state.inventory(class_id).plain_units for class_id in ids if class_id is not None)
 
     def _providers_for(self, group: ResourceGroup) -> Mask:
         """Return the providers whose labels, classes and units allow a group: bool, shape (providers,)."""
         wanted = self.compiled.kinds[self.compiled.kind_of[group.suffix]]
-        allowed = permitted_by_labels(self.state, wanted)
+        allowed = label_mask(self.state, wanted)
         for class_id, amount in wanted.resources:
             columns = self.state.inventory(class_id)
-            allowed &= (columns.total.view > 0) & columns.units(amount)
+            allowed &= (columns.total.view > 0) & columns.unit_mask(amount)
         return allowed
 
-    def _family(self, members: list[ResourceGroup], providers: Mask, *, is_isolated: bool) -> Family:
+    def _build_group_check(self, members: list[ResourceGroup], providers: Mask, *, is_isolated: bool) -> GroupCheck:
         state, group = self.state, members[0]
         rows = np.flatnonzero(providers & (self.host_of >= 0))
         order = np.argsort(self.host_of[rows], kind="stable")
@@ -321,10 +327,10 @@ class _Builder:
         asked = " and ".join(amount_text(name, amount) for name, amount in sorted(group.resources.items()))
         labels = "".join(f" with {' or '.join(sorted(names))}" for names in group.required)
         where = "one provider" if len(members) == 1 else f"{len(members)} providers"
-        return Family(
+        return GroupCheck(
             reason=f"lack {asked} or more on {where}{labels}",
             suffixes=tuple(member.suffix for member in members),
-            wanted=len(members),
+            group_count=len(members),
             is_isolated=is_isolated,
             amounts=tuple(amounts),
             rows=rows,

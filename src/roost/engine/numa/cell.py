@@ -29,7 +29,7 @@ def place_cell(
     Returns:
         None where it does not fit.
     """
-    pages = _pages(host, wanted)
+    pages = _choose_pages(host, wanted)
     if pages is None and (wanted.page_size is not None or host.mempages):
         return None
     if not host.mempages and wanted.memory_mb > (host.free_memory_mb if wanted.is_pinned else host.memory_mb):
@@ -57,7 +57,7 @@ def _has_shared_room(host: NumaCell, wanted: InstanceCell, overcommit: Overcommi
     return has_cpus and host.memory_usage + wanted.memory_mb <= host.memory_mb * overcommit.memory
 
 
-def _pages(host: NumaCell, wanted: InstanceCell) -> MemoryPages | None:
+def _choose_pages(host: NumaCell, wanted: InstanceCell) -> MemoryPages | None:
     """Return the pages that hold the memory of a cell: of the sizes that will do, the first that has room."""
     sizes = sorted(host.mempages, key=lambda pages: pages.size_kb)
     if wanted.page_size is None:

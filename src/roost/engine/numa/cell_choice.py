@@ -36,7 +36,7 @@ def place(
     """
     if facts.numa is None:
         return None
-    near = _near(facts, requests, mappings)
+    near = _build_pci_check(facts, requests, mappings)
     devices: Counter[int | None] = Counter()
     for pool in facts.pci_pools:
         devices[pool.numa_node] += pool.count
@@ -67,7 +67,9 @@ def can_place(
     """
     if facts.numa is None:
         return False
-    return fits(wanted, can=can, cells=facts.numa.cells, needs=needs, supports_pci=_near(facts, requests, UNMAPPED))
+    return fits(
+        wanted, can=can, cells=facts.numa.cells, needs=needs, supports_pci=_build_pci_check(facts, requests, UNMAPPED)
+    )
 
 
 def surroundings(facts: HostFacts) -> object:
@@ -81,7 +83,7 @@ def sockets_of(facts: HostFacts) -> dict[int, int | None]:
     return {} if facts.numa is None else {cell.id: cell.socket for cell in facts.numa.cells}
 
 
-def _near(facts: HostFacts, requests: Sequence[PciRequest], mappings: Mappings) -> SupportsPci | None:
+def _build_pci_check(facts: HostFacts, requests: Sequence[PciRequest], mappings: Mappings) -> SupportsPci | None:
     """Return what says whether devices are near to some cells; None where there are none to be near to."""
     if not requests or not facts.pci_pools:  # Whether there are any at all is for another filter to say.
         return None

@@ -17,39 +17,39 @@ class _Networks(msgspec.Struct):
     tunneled: bool = False
 
 
-class _Told(msgspec.Struct):
+class _Limits(msgspec.Struct):
     cpu_allocation_ratio: float
     ram_allocation_ratio: float
     network_metadata: _Networks | None = None
 
 
-def overcommit_in(limits: Mapping[str, Any]) -> Overcommit | None:
+def read_overcommit(limits: Mapping[str, Any]) -> Overcommit | None:
     """Return how much of shared processors and memory a host may give out; None: nobody said.
 
     Raises:
         BadRequest: the limits of memory nodes are none.
     """
-    told = _told(limits)
+    told = _read_limits(limits)
     return None if told is None else Overcommit(cpu=told.cpu_allocation_ratio, memory=told.ram_allocation_ratio)
 
 
-def networks_in(limits: Mapping[str, Any]) -> NetworkNeeds | None:
+def read_networks(limits: Mapping[str, Any]) -> NetworkNeeds | None:
     """Return the networks to whose cards a guest is to be near; None: it has no network that says.
 
     Raises:
         BadRequest: the limits of memory nodes are none.
     """
-    told = _told(limits)
+    told = _read_limits(limits)
     if told is None or told.network_metadata is None:
         return None
     return NetworkNeeds(physnets=told.network_metadata.physnets, is_tunneled=told.network_metadata.tunneled)
 
 
-def _told(limits: Mapping[str, Any]) -> _Told | None:
+def _read_limits(limits: Mapping[str, Any]) -> _Limits | None:
     told = limits.get(_NAME)
     if not isinstance(told, Mapping):
         return None
     try:
-        return msgspec.convert(told, _Told)
+        return msgspec.convert(told, _Limits)
     except msgspec.ValidationError as error:
         raise BadRequest(f"limits of {_NAME} cannot be meant: {error}") from None

@@ -8,7 +8,7 @@ from roost.model.devices.numa import MemoryPages, NumaCell, NumaTopology
 from roost.model.devices.topology import PlacedCell
 
 
-def with_instance(host: NumaTopology, placed: Iterable[PlacedCell]) -> NumaTopology:
+def add_instance(host: NumaTopology, placed: Iterable[PlacedCell]) -> NumaTopology:
     """Return the cells of a host with those of an instance on them.
 
     Args:
@@ -17,11 +17,11 @@ def with_instance(host: NumaTopology, placed: Iterable[PlacedCell]) -> NumaTopol
     """
     found = {each.host_cell: each for each in placed}
     return NumaTopology(
-        cells=tuple(_with_cell(cell, found[cell.id]) if cell.id in found else cell for cell in host.cells)
+        cells=tuple(_add_to_cell(cell, found[cell.id]) if cell.id in found else cell for cell in host.cells)
     )
 
 
-def _with_cell(host: NumaCell, placed: PlacedCell) -> NumaCell:
+def _add_to_cell(host: NumaCell, placed: PlacedCell) -> NumaCell:
     wanted = placed.cell
     pinned = {cpu for _, cpu in placed.pins.pairs}.union(placed.pins.reserved)
     if wanted.threads == "isolate":
@@ -32,11 +32,11 @@ def _with_cell(host: NumaCell, placed: PlacedCell) -> NumaCell:
         cpu_usage=host.cpu_usage + len(wanted.cpus),
         memory_usage=host.memory_usage + wanted.memory_mb,
         pinned_cpus=tuple(sorted(pinned.union(host.pinned_cpus))),
-        mempages=_with_pages(host.mempages, placed),
+        mempages=_add_to_pages(host.mempages, placed),
     )
 
 
-def _with_pages(mempages: tuple[MemoryPages, ...], placed: PlacedCell) -> tuple[MemoryPages, ...]:
+def _add_to_pages(mempages: tuple[MemoryPages, ...], placed: PlacedCell) -> tuple[MemoryPages, ...]:
     size = placed.page_size or min((pages.size_kb for pages in mempages), default=0)
     return tuple(
         msgspec.structs.replace(pages, used=pages.used + placed.cell.memory_mb * 1024 // size)

@@ -27,28 +27,30 @@ def pin(host: NumaCell, wanted: InstanceCell, *, reserved: int) -> Pins | None:
     if wanted.threads == "isolate":
         if width > 1 and set(host.pcpus) != set(host.cpus):
             return None
-        chosen = _packed([core for core in cores if len(core) == width], count, threads=1)
+        chosen = _take_threads([core for core in cores if len(core) == width], count, threads=1)
         unused = [core for core in cores if chosen is not None and core[0] not in chosen]
-        return _pins(wanted, chosen, unused, reserved=reserved)
+        return _build_pins(wanted, chosen, unused, reserved=reserved)
     widest = max(map(len, cores), default=0)
     least = 2 if wanted.threads == "require" else 1
     for threads in range(widest, least - 1, -1):
-        chosen = _packed([core for core in cores if len(core) >= threads], count, threads=threads)
-        made = _pins(wanted, chosen, cores, reserved=reserved)
+        chosen = _take_threads([core for core in cores if len(core) >= threads], count, threads=threads)
+        made = _build_pins(wanted, chosen, cores, reserved=reserved)
         if made is not None:
             return made
     if wanted.threads == "require":
         return None
-    return _pins(wanted, _packed([[cpu] for core in cores for cpu in core], count, threads=1), cores, reserved=reserved)
+    return _build_pins(
+        wanted, _take_threads([[cpu] for core in cores for cpu in core], count, threads=1), cores, reserved=reserved
+    )
 
 
-def _packed(cores: Sequence[Sequence[int]], count: int, *, threads: int) -> list[int] | None:
+def _take_threads(cores: Sequence[Sequence[int]], count: int, *, threads: int) -> list[int] | None:
     """Return the first processors of cores, so many of each; None where they are too few."""
     found = [cpu for core in cores for cpu in core[:threads]]
     return found[:count] if len(found) >= count else None
 
 
-def _pins(
+def _build_pins(
     wanted: InstanceCell, chosen: list[int] | None, cores: Sequence[Sequence[int]], *, reserved: int
 ) -> Pins | None:
     """Return the processors chosen, with the first of some cores that are left for the emulator."""

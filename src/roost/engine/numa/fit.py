@@ -51,7 +51,7 @@ def fit(
     """
     if len(host.cells) < len(wanted.cells):
         return None
-    cells = _ordered(host.cells, wanted, is_packing=is_packing)
+    cells = _sort_cells(host.cells, wanted, is_packing=is_packing)
     if devices and len(cells) > len(wanted.cells):
         cells.sort(key=lambda cell: devices.get(cell.id, 0), reverse=supports_pci is not None)
     pairs: dict[tuple[int, int], PlacedCell | None] = {}
@@ -59,11 +59,11 @@ def fit(
     def placed(at: int, depth: int) -> PlacedCell | None:
         if (at, depth) not in pairs:
             pairs[at, depth] = place_cell(
-                cells[at], wanted.cells[depth], overcommit=overcommit, reserved=wanted.reserved(depth)
+                cells[at], wanted.cells[depth], overcommit=overcommit, reserved=wanted.reserved_cpus(depth)
             )
         return pairs[at, depth]
 
-    way = _first_way(
+    way = _find_arrangement(
         len(cells),
         len(wanted.cells),
         can=lambda *pair: placed(*pair) is not None,
@@ -90,7 +90,10 @@ def fits(
         cells: these, where networks or devices count.
     """
     accepted = partial(_is_accepted, cells, needs=needs, supports_pci=supports_pci)
-    return _first_way(len(can), len(wanted.cells), can=lambda at, depth: can[at][depth], accepted=accepted) is not None
+    return (
+        _find_arrangement(len(can), len(wanted.cells), can=lambda at, depth: can[at][depth], accepted=accepted)
+        is not None
+    )
 
 
 def _is_accepted(
@@ -105,7 +108,7 @@ def _is_accepted(
     return needs is None or is_near(chosen, cells, needs)
 
 
-def _ordered(cells: Sequence[NumaCell], wanted: InstanceTopology, *, is_packing: bool) -> list[NumaCell]:
+def _sort_cells(cells: Sequence[NumaCell], wanted: InstanceTopology, *, is_packing: bool) -> list[NumaCell]:
     """Return cells of a host in order of preference; where all are needed, as they are."""
     if len(cells) == len(wanted.cells):
         return list(cells)
@@ -115,7 +118,7 @@ def _ordered(cells: Sequence[NumaCell], wanted: InstanceTopology, *, is_packing:
     return sorted(ordered, key=lambda cell: cell.cpu_usage, reverse=is_packing)
 
 
-def _first_way(
+def _find_arrangement(
     count: int, length: int, *, can: Callable[[int, int], bool], accepted: Callable[[Sequence[int]], bool]
 ) -> tuple[int, ...] | None:
     """Return the first arrangement of ``length`` of ``count`` things, in the order of numbers, that will do.

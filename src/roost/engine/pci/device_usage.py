@@ -7,7 +7,7 @@ import msgspec
 from roost.model.host import PciPool
 
 
-def without_devices(pools: Sequence[PciPool], devices: Iterable[PciPool]) -> tuple[PciPool, ...]:
+def subtract_devices(pools: Sequence[PciPool], devices: Iterable[PciPool]) -> tuple[PciPool, ...]:
     """Return the pools of a host without the devices that guests have.
 
     A pool of which tags or providers are told anew is found by what its devices are. Devices that the host has no more
@@ -20,7 +20,7 @@ def without_devices(pools: Sequence[PciPool], devices: Iterable[PciPool]) -> tup
     counts = [pool.count for pool in pools]
     told_anew = []
     for each in devices:
-        same = [at for at, pool in enumerate(pools) if without_count(pool) == without_count(each)]
+        same = [at for at, pool in enumerate(pools) if clear_count(pool) == clear_count(each)]
         if same:
             _take(counts, same, each.count)
         else:
@@ -38,7 +38,7 @@ def _take(counts: list[int], positions: Iterable[int], count: int) -> None:
         count -= taken
 
 
-def without_count(pool: PciPool) -> PciPool:
+def clear_count(pool: PciPool) -> PciPool:
     """Return what the devices of a pool are, however many there are."""
     return msgspec.structs.replace(pool, count=0)
 

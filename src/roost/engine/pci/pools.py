@@ -16,7 +16,7 @@ Value = str | tuple[str, ...] | None
 UNMAPPED: Mappings = MappingProxyType({})
 _SOCKETLESS: Mapping[int, int | None] = MappingProxyType({})
 # What Placement, not a pool, is asked for.
-_PLACED = frozenset({"resource_class", "traits", "rp_uuids"})
+_PLACEMENT_KEYS = frozenset({"resource_class", "traits", "rp_uuids"})
 _FIELDS = ("vendor_id", "product_id", "dev_type", "address")
 
 
@@ -38,11 +38,11 @@ def supports(
         mappings: which providers would serve the resource groups of the request; those of a request for devices
             are ``<request_id>-<number>``.
     """
-    free = Free(pools, sockets=sockets)
+    free = FreePools(pools, sockets=sockets)
     return all(free.take(request, cells=cells, mappings=mappings) for request in requests)
 
 
-def left(
+def subtract_requests(
     pools: Sequence[PciPool],
     requests: Iterable[PciRequest],
     *,
@@ -55,13 +55,13 @@ def left(
     Args:
         pools, requests, cells, sockets, mappings: as for ``supports``.
     """
-    free = Free(pools, sockets=sockets)
+    free = FreePools(pools, sockets=sockets)
     if not all(free.take(request, cells=cells, mappings=mappings) for request in requests):
         return None
     return tuple(msgspec.structs.replace(pool, count=count) for pool, count in zip(pools, free.counts, strict=True))
 
 
-def taken(
+def choose_devices(
     pools: Sequence[PciPool],
     requests: Iterable[PciRequest],
     *,
@@ -74,14 +74,14 @@ def taken(
     Args:
         pools, requests, cells, sockets, mappings: as for ``supports``.
     """
-    behind = left(pools, requests, cells=cells, sockets=sockets, mappings=mappings)
+    behind = subtract_requests(pools, requests, cells=cells, sockets=sockets, mappings=mappings)
     if behind is None:
         return None
     counts = [pool.count - after.count for pool, after in zip(pools, behind, strict=True)]
     return tuple(msgspec.structs.replace(pool, count=count) for pool, count in zip(pools, counts, strict=True) if count)
 
 
-class Free:
+class FreePools:
     """The free devices of a host, as requests take them away one after the other."""
 
     __slots__ = ("_left", "_order", "_pools", "_sockets")
@@ -90,7 +90,7 @@ class Free:
         self._pools = pools
         self._left = [pool.count for pool in pools]
         # Devices of which least is said go first, so that special ones are left to those who ask for them.
-        self._order = sorted(range(len(pools)), key=lambda at: _told_count(pools[at]))
+        self._order = sorted(range(len(pools)), key=lambda at: _count_details(pools[at]))
         self._sockets = sockets
 
     @property
@@ -105,18 +105,20 @@ class Free:
             request: what is wanted.
             cells, mappings: as for ``supports``.
         """
-        providers = _providers(request, mappings)
-        chosen = self._suitable(request, cells, providers)
+        providers = _count_providers(request, mappings)
+        chosen = self._find_suitable(request, cells, providers)
         if chosen is None:
             return False
         missing = request.count
         for at in chosen:
-            taken = _called(self._pools[at], providers) if providers else min(missing, self._left[at])
+            taken = _count_requested(self._pools[at], providers) if providers else min(missing, self._left[at])
             self._left[at] -= taken
             missing -= taken
         return True
 
-    def _suitable(self, request: PciRequest, cells: Sequence[int] | None, providers: Counter[str]) -> list[int] | None:
+    def _find_suitable(
+        self, request: PciRequest, cells: Sequence[int] | None, providers: Counter[str]
+    ) -> list[int] | None:
         """Return the pools to take from, in order; None where they have too few devices."""
         pools, wanted = self._pools, request.alternatives
         chosen = [
@@ -127,7 +129,7 @@ class Free:
         if self._count(chosen) < request.count:
             return None
         if cells is not None:
-            chosen = self._near(chosen, request, cells)
+            chosen = self._keep_near(chosen, request, cells)
             if self._count(chosen) < request.count:
                 return None
         if not any(alternative.get("dev_type") == "type-PF" for alternative in wanted):
@@ -139,11 +141,11 @@ class Free:
         if not any(_is_on(alternative.get("remote_managed")) for alternative in wanted):
             chosen = [at for at in chosen if not _is_on(pools[at].tags.get("remote_managed"))]
         if providers:
-            chosen = [at for at in chosen if 0 < _called(pools[at], providers) <= self._left[at]]
-        chosen = _migratable(pools, chosen, wanted)
+            chosen = [at for at in chosen if 0 < _count_requested(pools[at], providers) <= self._left[at]]
+        chosen = _keep_migratable(pools, chosen, wanted)
         return chosen if self._count(chosen) >= request.count else None
 
-    def _near(self, chosen: list[int], request: PciRequest, cells: Sequence[int]) -> list[int]:
+    def _keep_near(self, chosen: list[int], request: PciRequest, cells: Sequence[int]) -> list[int]:
         """Keep the pools that are near enough to some NUMA nodes, the nearest first."""
         node_of = [pool.numa_node for pool in self._pools]
         near = [at for at in chosen if node_of[at] in cells]
@@ -151,13 +153,13 @@ class Free:
         if policy == "required" or self._count(near) >= request.count:
             return near
         if policy == "socket":
-            return [at for at in chosen if node_of[at] in self._beside(cells)]
+            return [at for at in chosen if node_of[at] in self._socket_nodes(cells)]
         near_or_nowhere = [at for at in chosen if node_of[at] is None or node_of[at] in cells]
         if policy == "legacy" or self._count(near_or_nowhere) >= request.count:
             return near_or_nowhere
         return near_or_nowhere + [at for at in chosen if at not in near_or_nowhere]
 
-    def _beside(self, cells: Sequence[int]) -> frozenset[int]:
+    def _socket_nodes(self, cells: Sequence[int]) -> frozenset[int]:
         """Return the NUMA nodes on the sockets of some of them; none where any socket is unknown."""
         if None in self._sockets.values():
             return frozenset()
@@ -179,7 +181,7 @@ def is_match(pool: PciPool, wanted: PciTraits) -> bool:
     Of values that are lists, the pool's must have all that the other has.
     """
     for name, value in wanted.items():
-        if name in _PLACED:
+        if name in _PLACEMENT_KEYS:
             continue
         has = _value(pool, name)
         if isinstance(value, tuple) and isinstance(has, tuple):
@@ -193,7 +195,7 @@ def is_match(pool: PciPool, wanted: PciTraits) -> bool:
     return True
 
 
-def _told_count(pool: PciPool) -> int:
+def _count_details(pool: PciPool) -> int:
     return len(pool.tags) + bool(pool.rp_uuids) + bool(pool.address)
 
 
@@ -204,7 +206,7 @@ def _value(pool: PciPool, name: str) -> Value:
     return pool.tags.get(name)
 
 
-def _providers(request: PciRequest, mappings: Mappings) -> Counter[str]:
+def _count_providers(request: PciRequest, mappings: Mappings) -> Counter[str]:
     """Return how often each provider serves a resource group of a request; none where Placement was not asked."""
     if request.source != "flavor" or not request.request_id:
         return Counter()
@@ -212,12 +214,12 @@ def _providers(request: PciRequest, mappings: Mappings) -> Counter[str]:
     return Counter(uuid for providers in own for uuid in providers)
 
 
-def _called(pool: PciPool, providers: Counter[str]) -> int:
+def _count_requested(pool: PciPool, providers: Counter[str]) -> int:
     """Return how many devices of a pool its providers are asked for."""
     return sum(providers[uuid] for uuid in pool.rp_uuids)
 
 
-def _migratable(pools: Sequence[PciPool], chosen: list[int], wanted: Sequence[PciTraits]) -> list[int]:
+def _keep_migratable(pools: Sequence[PciPool], chosen: list[int], wanted: Sequence[PciTraits]) -> list[int]:
     """Keep the pools that can be migrated live, or those that cannot, where all alternatives say so."""
     said = {str(alternative.get("live_migratable")).lower() for alternative in wanted}
     if said not in ({"true"}, {"false"}):

@@ -9,7 +9,7 @@ from roost.model.devices.pci import PciRequest
 from roost.model.host import PciPool
 
 
-def served_by(
+def match_providers(
     requests: Iterable[PciRequest], allocations: Mapping[str, Mapping[str, int]], pools: Sequence[PciPool]
 ) -> Mappings:
     """Return the provider of each device that flavors ask for; none where not all of them are held.
@@ -35,7 +35,7 @@ def served_by(
     fitting = [
         [at for at, (uuid, name) in enumerate(seats) if _is_fit(request, name, pools_of[uuid])] for _, request in wanted
     ]
-    taken = _seated(fitting)
+    taken = _match_seats(fitting)
     if len(taken) < len(wanted):
         return UNMAPPED
     return {wanted[unit][0]: (seats[at][0],) for at, unit in sorted(taken.items(), key=lambda each: each[1])}
@@ -53,7 +53,7 @@ def _is_fit(request: PciRequest, resource_class: str, pools: Sequence[PciPool]) 
     return False
 
 
-def _seated(fitting: Sequence[Sequence[int]]) -> dict[int, int]:
+def _match_seats(fitting: Sequence[Sequence[int]]) -> dict[int, int]:
     """Return who sits where, as many as can sit at once: seat -> number of whom it fits."""
     taken: dict[int, int] = {}
 

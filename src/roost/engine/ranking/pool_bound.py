@@ -14,7 +14,7 @@ from roost.model.evidence.decision import Scale
 _SLACK = 1e-9  # of the sum of multipliers: far more than rounding can add up to
 
 
-class Outside:
+class PoolBound:
     """The survivors of a pass that are not in its pool.
 
     Args:
@@ -64,9 +64,9 @@ class Outside:
         self._bound, self._bound_row = -np.inf, -1
         self._limit = -np.inf
         if self.exists:
-            self._look(scores, chosen)
+            self._measure(scores, chosen)
 
-    def _look(self, scores: Scores, chosen: Rows) -> None:
+    def _measure(self, scores: Scores, chosen: Rows) -> None:
         left = scores.copy()
         left[chosen] = -np.inf
         first = int(left.argmax())
@@ -77,14 +77,16 @@ class Outside:
         ):
             inside = raw[chosen]
             # An end that does not float bounds the others as well as their own extreme does.
-            low, lows = _extreme(raw, inside, chosen, end=scale.low, sign=-1) if low_floats else (scale.low, len(raw))
+            low, lows = (
+                _find_extreme(raw, inside, chosen, end=scale.low, sign=-1) if low_floats else (scale.low, len(raw))
+            )
             high, highs = (
-                _extreme(raw, inside, chosen, end=scale.high, sign=1) if high_floats else (scale.high, len(raw))
+                _find_extreme(raw, inside, chosen, end=scale.high, sign=1) if high_floats else (scale.high, len(raw))
             )
             self.lows[at], self.highs[at] = low, high
             self._counts.append((lows, highs))
 
-    def leave(self, row: int) -> bool:
+    def remove(self, row: int) -> bool:
         """Forget that a survivor is outside; say whether the extremes of the others are still known."""
         if not self.exists:
             return True
@@ -107,10 +109,10 @@ class Outside:
             return score > self._bound or (score == self._bound and row < self._bound_row)
         if scales is not self._scales:
             self._scales = scales
-            self._limit = self._bound + self._rise(scales)
+            self._limit = self._bound + self._largest_rise(scales)
         return score > self._limit
 
-    def _rise(self, scales: list[Scale]) -> float:
+    def _largest_rise(self, scales: list[Scale]) -> float:
         """Return how much more than at the pass anybody outside can score.
 
         Each contribution is linear in the raw weight, so its largest rise is at one of the two extremes.
@@ -125,7 +127,7 @@ class Outside:
         return rise + _SLACK * reach
 
 
-def _extreme(raw: Scores, inside: Scores, chosen: Rows, *, end: float, sign: int) -> tuple[float, int]:
+def _find_extreme(raw: Scores, inside: Scores, chosen: Rows, *, end: float, sign: int) -> tuple[float, int]:
     """Return the most, or with sign -1 the least, that hosts outside have, and how many of them.
 
     Args:

@@ -71,7 +71,7 @@ def total(parts: list[Scores], hosts: int) -> Scores:
     return summed
 
 
-def best(scores: Scores, wanted: int) -> Rows:
+def find_best(scores: Scores, wanted: int) -> Rows:
     """Return the positions of the best scores, best first, equal ones in row order.
 
     Args:
@@ -87,11 +87,11 @@ def best(scores: Scores, wanted: int) -> Rows:
     """
     hosts = len(scores)
     if wanted <= _ONE_BY_ONE_MAX and hosts > wanted:
-        found = _one_by_one(scores, wanted)
+        found = _find_one_by_one(scores, wanted)
         if np.isfinite(scores[found[0]]) and np.isfinite(scores[found[-1]]):
             return found
     if hosts <= 4 * _BLOCK or wanted >= hosts // _BLOCK:
-        return _first(scores, np.arange(hosts), wanted)
+        return _sort_first(scores, np.arange(hosts), wanted)
     maxima = np.maximum.reduceat(scores, np.arange(0, hosts, _BLOCK))
     chosen = np.argsort(-maxima, kind="stable")[:wanted]
     worst = maxima[chosen[-1]]
@@ -99,10 +99,10 @@ def best(scores: Scores, wanted: int) -> Rows:
     inside = (chosen[:, np.newaxis] * _BLOCK + _WITHIN).ravel()
     if inside[-1] >= hosts:
         inside = inside[inside < hosts]
-    return _first(scores, inside[scores[inside] >= worst], wanted)
+    return _sort_first(scores, inside[scores[inside] >= worst], wanted)
 
 
-def _one_by_one(scores: Scores, wanted: int) -> Rows:
+def _find_one_by_one(scores: Scores, wanted: int) -> Rows:
     """Find the best one after the other, which is right where the first and the last of them are finite."""
     left = scores.copy()
     found = []
@@ -113,7 +113,7 @@ def _one_by_one(scores: Scores, wanted: int) -> Rows:
     return np.array(found, dtype=np.intp)
 
 
-def _first(scores: Scores, positions: Rows, wanted: int) -> Rows:
+def _sort_first(scores: Scores, positions: Rows, wanted: int) -> Rows:
     order = np.argsort(-scores[positions], kind="stable")[:wanted]
     return positions[order]
 

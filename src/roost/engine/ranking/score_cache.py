@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from roost.engine.columns.change_log import Log
+from roost.engine.columns.change_log import ChangeLog
 from roost.engine.columns.types import Cells, Mask, Scores
 from roost.engine.ranking.ranks import clamp, contributions, scale_of, total
 from roost.model.evidence.decision import Scale
@@ -17,7 +17,7 @@ from roost.model.evidence.decision import Scale
 _HOSTS_PER_TOUCH = 100
 
 
-class Board:
+class ScoreCache:
     """The sum of contributions of each host, on the scales that all living hosts give.
 
     Args:
@@ -38,7 +38,7 @@ class Board:
         scales: Sequence[Scale],
         bounds: Sequence[tuple[float | None, float | None]],
         raws_of: Callable[[int], list[float]],
-        log: Log,
+        log: ChangeLog,
     ) -> None:
         self._rows = None if alive.all() else np.flatnonzero(alive)
         self._columns = columns
@@ -48,9 +48,9 @@ class Board:
         self._touches_max = max(1, len(alive) // _HOSTS_PER_TOUCH)
         self.scales = list(scales)
         self.totals: Scores = np.empty(len(alive))  # those of dead hosts mean nothing
-        self._make()
+        self._recompute()
 
-    def _make(self) -> None:
+    def _recompute(self) -> None:
         """Weigh all hosts."""
         self._position = self._log.position
         self._ends: list[tuple[int, int]] = []
@@ -83,11 +83,11 @@ class Board:
         if self._position == self._log.position:
             return
         touched = self._log.since(self._position)
-        if touched is None or len(touched) > self._touches_max or not all(map(self._is_taken_in, set(touched))):
-            self._make()
+        if touched is None or len(touched) > self._touches_max or not all(map(self._update_row, set(touched))):
+            self._recompute()
         self._position = self._log.position
 
-    def _is_taken_in(self, row: int) -> bool:
+    def _update_row(self, row: int) -> bool:
         """Weigh one host anew; say whether that is all there is to do."""
         score = 0.0
         for raw, scale, width, ends in zip(self._raws_of(row), self.scales, self._widths, self._ends, strict=True):

@@ -11,18 +11,18 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from roost.engine.columns.types import Amounts, Cells, Rows, Scores
-from roost.engine.ranking.pool_bound import Outside
+from roost.engine.ranking.pool_bound import PoolBound
 from roost.engine.ranking.ranks import contributions, total
 from roost.model.evidence.decision import Scale
 
 SIZE = 256  # hosts in a new pool, where few hosts are touched between ranks
 SIZE_MAX = 1024
-_SAMPLE, _SAMPLED_MIN = 1024, 16  # scores in a sample, and how many of the best must be among them
-_SORTED = 48  # hosts kept in order
-_CHECKED_EACH = 64  # instances between two checks of the budget
+_SAMPLE, _SAMPLE_BEST_MIN = 1024, 16  # scores in a sample, and how many of the best must be among them
+_SORTED_MAX = 48  # hosts kept in order
+_CHECK_INTERVAL = 64  # instances between two checks of the budget
 
 Key = tuple[float, int, int]  # score negated, host row, position: the smaller, the better
-_NOBODY: Key = (np.inf, 0, 0)
+_WORST_KEY: Key = (np.inf, 0, 0)
 
 
 class Pool:
@@ -74,7 +74,7 @@ class Pool:
         self._floating = floating
         survivors = np.array(raws, dtype=np.float64).reshape(len(raws), len(rows))
         chosen = _best_positions(scores, size)
-        self._outside = Outside(
+        self._outside = PoolBound(
             rows=rows, raws=survivors, scores=scores, chosen=chosen, scales=scales, floating=floating
         )
         self._size = len(chosen)
@@ -96,7 +96,7 @@ class Pool:
         self._passing = self._size
         # The best hosts that pass, in order, all whose keys lie before the edge. None: to be sorted anew.
         self._keys: list[Key] | None = None
-        self._edge = _NOBODY
+        self._edge = _WORST_KEY
         self._is_loose = False  # whether an end of a scale may have moved
         self._is_hasty = False  # whether many hosts changed at once since the last rank
         self._ends = self._ends_of(scales)
@@ -157,7 +157,7 @@ class Pool:
 
     def _join(self, row: int, *, passed: bool) -> int | None:
         """Make room for a host that was outside; return its position, or None if the pool must be made anew."""
-        if self._size == self._room or (passed and not self._outside.leave(row)):
+        if self._size == self._room or (passed and not self._outside.remove(row)):
             return None
         at = self._at[row] = self._size
         self._rows[at] = row
@@ -217,7 +217,7 @@ class Pool:
             return None if self._outside.exists else ([], [], [])
         if self._passing < wanted and self._outside.exists:
             return None
-        first = self._first(min(wanted, self._passing))
+        first = self._find_best(min(wanted, self._passing))
         score, row, _ = first[-1]
         if not self._outside.is_beaten_by(-score, row, self.scales):
             return None
@@ -248,9 +248,9 @@ class Pool:
         rooms: dict[int, int] = {}
         taken: list[int] = []
         while len(taken) < count and self._passing:
-            if len(taken) % _CHECKED_EACH == 0:
+            if len(taken) % _CHECK_INTERVAL == 0:
                 check()
-            score, row, at = self._first(1)[0]
+            score, row, at = self._find_best(1)[0]
             left = rooms.get(at)
             if left is None:
                 left = room(row)
@@ -262,15 +262,15 @@ class Pool:
             self._set(at, row, passes=left > 1, raws=moved)
         return taken
 
-    def _first(self, wanted: int) -> list[Key]:
+    def _find_best(self, wanted: int) -> list[Key]:
         """Return the keys of the best hosts that pass, in order; so many must pass."""
         if self._rescale() or self._is_hasty:
             # Much may change again before anybody needs more of them.
             self._is_hasty = False
             return self._sort(wanted)
         if self._keys is None or len(self._keys) < wanted:
-            keys = self._sort(min(max(_SORTED, wanted) + 1, self._passing))
-            self._edge = _NOBODY if len(keys) == self._passing else keys.pop()
+            keys = self._sort(min(max(_SORTED_MAX, wanted) + 1, self._passing))
+            self._edge = _WORST_KEY if len(keys) == self._passing else keys.pop()
             self._keys = keys
         return self._keys[:wanted]
 
@@ -331,7 +331,7 @@ def _best_positions(scores: Scores, size: int) -> Rows:
     """
     if len(scores) <= size + size // 2:
         return np.arange(len(scores))
-    step = max(1, min(len(scores) // _SAMPLE, size // _SAMPLED_MIN))
+    step = max(1, min(len(scores) // _SAMPLE, size // _SAMPLE_BEST_MIN))
     sample = scores[::step]
     at = len(sample) - max(1, size // step)
     least = np.partition(sample, at)[at]

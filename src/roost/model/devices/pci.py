@@ -48,7 +48,7 @@ class PciAlias(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             raise ValueError("vendor_id and product_id, or resource_class, must be given")
 
     @property
-    def wanted(self) -> PciTraits:
+    def request_traits(self) -> PciTraits:
         """What devices must be to have this name."""
         told = {
             "vendor_id": self.vendor_id,
@@ -71,7 +71,7 @@ class PciRequest(msgspec.Struct, frozen=True, kw_only=True):
     request_id: str = ""  # begins the suffixes of its resource groups
     name: str = ""  # of the alias, if it has one
 
-    def told(self) -> str:
+    def describe(self) -> str:
         """Return what it wants, in words."""
         if self.name:
             return f"{self.count} {self.name}"

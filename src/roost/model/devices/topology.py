@@ -32,7 +32,7 @@ class InstanceTopology(msgspec.Struct, frozen=True, kw_only=True, cache_hash=Tru
     cells: tuple[InstanceCell, ...]
     isolates_emulator: bool = False  # one processor more is for the threads of the emulator
 
-    def reserved(self, position: int) -> int:
+    def reserved_cpus(self, position: int) -> int:
         """Return how many processors the emulator has beside the cell at a position."""
         return int(self.isolates_emulator and position == 0)
 

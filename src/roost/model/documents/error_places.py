@@ -10,7 +10,7 @@ _UNREADABLE = (msgspec.MsgspecError, RecursionError, ValueError, OverflowError)
 _STEP = re.compile(r"\.(\w+)|\[(\d+)\]|\[\.\.\.\]")  # the last one stands for any key
 
 
-def placed(text: str, body: bytes, kind: Any) -> str:
+def locate_error(text: str, body: bytes, kind: Any) -> str:
     """Return the text of a validation error with the keys of the document in its path.
 
     It is looked for in the document as it is read without a type. The text stays as it is where that cannot be done, as

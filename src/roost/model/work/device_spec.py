@@ -86,7 +86,7 @@ def _address(told: object, text: str) -> tuple[str, ...]:
     if told is None or told == _ANY:
         return ()
     if isinstance(told, dict) and told.keys() <= {*_PARTS} and all(isinstance(each, str) for each in told.values()):
-        return _checked([told.get(part, ".*") for part in _PARTS], text)
+        return _check_patterns([told.get(part, ".*") for part in _PARTS], text)
     if not isinstance(told, str):
         raise _wrong(text, "address must be a text, or an object with domain, bus, slot and function")
     front, _, function = told.partition(".")
@@ -99,7 +99,7 @@ def _address(told: object, text: str) -> tuple[str, ...]:
     return tuple(".*" if part in ("", _ANY) else f"0*{part.lstrip('0') or '0'}$" for part in parts)
 
 
-def _checked(patterns: list[Any], text: str) -> tuple[str, ...]:
+def _check_patterns(patterns: list[Any], text: str) -> tuple[str, ...]:
     for pattern in patterns:
         try:
             re.compile(pattern)

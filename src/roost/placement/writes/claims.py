@@ -7,7 +7,7 @@ import msgspec
 
 from roost.engine.candidates.walk import Take
 from roost.engine.columns.state import Holder, State
-from roost.engine.feasibility.claim import Instead, NotClaimable, claimable, offers
+from roost.engine.feasibility.claim import ClaimRefusal, InventoryOverrides, check_claim, has_inventory
 from roost.errors import BadRequest, Conflict, NotFound
 from roost.model.group import GUARDED_POLICIES
 from roost.model.names import AMOUNT_MAX, uuid_text
@@ -100,7 +100,7 @@ def move(
     holders: Sequence[Holder | None],
     *,
     unknown_class: str,
-    instead: Instead | None = None,
+    instead: InventoryOverrides | None = None,
 ) -> Replacement:
     """Plan the same of consumers that are known.
 
@@ -111,7 +111,7 @@ def move(
     state = current.state
     takes = [_takes(state, wish, unknown_class) for wish in wishes]
     ending = [holder for holder in holders if holder is not None]
-    refusal = claimable(state, (take for each in takes for take in each), frees=_held(state, ending), instead=instead)
+    refusal = check_claim(state, (take for each in takes for take in each), frees=_held(state, ending), instead=instead)
     if refusal is not None:
         # What somebody held who ends counts as named too.
         named = [each or _held(state, filter(None, [holder])) for each, holder in zip(takes, holders, strict=True)]
@@ -207,7 +207,9 @@ def _held(state: State, holders: Iterable[Holder]) -> list[Take]:
     ]
 
 
-def _told(state: State, refusal: NotClaimable, named: Sequence[Take], *, instead: Instead | None) -> Conflict:
+def _told(
+    state: State, refusal: ClaimRefusal, named: Sequence[Take], *, instead: InventoryOverrides | None
+) -> Conflict:
     """Return a refusal as the field tells it: providers without any of the classes asked come first of all."""
     uuids, name_of = state.providers.uuids, state.class_ids.name_of
     # In the order of a set of numbers that begin with 0, as clients of this field know it.
@@ -215,7 +217,7 @@ def _told(state: State, refusal: NotClaimable, named: Sequence[Take], *, instead
     bare = [
         row
         for row in dict.fromkeys(row for row, _, _ in named)
-        if not any(offers(state, row, number, instead=instead) for number in numbers)
+        if not any(has_inventory(state, row, number, instead=instead) for number in numbers)
     ]
     if bare:
         return _without(", ".join(map(name_of, numbers)), ", ".join(uuids[row] for row in bare))
@@ -236,7 +238,7 @@ def _without(classes: str, providers: str) -> Conflict:
 
 
 def _new_types(current: Current, wishes: Sequence[Wish]) -> list[PutSymbol | ReuseSymbol]:
-    missing = current.state.consumer_types.missing(
+    missing = current.state.consumer_types.find_missing(
         wish.consumer_type for wish in wishes if wish.consumer_type is not None and wish.amounts
     )
     return [current.new_symbol(_TYPE, name) for name in missing]

@@ -25,7 +25,7 @@ def wearing(state: State, row: int, *, names: Sequence[str], generation: int) ->
         BadRequest: there is no such trait.
     """
     _check_generation(state, row, generation)
-    missing = state.trait_ids.missing(names)
+    missing = state.trait_ids.find_missing(names)
     if missing:
         raise BadRequest(f"No such trait {', '.join(missing)}")
     return _worn(state, row, {number for name in names if (number := state.trait_ids.id_of(name)) is not None})

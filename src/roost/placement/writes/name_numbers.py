@@ -76,7 +76,7 @@ def ensure(current: Current, wanted: Mapping[str, Iterable[str]]) -> None:
 
 
 def _numbered(current: Current, wanted: Mapping[str, Iterable[str]]) -> list[PutSymbol | ReuseSymbol]:
-    new = {kind: current.state.symbols(kind).missing(each) for kind, each in wanted.items()}
+    new = {kind: current.state.name_table(kind).find_missing(each) for kind, each in wanted.items()}
     for kind, each in new.items():
         check(kind, each)
     return [current.new_symbol(kind, name) for kind, each in new.items() for name in each]

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from roost.engine.candidates.provider_filter import rows_that_have
-from roost.engine.candidates.query import Wanted
-from roost.engine.columns.name_table import Symbols
+from roost.engine.candidates.provider_filter import find_providers
+from roost.engine.candidates.query import GroupNeeds
+from roost.engine.columns.name_table import NameTable
 from roost.engine.columns.state import State
 from roost.engine.columns.types import Rows
 from roost.errors import BadRequest, Conflict, NotFound
@@ -52,7 +52,7 @@ def matching(state: State, group: ResourceGroup, *, name: str | None = None, uui
     member_of = tuple(_known(state.aggregates, uuids) for uuids in group.member_of)
     if not all(member_of):
         return _NOBODY
-    wanted = Wanted(
+    wanted = GroupNeeds(
         resources=tuple((_class_id(state, each), amount) for each, amount in group.resources.items()),
         required=required,
         forbidden=forbidden,
@@ -60,7 +60,7 @@ def matching(state: State, group: ResourceGroup, *, name: str | None = None, uui
         forbidden_aggregates=_known(state.aggregates, group.forbidden_aggregates),
         in_tree=tree_row,
     )
-    rows = rows_that_have(state, wanted)
+    rows = find_providers(state, wanted)
     if name is not None:
         rows = rows[rows == state.providers.row_of_name.get(name, -1)]
     if uuid is not None:
@@ -85,7 +85,7 @@ def _class_id(state: State, name: str) -> int:
     return number
 
 
-def _known(table: Symbols, names: frozenset[str]) -> frozenset[int]:
+def _known(table: NameTable, names: frozenset[str]) -> frozenset[int]:
     return frozenset(number for name in names if (number := table.id_of(name)) is not None)
 
 

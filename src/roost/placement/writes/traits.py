@@ -43,7 +43,7 @@ def matching(
         pattern = re.compile(_as_expression(prefix), re.IGNORECASE | re.DOTALL)
         found = [name for name in found if pattern.match(name)]
     if is_worn is not None:
-        worn = state.traits.worn()
+        worn = state.traits.find_used()
         found = [name for name in found if (state.trait_ids.id_of(name) in worn) is is_worn]
     return found
 
@@ -77,6 +77,6 @@ def removal(state: State, name: str) -> tuple[Write, ...]:
     number = number_of(state, name)
     if name in standard_traits():
         raise BadRequest(f"Cannot delete standard trait {name}.")
-    if number in state.traits.worn():
+    if number in state.traits.find_used():
         raise Conflict(f"The trait {name} is in use by a resource provider.")
     return (DropSymbol(_KIND, number, float(int(state.now_s))),)

@@ -17,8 +17,8 @@ import numpy as np
 
 from roost.engine.columns.state import State
 from roost.engine.columns.types import Amounts, Mask
-from roost.engine.feasibility.feasibility import Amount, Family
-from roost.engine.feasibility.headroom import ROOM_MAX, bound, rooms
+from roost.engine.feasibility.feasibility import AmountCheck, GroupCheck
+from roost.engine.feasibility.headroom import HEADROOM_MAX, count_headroom, headroom_bound
 from roost.errors import OverBudget
 from roost.model.evidence.capacity import LIMIT, PLACED_LIMIT, Capacity, HostCapacity, ScopeCapacity, Shortage
 from roost.model.request import Request
@@ -147,9 +147,9 @@ class CapacityCounter:
     def _counts(self, shape: Shape, refused: Amounts, *, asked: Mask) -> _Counts:
         """Count each host as if it were the only one; place instances on the hosts where arithmetic is only a bound."""
         state, checks = self._state, len(shape.checks.rules)
-        most: Amounts = np.where(refused == checks, ROOM_MAX, 0)
+        most: Amounts = np.where(refused == checks, HEADROOM_MAX, 0)
         last = refused.copy()
-        bounds = [] if shape.fit.shares else list(enumerate(rooms(state, shape.fit)))
+        bounds = [] if shape.fit.shares else list(enumerate(count_headroom(state, shape.fit)))
         everyone = HostView(state)
         bounds += [
             (at, rule.room(everyone, shape.spec)) for at, rule in shape.dynamic_filters if implements(rule, Countable)
@@ -208,7 +208,7 @@ class CapacityCounter:
             for at, rule in shape.dynamic_filters
             if implements(rule, Countable)
         ]
-        return min(rooms_left, default=(ROOM_MAX, len(shape.checks.rules)))
+        return min(rooms_left, default=(HEADROOM_MAX, len(shape.checks.rules)))
 
     def _multiply_takes(self, shape: Shape, row: int, *, most: int) -> tuple[Takes, int]:
         """Return the amounts of several instances on a host, all with its first candidate, and their number."""
@@ -282,7 +282,7 @@ class CapacityCounter:
 
     def _expect(self, *, hosts: int, scope_count: int, shape: Shape) -> None:
         """Set the upper bound on steps: hosts to fill one by one, and scopes to fill as a whole."""
-        self._done, self._per_scope = 0, min(bound(self._state, shape.fit), self._placed_limit)
+        self._done, self._per_scope = 0, min(headroom_bound(self._state, shape.fit), self._placed_limit)
         self._total = hosts + scope_count * self._per_scope
 
     def _step(self) -> None:
@@ -329,6 +329,6 @@ def _shortages(shape: Shape, state: State, *, last: Amounts, among: Mask) -> lis
 def _classes(shape: Shape, state: State, at: int) -> tuple[str, ...]:
     check = shape.fit.checks[at] if at < len(shape.fit.checks) else None
     name_of = state.class_ids.name_of
-    if isinstance(check, Amount):
+    if isinstance(check, AmountCheck):
         return (name_of(check.class_id),)
-    return tuple(name_of(class_id) for class_id, _ in check.amounts) if isinstance(check, Family) else ()
+    return tuple(name_of(class_id) for class_id, _ in check.amounts) if isinstance(check, GroupCheck) else ()

@@ -6,10 +6,10 @@ from itertools import islice
 import msgspec
 import numpy as np
 
-from roost.engine.columns.empty_fleet import emptied, memberless
+from roost.engine.columns.empty_fleet import empty_fleet, empty_group
 from roost.engine.columns.state import State
 from roost.engine.columns.types import Mask
-from roost.engine.feasibility.feasibility import Amount, Family
+from roost.engine.feasibility.feasibility import AmountCheck, GroupCheck
 from roost.errors import BadRequest, NotFound
 from roost.model.evidence.explain import Change, Explanation, Never
 from roost.model.request import Request
@@ -61,7 +61,7 @@ class Explainer:
         """Return the columns without consumers, cached until a static change."""
         state = self._state
         if self._empty is None or self._empty[0] is not state or self._empty[1] != state.changes.epoch:
-            self._empty = (state, state.changes.epoch, emptied(state))
+            self._empty = (state, state.changes.epoch, empty_fleet(state))
         return self._empty[2]
 
     def explain(
@@ -113,7 +113,7 @@ class Explainer:
         alone = Spec(
             spec.request,
             now_s=spec.now_s,
-            group=None if group is None else memberless(group),
+            group=None if group is None else empty_group(group),
             moved_uuid=spec.moved_uuid,
             pci_requests=spec.pci_requests,
             queries=spec.queries,
@@ -145,9 +145,9 @@ class Explainer:
     def _most_groups(self, matrix: Matrix) -> dict[tuple[str, ...], int]:
         """Return, by suffixes, how many equal groups the best host without other shortfalls can serve."""
         return {
-            check.suffixes: int(check.count(self._state)[matrix.only(at)].max(initial=0))
+            check.suffixes: int(check.count_by_host(self._state)[matrix.only(at)].max(initial=0))
             for at, check in enumerate(matrix.shape.fit.checks)
-            if isinstance(check, Family) and matrix.shape.fit.is_exact
+            if isinstance(check, GroupCheck) and matrix.shape.fit.is_exact
         }
 
     def _find_fitting(self, tried: Iterable[Relaxation]) -> Iterator[Change]:
@@ -227,9 +227,9 @@ class Explainer:
         mask: Mask = np.zeros(len(matrix.alive), dtype=np.bool_)
         fit, is_checked = matrix.shape.fit, False
         for at, check in enumerate(fit.checks):
-            if isinstance(check, Amount):
+            if isinstance(check, AmountCheck):
                 is_short = not any(asked.suffixes) and check.class_id == class_id
-            elif isinstance(check, Family):
+            elif isinstance(check, GroupCheck):
                 is_short = any(asked.suffixes) and class_id in dict(check.amounts)
             else:
                 continue

@@ -8,7 +8,7 @@ import numpy as np
 
 from roost.engine.columns.state import State
 from roost.engine.columns.types import Amounts, Mask, Rows
-from roost.engine.feasibility.feasibility import Amount, Family
+from roost.engine.feasibility.feasibility import AmountCheck, GroupCheck
 from roost.model.evidence.decision import Stage
 from roost.model.evidence.explain import NearMiss, RuleVerdict, Shortfall
 from roost.scheduler.framework.spec import Spec, Subject
@@ -137,11 +137,11 @@ def nearest_hosts(matrix: Matrix, count: int) -> list[NearMiss]:
 def _lack(matrix: Matrix, at: int, rows: Rows) -> _Lack | None:
     checks = matrix.shape.fit.checks
     check = checks[at] if at < len(checks) else None
-    if isinstance(check, Amount):
-        has = np.maximum(check.most(matrix.state)[rows], 0)
+    if isinstance(check, AmountCheck):
+        has = np.maximum(check.largest_free(matrix.state)[rows], 0)
         return _Lack(matrix.state.class_ids.name_of(check.class_id), has, check.amount)
-    if isinstance(check, Family):
-        return _Lack("", check.count(matrix.state)[rows], check.wanted)
+    if isinstance(check, GroupCheck):
+        return _Lack("", check.count_by_host(matrix.state)[rows], check.group_count)
     return None
 
 

@@ -6,7 +6,7 @@ import msgspec
 import numpy as np
 
 from roost.engine.columns.types import Amounts, Mask
-from roost.engine.feasibility.headroom import ROOM_MAX
+from roost.engine.feasibility.headroom import HEADROOM_MAX
 from roost.scheduler.framework.host_view import HostView
 from roost.scheduler.framework.plugin import NoOptions, Reads
 from roost.scheduler.framework.spec import Spec
@@ -43,7 +43,7 @@ class DifferentHost:
 
     def room(self, hosts: HostView, spec: Spec) -> Amounts:
         """Return no limit for accepted hosts: a new instance is never one of those named."""
-        return np.where(self.keep(hosts, spec), ROOM_MAX, 0)
+        return np.where(self.keep(hosts, spec), HEADROOM_MAX, 0)
 
     def is_independent(self, spec: Spec) -> bool:
         """Return True: only the named instances matter."""

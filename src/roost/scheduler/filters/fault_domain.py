@@ -6,7 +6,7 @@ import msgspec
 import numpy as np
 
 from roost.engine.columns.types import Amounts, Mask
-from roost.engine.feasibility.headroom import ROOM_MAX
+from roost.engine.feasibility.headroom import HEADROOM_MAX
 from roost.scheduler.framework.group_slots import place_number, place_numbers
 from roost.scheduler.framework.host_view import HostView
 from roost.scheduler.framework.plugin import NoOptions, Reads
@@ -49,7 +49,7 @@ class FaultDomain:
 
     def room(self, hosts: HostView, spec: Spec) -> Amounts:
         """Return no limit for accepted hosts: members of one domain may share a rack."""
-        return np.where(self.keep(hosts, spec), ROOM_MAX, 0)
+        return np.where(self.keep(hosts, spec), HEADROOM_MAX, 0)
 
     def is_independent(self, spec: Spec) -> bool:
         """Return True: a new member closes no rack to its own domain."""

@@ -83,12 +83,12 @@ class PciPassthrough:
         for request in reversed(spec.pci_requests):
             free = _free_devices(hosts, request)
             for at in np.flatnonzero(free < request.count).tolist():
-                reasons[at] = f"has {free.item(at) or 'none'} of {request.told()}"
+                reasons[at] = f"has {free.item(at) or 'none'} of {request.describe()}"
         return reasons
 
     def reason(self, spec: Spec) -> str:
         """Describe the rejected hosts."""
-        return f"lack free PCI devices: {', '.join(request.told() for request in spec.pci_requests)}"
+        return f"lack free PCI devices: {', '.join(request.describe() for request in spec.pci_requests)}"
 
 
 def _free_devices(hosts: HostView, request: PciRequest) -> Amounts:

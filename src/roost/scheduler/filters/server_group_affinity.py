@@ -6,7 +6,7 @@ import msgspec
 import numpy as np
 
 from roost.engine.columns.types import Amounts, Mask
-from roost.engine.feasibility.headroom import ROOM_MAX
+from roost.engine.feasibility.headroom import HEADROOM_MAX
 from roost.scheduler.framework.group_slots import is_closed
 from roost.scheduler.framework.host_view import HostView
 from roost.scheduler.framework.plugin import NoOptions, Reads
@@ -55,7 +55,7 @@ class ServerGroupAffinity:
 
     def room(self, hosts: HostView, spec: Spec) -> Amounts:
         """Return no limit for accepted hosts: one host may hold all members."""
-        return np.where(self.keep(hosts, spec), ROOM_MAX, 0)
+        return np.where(self.keep(hosts, spec), HEADROOM_MAX, 0)
 
     def is_independent(self, spec: Spec) -> bool:
         """Return False while the group is empty: its first member closes all other hosts."""

@@ -7,7 +7,7 @@ import numpy as np
 
 from roost.engine.columns.state import Group
 from roost.engine.columns.types import Amounts, Mask
-from roost.engine.feasibility.headroom import ROOM_MAX
+from roost.engine.feasibility.headroom import HEADROOM_MAX
 from roost.scheduler.framework.host_view import HostView
 from roost.scheduler.framework.plugin import NoOptions, Reads
 from roost.scheduler.framework.spec import Spec
@@ -49,8 +49,8 @@ class ServerGroupAntiAffinity:
     def room(self, hosts: HostView, spec: Spec) -> Amounts:
         """Return the free slots of each host; no limit on a host where the instance may stay."""
         assert spec.group is not None
-        free: Amounts = np.clip(spec.group.limit - _slots_in_use(hosts, spec.group), 0, ROOM_MAX)
-        return free if spec.moved_uuid is None else np.where(hosts.holds_instance(spec.moved_uuid), ROOM_MAX, free)
+        free: Amounts = np.clip(spec.group.limit - _slots_in_use(hosts, spec.group), 0, HEADROOM_MAX)
+        return free if spec.moved_uuid is None else np.where(hosts.holds_instance(spec.moved_uuid), HEADROOM_MAX, free)
 
     def is_independent(self, spec: Spec) -> bool:
         """Return True: only members on the same host count."""

@@ -5,11 +5,11 @@ from typing import TypeVar, cast
 
 import numpy as np
 
-from roost.engine.candidates.query import Compiled
+from roost.engine.candidates.query import CompiledQuery
 from roost.engine.candidates.search import search, to_candidate
 from roost.engine.candidates.walk import RowCandidate
 from roost.engine.columns.image_counts import read_image
-from roost.engine.columns.interning import KindColumn, Kinds
+from roost.engine.columns.interning import InternedColumn, InternedValues
 from roost.engine.columns.state import Group, Holder, State
 from roost.engine.columns.types import Amounts, AnyArray, Mask, Rows, Scores
 from roost.model.allocation import Mappings
@@ -155,28 +155,28 @@ class HostView:
             part[positions] = make(self.subset(positions))
         return part
 
-    def kinds(self, key: object, read: Callable[[HostFacts], _Fact]) -> Kinds[_Fact]:
+    def kinds(self, key: object, read: Callable[[HostFacts], _Fact]) -> InternedValues[_Fact]:
         """Return the distinct values of a fact, and each host's value as a code, so that rules judge each value once.
 
         Args:
             key: identifies the fact; hashable.
             read: returns the value for one host, from its facts alone.
         """
-        columns = self._state.hosts.kinds
-        column: KindColumn[_Fact] | None = columns.get(key)
-        if column is None or column.is_worn:
+        columns = self._state.hosts.interned
+        column: InternedColumn[_Fact] | None = columns.get(key)
+        if column is None or column.is_stale:
             self._state.check()
             if len(columns) >= _KINDS_MAX:
                 columns.clear()
-            column = columns[key] = KindColumn(read, self._state.hosts.facts)
-        values, codes = column.kinds
-        return Kinds(values, codes if self._rows is None else codes[self._rows])
+            column = columns[key] = InternedColumn(read, self._state.hosts.facts)
+        values, codes = column.interned
+        return InternedValues(values, codes if self._rows is None else codes[self._rows])
 
-    def has_mappings(self, queries: Sequence[Compiled]) -> bool:
+    def has_mappings(self, queries: Sequence[CompiledQuery]) -> bool:
         """Return whether ``mappings`` can list the candidates of these hosts."""
         return bool(queries)
 
-    def mappings(self, position: int, queries: Sequence[Compiled]) -> Iterator[Mappings]:
+    def mappings(self, position: int, queries: Sequence[CompiledQuery]) -> Iterator[Mappings]:
         """Yield the current candidates of one host, each as the providers of every request group.
 
         Args:
@@ -282,7 +282,7 @@ class HostView:
         whole = np.zeros(hosts, dtype=np.int64)
         for value in counts.texts(name):
             if normalize_property(name, value) == text:
-                whole += counts.of(name, value, hosts=hosts)
+                whole += counts.count_by_host(name, value, hosts=hosts)
         return whole if self._rows is None else whole[self._rows]
 
     def aggregates(self) -> list[list[Aggregate]]:
@@ -306,7 +306,7 @@ class HostView:
         roots = state.hosts.provider_row.view
         rows = roots if self._rows is None else roots[self._rows]
         return [
-            (metadata, state.membership.wearing(aggregate)[rows])
+            (metadata, state.membership.mask_of(aggregate)[rows])
             for aggregate, metadata in state.metadata.items()
             if metadata
         ]
@@ -326,7 +326,7 @@ class HostView:
             value = metadata.get(key)
             if value is None:
                 continue
-            inside = state.membership.wearing(aggregate)[state.hosts.provider_row.view]
+            inside = state.membership.mask_of(aggregate)[state.hosts.provider_row.view]
             for row in np.flatnonzero(inside).tolist():
                 at = row if positions is None else positions.get(row)
                 if at is not None:
@@ -334,7 +334,7 @@ class HostView:
         return by_position
 
 
-def candidates_on(state: State, row: int, queries: Sequence[Compiled]) -> Iterator[RowCandidate]:
+def candidates_on(state: State, row: int, queries: Sequence[CompiledQuery]) -> Iterator[RowCandidate]:
     """Yield the candidates of one host, in order, at most 1,000 per query."""
     root = state.hosts.provider_row.each[row]
     for compiled in queries:

@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from roost.engine.candidates.query import Compiled
+from roost.engine.candidates.query import CompiledQuery
 from roost.engine.columns.state import Group
 from roost.model.devices.pci import PciRequest
 from roost.model.flavor import Flavor
@@ -27,7 +27,7 @@ class Spec:
         group: Group | None = None,
         moved_uuid: str | None = None,
         pci_requests: tuple[PciRequest, ...] = (),
-        queries: tuple[Compiled, ...] = (),
+        queries: tuple[CompiledQuery, ...] = (),
     ) -> None:
         self.request = request
         self.now_s = now_s  # seconds since the epoch; not part of the shape

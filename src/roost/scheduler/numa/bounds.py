@@ -28,7 +28,7 @@ def _describe(has: _Bounds, needs: _Bounds) -> str:
 
 
 def _needs(wanted: InstanceTopology) -> _Bounds:
-    pinned = [len(cell.pcpus) + wanted.reserved(at) for at, cell in enumerate(wanted.cells) if cell.is_pinned]
+    pinned = [len(cell.pcpus) + wanted.reserved_cpus(at) for at, cell in enumerate(wanted.cells) if cell.is_pinned]
     return {
         "cells": len(wanted.cells),
         "cpus": max((len(cell.cpus) for cell in wanted.cells if cell.policy != "dedicated"), default=0),

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
-from roost.engine.columns.interning import Kinds
+from roost.engine.columns.interning import InternedValues
 from roost.engine.columns.types import Amounts, Rows, Scores
 from roost.engine.numa.cell import Overcommit, place_cell
 from roost.engine.numa.fit import Verdicts
@@ -135,7 +135,7 @@ def _overcommit(wanted: InstanceTopology, cpu: Scores, memory: Scores) -> tuple[
 
 
 def _judge_cells(
-    kinds: Kinds[CellKind | None], wanted: InstanceTopology, overcommit: tuple[list[Overcommit], Rows]
+    kinds: InternedValues[CellKind | None], wanted: InstanceTopology, overcommit: tuple[list[Overcommit], Rows]
 ) -> tuple[list[Verdicts | None], Rows]:
     """Return the distinct verdicts on one cell of each host, None if it has no such cell, and each host's index."""
     (cells, numbers), (ratios, ratio_of) = kinds, overcommit
@@ -153,7 +153,7 @@ def _verdicts(host: NumaCell, wanted: InstanceTopology, overcommit: Overcommit) 
     by_size: dict[object, bool] = {}
     verdicts = []
     for at, cell in enumerate(wanted.cells):
-        reserved = wanted.reserved(at)
+        reserved = wanted.reserved_cpus(at)
         key = (_size(cell), reserved)
         if key not in by_size:
             by_size[key] = place_cell(host, cell, overcommit=overcommit, reserved=reserved) is not None

@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from roost.engine.columns.state import State, unbounded
+from roost.engine.columns.state import State, allow_any_work
 from roost.errors import OverBudget
 from roost.ports import Clock
 
@@ -29,7 +29,7 @@ def search_budget(
     Raises:
         OverBudget: raised by ``state.check`` after the budget is used up.
     """
-    if state.check is not unbounded:
+    if state.check is not allow_any_work:
         yield
         return
     more_s = min(_EACH_S * (count - 1), _MORE_MAX_S)
@@ -45,4 +45,4 @@ def search_budget(
     try:
         yield
     finally:
-        state.check = unbounded
+        state.check = allow_any_work

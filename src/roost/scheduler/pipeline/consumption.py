@@ -12,9 +12,9 @@ import numpy as np
 
 from roost.engine.columns.state import State
 from roost.engine.numa.cell_choice import place, sockets_of
-from roost.engine.numa.cell_limits import overcommit_in
-from roost.engine.numa.cell_usage import with_instance
-from roost.engine.pci.pools import UNMAPPED, left
+from roost.engine.numa.cell_limits import read_overcommit
+from roost.engine.numa.cell_usage import add_instance
+from roost.engine.pci.pools import UNMAPPED, subtract_requests
 from roost.errors import BadRequest
 from roost.model.allocation import Mappings
 from roost.model.devices.pci import PciRequest
@@ -65,19 +65,21 @@ class ReportedDemand:
             placed_cells = place(
                 facts,
                 self._topology,
-                overcommit=overcommit_in(limits),
+                overcommit=read_overcommit(limits),
                 needs=self._needs,
                 requests=self._pci_requests,
                 mappings=mappings,
                 is_packing=self._is_packing,
             )
             if placed_cells is not None:
-                numa = with_instance(numa, placed_cells)
+                numa = add_instance(numa, placed_cells)
                 cells = [each.host_cell for each in placed_cells]
         pools = facts.pci_pools
         if self._pci_requests and pools:
             sockets = sockets_of(facts)
-            pools = left(pools, self._pci_requests, cells=cells, sockets=sockets, mappings=mappings) or pools
+            pools = (
+                subtract_requests(pools, self._pci_requests, cells=cells, sockets=sockets, mappings=mappings) or pools
+            )
         if numa is facts.numa and pools is facts.pci_pools:
             return facts
         return msgspec.structs.replace(facts, numa=numa, pci_pools=pools)
@@ -109,7 +111,7 @@ class Consumption:
 
     def keep(self) -> None:
         """Keep the consumption on all hosts."""
-        self._state.hosts.keep()
+        self._state.hosts.keep_consumed()
         self._state.changes.touch_all()
 
     def give_back(self) -> None:

@@ -29,8 +29,8 @@ class HostAllocation(NamedTuple):
 
 def find_allocation(state: State, shape: Shape, row: int) -> HostAllocation | None:
     """Return the amounts that an instance of this shape takes on a host, by its first candidate there, if any."""
-    if shape.fit.answered is not None:  # A remote Placement keeps the amounts.
-        answer = shape.fit.answered.get(row)
+    if shape.fit.remote_allocations is not None:  # A remote Placement keeps the amounts.
+        answer = shape.fit.remote_allocations.get(row)
         return None if answer is None else HostAllocation([], answer)
     root = state.hosts.provider_row.each[row]
     providers = state.providers
@@ -60,7 +60,7 @@ def find_allocation(state: State, shape: Shape, row: int) -> HostAllocation | No
 
 def _find_takes(state: State, way: Feasibility, row: int) -> list[Take] | None:
     """Return the amounts that one query takes on a host, None if it does not fit."""
-    if way.one(state, row) < len(way):
+    if way.judge_host(state, row) < len(way):
         return None
     takes = first_fit(state, way, row)
     if takes is not None:

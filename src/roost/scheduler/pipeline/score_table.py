@@ -9,7 +9,7 @@ from roost.engine.columns.host_columns import FIXED
 from roost.engine.columns.state import State
 from roost.engine.columns.types import Cells, Rows, Scores
 from roost.engine.ranking import ranks
-from roost.engine.ranking.score_cache import Board
+from roost.engine.ranking.score_cache import ScoreCache
 from roost.model.evidence.decision import HostScore, Scale
 from roost.scheduler.framework.host_view import HostView
 from roost.scheduler.framework.plugin import (
@@ -77,7 +77,7 @@ class ScoreTable:
             for at, weigher in enumerate(self._active)
             if weigher.minval is not None or weigher.maxval is not None
         ]
-        self._board: Board | None = None
+        self._board: ScoreCache | None = None
         self.names = [weigher.name for weigher in self._active] + [scale.weigher for scale in self._flat_scales]
         self.floating = [(weigher.minval is None, weigher.maxval is None) for weigher in self._active]
 
@@ -152,12 +152,12 @@ class ScoreTable:
             scales.append(scale)
         return HostWeights(raws=raws, scales=scales, totals=ranks.total(parts, count))
 
-    def board(self) -> Board | None:
+    def board(self) -> ScoreCache | None:
         """Return the current scores of all hosts; None if they depend on more than hosts."""
         if not self.is_local or not self._active:
             return None
         if self._board is None:
-            self._board = Board(
+            self._board = ScoreCache(
                 alive=self._state.hosts.alive.view,
                 columns=[raw for raw in self._lasting if raw is not None],
                 scales=[Scale(weigher.name, 0.0, 0.0, weigher.multiplier) for weigher in self._active],

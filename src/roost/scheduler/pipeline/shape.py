@@ -12,7 +12,7 @@ import numpy as np
 
 from roost.engine.columns.state import State
 from roost.engine.columns.types import Amounts, Mask, Rows, Scores
-from roost.engine.feasibility.feasibility import Feasibility, Label
+from roost.engine.feasibility.feasibility import Feasibility, StaticCheck
 from roost.engine.ranking import ranks
 from roost.engine.ranking.top_pool import SIZE, SIZE_MAX, Pool
 from roost.model.evidence.decision import HostScore, Limits, Scale, Stage
@@ -100,7 +100,7 @@ class Shape:
         self._score_table = score_table
         self._is_local = score_table.is_local and all(mask is not None for _, mask in self._filters)
         # Only these amounts can reject an accepted host before the next static change.
-        self._amounts = None if self._per_instance else fit.amounts(state)
+        self._amounts = None if self._per_instance else fit.find_limits(state)
         self._passes = 0  # 0 or 1
         self._idle: set[int] | None = None  # ids of static verdicts that reject no host; found at the second pass
         self._pool: Pool | None = None
@@ -209,7 +209,7 @@ class Shape:
 
     def subjects(self) -> list[Subject]:
         """Return the part of the request that each check judges, in the order of ``checks``."""
-        subjects: list[Subject] = [check.about if isinstance(check, Label) else "amount" for check in self.fit.checks]
+        subjects: list[Subject] = [check.about if isinstance(check, StaticCheck) else "amount" for check in self.fit.checks]
         if not self.fit.is_exact:
             subjects.append("search")
         return subjects + ["hosts" if rule is None else "rule" for rule, _ in self._filters]
@@ -228,7 +228,7 @@ class Shape:
 
     def refusal(self, row: int) -> int:
         """Return the first check that rejects one host now, or the number of checks."""
-        first = self.fit.one(self._state, row)
+        first = self.fit.judge_host(self._state, row)
         if first < len(self.fit):
             return first
         for at, (rule, mask) in enumerate(self._filters, start=len(self.fit)):
@@ -366,7 +366,7 @@ class Shape:
 
     def _refusals(self, rows: Rows) -> list[int]:
         """Return the first rejecting check of each host, in order."""
-        checks = self.fit.some(self._state, rows)
+        checks = self.fit.judge_rows(self._state, rows)
         for at, (_, mask) in enumerate(self._filters, start=len(self.fit)):
             assert mask is not None
             checks[(checks == at) & mask[rows]] = at + 1
@@ -402,7 +402,7 @@ class Shape:
 
     def _judge(self, state: State, spec: Spec, *, out: list[Mask], searched: dict[int, bool]) -> list[Mask]:
         """Return the verdicts of every check on all hosts, in order; write those of amounts to ``out``."""
-        masks = self.fit.all(state, out, searched)
+        masks = self.fit.judge_all(state, out, searched)
         everyone = self._all_hosts if state is self._state else HostView(state)
         self.faults, self._failure = [], ""
         for rule, mask in self._filters:
@@ -445,7 +445,7 @@ class Shape:
             self._passes = 1
             return set()
         alive = self._state.hosts.alive.view
-        lasting = self.fit.lasting() + [mask for _, mask in self._filters if mask is not None]
+        lasting = self.fit.static_masks() + [mask for _, mask in self._filters if mask is not None]
         self._idle = {id(mask) for mask in lasting if not (alive & ~mask).any()}
         return self._idle
 
@@ -453,7 +453,7 @@ class Shape:
         board = None if pool_size or wanted > _BOARD_MAX else self._score_table.board()
         if board is not None and board.holds_for(passing):
             totals = board.totals if left == len(passing) else np.where(passing, board.totals, -np.inf)
-            best = ranks.best(totals, min(wanted, left))
+            best = ranks.find_best(totals, min(wanted, left))
             return self._ranking(
                 best,
                 left=left,
@@ -463,7 +463,7 @@ class Shape:
             )
         rows = None if left == len(passing) else np.flatnonzero(passing)
         weighed = self._score_table.weigh(rows, self.spec)
-        best = ranks.best(weighed.totals, wanted)
+        best = ranks.find_best(weighed.totals, wanted)
         if pool_size:
             self._pool = Pool(
                 rows=np.arange(left) if rows is None else rows,

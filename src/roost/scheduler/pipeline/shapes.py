@@ -8,11 +8,18 @@ from dataclasses import dataclass
 import msgspec
 import numpy as np
 
-from roost.engine.candidates.query import UnknownName, compile_query
+from roost.engine.candidates.query import UnknownNames, compile_query
 from roost.engine.columns.state import State
 from roost.engine.columns.types import Mask
-from roost.engine.feasibility.feasibility import Feasibility, either
-from roost.engine.feasibility.query_checks import Origins, answered, feasibility, hopeless, refused, unsearched
+from roost.engine.feasibility.feasibility import Feasibility, combine_either
+from roost.engine.feasibility.query_checks import (
+    Origins,
+    accept_remote,
+    check_aggregates,
+    compile_feasibility,
+    refuse_all,
+    refuse_unknown_names,
+)
 from roost.errors import BadRequest, NotFound
 from roost.model.devices.pci import PciRequest
 from roost.model.names import amount_text, is_resource_class, is_trait, uuid_form
@@ -195,7 +202,7 @@ class Shapes:
     ) -> tuple[CandidateQuery | None, Feasibility, tuple[str, ...], str]:
         """Return the query, its checks, the ignored parts of the request, and the reason if no host can match."""
         state, settings, zone = self._state, self._settings, self._default_zone
-        if not state.hosts.are_told:
+        if not state.hosts.are_self_reported:
             built = build_query(
                 request, state, settings=settings, default_zone=zone, has_fallback=self._has_fallback, placed=placed
             )
@@ -216,7 +223,7 @@ class Shapes:
                 if fit.compiled is None:
                     fit = second
                 elif second.compiled is not None:
-                    fit = either(state, fit, second, reason=_either_reason(built.query, built.fallback))
+                    fit = combine_either(state, fit, second, reason=_either_reason(built.query, built.fallback))
             return built.query, fit, built.warnings, ""
         static = build_aggregate_query(request, state, settings=settings, default_zone=zone)
         if static.refusal is not None:
@@ -225,7 +232,7 @@ class Shapes:
         # The amounts that Nova's host states count, regardless of further resources in the flavor.
         amounts = {"VCPU": flavor.vcpus, "MEMORY_MB": flavor.memory_mb, "DISK_GB": disk_gb(request)}
         positive = {name: amount for name, amount in amounts.items() if amount}
-        fit = unsearched(state, static.group, positive, origins=_origins(static.effects))
+        fit = check_aggregates(state, static.group, positive, origins=_origins(static.effects))
         return None, fit, static.warnings, ""
 
     def _search_remote(
@@ -240,7 +247,7 @@ class Shapes:
         return answered(self._state, allocations)
 
     def _refusal_fit(self, refusal: Refusal) -> Feasibility:
-        return refused(self._state, rule=refusal.rule, reason=refusal.reason)
+        return refuse_all(self._state, rule=refusal.rule, reason=refusal.reason)
 
     def _select_judges(self, spec: Spec, *, is_forced: bool) -> list[Judge]:
         """Return the filters that concern a request.
@@ -302,7 +309,7 @@ class Shapes:
         fit = self._fits.get(key)
         if fit is None:
             compiled = compile_query(self._state, query)
-            if isinstance(compiled, UnknownName):
+            if isinstance(compiled, UnknownNames):
                 _check_names(compiled)
             unworn = self._traits_without_provider(query)
             if unworn:
@@ -310,10 +317,10 @@ class Shapes:
                 compiled = compile_query(self._state, query)
             if len(self._fits) >= _SHAPES_MAX:
                 self._fits.clear()
-            if isinstance(compiled, UnknownName):
-                fit = hopeless(self._state, compiled, origins=origins)
+            if isinstance(compiled, UnknownNames):
+                fit = refuse_unknown_names(self._state, compiled, origins=origins)
             else:
-                fit = feasibility(self._state, query, compiled, origins=origins)
+                fit = compile_feasibility(self._state, query, compiled, origins=origins)
             self._fits[key] = fit
         return fit
 
@@ -325,7 +332,7 @@ class Shapes:
         return frozenset(
             trait
             for trait, number in ids.items()
-            if number is None or (trait in query.root_forbidden and not state.traits.wearing(number).any())
+            if number is None or (trait in query.root_forbidden and not state.traits.mask_of(number).any())
         )
 
 
@@ -365,7 +372,7 @@ def _without(query: CandidateQuery, traits: frozenset[str]) -> CandidateQuery:
     return msgspec.structs.replace(query, groups=tuple(groups), root_forbidden=query.root_forbidden - traits)
 
 
-def _check_names(unknown: UnknownName) -> None:
+def _check_names(unknown: UnknownNames) -> None:
     """Refuse malformed names.
 
     Raises:
@@ -412,5 +419,5 @@ def _find_allowed_hosts(state: State, request: Request) -> tuple[str, Mask] | No
 
 def _host_mask(state: State, names: tuple[str, ...]) -> Mask:
     mask = np.zeros(len(state.hosts), dtype=np.bool_)
-    mask[state.hosts.rows_named(names)] = True
+    mask[state.hosts.find_rows(names)] = True
     return mask

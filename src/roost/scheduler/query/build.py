@@ -185,7 +185,7 @@ def _are_hosts_owned(state: State) -> bool:
     if owner is None:
         return False
     roots = state.hosts.provider_row.view[state.hosts.alive.view]
-    return len(roots) > 0 and bool(state.traits.wearing(owner)[roots].all())
+    return len(roots) > 0 and bool(state.traits.mask_of(owner)[roots].all())
 
 
 def _finish(

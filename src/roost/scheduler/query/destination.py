@@ -35,7 +35,7 @@ def add_target(draft: Draft, request: Request, state: State, *, settings: Schedu
     if not hosts and not nodes:
         return ""
     table = state.hosts
-    rows = table.rows_named(hosts).tolist() if hosts else range(len(table))
+    rows = table.find_rows(hosts).tolist() if hosts else range(len(table))
     alive_rows = [row for row in rows if table.alive.view[row] and (not nodes or table.nodes[row] in nodes)]
     if not alive_rows:
         host, node = (names[0] if names else None for names in (hosts, nodes))

@@ -34,7 +34,7 @@ class PciAliases:
             previous = self._by_name.get(name)
             others = () if previous is None else previous.alternatives
             self._by_name[name] = PciRequest(
-                alternatives=(*others, alias.wanted), numa_policy=alias.numa_policy, name=name
+                alternatives=(*others, alias.request_traits), numa_policy=alias.numa_policy, name=name
             )
 
     def requests(self, request: Request) -> tuple[PciRequest, ...]:

@@ -6,7 +6,7 @@ import msgspec
 import numpy as np
 
 from roost.engine.columns.types import Amounts, Mask, Scores
-from roost.engine.feasibility.headroom import ROOM_MAX
+from roost.engine.feasibility.headroom import HEADROOM_MAX
 from roost.scheduler.framework.host_view import HostView
 from roost.scheduler.framework.plugin import Reads
 from roost.scheduler.framework.spec import Spec
@@ -96,7 +96,7 @@ class InstanceLimit(_UseLimit):
 
     def room(self, hosts: HostView, spec: Spec) -> Amounts:
         """Return the distance of each host from its limit."""
-        free = np.clip(self.host_limits(hosts) - hosts.column(self.column), 0, ROOM_MAX)
+        free = np.clip(self.host_limits(hosts) - hosts.column(self.column), 0, HEADROOM_MAX)
         return free.astype(np.int64)
 
 
@@ -108,5 +108,5 @@ class IoOpsLimit(_UseLimit):
 
     def room(self, hosts: HostView, spec: Spec) -> Amounts:
         """Return no limit for accepted hosts, because a build is an operation only for a while."""
-        room: Amounts = np.where(self.keep(hosts, spec), ROOM_MAX, 0)
+        room: Amounts = np.where(self.keep(hosts, spec), HEADROOM_MAX, 0)
         return room

@@ -41,7 +41,7 @@ def zones(state: State, *, default_zone: str) -> list[Scope]:
     """
     roots, alive = state.hosts.provider_row.view, state.hosts.alive.view
     scopes = [
-        Scope(zone, "", state.membership.wearing_any(aggregates)[roots] & alive)
+        Scope(zone, "", state.membership.mask_of_any(aggregates)[roots] & alive)
         for zone, aggregates in aggregates_by_zone(state).items()
     ]
     if all(scope.name != default_zone for scope in scopes):
@@ -57,7 +57,7 @@ def aggregates(state: State) -> list[Scope]:
     """Return the aggregates ordered by name, each with the hosts whose root provider is a member."""
     roots, alive = state.hosts.provider_row.view, state.hosts.alive.view
     scopes = [
-        Scope(name, state.aggregates.name_of(aggregate), state.membership.wearing(aggregate)[roots] & alive)
+        Scope(name, state.aggregates.name_of(aggregate), state.membership.mask_of(aggregate)[roots] & alive)
         for aggregate, name in state.aggregate_names.items()
     ]
     return sorted(scopes, key=lambda scope: (scope.name, scope.uuid))

@@ -4,7 +4,7 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roost.engine.candidates.flat_index import Alone
+from roost.engine.candidates.flat_index import FlatIndex
 from roost.engine.candidates.search import search
 from roost.engine.columns.apply import apply
 from roost.model.names import SHARING_TRAIT
@@ -25,10 +25,10 @@ def test_hosts_that_stand_alone_are_those_that_the_search_finds_while_consumers_
     query = random_query(random, forest, PLAIN)
     state = state_of(forest)
     compiled, history = compiled_of(state, query), History(state, random, first=1_000)
-    alone, epoch, before = Alone(), state.changes.epoch, None
+    alone, epoch, before = FlatIndex(), state.changes.epoch, None
     for _ in range(8):
         version = alone.version
-        found = alone.rows(state, compiled)
+        found = alone.find_rows(state, compiled)
         assert found == [each.anchor for each in search(state, compiled)]
         assert (before == found) == (version == alone.version) or before is None
         before = list(found)
@@ -49,7 +49,7 @@ def test_it_says_nothing_where_more_than_one_provider_may_have_a_part(size, seed
     has_more = any(node.parent is not None or SHARING_TRAIT in node.traits for node in forest.values()) or any(
         group.suffix for group in query.groups
     )
-    assert (Alone().rows(state, compiled_of(state, query)) is None) == has_more
+    assert (FlatIndex().find_rows(state, compiled_of(state, query)) is None) == has_more
 
 
 @given(st.integers(0, 2**32))
@@ -60,10 +60,10 @@ def test_it_follows_whatever_else_changes(seed):
     state = state_of(forest)
     for number in (1, 2):
         apply(state, PutGroup(number, uuid_of(f"group-{number}").bytes, "g", "anti-affinity", 1))
-    alone, history = Alone(), History(state, random, first=1_000)
+    alone, history = FlatIndex(), History(state, random, first=1_000)
     for _ in range(20):
         compiled = compiled_of(state, query)
-        found = alone.rows(state, compiled)
+        found = alone.find_rows(state, compiled)
         if found is not None:
             assert found == [each.anchor for each in search(state, compiled)]
         history.run(random.choice((1, 3)))

@@ -21,7 +21,7 @@ def all_matchings(options, places):
 @given(graphs())
 def test_a_perfect_matching_is_found_if_there_is_one(graph):
     options, places = graph
-    matched = Matching(options=options, places=places).perfect()
+    matched = Matching(options=options, places=places).find_perfect()
     wanted = all_matchings(options, places)
     assert (tuple(matched) in wanted) if matched is not None else not wanted
 
@@ -30,7 +30,7 @@ def test_a_perfect_matching_is_found_if_there_is_one(graph):
 def test_forcing_member_after_member_never_meets_a_dead_end(graph, random):
     options, places = graph
     matching, wanted = Matching(options=options, places=places), all_matchings(options, places)
-    matched = matching.perfect()
+    matched = matching.find_perfect()
     for member in range(len(options) if matched is not None else 0):
         fixed = tuple(matched[:member])
         open_to = {each[member] for each in wanted if each[:member] == fixed}

@@ -5,10 +5,17 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from roost.engine.candidates.anchors import survey
-from roost.engine.candidates.search import Compiled, UnknownName, compile_query, has_candidate, search, to_candidate
-from roost.engine.candidates.sharing_providers import Sharing
-from roost.engine.feasibility.claim import claimable
+from roost.engine.candidates.anchors import find_anchors
+from roost.engine.candidates.search import (
+    CompiledQuery,
+    UnknownNames,
+    compile_query,
+    has_candidate,
+    search,
+    to_candidate,
+)
+from roost.engine.candidates.sharing_providers import SharingProviders
+from roost.engine.feasibility.claim import check_claim
 from roost.model.request import CandidateQuery, ResourceGroup
 from tests.reference.candidates import SHARES, Group, Node, Query, Stock, all_candidates, candidates_at
 from tests.support.fleets.forests import compiled_of, query_of, questions, result_of, state_of, uuid_of
@@ -37,7 +44,7 @@ def finds_what_the_slow_rule_finds(forest, query):
 
 def possible_roots(state, compiled):
     """Give the mask of the providers that may be the root of a candidate's tree."""
-    return survey(state, compiled, Sharing(state))[0]
+    return find_anchors(state, compiled, SharingProviders(state))[0]
 
 
 @settings(max_examples=500)
@@ -98,7 +105,7 @@ def test_without_mappings_each_set_of_amounts_comes_once(question):
 def test_every_candidate_can_be_claimed(question):
     forest, query = question
     state = state_of(forest)
-    assert all(claimable(state, each.takes) is None for each in search(state, compiled_of(state, query)))
+    assert all(check_claim(state, each.takes) is None for each in search(state, compiled_of(state, query)))
 
 
 # --- the worked example of the Placement API --------------------------------------------------------------------------
@@ -270,7 +277,7 @@ def test_root_traits_are_asked_of_the_anchor_and_not_of_the_provider_that_shares
 def test_unknown_classes_and_traits_are_named_and_unknown_aggregates_and_trees_match_nothing():
     state = state_of(HOST)
     group = ResourceGroup(resources={"CUSTOM_NONE": 1}, required=(frozenset({"CUSTOM_X", "CUSTOM_A"}),))
-    assert compile_query(state, CandidateQuery(groups=(group,))) == UnknownName(
+    assert compile_query(state, CandidateQuery(groups=(group,))) == UnknownNames(
         resource_classes=("CUSTOM_NONE",), traits=("CUSTOM_X",)
     )
     for asked in ({"member_of": (frozenset({"agg-nowhere"}),)}, {"in_tree": "nobody"}):
@@ -283,14 +290,14 @@ def test_a_group_without_suffix_that_asks_nothing_is_ignored_and_one_that_asks_o
     state = state_of(HOST)
     for empty, count in ((ResourceGroup(), 3), (ResourceGroup(forbidden=frozenset({"CUSTOM_C"})), 0)):
         compiled = compile_query(state, CandidateQuery(groups=(empty, device)))
-        assert isinstance(compiled, Compiled)
+        assert isinstance(compiled, CompiledQuery)
         assert len(list(search(state, compiled))) == count
 
 
 def test_the_limit_of_the_query_holds_unless_another_is_given():
     state = state_of(HOST)
     compiled = compile_query(state, CandidateQuery(groups=query_of(Query(devices(1))).groups, limit=2))
-    assert isinstance(compiled, Compiled)
+    assert isinstance(compiled, CompiledQuery)
     assert len(list(search(state, compiled))) == 2
     assert len(list(search(state, compiled, limit=3))) == 3
 

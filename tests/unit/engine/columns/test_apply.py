@@ -4,7 +4,7 @@ import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from roost.engine.columns.apply import apply, settle, undo
+from roost.engine.columns.apply import apply, recount_hosts, undo_claim
 from roost.model import writes as model_writes
 from roost.model.host import HostFacts
 from tests.support.fleets.forests import Stock, inventory_row, put_provider, uuid_of
@@ -35,7 +35,7 @@ def test_undoing_a_claim_leaves_what_was_before(seed, writes):
     before = content(state)
     apply(state, claim)
     assert content(state) != before
-    undo(state, claim)
+    undo_claim(state, claim)
     assert content(state) == before
     check(state)
 
@@ -103,10 +103,10 @@ def test_a_provider_that_moves_takes_its_totals_from_the_old_host_to_the_new_one
         host_of(state, number)
     put_provider(state, 3, "p3", 1)
     apply(state, model_writes.PutInventories(3, 0, [inventory_row("MEMORY_MB", Stock(total=512))]))
-    settle(state)
+    recount_hosts(state)
     assert state.hosts.column("total_usable_ram_mb").tolist() == [512, 0]
     put_provider(state, 3, "p3", 2, version=1)
-    settle(state)
+    recount_hosts(state)
     assert state.hosts.column("total_usable_ram_mb").tolist() == [0, 512]
     check(state)
 

@@ -10,7 +10,7 @@ from roost.engine.columns.change_log import Changes
 from roost.engine.columns.column import Column
 from roost.engine.columns.inventory_columns import ClassColumns, fits
 from roost.engine.columns.label_bits import Labels
-from roost.engine.columns.types import NOTHING
+from roost.engine.columns.types import NO_INVENTORY
 from tests.reference.candidates import Stock
 from tests.support.fleets.forests import inventory_row
 
@@ -60,9 +60,9 @@ def test_able_says_what_the_plain_rule_says(inventories, amount):
             columns.put(row, inventory_row("VCPU", stock))
             _take(columns, row, stock.used)
     wanted = [stock is not None and stock.serves(amount) for stock in inventories]
-    assert columns.able(amount).tolist() == wanted
+    assert columns.fit_mask(amount).tolist() == wanted
     assert [columns.can_take(row, amount) for row in range(len(inventories))] == wanted
-    assert columns.fork().able(amount).tolist() == wanted
+    assert columns.fork().fit_mask(amount).tolist() == wanted
 
 
 @given(st.lists(stocks, min_size=1, max_size=4), st.integers(1, 12))
@@ -81,9 +81,9 @@ def test_fits_says_what_the_plain_rule_says_of_stocks_without_unit_bounds(invent
 def test_unit_bounds_are_judged_anew_when_an_inventory_changes():
     columns = ClassColumns(1)
     columns.put(0, inventory_row("VCPU", Stock(8, step_size=2)))
-    assert [columns.units(amount).tolist() for amount in (2, 3)] == [[True], [False]]
+    assert [columns.unit_mask(amount).tolist() for amount in (2, 3)] == [[True], [False]]
     columns.put(0, inventory_row("VCPU", Stock(8, step_size=3)))
-    assert [columns.units(amount).tolist() for amount in (2, 3)] == [[False], [True]]
+    assert [columns.unit_mask(amount).tolist() for amount in (2, 3)] == [[False], [True]]
 
 
 def test_an_inventory_taken_away_and_given_back_keeps_its_use():
@@ -91,8 +91,8 @@ def test_an_inventory_taken_away_and_given_back_keeps_its_use():
     columns.put(0, inventory_row("VCPU", Stock(8)))
     _take(columns, 0, 3)
     columns.drop(0)
-    assert columns.free.view[0] == NOTHING
-    assert not columns.able(1)[0]
+    assert columns.free.view[0] == NO_INVENTORY
+    assert not columns.fit_mask(1)[0]
     columns.put(0, inventory_row("VCPU", Stock(10)))
     assert columns.free.view[0] == 7
 
@@ -117,11 +117,11 @@ def _check_labels(writes):
     fork = labels.fork()
     labels.put(0, worn[0] ^ {1})
     for label in range(4):
-        assert fork.wearing(label).tolist() == [label in worn[row] for row in range(4)]
-    assert fork.wearing_any({0, 2}).tolist() == [bool(worn[row] & {0, 2}) for row in range(4)]
-    assert fork.worn() == frozenset().union(*worn.values())
+        assert fork.mask_of(label).tolist() == [label in worn[row] for row in range(4)]
+    assert fork.mask_of_any({0, 2}).tolist() == [bool(worn[row] & {0, 2}) for row in range(4)]
+    assert fork.find_used() == frozenset().union(*worn.values())
     fork.grow(6)
-    assert fork.wearing(1).tolist() == [1 in worn.get(row, ()) for row in range(6)]
+    assert fork.mask_of(1).tolist() == [1 in worn.get(row, ()) for row in range(6)]
 
 
 def test_labels_that_few_wear_take_no_room_for_every_provider():
@@ -129,7 +129,7 @@ def test_labels_that_few_wear_take_no_room_for_every_provider():
     labels = Labels()
     labels.grow(1_000_000)
     labels.put(7, range(100_000))
-    assert np.flatnonzero(labels.wearing(99_999)).tolist() == [7]
+    assert np.flatnonzero(labels.mask_of(99_999)).tolist() == [7]
 
 
 def test_changes_tell_the_rows_since_a_position_until_the_log_no_longer_reaches_back():

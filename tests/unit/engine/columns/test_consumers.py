@@ -3,8 +3,8 @@ from random import Random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from roost.engine.columns.apply import apply, occupy, undo
-from roost.engine.columns.empty_fleet import emptied
+from roost.engine.columns.apply import apply, occupy, undo_claim
+from roost.engine.columns.empty_fleet import empty_fleet
 from roost.model.writes import CLASS_BITS
 from tests.support.fleets.state_histories import History, new_state
 
@@ -22,8 +22,8 @@ def scanned(state):
 def listed(state):
     """Say what the directory says of every provider and project that it could know."""
     directory = state.consumers()
-    of_provider = {number: {each.id for each in directory.of_provider(number)} for number in state.providers.ids}
-    of_project = {name: {each.id for each in directory.of_project(name)} for name in ("p", "q", "nobody")}
+    of_provider = {number: {each.id for each in directory.find_by_provider(number)} for number in state.providers.ids}
+    of_project = {name: {each.id for each in directory.find_by_project(name)} for name in ("p", "q", "nobody")}
     return tuple({key: ids for key, ids in found.items() if ids} for found in (of_provider, of_project))
 
 
@@ -33,7 +33,7 @@ def test_the_directory_says_what_a_look_at_every_consumer_says(seed, before, aft
     state = new_state()
     history = History(state, Random(seed))
     history.run(before)
-    assert state.directory is None
+    assert state.consumer_index is None
     assert listed(state) == scanned(state)
     history.run(after)
     assert listed(state) == scanned(state)
@@ -41,7 +41,7 @@ def test_the_directory_says_what_a_look_at_every_consumer_says(seed, before, aft
     if claim is not None:
         occupy(state, claim)
         assert listed(state) == scanned(state)
-        undo(state, claim, was_counted=False)
+        undo_claim(state, claim, was_counted=False)
         assert listed(state) == scanned(state)
 
 
@@ -51,6 +51,6 @@ def test_copies_have_directories_of_their_own():
     history.run(60)
     assert any(listed(state))
     fork = state.fork()
-    assert listed(emptied(state)) == ({}, {})
+    assert listed(empty_fleet(state)) == ({}, {})
     apply(fork, history.release())
     assert listed(fork) == scanned(fork) != listed(state) == scanned(state)

@@ -7,10 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from roost.engine.candidates.search import has_candidate
-from roost.engine.columns.apply import apply, settle
+from roost.engine.columns.apply import apply, recount_hosts
 from roost.engine.columns.state import State
 from roost.engine.feasibility.feasibility import Feasibility
-from roost.engine.feasibility.query_checks import feasibility
+from roost.engine.feasibility.query_checks import compile_feasibility
 from roost.model.writes import CLASS_BITS, Claim, ConsumerRow, PutHost, Release
 from tests.reference.candidates import SHARES, Group, Node, Query, Stock
 from tests.support.fleets.forests import compiled_of, query_of, questions, state_of, uuid_of
@@ -35,7 +35,7 @@ def put_hosts(state: State, random: Random) -> None:
         if random.random() >= left_out:
             number, name = state.providers.ids[row], state.providers.names[row]
             apply(state, PutHost(number, number, name, name, _NO_FACTS, 0))
-    settle(state)
+    recount_hosts(state)
 
 
 def claim_anything(state: State, random: Random, number: int) -> None:
@@ -53,7 +53,7 @@ def claim_anything(state: State, random: Random, number: int) -> None:
 def verdicts_of_all(state: State, fit: Feasibility) -> list[bool]:
     out = [np.zeros(len(state.hosts), dtype=np.bool_) for _ in range(len(fit))]
     passing = state.hosts.alive.view.copy()
-    for mask in fit.all(state, out, {}):
+    for mask in fit.judge_all(state, out, {}):
         passing &= mask
     return passing.tolist()
 
@@ -61,7 +61,7 @@ def verdicts_of_all(state: State, fit: Feasibility) -> list[bool]:
 def first_refusals(state: State, fit: Feasibility) -> list[int]:
     """Give the first check that refuses each host, as the masks tell it."""
     out = [np.zeros(len(state.hosts), dtype=np.bool_) for _ in range(len(fit))]
-    masks = fit.all(state, out, {})
+    masks = fit.judge_all(state, out, {})
     return [
         next((at for at, mask in enumerate(masks) if not mask[host]), len(masks)) for host in range(len(state.hosts))
     ]
@@ -70,12 +70,12 @@ def first_refusals(state: State, fit: Feasibility) -> list[int]:
 def agree(state: State, query) -> None:
     """Compare the verdicts on all hosts, on each host, and of the search."""
     compiled = compiled_of(state, query)
-    fit = feasibility(state, query_of(query), compiled)
+    fit = compile_feasibility(state, query_of(query), compiled)
     roots = state.hosts.provider_row.view.tolist()
     searched = [has_candidate(state, compiled, row) for row in roots]
     names = [state.providers.names[row] for row in roots]
     assert dict(zip(names, verdicts_of_all(state, fit), strict=True)) == dict(zip(names, searched, strict=True))
-    assert [fit.one(state, host) for host in range(len(roots))] == first_refusals(state, fit)
+    assert [fit.judge_host(state, host) for host in range(len(roots))] == first_refusals(state, fit)
     assert len(fit.reasons) == len(fit)
 
 
@@ -109,7 +109,7 @@ def test_a_tree_that_is_asked_for_may_serve_the_trees_it_shares_with():
     state = state_of({"lender": lender, "borrower": borrower, "stranger": stranger})
     put_hosts(state, AllHosts())
     agree(state, query)
-    fit = feasibility(state, query_of(query), compiled_of(state, query))
+    fit = compile_feasibility(state, query_of(query), compiled_of(state, query))
     found = dict(zip((state.hosts.names[row] for row in range(3)), verdicts_of_all(state, fit), strict=True))
     assert found == {"lender": False, "borrower": True, "stranger": False}
 

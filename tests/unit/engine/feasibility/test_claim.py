@@ -1,6 +1,6 @@
 import pytest
 
-from roost.engine.feasibility.claim import claimable
+from roost.engine.feasibility.claim import check_claim
 from roost.model.writes import InventoryRow
 from tests.reference.candidates import Node, Stock
 from tests.support.fleets.forests import state_of
@@ -10,7 +10,7 @@ VCPU, MEMORY_MB = 1, 2
 
 def verdict(stock, *amounts, frees=()):
     state = state_of({"host": Node(stocks={"VCPU": stock})})
-    found = claimable(state, [(0, VCPU, amount) for amount in amounts], frees=[(0, VCPU, amount) for amount in frees])
+    found = check_claim(state, [(0, VCPU, amount) for amount in amounts], frees=[(0, VCPU, amount) for amount in frees])
     return found and found.reason
 
 
@@ -44,10 +44,10 @@ def test_what_is_freed_counts_and_use_above_capacity_may_shrink_but_not_grow():
 
 def test_a_class_that_the_provider_does_not_have_is_named():
     state = state_of({"host": Node(stocks={"VCPU": Stock(8)}), "other": Node(stocks={"MEMORY_MB": Stock(8)})})
-    found = claimable(state, [(0, VCPU, 1), (0, VCPU, 100), (0, MEMORY_MB, 2)])
+    found = check_claim(state, [(0, VCPU, 1), (0, VCPU, 100), (0, MEMORY_MB, 2)])
     assert found is not None
     assert (found.reason, found.row, found.class_id, found.amount) == ("capacity", 0, VCPU, 100)
-    found = claimable(state, [(0, VCPU, 1), (0, MEMORY_MB, 2)])
+    found = check_claim(state, [(0, VCPU, 1), (0, MEMORY_MB, 2)])
     assert found is not None
     assert (found.reason, found.row, found.class_id, found.amount) == ("missing", 0, MEMORY_MB, 2)
 
@@ -58,7 +58,7 @@ def test_other_inventories_may_stand_instead_of_those_in_the_columns():
         (0, VCPU): InventoryRow(VCPU, 5, 0, 1, 8, 1, 1.0),
         (0, MEMORY_MB): InventoryRow(MEMORY_MB, 4, 0, 2, 8, 1, 1.0),
     }
-    assert claimable(state, [(0, VCPU, 2)]) is None
-    found = [claimable(state, [take], instead=smaller) for take in ((0, VCPU, 2), (0, MEMORY_MB, 1))]
+    assert check_claim(state, [(0, VCPU, 2)]) is None
+    found = [check_claim(state, [take], instead=smaller) for take in ((0, VCPU, 2), (0, MEMORY_MB, 1))]
     assert [each and each.reason for each in found] == ["capacity", "units"]
-    assert claimable(state, [(0, VCPU, 1), (0, MEMORY_MB, 4)], instead=smaller) is None
+    assert check_claim(state, [(0, VCPU, 1), (0, MEMORY_MB, 4)], instead=smaller) is None

@@ -3,7 +3,7 @@
 import pytest
 
 from roost.engine.numa.cell import Overcommit
-from roost.engine.numa.cell_limits import networks_in, overcommit_in
+from roost.engine.numa.cell_limits import read_networks, read_overcommit
 from roost.errors import BadRequest
 from roost.model.devices.topology import NetworkNeeds
 
@@ -13,15 +13,15 @@ RATIOS = {"cpu_allocation_ratio": 4.0, "ram_allocation_ratio": 1.5}
 def test_limits_say_how_much_of_a_cell_may_be_given_out_and_what_it_is_to_be_near_to():
     networks = {"physnets": ["red", "blue"], "tunneled": True}
     limits = {"numa_topology": {**RATIOS, "network_metadata": networks}, "vcpu": 8.0}
-    assert overcommit_in(limits) == Overcommit(cpu=4.0, memory=1.5)
-    assert networks_in(limits) == NetworkNeeds(physnets=frozenset({"red", "blue"}), is_tunneled=True)
-    assert networks_in({"numa_topology": RATIOS}) is None
+    assert read_overcommit(limits) == Overcommit(cpu=4.0, memory=1.5)
+    assert read_networks(limits) == NetworkNeeds(physnets=frozenset({"red", "blue"}), is_tunneled=True)
+    assert read_networks({"numa_topology": RATIOS}) is None
 
 
 @pytest.mark.parametrize("limits", [{}, {"vcpu": 8.0}, {"numa_topology": 1.0}])
 def test_limits_that_say_nothing_of_cells_are_none(limits):
-    assert overcommit_in(limits) is None
-    assert networks_in(limits) is None
+    assert read_overcommit(limits) is None
+    assert read_networks(limits) is None
 
 
 @pytest.mark.parametrize(
@@ -34,4 +34,4 @@ def test_limits_that_say_nothing_of_cells_are_none(limits):
 )
 def test_limits_that_cannot_be_meant_are_refused(told, problem):
     with pytest.raises(BadRequest, match=f"limits of numa_topology cannot be meant: .*{problem}"):
-        overcommit_in({"numa_topology": told})
+        read_overcommit({"numa_topology": told})

@@ -1,6 +1,6 @@
 """Cells of a host with those of an instance on them."""
 
-from roost.engine.numa.cell_usage import with_instance
+from roost.engine.numa.cell_usage import add_instance
 from roost.model.devices.numa import MemoryPages, NumaCell, NumaTopology
 from roost.model.devices.topology import InstanceCell, Pins, PlacedCell
 
@@ -24,7 +24,7 @@ def used(wanted, **placed):
         )
         for number in range(2)
     ]
-    found = with_instance(NumaTopology(cells=tuple(cells)), [PlacedCell(cell=wanted, host_cell=1, **placed)])
+    found = add_instance(NumaTopology(cells=tuple(cells)), [PlacedCell(cell=wanted, host_cell=1, **placed)])
     assert found.cells[0] == cells[0]
     return found.cells[1]
 

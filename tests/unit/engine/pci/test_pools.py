@@ -2,7 +2,7 @@
 
 import pytest
 
-from roost.engine.pci.pools import Free, supports, taken
+from roost.engine.pci.pools import FreePools, choose_devices, supports
 from tests.support.fleets.devices import ask, pool
 
 
@@ -35,7 +35,7 @@ def test_a_pool_will_do_or_not(devices, wanted, has):
 
 def test_devices_of_which_least_is_said_go_first():
     pools = [pool(tags={"physical_network": "red"}), pool()]
-    free = Free(pools)
+    free = FreePools(pools)
     assert free.take(ask())
     assert free.counts == [1, 0]
     assert free.take(ask({"physical_network": "red"}))
@@ -68,7 +68,7 @@ def test_devices_are_as_near_as_the_policy_wants(policy, pools, sockets, has):
 
 
 def test_near_devices_are_taken_before_far_ones():
-    free = Free([FAR, NOWHERE, pool(numa_node=0, tags={"x": "y"})])
+    free = FreePools([FAR, NOWHERE, pool(numa_node=0, tags={"x": "y"})])
     assert free.take(ask(numa_policy="preferred", count=2), cells=[0])
     assert free.counts == [1, 0, 0]
 
@@ -78,7 +78,7 @@ def test_devices_are_taken_from_the_providers_of_the_mapping():
     wanted = ask(count=2, request_id="r")
     assert supports(pools, [wanted], mappings={"r-0": ["one"], "r-1": ["two"]})
     assert not supports(pools, [wanted], mappings={"r-0": ["two"], "r-1": ["two"]})
-    free = Free(pools)
+    free = FreePools(pools)
     assert free.take(wanted, mappings={"r-0": ["one"], "r-1": ["two"]})
     assert free.counts == [1, 0]
     port = ask(count=2, request_id="r", source="port")
@@ -89,7 +89,7 @@ def test_devices_are_taken_from_the_providers_of_the_mapping():
 def test_what_requests_take_is_so_many_of_each_pool():
     pools = [pool(count=1, numa_node=0), pool(count=3), pool("b")]
     where = {"cells": [0], "sockets": {}, "mappings": {}}
-    found = taken(pools, [ask(count=3, numa_policy="preferred")], **where)
+    found = choose_devices(pools, [ask(count=3, numa_policy="preferred")], **where)
     assert found == (pool(count=1, numa_node=0), pool(count=2))
-    assert taken(pools, [], **where) == ()
-    assert taken(pools, [ask(), ask(count=4)], **where) is None
+    assert choose_devices(pools, [], **where) == ()
+    assert choose_devices(pools, [ask(), ask(count=4)], **where) is None

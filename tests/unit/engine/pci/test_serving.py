@@ -5,7 +5,7 @@ from itertools import permutations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roost.engine.pci.provider_match import served_by
+from roost.engine.pci.provider_match import match_providers
 from tests.support.fleets.devices import ask, pool
 
 CLASS = "CUSTOM_PCI_8086_A"
@@ -22,7 +22,7 @@ def test_each_device_is_of_a_provider_that_is_held_and_whose_devices_will_do():
     function = ask({**WIDE, "dev_type": "type-VF"}, request_id="pci1")
     # Who takes any must leave the one that alone will do for the other.
     for first, second in permutations(pools):
-        assert served_by([any_kind, function], held("far", "near", "root"), [first, second]) == {
+        assert match_providers([any_kind, function], held("far", "near", "root"), [first, second]) == {
             "pci0-0": ("near",),
             "pci1-0": ("far",),
         }
@@ -30,22 +30,22 @@ def test_each_device_is_of_a_provider_that_is_held_and_whose_devices_will_do():
 
 def test_nothing_is_said_where_not_all_devices_are_held():
     pools = [pool(rp_uuids=("one",)), pool(rp_uuids=("two",))]
-    assert served_by([ask(WIDE, count=2, request_id="pci0")], held("one"), pools) == {}
-    assert served_by([ask(WIDE, request_id="pci0")], {"one": {"CUSTOM_OTHER": 1}}, pools) == {}
-    assert served_by([ask(WIDE, request_id="pci0", source="port")], held("one"), pools) == {}
-    assert served_by([ask(WIDE)], held("one"), pools) == {}
+    assert match_providers([ask(WIDE, count=2, request_id="pci0")], held("one"), pools) == {}
+    assert match_providers([ask(WIDE, request_id="pci0")], {"one": {"CUSTOM_OTHER": 1}}, pools) == {}
+    assert match_providers([ask(WIDE, request_id="pci0", source="port")], held("one"), pools) == {}
+    assert match_providers([ask(WIDE)], held("one"), pools) == {}
 
 
 def test_devices_may_be_asked_for_by_a_class_of_their_own():
     pools = [pool(rp_uuids=("one",))]
     asked = ask({**WIDE, "resource_class": "nic"}, request_id="pci0")
-    assert served_by([asked], {"one": {"CUSTOM_NIC": 1}}, pools) == {"pci0-0": ("one",)}
-    assert served_by([asked], held("one"), pools) == {}
+    assert match_providers([asked], {"one": {"CUSTOM_NIC": 1}}, pools) == {"pci0-0": ("one",)}
+    assert match_providers([asked], held("one"), pools) == {}
 
 
 def test_functions_of_one_provider_serve_several_devices():
     pools = [pool(count=4, rp_uuids=("card",))]
-    assert served_by([ask(WIDE, count=2, request_id="pci0")], {"card": {CLASS: 2}}, pools) == {
+    assert match_providers([ask(WIDE, count=2, request_id="pci0")], {"card": {CLASS: 2}}, pools) == {
         "pci0-0": ("card",),
         "pci0-1": ("card",),
     }
@@ -64,5 +64,5 @@ def test_all_are_served_whenever_some_order_serves_all(wishes):
         all(seat in wish for seat, wish in zip(order, wanted, strict=True))
         for order in permutations(range(4), len(wanted))
     )
-    found = served_by(requests, held(*"0123"), pools)
+    found = match_providers(requests, held(*"0123"), pools)
     assert (len(found) == len(wanted)) == could

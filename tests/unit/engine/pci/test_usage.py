@@ -2,13 +2,13 @@
 
 import pytest
 
-from roost.engine.pci.device_usage import without_devices
+from roost.engine.pci.device_usage import subtract_devices
 from tests.support.fleets.devices import pool
 
 
 def counts(pools, *devices):
     """Give how many devices each pool has left."""
-    found = without_devices(pools, devices)
+    found = subtract_devices(pools, devices)
     assert [each.product_id for each in found] == [each.product_id for each in pools]
     return [each.count for each in found]
 

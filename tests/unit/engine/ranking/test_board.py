@@ -2,9 +2,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roost.engine.columns.change_log import Log
+from roost.engine.columns.change_log import ChangeLog
 from roost.engine.ranking.ranks import clamp, contributions, scale_of, total
-from roost.engine.ranking.score_cache import Board
+from roost.engine.ranking.score_cache import ScoreCache
 from roost.model.evidence.decision import Scale
 
 NUMBERS = st.sampled_from([0.0, 1.0, 2.0, 7.0, 0.1, -3.0, 1e9])
@@ -19,8 +19,8 @@ class Fleet:
         self.alive = alive
         self.bounds = bounds
         self.multipliers = multipliers
-        self.log = Log()
-        self.board = Board(
+        self.log = ChangeLog()
+        self.board = ScoreCache(
             alive=alive,
             columns=columns,
             scales=[Scale(str(at), 0.0, 0.0, each) for at, each in enumerate(multipliers)],

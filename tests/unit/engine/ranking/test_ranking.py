@@ -22,11 +22,11 @@ def test_the_best_are_the_first_of_a_stable_sort(seed, hosts, wanted, are_some_e
     if are_some_endless:
         drawn[random.random(hosts) < 0.99] = random.choice([-np.inf, np.inf])
     order = sorted(range(hosts), key=lambda at: -drawn[at])
-    assert ranks.best(drawn, wanted).tolist() == order[:wanted]
+    assert ranks.find_best(drawn, wanted).tolist() == order[:wanted]
 
 
 def test_nobody_is_the_best_of_nobody():
-    assert ranks.best(scores([]), 3).tolist() == []
+    assert ranks.find_best(scores([]), 3).tolist() == []
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import json
 import msgspec
 import pytest
 
-from roost.model.documents.error_places import placed
+from roost.model.documents.error_places import locate_error
 
 
 class _Part(msgspec.Struct):
@@ -30,13 +30,16 @@ def test_the_first_key_that_is_wrong_is_named(tables, path):
     body = json.dumps({"parts": [{}, {"tables": tables}]}).encode()
     with pytest.raises(msgspec.ValidationError) as caught:
         msgspec.json.decode(body, type=_Whole)
-    told = placed(str(caught.value), body, _Whole)
+    told = locate_error(str(caught.value), body, _Whole)
     assert told.partition(" - at `")[2] == f"{path}`"
 
 
 def test_a_path_without_such_keys_stays():
-    assert placed("Expected `int`, got `str` - at `$.a[3]`", b"", _Whole) == "Expected `int`, got `str` - at `$.a[3]`"
-    assert placed("Object missing required field `a`", b"", _Whole) == "Object missing required field `a`"
+    assert (
+        locate_error("Expected `int`, got `str` - at `$.a[3]`", b"", _Whole)
+        == "Expected `int`, got `str` - at `$.a[3]`"
+    )
+    assert locate_error("Object missing required field `a`", b"", _Whole) == "Object missing required field `a`"
 
 
 @pytest.mark.parametrize(
@@ -59,6 +62,6 @@ def test_a_document_that_reads_otherwise_to_its_end_has_the_path_without_keys(bo
     raw = body.encode("latin-1")
     with pytest.raises(msgspec.ValidationError) as caught:
         msgspec.json.decode(raw, type=_Whole)
-    told = placed(str(caught.value), raw, _Whole)
+    told = locate_error(str(caught.value), raw, _Whole)
     assert told == str(caught.value)
     assert told.endswith(" - at `$.parts[0].tables[...]`")

@@ -1,6 +1,6 @@
 import pytest
 
-from roost.engine.columns.apply import apply, settle
+from roost.engine.columns.apply import apply, recount_hosts
 from roost.errors import BadRequest
 from roost.model.flavor import Flavor
 from roost.model.host import HostFacts
@@ -19,7 +19,7 @@ def offering(*facts):
     apply(state, PutSymbol("resource_class", 1, "VCPU"))
     for number in range(1, len(facts) + 1):
         apply(state, PutInventories(number, 0, [InventoryRow(1, 8, 0, 1, 8, 1, 1.0)]))
-    settle(state)
+    recount_hosts(state)
     return state
 
 
@@ -77,7 +77,7 @@ def test_a_shape_ends_when_an_inventory_grows():
     state, known = offering(HostFacts()), shapes()
     assert names(known.get(request(9), state=state, now_s=0.0), state) == []
     apply(state, PutInventories(1, 1, [InventoryRow(1, 16, 0, 1, 16, 1, 1.0)]))
-    settle(state)
+    recount_hosts(state)
     assert names(known.get(request(9), state=state, now_s=0.0), state) == ["host-1"]
 
 

@@ -56,7 +56,7 @@ def list_of_provider(request: Request, current: Current) -> Response:
     provider_id, name_of = state.providers.ids[row], state.class_ids.name_of
     allocations: dict[str, Any] = {}
     changed_s = 0.0
-    for holder in request.while_active(state.consumers().of_provider(provider_id)):
+    for holder in request.while_active(state.consumers().find_by_provider(provider_id)):
         of_consumer: dict[str, Any] = {
             "resources": {
                 name_of(inventory_id & CLASS_MASK): amount

@@ -13,7 +13,7 @@ from roost.api.placement import candidate_query
 from roost.api.placement.candidate_json import Form, Requests, TextCache, form_of
 from roost.api.placement.candidate_summaries import Summaries
 from roost.api.versions import Version
-from roost.engine.candidates.search import Compiled, UnknownName, compile_query, search, search_together
+from roost.engine.candidates.search import CompiledQuery, UnknownNames, compile_query, search, search_grouped
 from roost.engine.columns.state import State
 from roost.model.request import CandidateQuery
 from roost.placement import unknown_names
@@ -32,7 +32,7 @@ class _CompiledQuery(msgspec.Struct):
     """A parsed query string, compiled for the columns."""
 
     query: CandidateQuery
-    compiled: Compiled
+    compiled: CompiledQuery
     form: Form
     epoch: int
     texts: TextCache | None = None
@@ -66,9 +66,9 @@ class _Cache:
         compiled = compile_query(
             state,
             msgspec.structs.replace(query, limit=None),
-            is_one_provider_a_tree=not request.supports(versions.NESTED_CANDIDATES),
+            is_one_provider_per_tree=not request.supports(versions.NESTED_CANDIDATES),
         )
-        if isinstance(compiled, UnknownName):
+        if isinstance(compiled, UnknownNames):
             unknown_names.refuse(state, query)
             return None
         classes = {state.class_ids.id_of(name) for group in query.groups for name in group.resources}

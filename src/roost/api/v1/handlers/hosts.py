@@ -109,7 +109,7 @@ def _find_hosts(call: Call, query: HostsQuery, scopes: list[Scope]) -> Iterator[
         uuid = StateNames(state).aggregate(query.aggregate, at="?aggregate")
         number = state.aggregates.id_of(uuid)
         assert number is not None, "the lookup returned its uuid"
-        mask &= state.membership.wearing(number)[hosts.provider_row.view]
+        mask &= state.membership.mask_of(number)[hosts.provider_row.view]
     for row in mask.nonzero()[0].tolist():
         facts = hosts.facts[row]
         if (

@@ -146,7 +146,7 @@ def _find_holders(call: Call, query: InstancesQuery, *, after: bytes) -> Iterato
     state = call.current.state
     holders: Iterable[Holder] = state.holders_by_id.values()
     if query.project is not None:
-        holders = state.consumers().of_project(query.project)
+        holders = state.consumers().find_by_project(query.project)
     hosts = state.hosts
     ids = {hosts.ids[row] for row in hosts.rows_of_name.get(query.host.lower(), ())} if query.host else None
     for holder in call.request.while_active(holders):

@@ -7,7 +7,7 @@ import msgspec
 
 from roost.api.http import Request
 from roost.api.problems import Problem
-from roost.model.documents.error_places import placed
+from roost.model.documents.error_places import locate_error
 
 _PLACE = re.compile(r" - at `(\$[^`]*)`$")
 
@@ -39,7 +39,7 @@ def decode_body(body: bytes, kind: type[Body]) -> Body:
         return msgspec.json.decode(body or b"{}", type=kind)
     except msgspec.ValidationError as error:
         is_short = len(body) <= _PLACE_MAX_BYTES
-        raise _validation_problem(placed(str(error), body, kind) if is_short else str(error)) from None
+        raise _validation_problem(locate_error(str(error), body, kind) if is_short else str(error)) from None
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
         raise field_problem("$", f"the body is not valid JSON: {error}") from None
 
