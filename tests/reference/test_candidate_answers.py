@@ -142,7 +142,7 @@ def test_only_trees_that_were_written_to_are_searched_again(monkeypatch):
         searched.append(state.providers.names[anchor])
         return find_picks(state, compiled, anchor, **options)
 
-    monkeypatch.setattr(search, "picks_at", spied)
+    monkeypatch.setattr(search, "find_picks", spied)
 
     def ask(groups):
         searched.clear()

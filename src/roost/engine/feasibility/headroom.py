@@ -18,7 +18,7 @@ def count_headroom(state: State, fit: Feasibility) -> list[Amounts]:
     """Return how often each check, if it were alone, lets each host hold the request.
 
     Returns:
-        int64, shape (hosts,), 0..ROOM_MAX, one a check, in the order of ``fit.checks``.
+        int64, shape (hosts,), 0..HEADROOM_MAX, one a check, in the order of ``fit.checks``.
     """
     return [_count_check(state, check) for check in fit.checks]
 
@@ -37,7 +37,7 @@ def _count_check(state: State, check: Check) -> Amounts:
 
 
 def headroom_bound(state: State, fit: Feasibility) -> int:
-    """Return a number that the whole fleet can never hold more of, whoever shares with whom: 0..ROOM_MAX."""
+    """Return a number that the whole fleet can never hold more of, whoever shares with whom: 0..HEADROOM_MAX."""
     least = HEADROOM_MAX
     for check in fit.checks:
         if isinstance(check, AmountCheck):

@@ -42,7 +42,7 @@ _STEPS_A_REPORT = 64
 class _Counts(NamedTuple):
     """How many instances fit, and the limiting check: int64, shape (hosts,) each."""
 
-    most: Amounts  # 0..ROOM_MAX
+    most: Amounts  # 0..HEADROOM_MAX
     last: Amounts  # position of the check that rejects one more instance
     cut: Mask  # bool, shape (hosts,): counting stopped before the host was full
 
@@ -62,7 +62,7 @@ class CapacityCounter:
         placement, scheduler: of a fork.
         random: source of uuids for placed instances.
         default_zone: zone of hosts without a zone in their aggregates.
-        limit: upper bound of the count, 1..ROOM_MAX; None: ``LIMIT``, or ``PLACED_LIMIT`` if instances are placed one
+        limit: upper bound of the count, 1..HEADROOM_MAX; None: ``LIMIT``, or ``PLACED_LIMIT`` if instances are placed one
             by one.
         progress: called from time to time while instances are placed one by one.
     """

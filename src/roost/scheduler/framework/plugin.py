@@ -90,7 +90,7 @@ class Countable(Protocol):
     """A filter whose "use" verdicts can be predicted, to count how many more instances fit."""
 
     def room(self, hosts: HostView, spec: Spec) -> Amounts:
-        """Return how many more instances each host may take if it takes all of them: int64, 0..ROOM_MAX."""
+        """Return how many more instances each host may take if it takes all of them: int64, 0..HEADROOM_MAX."""
 
     def is_independent(self, spec: Spec) -> bool:
         """Return whether an instance on one host leaves the verdicts on all other hosts unchanged."""
