@@ -141,7 +141,7 @@ class HostList(HostView):
 
     def kinds(self, key: object, tell: Callable[[HostFacts], _Said]) -> InternedValues[_Said]:
         """Return what these hosts say of themselves, told apart; nothing is remembered."""
-        return InternedColumn(tell, self.all_facts()).interned
+        return InternedColumn(tell, self.all_facts()).view
 
     def has_mappings(self, queries: Sequence[CompiledQuery]) -> bool:
         """Say whether any host state has allocation candidates."""

@@ -1,1 +1,1 @@
-"""Candidate search: which providers can serve a query together. Read ``search`` first."""
+"""Candidate search: sets of providers that can serve a query together. Read ``search`` first."""

@@ -1,7 +1,7 @@
-"""Which trees are worth searching: necessary conditions, judged for all of them in passes over columns.
+"""Anchors of a query: necessary conditions on provider trees, judged in passes over columns.
 
-They are for a search of everything, trees without a host included. What a scheduler asks, which hosts can hold
-a request and why not the others, is answered by ``engine.feasibility.query_checks``, which says why both are needed.
+They serve a search of all trees, including trees without a host. ``engine.feasibility.query_checks`` judges hosts
+with reasons for a scheduler, and explains the need for both.
 """
 
 from typing import NamedTuple
@@ -15,20 +15,20 @@ from roost.engine.columns.types import Amounts, Mask, Rows
 
 
 class ServingMasks(NamedTuple):
-    """Which providers can serve what, each by itself and for its own tree: a byte a provider row, 0 or 1."""
+    """Providers that can serve a part of a query alone, for their own tree: one byte per provider row, 0 or 1."""
 
-    plain: tuple[bytes, ...]  # one a class of the group without suffix, where the root is none it excludes
-    kinds: tuple[bytes, ...]  # one a kind of group with a suffix
+    plain: tuple[bytes, ...]  # one per class of the group without suffix, unless it excludes the root
+    kinds: tuple[bytes, ...]  # one per kind of group with a suffix
 
 
 def find_anchors(state: State, compiled: CompiledQuery, sharing: SharingProviders) -> tuple[Mask, ServingMasks]:
-    """Say which providers may be the root of a candidate's tree, and which can serve what there.
+    """Find the roots of trees that may have candidates, and the providers that can serve there.
 
-    A root it refuses has no candidate. A root it lets pass need not have one, unless the tree is that root
-    alone, nothing is shared and no group has a suffix.
+    A refused root has no candidate. An accepted root certainly has one only if it is its whole tree, nothing is
+    shared and no group has a suffix.
 
     Returns:
-        bool, shape (providers,), False for everything that is not a living root; and who serves.
+        bool, shape (providers,), False for everything but living roots; and the masks of serving providers.
     """
     mask: Mask = state.providers.alive.view & (state.providers.parent.view < 0)
     if not compiled.is_possible:
@@ -49,7 +49,7 @@ def find_anchors(state: State, compiled: CompiledQuery, sharing: SharingProvider
 
 
 class _AnchorMask:
-    """Brings verdicts on providers up to the roots of their trees."""
+    """Lifts verdicts on providers to the roots of their trees."""
 
     def __init__(self, state: State, sharing: SharingProviders) -> None:
         self._state = state
@@ -64,7 +64,7 @@ class _AnchorMask:
         return found
 
     def narrow_by_plain(self, mask: Mask, needs: GroupNeeds) -> list[Mask]:
-        """Keep the roots whose trees, and what is shared with them, offer every class and trait; return who does."""
+        """Keep roots with every class and trait in their tree or shared with it; return one provider mask per class."""
         state, serving = self._state, []
         lenders = [] if needs.in_tree is not None else _find_lenders(state, needs, self._sharing.rows)
         permitted = plain_group_mask(state, needs)
@@ -91,13 +91,13 @@ class _AnchorMask:
         return serving
 
     def narrow_by_kind(self, mask: Mask, needs: GroupNeeds, count: int, *, is_isolated: bool) -> Mask:
-        """Keep the roots whose trees, and what is shared with them, have places for ``count`` equal groups.
+        """Keep roots with places for ``count`` equal groups in their tree or shared with it.
 
         Returns:
-            who has one: bool, shape (providers,).
+            Providers with a place: bool, shape (providers,).
         """
         state = self._state
-        able = _suffixed_group_mask(state, needs)
+        able = _own_label_mask(state, needs)
         for class_id, amount in needs.resources:
             able &= state.inventory(class_id).fit_mask(amount)
         if count == 1 or not (needs.resources or is_isolated):
@@ -115,7 +115,7 @@ class _AnchorMask:
 
 
 def _count_places(state: State, needs: GroupNeeds, rows: Rows) -> Amounts:
-    """Return how many equal groups each provider can serve: int64, shape of ``rows``."""
+    """Count the equal groups that each provider can serve: int64, shape of ``rows``."""
     places: Amounts | None = None
     for class_id, amount in needs.resources:
         columns = state.inventory(class_id)
@@ -126,7 +126,7 @@ def _count_places(state: State, needs: GroupNeeds, rows: Rows) -> Amounts:
 
 
 def _find_lenders(state: State, needs: GroupNeeds, rows: frozenset[int]) -> list[int]:
-    """Return the sharing providers whose labels let them lend to the group without a suffix."""
+    """Find sharing providers with labels that fit the group without a suffix."""
     return sorted(
         row
         for row in rows
@@ -137,7 +137,7 @@ def _find_lenders(state: State, needs: GroupNeeds, rows: frozenset[int]) -> list
 
 
 def plain_group_mask(state: State, needs: GroupNeeds) -> Mask | None:
-    """Return the providers whose labels, with those of their roots, allow it; None: all of them."""
+    """Return the providers that pass by their labels and those of their roots; None: all of them."""
     root = state.providers.root.view
     permitted: Mask | None = None
     if needs.member_of:
@@ -157,8 +157,8 @@ def plain_group_mask(state: State, needs: GroupNeeds) -> Mask | None:
     return permitted
 
 
-def _suffixed_group_mask(state: State, needs: GroupNeeds) -> Mask:
-    """Return the providers whose own labels, and whose place, allow it."""
+def _own_label_mask(state: State, needs: GroupNeeds) -> Mask:
+    """Return the providers that pass by their own labels and their tree."""
     permitted = label_mask(state, needs)
     if needs.in_tree is not None:
         root = state.providers.root.view
@@ -167,7 +167,7 @@ def _suffixed_group_mask(state: State, needs: GroupNeeds) -> Mask:
 
 
 def label_mask(state: State, needs: GroupNeeds) -> Mask:
-    """Return the providers whose own labels let them serve a group with a suffix: bool, shape (providers,)."""
+    """Return the providers that may serve a suffixed group by their own labels: bool, shape (providers,)."""
     permitted: Mask = state.providers.alive.view.copy()
     for traits in needs.required:
         permitted &= state.traits.mask_of_any(traits)

@@ -1,12 +1,11 @@
-"""Who can be served by whom, all at once: matchings in a bipartite graph, kept while choices are made."""
+"""Matchings in a bipartite graph of members and providers, updated while a search decides."""
 
 
 class Matching:
-    """Members that each need one place, and providers that each have some places.
+    """Members need one place each; providers have some places each.
 
-    A matching is a list with the provider of every member. Members before the one being decided are
-    fixed; ``force`` moves only those behind it, so a search that forces one member after the other never
-    meets a dead end while places are all that counts.
+    A matching is a list with the provider of every member. Members before the current one are fixed; ``force``
+    moves only later members. A search that forces members in order never meets a dead end while only places count.
 
     Source:
         H. W. Kuhn, The Hungarian method for the assignment problem, 1955 (augmenting paths).
@@ -15,11 +14,11 @@ class Matching:
     __slots__ = ("_options", "_places")
 
     def __init__(self, *, options: list[int], places: list[int]) -> None:
-        self._options = options  # bit mask of providers, one a member
-        self._places = [*places, 0]  # one a provider; the last is nobody, where members wait
+        self._options = options  # bit mask of providers, one per member
+        self._places = [*places, 0]  # one per provider; the last is a waiting room without places
 
     def find_perfect(self) -> list[int] | None:
-        """Return a matching in which every member has a place, or nothing if there is none.
+        """Find a matching with a place for every member; None if none exists.
 
         >>> Matching(options=[0b11, 0b01], places=[1, 1]).find_perfect()
         [1, 0]
@@ -46,10 +45,10 @@ class Matching:
         return matched
 
     def force(self, matched: list[int], member: int, provider: int) -> list[int] | None:
-        """Return a matching that gives ``member`` to ``provider`` and leaves the members before it alone.
+        """Assign ``member`` to ``provider`` without moving the members before it.
 
         Returns:
-            a new list, the same one if nothing changes, or nothing if the rest could not be served.
+            A new list; the same list if nothing changes; None if the other members cannot be served.
         """
         before = matched[member]
         if before == provider:
@@ -62,14 +61,14 @@ class Matching:
             other = matched.index(provider, member + 1)
         except ValueError:
             return None  # Members before this one fill the provider.
-        # The place that the member has just left often serves the one it pushes out.
+        # The previous place of the member often serves the displaced one.
         if self._options[other] >> before & 1:
             matched[other] = before
             return matched
         return matched if self._relieve(matched, provider, fixed=member) else None
 
     def _relieve(self, matched: list[int], crowded: int, *, fixed: int) -> bool:
-        """Move members behind ``fixed`` so that one of them leaves the crowded provider."""
+        """Move members after ``fixed`` until one of them leaves the crowded provider."""
         options, places = self._options, self._places
         came_from: dict[int, tuple[int, int]] = {}
         seen = 1 << crowded

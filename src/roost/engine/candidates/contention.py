@@ -1,4 +1,4 @@
-"""What the picks of one anchor compete for: places of isolated groups, and amounts asked more than once."""
+"""Contention between the picks of one anchor: places of isolated groups, and classes with several requests."""
 
 from collections.abc import Iterator
 
@@ -9,10 +9,10 @@ from roost.engine.columns.state import State
 
 
 class Layout:
-    """The picks of one anchor in the order in which they are made, with its providers numbered from 0.
+    """The picks of one anchor in the order of the search, with its providers numbered from 0.
 
-    Few options come first, and large amounts before small ones: what is forced is decided before what is
-    free. Numbers are in order of preference: the tree's own providers before its lenders, each in row order.
+    Picks with few options come first, and large amounts before small ones, so forced choices precede free ones.
+    Numbers are in order of preference: the tree's own providers before its lenders, each in row order.
     """
 
     __slots__ = ("isolated", "options", "picks", "rows")
@@ -22,8 +22,8 @@ class Layout:
         rows = {row for pick in picks for row in pick.options}
         self.rows = sorted(rows & own) + sorted(rows - own)
         bit_of = {row: 1 << at for at, row in enumerate(self.rows)}
-        known: dict[int, int] = {}  # equal groups share one list
-        self.options = []  # a bit mask of providers, one a pick
+        known: dict[int, int] = {}  # by identity: equal groups share one list
+        self.options = []  # a bit mask of providers, one per pick
         for pick in self.picks:
             bits = known.get(id(pick.options))
             if bits is None:
@@ -36,14 +36,14 @@ class Layout:
 
 
 def freedom_key(pick: Pick) -> tuple[int, list[int]]:
-    """Return what puts picks in the order in which they are made."""
+    """Return the sort key for the order of picks."""
     return len(pick.options), [-amount for _, amount in pick.demand]
 
 
 class ClassSupply:
-    """Whether what is left of a class is enough, where amounts of several sizes are asked.
+    """The remaining amount of a class, for requests of several sizes.
 
-    Remains smaller than the least amount still to come are lost, so a poor packing shows early.
+    Remainders below the least amount still needed do not count, so a poor packing shows early.
     """
 
     __slots__ = ("_cells", "_least", "_left", "_need", "_spare")
@@ -51,27 +51,27 @@ class ClassSupply:
     def __init__(self, left: list[int], *, cells: list[int], spare: int, amounts: dict[int, int], picks: int) -> None:
         self._left = left
         self._cells = cells
-        self._spare = spare  # at providers that need no counting
+        self._spare = spare  # at providers without contention
         self._need = [sum(amount for at, amount in amounts.items() if at >= depth) for depth in range(picks + 1)]
         self._least = [
             min((amount for at, amount in amounts.items() if at >= depth), default=0) for depth in range(picks + 1)
         ]
 
     def suffices(self, depth: int) -> bool:
-        """Say whether the picks from ``depth`` on might still be served."""
+        """Return whether the picks from ``depth`` on might still fit."""
         least, left = self._least[depth], self._left
         return self._spare + sum(left[cell] for cell in self._cells if left[cell] >= least) >= self._need[depth]
 
 
 class Contention:
-    """Amounts that several picks draw on, and matchings that show whether all picks can still be made."""
+    """Amounts shared by several picks, and matchings that prove that all picks still fit."""
 
     __slots__ = ("draws", "left", "matchings", "overlaps", "supplies")
 
     def __init__(self, state: State, layout: Layout) -> None:
         self.supplies: list[ClassSupply] = []
-        self.left: list[int] = []  # of every cell: a provider's class that several picks draw on
-        # One dict a pick: provider -> what it draws from cells.
+        self.left: list[int] = []  # of every cell: a class of a provider with several picks
+        # One dict per pick: provider -> (cell, amount) pairs.
         self.draws: list[dict[int, list[tuple[int, int]]]] = [{} for _ in layout.picks]
         self.matchings: list[tuple[dict[int, int], Matching]] = []  # pick -> member; members in the order of picks
         self.overlaps = False  # whether two picks may take the same class of the same provider
@@ -87,7 +87,7 @@ class Contention:
             least = min(amounts.values())
             places = [limit // least for limit in limits]
             if max(places) < 2 and not any(layout.isolated):
-                # Nothing serves two of them, which is what isolation means and is cheaper to keep.
+                # No provider serves two of them. That is isolation, and isolation is cheaper to track.
                 layout.isolated = [at in amounts for at in range(len(layout))]
                 self._add_matching(layout, members, places)
                 continue
@@ -103,7 +103,7 @@ class Contention:
         self.matchings.append(({at: member for member, at in enumerate(members)}, matching))
 
     def find_matchings(self, at: int) -> list[tuple[int, int, Matching]]:
-        """Return where a pick is matched with picks behind it: number of the matching, member, matching."""
+        """Find the matchings of a pick with later picks: number of the matching, member, matching."""
         return [
             (number, members[at], matching)
             for number, (members, matching) in enumerate(self.matchings)
@@ -111,7 +111,7 @@ class Contention:
         ]
 
     def _add_cells(self, layout: Layout, amounts: dict[int, int], limits: list[int]) -> None:
-        """Make the cells of one class, where the picks that ask it might together ask too much."""
+        """Add the cells of one class, for providers with too little for all their picks together."""
         cells, spare = [], 0
         for provider, limit in enumerate(limits):
             asking = [at for at in amounts if layout.options[at] >> provider & 1]
@@ -129,13 +129,13 @@ class Contention:
 
 
 def _limits(columns: ClassColumns, layout: Layout) -> list[int]:
-    """Return how much each provider can still give of a class in one candidate."""
+    """Return the amount of a class that each provider can give to one candidate."""
     free, most = columns.free.each, columns.max_unit.each
     return [max(min(free[row], most[row]), 0) for row in layout.rows]
 
 
 def _count_options(layout: Layout, members: tuple[int, ...]) -> list[int]:
-    """Return how many of some picks each provider might have to serve."""
+    """Count the picks with each provider among their options."""
     return [sum(layout.options[at] >> provider & 1 for at in members) for provider in range(len(layout.rows))]
 
 

@@ -1,4 +1,4 @@
-"""Candidates that differ in one provider alone, as one value."""
+"""A fan: candidates that differ in only one provider, as one value."""
 
 import msgspec
 
@@ -8,25 +8,25 @@ from roost.engine.candidates.walk import Mapping, Take
 
 
 class Fan(msgspec.Struct, frozen=True, gc=False):
-    """As many candidates as it has rows, in their order."""
+    """One candidate per row, in the order of rows."""
 
-    takes: tuple[Take, ...]  # what all of them have in common, ascending
-    mappings: tuple[Mapping, ...]  # the same of groups
-    suffix: str  # of the group whose provider differs
-    demand: Demand  # what that group takes of it, not empty
-    rows: tuple[int, ...]  # those providers; none of them gives anything else
+    takes: tuple[Take, ...]  # common to all candidates, ascending
+    mappings: tuple[Mapping, ...]  # likewise common to all
+    suffix: str  # of the group with the varying provider
+    demand: Demand  # of that group, not empty
+    rows: tuple[int, ...]  # the varying providers, without other takes
 
 
 def build_fan(compiled: CompiledQuery, picks: list[Pick]) -> Fan | None:
-    """Return the candidates of an anchor as a fan; None where they are none.
+    """Build the fan of an anchor's candidates; None if they form no fan.
 
     Args:
-        picks: those of the anchor; any provider of one goes with any of another.
+        picks: of the anchor; their options combine freely.
     """
     wide = [pick for pick in picks if len(pick.options) > 1]
     if len(wide) > 1:
         return None
-    # Where nothing differs, the last pick is as good as any.
+    # If nothing varies, any pick will do.
     chosen = wide[0] if wide else picks[-1]
     fixed = [pick for pick in picks if pick is not chosen]
     rows = {pick.options[0] for pick in fixed}

@@ -1,4 +1,4 @@
-"""The hosts that can hold a query where no tree has children and nobody shares, kept right change by change."""
+"""Candidates of flat fleets (no nested, no sharing providers), updated incrementally."""
 
 from bisect import bisect_left
 from dataclasses import replace
@@ -11,15 +11,15 @@ from roost.engine.candidates.sharing_providers import SharingProviders
 from roost.engine.columns.state import State
 from roost.engine.columns.types import Mask
 
-# Passes over all columns take about as long as so many hosts one by one.
+# Hosts; a pass over all columns takes about as long as checking this many one by one.
 _ONE_BY_ONE_MAX = 32
 
 
 class FlatIndex:
-    """The providers that hold one query all by themselves, in the state that is asked first.
+    """Providers that can hold one query alone, in one state.
 
-    Whether one does follows from its labels and bounds, which stay while ``changes.epoch`` stands still, and from
-    what is free there, of which ``changes.providers`` tells.
+    The verdict on a provider follows from its labels and bounds, constant until ``changes.epoch`` moves, and from
+    its free amounts, with changes in ``changes.providers``.
     """
 
     __slots__ = ("_allowed", "_epoch", "_position", "_rows", "version")
@@ -27,16 +27,16 @@ class FlatIndex:
     def __init__(self) -> None:
         self._epoch = -1
         self._position = 0
-        self._allowed: Mask | None = None  # by labels and place
+        self._allowed: Mask | None = None  # by labels and tree
         self._rows: list[int] = []
-        self.version = 0  # rises when the rows become others
+        self.version = 0  # rises when the rows change
 
     def find_rows(self, state: State, compiled: CompiledQuery) -> list[int] | None:
-        """Return the rows of the providers that can hold the query now, ascending.
+        """Find the providers that can hold the query now: rows, ascending.
 
         Returns:
-            None where more than one provider may have a part in a candidate: a group has a suffix, or a provider
-            children, or it shares. The list is changed in place when this is asked again.
+            None if a candidate may span providers: a group has a suffix, or a provider has children or shares.
+            The next call changes the list in place.
         """
         changes = state.changes
         touched = None
@@ -78,7 +78,7 @@ class FlatIndex:
 
 
 def _find_allowed(state: State, compiled: CompiledQuery) -> Mask | None:
-    """Return which providers labels and place allow; None where one provider alone does not decide."""
+    """Find the providers that pass by labels and tree; None if a candidate may span providers."""
     plain, sharing = compiled.plain, SharingProviders(state)
     if plain is None or compiled.kinds or state.providers.tree or sharing:
         return None

@@ -1,4 +1,4 @@
-"""What has to be chosen at one anchor, and from which providers."""
+"""Picks: the choices to make at one anchor, with the providers to choose from."""
 
 from roost.engine.candidates.anchors import ServingMasks
 from roost.engine.candidates.query import CompiledQuery, Demand, GroupNeeds
@@ -7,7 +7,7 @@ from roost.engine.columns.state import State
 
 
 class Pick:
-    """One choice of a provider: for a group with a suffix, or for one class of the group without."""
+    """One choice of a provider: for a group with a suffix, or for one class of the group without one."""
 
     __slots__ = ("demand", "needs", "options", "suffix")
 
@@ -21,11 +21,11 @@ class Pick:
 def find_picks(
     state: State, compiled: CompiledQuery, root: int, *, sharing: SharingProviders, serving: ServingMasks | None = None
 ) -> list[Pick] | None:
-    """Return every choice to be made at an anchor, or nothing if one of them has no option.
+    """Find all picks at an anchor; None if one of them has no option.
 
     Args:
         root: provider row; anything but a living root has no candidate.
-        serving: who serves what, if that is at hand; then the root has passed the mask that came with it.
+        serving: masks of ``find_anchors``, if available; the root must have passed its mask.
     """
     if serving is not None and not sharing:
         return _build_picks(state, compiled, root, serving=serving)
@@ -62,7 +62,7 @@ def find_picks(
 
 
 def _build_picks(state: State, compiled: CompiledQuery, root: int, *, serving: ServingMasks) -> list[Pick] | None:
-    """Return the same where it was judged already who serves what, and nothing is shared."""
+    """Build the picks from the masks of serving providers, where nothing is shared."""
     own = state.providers.rows_of_tree(root)
     if len(own) > 1:
         own = sorted(own)
@@ -85,9 +85,9 @@ def _build_picks(state: State, compiled: CompiledQuery, root: int, *, serving: S
 
 
 def _find_permitted(state: State, needs: GroupNeeds, root: int, *, own: list[int], lenders: list[int]) -> list[int]:
-    """Return the providers whose labels let them serve the group without a suffix at an anchor.
+    """Find the providers that may serve the group without a suffix at an anchor, by their labels.
 
-    Membership of the root spans its tree; a lender has to be a member itself.
+    Membership of the root spans its tree; a lender must be a member itself.
     """
     aggregates_of = state.membership.labels_of
     if not aggregates_of(root).isdisjoint(needs.forbidden_aggregates):
@@ -114,7 +114,7 @@ def _is_member(state: State, needs: GroupNeeds, row: int) -> bool:
 
 
 def _can_serve(state: State, needs: GroupNeeds, row: int) -> bool:
-    """Say whether one provider by itself has everything that a group with a suffix asks."""
+    """Return whether one provider alone satisfies a group with a suffix."""
     for class_id, amount in needs.resources:
         if not state.inventory(class_id).can_take(row, amount):
             return False

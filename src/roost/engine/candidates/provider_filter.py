@@ -1,4 +1,4 @@
-"""Which providers have all that is asked, each by itself: passes over columns."""
+"""Filters of providers by resources, labels and tree, in passes over columns."""
 
 import numpy as np
 
@@ -9,13 +9,13 @@ from roost.engine.columns.types import Mask, Rows
 
 
 def find_providers(state: State, needs: GroupNeeds) -> Rows:
-    """Return the providers that alone serve a group: labels, amounts with their units, and tree.
+    """Find the providers that can serve a group alone: labels, amounts with their units, and tree.
 
     Args:
-        needs: aggregates count where the provider itself is in them; nothing asked means every provider.
+        needs: aggregates count only for the provider's own membership; empty needs match every provider.
 
     Returns:
-        intp, ascending: the order in which they came to be.
+        intp, ascending: in order of creation.
     """
     mask: Mask = label_mask(state, needs)
     for class_id, amount in needs.resources:

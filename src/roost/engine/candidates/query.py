@@ -1,4 +1,4 @@
-"""A candidate query in the numbers of a state: what search, masks and matching work on."""
+"""A candidate query in the numbers of a state: the input of search, masks and matching."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -8,12 +8,12 @@ from roost.engine.columns.state import State
 from roost.model.request import CandidateQuery, ResourceGroup
 
 Demand = tuple[tuple[int, int], ...]  # resource class id, amount; ascending by class
-UNKNOWN_PROVIDER = -1  # in place of a provider row: the provider that was named does not exist
+UNKNOWN_PROVIDER = -1  # stands for a provider row: the named provider does not exist
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnknownNames:
-    """The verdict on a query that names classes or traits nobody has defined."""
+    """The verdict on a query with undefined classes or traits."""
 
     resource_classes: tuple[str, ...] = ()  # sorted
     traits: tuple[str, ...] = ()  # sorted
@@ -21,18 +21,18 @@ class UnknownNames:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupNeeds:
-    """What one group asks of its providers. Equal for groups that differ in their suffix alone."""
+    """The needs of one group. Equal for groups that differ only in their suffix."""
 
     resources: Demand
     required: tuple[frozenset[int], ...] = ()  # every set: at least one of its traits
     forbidden: frozenset[int] = frozenset()
     member_of: tuple[frozenset[int], ...] = ()  # every set: at least one of its aggregates
     forbidden_aggregates: frozenset[int] = frozenset()
-    in_tree: int | None = None  # row of any provider of the needs tree, NOWHERE, or None: any tree
+    in_tree: int | None = None  # row of any provider of the tree, UNKNOWN_PROVIDER, or None: any tree
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing at all is asked."""
+        """Whether the group needs nothing."""
         return self == GroupNeeds(resources=())
 
 
@@ -40,8 +40,8 @@ class GroupNeeds:
 class CompiledQuery:
     """A query, compiled against one state.
 
-    It stays good for that state, and for forks of it, until ``changes.epoch`` moves: an aggregate or a
-    provider it names may come to be.
+    It stays valid for that state, and for forks of it, until ``changes.epoch`` moves: a named aggregate or
+    provider may be created.
     """
 
     plain: GroupNeeds | None  # the group without a suffix
@@ -55,8 +55,7 @@ class CompiledQuery:
     limit: int | None
     is_possible: bool  # False: no state of the inventories could ever satisfy it
     is_one_provider_per_tree: bool
-    # Whether any provider of one pick goes with any provider of another: no class is asked twice, and nothing else
-    # binds picks to each other.
+    # Whether the options of picks combine freely: no class is requested twice, and nothing else links picks.
     are_picks_free: bool
 
 
@@ -65,17 +64,17 @@ def compile_query(
 ) -> CompiledQuery | UnknownNames:
     """Translate the names of a query into the numbers of a state.
 
-    An unknown aggregate or provider matches nothing. A group with a suffix and without resources needs a
-    required trait or ``member_of``, or it matches nothing; so does a group without suffix that asks no
-    resources but something else. A group without suffix that asks nothing is ignored.
+    An unknown aggregate or provider matches nothing. A suffixed group without resources needs a required trait or
+    ``member_of``, or it matches nothing. A group without suffix and without resources matches nothing if it has
+    other needs, and is ignored if it has none.
 
     Args:
-        is_one_provider_per_tree: drop candidates that take from two providers of one tree, as the
-            Placement API does before version 1.29.
+        is_one_provider_per_tree: drop candidates with two providers of one tree, as the Placement API does
+            before version 1.29.
 
     Source:
-        placement/objects/research_context.py, RequestGroupSearchContext; a group without resources obeys
-        in_tree here, which it does not there.
+        placement/objects/research_context.py, RequestGroupSearchContext; unlike there, a group without
+        resources obeys in_tree here.
     """
     unknown = _find_unknown_names(state, query)
     if unknown is not None:

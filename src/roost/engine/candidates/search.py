@@ -1,4 +1,4 @@
-"""Candidate search: every way to hold a query, best anchors first, made only as far as they are asked for."""
+"""Candidate search: all candidates of a query, generated lazily, anchor by anchor."""
 
 from collections.abc import Iterable, Iterator
 from itertools import chain, groupby, islice, product
@@ -37,7 +37,7 @@ Order = Literal["depth-first", "breadth-first"]
 
 
 class TreeCandidates(NamedTuple):
-    """One tree that may have candidates."""
+    """The candidates of one tree, possibly none."""
 
     anchor: int  # provider row of its root
     candidates: Iterator[RowCandidate | Fan | Sheaf]
@@ -52,24 +52,23 @@ def search(
     order: Order = "depth-first",
     distinct_mappings: bool = True,
 ) -> Iterator[RowCandidate]:
-    """Find candidates, one after the other.
+    """Find candidates, one by one.
 
-    The state must not change between the first candidate and the last one taken.
+    The state must not change between the first and the last candidate.
 
     Args:
-        anchors: provider rows of the roots to look at, in the order needs; None: all, in row order.
-        limit: stop after so many; None: that of the query. Fewer are a prefix of more.
-        order: all of one anchor before the next, or one of each anchor in turn.
-        distinct_mappings: give candidates that differ only in which group is served by which provider;
+        anchors: provider rows of the roots to search, in this order; None: all, in row order.
+        limit: stop after this many; None: the limit of the query. Fewer are a prefix of more.
+        order: all candidates of one anchor before the next, or one of each anchor in turn.
+        distinct_mappings: include candidates that differ only in the mapping of groups to providers;
             otherwise each set of amounts comes once.
 
     Returns:
-        candidates, none twice, in an order that the state and the arguments decide. Within an anchor,
-        groups with few options choose first, and choose providers of the tree before those that share
-        with it, each in row order.
+        Unique candidates, in an order determined by the state and the arguments. Within an anchor, groups with
+        few options choose first. They prefer providers of the tree to sharing ones, each in row order.
 
     Source:
-        placement/objects/allocation_candidate.py, _get_by_requests and what it calls.
+        placement/objects/allocation_candidate.py, _get_by_requests and its callees.
     """
     finder = _Finder(state, compiled, distinct_mappings=distinct_mappings)
     found = finder.search_depth_first(anchors) if order == "depth-first" else finder.search_breadth_first(anchors)
@@ -83,11 +82,11 @@ def search(
 def search_grouped(
     state: State, compiled: CompiledQuery, *, limit: int | None = None, watch: TreeWatch | None = None
 ) -> Iterator[RowCandidate | Fan | TreeCandidates]:
-    """Find what ``search`` finds depth-first, at least so many; many candidates may come as one value.
+    """Find the candidates of a depth-first ``search``, at least ``limit``; one value may stand for many candidates.
 
     Args:
-        limit: how many will be taken; None: all.
-        watch: is shown what the candidates of each tree depend on before the first of them comes.
+        limit: number of candidates needed; None: all.
+        watch: compares the inputs of each tree's candidates before the first candidate.
     """
     finder = _Finder(state, compiled, distinct_mappings=True)
     if finder.sharing:
@@ -96,7 +95,7 @@ def search_grouped(
 
 
 def has_candidate(state: State, compiled: CompiledQuery, anchor_row: int) -> bool:
-    """Say whether there is a candidate at one anchor, the row of a root."""
+    """Return whether one anchor, the row of a root, has a candidate."""
     state.check()
     picks = find_picks(state, compiled, anchor_row, sharing=SharingProviders(state))
     if picks is None:
@@ -104,14 +103,14 @@ def has_candidate(state: State, compiled: CompiledQuery, anchor_row: int) -> boo
     if compiled.are_picks_free:
         return True
     if not compiled.kinds and all(pick.options == [anchor_row] for pick in picks):
-        # The root does it all, as a host without children does: its own traits are all there are.
+        # The root serves all, like a host without children; only its own traits count.
         traits = state.traits.labels_of(anchor_row)
         return all(not traits.isdisjoint(each) for each in picks[0].needs.required)
     return next(iter(Walk(state, compiled, picks, anchor=anchor_row)), None) is not None
 
 
 def to_candidate(state: State, row_candidate: RowCandidate) -> Candidate:
-    """Return a candidate in the uuids and names that it has outside the engine."""
+    """Convert a candidate to uuids and names."""
     uuids, name_of = state.providers.uuids, state.class_ids.name_of
     allocations: dict[str, dict[str, int]] = {}
     for row, class_id, amount in row_candidate.takes:
@@ -121,7 +120,7 @@ def to_candidate(state: State, row_candidate: RowCandidate) -> Candidate:
 
 
 class _Finder:
-    """One search: the sharing providers it met, and what must not come twice."""
+    """One search: its sharing providers, and the candidates it has already yielded."""
 
     __slots__ = ("_compiled", "_distinct_mappings", "_seen", "_seen_options", "_serving", "_state", "sharing")
 
@@ -131,7 +130,7 @@ class _Finder:
         self._distinct_mappings = distinct_mappings
         self._seen: set[object] = set()
         self._seen_options: set[object] = set()
-        self._serving: ServingMasks | None = None  # where all anchors were looked at
+        self._serving: ServingMasks | None = None  # set once all anchors were judged
         self.sharing = SharingProviders(state)
 
     def search_depth_first(self, anchors: Iterable[int] | None) -> Iterator[RowCandidate]:
@@ -151,10 +150,10 @@ class _Finder:
         self, limit: int | None, watch: TreeWatch | None
     ) -> Iterator[RowCandidate | Fan | TreeCandidates]:
         nested = self._state.providers.tree
-        # What stands alone does it all by itself or not at all, where there is no more than the group without suffix.
+        # With only the group without suffix, a tree of one provider serves all of it or nothing.
         alone = None if self._compiled.kinds else self._compiled.plain
         if alone is not None and not nested:
-            watch = None  # No tree comes.
+            watch = None  # No trees to watch.
         for anchors in self._chunks(len(self._state.providers) if limit is None else limit, watch):
             for is_nested, run in groupby(anchors, nested.__contains__):
                 if is_nested or alone is None:
@@ -193,7 +192,7 @@ class _Finder:
             going = still
 
     def drop_repeats(self, found: Iterator[RowCandidate]) -> Iterator[RowCandidate]:
-        """Leave out repeats. With mappings, only providers that share can bring them, at several anchors."""
+        """Drop repeats. With mappings, only sharing providers cause repeats, at several anchors."""
         seen, shared = self._seen, self.sharing.rows
         for each in found:
             if self._distinct_mappings:
@@ -219,12 +218,12 @@ class _Finder:
         rows: Rows = np.flatnonzero(mask)
         start, size = 0, max(size, _FIRST_CHUNK)
         while start < len(rows):
-            # A limit often stops after a few: leave the arrays a little at a time.
+            # A limit often stops the search early, so convert the arrays in small chunks.
             yield rows[start : start + size].tolist()
             start, size = start + size, size * 4
 
     def _single_candidate(self, anchor: int) -> RowCandidate:
-        """Return the candidate of a tree of one provider that the mask let pass, where no group has a suffix."""
+        """Return the candidate of an accepted tree of one provider, where no group has a suffix."""
         plain = self._compiled.plain
         assert plain is not None
         takes = tuple([(anchor, class_id, amount) for class_id, amount in plain.resources])
@@ -239,7 +238,7 @@ class _Finder:
         if picks is None:
             return
         if self.sharing and all(row in self.sharing.rows for pick in picks for row in pick.options):
-            # The tree itself gives nothing: every tree with the same lenders has the same candidates.
+            # The tree itself contributes nothing: all trees with the same lenders have the same candidates.
             options = tuple(tuple(pick.options) for pick in picks)
             if options in self._seen_options:
                 return
@@ -253,9 +252,9 @@ class _Finder:
 
 
 def _combine(state: State, compiled: CompiledQuery, picks: list[Pick], *, anchor: int) -> Iterator[RowCandidate]:
-    """Yield the candidates at an anchor where any provider of one pick goes with any provider of another."""
+    """Yield the candidates at an anchor with freely combining picks."""
     if compiled.kinds:
-        picks = sorted(picks, key=freedom_key)  # As everywhere where groups have suffixes.
+        picks = sorted(picks, key=freedom_key)  # The order for groups with suffixes.
     members: dict[str, list[int]] = {suffix: [] for suffix in compiled.suffixes}
     for at, pick in enumerate(picks):
         members[pick.suffix].append(at)

@@ -1,11 +1,11 @@
-"""Providers that share what they have with other trees, via aggregates."""
+"""Providers that share their inventory with other trees, via aggregates."""
 
 from roost.engine.columns.state import State
 from roost.engine.columns.types import Mask
 
 
 class SharingProviders:
-    """The sharing providers of a state at one moment. Not kept over a change of labels or trees.
+    """The sharing providers of a state. Invalid after a change of labels or trees.
 
     A tree is connected to a sharing provider if any provider of the tree is in an aggregate with it.
     """
@@ -24,7 +24,7 @@ class SharingProviders:
         return bool(self.rows)
 
     def find_lenders(self, root: int) -> list[int]:
-        """Return the sharing providers of other trees that this tree is connected to, in row order."""
+        """Find the sharing providers of other trees with a connection to this tree, in row order."""
         if not self._by_aggregate:
             return []
         state = self._state
@@ -36,6 +36,6 @@ class SharingProviders:
         return sorted(row for row in found if root_of.item(row) != root)
 
     def borrower_mask(self, lenders: list[int]) -> Mask:
-        """Return the providers that are in an aggregate with one of these: bool, shape (providers,)."""
+        """Return the providers in an aggregate with one of ``lenders``: bool, shape (providers,)."""
         membership = self._state.membership
         return membership.mask_of_any({aggregate for row in lenders for aggregate in membership.labels_of(row)})

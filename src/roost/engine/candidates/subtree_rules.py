@@ -1,4 +1,4 @@
-"""Rules about several picks together: subtrees, traits in union, one provider a tree."""
+"""Constraints on several picks together: subtrees, traits in union, one provider per tree."""
 
 from typing import Protocol
 
@@ -8,16 +8,16 @@ from roost.engine.columns.state import State
 
 
 class Constraint(Protocol):
-    """A condition on what was chosen. It may pass what later picks turn out to break, never the reverse."""
+    """A condition on the chosen providers. It may accept choices that later picks break, never the reverse."""
 
-    members: tuple[int, ...]  # the picks it looks at, ascending; asked again whenever one of them was made
+    members: tuple[int, ...]  # the picks it reads, ascending; checked after each of them
 
     def holds(self, chosen: list[int], last: int) -> bool:
-        """Say whether the picks up to ``last`` can still be completed, or, at its last member, are right."""
+        """Return whether the picks up to ``last`` can still be completed or, at the last member, are valid."""
 
 
 def find_constraints(state: State, compiled: CompiledQuery, layout: Layout) -> list[Constraint]:
-    """Return the rules that can refuse anything at this anchor."""
+    """Find the constraints that can refuse a choice at this anchor."""
     rules: list[Constraint] = []
     for suffixes in compiled.subtrees:
         members = tuple(at for at, pick in enumerate(layout.picks) if pick.suffix in suffixes)
@@ -51,7 +51,7 @@ def _union(masks: list[int]) -> int:
 
 
 class _SameSubtree:
-    """One of the chosen providers is above, or is, each of them."""
+    """One of the chosen providers is an ancestor of all the others."""
 
     def __init__(self, state: State, layout: Layout, members: tuple[int, ...]) -> None:
         self.members = members
@@ -98,7 +98,7 @@ class _SameSubtree:
 
 
 class _AnyHasTrait:
-    """At least one provider of the group without a suffix wears one of the traits."""
+    """At least one provider of the group without a suffix has one of the traits."""
 
     def __init__(self, layout: Layout, members: tuple[int, ...], wearing: int) -> None:
         self.members = members
@@ -111,7 +111,7 @@ class _AnyHasTrait:
 
 
 class _OneProviderPerTree:
-    """No two providers that give something are of one tree."""
+    """No two allocating providers belong to one tree."""
 
     def __init__(self, state: State, layout: Layout, members: tuple[int, ...]) -> None:
         self.members = members

@@ -1,4 +1,4 @@
-"""Which trees have other candidates than when one looked last, for whoever remembers what was made of them."""
+"""Tracks the provider trees with changed candidates, so that cached responses can be invalidated."""
 
 from collections.abc import Callable
 
@@ -11,14 +11,14 @@ from roost.engine.columns.types import Mask
 
 
 class TreeWatch:
-    """Compares what the candidates of one query depend on with what it was the last time.
+    """Compares the inputs of one query's candidates with those of the previous search.
 
-    While ``changes.epoch`` stands still, the candidates of a tree with which nobody shares follow from two things:
-    which of its providers can serve what, and, where several groups may draw on one provider, how much is free
-    there. Both are compared themselves: nobody has to say what changed.
+    Until ``changes.epoch`` moves, the candidates of a tree without sharing depend on two inputs: the masks of
+    serving providers and, where several groups may draw on one provider, its free amounts. Both are compared
+    directly, without a log of changes.
 
     Args:
-        forget: told the provider rows of the roots whose candidates may be others; None: of all.
+        forget: called with the provider rows of roots with possibly changed candidates; None: all roots.
     """
 
     def __init__(self, forget: Callable[[list[int] | None], None]) -> None:
@@ -27,7 +27,7 @@ class TreeWatch:
         self._seen: list[bytes] | None = None
 
     def compare(self, state: State, compiled: CompiledQuery, serving: ServingMasks) -> None:
-        """Compare, and remember for the next time."""
+        """Compare the inputs with the stored ones, and store them."""
         seen, before = [*serving.plain, *serving.kinds], self._seen
         if not compiled.are_picks_free:
             seen += [state.inventory(class_id).free.view.tobytes() for class_id in _classes(compiled)]
@@ -53,7 +53,7 @@ def _classes(compiled: CompiledQuery) -> list[int]:
 
 
 def _find_differences(now: bytes, then: bytes, count: int) -> Mask:
-    """Say of each of ``count`` providers whether its bytes differ."""
+    """Return whether the bytes of each of ``count`` providers differ: bool, shape (providers,)."""
     one, other = (np.frombuffer(each, dtype=np.uint8).reshape(count, -1) for each in (now, then))
     differing: Mask = (one != other).any(axis=1)
     return differing

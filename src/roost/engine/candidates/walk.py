@@ -1,4 +1,4 @@
-"""The candidates of one anchor: every way to make its picks together, one after the other."""
+"""The candidates of one anchor: all combinations of its picks, one by one."""
 
 from collections.abc import Iterator
 from itertools import chain, pairwise
@@ -15,40 +15,38 @@ from roost.engine.columns.state import State
 Take = tuple[int, int, int]  # provider row, resource class id, amount
 Mapping = tuple[str, tuple[int, ...]]  # suffix of a group, rows of the providers that serve it, ascending
 
-_DEAD_ENDS_MAX = 20_000  # how many states that led nowhere are remembered; more would only cost memory
-_ENDS_MAX = 1_024  # how many ways there may be to make the last picks, to be remembered
-_END_STATES_MAX = 64  # for how many states they are
+_DEAD_ENDS_MAX = 20_000  # dead ends in memory; more would only cost memory
+_ENDS_MAX = 1_024  # combinations of the last picks in memory
+_END_STATES_MAX = 64  # states with combinations in memory
 _CHECK_INTERVAL = 16  # steps between two checks of the budget
-_ENDS_AFTER_COUNT = 32  # candidates: who asks for fewer does not pay for what is not reached
+_ENDS_AFTER_COUNT = 32  # candidates; small requests do not pay for unused combinations
 
-End = tuple[list[tuple[Take, ...]], list[Mapping]]  # of every one of the last picks
+End = tuple[list[tuple[Take, ...]], list[Mapping]]  # one entry per last pick
 
 
 class RowCandidate(msgspec.Struct, frozen=True, gc=False):
     """One way to satisfy a whole query, in rows."""
 
-    takes: tuple[Take, ...]  # one a provider and class, ascending
+    takes: tuple[Take, ...]  # one per provider and class, ascending
     mappings: tuple[Mapping, ...]  # in the order of the query's groups
     anchor: int  # provider row of the root
 
 
 class Sheaf(msgspec.Struct, frozen=True, gc=False):
-    """As many candidates as it has ends, in their order: the first picks are made the same way in all of them."""
+    """Candidates with the same first picks: one candidate per end, in the order of ends."""
 
-    takes: tuple[tuple[Take, ...], ...]  # one entry a pick
+    takes: tuple[tuple[Take, ...], ...]  # one entry per pick
     mappings: tuple[Mapping, ...]
-    ends: list[End]  # kept by whoever made it, and often met again
+    ends: list[End]  # owned by the walk, shared by many sheaves
 
 
 class Walk:
     """A depth-first search over the picks of one anchor.
 
-    It keeps what is chosen and what is left, nothing else, so memory grows with the number of picks and
-    not with that of candidates. Before a pick is made, the picks behind it are matched with what would be
-    left: a choice that strands one of them is never entered. Where amounts or subtrees still lead nowhere,
-    the state in which they did is remembered, so that it is not entered again by another way. Where nothing
-    but isolation binds the picks, the ways to make the last few are remembered, too: they are the same
-    whichever way led there.
+    It stores only the choices and the remaining amounts, so memory grows with picks, not with candidates. Before
+    each pick, the later picks are matched with the remaining places; a choice that strands one of them is skipped.
+    Dead ends by amounts or subtrees are stored and never entered again. If isolation alone links the picks, the
+    combinations of the last few are stored, too: they depend only on the providers in use.
     """
 
     __slots__ = (
@@ -102,18 +100,18 @@ class Walk:
         self._isolated_bits = 0  # providers that serve an isolated pick
         self._dead: set[object] = set()
         self._alike: list[tuple[int, int, list[int]]] = []
-        self._matched: list[list[list[int]]] = []  # one a depth: the matchings of the contention
+        self._matched: list[list[list[int]]] = []  # one per depth: the matchings of the contention
         self._forces = [self._contention.find_matchings(at) for at in range(len(layout))]
-        self._takes: list[tuple[Take, ...]] = [()] * len(layout)  # what every pick takes from its provider
+        self._takes: list[tuple[Take, ...]] = [()] * len(layout)  # of every pick from its provider
         self._mapped: list[Mapping] = [("", ())] * len(layout)
-        # The same for every provider that a pick ever chose.
+        # Takes and mapping of every pick on every provider it ever chose.
         self._served: list[dict[int, tuple[tuple[Take, ...], Mapping]]] = [{} for _ in layout.picks]
         self._is_ordered = not are_mappings_distinct
         self._twin = [-1] * len(layout)  # an equal pick before this one
         self._highest = [len(layout.rows)] * len(layout)
         if self._is_ordered:
             self._pair_twins(state, compiled)
-        self._ends: dict[int, list[End]] = {}  # by the providers that are taken
+        self._ends: dict[int, list[End]] = {}  # by the providers in use
         self._end_at = self._find_end()
 
     def __iter__(self) -> Iterator[RowCandidate]:
@@ -125,7 +123,7 @@ class Walk:
                 yield self._build_candidate()
 
     def sheaves(self) -> Iterator[RowCandidate | Sheaf]:
-        """Yield the same candidates, some of them in sheaves, none of which takes twice from one provider."""
+        """Yield the same candidates, partly in sheaves. No sheaf takes twice from one provider."""
         is_apart = all(self._layout.isolated) and all(pick.demand for pick in self._layout.picks)
         return self._run() if is_apart else iter(self)
 
@@ -137,7 +135,7 @@ class Walk:
         self._matched = [matched] * (len(self._layout) + 1)
         last = len(self._layout) - 1
         levels = [self._choices(0)]
-        found = [False]  # whether anything was found below each level
+        found = [False]  # whether each level led to a candidate
         count, steps = 0, 0
         while levels:
             steps += 1
@@ -165,7 +163,7 @@ class Walk:
                 found.append(False)
 
     def _choices(self, at: int) -> Iterator[bool]:
-        """Make a pick in every way that leaves the ones behind it a chance; each is undone on resuming."""
+        """Make a pick in every way that leaves later picks possible; resuming undoes it."""
         layout, contention, chosen = self._layout, self._contention, self._chosen
         left, draws_of, rules, forces = contention.left, contention.draws[at], self._rules_at[at], self._forces[at]
         budgets = contention.supplies
@@ -205,7 +203,7 @@ class Walk:
                         left[cell] += amount
 
     def _find_end(self) -> int:
-        """Return from which pick on all ways are remembered; what no pick has if there is none."""
+        """Find the first pick with stored combinations; -1 if none."""
         if self._decisive or self._contention.left or self._is_ordered:
             return -1
         end, count = len(self._layout), 1
@@ -214,7 +212,7 @@ class Walk:
         return end if end < len(self._layout) - 1 else -1
 
     def _current_ends(self) -> list[End]:
-        """Return every way to make the last picks while some providers are taken, in the order of the search."""
+        """Return all combinations of the last picks with the providers in use, in search order."""
         taken = self._isolated_bits
         ends = self._ends.get(taken)
         if ends is None:
@@ -238,7 +236,7 @@ class Walk:
                 yield [takes, *takes_behind], [mapping, *mapped_behind]
 
     def _open_options(self, at: int) -> int:
-        """Return the providers still open to a pick: a bit mask."""
+        """Return the available providers of a pick: a bit mask."""
         options = self._layout.options[at]
         if self._layout.isolated[at]:
             options &= ~self._isolated_bits
@@ -249,10 +247,10 @@ class Walk:
         return options
 
     def _signature(self, depth: int) -> object:
-        """Return what decides whether the picks from ``depth`` on can be made: equal ones share their fate."""
+        """Return a key for the feasibility of the picks from ``depth`` on: equal keys have equal results."""
         left, bits = self._contention.left, self._isolated_bits
         if not self._decisive and not self._is_ordered:
-            # Where providers are options of the same picks, it does not matter which of them has what left.
+            # Providers with the same picks are interchangeable.
             return depth, *sorted(
                 (kind, bits >> at & 1, *[left[cell] for cell in cells]) for at, kind, cells in self._alike
             )
@@ -266,7 +264,7 @@ class Walk:
         )
 
     def _find_alike(self) -> list[tuple[int, int, list[int]]]:
-        """Return, for every provider that can run short, which picks it is an option of, and its cells."""
+        """Find the providers that can run short: number, bit mask of their picks, and cells."""
         found = []
         for provider in range(len(self._layout.rows)):
             kind = sum((options >> provider & 1) << at for at, options in enumerate(self._layout.options))
@@ -293,14 +291,14 @@ class Walk:
         return RowCandidate(tuple(takes), mappings, self._anchor)
 
     def _serve(self, at: int, provider: int) -> tuple[tuple[Take, ...], Mapping]:
-        """Return, and keep, what a pick takes from a provider and how it is mapped."""
+        """Store and return a pick's takes from a provider, and its mapping."""
         pick, row = self._layout.picks[at], self._layout.rows[provider]
         takes = tuple((row, class_id, amount) for class_id, amount in pick.demand)
         served = self._served[at][provider] = (takes, (pick.suffix, (row,)))
         return served
 
     def _pair_twins(self, state: State, compiled: CompiledQuery) -> None:
-        """Let equal picks take providers in one order only: the others would only swap their mappings."""
+        """Restrict equal picks to one order of providers: other orders only swap their mappings."""
         layout = self._layout
         families: dict[object, list[int]] = {}
         for at, pick in enumerate(layout.picks):
@@ -310,7 +308,7 @@ class Walk:
         for members in families.values():
             for before, at in pairwise(members):
                 self._twin[at] = before
-            # Equal picks that follow need places too, at the same provider or behind it.
+            # Later equal picks need places too, at the same provider or after it.
             places, needed = 0, 1
             for provider in reversed(range(len(layout.rows))):
                 if layout.options[members[0]] >> provider & 1:
@@ -321,7 +319,7 @@ class Walk:
 
 
 def _count_places(state: State, layout: Layout, *, at: int, provider: int) -> int:
-    """Return how many picks equal to one a provider can serve, nothing else considered."""
+    """Count the picks equal to this one that a provider can serve alone."""
     if layout.isolated[at]:
         return 1
     places = len(layout)
@@ -333,7 +331,7 @@ def _count_places(state: State, layout: Layout, *, at: int, provider: int) -> in
 
 
 def _group_picks(compiled: CompiledQuery, layout: Layout) -> list[tuple[str, list[int]]]:
-    """Return the picks of every group, in the order of the query."""
+    """Group the picks by suffix, in the order of the query."""
     members: dict[str, list[int]] = {suffix: [] for suffix in compiled.suffixes}
     for at, pick in enumerate(layout.picks):
         members[pick.suffix].append(at)

@@ -1,1 +1,1 @@
-"""The state as columns: growing arrays, and ``apply``, the only module that changes them."""
+"""The state in columns: growing arrays, and ``apply``, the only module with write access."""

@@ -1,4 +1,4 @@
-"""The one way in which a state changes: writes, whether decided here, loaded, or read from the feed."""
+"""Applies writes to a state: decided locally, loaded, or read from the feed. Nothing else changes a state."""
 
 import uuid
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ _named = msgspec.msgpack.Decoder(Named)
 
 
 def apply(state: State, write: writes.Write) -> None:
-    """Change a state by one write that was, or is about to be, committed."""
+    """Apply one write that is, or will be, committed."""
     match write:
         case Claim():
             apply_claim(state, write)
@@ -81,16 +81,16 @@ def apply(state: State, write: writes.Write) -> None:
 
 
 def apply_claim(state: State, claim: Claim) -> None:
-    """Let consumers take amounts and instances come to be.
+    """Apply a claim: amounts, instances and generations.
 
-    Every provider that the claim names gets one generation more, however many of its consumers name it.
+    The generation of each provider in the claim rises by one, regardless of the number of consumers.
     """
     raise_generations(state, claim)
     occupy(state, claim)
 
 
 def raise_generations(state: State, claim: Claim | Release, by: int = 1) -> None:
-    """Count a claim in the generation of every provider it names, and a release in those that it says."""
+    """Raise the generation of every provider in a claim, or in ``raised`` of a release."""
     generation, touched_s = state.providers.generation.data, state.providers.touched_s.each
     row_of_id, now_s = state.providers.row_of_id, state.now_s
     raised = claim.raised if isinstance(claim, Release) else {take[1] >> CLASS_BITS for take in claim.takes}
@@ -101,11 +101,11 @@ def raise_generations(state: State, claim: Claim | Release, by: int = 1) -> None
 
 
 def occupy(state: State, claim: Claim) -> None:
-    """Let consumers take amounts, generations aside.
+    """Apply a claim without generations.
 
-    A request for many instances occupies pick by pick, and is one claim in the end.
+    A request for many instances occupies pick by pick, and ends as one claim.
     """
-    if len(claim.consumers) == 1:  # As a rule; and then everything is its.
+    if len(claim.consumers) == 1:  # The usual case: all takes belong to it.
         takes = [(inventory_id, amount) for _, inventory_id, amount in claim.takes]
         _add_holder(state, claim.consumers[0], takes=takes, instance=claim.instances[0] if claim.instances else None)
     else:
@@ -135,10 +135,10 @@ def _add_holder(
 
 
 def apply_release(state: State, freed: Release) -> None:
-    """Let consumers give back what they hold, and end with their instances.
+    """Apply a release: remove consumers with their allocations and instances.
 
-    What they hold comes from the columns, so a release that was applied here before, and is now read from the
-    feed of another process that was faster, changes no more than generations.
+    The amounts come from the columns. A release that was applied locally and then read from the feed again
+    therefore changes only generations.
     """
     raise_generations(state, freed)
     for consumer_id in freed.consumer_ids:
@@ -146,7 +146,7 @@ def apply_release(state: State, freed: Release) -> None:
 
 
 def undo_claim(state: State, claim: Claim, *, was_counted: bool = True) -> None:
-    """Take back a claim that was applied here and refused, or a pick of a request that is not to be."""
+    """Undo a local claim that the store refused, or a pick of an abandoned request."""
     if was_counted:
         raise_generations(state, claim, by=-1)
     for consumer in claim.consumers:
@@ -157,7 +157,7 @@ def _remove_holder(state: State, consumer_id: int) -> None:
     holder = state.holders_by_id.pop(consumer_id, None)
     if holder is None:
         return
-    # The same uuid may have come back as another consumer before this was read from the feed.
+    # The feed may arrive late: the uuid may already belong to a newer consumer.
     if state.holders.get(holder.uuid) is holder:
         del state.holders[holder.uuid]
     if state.consumer_index is not None:
@@ -175,7 +175,7 @@ def _remove_holder(state: State, consumer_id: int) -> None:
 
 
 def _add_use(state: State, takes: list[tuple[int, int]], sign: int) -> None:
-    """Add amounts to the use of inventories, or with sign -1 take them off, and to what is derived from it."""
+    """Add amounts to the use of inventories, or subtract them with sign -1, and update derived columns."""
     providers = state.providers
     last_id, row, host_row, tree = -1, -1, None, None
     for inventory_id, taken in takes:
@@ -246,7 +246,7 @@ def _put_task(state: State, write: writes.PutTask) -> None:
 
 
 def _begin_task(state: State, holder: Holder) -> None:
-    """Count an instance with such a task on its host, and no longer on the one that it comes from."""
+    """Count an instance with an I/O task on its host, and no longer on its previous host."""
     if holder.instance is None:
         return
     counted = state.tasks[holder.uuid]
@@ -267,7 +267,7 @@ def _count_task(state: State, holder: Holder, by: int) -> None:
 
 def _count_instance(state: State, instance: writes.InstanceRow, count: int) -> None:
     host_row = state.hosts.row_of_id[instance.host_id]
-    is_there = instance.flavor_id != writes.KEPT  # Else a migration keeps its place in a server group, and no more.
+    is_there = instance.flavor_id != writes.KEPT  # Otherwise a migration holds only its place in a server group.
     if is_there:
         state.hosts.columns["num_instances"].each[host_row] += count
         state.count_image(instance.image_id, host_row, count)
@@ -297,7 +297,7 @@ def _put_provider(state: State, write: writes.PutProvider) -> None:
     known = len(providers)
     present_row = providers.row_of_id.get(write.id)
     if present_row is not None:
-        _note_restructure(state, present_row)  # The tree that it may be about to leave.
+        _note_restructure(state, present_row)  # The tree that it may leave.
     row = providers.put(
         write.id, uuid=str(uuid.UUID(bytes=write.uuid)), name=write.name, parent_row=parent_row, version=write.version
     )
@@ -371,7 +371,7 @@ def _put_host(state: State, write: writes.PutHost) -> None:
 
 
 def _note_restructure(state: State, row: int) -> None:
-    """Note that inventories or the form of a tree changed around one provider."""
+    """Record a change of inventories or tree structure around one provider."""
     host_row = state.hosts.row_of_root.get(state.providers.root.each[row])
     if host_row is not None:
         state.stale_hosts.add(host_row)
@@ -380,14 +380,14 @@ def _note_restructure(state: State, row: int) -> None:
 
 
 def recount_hosts(state: State) -> None:
-    """Count the totals of hosts again whose facts, inventories or trees changed since the last time."""
+    """Recount the totals of hosts with changed facts, inventories or trees."""
     if not state.stale_hosts:
         return
     ids = {name: state.class_ids.id_of(name) for name in ("VCPU", "PCPU", "MEMORY_MB", "DISK_GB")}
     classes = {name: state.inventory(class_id) for name, class_id in ids.items() if class_id is not None}
     for host_row in state.stale_hosts:
         root = state.hosts.provider_row.each[host_row]
-        # What moved into another tree is offered there.
+        # A provider that moved to another tree offers its inventory there.
         rows = state.providers.rows_of_tree(root) if state.providers.parent.each[root] < 0 else []
         totals = {name: sum(each.total.each[row] for row in rows) for name, each in classes.items()}
         used = {name: sum(each.used.each[row] for row in rows) for name, each in classes.items()}
@@ -415,11 +415,11 @@ def recount_hosts(state: State) -> None:
 
 
 def override_host(state: State, host_row: int, columns: Mapping[str, float], *, ratios: Mapping[str, float]) -> None:
-    """Let a host have what somebody says of it, whatever inventories and instances say, until it is counted again.
+    """Override the columns of a host until its next recount, regardless of inventories and instances.
 
     Args:
         columns: values by the names of host columns; ``free_vcpus`` follows from them.
-        ratios: overcommit of the root provider by resource class, as rules see it; capacities stay.
+        ratios: overcommit of the root provider by resource class, for rules only; capacities stay.
     """
     told = state.hosts.columns
     for name, value in columns.items():
@@ -435,11 +435,11 @@ def override_host(state: State, host_row: int, columns: Mapping[str, float], *, 
 
 
 def _advance_content(state: State, kind: str, row: int, *, expected: int, raises: bool = True) -> bool:
-    """Raise the generation, and say whether nothing newer of this kind was applied before.
+    """Raise the generation, and return whether this content is the newest of its kind.
 
-    Claims raise the generation too and may be read out of order, so the generation in memory says
-    nothing about the content; the one that the writer expected does. Of two who expected the same, which only
-    writes that do not raise it can, the later one in the feed is the newer: these are applied in its order.
+    Claims raise the generation too and may arrive out of order, so the generation in memory does not identify
+    the content; the generation that the writer expected does. Only writes that do not raise it can expect the same
+    generation twice. They are applied in feed order, so the later one is newer.
     """
     if raises:
         state.providers.generation.each[row] += 1

@@ -1,13 +1,13 @@
-"""Which rows each revision touched, for whoever remembers answers."""
+"""Logs of changed rows, for the invalidation of caches."""
 
-_ENTRIES_MIN = 4096
+_ENTRIES_MIN = 4096  # entries that the log reaches back at least, once it has as many
 
 
 class ChangeLog:
     """A bounded log of rows.
 
-    ``position`` counts the entries ever made. A reader keeps the position it has seen and asks ``since``
-    it; when the log no longer reaches back that far the reader must look at everything again.
+    ``position`` counts all entries ever added. A reader stores its position and calls ``since`` with it. If the
+    log no longer reaches back that far, the reader must check all rows.
     """
 
     __slots__ = ("_rows", "_start")
@@ -18,11 +18,11 @@ class ChangeLog:
 
     @property
     def position(self) -> int:
-        """The number of entries ever made."""
+        """The number of entries ever added."""
         return self._start + len(self._rows)
 
     def add(self, row: int) -> None:
-        """Note that something of a row changed."""
+        """Record a change of a row."""
         rows = self._rows
         rows.append(row)
         if len(rows) > 2 * _ENTRIES_MIN:
@@ -45,17 +45,17 @@ class ChangeLog:
 
 
 class Changes:
-    """What changed: amounts and counts row by row, everything else at once."""
+    """Changes of a state: amounts and counts by row, everything else by epoch."""
 
     __slots__ = ("epoch", "hosts", "providers")
 
     def __init__(self) -> None:
-        self.hosts = ChangeLog()  # whose amounts or counts changed
-        self.providers = ChangeLog()  # whose use changed
-        self.epoch = 0  # rises when remembered answers about any row may be wrong
+        self.hosts = ChangeLog()  # rows with changed amounts or counts
+        self.providers = ChangeLog()  # rows with changed use
+        self.epoch = 0  # rises when cached results about any row may be stale
 
     def touch_all(self) -> None:
-        """Note that nothing remembered holds any more."""
+        """Invalidate all cached results."""
         self.epoch += 1
 
     def fork(self) -> "Changes":

@@ -1,4 +1,4 @@
-"""A growing array whose readers cannot write to it."""
+"""A growing array with read-only views."""
 
 import numpy as np
 
@@ -8,9 +8,9 @@ from roost.engine.columns.types import AnyArray, Cells
 class Column:
     """A one-dimensional array that grows at its end.
 
-    ``view`` is what everybody reads: the rows in use, read-only, always up to date. It is made anew when
-    the column grows, so nobody keeps one over a change of size. ``data`` and ``each`` are for the engine alone.
-    ``each`` is the same memory for one row at a time: Python's own numbers, at a third of the time.
+    ``view`` is for readers: the rows in use, read-only, always current. Growth replaces it, so do not keep one
+    across a change of size. ``data`` and ``each`` are for the engine only. ``each`` is the same memory, for access
+    to single rows: Python numbers, in a third of the time.
     """
 
     __slots__ = ("_fill", "_rows", "_view", "data", "each")
@@ -38,7 +38,7 @@ class Column:
         return self._rows
 
     def grow(self, rows: int) -> None:
-        """Make room for ``rows`` rows in all; new ones hold the fill value."""
+        """Grow to ``rows`` rows; new ones hold the fill value."""
         if rows <= self._rows:
             return
         if rows > len(self.data):

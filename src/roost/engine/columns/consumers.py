@@ -1,4 +1,4 @@
-"""Who holds something of a provider, and whose consumers are whose: for reads that start there."""
+"""An index of consumers by provider and by project."""
 
 from collections.abc import Collection, Iterable
 from typing import Generic, Protocol, TypeVar
@@ -7,7 +7,7 @@ from roost.model.writes import CLASS_BITS
 
 
 class IndexedConsumer(Protocol):
-    """What is looked at in a consumer."""
+    """The indexed fields of a consumer."""
 
     id: int
     project_id: str
@@ -21,10 +21,10 @@ K = TypeVar("K")
 class ConsumerIndex(Generic[H]):
     """Consumers by provider and by project.
 
-    Deciding needs neither, so a state makes one when it is first asked for, and keeps it up to date from then on.
+    Decisions need neither, so a state builds the index on first use and updates it from then on.
 
     Args:
-        holders: all consumers as they are now.
+        holders: all current consumers.
     """
 
     __slots__ = ("_of_project", "_of_provider")
@@ -36,21 +36,21 @@ class ConsumerIndex(Generic[H]):
             self.add(holder)
 
     def find_by_provider(self, provider_id: int) -> Collection[H]:
-        """Return who holds anything of a provider, in the order in which they came; good until the next change."""
+        """Find the consumers with allocations on a provider, in order of creation; valid until the next change."""
         return self._of_provider.get(provider_id, {}).values()
 
     def find_by_project(self, project_id: str) -> Collection[H]:
-        """Return the consumers of a project, in the order in which they came; good until the next change."""
+        """Find the consumers of a project, in order of creation; valid until the next change."""
         return self._of_project.get(project_id, {}).values()
 
     def add(self, holder: H) -> None:
-        """Note a consumer that came."""
+        """Add a new consumer."""
         self._of_project.setdefault(holder.project_id, {})[holder.id] = holder
         for inventory_id, _ in holder.takes:
             self._of_provider.setdefault(inventory_id >> CLASS_BITS, {})[holder.id] = holder
 
     def remove(self, holder: H) -> None:
-        """Forget a consumer that went."""
+        """Remove a consumer."""
         _forget(self._of_project, holder.project_id, holder.id)
         for provider_id in {inventory_id >> CLASS_BITS for inventory_id, _ in holder.takes}:
             _forget(self._of_provider, provider_id, holder.id)

@@ -1,4 +1,4 @@
-"""A fleet on which nobody runs: the question whether a request could ever fit."""
+"""A fleet without consumers, to decide whether a request could ever fit."""
 
 import copy
 
@@ -12,9 +12,9 @@ from roost.engine.columns.types import NO_INVENTORY
 
 
 def empty_fleet(state: State) -> State:
-    """Return a state as if every consumer had gone, for reading and forking only, good until the other one changes.
+    """Copy a state without its consumers, for reading and forking only; valid until ``state`` changes.
 
-    What has nothing to do with use (trees, labels, totals, facts) is shared with ``state``.
+    Columns independent of use (trees, labels, totals, facts) are shared with ``state``.
     """
     bare = copy.copy(state)
     bare.classes = {class_id: _empty_class(columns) for class_id, columns in state.classes.items()}
@@ -31,7 +31,7 @@ def empty_fleet(state: State) -> State:
 
 
 def empty_group(group: Group) -> Group:
-    """Return a server group as it was before it had members."""
+    """Copy a server group without its members."""
     return Group(group_id=group.id, uuid=group.uuid, policy=group.policy, limit=group.limit)
 
 

@@ -1,4 +1,4 @@
-"""Hosts as columns: one row a node, under the names that Nova's HostState gives them."""
+"""Hosts in columns: one row per node, with the column names of Nova's HostState."""
 
 from typing import Any
 
@@ -24,10 +24,10 @@ DERIVED = ("free_ram_mb", "free_disk_mb", "free_vcpus")
 
 
 class Hosts:
-    """All hosts, one row each, in the order in which they were registered.
+    """All hosts, one row each, in order of registration.
 
     Every name in ``USED``, ``FIXED`` and ``DERIVED`` is a float64 column of shape (hosts,): amounts in MiB,
-    GiB and virtual CPUs, counts as they are. ``free_vcpus`` is vcpus_total * cpu_allocation_ratio - vcpus_used.
+    GiB and virtual CPUs, counts without a unit. ``free_vcpus`` is vcpus_total * cpu_allocation_ratio - vcpus_used.
     """
 
     __slots__ = (
@@ -71,22 +71,20 @@ class Hosts:
         self.cells = {"": 0}  # name -> number
         self.racks = {"": 0}
         self.columns: dict[str, Column] = {name: Column(np.float64) for name in USED + FIXED + DERIVED}
-        self.are_self_reported = (
-            False  # no provider is known: what hosts have is what they say, and nothing is searched
-        )
+        self.are_self_reported = False  # no providers: hosts report their own amounts, and no search takes place
         self.facts_version = 0
-        self.derived: dict[object, AnyArray] = {}  # what follows from facts, until facts change
-        self.interned: dict[object, InternedColumn[Any]] = {}  # what hosts say, told apart, by what is looked at
-        # Hosts that the request at hand consumes of: what they reported, and how many I/O operations it adds.
+        self.derived: dict[object, AnyArray] = {}  # computed from facts, until facts change
+        self.interned: dict[object, InternedColumn[Any]] = {}  # distinct values of facts, by key
+        # Hosts that the current request consumes: their reported facts, and the I/O operations it adds.
         self.consumed: dict[int, HostFacts] = {}
         self.starting: dict[int, float] = {}
-        self.tasks: dict[int, int] = {}  # host row -> its instances whose task is an I/O operation; no zeros
+        self.tasks: dict[int, int] = {}  # host row -> number of its instances with an I/O task; no zeros
 
     def __len__(self) -> int:
         return len(self.ids)
 
     def column(self, name: str) -> Scores:
-        """Return a column by its name: float64, shape (hosts,), read-only."""
+        """Return a column by name: float64, shape (hosts,), read-only."""
         view: Scores = self.columns[name].view
         return view
 
@@ -111,7 +109,7 @@ class Hosts:
             return row
         self.facts_version += 1
         self.derived.clear()
-        self.consumed.pop(row, None)  # What it reports now is what it is to be restored to.
+        self.consumed.pop(row, None)  # ``restore`` must return to the new report.
         self.starting.pop(row, None)
         self.versions[row] = version
         self.cell.each[row] = self.cells.setdefault(facts.cell, len(self.cells))
@@ -120,12 +118,12 @@ class Hosts:
         return row
 
     def find_rows(self, names: tuple[str, ...]) -> Rows:
-        """Return the rows of services by their names, letter case aside, in row order."""
+        """Find the rows of services by name, ignoring case, in row order."""
         found = [row for name in names for row in self.rows_of_name.get(name.lower(), ())]
         return np.array(sorted(set(found)), dtype=np.intp)
 
     def set_totals(self, row: int, *, vcpus: float, ratio: float, ram_mb: float, disk_gb: float) -> None:
-        """Set what a host has, from its facts or its inventories."""
+        """Set the totals of a host, from its facts or its inventories."""
         facts = self.facts[row]
         io_ops = facts.num_io_ops + self.tasks.get(row, 0)
         values = (vcpus, ratio, ram_mb, disk_gb, io_ops, facts.failed_builds, facts.hypervisor_version)
@@ -133,7 +131,7 @@ class Hosts:
             self.columns[name].each[row] = value
 
     def set_used(self, row: int, *, vcpus: float, ram_mb: float, disk_gb: float) -> None:
-        """Set what is used on a host, from allocations."""
+        """Set the use of a host, from allocations."""
         columns = self.columns
         columns["vcpus_used"].each[row] = vcpus
         columns["used_ram_mb"].each[row] = ram_mb
@@ -141,7 +139,7 @@ class Hosts:
         self.update_derived(row)
 
     def update_derived(self, row: int) -> None:
-        """Make the derived columns of a host right."""
+        """Recompute the derived columns of a host."""
         get = self.columns
         get["free_ram_mb"].each[row] = get["total_usable_ram_mb"].each[row] - get["used_ram_mb"].each[row]
         get["free_disk_mb"].each[row] = 1024 * (get["total_usable_disk_gb"].each[row] - get["used_disk_gb"].each[row])
@@ -150,7 +148,7 @@ class Hosts:
         )
 
     def count_task(self, row: int, by: int) -> bool:
-        """Count I/O operations of a host that are tasks of its instances; return whether all or none began or ended."""
+        """Add to a host's I/O operations by tasks; return whether the fleet went from none to some, or back."""
         were_any = bool(self.tasks)
         count = self.tasks.pop(row, 0) + by
         if count:
@@ -159,12 +157,12 @@ class Hosts:
         return were_any != bool(self.tasks)
 
     def consume(self, row: int, facts: HostFacts, *, io_ops: int = 1) -> None:
-        """Let a host be as with an instance more, until ``restore``: its facts, and an I/O operation in flight.
+        """Add one instance to a host until ``restore``: its facts, and an I/O operation in flight.
 
         Args:
             row: the host.
-            facts: what it would report; those that it has now where the instance changes nothing of them.
-            io_ops: 0 where the instance counts as an operation already.
+            facts: its facts with the instance; the current ones if the instance changes none.
+            io_ops: 0 if the instance counts as an operation already.
         """
         self.starting[row] = self.starting.get(row, 0) + io_ops
         self.columns["num_io_ops"].each[row] += io_ops
@@ -173,7 +171,7 @@ class Hosts:
             self._set_facts(row, facts)
 
     def restore(self) -> list[int]:
-        """Let hosts be as they reported again; return the rows of those that were not."""
+        """Undo ``consume`` on all hosts; return their rows."""
         rows = list(self.starting)
         for row, io_ops in self.starting.items():
             self.columns["num_io_ops"].each[row] -= io_ops
@@ -184,7 +182,7 @@ class Hosts:
         return rows
 
     def keep_consumed(self) -> None:
-        """Let what was consumed be as if hosts had reported it."""
+        """Make consumed facts permanent, as if hosts had reported them."""
         self.starting.clear()
         self.consumed.clear()
         self.derived.clear()
@@ -195,7 +193,7 @@ class Hosts:
             each.put(row, facts)
 
     def fork(self) -> "Hosts":
-        """Return an independent copy; what a request consumes of it stays consumed there."""
+        """Return an independent copy; consumption stays in it."""
         copy = Hosts()
         for name in ("ids", "names", "nodes", "facts", "versions"):
             setattr(copy, name, list(getattr(self, name)))

@@ -1,4 +1,4 @@
-"""Which hosts have instances of images with some property, and how many."""
+"""Counts of instances by host and by property of their image."""
 
 from collections.abc import Iterable, Mapping
 
@@ -10,7 +10,7 @@ from roost.engine.columns.types import Amounts
 from roost.errors import report_corruption
 from roost.model.image import Image, present_properties
 
-# Columns kept at once, one a property and text that requests have; each takes 8 bytes a host.
+# Columns in memory, one per requested property and value; each takes 8 bytes per host.
 _COLUMNS_MAX = 256
 
 Property = tuple[str, str]  # name, text
@@ -19,26 +19,26 @@ Property = tuple[str, str]  # name, text
 class ImageCounts:
     """Instances by property of their image, and by host.
 
-    Most policies do not ask, so a state makes them when somebody first does, and keeps them up to date from then on.
+    Most policies do not need them, so a state builds them on first use and updates them from then on.
 
     Args:
-        bodies: the image documents, by number; one that is not there counts nothing.
-        instances: image and host row of all instances as they are now.
+        bodies: the image documents, by number; a missing one counts nothing.
+        instances: image and host row of all current instances.
     """
 
     __slots__ = ("_bodies", "_columns", "_counts", "_properties", "_texts")
 
     def __init__(self, bodies: Mapping[int, bytes], instances: Iterable[tuple[int, int]]) -> None:
         self._bodies = bodies
-        self._properties: dict[int, list[Property]] = {}  # of the images that were counted
-        self._counts: dict[Property, dict[int, int]] = {}  # host row -> instances, none of 0
-        self._texts: dict[str, dict[str, None]] = {}  # name -> the texts that were counted, in order
-        self._columns: dict[Property, Column] = {}  # the same of those that were asked for
+        self._properties: dict[int, list[Property]] = {}  # by image
+        self._counts: dict[Property, dict[int, int]] = {}  # host row -> instances; no zeros
+        self._texts: dict[str, dict[str, None]] = {}  # name -> its values, in order of appearance
+        self._columns: dict[Property, Column] = {}  # counts of requested properties
         for image_id, host_row in instances:
             self.count(image_id, host_row, 1)
 
     def count(self, image_id: int, host_row: int, by: int) -> None:
-        """Note that an instance came to a host, or with ``by`` -1 left it."""
+        """Add an instance to a host, or remove it with ``by`` -1."""
         properties = self._properties.get(image_id)
         if properties is None:
             properties = self._properties[image_id] = self._read(image_id)
@@ -54,16 +54,16 @@ class ImageCounts:
                 column.each[host_row] += by
 
     def texts(self, name: str) -> list[str]:
-        """Return the values that a property was seen to have."""
+        """Return all values of a property seen so far."""
         return list(self._texts.get(name, ()))
 
     def count_by_host(self, name: str, text: str, *, hosts: int) -> Amounts:
-        """Return how many instances on each host have an image with this property.
+        """Count the instances on each host with this property of their image.
 
         Args:
-            name: of the property, its present one.
+            name: the current name of the property.
             text: its value.
-            hosts: how many there are.
+            hosts: the number of hosts.
 
         Returns:
             int64, shape (hosts,), read-only.
@@ -85,10 +85,10 @@ class ImageCounts:
 
 
 def read_image(bodies: Mapping[int, bytes], number: int) -> Image | None:
-    """Return the image of a document, or None where there is none of that number.
+    """Read the image of a document; None if the number is unknown.
 
     Raises:
-        StoreBroken: it cannot be decoded.
+        StoreBroken: the document cannot be decoded.
     """
     body = bodies.get(number)
     if body is None:

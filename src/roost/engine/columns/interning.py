@@ -1,4 +1,4 @@
-"""What hosts say of themselves, told apart: each thing that is said once, and which of them each host says."""
+"""A dictionary-encoded column: distinct values, and one code per host."""
 
 from collections.abc import Callable, Iterable
 from typing import Generic, NamedTuple, TypeVar
@@ -15,27 +15,27 @@ _encode = msgspec.msgpack.Encoder(order="sorted").encode
 
 
 class InternedValues(NamedTuple, Generic[_Value]):
-    """The things that some hosts say, of which there are few, and which of them each host says.
+    """Few distinct values, and one code per host.
 
-    Whoever has judged ``values`` has judged all hosts: ``verdicts[codes]``.
+    Verdicts on ``values`` give verdicts on all hosts: ``verdicts[codes]``.
     """
 
-    values: list[_Value]  # no two alike; there may be some that no host says any more
-    codes: Rows  # shape (hosts,): where in ``values``
+    values: list[_Value]  # distinct; some may be unused by now
+    codes: Rows  # shape (hosts,): positions in ``values``
 
 
 class InternedColumn(Generic[_Value]):
-    """The same of all hosts, kept right host by host.
+    """Interned values of all hosts, updated host by host.
 
     Args:
-        tell: gives what a host says: anything that can be written as MessagePack.
+        read: reads the value from a host's facts: anything that MessagePack can encode.
         facts: of all hosts, by row.
     """
 
     __slots__ = ("_codes", "_index", "_read", "_values")
 
-    def __init__(self, tell: Callable[[HostFacts], _Value], facts: Iterable[HostFacts]) -> None:
-        self._read = tell
+    def __init__(self, read: Callable[[HostFacts], _Value], facts: Iterable[HostFacts]) -> None:
+        self._read = read
         self._values: list[_Value] = []
         self._index: dict[bytes, int] = {}
         self._codes = Column(np.intp)
@@ -43,7 +43,7 @@ class InternedColumn(Generic[_Value]):
             self.put(row, each)
 
     def put(self, row: int, facts: HostFacts) -> None:
-        """Say what a host says now; rows come in their order when they are new."""
+        """Set the value of a host from its facts; new rows come in order."""
         value = self._read(facts)
         code = self._index.setdefault(_encode(value), len(self._values))
         if code == len(self._values):
@@ -53,12 +53,12 @@ class InternedColumn(Generic[_Value]):
 
     @property
     def is_stale(self) -> bool:
-        """Say whether most values are of the past, so that making it anew would pay."""
+        """Whether most values are unused, so that a rebuild would pay."""
         return len(self._values) > 64 + 2 * len(self._codes)
 
     @property
-    def interned(self) -> InternedValues[_Value]:
-        """What all hosts say; read-only."""
+    def view(self) -> InternedValues[_Value]:
+        """The interned values of all hosts; read-only."""
         return InternedValues(self._values, self._codes.view)
 
     def fork(self) -> "InternedColumn[_Value]":

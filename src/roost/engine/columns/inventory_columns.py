@@ -1,4 +1,4 @@
-"""What every provider offers and has left of one resource class, as columns."""
+"""Inventories and free amounts of all providers for one resource class, in columns."""
 
 import numpy as np
 
@@ -11,7 +11,7 @@ _CAPACITY_MAX = 2.0**61  # far above the sum of all amounts, far from overflow
 
 
 def fits(*, total: Amounts, reserved: Amounts, ratio: Scores, used: Amounts, amount: int) -> Mask:
-    """Say which inventories can take ``amount`` more, units aside.
+    """Return which inventories can take ``amount`` more, ignoring unit bounds.
 
     Args:
         total: int64, shape (inventories,), in the unit of the resource class.
@@ -36,16 +36,16 @@ def fits(*, total: Amounts, reserved: Amounts, ratio: Scores, used: Amounts, amo
 
 
 def capacity_of(inventory: InventoryRow) -> int:
-    """Return how much of an inventory can be used in all, in the unit of its class."""
-    # The ratio may be as large as a float of 32 bits; what nobody could ever use up is unbounded.
+    """Return the capacity of an inventory, in the unit of its class."""
+    # The ratio may be as large as a 32-bit float; cap capacities beyond any possible use.
     return int(min((inventory.total - inventory.reserved) * inventory.allocation_ratio, _CAPACITY_MAX))
 
 
 class ClassColumns:
     """One resource class over all provider rows.
 
-    ``free`` is capacity less use, ``NOTHING`` where there is no inventory; it goes below 0 where a
-    capacity shrank under its use. Amounts are whole, so ``amount <= free`` says what ``fits`` says.
+    ``free`` is capacity less use, ``NO_INVENTORY`` without an inventory, and below 0 where a capacity shrank under
+    its use. Amounts are integers, so ``amount <= free`` equals ``fits``.
     """
 
     __slots__ = (
@@ -74,11 +74,11 @@ class ClassColumns:
         self.used = Column(np.int64, rows=rows)
         self.free = Column(np.int64, fill=NO_INVENTORY, rows=rows)
         self.holders: set[int] = set()  # rows with an inventory of this class
-        self.plain_units = True  # no inventory has a unit bound that could refuse what its capacity allows
+        self.plain_units = True  # no unit bound is tighter than a capacity
         self._units: dict[int, Mask] = {}
 
     def grow(self, rows: int) -> None:
-        """Make room for ``rows`` rows in all."""
+        """Grow to ``rows`` rows."""
         for column in self._columns():
             column.grow(rows)
         self._units.clear()
@@ -113,7 +113,7 @@ class ClassColumns:
         self._units.clear()
 
     def drop(self, row: int) -> None:
-        """Take the inventory of one provider away; its use stays known."""
+        """Remove the inventory of one provider; its use stays."""
         self.total.each[row] = 0
         self.capacity.each[row] = 0
         self.free.each[row] = NO_INVENTORY
@@ -121,10 +121,10 @@ class ClassColumns:
         self._units.clear()
 
     def unit_mask(self, amount: int) -> Mask:
-        """Say which providers allow an allocation of ``amount`` by their unit bounds, use aside.
+        """Return which providers allow an allocation of ``amount`` by their unit bounds, regardless of use.
 
         Returns:
-            bool, shape (providers,); kept until an inventory of the class changes.
+            bool, shape (providers,); cached until an inventory of the class changes.
         """
         mask = self._units.get(amount)
         if mask is None:
@@ -137,7 +137,7 @@ class ClassColumns:
         return mask
 
     def fit_mask(self, amount: int) -> Mask:
-        """Say which providers can take ``amount`` more now, units included.
+        """Return which providers can take ``amount`` more now, including unit bounds.
 
         Returns:
             bool, shape (providers,).
@@ -146,7 +146,7 @@ class ClassColumns:
         return roomy if self.plain_units else roomy & self.unit_mask(amount)
 
     def can_take(self, row: int, amount: int) -> bool:
-        """Say the same of one provider."""
+        """Return whether one provider can take ``amount`` more now, including unit bounds."""
         if self.free.each[row] < amount:
             return False
         return self.plain_units or bool(self.unit_mask(amount)[row])

@@ -1,4 +1,4 @@
-"""Traits and aggregates: one bit a provider and label."""
+"""Traits and aggregates: one bit per provider and label."""
 
 from collections.abc import Iterable
 
@@ -7,13 +7,12 @@ import numpy as np
 from roost.engine.columns.column import Column
 from roost.engine.columns.types import Mask
 
-# A label that fewer wear has no column of its own: clients make as many labels as they like, and a column has room for
-# every provider.
+# Providers; a rarer label has no column. The number of labels is unbounded, and a column has room for all providers.
 COLUMN_MIN = 32
 
 
 class Labels:
-    """Which providers wear which label of one kind (traits, or aggregates)."""
+    """Labels of one kind (traits, or aggregates) of all providers."""
 
     __slots__ = ("_columns", "_few", "_rows", "of_row", "version")
 
@@ -21,17 +20,17 @@ class Labels:
         self._columns: dict[int, Column] = {}
         self._few: dict[int, set[int]] = {}  # label without a column -> rows, at least one
         self._rows = 0
-        self.of_row: dict[int, frozenset[int]] = {}  # row -> labels, only of those that wear any
+        self.of_row: dict[int, frozenset[int]] = {}  # row -> labels, without empty sets
         self.version = 0
 
     def grow(self, rows: int) -> None:
-        """Make room for ``rows`` rows in all."""
+        """Grow to ``rows`` rows."""
         self._rows = rows
         for column in self._columns.values():
             column.grow(rows)
 
     def mask_of(self, label: int) -> Mask:
-        """Return who wears a label: bool, shape (providers,), read-only."""
+        """Return the providers with a label: bool, shape (providers,), read-only."""
         column = self._columns.get(label)
         if column is not None:
             return column.view
@@ -40,7 +39,7 @@ class Labels:
         return mask
 
     def mask_of_any(self, labels: Iterable[int]) -> Mask:
-        """Return who wears at least one of the labels: bool, shape (providers,)."""
+        """Return the providers with at least one of the labels: bool, shape (providers,)."""
         mask: Mask = np.zeros(self._rows, dtype=np.bool_)
         for label in labels:
             column = self._columns.get(label)
@@ -55,11 +54,11 @@ class Labels:
         return self.of_row.get(row, frozenset())
 
     def find_used(self) -> frozenset[int]:
-        """Return the labels that anybody wears."""
+        """Find the labels of at least one provider."""
         return frozenset(self._few).union(label for label, column in self._columns.items() if column.view.any())
 
     def put(self, row: int, labels: Iterable[int]) -> bool:
-        """Replace the labels of one provider; say whether that changed them."""
+        """Replace the labels of one provider; return whether they changed."""
         new, old = frozenset(labels), self.labels_of(row)
         if new == old:
             return False

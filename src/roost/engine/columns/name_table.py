@@ -1,10 +1,10 @@
-"""Names and their numbers."""
+"""Names and their numbers in the database."""
 
 from collections.abc import Iterable, Iterator
 
 
 class NameTable:
-    """A two-way table of names and the numbers that the store gave them."""
+    """A two-way table of names and their numbers from the store."""
 
     __slots__ = ("_id_of", "_name_of", "_names", "dropped", "highest")
 
@@ -12,11 +12,11 @@ class NameTable:
         self._id_of: dict[str, int] = {}
         self._name_of: dict[int, str] = {}
         self._names: tuple[str, ...] | None = ()
-        self.dropped: dict[int, float] = {}  # number without a name -> when it lost it, where that is known
-        self.highest = 0  # number ever seen, of dropped names too
+        self.dropped: dict[int, float] = {}  # number without a name -> time of its loss, if known
+        self.highest = 0  # highest number ever seen, including dropped names
 
     def put(self, symbol_id: int, name: str) -> None:
-        """Let ``symbol_id`` stand for ``name``."""
+        """Assign a number to a name."""
         self._id_of[name] = symbol_id
         self._name_of[symbol_id] = name
         self._names = None
@@ -24,7 +24,7 @@ class NameTable:
         self.highest = max(self.highest, symbol_id)
 
     def drop(self, symbol_id: int, *, at_s: float = 0.0) -> None:
-        """Let a number stand for nothing any more; 0: nobody knows since when."""
+        """Drop the name of a number; ``at_s`` 0: at an unknown time."""
         name = self._name_of.pop(symbol_id, None)
         if name is not None:
             del self._id_of[name]
@@ -34,12 +34,12 @@ class NameTable:
         self.highest = max(self.highest, symbol_id)
 
     def rename(self, symbol_id: int, name: str) -> None:
-        """Let a number stand for another name."""
+        """Change the name of a number."""
         self.drop(symbol_id)
         self.put(symbol_id, name)
 
     def id_of(self, name: str) -> int | None:
-        """Return the number of a name, or nothing for a name never seen."""
+        """Return the number of a name; None for an unknown name."""
         return self._id_of.get(name)
 
     def name_of(self, symbol_id: int) -> str:
@@ -48,13 +48,13 @@ class NameTable:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """All names in the order of their numbers; the same tuple until one comes, goes or changes."""
+        """All names in the order of their numbers; the same tuple until a name changes."""
         if self._names is None:
             self._names = tuple(self._name_of[number] for number in sorted(self._name_of))
         return self._names
 
     def find_missing(self, names: Iterable[str]) -> list[str]:
-        """Return the names that have no number yet, sorted."""
+        """Find the names without a number, sorted."""
         return sorted({name for name in names if name not in self._id_of})
 
     def __contains__(self, name: str) -> bool:

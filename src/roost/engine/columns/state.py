@@ -1,4 +1,4 @@
-"""Everything a process knows, as columns: the one value that searches, ranks and claims work on."""
+"""The state of a process in columns: the value that searches, ranks and claims work on."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -25,7 +25,7 @@ def allow_any_work() -> None:
 
 
 class Holder:
-    """A consumer and what it holds. Never changed after it is made; a change makes a new one."""
+    """A consumer and its allocations. Immutable; a change creates a new one."""
 
     __slots__ = (
         "generation",
@@ -52,8 +52,8 @@ class Holder:
         self.takes = takes  # inventory id, amount
         is_kept = instance is not None and instance.flavor_id == KEPT
         self.instance = None if is_kept else instance
-        self.kept = instance if is_kept else None  # of a migration: the place of its instance that nobody else may take
-        self.touched_s = touched_s  # when it was written, or read from the database; seconds since the epoch
+        self.kept = instance if is_kept else None  # of a migration: the reserved place of its instance
+        self.touched_s = touched_s  # time of the write, or of the read from the database; seconds since the epoch
 
 
 class Group:
@@ -69,7 +69,7 @@ class Group:
         self.limit = limit  # max_server_per_host
         self.places: dict[int, tuple[int, int]] = {}  # scope -> holder, members
         self.members: dict[int, int] = {}  # host row -> members
-        self.kept: dict[int, int] = {}  # host row -> members that may come back to it
+        self.kept: dict[int, int] = {}  # host row -> members that may return to it
 
     def fork(self) -> "Group":
         """Return an independent copy."""
@@ -81,14 +81,14 @@ class Group:
 
 
 class Ledger(NamedTuple):
-    """What follows the use of one class."""
+    """The columns that follow the use of one class."""
 
     used: Cells  # by provider row, as the next one
     free: Cells
-    best: Cells | None  # ``State.best_free`` by host row, where anybody asked for it
-    host_used: Cells | None  # host columns, where any counts this class
+    best: Cells | None  # ``State.best_free`` by host row, once requested
+    host_used: Cells | None  # host columns that count this class, if any
     host_free: Cells | None
-    factor: int  # units of ``host_free`` a unit of the class
+    factor: int  # units of ``host_free`` per unit of the class
 
 
 class State:
@@ -142,7 +142,7 @@ class State:
         self.metadata: dict[int, dict[str, str]] = {}  # of aggregates
         self.documents: dict[tuple[str, bytes], int] = {}  # kind, fingerprint -> id
         self.named: dict[tuple[str, str], Named] = {}  # noun, name -> newest version
-        self.images: dict[int, bytes] = {}  # bodies of those documents that are images
+        self.images: dict[int, bytes] = {}  # bodies of the image documents
         self.providers = Providers()
         self.classes: dict[int, ClassColumns] = {}
         self.traits = Labels()
@@ -152,20 +152,20 @@ class State:
         self.groups_by_uuid: dict[str, Group] = {}
         self.holders: dict[bytes, Holder] = {}
         self.holders_by_id: dict[int, Holder] = {}
-        # Instances whose task is an I/O operation: uuid -> the consumer that counts for it on its host; 0: none.
+        # Instances with an I/O task: uuid -> the consumer that counts on its host; 0: none.
         self.tasks: dict[bytes, int] = {}
         self.changes = Changes()
         self.inventory_version = 0
-        self.shared_version = 0  # rises when the use of a provider outside every host's tree changes
-        self.stale_hosts: set[int] = set()  # host rows whose totals are to be counted again
-        # Class -> the host columns that count its use, and units of the latter a unit of the former.
+        self.shared_version = 0  # rises when the use of a provider outside all host trees changes
+        self.stale_hosts: set[int] = set()  # host rows to recount
+        # Class -> the host columns for its use and free amount, and units of the latter per unit of the class.
         self.counted: dict[int, tuple[Column, Column, int]] = {}
-        self.content_versions: dict[tuple[str, int], int] = {}  # kind, provider row -> generation it was written at
-        self.position = 0  # of the newest change applied
-        self.now_s = 0.0  # of what is applied: seconds since the epoch, as whoever applies it says
-        self.names_touched_s = 0.0  # when a resource class or a trait came, changed or went
+        self.content_versions: dict[tuple[str, int], int] = {}  # kind, provider row -> generation at its write
+        self.position = 0  # of the newest applied change
+        self.now_s = 0.0  # time of the current write, set by the caller: seconds since the epoch
+        self.names_touched_s = 0.0  # time of the last change of a resource class or trait
         self.consumer_index: ConsumerIndex[Holder] | None = None  # see ``consumers``
-        # Called now and then by work whose size depends on a request; raises when its budget is used up.
+        # Called regularly by work of request-dependent size; raises when the budget is exhausted.
         self.check: Callable[[], None] = allow_any_work
         self._best: dict[int, Column] = {}
         self._ledgers: dict[int, Ledger] = {}
@@ -173,7 +173,7 @@ class State:
         self._image_counts: ImageCounts | None = None  # see ``image_counts``
 
     def name_table(self, kind: str) -> NameTable:
-        """Return the names of one kind: resource_class, trait, consumer_type."""
+        """Return the name table of one kind: resource_class, trait, consumer_type."""
         match kind:
             case "resource_class":
                 return self.class_ids
@@ -183,13 +183,13 @@ class State:
                 return self.consumer_types
 
     def consumers(self) -> ConsumerIndex[Holder]:
-        """Return the consumers by provider and by project, made when first asked for and kept from then on."""
+        """Return the index of consumers by provider and by project, built on first use."""
         if self.consumer_index is None:
             self.consumer_index = ConsumerIndex(self.holders_by_id.values())
         return self.consumer_index
 
     def image_counts(self) -> ImageCounts:
-        """Return the instances by property of their image, made when first asked for and kept from then on."""
+        """Return the counts of instances by property of their image, built on first use."""
         if self._image_counts is None:
             instances = (holder.instance for holder in self.holders_by_id.values() if holder.instance is not None)
             row_of_id = self.hosts.row_of_id
@@ -198,35 +198,35 @@ class State:
         return self._image_counts
 
     def count_image(self, image_id: int, host_row: int, by: int) -> None:
-        """Note there that an instance of an image came to a host, or with ``by`` -1 left it."""
+        """Add an instance of an image to a host's counts, or remove it with ``by`` -1."""
         if self._image_counts is not None and image_id:
             self._image_counts.count(image_id, host_row, by)
 
     def inventory(self, class_id: int) -> ClassColumns:
-        """Return the columns of a class, made when first asked for."""
+        """Return the columns of a class, created on first use."""
         columns = self.classes.get(class_id)
         if columns is None:
             columns = self.classes[class_id] = ClassColumns(len(self.providers))
         return columns
 
     def sharing_rows(self) -> list[int]:
-        """Return the rows of the providers that share via aggregates, in row order."""
+        """Return the rows of sharing providers, in row order."""
         trait = self.trait_ids.id_of(SHARING_TRAIT)
         if trait is None:
             return []
         return [int(row) for row in np.flatnonzero(self.traits.mask_of(trait) & self.providers.alive.view)]
 
     def best_free(self, class_id: int) -> Amounts:
-        """Return the largest free amount that any one provider of each host's tree has of a class.
+        """Return the largest free amount of a class on one provider of each host's tree.
 
         Returns:
-            int64, shape (hosts,), in the unit of the class; ``NOTHING`` where the tree has no inventory of it.
+            int64, shape (hosts,), in the unit of the class; ``NO_INVENTORY`` for a tree without inventory of it.
         """
         view: Amounts = self._best_column(class_id).view
         return view
 
     def best_free_cells(self, class_id: int) -> Cells:
-        """Return the same for one host at a time; good until ``changes.epoch`` moves."""
+        """Return ``best_free`` for access to single hosts; valid until ``changes.epoch`` moves."""
         return self._best_column(class_id).each
 
     def _best_column(self, class_id: int) -> Column:
@@ -240,11 +240,11 @@ class State:
         return column
 
     def host_trees(self) -> tuple[Rows, Mask]:
-        """Return which providers belong to which host.
+        """Return the assignment of providers to hosts.
 
         Returns:
-            The host row of every provider, -1 where its tree has no living host: intp, shape (providers,);
-            and which hosts have more providers than their root: bool, shape (hosts,).
+            The host row of every provider, -1 without a living host: intp, shape (providers,); and a mask of the
+            hosts with more providers than their root: bool, shape (hosts,).
         """
         if self._host_trees is None:
             roots, count = self.hosts.provider_row.view, len(self.hosts)
@@ -257,18 +257,18 @@ class State:
         return self._host_trees
 
     def reset_derived(self) -> None:
-        """Derive anew what a shallow copy still shares with the state that it was made of."""
+        """Drop the derived values that a shallow copy shares with its original."""
         self._best, self._ledgers = {}, {}
         self.consumer_index = self._image_counts = None
 
     def forget_derived(self) -> None:
-        """Drop what was derived from inventories and trees; it is made again when next asked for."""
+        """Drop values derived from inventories and trees; they are rebuilt on next use."""
         self._best.clear()
         self._ledgers.clear()
         self._host_trees = None
 
     def ledger(self, class_id: int) -> "Ledger":
-        """Return everything that counts the use of a class, for one row at a time; good until ``forget_best``."""
+        """Return all columns for the use of a class, for access to single rows; valid until ``forget_derived``."""
         ledger = self._ledgers.get(class_id)
         if ledger is None:
             columns, best, counted = self.inventory(class_id), self._best.get(class_id), self.counted.get(class_id)

@@ -8,7 +8,7 @@ from roost.errors import BadRequest
 
 
 def utilisation(state: State) -> dict[str, tuple[int, int]]:
-    """Return used amount and capacity of each resource class over all providers, by name."""
+    """Return the used amount and capacity of each resource class over all providers, by name."""
     found = {}
     for class_id, columns in state.classes.items():
         if columns.holders:
@@ -18,14 +18,14 @@ def utilisation(state: State) -> dict[str, tuple[int, int]]:
 
 
 def free_by_provider(state: State, resource_class: str) -> Amounts:
-    """Return what is free of a class.
+    """Return the free amounts of a class.
 
     Returns:
-        int64, shape (providers that offer the class,), in the order in which they were created; below 0
-        where a capacity shrank under its use.
+        int64, shape (providers with inventory,), in order of creation; below 0 where a capacity shrank under its
+        use.
 
     Raises:
-        BadRequest: nobody offers the class.
+        BadRequest: no provider offers the class.
     """
     class_id = state.class_ids.id_of(resource_class)
     columns = None if class_id is None else state.classes.get(class_id)

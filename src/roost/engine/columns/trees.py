@@ -1,4 +1,4 @@
-"""Providers and the trees they form, as columns."""
+"""Providers and their trees, in columns."""
 
 from bisect import insort
 
@@ -8,9 +8,9 @@ from roost.engine.columns.column import Column
 
 
 class Providers:
-    """All providers ever seen by this process, one row each, in the order in which they came.
+    """All providers ever seen by this process, one row each, in order of arrival.
 
-    Rows of deleted providers stay, not alive, as long as the state does; row numbers are never reused.
+    Rows of deleted providers stay, with ``alive`` False; row numbers are never reused.
     """
 
     __slots__ = (
@@ -40,20 +40,22 @@ class Providers:
         self.row_of_uuid: dict[str, int] = {}
         self.row_of_name: dict[str, int] = {}
         self.generation = Column(np.int64)
-        self.touched_s = Column(np.float64)  # when it, or what it offers or wears, changed; seconds since the epoch
+        self.touched_s = Column(
+            np.float64
+        )  # time of the last change of the provider, its inventory or its labels; seconds since the epoch
         self.parent = Column(np.int64, fill=-1)  # row, -1: a root
         self.root = Column(np.int64, fill=-1)  # row; a root's own
         self.alive = Column(np.bool_, fill=False)
-        # In row order, so that they are the same whatever moved on the way, and after a load.
-        self.children: dict[int, list[int]] = {}  # row -> rows, only of those that have any
-        self.tree: dict[int, list[int]] = {}  # root row -> all rows of its tree, only where there is more than one
-        self.shape_version = 0  # rises when a tree changes its form
+        # In row order, so that they do not depend on the history of moves, and are equal after a load.
+        self.children: dict[int, list[int]] = {}  # row -> rows, without empty lists
+        self.tree: dict[int, list[int]] = {}  # root row -> all rows of its tree, for trees of several providers
+        self.shape_version = 0  # rises when the structure of a tree changes
 
     def __len__(self) -> int:
         return len(self.ids)
 
     def rows_of_tree(self, root: int) -> list[int]:
-        """Return the rows of the whole tree under a root, its own included, in row order."""
+        """Return the rows of a root's whole tree, in row order."""
         return self.tree.get(root) or [root]
 
     def put(self, provider_id: int, *, uuid: str, name: str, parent_row: int, version: int) -> int:
@@ -119,14 +121,14 @@ class Providers:
             self.tree.pop(row, None)
 
     def subtree(self, row: int) -> list[int]:
-        """Return a provider and everything below it, parents before children."""
+        """Return a provider and its descendants, parents before children."""
         rows = [row]
         for above in rows:
             rows.extend(self.children.get(above, ()))
         return rows
 
     def drop(self, provider_id: int) -> int:
-        """Take a provider out of its tree; return its row."""
+        """Remove a provider from its tree; return its row."""
         self.shape_version += 1
         row = self.row_of_id.pop(provider_id)
         self.alive.each[row] = False
@@ -157,6 +159,6 @@ class Providers:
 
 
 def _forget(row_of: dict[str, int], name: str, row: int) -> None:
-    # Changes may be read out of order: by now the name may be another provider's.
+    # Changes may arrive out of order: the name may already belong to another provider.
     if row_of.get(name) == row:
         del row_of[name]

@@ -1,7 +1,6 @@
-"""Whether amounts can be taken, judged from the columns: the quick verdict before a commit gives the true one.
+"""Checks of explicit claims against the columns: a quick verdict ahead of the commit's final one.
 
-Decisions need none, since the search gives only what can be taken; tests hold every candidate to this rule. It is
-for claims that name their amounts themselves.
+Decisions need no such check, since the search yields only claimable candidates; tests hold every candidate to it.
 """
 
 from collections.abc import Iterable, Mapping
@@ -18,12 +17,12 @@ InventoryOverrides = Mapping[tuple[int, int], InventoryRow]  # by provider row a
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClaimRefusal:
-    """The first provider and class that cannot give what is asked."""
+    """The first provider and class that refuses a claim."""
 
-    reason: Literal["missing", "units", "capacity"]  # no inventory; unit bounds; not enough left
+    reason: Literal["missing", "units", "capacity"]  # no inventory; unit bounds; too little free
     row: int  # of the provider
     class_id: int
-    amount: int  # asked of it, in the unit of the class
+    amount: int  # requested, in the unit of the class
 
 
 def check_claim(
@@ -33,17 +32,17 @@ def check_claim(
     frees: Iterable[Take] = (),
     instead: InventoryOverrides | None = None,
 ) -> ClaimRefusal | None:
-    """Say whether consumers can take amounts, one after the other and all together.
+    """Check the amounts of a claim, one by one and in total.
 
-    What is freed is given back first. Where use is above capacity already, it may stay or shrink.
+    Freed amounts return first. Use above capacity may stay or shrink.
 
     Args:
-        takes: provider row, class, amount >= 1; the same provider and class once a consumer.
-        frees: the same, of what the consumers hold until now.
-        instead: inventories that will have been set before, in place of those in the columns.
+        takes: provider row, class, amount >= 1; each provider and class once per consumer.
+        frees: likewise, the current allocations of the consumers.
+        instead: inventories that replace those in the columns before the claim.
 
     Returns:
-        nothing if all of it can be taken, else the first that cannot, in the order of ``takes``.
+        None if the claim fits, else the first refusal, in the order of ``takes``.
     """
     grown: dict[tuple[int, int], int] = {}
     for row, class_id, amount in frees:
@@ -65,12 +64,12 @@ def check_claim(
 
 
 def has_inventory(state: State, row: int, class_id: int, *, instead: InventoryOverrides | None = None) -> bool:
-    """Say whether a provider has an inventory of a class, now or with others ``instead``."""
+    """Return whether a provider has an inventory of a class, given the replacements in ``instead``."""
     return _bounds(state, (row, class_id), instead) is not None
 
 
 def _bounds(state: State, of: tuple[int, int], instead: InventoryOverrides | None) -> tuple[int, int, int, int] | None:
-    """Return what is free, and the unit bounds: min, max, step; None: no inventory."""
+    """Return the free amount and the unit bounds (min, max, step); None: no inventory."""
     row, class_id = of
     columns = state.classes.get(class_id)
     if instead:

@@ -1,8 +1,8 @@
-"""Which hosts can hold a request at all: checks with reasons, judged in passes over columns or host by host.
+"""Feasibility of a request on each host: checks with reasons, judged in passes over columns or host by host.
 
-The exact answer is a search of the host's tree (``roost.engine.candidates.search``). Most requests on most trees do
-not need it: where every resource group has classes of its own, counting is exact. A host that counting
-cannot decide is searched. ``roost.engine.feasibility.query_checks`` makes the checks of a query.
+The exact answer is a search of the host's tree (``roost.engine.candidates.search``), rarely needed: counting is exact
+if every resource group has classes of its own. Hosts that counting cannot decide are searched.
+``roost.engine.feasibility.query_checks`` builds the checks of a query.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,22 +19,22 @@ from roost.engine.columns.types import Amounts, Cells, Mask, Rows
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class StaticCheck:
-    """A verdict that holds until labels, inventories or trees change."""
+    """A check with constant verdicts until labels, inventories or trees change."""
 
-    about: Literal["trait", "aggregate", "tree", "group", "class", "refusal"]  # what of the request it judges
+    about: Literal["trait", "aggregate", "tree", "group", "class", "refusal"]  # the part of the request
     reason: str
     mask: Mask  # bool, shape (hosts,)
-    rule: str = ""  # that asked for it; empty: the request itself
+    rule: str = ""  # origin of the check; empty: the request itself
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class AmountCheck:
-    """One class of the unsuffixed group: some provider of the tree, or one that shares with it, has it."""
+    """One class of the unsuffixed group: a provider of the tree, or one that shares with it, has the amount."""
 
     reason: str
     class_id: int
     amount: int
-    units: Mask | None  # bool, shape (hosts,): unit bounds allow it; None: they allow anything
+    units: Mask | None  # bool, shape (hosts,): unit bounds allow it; None: no bounds
     lenders: tuple[tuple[int, Mask], ...]  # sharing provider row, hosts it serves
 
     def judge_all(self, state: State, out: Mask) -> Mask:
@@ -49,7 +49,7 @@ class AmountCheck:
         return out
 
     def judge_rows(self, state: State, hosts: Rows) -> Mask:
-        """Judge some hosts: bool, shape (hosts,)."""
+        """Judge the hosts of some rows: bool, shape (hosts,)."""
         passes: Mask = state.best_free(self.class_id)[hosts] >= self.amount
         if self.units is not None:
             passes &= self.units[hosts]
@@ -67,10 +67,10 @@ class AmountCheck:
         return any(columns.can_take(row, self.amount) and served[host] for row, served in self.lenders if columns)
 
     def largest_free(self, state: State) -> Amounts:
-        """Return the largest free amount on any one provider that may serve each host.
+        """Return the largest free amount on one provider for each host, including lenders.
 
         Returns:
-            int64, shape (hosts,), in the unit of the class; ``NOTHING`` where none offers it.
+            int64, shape (hosts,), in the unit of the class; ``NO_INVENTORY`` without a provider of it.
         """
         found = state.best_free(self.class_id).copy()
         for row, served in self.lenders:
@@ -80,15 +80,15 @@ class AmountCheck:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class GroupCheck:
-    """Equal groups with a suffix: enough providers of the tree can serve one each, or several."""
+    """Equal groups with a suffix: the tree has providers for all of them, one or several groups per provider."""
 
     reason: str
     suffixes: tuple[str, ...]  # of the groups
-    group_count: int  # how many they are
+    group_count: int
     is_isolated: bool
     amounts: tuple[tuple[int, int], ...]  # class id, amount
-    rows: Rows  # provider rows whose labels and units allow it, by host
-    starts: Rows  # where each host's rows begin
+    rows: Rows  # provider rows with permitted labels and units, by host
+    starts: Rows  # position of each host's first row
     hosts: Rows  # host row of each start, ascending
 
     def judge_all(self, state: State, out: Mask) -> Mask:
@@ -99,7 +99,7 @@ class GroupCheck:
         return out
 
     def count_served(self, state: State) -> Amounts:
-        """Return how many of the groups each of ``hosts`` can serve: int64, shape (len(hosts),), one or more."""
+        """Count the groups that each of ``hosts`` can serve, for at least one host: int64, shape (len(hosts),)."""
         count: Amounts | None = None
         for class_id, amount in self.amounts:
             free = state.classes[class_id].free.view.take(self.rows)
@@ -110,7 +110,7 @@ class GroupCheck:
         return served
 
     def find_rows(self, host: int) -> list[int]:
-        """Return the provider rows of one host that labels and units allow, in row order."""
+        """Find the provider rows of one host with permitted labels and units, in row order."""
         at = int(self.hosts.searchsorted(host))
         if at == len(self.hosts) or self.hosts.item(at) != host:
             return []
@@ -119,7 +119,7 @@ class GroupCheck:
         return found
 
     def count_by_host(self, state: State) -> Amounts:
-        """Return how many of the groups each host can serve: int64, shape (hosts,)."""
+        """Count the groups that each host can serve: int64, shape (hosts,)."""
         found: Amounts = np.zeros(len(state.hosts), dtype=np.int64)
         if len(self.rows):
             found[self.hosts] = self.count_served(state)
@@ -129,7 +129,7 @@ class GroupCheck:
         """Judge one host."""
         wanted, classes = self.group_count, state.classes
         for row in self.find_rows(host):
-            # What is free lies below 0 where a capacity shrank under its use.
+            # The free amount is below 0 where a capacity shrank under its use.
             fits = max(min(classes[class_id].free.each[row] // amount for class_id, amount in self.amounts), 0)
             wanted -= min(fits, 1) if self.is_isolated else fits
             if wanted <= 0:
@@ -139,7 +139,7 @@ class GroupCheck:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class EitherCheck:
-    """Two ways to hold a request: all checks of one of them must pass."""
+    """Two ways to serve a request: all checks of one way must pass."""
 
     reason: str
     first: tuple[StaticCheck | AmountCheck | GroupCheck, ...]
@@ -170,10 +170,10 @@ def _passes(check: Check, state: State, host: int) -> bool:
 
 
 class Feasibility:
-    """A query compiled against a state, good until the state's ``changes.epoch`` moves.
+    """A query compiled against a state, valid until the state's ``changes.epoch`` moves.
 
-    ``checks`` are judged in order and each owns a reason. Behind them comes one check more if there is any
-    host that counting cannot decide: the search.
+    ``checks`` are judged in order; each has a reason. If counting cannot decide some hosts, the search follows as
+    the last check.
     """
 
     __slots__ = (
@@ -210,17 +210,17 @@ class Feasibility:
         if not self.is_exact:
             self.reasons.append("cannot serve all resource groups together")
             self.rules.append("")
-        self.shares = shares  # whether use outside a host's tree matters
-        # Hosts whose trees share with others: when one of them is touched, any verdict may be another.
+        self.shares = shares  # whether use outside the host's tree matters
+        # Hosts with sharing providers: a change of one may change any verdict.
         self.lender_hosts = frozenset(_hosts_of(state, state.sharing_rows()) if shares else ())
-        # Where a tree is its root alone, the root holds everything: class id and amount, and the same by name.
+        # The take on a tree of one provider: class id and amount, and the same by name.
         self.flat_amounts: list[tuple[int, int]] | None = None
         self.flat_resources: dict[str, int] = {}
-        # The ways to hold the request, each by itself, the first that a host passes being taken there.
+        # Alternative ways to serve the request; each host uses the first that passes.
         self.ways: tuple[Feasibility, ...] = (self,)
-        # Where somebody else was asked: what an instance takes on each host, by host row and then as it is told.
+        # With a remote Placement: the take of an instance by host row, in the form of the reply.
         self.remote_allocations: Mapping[int, dict[str, dict[str, int]]] | None = None
-        self.is_searched = True  # False: no provider is known, and the checks are of aggregates alone
+        self.is_searched = True  # False: no providers, so the checks cover only aggregates
 
     def __len__(self) -> int:
         return len(self.reasons)
@@ -229,11 +229,11 @@ class Feasibility:
         """Judge every host.
 
         Args:
-            out: one bool array of shape (hosts,) a check, to write verdicts to.
-            searched: verdicts of the search by host row, filled and used.
+            out: one bool array of shape (hosts,) per check, for the verdicts.
+            searched: cache of search verdicts by host row.
 
         Returns:
-            One verdict a check, in order. That of the search is only right where all others passed.
+            One verdict per check, in order. The verdict of the search is valid only where all others passed.
         """
         found: list[Mask] = []
         for check, mask in zip(self.checks, out, strict=False):
@@ -260,14 +260,14 @@ class Feasibility:
         return found
 
     def static_masks(self) -> list[Mask]:
-        """Return the verdicts that hold as long as this does."""
+        """Return the constant verdicts."""
         return [check.mask for check in self.checks if isinstance(check, StaticCheck)]
 
     def find_limits(self, state: State) -> list[tuple[int, Cells, int]] | None:
-        """Return what alone can refuse a host later that passes now: check, free amount by host row, amount asked.
+        """Find the checks that can change: number, free amount by host row, requested amount.
 
         Returns:
-            None where that is not all: where groups, sharing providers or a search have a say.
+            None if other verdicts can change, too: of groups, sharing providers or a search.
         """
         found = []
         for at, check in enumerate(self.checks):
@@ -280,7 +280,7 @@ class Feasibility:
         return found
 
     def judge_rows(self, state: State, hosts: Rows) -> Amounts:
-        """Return, for some hosts, the first check that refuses each, or ``len(self)``: int64, shape (hosts,)."""
+        """Return the first refusing check of each host, or ``len(self)``: int64, shape (hosts,)."""
         found = np.zeros(len(hosts), dtype=np.int64)
         for at, check in enumerate(self.checks):
             if isinstance(check, StaticCheck):
@@ -296,7 +296,7 @@ class Feasibility:
         return found
 
     def judge_host(self, state: State, host: int) -> int:
-        """Return the first check that refuses a host, or ``len(self)`` if none does."""
+        """Return the first check that refuses a host, or ``len(self)``."""
         for at, check in enumerate(self.checks):
             if not _passes(check, state, host):
                 return at
@@ -306,11 +306,11 @@ class Feasibility:
 
 
 def combine_either(state: State, first: Feasibility, second: Feasibility, *, reason: str) -> Feasibility:
-    """Return what hosts must have for one of two queries.
+    """Combine two queries into one that either of them satisfies.
 
     Args:
-        first, second: of the queries; where a host has candidates of both, it takes one of the first.
-        reason: of hosts that both refuse, by checks that the queries do not share.
+        first, second: of the queries; a host with candidates of both uses one of the first.
+        reason: for hosts refused by checks that the queries do not share.
     """
     common = [check for check in first.checks if any(_are_alike(check, other) for other in second.checks)]
     rests = [
@@ -334,7 +334,7 @@ def combine_either(state: State, first: Feasibility, second: Feasibility, *, rea
 
 
 def _are_alike(check: Check, other: Check) -> bool:
-    """Say whether two checks judge every host alike, whatever is free."""
+    """Return whether two checks always judge alike, whatever amounts are free."""
     if isinstance(check, StaticCheck) and isinstance(other, StaticCheck):
         return check.reason == other.reason and bool(np.array_equal(check.mask, other.mask))
     if isinstance(check, AmountCheck) and isinstance(other, AmountCheck):

@@ -1,4 +1,4 @@
-"""The first candidate of a host, without a search, where counting was enough to know that there is one."""
+"""The first candidate of a host without a search, where counting proves that one exists."""
 
 from roost.engine.columns.state import State
 from roost.engine.feasibility.feasibility import AmountCheck, Feasibility, GroupCheck
@@ -7,16 +7,16 @@ Take = tuple[int, int, int]  # provider row, class id, amount
 
 
 def first_fit(state: State, fit: Feasibility, host: int) -> list[Take] | None:
-    """Return what a request takes on a host: each class, and each group, from the first providers that can.
+    """Choose the takes of a request on a host: each class and group from the first provider with room.
+
+    If counting decides (``Feasibility.undecided``), groups have classes of their own and all eligible providers
+    have the right labels, so choices for one group never conflict with another.
 
     Args:
-        host: row of a host that every check of ``fit`` passes.
+        host: row of a host that passes every check of ``fit``.
 
     Returns:
-        One take a provider and class; None where only a search can tell.
-
-    Where counting decides (``Feasibility.undecided``), groups have classes of their own and labels hold for
-    every provider that could be taken, so no choice for one group is in the way of another.
+        One take per provider and class; None if only a search can decide.
     """
     if fit.shares or fit.compiled is None or fit.undecided.item(host):
         return None
@@ -38,7 +38,7 @@ def first_fit(state: State, fit: Feasibility, host: int) -> list[Take] | None:
 
 
 def _fit_groups(state: State, family: GroupCheck, host: int) -> list[Take] | None:
-    """Return takes for all groups of a family, each on a provider of its own."""
+    """Choose takes for all groups of a check, each on a provider of its own."""
     if not family.is_isolated:
         return None
     takes: list[Take] = []

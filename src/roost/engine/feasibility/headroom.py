@@ -1,7 +1,7 @@
-"""How many times in a row a host can hold a request, by counting what is free.
+"""Headroom: how many requests of one shape each host can hold, by counting free amounts.
 
-Counting is exact where it decides (``Feasibility.undecided``) and nothing is shared between trees: groups have
-classes of their own then, so what one of them takes is never in the way of another.
+Counting is exact where it decides (``Feasibility.undecided``) and trees share nothing: groups have classes of their
+own then, so they never compete.
 """
 
 import numpy as np
@@ -10,15 +10,15 @@ from roost.engine.columns.state import State
 from roost.engine.columns.types import Amounts
 from roost.engine.feasibility.feasibility import AmountCheck, Check, EitherCheck, Feasibility, GroupCheck
 
-# Stands for no bound; sums of it over all hosts are far from overflow.
+# Requests; stands for no bound. Its sum over all hosts is far from overflow.
 HEADROOM_MAX = 2**40
 
 
 def count_headroom(state: State, fit: Feasibility) -> list[Amounts]:
-    """Return how often each check, if it were alone, lets each host hold the request.
+    """Count the headroom of each host by each check alone.
 
     Returns:
-        int64, shape (hosts,), 0..HEADROOM_MAX, one a check, in the order of ``fit.checks``.
+        int64, shape (hosts,), 0..HEADROOM_MAX, one per check, in the order of ``fit.checks``.
     """
     return [_count_check(state, check) for check in fit.checks]
 
@@ -29,7 +29,7 @@ def _count_check(state: State, check: Check) -> Amounts:
     if isinstance(check, GroupCheck):
         return _count_groups(state, check)
     if isinstance(check, EitherCheck):
-        # What one way takes is never in the way of the other: they differ in the classes that they ask.
+        # The ways never compete: they request different classes.
         ways = [[_count_check(state, each) for each in checks] for checks in (check.first, check.second)]
         found: Amounts = np.minimum(sum(np.minimum.reduce(rooms) for rooms in ways), HEADROOM_MAX)
         return found
@@ -37,7 +37,7 @@ def _count_check(state: State, check: Check) -> Amounts:
 
 
 def headroom_bound(state: State, fit: Feasibility) -> int:
-    """Return a number that the whole fleet can never hold more of, whoever shares with whom: 0..HEADROOM_MAX."""
+    """Return an upper bound of the fleet's headroom, including sharing providers: 0..HEADROOM_MAX."""
     least = HEADROOM_MAX
     for check in fit.checks:
         if isinstance(check, AmountCheck):
@@ -47,7 +47,7 @@ def headroom_bound(state: State, fit: Feasibility) -> int:
 
 
 def _count_amount(state: State, check: AmountCheck) -> Amounts:
-    """Count what each provider of a tree has room for: an instance takes the class from one of them."""
+    """Sum the headroom of all providers of a tree: an instance takes the class from one of them."""
     columns = state.inventory(check.class_id)
     host_of, _ = state.host_trees()
     rows = np.flatnonzero((host_of >= 0) & (columns.total.view > 0))
@@ -76,16 +76,16 @@ def _count_groups(state: State, family: GroupCheck) -> Amounts:
 
 
 def _count_rounds(fits: list[int], wanted: int) -> int:
-    """Return how often the first ``wanted`` providers that still can each serve one more.
+    """Count the rounds in which the first ``wanted`` providers with room each serve one group.
 
-    That is fewer than the best choice of providers would serve, and what first fit does.
+    This is first fit; the best choice of providers could serve more.
     """
     rounds = 0
     while True:
         chosen = [at for at, left in enumerate(fits) if left][:wanted]
         if len(chosen) < wanted:
             return rounds
-        # The same providers come first until one of them is full.
+        # The same providers stay first until one of them is full.
         times = min(fits[at] for at in chosen)
         rounds += times
         for at in chosen:

@@ -1,9 +1,9 @@
-"""The checks of a query, each with its reason, and which hosts they cannot decide.
+"""The checks of a query, each with its reason, and the hosts that they cannot decide.
 
-``roost.engine.candidates.anchors`` looks at the same trees, and both are needed. A mask of anchors may let pass what
-has no candidate, is made anew from what is free now, and owes no reason; so it may leave out what is dear
-to judge. Checks are made once and judged often, tell which of them refuses a host, and with the search
-behind them are exact. Which providers the labels of a group allow is said there for both.
+``roost.engine.candidates.anchors`` judges the same trees for another purpose. Its mask may accept trees without a
+candidate, needs no reasons and is recomputed from free amounts each time, so it can skip expensive conditions. Checks
+are compiled once and judged often, name the reason of each refusal and, with the search, are exact. Both use the
+label masks defined there.
 """
 
 from collections.abc import Hashable, Mapping
@@ -18,7 +18,7 @@ from roost.engine.feasibility.feasibility import AmountCheck, Check, Feasibility
 from roost.model.names import amount_text
 from roost.model.request import CandidateQuery, ResourceGroup
 
-# Which rule asked for a part of a query: ("root", trait), ("member_of", aggregates), ("avoid", aggregate) -> its name.
+# Part of a query -> the rule that added it: ("root", trait), ("member_of", aggregates), ("avoid", aggregate).
 Origins = Mapping[Hashable, str]
 
 _NO_ORIGINS: Origins = {}
@@ -29,7 +29,7 @@ _FORBIDDEN_MEMBERS = "are in a forbidden aggregate"
 def compile_feasibility(
     state: State, query: CandidateQuery, compiled: CompiledQuery, *, origins: Origins = _NO_ORIGINS
 ) -> Feasibility:
-    """Compile a query, whose names are all known, against a state."""
+    """Compile a query against a state; all its names must be defined."""
     builder = _Builder(state, query, compiled, origins=origins)
     if not compiled.is_possible:
         nobody: Mask = np.zeros(len(state.hosts), dtype=np.bool_)
@@ -51,7 +51,7 @@ def compile_feasibility(
 
 
 def refuse_unknown_names(state: State, unknown: UnknownNames, *, origins: Origins = _NO_ORIGINS) -> Feasibility:
-    """Return what is left of a query that names what no provider ever had: every host lacks it."""
+    """Refuse all hosts for undefined classes and traits of a query."""
     nobody: Mask = np.zeros(len(state.hosts), dtype=np.bool_)
     checks: list[Check] = [
         StaticCheck(about="class", reason=f"offer no {name}", mask=nobody) for name in unknown.resource_classes
@@ -64,7 +64,7 @@ def refuse_unknown_names(state: State, unknown: UnknownNames, *, origins: Origin
 
 
 def refuse_all(state: State, *, rule: str, reason: str) -> Feasibility:
-    """Return what is left of a request that a rule refuses whatever hosts there are."""
+    """Refuse all hosts, for a request that a rule refuses regardless of hosts."""
     nobody: Mask = np.zeros(len(state.hosts), dtype=np.bool_)
     fit = Feasibility(
         state, checks=[StaticCheck(about="refusal", reason=f"are not asked: {reason}", mask=nobody, rule=rule)]
@@ -74,10 +74,10 @@ def refuse_all(state: State, *, rule: str, reason: str) -> Feasibility:
 
 
 def accept_remote(state: State, held: Mapping[int, dict[str, dict[str, int]]]) -> Feasibility:
-    """Return what somebody else says who knows the providers: which hosts can hold a query.
+    """Accept the hosts that a remote Placement returned.
 
     Args:
-        held: what an instance would take on each: host row -> provider uuid -> class -> amount.
+        held: the take of an instance on each: host row -> provider uuid -> class -> amount.
     """
     able: Mask = np.zeros(len(state.hosts), dtype=np.bool_)
     able[list(held)] = True
@@ -89,12 +89,12 @@ def accept_remote(state: State, held: Mapping[int, dict[str, dict[str, int]]]) -
 def check_aggregates(
     state: State, group: ResourceGroup, amounts: Mapping[str, int], *, origins: Origins = _NO_ORIGINS
 ) -> Feasibility:
-    """Return what can be asked of hosts whose providers nobody knows: the aggregates of a group.
+    """Check only the aggregates of a group, for hosts without providers.
 
     Args:
-        state: its hosts are told.
-        group: whose ``member_of`` and ``forbidden_aggregates`` count.
-        amounts: what an instance is to take on its host unasked, by resource class.
+        state: with self-reported hosts.
+        group: source of ``member_of`` and ``forbidden_aggregates``.
+        amounts: the unchecked take of an instance on its host, by resource class.
     """
     roots = state.hosts.provider_row.view
     checks: list[Check] = [
@@ -117,13 +117,13 @@ def check_aggregates(
 
 
 def _member_mask(state: State, uuids: frozenset[str]) -> Mask:
-    """Return the providers in any of some aggregates: bool, shape (providers,)."""
+    """Return the providers in at least one of the aggregates: bool, shape (providers,)."""
     known = [each for name in sorted(uuids) if (each := state.aggregates.id_of(name)) is not None]
     return state.membership.mask_of_any(known)
 
 
 def _find_avoided(group: ResourceGroup, origins: Origins) -> list[tuple[str, frozenset[str]]]:
-    """Return the aggregates that a group avoids, by the rule that asked for it, by name; the request itself first."""
+    """Find the forbidden aggregates of a group by the rule that added them, sorted; the request itself first."""
     found: dict[str, set[str]] = {}
     for uuid in group.forbidden_aggregates:
         found.setdefault(origins.get(("avoid", uuid), ""), set()).add(uuid)
@@ -131,7 +131,7 @@ def _find_avoided(group: ResourceGroup, origins: Origins) -> list[tuple[str, fro
 
 
 class _Builder:
-    """Turns a query into checks, and says which hosts they cannot decide."""
+    """Builds the checks of a query, and finds the hosts that they cannot decide."""
 
     def __init__(self, state: State, query: CandidateQuery, compiled: CompiledQuery, *, origins: Origins) -> None:
         self.state = state
@@ -180,7 +180,7 @@ class _Builder:
         row = self.state.providers.row_of_uuid.get(group.in_tree)
         root = -1 if row is None else self.state.providers.root.each[row]
         if group.suffix and any(self.state.providers.root.each[each] == root for each in self.state.sharing_rows()):
-            # A provider of that tree may serve the group in other trees, with which it shares.
+            # A sharing provider of that tree may serve the group in other trees.
             self.undecided[:] = True
             return
         self.checks.append(StaticCheck(about="tree", reason="are not in the tree asked for", mask=self.roots == root))
@@ -197,10 +197,10 @@ class _Builder:
         return tuple(found)
 
     def _add_plain_group(self, group: ResourceGroup) -> None:
-        """Add the checks of the group that may be spread over a tree.
+        """Add the checks of the unsuffixed group, which may span a tree.
 
-        Labels that sit on the root decide alone where the tree is the root alone, and also where the root
-        must take part because it alone offers one of the classes.
+        The labels of the root decide alone if the root is the whole tree, or if it must take part as the only
+        provider of a class.
         """
         state = self.state
         takes_part = ~self.nested
@@ -224,7 +224,7 @@ class _Builder:
             if not columns.plain_units:
                 allowed = columns.unit_mask(amount)
                 units = self._host_mask(offering & allowed)
-                # Where one provider allows the amount and another has it free, only a search can tell.
+                # If one provider allows the amount and another has it free, only a search can decide.
                 self.undecided |= (counts > 1) & self._host_mask(offering & ~allowed)
             reason = f"lack {amount_text(name, amount)} or more"
             amounts.append(AmountCheck(reason=reason, class_id=class_id, amount=amount, units=units, lenders=lenders))
@@ -260,7 +260,7 @@ class _Builder:
             self.checks.append(StaticCheck(about="trait", reason=f"have forbidden trait {name}", mask=~refused))
 
     def _borrower_mask(self, providers: Mask) -> Mask:
-        """Return the hosts that one of these providers shares with: bool, shape (hosts,)."""
+        """Return the hosts with a share of one of these providers: bool, shape (hosts,)."""
         found = np.zeros(len(self.state.hosts), dtype=np.bool_)
         for row in self.state.sharing_rows():
             if providers[row]:
@@ -294,7 +294,7 @@ class _Builder:
             seen_providers |= providers
             self.checks.append(self._build_group_check(members, providers, is_isolated=isolate or len(members) == 1))
         if self.shares and not counts_exactly:
-            # A provider outside the tree may serve a group: counting inside the tree refuses too much.
+            # A provider outside the tree may serve a group, so counting inside the tree refuses too much.
             self.checks = [check for check in self.checks if not isinstance(check, GroupCheck)]
         if not counts_exactly:
             self.undecided[:] = True

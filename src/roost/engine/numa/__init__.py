@@ -1,1 +1,1 @@
-"""Instances on the memory nodes of a host: which of their cells on which, and what is in use then."""
+"""Placement of instance cells on the NUMA cells of a host, and the resulting use."""

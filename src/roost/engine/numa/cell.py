@@ -1,4 +1,4 @@
-"""One memory node of an instance on one of a host."""
+"""Placement of one instance cell on one host cell."""
 
 from dataclasses import dataclass
 
@@ -9,7 +9,7 @@ from roost.model.devices.topology import InstanceCell, PlacedCell
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Overcommit:
-    """How much more of a cell may be given out than it has."""
+    """Overcommit ratios of a cell."""
 
     cpu: float
     memory: float
@@ -18,16 +18,16 @@ class Overcommit:
 def place_cell(
     host: NumaCell, wanted: InstanceCell, *, overcommit: Overcommit | None, reserved: int = 0
 ) -> PlacedCell | None:
-    """Say whether and how a cell of an instance goes onto a cell of a host.
+    """Place an instance cell on a host cell.
 
     Args:
-        host: what is there and what of it is in use.
-        wanted: what is asked for.
-        overcommit: None: what is in use of shared processors and memory does not matter, only what there is.
-        reserved: processors more for the threads of the emulator, >= 0.
+        host: totals and use of the host cell.
+        wanted: the instance cell.
+        overcommit: None: ignore the use of shared processors and memory, check only totals.
+        reserved: extra processors for emulator threads, >= 0.
 
     Returns:
-        None where it does not fit.
+        None if it does not fit.
     """
     pages = _choose_pages(host, wanted)
     if pages is None and (wanted.page_size is not None or host.mempages):
@@ -58,10 +58,10 @@ def _has_shared_room(host: NumaCell, wanted: InstanceCell, overcommit: Overcommi
 
 
 def _choose_pages(host: NumaCell, wanted: InstanceCell) -> MemoryPages | None:
-    """Return the pages that hold the memory of a cell: of the sizes that will do, the first that has room."""
+    """Choose the memory pages of a cell: the first permitted size with room."""
     sizes = sorted(host.mempages, key=lambda pages: pages.size_kb)
     if wanted.page_size is None:
-        # Memory on no pages in particular may be overcommitted, but not where processors are not.
+        # Memory without a page size may be overcommitted, unless processors are pinned.
         return next((pages for pages in sizes[:1] if _holds(pages, wanted, is_free_only=wanted.is_pinned)), None)
     match wanted.page_size:
         case "small":

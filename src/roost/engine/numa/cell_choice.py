@@ -1,4 +1,4 @@
-"""An instance on a host: on which of its cells, near to the devices that it takes there."""
+"""Choice of host cells for an instance, near its devices."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -23,16 +23,16 @@ def place(
     mappings: Mappings = UNMAPPED,
     is_packing: bool = False,
 ) -> tuple[PlacedCell, ...] | None:
-    """Choose the cells of a host that an instance is on; None where it does not fit.
+    """Choose the host cells of an instance; None if it does not fit.
 
     Args:
-        facts: of the host, with what of it is in use.
+        facts: of the host, with its use.
         wanted: the cells of the instance.
-        overcommit: how much of shared processors and memory may be given out; None: only what there is counts.
-        needs: networks to be near to.
-        requests: devices to be near to.
-        mappings: the providers that are to give these.
-        is_packing: whether cells with least left are preferred, rather than those with most.
+        overcommit: ratios for shared processors and memory; None: check only totals.
+        needs: networks to be near.
+        requests: devices to be near.
+        mappings: the providers of the devices.
+        is_packing: whether to prefer the cells with least free resources, rather than those with most.
     """
     if facts.numa is None:
         return None
@@ -59,11 +59,11 @@ def can_place(
     needs: NetworkNeeds | None,
     requests: Sequence[PciRequest],
 ) -> bool:
-    """Say whether ``place`` finds cells, where it is known which of the instance's go onto which of the host's.
+    """Return whether ``place`` finds cells, given the verdicts on pairs of cells.
 
     Args:
         facts, wanted, needs, requests: as for ``place``.
-        can: what goes onto each cell of the host.
+        can: the instance cells that fit on each host cell.
     """
     if facts.numa is None:
         return False
@@ -73,19 +73,19 @@ def can_place(
 
 
 def surroundings(facts: HostFacts) -> object:
-    """Return all that a host says of what is near to its cells, whatever providers devices are in."""
+    """Return the facts about the surroundings of a host's cells, without providers of devices."""
     cells = () if facts.numa is None else facts.numa.cells
     return [(cell.id, cell.socket, cell.physnets, cell.is_tunneled) for cell in cells], bare_pools(facts)
 
 
 def sockets_of(facts: HostFacts) -> dict[int, int | None]:
-    """Return the socket of each cell of a host, None where it does not say."""
+    """Return the socket of each cell of a host, None if unknown."""
     return {} if facts.numa is None else {cell.id: cell.socket for cell in facts.numa.cells}
 
 
 def _build_pci_check(facts: HostFacts, requests: Sequence[PciRequest], mappings: Mappings) -> SupportsPci | None:
-    """Return what says whether devices are near to some cells; None where there are none to be near to."""
-    if not requests or not facts.pci_pools:  # Whether there are any at all is for another filter to say.
+    """Build the check for devices near cells; None without requests or devices."""
+    if not requests or not facts.pci_pools:  # Another filter refuses hosts without devices.
         return None
     return partial(_are_near, facts.pci_pools, requests, sockets=sockets_of(facts), mappings=mappings)
 

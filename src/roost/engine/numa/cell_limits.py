@@ -1,4 +1,4 @@
-"""What the scheduler told a host of its memory nodes, read from the limits of a decision."""
+"""The NUMA limits of a decision, as sent to a host."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -24,20 +24,20 @@ class _Limits(msgspec.Struct):
 
 
 def read_overcommit(limits: Mapping[str, Any]) -> Overcommit | None:
-    """Return how much of shared processors and memory a host may give out; None: nobody said.
+    """Read the overcommit ratios for shared processors and memory; None: no limits.
 
     Raises:
-        BadRequest: the limits of memory nodes are none.
+        BadRequest: the NUMA limits are malformed.
     """
     told = _read_limits(limits)
     return None if told is None else Overcommit(cpu=told.cpu_allocation_ratio, memory=told.ram_allocation_ratio)
 
 
 def read_networks(limits: Mapping[str, Any]) -> NetworkNeeds | None:
-    """Return the networks to whose cards a guest is to be near; None: it has no network that says.
+    """Read the networks with cards that a guest must be near; None: no such networks.
 
     Raises:
-        BadRequest: the limits of memory nodes are none.
+        BadRequest: the NUMA limits are malformed.
     """
     told = _read_limits(limits)
     if told is None or told.network_metadata is None:
@@ -52,4 +52,4 @@ def _read_limits(limits: Mapping[str, Any]) -> _Limits | None:
     try:
         return msgspec.convert(told, _Limits)
     except msgspec.ValidationError as error:
-        raise BadRequest(f"limits of {_NAME} cannot be meant: {error}") from None
+        raise BadRequest(f"limits of {_NAME} are invalid: {error}") from None

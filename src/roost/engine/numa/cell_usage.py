@@ -1,4 +1,4 @@
-"""What of a host's cells is in use with one instance more."""
+"""Use of host cells with one more instance."""
 
 from collections.abc import Iterable
 
@@ -9,11 +9,11 @@ from roost.model.devices.topology import PlacedCell
 
 
 def add_instance(host: NumaTopology, placed: Iterable[PlacedCell]) -> NumaTopology:
-    """Return the cells of a host with those of an instance on them.
+    """Add an instance to the use of a host's cells; return the new cells.
 
     Args:
-        host: what is there and what of it is in use.
-        placed: the cells of the instance, each on one of the host.
+        host: totals and use before.
+        placed: the cells of the instance, each on one host cell.
     """
     found = {each.host_cell: each for each in placed}
     return NumaTopology(
@@ -25,7 +25,7 @@ def _add_to_cell(host: NumaCell, placed: PlacedCell) -> NumaCell:
     wanted = placed.cell
     pinned = {cpu for _, cpu in placed.pins.pairs}.union(placed.pins.reserved)
     if wanted.threads == "isolate":
-        # Nobody else may be on the other threads of these cores.
+        # The other threads of these cores must stay idle.
         pinned.update(cpu for core in host.siblings if not pinned.isdisjoint(core) for cpu in core)
     return msgspec.structs.replace(
         host,

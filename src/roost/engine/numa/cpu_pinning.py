@@ -1,4 +1,4 @@
-"""Virtual CPUs on processors of their own, packed onto hardware threads."""
+"""CPU pinning: dedicated processors for virtual CPUs, packed onto hardware threads."""
 
 from collections.abc import Sequence
 
@@ -7,18 +7,18 @@ from roost.model.devices.topology import InstanceCell, Pins
 
 
 def pin(host: NumaCell, wanted: InstanceCell, *, reserved: int) -> Pins | None:
-    """Choose processors for the virtual CPUs of a cell that are to have their own.
+    """Choose dedicated processors for the pinned virtual CPUs of a cell.
 
     Args:
-        host: what is there and what of it is taken.
-        wanted: whose ``pcpus`` are placed; ``threads`` says whether on threads of one core.
-        reserved: how many processors more the threads of the emulator get, >= 0.
+        host: totals and use of the host cell.
+        wanted: the instance cell; its ``threads`` is the policy for sibling threads.
+        reserved: number of extra processors for emulator threads, >= 0.
 
     Returns:
-        The processors, lowest numbers first; None where they are not to be had.
+        The processors, lowest numbers first; None if too few are free.
     """
     if not wanted.pcpus and (not wanted.cpus or wanted.threads == "isolate" or reserved):
-        return None  # As Nova has it, a cell without processors of its own is no cell that could be isolated.
+        return None  # As in Nova, a cell without dedicated processors cannot be isolated.
     free = host.free_pcpus
     siblings = host.siblings or [(cpu,) for cpu in host.pcpus]
     cores = [core for core in (sorted(free.intersection(each)) for each in siblings) if core]
@@ -45,7 +45,7 @@ def pin(host: NumaCell, wanted: InstanceCell, *, reserved: int) -> Pins | None:
 
 
 def _take_threads(cores: Sequence[Sequence[int]], count: int, *, threads: int) -> list[int] | None:
-    """Return the first processors of cores, so many of each; None where they are too few."""
+    """Take the first processors of each core, up to ``threads``; None if they are too few."""
     found = [cpu for core in cores for cpu in core[:threads]]
     return found[:count] if len(found) >= count else None
 
@@ -53,7 +53,7 @@ def _take_threads(cores: Sequence[Sequence[int]], count: int, *, threads: int) -
 def _build_pins(
     wanted: InstanceCell, chosen: list[int] | None, cores: Sequence[Sequence[int]], *, reserved: int
 ) -> Pins | None:
-    """Return the processors chosen, with the first of some cores that are left for the emulator."""
+    """Pair virtual CPUs with the chosen processors, and add the first free ones for the emulator."""
     if chosen is None:
         return None
     left = [cpu for core in cores for cpu in core if cpu not in chosen][:reserved]

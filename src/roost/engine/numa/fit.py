@@ -1,4 +1,4 @@
-"""An instance on the memory nodes of a host: which of its cells on which."""
+"""Assignment of instance cells to host cells."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -9,13 +9,13 @@ from roost.engine.numa.network_affinity import is_near
 from roost.model.devices.numa import NumaCell, NumaTopology
 from roost.model.devices.topology import InstanceTopology, NetworkNeeds, PlacedCell
 
-# Sets of host cells that are tried at most. A host with 16 cells has as many, and no real one has more.
+# Upper bound on tried sets of host cells: all sets of 16 cells. No real host has more.
 _SETS_MAX = 2**16
 
 _DEVICELESS: Mapping[int | None, int] = MappingProxyType({})
 
 SupportsPci = Callable[[Sequence[int]], bool]
-# Of one cell of a host: whether each cell of the instance goes onto it.
+# Of one host cell: whether each instance cell fits on it.
 Verdicts = tuple[bool, ...]
 
 
@@ -29,25 +29,24 @@ def fit(
     devices: Mapping[int | None, int] = _DEVICELESS,
     is_packing: bool = False,
 ) -> tuple[PlacedCell, ...] | None:
-    """Choose a cell of the host for each cell of an instance.
+    """Choose a host cell for each instance cell.
 
-    Cells of the host are tried in order of preference, cells of the instance as they are, and the first way in which
-    every pair fits, networks are near and devices are supported is taken. At most 65,536 sets of cells are looked at;
-    a host on which none of them will do is refused.
+    Host cells are tried in order of preference, instance cells in their own order. The first assignment with
+    fitting pairs, near networks and supported devices wins. The search stops after 65,536 sets of cells.
 
     Args:
-        host: what is there and what of it is in use.
-        wanted: what is asked for.
-        overcommit: how much of shared processors and memory may be given out; None: only what there is counts.
-        needs: networks to be near to.
-        supports_pci: says of the ids of some cells, in order, whether the devices of the request are to be had near
-            them; None: there are none to be had.
-        devices: how many are free near each cell. Cells with most are preferred by instances that want devices, those
-            with least by others.
-        is_packing: whether the cells with least left are preferred, rather than those with most.
+        host: totals and use of the host's cells.
+        wanted: the cells of the instance.
+        overcommit: ratios for shared processors and memory; None: check only totals.
+        needs: networks to be near.
+        supports_pci: given the ids of some cells, in order, returns whether the requested devices are free near
+            them; None: no devices requested.
+        devices: free devices near each cell. Instances with devices prefer the cells with most, others those with
+            least.
+        is_packing: whether to prefer the cells with least free resources, rather than those with most.
 
     Returns:
-        One placed cell for each of the instance, in order; None where it does not fit.
+        One placed cell per instance cell, in order; None if the instance does not fit.
     """
     if len(host.cells) < len(wanted.cells):
         return None
@@ -56,7 +55,7 @@ def fit(
         cells.sort(key=lambda cell: devices.get(cell.id, 0), reverse=supports_pci is not None)
     pairs: dict[tuple[int, int], PlacedCell | None] = {}
 
-    def placed(at: int, depth: int) -> PlacedCell | None:
+    def place_at(at: int, depth: int) -> PlacedCell | None:
         if (at, depth) not in pairs:
             pairs[at, depth] = place_cell(
                 cells[at], wanted.cells[depth], overcommit=overcommit, reserved=wanted.reserved_cpus(depth)
@@ -66,12 +65,12 @@ def fit(
     way = _find_arrangement(
         len(cells),
         len(wanted.cells),
-        can=lambda *pair: placed(*pair) is not None,
+        can=lambda *pair: place_at(*pair) is not None,
         accepted=partial(_is_accepted, cells, needs=needs, supports_pci=supports_pci),
     )
     if way is None:
         return None
-    return tuple(made for depth, at in enumerate(way) if (made := placed(at, depth)) is not None)
+    return tuple(made for depth, at in enumerate(way) if (made := place_at(at, depth)) is not None)
 
 
 def fits(
@@ -82,12 +81,12 @@ def fits(
     needs: NetworkNeeds | None = None,
     supports_pci: SupportsPci | None = None,
 ) -> bool:
-    """Say whether ``fit`` finds a way, where it is known what goes onto which cell.
+    """Return whether ``fit`` finds an assignment, given the verdicts on pairs of cells.
 
     Args:
         wanted, needs, supports_pci: as for ``fit``.
-        can: what goes onto each cell of the host.
-        cells: these, where networks or devices count.
+        can: the instance cells that fit on each host cell.
+        cells: the host cells, needed for networks and devices.
     """
     accepted = partial(_is_accepted, cells, needs=needs, supports_pci=supports_pci)
     return (
@@ -99,7 +98,7 @@ def fits(
 def _is_accepted(
     cells: Sequence[NumaCell], way: Sequence[int], *, needs: NetworkNeeds | None, supports_pci: SupportsPci | None
 ) -> bool:
-    """Say whether devices and networks are near to some cells of a host."""
+    """Return whether devices and networks are near the chosen host cells."""
     if needs is None and supports_pci is None:
         return True
     chosen = [cells[at] for at in way]
@@ -109,7 +108,7 @@ def _is_accepted(
 
 
 def _sort_cells(cells: Sequence[NumaCell], wanted: InstanceTopology, *, is_packing: bool) -> list[NumaCell]:
-    """Return cells of a host in order of preference; where all are needed, as they are."""
+    """Sort host cells by preference; keep the order if all are needed."""
     if len(cells) == len(wanted.cells):
         return list(cells)
     ordered = sorted(cells, key=lambda cell: cell.free_memory_mb, reverse=not is_packing)
@@ -121,10 +120,9 @@ def _sort_cells(cells: Sequence[NumaCell], wanted: InstanceTopology, *, is_packi
 def _find_arrangement(
     count: int, length: int, *, can: Callable[[int, int], bool], accepted: Callable[[Sequence[int]], bool]
 ) -> tuple[int, ...] | None:
-    """Return the first arrangement of ``length`` of ``count`` things, in the order of numbers, that will do.
+    """Find the first acceptable arrangement of ``length`` out of ``count`` numbers, in lexical order.
 
-    What can follow depends on which things are taken and not on their order, so a set that led nowhere is not tried
-    again.
+    The remaining choices depend on the set of used numbers, not on its order, so failed sets are not tried again.
     """
     dead: set[int] = set()
     way: list[int] = []

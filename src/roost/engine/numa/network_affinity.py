@@ -1,4 +1,4 @@
-"""Cells of a host that are near to the cards of networks."""
+"""Nearness of host cells to network cards."""
 
 from collections.abc import Iterable, Sequence
 
@@ -7,13 +7,13 @@ from roost.model.devices.topology import NetworkNeeds
 
 
 def is_near(chosen: Iterable[NumaCell], cells: Sequence[NumaCell], needs: NetworkNeeds) -> bool:
-    """Say whether some cells of a host are near to the networks of an instance.
+    """Return whether the chosen cells are near the networks of an instance.
 
-    A network whose card no cell of the host is near to asks for none.
+    A network without a card near any host cell imposes nothing.
 
     Args:
-        chosen: the cells that the instance would be on.
-        cells: all of the host.
+        chosen: the cells of the instance.
+        cells: all cells of the host.
         needs: the networks.
     """
     near = list(chosen)

@@ -1,1 +1,1 @@
-"""Free PCI devices of a host: whether they are those that an instance wants."""
+"""Matching of a host's free PCI devices with the requests of an instance."""

@@ -1,4 +1,4 @@
-"""What of a host's devices is free beside those of its guests."""
+"""Free devices of a host, without those of its guests."""
 
 from collections.abc import Iterable, Sequence
 
@@ -8,30 +8,30 @@ from roost.model.host import PciPool
 
 
 def subtract_devices(pools: Sequence[PciPool], devices: Iterable[PciPool]) -> tuple[PciPool, ...]:
-    """Return the pools of a host without the devices that guests have.
+    """Subtract the devices of guests from the pools of a host.
 
-    A pool of which tags or providers are told anew is found by what its devices are. Devices that the host has no more
-    are passed over. The order of guests makes no difference.
+    A pool with new tags or providers is matched by its hardware. Devices that the host no longer has are ignored.
+    The order of guests does not matter.
 
     Args:
-        pools: all devices that there are.
-        devices: those of guests, of each pool so many.
+        pools: all devices of the host.
+        devices: devices of guests, with the count from each pool.
     """
     counts = [pool.count for pool in pools]
-    told_anew = []
+    relabelled = []
     for each in devices:
         same = [at for at, pool in enumerate(pools) if clear_count(pool) == clear_count(each)]
         if same:
             _take(counts, same, each.count)
         else:
-            told_anew.append(each)
-    for each in told_anew:
+            relabelled.append(each)
+    for each in relabelled:
         _take(counts, [at for at, pool in enumerate(pools) if _kind(pool) == _kind(each)], each.count)
     return tuple(msgspec.structs.replace(pool, count=count) for pool, count in zip(pools, counts, strict=True))
 
 
 def _take(counts: list[int], positions: Iterable[int], count: int) -> None:
-    """Take as many as there are, from the first pools first."""
+    """Take up to ``count`` devices, from the first pools first."""
     for at in positions:
         taken = min(count, counts[at])
         counts[at] -= taken
@@ -39,7 +39,7 @@ def _take(counts: list[int], positions: Iterable[int], count: int) -> None:
 
 
 def clear_count(pool: PciPool) -> PciPool:
-    """Return what the devices of a pool are, however many there are."""
+    """Return a pool with a count of 0, to compare kinds of devices."""
     return msgspec.structs.replace(pool, count=0)
 
 

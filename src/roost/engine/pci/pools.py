@@ -1,4 +1,4 @@
-"""Whether the free devices of a host are those that an instance wants: pools of like devices, requests one by one."""
+"""Allocation of free PCI devices: requests take from pools of equal devices, one by one."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,7 +15,7 @@ Value = str | tuple[str, ...] | None
 
 UNMAPPED: Mappings = MappingProxyType({})
 _SOCKETLESS: Mapping[int, int | None] = MappingProxyType({})
-# What Placement, not a pool, is asked for.
+# Keys of a request for Placement, not for pools.
 _PLACEMENT_KEYS = frozenset({"resource_class", "traits", "rp_uuids"})
 _FIELDS = ("vendor_id", "product_id", "dev_type", "address")
 
@@ -28,15 +28,15 @@ def supports(
     sockets: Mapping[int, int | None] = _SOCKETLESS,
     mappings: Mappings = UNMAPPED,
 ) -> bool:
-    """Say whether a host has the devices of all requests, each taking its own away from those behind it.
+    """Return whether a host has the devices of all requests; earlier requests take theirs first.
 
     Args:
         pools: the free devices of the host.
-        requests: what is wanted, in order.
-        cells: ids of the host's NUMA nodes on which the instance would run; None: it may run on any.
-        sockets: of each of the host's NUMA nodes, None where the host does not say.
-        mappings: which providers would serve the resource groups of the request; those of a request for devices
-            are ``<request_id>-<number>``.
+        requests: in order.
+        cells: ids of the instance's host NUMA cells; None: any.
+        sockets: of each host NUMA cell, None if unknown.
+        mappings: the providers of each resource group; the groups of a device request are
+            ``<request_id>-<number>``.
     """
     free = FreePools(pools, sockets=sockets)
     return all(free.take(request, cells=cells, mappings=mappings) for request in requests)
@@ -50,7 +50,7 @@ def subtract_requests(
     sockets: Mapping[int, int | None],
     mappings: Mappings,
 ) -> tuple[PciPool, ...] | None:
-    """Return the pools without the devices of all requests; None where they do not have them.
+    """Subtract the devices of all requests from the pools; None if the pools lack some.
 
     Args:
         pools, requests, cells, sockets, mappings: as for ``supports``.
@@ -69,7 +69,7 @@ def choose_devices(
     sockets: Mapping[int, int | None],
     mappings: Mappings,
 ) -> tuple[PciPool, ...] | None:
-    """Return the devices that all requests take, of each pool so many; None where the pools do not have them.
+    """Choose the devices of all requests, as pools with counts; None if the pools lack some.
 
     Args:
         pools, requests, cells, sockets, mappings: as for ``supports``.
@@ -82,27 +82,27 @@ def choose_devices(
 
 
 class FreePools:
-    """The free devices of a host, as requests take them away one after the other."""
+    """The free devices of a host, reduced request by request."""
 
     __slots__ = ("_left", "_order", "_pools", "_sockets")
 
     def __init__(self, pools: Sequence[PciPool], *, sockets: Mapping[int, int | None] = _SOCKETLESS) -> None:
         self._pools = pools
         self._left = [pool.count for pool in pools]
-        # Devices of which least is said go first, so that special ones are left to those who ask for them.
+        # The least specific devices go first, so special ones remain for requests that need them.
         self._order = sorted(range(len(pools)), key=lambda at: _count_details(pools[at]))
         self._sockets = sockets
 
     @property
     def counts(self) -> list[int]:
-        """How many devices each pool has left, in the order of the pools."""
+        """The number of free devices by pool, in the order of the pools."""
         return list(self._left)
 
     def take(self, request: PciRequest, *, cells: Sequence[int] | None = None, mappings: Mappings = UNMAPPED) -> bool:
-        """Take what a request wants; say whether it is there, and take nothing where it is not.
+        """Take the devices of a request; return whether they are free, and take none if not.
 
         Args:
-            request: what is wanted.
+            request: the devices.
             cells, mappings: as for ``supports``.
         """
         providers = _count_providers(request, mappings)
@@ -119,7 +119,7 @@ class FreePools:
     def _find_suitable(
         self, request: PciRequest, cells: Sequence[int] | None, providers: Counter[str]
     ) -> list[int] | None:
-        """Return the pools to take from, in order; None where they have too few devices."""
+        """Find the pools to take from, in order; None if they have too few devices."""
         pools, wanted = self._pools, request.alternatives
         chosen = [
             at
@@ -146,7 +146,7 @@ class FreePools:
         return chosen if self._count(chosen) >= request.count else None
 
     def _keep_near(self, chosen: list[int], request: PciRequest, cells: Sequence[int]) -> list[int]:
-        """Keep the pools that are near enough to some NUMA nodes, the nearest first."""
+        """Keep the pools near enough to the NUMA cells, the nearest first."""
         node_of = [pool.numa_node for pool in self._pools]
         near = [at for at in chosen if node_of[at] in cells]
         policy = request.numa_policy
@@ -160,25 +160,25 @@ class FreePools:
         return near_or_nowhere + [at for at in chosen if at not in near_or_nowhere]
 
     def _socket_nodes(self, cells: Sequence[int]) -> frozenset[int]:
-        """Return the NUMA nodes on the sockets of some of them; none where any socket is unknown."""
+        """Return the NUMA cells on the same sockets; none if any socket is unknown."""
         if None in self._sockets.values():
             return frozenset()
-        asked = {self._sockets.get(cell) for cell in cells}
-        return frozenset(node for node, socket in self._sockets.items() if socket in asked)
+        wanted = {self._sockets.get(cell) for cell in cells}
+        return frozenset(node for node, socket in self._sockets.items() if socket in wanted)
 
     def _count(self, chosen: list[int]) -> int:
         return sum(self._left[at] for at in chosen)
 
 
 def bare_pools(facts: HostFacts) -> list[PciPool]:
-    """Return the pools of a host, whatever providers they are in."""
+    """Return the pools of a host without their providers."""
     return [msgspec.structs.replace(pool, rp_uuids=()) for pool in facts.pci_pools]
 
 
 def is_match(pool: PciPool, wanted: PciTraits) -> bool:
-    """Say whether the devices of a pool are what is wanted; letter case does not count.
+    """Return whether the devices of a pool match a request, ignoring case.
 
-    Of values that are lists, the pool's must have all that the other has.
+    A list of the pool must contain all values of the requested list.
     """
     for name, value in wanted.items():
         if name in _PLACEMENT_KEYS:
@@ -207,7 +207,7 @@ def _value(pool: PciPool, name: str) -> Value:
 
 
 def _count_providers(request: PciRequest, mappings: Mappings) -> Counter[str]:
-    """Return how often each provider serves a resource group of a request; none where Placement was not asked."""
+    """Count the resource groups of a request by provider; empty if the request did not go to Placement."""
     if request.source != "flavor" or not request.request_id:
         return Counter()
     own = (mappings[suffix] for suffix in mappings if suffix.rpartition("-")[0] == request.request_id)
@@ -215,16 +215,16 @@ def _count_providers(request: PciRequest, mappings: Mappings) -> Counter[str]:
 
 
 def _count_requested(pool: PciPool, providers: Counter[str]) -> int:
-    """Return how many devices of a pool its providers are asked for."""
+    """Count the devices of a pool that its providers must serve."""
     return sum(providers[uuid] for uuid in pool.rp_uuids)
 
 
 def _keep_migratable(pools: Sequence[PciPool], chosen: list[int], wanted: Sequence[PciTraits]) -> list[int]:
-    """Keep the pools that can be migrated live, or those that cannot, where all alternatives say so."""
-    said = {str(alternative.get("live_migratable")).lower() for alternative in wanted}
-    if said not in ({"true"}, {"false"}):
+    """Keep only live-migratable pools, or only others, if all alternatives agree on one."""
+    flags = {str(alternative.get("live_migratable")).lower() for alternative in wanted}
+    if flags not in ({"true"}, {"false"}):
         return chosen
-    return [at for at in chosen if str(pools[at].tags.get("live_migratable")).lower() in said]
+    return [at for at in chosen if str(pools[at].tags.get("live_migratable")).lower() in flags]
 
 
 def _is_on(value: Value) -> bool:

@@ -1,4 +1,4 @@
-"""Which provider serves which device of a request, as far as what an instance holds of them tells it."""
+"""Matching of device requests with providers, from the allocations of an instance."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -12,11 +12,11 @@ from roost.model.host import PciPool
 def match_providers(
     requests: Iterable[PciRequest], allocations: Mapping[str, Mapping[str, int]], pools: Sequence[PciPool]
 ) -> Mappings:
-    """Return the provider of each device that flavors ask for; none where not all of them are held.
+    """Match each device that the flavor requests with a provider; no mappings if an allocation is missing.
 
     Args:
         requests: for devices.
-        allocations: by uuid of the provider the amount of each class that the instance holds.
+        allocations: amounts of the instance by provider uuid and class.
         pools: the devices of its host.
     """
     pools_of = {uuid: [pool for pool in pools if uuid in pool.rp_uuids] for pool in pools for uuid in pool.rp_uuids}
@@ -54,19 +54,19 @@ def _is_fit(request: PciRequest, resource_class: str, pools: Sequence[PciPool]) 
 
 
 def _match_seats(fitting: Sequence[Sequence[int]]) -> dict[int, int]:
-    """Return who sits where, as many as can sit at once: seat -> number of whom it fits."""
+    """Find a maximum matching: seat -> number of the device on it."""
     taken: dict[int, int] = {}
 
-    def is_seated(unit: int, seen: set[int]) -> bool:
+    def assign(unit: int, seen: set[int]) -> bool:
         for at in fitting[unit]:
             if at in seen:
                 continue
             seen.add(at)
-            if at not in taken or is_seated(taken[at], seen):
+            if at not in taken or assign(taken[at], seen):
                 taken[at] = unit
                 return True
         return False
 
     for unit in range(len(fitting)):
-        is_seated(unit, set())
+        assign(unit, set())
     return taken

@@ -1,7 +1,7 @@
-"""The hosts that a pool left out: what can be said of them while they are untouched.
+"""Bound on the hosts outside a pool, valid while they are untouched.
 
-Their raw weights stay what they were at the pass, so their best score then, and the extremes of their raw
-weights, bound what any of them can score under scales that moved since.
+Their raw weights are constant since the pass. Their best score then, and the extremes of their raw weights, bound
+their scores under scales that moved since.
 """
 
 from collections.abc import Sequence
@@ -15,15 +15,15 @@ _SLACK = 1e-9  # of the sum of multipliers: far more than rounding can add up to
 
 
 class PoolBound:
-    """The survivors of a pass that are not in its pool.
+    """A bound on the survivors of a pass outside its pool.
 
     Args:
         rows: of all survivors, ascending: intp, shape (survivors,).
         raws: float64, shape (weighers, survivors).
         scores: float64, shape (survivors,).
         chosen: positions in the pool, ascending: intp, shape (chosen,).
-        scales: one a weigher, as the scores were made.
-        floating: per weigher, whether its low and its high end follow the survivors.
+        scales: of the scores, one per weigher.
+        floating: per weigher, whether the low and the high end follow the survivors.
     """
 
     __slots__ = (
@@ -55,12 +55,12 @@ class PoolBound:
         self._raws = raws
         self._floating = floating
         self._base = scales
-        self._scales = scales  # those that the limit is of
+        self._scales = scales  # the scales of ``_limit``
         self.exists = len(scores) > len(chosen)
-        # Extremes by weigher, such that nobody moves the end of a scale where nobody is outside.
+        # Extremes by weigher; without outside hosts, infinities that move no end of a scale.
         self.lows = [np.inf] * len(scales)
         self.highs = [-np.inf] * len(scales)
-        self._counts: list[tuple[int, int]] = []  # by weigher, how many hold its low and its high extreme
+        self._counts: list[tuple[int, int]] = []  # by weigher, number of hosts at its low and its high extreme
         self._bound, self._bound_row = -np.inf, -1
         self._limit = -np.inf
         if self.exists:
@@ -76,7 +76,7 @@ class PoolBound:
             zip(self._raws, self._base, self._floating, strict=True)
         ):
             inside = raw[chosen]
-            # An end that does not float bounds the others as well as their own extreme does.
+            # A fixed end is as good a bound as the extreme of the outside hosts.
             low, lows = (
                 _find_extreme(raw, inside, chosen, end=scale.low, sign=-1) if low_floats else (scale.low, len(raw))
             )
@@ -87,7 +87,7 @@ class PoolBound:
             self._counts.append((lows, highs))
 
     def remove(self, row: int) -> bool:
-        """Forget that a survivor is outside; say whether the extremes of the others are still known."""
+        """Remove a survivor from the outside hosts; return whether the extremes of the others are still known."""
         if not self.exists:
             return True
         before = self._raws[:, np.searchsorted(self._rows, row)].tolist()
@@ -102,7 +102,7 @@ class PoolBound:
         return True
 
     def is_beaten_by(self, score: float, row: int, scales: list[Scale]) -> bool:
-        """Say whether a host of the pool goes before everybody outside, under the scales of now."""
+        """Return whether a host of the pool ranks before all outside hosts under the current scales."""
         if not self.exists:
             return True
         if scales == self._base:
@@ -113,9 +113,9 @@ class PoolBound:
         return score > self._limit
 
     def _largest_rise(self, scales: list[Scale]) -> float:
-        """Return how much more than at the pass anybody outside can score.
+        """Return the largest possible rise of an outside score since the pass.
 
-        Each contribution is linear in the raw weight, so its largest rise is at one of the two extremes.
+        Contributions are linear in the raw weight, so the largest rise is at one of the two extremes.
         """
         rise = 0.0
         reach = 0.0
@@ -128,11 +128,11 @@ class PoolBound:
 
 
 def _find_extreme(raw: Scores, inside: Scores, chosen: Rows, *, end: float, sign: int) -> tuple[float, int]:
-    """Return the most, or with sign -1 the least, that hosts outside have, and how many of them.
+    """Find the maximum raw weight of outside hosts, or the minimum with sign -1, and its count.
 
     Args:
-        raw, inside: raw weights of all, and of the chosen positions.
-        end: the most, or the least, of all.
+        raw, inside: raw weights of all survivors, and of the chosen positions.
+        end: the maximum, or the minimum, of all survivors.
     """
     count = int(np.count_nonzero(raw == end)) - int(np.count_nonzero(inside == end))
     if not count:

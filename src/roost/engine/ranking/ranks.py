@@ -1,4 +1,4 @@
-"""Weights to ranks: normalisation, sums, and the best few of many, exactly and in order."""
+"""Weights to ranks: normalisation, sums, and exact selection of the best few in order."""
 
 import numpy as np
 
@@ -11,14 +11,14 @@ _WITHIN = np.arange(_BLOCK)
 
 
 def normalise(raw: Scores, *, low: float, high: float) -> Scores:
-    """Bring raw weights to the scale 0..1.
+    """Scale raw weights to 0..1.
 
     Args:
         raw: float64, shape (hosts,).
-        low, high: ends of the scale; raw weights may lie outside.
+        low, high: ends of the scale; raw weights may be outside.
 
     Returns:
-        float64, shape (hosts,); all 0 where the ends are equal.
+        float64, shape (hosts,); all 0 if the ends are equal.
 
     Source:
         nova/weights.py, normalize.
@@ -32,7 +32,7 @@ def normalise(raw: Scores, *, low: float, high: float) -> Scores:
 
 
 def clamp(raw: Scores, *, minval: float | None, maxval: float | None) -> Scores:
-    """Hold raw weights within the bounds of a weigher's class: float64, shape (hosts,)."""
+    """Clamp raw weights to the bounds of a weigher's class: float64, shape (hosts,)."""
     if minval is not None and len(raw) and raw.min() < minval:
         raw = np.maximum(raw, minval)
     if maxval is not None and len(raw) and raw.max() > maxval:
@@ -41,17 +41,17 @@ def clamp(raw: Scores, *, minval: float | None, maxval: float | None) -> Scores:
 
 
 def scale_of(raw: Scores, *, weigher: str, minval: float | None, maxval: float | None, multiplier: float) -> Scale:
-    """Return the scale of raw weights (already clamped): float64, shape (hosts,), at least one host."""
+    """Return the scale of clamped raw weights: float64, shape (hosts,), at least one host."""
     low = float(raw.min()) if minval is None else float(minval)
     high = float(raw.max()) if maxval is None else float(maxval)
     return Scale(weigher, low, high, multiplier)
 
 
 def contributions(raw: Scores, scale: Scale) -> Scores | None:
-    """Return what a weigher adds to each host's sum: float64, shape (hosts,); None if that is 0 for all."""
+    """Return a weigher's contribution to each host's score: float64, shape (hosts,); None if all are 0."""
     if scale.high == scale.low or scale.multiplier == 0.0:
         return None
-    # Dividing by 1 and subtracting 0 change no bit, so leaving them out keeps the twin of one row equal.
+    # Dividing by 1 and subtracting 0 change no bit, so skipping them matches the code for single rows.
     part = raw - scale.low if scale.low != 0.0 else raw
     part = part / (scale.high - scale.low)
     if scale.multiplier != 1.0:
@@ -60,7 +60,7 @@ def contributions(raw: Scores, scale: Scale) -> Scores | None:
 
 
 def total(parts: list[Scores], hosts: int) -> Scores:
-    """Add contributions up, in the order of the weighers: float64, shape (hosts,)."""
+    """Sum contributions in the order of the weighers: float64, shape (hosts,)."""
     if not parts:
         return np.zeros(hosts)
     if len(parts) == 1:
@@ -72,18 +72,17 @@ def total(parts: list[Scores], hosts: int) -> Scores:
 
 
 def find_best(scores: Scores, wanted: int) -> Rows:
-    """Return the positions of the best scores, best first, equal ones in row order.
+    """Find the positions of the best scores, best first, equal ones in row order.
+
+    Very few are found one by one. Otherwise the maximum of each block shows whether it can hold one of the best, so
+    few blocks are read. Of blocks with equal maxima the first ones suffice, since each holds a score that good.
 
     Args:
         scores: float64, shape (hosts,).
-        wanted: how many, >= 1.
+        wanted: number of positions, >= 1.
 
     Returns:
         intp, shape (min(wanted, hosts),).
-
-    Very few are found one after the other. Of more, a block's maximum says whether the block can hold one of
-    them, so only a few blocks are looked at; of equal blocks the first ones are enough, since each holds at least
-    one score as good.
     """
     hosts = len(scores)
     if wanted <= _ONE_BY_ONE_MAX and hosts > wanted:
@@ -103,7 +102,7 @@ def find_best(scores: Scores, wanted: int) -> Rows:
 
 
 def _find_one_by_one(scores: Scores, wanted: int) -> Rows:
-    """Find the best one after the other, which is right where the first and the last of them are finite."""
+    """Find the best scores one by one; correct if the first and the last of them are finite."""
     left = scores.copy()
     found = []
     for _ in range(wanted):
@@ -119,5 +118,5 @@ def _sort_first(scores: Scores, positions: Rows, wanted: int) -> Rows:
 
 
 def leading_run(scores: Scores) -> Rows:
-    """Return the positions whose score equals the best, in row order: intp, shape (equals,)."""
+    """Return the positions with the best score, in row order: intp, shape (equals,)."""
     return np.flatnonzero(scores == scores.max())

@@ -1,7 +1,7 @@
-"""Scores of all hosts, kept right host by host, for every request that weighs hosts alike.
+"""Scores of all hosts, updated host by host, for all requests with equal weighing.
 
-Requests differ in which hosts pass far more than in how hosts are weighed. As long as the hosts at the ends of the
-scales pass, scores of all hosts are the scores of those that pass, to the last bit.
+Requests differ more in the hosts that pass than in weights. While the hosts at the ends of the scales pass, the scores
+of all hosts equal those of the passing hosts, to the last bit.
 """
 
 from collections.abc import Callable, Sequence
@@ -13,21 +13,21 @@ from roost.engine.columns.types import Cells, Mask, Scores
 from roost.engine.ranking.ranks import clamp, contributions, scale_of, total
 from roost.model.evidence.decision import Scale
 
-# A touched host costs about as much as so many others in a whole pass.
+# Updating one host costs about as much as this many hosts in a full pass.
 _HOSTS_PER_TOUCH = 100
 
 
 class ScoreCache:
-    """The sum of contributions of each host, on the scales that all living hosts give.
+    """The score of each host on the scales of all living hosts.
 
     Args:
-        alive: bool, shape (hosts,); which hosts there are must stay.
-        columns: raw weights, one float64 array of shape (hosts,) a weigher; they change under the board, and
-            ``log`` names the hosts.
-        scales: name and multiplier of each weigher; its ends are found.
+        alive: bool, shape (hosts,); must not change.
+        columns: raw weights, one float64 array of shape (hosts,) per weigher; they change in place, with the
+            changed hosts in ``log``.
+        scales: name and multiplier of each weigher; the ends are computed.
         bounds: lower and upper bound of each weigher's raw weights; None: the ends follow the hosts.
-        raws_of: gives the raw weights of one host as they are now, within the bounds.
-        log: the hosts whose columns changed.
+        raws_of: returns the current raw weights of one host, within the bounds.
+        log: the hosts with changed columns.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class ScoreCache:
         self._log = log
         self._touches_max = max(1, len(alive) // _HOSTS_PER_TOUCH)
         self.scales = list(scales)
-        self.totals: Scores = np.empty(len(alive))  # those of dead hosts mean nothing
+        self.totals: Scores = np.empty(len(alive))  # meaningless for dead hosts
         self._recompute()
 
     def _recompute(self) -> None:
@@ -79,7 +79,7 @@ class ScoreCache:
         return int(position if self._rows is None else self._rows[position])
 
     def catch_up(self) -> None:
-        """Take in what changed since the last time."""
+        """Apply the changes since the last call."""
         if self._position == self._log.position:
             return
         touched = self._log.since(self._position)
@@ -88,7 +88,7 @@ class ScoreCache:
         self._position = self._log.position
 
     def _update_row(self, row: int) -> bool:
-        """Weigh one host anew; say whether that is all there is to do."""
+        """Recompute the score of one host; return False if the scales may have changed."""
         score = 0.0
         for raw, scale, width, ends in zip(self._raws_of(row), self.scales, self._widths, self._ends, strict=True):
             if raw < scale.low or raw > scale.high:
@@ -101,5 +101,5 @@ class ScoreCache:
         return True
 
     def holds_for(self, passing: Mask) -> bool:
-        """Say whether scores and scales are those of the hosts that pass: bool, shape (hosts,), too."""
+        """Return whether the scores are valid for the passing hosts: bool, shape (hosts,)."""
         return all(row < 0 or passing.item(row) for row in self._end_rows)

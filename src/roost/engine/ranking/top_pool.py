@@ -1,8 +1,8 @@
-"""A ranking remembered: the best few hundred hosts, and a certificate that nobody else is better.
+"""A cached ranking: the best few hundred hosts, with a proof that no other host is better.
 
-A pass over all hosts fills a pool with the best ones and leaves the others outside (``engine.ranking.pool_bound``).
-Afterwards only touched hosts are judged again; they move into the pool. A rank from the pool is exact as long
-as its worst host beats what the others can have reached at most, and is refused otherwise: then a new pass is due.
+A pass over all hosts fills a pool with the best and leaves the others outside (``engine.ranking.pool_bound``). After
+that, only touched hosts are judged again; they move into the pool. A rank from the pool is exact while its worst host
+beats the bound on the outside hosts. Otherwise the pool refuses, and a new pass is due.
 """
 
 from bisect import bisect_left, insort
@@ -15,10 +15,10 @@ from roost.engine.ranking.pool_bound import PoolBound
 from roost.engine.ranking.ranks import contributions, total
 from roost.model.evidence.decision import Scale
 
-SIZE = 256  # hosts in a new pool, where few hosts are touched between ranks
+SIZE = 256  # hosts in a new pool, if few hosts change between ranks
 SIZE_MAX = 1024
-_SAMPLE, _SAMPLE_BEST_MIN = 1024, 16  # scores in a sample, and how many of the best must be among them
-_SORTED_MAX = 48  # hosts kept in order
+_SAMPLE, _SAMPLE_BEST_MIN = 1024, 16  # scores in a sample, and the least number of best ones in it
+_SORTED_MAX = 48  # hosts in sorted order
 _CHECK_INTERVAL = 64  # instances between two checks of the budget
 
 Key = tuple[float, int, int]  # score negated, host row, position: the smaller, the better
@@ -26,15 +26,15 @@ _WORST_KEY: Key = (np.inf, 0, 0)
 
 
 class Pool:
-    """The rows that may be best, with their raw weights and scores.
+    """The best rows, with their raw weights and scores.
 
     Args:
         rows: intp, shape (survivors,), ascending host rows.
-        raws: one float64 array of shape (survivors,) a weigher, clamped.
+        raws: one float64 array of shape (survivors,) per weigher, clamped.
         scores: float64, shape (survivors,), sums of the contributions.
-        scales: one a weigher, as the scores were made.
-        floating: per weigher, whether its low and its high end follow the survivors.
-        size: hosts to begin with, of the best; it has room for as many more.
+        scales: of the scores, one per weigher.
+        floating: per weigher, whether the low and the high end follow the survivors.
+        size: initial number of hosts; the pool has room for as many more.
     """
 
     __slots__ = (
@@ -84,28 +84,28 @@ class Pool:
         self._rows: Amounts = np.zeros(room, dtype=np.int64)
         self._rows[: self._size] = rows[chosen]
         self._at = {row: at for at, row in enumerate(rows[chosen].tolist())}
-        self._scores = np.full(room, -np.inf)  # of hosts that do not pass: -inf
+        self._scores = np.full(room, -np.inf)  # -inf for refused hosts
         self._scores[: self._size] = scores[chosen]
-        self._penalty = np.full(room, -np.inf)  # 0 where a host passes
+        self._penalty = np.full(room, -np.inf)  # 0 for accepted hosts
         self._penalty[: self._size] = 0.0
-        # The same a host at a time; the arrays follow when all hosts are looked at.
+        # The same by host; the arrays catch up before a pass over all hosts of the pool.
         self._raw_of: list[list[float]] = self._raws[:, : self._size].T.tolist()
         self._score_of: list[float] = self._scores[: self._size].tolist()
         self._behind: set[int] = set()
         self._each: tuple[Cells, Cells, Cells] = (self._raws.data, self._scores.data, self._penalty.data)
         self._passing = self._size
-        # The best hosts that pass, in order, all whose keys lie before the edge. None: to be sorted anew.
+        # The best accepted hosts in order: all with keys before the edge. None: sort again.
         self._keys: list[Key] | None = None
         self._edge = _WORST_KEY
-        self._is_loose = False  # whether an end of a scale may have moved
-        self._is_hasty = False  # whether many hosts changed at once since the last rank
+        self._is_loose = False  # an end of a scale may have moved
+        self._is_hasty = False  # many hosts changed at once since the last rank
         self._ends = self._ends_of(scales)
 
     def _ends_of(self, scales: list[Scale]) -> list[tuple[float, float, float, float, bool, bool]]:
-        """Return what one host is scored by, one entry a weigher.
+        """Return the scoring parameters, one entry per weigher.
 
         Returns:
-            Low and high end, width and multiplier, and whether a host of the pool can let go of either end alone.
+            Low and high end, width and multiplier, and whether pool hosts alone hold the low and the high end.
         """
         ends = []
         for at, (scale, (low_floats, high_floats)) in enumerate(zip(scales, self._floating, strict=True)):
@@ -118,10 +118,10 @@ class Pool:
         return row in self._at
 
     def touch(self, row: int, *, passed: bool, passes: bool, raws: list[float]) -> bool:
-        """Take in a host that changed: whether it passed at the time of the pass, passes now, its raw weights.
+        """Update a changed host: whether it passed at the pass, whether it passes now, its raw weights.
 
         Returns:
-            False if the pool can no longer answer and a new pass is due.
+            False if a new pass is due.
         """
         at = self._at.get(row)
         if at is None:
@@ -132,7 +132,7 @@ class Pool:
         return True
 
     def touch_many(self, rows: Sequence[int], *, passed: Sequence[bool], passes: Sequence[bool], raws: Scores) -> bool:
-        """Take in several hosts at once, each as ``touch`` does; raws are of shape (weighers, rows)."""
+        """Update several hosts at once, like ``touch``; raws have shape (weighers, rows)."""
         places = []
         for row, had_passed in zip(rows, passed, strict=True):
             at = self._at.get(row)
@@ -156,7 +156,7 @@ class Pool:
         return True
 
     def _join(self, row: int, *, passed: bool) -> int | None:
-        """Make room for a host that was outside; return its position, or None if the pool must be made anew."""
+        """Add an outside host; return its position, or None if a new pass is due."""
         if self._size == self._room or (passed and not self._outside.remove(row)):
             return None
         at = self._at[row] = self._size
@@ -177,13 +177,13 @@ class Pool:
             score = 0.0
             for raw, (low, high, width, multiplier, _, _) in zip(raws, self._ends, strict=True):
                 if not low <= raw <= high:
-                    self._is_loose = True  # It reaches beyond an end.
+                    self._is_loose = True  # It is beyond an end.
                 if width:
                     score += (raw - low) / width * multiplier
             if keys is not None and (key := (-score, row, at)) < self._edge:
                 insort(keys, key)
         if was and not self._is_loose:
-            # An end of a scale may move when the last host that held it leaves it.
+            # An end of a scale may move when its last host leaves it.
             ends = zip(self._raw_of[at], raws, self._ends, strict=True)
             for held, now, (low, high, _, _, low_goes, high_goes) in ends:
                 if ((high_goes and held >= high) or (low_goes and held <= low)) and not (passes and now == held):
@@ -194,7 +194,7 @@ class Pool:
         self._behind.add(at)
 
     def _catch_up(self) -> None:
-        """Bring the arrays up to what is known host by host."""
+        """Copy the values by host to the arrays."""
         if not self._behind:
             return
         raws, scores, penalty = self._each
@@ -206,12 +206,12 @@ class Pool:
         self._behind.clear()
 
     def best(self, wanted: int) -> tuple[list[int], list[list[float]], list[float]] | None:
-        """Return the best hosts: rows, raw weights a host, and scores; best first, equal ones in row order.
+        """Return the best hosts: rows, raw weights by host, and scores; best first, equal ones in row order.
 
-        The raw weights of a host are the same list until it is touched; nobody may change it.
+        The raw weights of a host are the same list until it is touched; do not modify it.
 
         Returns:
-            None if the pool cannot prove them to be the best: then a new pass is due.
+            None if the pool cannot prove that they are the best; a new pass is due.
         """
         if self._passing == 0:
             return None if self._outside.exists else ([], [], [])
@@ -222,7 +222,7 @@ class Pool:
         if not self._outside.is_beaten_by(-score, row, self.scales):
             return None
         raw_of = self._raw_of
-        # Adding 0 makes it the same zero, whether the pass or a touch made it.
+        # Adding 0 turns -0.0 into 0.0, so passes and touches give equal results.
         return [key[1] for key in first], [raw_of[key[2]] for key in first], [-key[0] + 0.0 for key in first]
 
     def draw(
@@ -233,17 +233,17 @@ class Pool:
         room: Callable[[int], int],
         check: Callable[[], None],
     ) -> list[int]:
-        """Take the best host again and again, each time with one equal instance more on the one before.
+        """Take the best host repeatedly, adding one equal instance to it each time.
 
         Args:
-            count: how many to take at most.
-            changes: what an instance adds to the raw weight of its host, one a weigher, in the order of ``raws``.
-            room: says how many such instances a host row has room for now; 0 stops.
-            check: called now and then; where it raises, the pool must not be used any more.
+            count: upper bound on instances.
+            changes: effect of an instance on the raw weights of its host, one per weigher, in the order of ``raws``.
+            room: returns the headroom of a host row for such instances; 0 stops.
+            check: called regularly; after it raises, the pool is invalid.
 
         Returns:
-            Host rows in the order taken; fewer than ``count`` where the pool can prove no more. The pool is
-            as if the instances were there.
+            Host rows in the order taken; fewer than ``count`` if the pool can prove no more. The pool includes the
+            new instances.
         """
         rooms: dict[int, int] = {}
         taken: list[int] = []
@@ -263,9 +263,9 @@ class Pool:
         return taken
 
     def _find_best(self, wanted: int) -> list[Key]:
-        """Return the keys of the best hosts that pass, in order; so many must pass."""
+        """Find the keys of the best accepted hosts, in order; at least ``wanted`` must pass."""
         if self._rescale() or self._is_hasty:
-            # Much may change again before anybody needs more of them.
+            # Many hosts may change again before the next rank.
             self._is_hasty = False
             return self._sort(wanted)
         if self._keys is None or len(self._keys) < wanted:
@@ -275,7 +275,7 @@ class Pool:
         return self._keys[:wanted]
 
     def _sort(self, wanted: int) -> list[Key]:
-        """Find them among all."""
+        """Find the best keys among all hosts of the pool."""
         self._catch_up()
         negated, rows = -self._scores[: self._size], self._rows[: self._size]
         if wanted == 1:
@@ -288,7 +288,7 @@ class Pool:
         return list(zip(negated[near].tolist(), rows[near].tolist(), near.tolist(), strict=True))
 
     def _rescale(self) -> bool:
-        """Make scales and scores right for the hosts that pass now; say whether any moved."""
+        """Recompute scales and scores for the accepted hosts; return whether any scale moved."""
         if not self._is_loose:
             return False
         self._is_loose = False
@@ -319,15 +319,15 @@ class Pool:
         return True
 
     def _sums(self, raws: Scores) -> Scores:
-        """Return the scores of raw weights, shape (weighers, hosts), whoever passes: float64, shape (hosts,)."""
+        """Return the scores of raw weights, shape (weighers, hosts), without filters: float64, shape (hosts,)."""
         found = [contributions(raw, scale) for raw, scale in zip(raws, self.scales, strict=True)]
         return total([part for part in found if part is not None], raws.shape[1])
 
 
 def _best_positions(scores: Scores, size: int) -> Rows:
-    """Return the positions of about ``size`` best scores, equal ones with lower rows first, in ascending order.
+    """Find the positions of about ``size`` best scores, ascending; of equal scores the lower rows.
 
-    How many is estimated from a sample; that none outside is better is exact.
+    The number is an estimate from a sample; no outside score is better, exactly.
     """
     if len(scores) <= size + size // 2:
         return np.arange(len(scores))
@@ -336,7 +336,7 @@ def _best_positions(scores: Scores, size: int) -> Rows:
     at = len(sample) - max(1, size // step)
     least = np.partition(sample, at)[at]
     above = np.flatnonzero(scores > least)
-    if len(above) > 2 * size:  # A sample that misleads.
+    if len(above) > 2 * size:  # A misleading sample.
         at = len(scores) - size
         least = np.partition(scores, at)[at]
         above = np.flatnonzero(scores > least)

@@ -169,7 +169,7 @@ class HostView:
             if len(columns) >= _KINDS_MAX:
                 columns.clear()
             column = columns[key] = InternedColumn(read, self._state.hosts.facts)
-        values, codes = column.interned
+        values, codes = column.view
         return InternedValues(values, codes if self._rows is None else codes[self._rows])
 
     def has_mappings(self, queries: Sequence[CompiledQuery]) -> bool:

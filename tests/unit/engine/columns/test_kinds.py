@@ -9,7 +9,7 @@ CHANGES = st.lists(st.tuples(st.integers(0, 4), st.sampled_from(["QEMU", "xen", 
 
 def told(column):
     """Give what each host says, in row order."""
-    values, codes = column.kinds
+    values, codes = column.view
     return [values[code] for code in codes.tolist()]
 
 
@@ -22,7 +22,7 @@ def test_each_host_says_what_it_said_last(changes):
         said[row : row + 1] = [(name,)]
         column.put(row, HostFacts(hypervisor_type=name))
     assert told(column) == said
-    values, _ = column.interned
+    values, _ = column.view
     assert len(values) == len(set(values))
 
 

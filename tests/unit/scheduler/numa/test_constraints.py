@@ -94,7 +94,7 @@ def test_sizes_of_pages_are_read(flavor, image, size):
 def test_policies_of_threads_go_into_the_topology():
     found = asked(DEDICATED | {"hw:emulator_threads_policy": "isolate"}, {"hw_cpu_thread_policy": "require"})
     assert (found.isolates_emulator, found.cells[0].threads) == (True, "require")
-    assert [found.reserved(at) for at in (0, 1)] == [1, 0]
+    assert [found.reserved_cpus(at) for at in (0, 1)] == [1, 0]
 
 
 @pytest.mark.parametrize(
