@@ -180,7 +180,7 @@ def checks_of(row: EvidenceRow) -> int:
     return _record.decode(row.body).checks_id
 
 
-def requester_of(row: EvidenceRow) -> tuple[int, int]:
+def request_of(row: EvidenceRow) -> tuple[int, int]:
     """Return the document of the request of a stored decision, and how many instances it asked for."""
     record = _record.decode(row.body)
     return record.request_id, record.count
@@ -192,7 +192,7 @@ def moment_of(row: EvidenceRow) -> Moment:
     return Moment(record.position, record.ahead, record.seen)
 
 
-def hide_seed(body: bytes) -> bytes:
+def drop_seen(body: bytes) -> bytes:
     """Return the body of a row that no longer tells which changes the decision saw: it can be read, not replayed."""
     record = _record.decode(body)
     return _encoder.encode(msgspec.structs.replace(record, seen="")) if record.seen not in {"", REMOTE} else body

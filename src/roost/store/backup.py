@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from roost.errors import BadFile, BadRequest, report_corruption
-from roost.model.stored_decision import hide_seed
+from roost.model.stored_decision import drop_seen
 from roost.store.backends import database_at
 from roost.store.backup_file import Block, Header, Progress, TableHead, read_blocks, read_header, write_backup
 from roost.store.database import BackupReader
@@ -92,4 +92,4 @@ def restore(url: str, path: Path, *, may_replace: bool, progress: Progress) -> H
 def _forgetful(rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
     """Return decisions that know no more which changes they saw: here others have their numbers."""
     with report_corruption("a decision"):
-        return [(*row[:_BODY], hide_seed(row[_BODY]), *row[_BODY + 1 :]) for row in rows]
+        return [(*row[:_BODY], drop_seen(row[_BODY]), *row[_BODY + 1 :]) for row in rows]

@@ -62,8 +62,8 @@ class CapacityCounter:
         placement, scheduler: of a fork.
         random: source of uuids for placed instances.
         default_zone: zone of hosts without a zone in their aggregates.
-        limit: upper bound of the count, 1..HEADROOM_MAX; None: ``LIMIT``, or ``PLACED_LIMIT`` if instances are placed one
-            by one.
+        limit: upper bound of the count, 1..HEADROOM_MAX; None: ``LIMIT``, or ``PLACED_LIMIT`` if instances are
+            placed one by one.
         progress: called from time to time while instances are placed one by one.
     """
 

@@ -8,7 +8,7 @@ from roost.errors import report_corruption
 from roost.model.evidence.summary import RefusedFor, Summary, Wanted
 from roost.model.names import uuid_text
 from roost.model.request import Request
-from roost.model.stored_decision import requester_of
+from roost.model.stored_decision import request_of
 from roost.model.writes import EvidenceRow
 from roost.scheduler.framework.reasons import bare_reason
 
@@ -49,7 +49,7 @@ def summarise(
     reasons: dict[str, _Tally] = {}
     for row in rows:
         with report_corruption(f"decision {uuid_text(row.uuid)}"):
-            request_id, count = requester_of(row)
+            request_id, count = request_of(row)
         tally = reasons.setdefault(bare_reason(row.reason), _Tally())
         tally.add(row, count)
         tally.requests.setdefault(request_id, _Tally()).add(row, count)

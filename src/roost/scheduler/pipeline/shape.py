@@ -209,7 +209,9 @@ class Shape:
 
     def subjects(self) -> list[Subject]:
         """Return the part of the request that each check judges, in the order of ``checks``."""
-        subjects: list[Subject] = [check.about if isinstance(check, StaticCheck) else "amount" for check in self.fit.checks]
+        subjects: list[Subject] = [
+            check.about if isinstance(check, StaticCheck) else "amount" for check in self.fit.checks
+        ]
         if not self.fit.is_exact:
             subjects.append("search")
         return subjects + ["hosts" if rule is None else "rule" for rule, _ in self._filters]
