@@ -243,7 +243,7 @@ class Shapes:
             allocations, problem = host_search(fallback)
         if problem:
             return self._refusal_fit(Refusal(rule="search", reason=f"Placement refuses the query: {problem}"))
-        return answered(self._state, allocations)
+        return accept_remote(self._state, allocations)
 
     def _refusal_fit(self, refusal: Refusal) -> Feasibility:
         return refuse_all(self._state, rule=refusal.rule, reason=refusal.reason)
