@@ -14,6 +14,7 @@ from roost.engine.columns.types import Mask
 from roost.engine.feasibility.feasibility import Feasibility, combine_either
 from roost.engine.feasibility.query_checks import (
     Origins,
+    accept_remote,
     check_aggregates,
     compile_feasibility,
     refuse_all,
