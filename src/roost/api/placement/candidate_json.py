@@ -126,7 +126,7 @@ class Requests:
     def write_flat(self, compiled: CompiledQuery, limit: int | None) -> str | None:
         """Return the requests of the first ``limit`` hosts without children; None: other providers take part."""
         alone, cached = self._cache.alone, self._cache.flat
-        host_rows = alone.rows(self._state, compiled)
+        host_rows = alone.find_rows(self._state, compiled)
         if host_rows is None:
             return None
         stamp = self._state.changes.epoch, alone.version, limit

@@ -125,7 +125,7 @@ def _body(cache: _Cache, query: _CompiledQuery, request: Request) -> bytes:
     elif order == "breadth-first":
         text = requests.write(search(state, compiled, order=order), limit=most)
     else:
-        candidates = search_together(state, compiled, limit=most, watch=texts.watch)
+        candidates = search_grouped(state, compiled, limit=most, watch=texts.watch)
         text = requests.write(candidates, limit=most)
     summaries = cache.summaries(query.form).write(requests.used, while_active=request.while_active) if text else ""
     return f'{{"allocation_requests":[{text}],"provider_summaries":{{{summaries}}}}}'.encode()

@@ -117,7 +117,7 @@ def _own_members(call: Call) -> dict[int, int] | None:
     if call.project is None:
         return None
     counts: dict[int, int] = {}
-    for holder in call.request.while_active(call.current.state.consumers().of_project(call.project)):
+    for holder in call.request.while_active(call.current.state.consumers().find_by_project(call.project)):
         instance = holder.instance
         if instance is not None and instance.group_id and instance.flavor_id != KEPT:
             counts[instance.group_id] = counts.get(instance.group_id, 0) + 1
