@@ -260,7 +260,7 @@ def _count_task(state: State, holder: Holder, by: int) -> None:
     assert holder.instance is not None, "only instances have tasks"
     row = state.hosts.row_of_id[holder.instance.host_id]
     state.changes.hosts.add(row)
-    # Where no host has any, rules need not look at them: see ``ScoreTable``.
+    # Rules skip I/O tasks while no host has any: see ``ScoreTable``.
     if state.hosts.count_task(row, by):
         state.changes.touch_all()
 

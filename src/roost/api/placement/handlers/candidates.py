@@ -13,7 +13,7 @@ from roost.api.placement import candidate_query
 from roost.api.placement.candidate_json import Form, Requests, TextCache, form_of
 from roost.api.placement.candidate_summaries import Summaries
 from roost.api.versions import Version
-from roost.engine.candidates.search import CompiledQuery, UnknownNames, compile_query, search
+from roost.engine.candidates.search import CompiledQuery, UnknownNames, compile_query, search, search_grouped
 from roost.engine.columns.state import State
 from roost.model.request import CandidateQuery
 from roost.placement import unknown_names
