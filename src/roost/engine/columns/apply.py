@@ -47,13 +47,11 @@ def apply(state: State, write: writes.Write) -> None:
             state.providers.generation.each[state.providers.row_of_id[write.provider_id]] += write.by
         case writes.PutTraits():
             row = state.providers.row_of_id[write.provider_id]
-            if _advance_content(state, "traits", row, expected=write.expected) and state.traits.put(
-                row, write.trait_ids
-            ):
+            if _advance(state, "traits", row, expected=write.expected) and state.traits.put(row, write.trait_ids):
                 state.changes.touch_all()
         case writes.PutMembership():
             row = state.providers.row_of_id[write.provider_id]
-            is_newest = _advance_content(state, "membership", row, expected=write.expected, raises=write.raises)
+            is_newest = _advance(state, "membership", row, expected=write.expected, raises=write.raises)
             if is_newest and state.membership.put(row, write.aggregate_ids):
                 state.changes.touch_all()
         case writes.PutAggregate():
@@ -327,7 +325,7 @@ def _drop_provider(state: State, write: writes.DropProvider) -> None:
 
 def _put_inventories(state: State, write: PutInventories) -> None:
     row = state.providers.row_of_id[write.provider_id]
-    if not _advance_content(state, "inventories", row, expected=write.expected):
+    if not _advance(state, "inventories", row, expected=write.expected):
         return
     wanted = {inventory.class_id: inventory for inventory in write.inventories}
     for class_id, columns in state.classes.items():
@@ -434,7 +432,7 @@ def override_host(state: State, host_row: int, columns: Mapping[str, float], *, 
     state.changes.touch_all()
 
 
-def _advance_content(state: State, kind: str, row: int, *, expected: int, raises: bool = True) -> bool:
+def _advance(state: State, kind: str, row: int, *, expected: int, raises: bool = True) -> bool:
     """Raise the generation, and return whether this content is the newest of its kind.
 
     Claims raise the generation too and may arrive out of order, so the generation in memory does not identify
