@@ -1,6 +1,6 @@
-"""What agents and a server say to each other: who lives on a host, what is ordered there, and what became of it.
+"""The protocol of agents and server: registration, orders, and replies.
 
-On the wire it is JSON, and so it is in rows of orders.
+It is JSON on the wire and in the rows of orders.
 """
 
 from typing import Annotated, Literal
@@ -11,18 +11,18 @@ from msgspec import Meta
 from roost.model.names import AMOUNT_MAX
 from roost.model.work.guest import Found, GuestSpec, Prepared
 
-# Agents that ask together, orders that are told at once, and orders that an agent may name.
+# Maximum number of agents in a poll, of orders in its answer, and of orders that an agent holds.
 AGENTS_MAX = 1_000
 ORDERS_MAX = 1_000
 HELD_MAX = 10_000
-# For which a server may be asked to wait until there is something to do, in seconds.
+# Maximum wait of a poll, in seconds.
 WAIT_MAX_S = 25.0
 PROBLEM_MAX = 2_000
 
-# The end of a text, which ``$`` alone also sees before a line break there.
+# The end of a text; ``$`` alone also matches before a trailing newline.
 _END = r"$(?!\n)"
 _Uuid = Annotated[str, Meta(pattern=f"^[0-9a-f]{{8}}(-[0-9a-f]{{4}}){{3}}-[0-9a-f]{{12}}{_END}")]
-# Not every database can keep a NUL.
+# PostgreSQL cannot store NUL.
 _NO_NUL = r"^[^\x00]*$"
 _Name = Annotated[str, Meta(min_length=1, max_length=255, pattern=_NO_NUL)]
 _Said = Annotated[str, Meta(max_length=255, pattern=_NO_NUL)]
@@ -33,83 +33,85 @@ _OrderId = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 class OwnNode(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A node of a host."""
 
-    node: Annotated[_Name, Meta(description="Its name.")]
-    uuid: Annotated[_Uuid, Meta(description="Of its root provider.")]
+    node: Annotated[_Name, Meta(description="Name of the node.")]
+    uuid: Annotated[_Uuid, Meta(description="Uuid of its root provider.")]
 
 
 class Registration(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """An agent lives on a host, with what it found there."""
+    """The registration of an agent, with the guests on its host."""
 
-    run: Annotated[_Uuid, Meta(description="One life of the agent's process.")]
-    driver: Annotated[_Name, Meta(description="What runs its guests.")]
-    software: Annotated[_Said, Meta(description="What the agent is, with its version.")] = ""
-    cell: Annotated[_Said, Meta(description="Whose conductor sends it orders; empty: the only one.")] = ""
-    nodes: Annotated[tuple[OwnNode, ...], Meta(max_length=AGENTS_MAX, description="Of the host.")]
-    guests: Annotated[tuple[Found, ...], Meta(max_length=HELD_MAX, description="All that its driver has.")] = ()
+    run: Annotated[_Uuid, Meta(description="Uuid of the run of the agent's process.")]
+    driver: Annotated[_Name, Meta(description="Name of the driver that runs its guests.")]
+    software: Annotated[_Said, Meta(description="Name and version of the agent.")] = ""
+    cell: Annotated[_Said, Meta(description="Cell of its conductor; empty: the only cell.")] = ""
+    nodes: Annotated[tuple[OwnNode, ...], Meta(max_length=AGENTS_MAX, description="Nodes of the host.")]
+    guests: Annotated[tuple[Found, ...], Meta(max_length=HELD_MAX, description="All guests of its driver.")] = ()
     paused: Annotated[
         tuple[_Uuid, ...],
-        Meta(max_length=HELD_MAX, description="Uuids of guests that it stopped until it is told whether they stay."),
+        Meta(max_length=HELD_MAX, description="Uuids of guests that it stopped until the server decides about them."),
     ] = ()
 
 
 class Registered(msgspec.Struct, frozen=True, kw_only=True):
-    """What becomes of the guests of a host, and whether new ones come.
+    """The answer to a registration: the guests to keep, to hold and to destroy.
 
-    Until a host is ready, its agent gets no orders but those to destroy what is not its own; then it becomes ready.
+    Until a host is ready, its agent gets only orders to destroy foreign guests; then it becomes ready.
     """
 
-    fence: Annotated[int, Meta(description="Rises with each run; polls name it.")]
+    fence: Annotated[int, Meta(description="Number of the run for polls; it rises with each run.")]
     is_ready: Annotated[bool, Meta(description="Whether the host counts as up.")]
-    keep: Annotated[tuple[str, ...], Meta(description="Uuids of guests that are its own.")] = ()
-    hold: Annotated[tuple[str, ...], Meta(description="Uuids of guests to stop and keep: it is not decided yet.")] = ()
-    destroy: Annotated[tuple[str, ...], Meta(description="Uuids of guests that are not its own: orders follow.")] = ()
-    is_disabled: Annotated[bool, Meta(description="Whether an operator lets nothing new be placed on it.")] = False
-    down_after_s: Annotated[float, Meta(description="It counts as down when it was not heard for so long.")]
+    keep: Annotated[tuple[str, ...], Meta(description="Uuids of guests that belong to the host.")] = ()
+    hold: Annotated[tuple[str, ...], Meta(description="Uuids of guests to stop and keep until a decision.")] = ()
+    destroy: Annotated[
+        tuple[str, ...], Meta(description="Uuids of foreign guests; orders to destroy them follow.")
+    ] = ()
+    is_disabled: Annotated[bool, Meta(description="Whether an operator disabled the host.")] = False
+    down_after_s: Annotated[float, Meta(description="Seconds without a heartbeat after which the host is down.")]
 
 
 class Spawn(msgspec.Struct, frozen=True, tag_field="action", tag="spawn"):
-    """Build a guest and let it run."""
+    """Build and start a guest."""
 
     guest: GuestSpec
 
 
 class Rebuild(msgspec.Struct, frozen=True, tag_field="action", tag="rebuild"):
-    """Give a guest the disk of an image anew."""
+    """Rebuild the disk of a guest from an image."""
 
     guest: GuestSpec
 
 
 class Prepare(msgspec.Struct, frozen=True, tag_field="action", tag="prepare"):
-    """Keep room for a guest that is to come."""
+    """Prepare the host for an arriving guest."""
 
     guest: GuestSpec
 
 
 class Finish(msgspec.Struct, frozen=True, tag_field="action", tag="finish"):
-    """Make a guest of what has arrived."""
+    """Build the guest from the arrived disk."""
 
     guest: GuestSpec
 
 
 class Destroy(msgspec.Struct, frozen=True, tag_field="action", tag="destroy"):
-    """Let nothing be left of a guest."""
+    """Remove a guest completely."""
 
 
 class Discard(msgspec.Struct, frozen=True, tag_field="action", tag="discard"):
-    """Undo what an operation prepared and finished here."""
+    """Undo the preparations of an operation."""
 
-    of: str = ""  # uuid of the operation; empty: the order's own
-    is_sparing: bool = False  # whether a guest that runs here by then stays, as one that came while it ran
+    of: str = ""  # uuid of the operation; empty: that of the order
+    is_sparing: bool = False  # whether to keep a guest that runs here by now, as after a live migration
 
 
 class Settle(msgspec.Struct, frozen=True, tag_field="action", tag="settle"):
-    """Let what an operation finished here stay, and give back what was kept here to undo it."""
+    """Keep the result of an operation, and release what was kept to undo it."""
 
     of: str = ""  # as for ``Discard``
 
 
 class Inspect(msgspec.Struct, frozen=True, tag_field="action", tag="inspect"):
-    """Say what there is of a guest."""
+    """Report the state of a guest."""
 
 
 class Save(msgspec.Struct, frozen=True, tag_field="action", tag="save"):
@@ -117,29 +119,29 @@ class Save(msgspec.Struct, frozen=True, tag_field="action", tag="save"):
 
 
 class Power(msgspec.Struct, frozen=True, tag_field="action", tag="power"):
-    """Let a guest run, or stop it and keep it."""
+    """Start or stop a guest."""
 
     is_on: bool
 
 
 class SendDisk(msgspec.Struct, frozen=True, tag_field="action", tag="send_disk"):
-    """Send the disk of a stopped guest to where it is to arrive."""
+    """Send the disk of a stopped guest to its target."""
 
     to: Prepared
 
 
 class LiveMigrate(msgspec.Struct, frozen=True, tag_field="action", tag="live_migrate"):
-    """Let a running guest run elsewhere."""
+    """Move a running guest to its target."""
 
     to: Prepared
 
 
 class Reboot(msgspec.Struct, frozen=True, tag_field="action", tag="reboot"):
-    """Let a running guest begin anew."""
+    """Reboot a running guest."""
 
 
 class AbortMigration(msgspec.Struct, frozen=True, tag_field="action", tag="abort_migration"):
-    """Let a live migration that is under way fail."""
+    """Abort a live migration."""
 
 
 Act = (
@@ -158,7 +160,7 @@ Act = (
     | Reboot
     | AbortMigration
 )
-# As rows of orders say it.
+# Actions in the rows of orders.
 Action = Literal[
     "spawn",
     "destroy",
@@ -179,10 +181,10 @@ Action = Literal[
 
 
 class OrderBody(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What the row of an order says beside the action; which fields there are is told by that."""
+    """The row of an order besides the action, which decides the fields in use."""
 
-    operation: str  # its uuid, the mark of what comes to be
-    limit_s: float = 0.0  # so long an answer is waited for; 0: for ever
+    operation: str  # uuid of the operation, which marks its results
+    limit_s: float = 0.0  # timeout of the reply; 0: none
     guest: GuestSpec | None = None  # of spawn, rebuild, prepare and finish
     to: Prepared | None = None  # of send_disk and live_migrate
     of: str = ""  # of discard and settle
@@ -190,84 +192,82 @@ class OrderBody(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Order(msgspec.Struct, frozen=True, kw_only=True):
-    """One act that is asked of one agent. The same operation and number is the same order, however often it comes."""
+    """An order to an agent, identified by operation and number, however often it is delivered."""
 
-    id: Annotated[int, Meta(description="By which it is answered.")]
-    host: Annotated[str, Meta(description="Whose agent it is for.")]
-    operation: Annotated[str, Meta(description="Uuid of the operation that it is a part of.")]
-    number: Annotated[int, Meta(description="Of the orders of the operation.")]
-    instance: Annotated[str | None, Meta(description="Uuid of the instance that it is about.")] = None
-    turn: Annotated[int, Meta(description="Rises with each operation of an instance; a lower one is out of date.")] = 0
-    act: Annotated[Act, Meta(description="What is asked.")]
-    limit_s: Annotated[float, Meta(description="So long an answer is waited for; 0: for ever.")]
+    id: Annotated[int, Meta(description="Id of the order, for its reply.")]
+    host: Annotated[str, Meta(description="Host of the agent.")]
+    operation: Annotated[str, Meta(description="Uuid of its operation.")]
+    number: Annotated[int, Meta(description="Number of the order within the operation.")]
+    instance: Annotated[str | None, Meta(description="Uuid of the instance.")] = None
+    turn: Annotated[
+        int, Meta(description="Number that rises with each operation of an instance; a lower one is stale.")
+    ] = 0
+    act: Annotated[Act, Meta(description="The action.")]
+    limit_s: Annotated[float, Meta(description="Timeout of the reply in seconds; 0: none.")]
 
 
 class PollingAgent(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """An agent that asks for orders."""
+    """An agent in a poll."""
 
-    host: Annotated[_Name, Meta(description="Where it lives.")]
-    run: Annotated[_Uuid, Meta(description="As it was registered.")]
-    fence: Annotated[_Number, Meta(description="As it was told then.")]
+    host: Annotated[_Name, Meta(description="Host of the agent.")]
+    run: Annotated[_Uuid, Meta(description="Registered run.")]
+    fence: Annotated[_Number, Meta(description="Fence of the registration.")]
     held: Annotated[
         tuple[_OrderId, ...],
-        Meta(max_length=HELD_MAX, description="Ids of orders that it has, and that it need not be told again."),
+        Meta(max_length=HELD_MAX, description="Ids of orders that it holds; they are not delivered again."),
     ] = ()
 
 
 class Poll(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Agents of one process are alive, and ask for orders."""
+    """Heartbeats of the agents of one process, and a request for orders."""
 
     agents: Annotated[
-        tuple[PollingAgent, ...], Meta(min_length=1, max_length=AGENTS_MAX, description="Each of another host.")
+        tuple[PollingAgent, ...], Meta(min_length=1, max_length=AGENTS_MAX, description="Agents of different hosts.")
     ]
     wait_s: Annotated[
-        Annotated[float, Meta(ge=0, le=WAIT_MAX_S)], Meta(description="So long the answer may wait for an order.")
+        Annotated[float, Meta(ge=0, le=WAIT_MAX_S)], Meta(description="Maximum wait for orders, in seconds.")
     ] = WAIT_MAX_S
-    most: Annotated[Annotated[int, Meta(ge=1, le=ORDERS_MAX)], Meta(description="So many orders are told at most.")] = (
-        100
-    )
+    most: Annotated[Annotated[int, Meta(ge=1, le=ORDERS_MAX)], Meta(description="Maximum number of orders.")] = 100
 
 
 class Polled(msgspec.Struct, frozen=True, kw_only=True):
-    """What agents are to do."""
+    """Work for agents."""
 
-    orders: Annotated[tuple[Order, ...], Meta(description="Of one instance in the order in which they are done.")] = ()
-    withdrawn: Annotated[tuple[int, ...], Meta(description="Ids of held orders that nobody wants any more.")] = ()
+    orders: Annotated[
+        tuple[Order, ...], Meta(description="Orders; those of one instance are in order of execution.")
+    ] = ()
+    withdrawn: Annotated[tuple[int, ...], Meta(description="Ids of held orders that were withdrawn.")] = ()
     settled: Annotated[
-        tuple[int, ...], Meta(description="Ids of held orders that are answered, or that nobody knows of.")
+        tuple[int, ...], Meta(description="Ids of held orders with a stored reply, and of unknown orders.")
     ] = ()
-    unknown: Annotated[tuple[str, ...], Meta(description="Hosts whose agents must register anew.")] = ()
-    superseded: Annotated[
-        tuple[str, ...], Meta(description="Hosts of which another agent, or another run of it, is registered.")
-    ] = ()
-    disabled: Annotated[tuple[str, ...], Meta(description="Hosts on which an operator lets nothing be placed.")] = ()
+    unknown: Annotated[tuple[str, ...], Meta(description="Hosts whose agents must register again.")] = ()
+    superseded: Annotated[tuple[str, ...], Meta(description="Hosts that another agent or run has taken over.")] = ()
+    disabled: Annotated[tuple[str, ...], Meta(description="Hosts that an operator disabled.")] = ()
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What became of an order."""
+    """The reply to an order."""
 
     outcome: Annotated[
         Literal["ok", "failed", "aborted", "stale"],
         Meta(
-            description="failed: another host may do; aborted: none would; stale: a later operation of the instance "
-            "was here already."
+            description="failed: another host may succeed; aborted: no host would; stale: a later operation of the "
+            "instance was here already."
         ),
     ]
-    problem: Annotated[str, Meta(max_length=PROBLEM_MAX, description="Why it is not ok.")] = ""
-    found: Annotated[Found | None, Meta(description="What there is of the guest; null: nothing.")] = None
-    prepared: Annotated[Prepared | None, Meta(description="Where the guest is to arrive.")] = None
-    saved: Annotated[str, Meta(max_length=255, description="Id of the image that was saved.")] = ""
+    problem: Annotated[str, Meta(max_length=PROBLEM_MAX, description="Reason of a failure.")] = ""
+    found: Annotated[Found | None, Meta(description="State of the guest; null: no guest.")] = None
+    prepared: Annotated[Prepared | None, Meta(description="Target for an arriving guest.")] = None
+    saved: Annotated[str, Meta(max_length=255, description="Id of the saved image.")] = ""
 
 
 class OrderAnswer(Answer, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What became of an order, and who says so."""
+    """The reply to an order, with the run of the agent."""
 
-    run: Annotated[_Uuid, Meta(description="Of the agent.")]
+    run: Annotated[_Uuid, Meta(description="Run of the agent.")]
 
 
 class Kept(msgspec.Struct, frozen=True, kw_only=True):
-    """What becomes of an answer."""
+    """The acknowledgement of a reply."""
 
-    is_wanted: Annotated[
-        bool, Meta(description="false: the order was withdrawn, and what was done for it is to be undone.")
-    ]
+    is_wanted: Annotated[bool, Meta(description="false: the order was withdrawn, and the agent undoes its work.")]

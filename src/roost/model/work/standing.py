@@ -1,4 +1,4 @@
-"""What became of instances: what the agent of a host may ask of those that it finds something of and that it lacks."""
+"""Standings of instances: lookups by agents that find remains of instances, or miss them."""
 
 from typing import Annotated
 
@@ -10,24 +10,22 @@ _Uuid = Annotated[str, Meta(pattern=r"^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-
 
 
 class Standing(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known of an instance that an agent does not have."""
+    """The standing of an instance that an agent does not have."""
 
-    is_deleted: Annotated[bool, Meta(description="Whether it is no more.")] = False
-    host: Annotated[str, Meta(description="The service where it is; empty: nowhere yet.")] = ""
-    is_busy: Annotated[bool, Meta(description="Whether somebody works on it, or a move of it is not settled.")] = False
+    is_deleted: Annotated[bool, Meta(description="Whether the instance is deleted.")] = False
+    host: Annotated[str, Meta(description="Service of its host; empty: none yet.")] = ""
+    is_busy: Annotated[bool, Meta(description="Whether an operation or an unfinished move involves it.")] = False
 
 
 class Holders(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Instances and other consumers of which there is something on a host: allocations, or saved images."""
+    """Instances and other consumers with allocations or saved images on a host."""
 
-    instances: Annotated[
-        tuple[_Uuid, ...], Meta(max_length=ASKED_MAX, description="Their uuids, whatever they are.")
-    ] = ()
+    instances: Annotated[tuple[_Uuid, ...], Meta(max_length=ASKED_MAX, description="Uuids of the consumers.")] = ()
 
 
 class Standings(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of some of them."""
+    """Standings of the known instances."""
 
     instances: Annotated[
-        dict[str, Standing], Meta(description="By uuid, as it was asked; those that nobody knows are left out.")
+        dict[str, Standing], Meta(description="Standings by uuid as requested; unknown instances are omitted.")
     ]
