@@ -80,7 +80,7 @@ def _describe_host(world: World, machine: Machine) -> str:
 
 
 def _differences(world: World, machine: Machine) -> Iterator[str]:
-    """Yield what runs on a host and should not, or the other way: its agent says so when it looks again."""
+    """Yield guests whose state is wrong and notes of absent ones: the agent reports or drops them at its next look."""
     guests = world.shelf.guests(machine.host)
     for status in world.statuses():
         guest, states = guests.get(uuid_text(status.uuid)), _GUEST_STATES.get(status.status, _COMPLETE_STATES)
@@ -88,6 +88,10 @@ def _differences(world: World, machine: Machine) -> Iterator[str]:
             continue
         if guest.state in _COMPLETE_STATES and guest.state not in states:
             yield f"{uuid_text(status.uuid)} is {guest.state} on {machine.host}: {status}"
+    # An agent that died after it had destroyed a guest drops its note the next time that it looks at its guests.
+    for uuid in machine.journal.instances(machine.host):
+        if uuid not in guests:
+            yield f"{uuid} is noted on {machine.host}, and not there"
 
 
 def check_at_rest(world: World) -> None:
