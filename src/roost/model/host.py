@@ -1,4 +1,4 @@
-"""Hosts: root providers with a service on them, and what is known of them."""
+"""Hosts: root providers with a service, and their reported facts."""
 
 from typing import Annotated, Any, Literal
 
@@ -12,27 +12,27 @@ PciDeviceType = Literal["type-PCI", "type-PF", "type-VF", "vdpa"]
 
 
 class PciPool(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """Free PCI devices of a host that are alike."""
+    """Free PCI devices of a host with equal properties."""
 
-    vendor_id: Annotated[str, Meta(description="Of the devices, such as 8086.")]
-    product_id: Annotated[str, Meta(description="Of the devices, such as 154c.")]
-    dev_type: Annotated[PciDeviceType, Meta(description="What they are.")] = "type-PCI"
+    vendor_id: Annotated[str, Meta(description="Vendor id of the devices, such as 8086.")]
+    product_id: Annotated[str, Meta(description="Product id of the devices, such as 154c.")]
+    dev_type: Annotated[PciDeviceType, Meta(description="Type of the devices.")] = "type-PCI"
     numa_node: Annotated[
-        Annotated[int, Meta(ge=0, le=AMOUNT_MAX)] | None, Meta(description="The node they are near to; null: none.")
+        Annotated[int, Meta(ge=0, le=AMOUNT_MAX)] | None, Meta(description="Their NUMA cell; null: none.")
     ] = None
-    address: Annotated[str, Meta(description="Of the device, where there is one of them.")] = ""
+    address: Annotated[str, Meta(description="PCI address, if the pool has one device.")] = ""
     tags: Annotated[
         dict[str, str | tuple[str, ...] | None],
-        Meta(description="What else is said of them, such as physical_network, remote_managed or live_migratable."),
+        Meta(description="Further properties, such as physical_network, remote_managed or live_migratable."),
     ] = {}
-    rp_uuids: Annotated[tuple[str, ...], Meta(description="The providers in whose inventories they are.")] = ()
-    count: Annotated[Annotated[int, Meta(ge=0, le=AMOUNT_MAX)], Meta(description="How many are free.")]
+    rp_uuids: Annotated[tuple[str, ...], Meta(description="Uuids of the providers with their inventories.")] = ()
+    count: Annotated[Annotated[int, Meta(ge=0, le=AMOUNT_MAX)], Meta(description="Number of free devices.")]
 
 
 class HostFacts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a host says of itself. A total left out comes from the inventories of the host's tree.
+    """Facts that a host reports. An omitted total comes from the inventories of its tree.
 
-    Used amounts and instance counts are never facts: they come from allocations and instances.
+    Usage and instance counts are not facts: they come from allocations and instances.
     """
 
     vcpus_total: int | None = None
@@ -46,7 +46,7 @@ class HostFacts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     stats: dict[str, str] = {}
     metrics: dict[str, float] = {}
     pci_pools: tuple[PciPool, ...] = ()
-    numa: NumaTopology | None = None  # with what of it is in use, which no allocation says
+    numa: NumaTopology | None = None  # including usage, which allocations do not have
     num_io_ops: int = 0
     failed_builds: int = 0
     host_ip: str = ""
@@ -55,13 +55,13 @@ class HostFacts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     is_disabled: bool = False
     disabled_reason: str = ""
     is_forced_down: bool = False
-    reported_at_s: float | None = None  # None: no agent ever reported, so it counts as up
+    reported_at_s: float | None = None  # None: never reported; counts as up
 
 
 def is_up(facts: HostFacts, *, now_s: float, down_time_s: float) -> bool:
-    """Say whether a host counts as up: it is not forced down, and reported lately or never.
+    """Return whether a host is up: not forced down, and reported in time or never.
 
-    A report from the future counts like one from the past.
+    Reports from the future and from the past count alike.
     """
     if facts.is_forced_down:
         return False
@@ -69,7 +69,7 @@ def is_up(facts: HostFacts, *, now_s: float, down_time_s: float) -> bool:
 
 
 class HostSpec(msgspec.Struct, frozen=True, kw_only=True):
-    """A host: a service on a root provider. One row a node; a service may have several."""
+    """A host: a service on a root provider. One row per node; a service may have several."""
 
     provider_uuid: str
     host: str  # name of the service
@@ -78,7 +78,7 @@ class HostSpec(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Aggregate(msgspec.Struct, frozen=True, kw_only=True):
-    """A set of hosts with metadata. Joining one labels the host's root provider."""
+    """A set of hosts with metadata. Its label is on the root provider of each host."""
 
     uuid: str
     name: str = ""

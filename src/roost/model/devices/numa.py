@@ -14,10 +14,10 @@ _Processor = Annotated[int, Meta(ge=0, le=2**16 - 1)]
 class MemoryPages(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
     """Pages of one size in a cell."""
 
-    size_kb: Annotated[Annotated[int, Meta(ge=1, le=AMOUNT_MAX)], Meta(description="KiB a page.")]
-    total: Annotated[_Amount, Meta(description="How many there are.")]
-    used: Annotated[_Amount, Meta(description="How many instances have.")] = 0
-    reserved: Annotated[_Amount, Meta(description="How many no instance may have.")] = 0
+    size_kb: Annotated[Annotated[int, Meta(ge=1, le=AMOUNT_MAX)], Meta(description="Size of a page in KiB.")]
+    total: Annotated[_Amount, Meta(description="Number of pages.")]
+    used: Annotated[_Amount, Meta(description="Number of pages that instances use.")] = 0
+    reserved: Annotated[_Amount, Meta(description="Number of pages that instances must not use.")] = 0
 
     @property
     def free_kb(self) -> int:
@@ -26,24 +26,22 @@ class MemoryPages(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True,
 
 
 class NumaCell(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """One memory node of a host with the processors that are near to it."""
+    """A NUMA cell of a host: memory and the processors near it."""
 
-    id: Annotated[_Amount, Meta(description="Its number on the host.")]
-    cpus: Annotated[tuple[_Processor, ...], Meta(description="Processors that instances share.")] = ()
-    pcpus: Annotated[tuple[_Processor, ...], Meta(description="Processors that one instance has for itself.")] = ()
-    memory_mb: Annotated[_Amount, Meta(description="MiB.")]
-    cpu_usage: Annotated[_Amount, Meta(description="Virtual CPUs of instances on the shared processors.")] = 0
-    memory_usage: Annotated[_Amount, Meta(description="MiB that instances have.")] = 0
-    pinned_cpus: Annotated[
-        tuple[_Processor, ...], Meta(description="Processors that instances have for themselves.")
-    ] = ()
-    siblings: Annotated[
-        tuple[tuple[_Processor, ...], ...], Meta(description="Hardware threads, those of one core together.")
-    ] = ()
-    mempages: Annotated[tuple[MemoryPages, ...], Meta(description="Pages by size; empty: the host does not say.")] = ()
-    socket: Annotated[_Amount | None, Meta(description="The socket it belongs to; null: not known.")] = None
-    physnets: Annotated[tuple[str, ...], Meta(description="Physical networks whose cards are near to it.")] = ()
-    is_tunneled: Annotated[bool, Meta(description="Whether the card of tunneled networks is near to it.")] = False
+    id: Annotated[_Amount, Meta(description="Number of the cell on the host.")]
+    cpus: Annotated[tuple[_Processor, ...], Meta(description="Processors for shared use.")] = ()
+    pcpus: Annotated[tuple[_Processor, ...], Meta(description="Processors for dedicated use.")] = ()
+    memory_mb: Annotated[_Amount, Meta(description="Memory in MiB.")]
+    cpu_usage: Annotated[_Amount, Meta(description="Virtual CPUs of instances on shared processors.")] = 0
+    memory_usage: Annotated[_Amount, Meta(description="Memory of instances in MiB.")] = 0
+    pinned_cpus: Annotated[tuple[_Processor, ...], Meta(description="Dedicated processors in use.")] = ()
+    siblings: Annotated[tuple[tuple[_Processor, ...], ...], Meta(description="Hardware threads, grouped by core.")] = ()
+    mempages: Annotated[tuple[MemoryPages, ...], Meta(description="Pages by size; empty: not reported.")] = ()
+    socket: Annotated[_Amount | None, Meta(description="Socket of the cell; null: unknown.")] = None
+    physnets: Annotated[tuple[str, ...], Meta(description="Physical networks of the network cards in this cell.")] = ()
+    is_tunneled: Annotated[
+        bool, Meta(description="Whether the network card for tunneled networks is in this cell.")
+    ] = False
 
     @property
     def free_pcpus(self) -> frozenset[int]:

@@ -46,12 +46,12 @@ class HostScore(msgspec.Struct, frozen=True, array_like=True):
 class Contribution(msgspec.Struct, frozen=True, kw_only=True):
     """One cell of a score table."""
 
-    weigher: Annotated[str, Meta(description="Its name.")]
-    raw: Annotated[
-        float, Meta(description="What it says of the host, in the unit of what is weighed and within its bounds.")
+    weigher: Annotated[str, Meta(description="Name of the weigher.")]
+    raw: Annotated[float, Meta(description="Raw weight of the host, in the unit of the weigher and within its bounds.")]
+    normalised: Annotated[float, Meta(description="Raw weight on the scale of all accepted hosts, 0 to 1.")]
+    multiplier: Annotated[
+        float, Meta(description="Multiplier of the weigher; of an aggregate of the host, if one sets it.")
     ]
-    normalised: Annotated[float, Meta(description="The same on the scale of all hosts that passed.")]
-    multiplier: Annotated[float, Meta(description="Its share in the sum; of this host, where an aggregate sets one.")]
     contribution: Annotated[float, Meta(description="normalised * multiplier.")]
 
 

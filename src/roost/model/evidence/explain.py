@@ -1,4 +1,4 @@
-"""Why a request was answered as it was, and what would have changed the answer."""
+"""The reasons of a decision, and the changes that would alter it."""
 
 from typing import Literal
 
@@ -13,45 +13,45 @@ ChangeKind = Literal[
 
 
 class RuleVerdict(msgspec.Struct, frozen=True, kw_only=True):
-    """One rule, in its turn and on its own."""
+    """The verdict of one rule, in its turn and on its own."""
 
     rule: str  # search, requested_hosts, or the name of a filter
-    reason: str  # what the hosts it refuses lack, without a subject
-    in_turn: int  # hosts it refused of those that the rules before it had left
-    alone: int  # hosts it refuses, asked about every host of the fleet
-    only: int  # hosts that it refuses and no other rule does
+    reason: str  # shortcoming of the rejected hosts, without a subject
+    in_turn: int  # rejected hosts among those that earlier rules accepted
+    alone: int  # rejected hosts among the whole fleet
+    only: int  # hosts rejected by this rule only
 
 
 class Shortfall(msgspec.Struct, frozen=True, kw_only=True):
-    """What a host is short of for one rule."""
+    """The shortcoming of a host for one rule."""
 
     reason: str
-    resource_class: str = ""  # empty: no amount, the host lacks something that is there or not
-    has: int = 0  # of the class, or groups of those asked for, that it could serve; in the unit of the class
+    resource_class: str = ""  # empty: the shortcoming is not an amount
+    has: int = 0  # available amount in the unit of the class, or number of request groups
     wanted: int = 0
 
 
 class NearMiss(msgspec.Struct, frozen=True, kw_only=True):
-    """A host that was refused by little."""
+    """A host that nearly fits."""
 
     host: str
-    shortfalls: list[Shortfall]  # one a rule that refuses it
+    shortfalls: list[Shortfall]  # one per rule that rejects it
 
 
 class Change(msgspec.Struct, frozen=True, kw_only=True):
-    """The smallest change of its kind by which the request would have fitted."""
+    """The smallest relaxation of its kind with which the request would fit."""
 
     kind: ChangeKind
-    text: str  # what is other: "49,152 MiB memory instead of 65,536"
-    hosts: int  # that could take the first instance then
-    request: Request  # as it would have to be
+    text: str  # in words: "49,152 MiB memory instead of 65,536"
+    hosts: int  # number of hosts for the first instance with this change
+    request: Request  # with the change
 
 
 class Never(msgspec.Struct, frozen=True, kw_only=True):
-    """Whether a request could be placed if nobody ran on the fleet."""
+    """Whether a request could be placed on the empty fleet."""
 
     could_fit: bool
-    reason: str = ""  # of the refusal on the empty fleet, in one line
+    reason: str = ""  # of a refusal on the empty fleet, in one line
 
 
 class RankedHost(msgspec.Struct, frozen=True, kw_only=True):
@@ -63,19 +63,19 @@ class RankedHost(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Tip(msgspec.Struct, frozen=True, kw_only=True):
-    """What would have let another host win."""
+    """The change of a multiplier with which another host would win."""
 
     weigher: str
-    host: str  # that would have drawn level with the winner
+    host: str  # would tie with the winner
     multiplier: float  # in force
-    tipping: float  # the nearest multiplier at which it draws level
+    tipping: float  # nearest multiplier for a tie
 
 
 class Explanation(msgspec.Struct, frozen=True, kw_only=True):
-    """A request judged on a fleet at one moment, in full."""
+    """The explanation of a request on a fleet at one time."""
 
-    hosts: int  # judged
-    left: int  # that passed every rule
+    hosts: int  # number of judged hosts
+    left: int  # number of hosts that passed every rule
     reason: str = ""  # of a refusal, in one line
     rules: list[RuleVerdict]
     nearest: list[NearMiss] = []  # of a refusal, the nearest first
@@ -86,9 +86,9 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Why(msgspec.Struct, frozen=True, kw_only=True):
-    """A stored decision, and its explanation as of the moment it was made."""
+    """A stored decision, and its explanation as of the time of the decision."""
 
     decision: Decision
     request: Request  # without uuids of instances; its count is the decision's
-    explanation: Explanation | None  # None: what the decision saw is no longer kept
-    note: str = ""  # why there is no explanation
+    explanation: Explanation | None  # None: the state of that time is no longer stored
+    note: str = ""  # reason for a missing explanation

@@ -1,4 +1,4 @@
-"""A stored decision made again, and how the two differ."""
+"""The replay of a stored decision, and its differences."""
 
 import msgspec
 
@@ -6,27 +6,27 @@ from roost.model.evidence.decision import Decision
 
 
 class HostStanding(msgspec.Struct, frozen=True):
-    """How one host stands for the first instance of a request."""
+    """The result of one host for the first instance of a request."""
 
-    refused_by: str = ""  # the first rule that refuses it; empty: none does
+    refused_by: str = ""  # the first rule that rejects it; empty: none
     total: float | None = None  # sum of the contributions of all weighers; None: refused
 
 
 class HostDifference(msgspec.Struct, frozen=True, kw_only=True):
-    """One host that was treated otherwise."""
+    """A host with different results."""
 
     node: str
-    picks_then: int  # instances of the request that went there
+    picks_then: int  # instances on this host
     picks_now: int
     then: HostStanding
     now: HostStanding
 
 
 class Replayed(msgspec.Struct, frozen=True, kw_only=True):
-    """A decision as it was stored and as it comes out now, from what it saw."""
+    """A stored decision, and the result of deciding it again from the same state."""
 
     stored: Decision
     again: Decision
-    is_same: bool  # in everything but durations and the numbers of documents
+    is_same: bool  # except for durations and the numbers of documents
     fields: list[str] = []  # names of the fields of a decision that differ
     differences: list[HostDifference] = []  # hosts chosen then or now first, then by name

@@ -10,43 +10,43 @@ from roost.model.evidence.decision import Limits
 from roost.model.flavor import Flavor
 from roost.model.image import Image
 
-# building: begun and not complete. prepared: room is kept for a guest that is to come from another host.
+# building: incomplete. prepared: the host is ready for a guest from another host.
 GuestState = Literal["building", "prepared", "running", "stopped"]
 
 
 class GuestSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """All that a driver is told of an instance that it is to run."""
+    """The specification of a guest for its driver."""
 
     uuid: str
-    node: str  # it runs on
+    node: str  # of the guest
     name: str = ""
     flavor: Flavor
     image: Image = Image()
     allocations: dict[str, dict[str, int]] = {}  # provider uuid -> resource class -> amount
-    mappings: dict[str, tuple[str, ...]] = {}  # suffix of a resource group -> uuids of its providers
-    topology: InstanceTopology | None = None  # the memory nodes it asks for; None: it does not care
-    cells: tuple[PlacedCell, ...] = ()  # where on the node these go
-    pci: tuple[PciRequest, ...] = ()  # the devices it asks for
-    devices: tuple[str, ...] = ()  # addresses of those that it gets; none: the driver chooses
-    limits: Limits = {}  # what the node may have in use with it
-    pieces: tuple[str, ...] = ()  # names of the single resources that it gets there
-    is_on: bool = True  # whether it is to run when it is complete
+    mappings: dict[str, tuple[str, ...]] = {}  # suffix of a request group -> uuids of its providers
+    topology: InstanceTopology | None = None  # requested NUMA cells; None: any
+    cells: tuple[PlacedCell, ...] = ()  # places of these cells on the node
+    pci: tuple[PciRequest, ...] = ()  # requested devices
+    devices: tuple[str, ...] = ()  # addresses of its devices; empty: the driver chooses
+    limits: Limits = {}  # upper bounds of use on the node, including the guest
+    pieces: tuple[str, ...] = ()  # names of its single resources on the node
+    is_on: bool = True  # whether it runs when complete
 
 
 class Found(msgspec.Struct, frozen=True, kw_only=True):
-    """What a driver has of an instance."""
+    """A guest as its driver reports it."""
 
     uuid: str
     node: str
-    operation: str  # the mark: by which operation it came to be what it is
+    operation: str  # the mark: the operation that brought it into this state
     state: GuestState
 
 
 class Prepared(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a guest that leaves its host is to arrive."""
+    """The target of a guest that leaves its host."""
 
     uuid: str  # of the instance
     node: str
-    address: str  # of the host, as drivers of this kind know each other
-    disk: str = ""  # where its disk goes
-    page_sizes: tuple[int | None, ...] | None = None  # of its cells there, as ``GuestUse`` has them; None: not known
+    address: str  # of the host, in the format of its driver
+    disk: str = ""  # target of its disk
+    page_sizes: tuple[int | None, ...] | None = None  # of its cells there, as in ``GuestUse``; None: unknown
