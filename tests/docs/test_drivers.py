@@ -12,7 +12,7 @@ from roost.model.work.agent_terms import PciDevice
 from tests.docs.documents import blocks
 from tests.support.agents.libvirt_hosts import binding
 
-PAGE = (Path(__file__).parents[2] / "docs" / "agents.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[2] / "docs" / "driver-reference.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("kind", [FakeOptions, LibvirtTexts, Script, FakeNode, Gpu, Child, PciDevice, Fault])
@@ -29,4 +29,4 @@ def test_the_example_of_the_libvirt_driver_runs(tmp_path, monkeypatch):
     binding()
     monkeypatch.chdir(tmp_path)
     ((_, code),) = blocks(PAGE, "python libvirt")
-    exec(compile(code, "agents.md", "exec"), {})
+    exec(compile(code, "driver-reference.md", "exec"), {})
