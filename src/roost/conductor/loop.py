@@ -149,7 +149,7 @@ class Conductor:
         return going_on + [view.operation for view in refused if self._can_retry(view, tries)]
 
     def _can_retry(self, view: View, tries: Counter[int]) -> bool:
-        """Say whether to look for a refused step again at once: the operation is unchanged, so it is still ours."""
+        """Return whether to look for a refused step again at once: the operation is unchanged, so it is still ours."""
         row = view.operation
         known = self._reader.operation(row.id)
         if known is None or known.version != row.version:
@@ -196,7 +196,7 @@ class Conductor:
         return None, error
 
     def _plan_refusal(self, view: View, error: RoostError, current: Current) -> Plan[Step]:
-        return _plan(table_of(view.operation).refused_step(view, self._desk(current), error))
+        return _plan(table_of(view.operation).step_after_refusal(view, self._desk(current), error))
 
     def _set_aside(self, operation: OperationRow, error: BaseException, *, now_s: float, terms: Terms) -> None:
         """Postpone an operation without a next step, and log the reason.

@@ -213,13 +213,13 @@ def _moves_of(reader: WorkReader, host: str, statuses: Iterable[StatusRow]) -> l
 
 
 def _is_as_before(agent: AgentRow, before: AgentRow) -> bool:
-    """Say whether an agent is up, and its registration changes nothing."""
+    """Return whether an agent is up, and its registration changes nothing."""
     same = msgspec.structs.replace(agent, heard_at_s=before.heard_at_s, version=before.version)
     return same == before and before.state == "ready"
 
 
 def is_disabled(state: State, host: str) -> bool:
-    """Say whether a service is disabled."""
+    """Return whether a service is disabled."""
     hosts = state.hosts
     return any(
         hosts.facts[row].is_disabled for row in hosts.rows_of_name.get(host.lower(), ()) if hosts.alive.each[row]
@@ -308,12 +308,12 @@ def _agents(reader: WorkReader, polls: Sequence[PollingAgent]) -> list[AgentRow]
 
 
 def _is_unknown(agent: AgentRow | None, each: PollingAgent) -> bool:
-    """Say whether an agent must register: it never did, or was given up."""
+    """Return whether an agent must register: it never did, or was given up."""
     return agent is None or (agent.state == "gone" and agent.run == uuid_bytes(each.run))
 
 
 def _is_superseded(agent: AgentRow | None, each: PollingAgent) -> bool:
-    """Say whether another run is in charge of the host, or the same one has left and registered again."""
+    """Return whether another run is in charge of the host, or the same one has left and registered again."""
     if agent is None or _is_unknown(agent, each):
         return False
     return (agent.run, agent.fence) != (uuid_bytes(each.run), each.fence)

@@ -1,4 +1,4 @@
-"""Instances whose reported state differs from their status: an operation ``sync`` asks the host again.
+"""Instances whose reported state differs from their status: an operation ``sync`` queries the host.
 
 A report may be late or repeated. The answer to ``sync`` is not: the host gives it after all orders before.
 """
@@ -48,7 +48,7 @@ def new_syncs(current: Commits, differing: Sequence[StatusRow], *, now_s: float)
     return [put for status in differing[:_SYNCS_MAX] for put in _new_sync(current, status, now_s=now_s)]
 
 
-def reported_status(status: StatusRow, state: str) -> str:
+def status_of_state(status: StatusRow, state: str) -> str:
     """Return the status that follows from a reported state; empty: the guest is not well.
 
     A shelved instance stays shelved while it is stopped.

@@ -209,7 +209,7 @@ def _place(state: State, instance: InstanceRow, *, host_id: int, rack: str) -> P
 
 
 def _is_free(group: Group, place: Place, instance: InstanceRow) -> bool:
-    """Say whether a place is free once the instance has left its present one."""
+    """Return whether a place is free once the instance has left its present one."""
     holder, members = group.places.get(place.scope, (place.holder, 0))
     members -= instance.scope == place.scope and instance.holder == holder
     return members == 0 or (holder == place.holder and members < place.limit)

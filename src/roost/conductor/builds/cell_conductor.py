@@ -17,7 +17,7 @@ from roost.conductor.builds.alternates import location_of
 from roost.conductor.builds.build_failures import count_build
 from roost.conductor.builds.builder_product import Product
 from roost.conductor.builds.claim_transfer import release_claims, transfer_claim
-from roost.conductor.operation.faults import describe_error, failed_outcome, log_error
+from roost.conductor.operation.faults import describe_error, error_outcome, log_error
 from roost.conductor.operation.retries import attempt_record, check_attempt, first_attempt, no_alternate_error
 from roost.errors import BuildFailed, Conflict, Unavailable
 from roost.model.evidence.decision import Pick
@@ -47,7 +47,7 @@ class CellConductor:
         try:
             pick = self._build(order, attempts)
         except Exception as error:  # noqa: BLE001  # whatever goes wrong, the instance has an end that says so
-            return failed_outcome(
+            return error_outcome(
                 order.instance_uuid,
                 order.decision_uuid,
                 fault=log_error(error, decision_uuid=order.decision_uuid),

@@ -14,7 +14,7 @@ import msgspec
 
 from roost.conductor.builds.builder_product import Cell, Product
 from roost.conductor.builds.claim_transfer import release_claims
-from roost.conductor.operation.faults import failed_outcome, log_error
+from roost.conductor.operation.faults import error_outcome, log_error
 from roost.errors import BadRequest, NotFound, NoValidHost
 from roost.model.evidence.decision import Decision
 from roost.model.fleet import NamedRequest
@@ -81,11 +81,11 @@ class SuperConductor:
             decision = self._product.work([named])[0]
         except Exception as error:  # noqa: BLE001  # whatever goes wrong, instances have an end that says so
             fault, unreleased = log_error(error, decision_uuid=named.decision_uuid), self._take_back(named)
-            return [failed_outcome(uuid, named.decision_uuid, fault=fault, unreleased=unreleased) for uuid in uuids]
+            return [error_outcome(uuid, named.decision_uuid, fault=fault, unreleased=unreleased) for uuid in uuids]
         assert decision is not None, "a request leads to a decision"
         if not decision.is_granted:
             fault = str(NoValidHost(decision.reason))
-            return [failed_outcome(uuid, decision.uuid, fault=fault) for uuid in uuids]
+            return [error_outcome(uuid, decision.uuid, fault=fault) for uuid in uuids]
         return [self._send(order) for order in orders(named.request, decision)]
 
     def _send(self, order: BuildOrder) -> Outcome:
@@ -101,7 +101,7 @@ class SuperConductor:
             except Exception as error:  # noqa: BLE001  # the other instances go on
                 fault = log_error(error, decision_uuid=order.decision_uuid)
         unreleased = release_claims(self._product, (order.instance_uuid,), decision_uuid=order.decision_uuid)
-        return failed_outcome(order.instance_uuid, order.decision_uuid, fault=fault, unreleased=unreleased)
+        return error_outcome(order.instance_uuid, order.decision_uuid, fault=fault, unreleased=unreleased)
 
     def _take_back(self, named: NamedRequest) -> str:
         """Release the claims of a decision that did not arrive; return why that failed, or nothing.

@@ -63,7 +63,7 @@ def _open_revert(reader: WorkReader, status: StatusRow) -> OperationRow | None:
 
 
 def _was_on(reader: WorkReader, status: StatusRow) -> bool:
-    """Say whether an instance ran before its move; without a record of the move, assume that it did."""
+    """Return whether an instance ran before its move; without a record of the move, assume that it did."""
     move = None if status.migration_uuid is None else reader.migration(status.migration_uuid)
     moved = None if move is None else reader.operation(move.operation_id)
     return moved is None or moved.kind not in _MOVES or body_of(moved, Moving).is_on

@@ -191,7 +191,7 @@ def _both(state: State, migration: MigrationRow) -> tuple[Holder, Holder]:
 
 
 def _was_outside(group: Group, instance: InstanceRow, kept: Holder, *, source_id: int | None) -> bool:
-    """Say whether an instance was outside its group on the source, though it is a member on the target.
+    """Return whether an instance was outside its group on the source, though it is a member on the target.
 
     Args:
         instance: on the target.
@@ -217,7 +217,7 @@ def _place(group: Group, instance: InstanceRow, *, rack: str, may_come_back: boo
 
 
 def _is_free(group: Group, place: Place, *leaving: Holder) -> bool:
-    """Say whether a place is free once an instance and its migration have left theirs."""
+    """Return whether a place is free once an instance and its migration have left theirs."""
     holder, members = group.places.get(place.scope, (place.holder, 0))
     rows = [row for each in leaving if (row := each.instance or each.kept) is not None]
     members -= sum((row.group_id, row.scope, row.holder) == (group.id, place.scope, holder) for row in rows)

@@ -1,4 +1,4 @@
-"""Targets one after the other: where one cannot take the instance, the next alternate is asked."""
+"""Targets one after the other: where one cannot take the instance, the next alternate is tried."""
 
 from dataclasses import replace
 from typing import NamedTuple, Protocol
@@ -66,7 +66,7 @@ def ask_first_target(
     return (ask or ask_for_room)(view, desk, move)
 
 
-def prepared_move(view: View, body: Moving) -> Moving | str:
+def with_address(view: View, body: Moving) -> Moving | str:
     """Return a move with the address at which its instance arrives, or why the target is not ready."""
     prepared = None if view.reply.answer is None else view.reply.answer.prepared
     if prepared is None:

@@ -25,7 +25,7 @@ def log_error(error: Exception, *, decision_uuid: str) -> str:
     return describe_error(error)
 
 
-def failed_outcome(
+def error_outcome(
     instance_uuid: str, decision_uuid: str, *, fault: str, attempts: Sequence[Attempt] = (), unreleased: str = ""
 ) -> Outcome:
     """Return the outcome of an instance that could not be built; see ``Outcome``."""

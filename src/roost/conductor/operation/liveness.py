@@ -21,7 +21,7 @@ _WOKEN_MAX = 1000
 
 
 def is_gone(agent: AgentRow | None) -> bool:
-    """Say whether an agent is absent: it never registered, it left, or it was given up."""
+    """Return whether an agent is absent: it never registered, it left, or it was given up."""
     return agent is None or agent.state == "gone"
 
 
@@ -64,7 +64,7 @@ def require_same_agent(agent: AgentRow | None) -> tuple[Put, ...]:
 
 
 def is_silent(agent: AgentRow, *, now_s: float, down_time_s: float) -> bool:
-    """Say whether an agent is gone, or has been silent long enough to be given up."""
+    """Return whether an agent is gone, or has been silent long enough to be given up."""
     return is_gone(agent) or now_s - agent.heard_at_s > down_time_s
 
 

@@ -72,12 +72,12 @@ def _fate(host: str, status: StatusRow | None, moves: Sequence[MigrationRow]) ->
 
 
 def _is_on_its_way(move: MigrationRow, host: str) -> bool:
-    """Say whether an instance is moving to a host; once it has arrived, its status names the host."""
+    """Return whether an instance is moving to a host; once it has arrived, its status names the host."""
     return move.status in _ON_ITS_WAY and move.target_host.lower() == host
 
 
 def is_held_by(move: MigrationRow, host: str) -> bool:
-    """Say whether a host must not run an instance, because its evacuation has not ended."""
+    """Return whether a host must not run an instance, because its evacuation has not ended."""
     return (move.kind, move.status, move.source_host.lower()) == ("evacuate", "moving", host.lower())
 
 
@@ -104,7 +104,7 @@ def end_moves(state: State, moves: list[MigrationRow], *, now_s: float) -> tuple
 
 
 def is_unsettled(status: StatusRow, move: MigrationRow) -> bool:
-    """Say whether a move may still be undone; one that is final only waits for its source."""
+    """Return whether a move may still be undone; one that is final only waits for its source."""
     is_for_good = is_left_by(move, move.source_host) and move.source_host.lower() != status.host.lower()
     return move.status in _UNDONE and not is_for_good
 
@@ -124,6 +124,6 @@ def check_settled(reader: WorkReader, status: StatusRow, *, act: str) -> None:
 
 
 def is_left_by(move: MigrationRow, host: str) -> bool:
-    """Say whether an instance has left a host for good, so that its guest there is destroyed."""
+    """Return whether an instance has left a host for good, so that its guest there is destroyed."""
     is_over = move.status == "left" or (move.kind in _LEFT and move.status == "finished")
     return is_over and move.source_host.lower() == host.lower()

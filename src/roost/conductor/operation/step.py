@@ -73,7 +73,7 @@ class View:
         return self.agents.get(host.lower())
 
     def is_away(self, host: str) -> bool:
-        """Say whether the agent of a host is absent."""
+        """Return whether the agent of a host is absent."""
         return is_gone(self.agent(host))
 
 
@@ -222,7 +222,7 @@ def withdraw_orders(orders: Sequence[OrderRow]) -> tuple[Put, ...]:
 
 
 def is_open(order: OrderRow) -> bool:
-    """Say whether an order has no answer yet."""
+    """Return whether an order has no answer yet."""
     return order.state in _OPEN
 
 

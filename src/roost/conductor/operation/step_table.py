@@ -116,7 +116,7 @@ class Table(Generic[B]):
         transition = Transition(operation.kind, operation.step, reply.event.name or "", step.operation.step)
         return replace(step, transition=transition)
 
-    def refused_step(self, view: View, desk: Desk, error: RoostError) -> Commit:
+    def step_after_refusal(self, view: View, desk: Desk, error: RoostError) -> Commit:
         """Return the next step of an operation for which the scheduler returned an error."""
         assert self.refusal is not None, "only kinds with a refusal ask the scheduler"
         step = self.refusal.handler(view, desk, error)

@@ -24,12 +24,12 @@ class Watch(NamedTuple):
 
 
 def silence_problem(host: str) -> str:
-    """Say that no answer is to be expected of a host."""
+    """Return that no answer is to be expected of a host."""
     return f"the agent of {host} does not answer"
 
 
 def target_problem(view: View, host: str) -> str:
-    """Say why an instance cannot be sent to a host; empty: it can.
+    """Return why an instance cannot be sent to a host; empty: it can.
 
     Alternates were chosen a while ago, so their hosts may have gone since.
     """
@@ -42,7 +42,7 @@ def target_problem(view: View, host: str) -> str:
 
 
 def may_run(view: View) -> bool:
-    """Say whether an instance that is not ACTIVE may run: the last order to stop it may have failed."""
+    """Return whether an instance that is not ACTIVE may run: the last order to stop it may have failed."""
     return bool(view.status.fault)
 
 

@@ -79,7 +79,7 @@ def send(view: View, desk: Desk, body: Build) -> Commit:
 
 
 def _find_fault(view: View, request: Request, pick: Pick | None, *, uuid: str) -> str:
-    """Say why an instance cannot be sent to its host; empty: it can."""
+    """Return why an instance cannot be sent to its host; empty: it can."""
     if pick is None:
         return "its decision has no host for it"
     try:

@@ -41,7 +41,7 @@ _PARTING = frozenset({"destroy", "settle"})
 
 
 def inspect(view: View, desk: Desk, body: Settling) -> Commit:
-    """Ask the host of the instance for its guest."""
+    """Inspect the guest on the host of the instance."""
     return send_order(view, desk, body, host=view.status.host, action="inspect", step="look")
 
 
@@ -57,7 +57,7 @@ def begin_parting(view: View, desk: Desk, body: Settling) -> Commit:
 
 
 def refuse(view: View, desk: Desk, body: Settling) -> Commit:
-    """Keep VERIFY_RESIZE; the fault says why."""
+    """Keep VERIFY_RESIZE; the fault gives the reason."""
     return fail(view, desk, body, problem=view.reply.problem)
 
 

@@ -107,19 +107,19 @@ def _parts_of(view: View, uuid: str) -> list[OperationRow]:
 
 
 def _is_there(view: View, body: Drain, uuid: str) -> bool:
-    """Say whether an instance is still on the host."""
+    """Return whether an instance is still on the host."""
     status = view.statuses.get(_bytes(uuid))
     return status is not None and status.status != "DELETED" and status.host.lower() == body.host.lower()
 
 
 def _is_again(view: View, uuid: str) -> bool:
-    """Say whether an instance whose live migration failed can be stopped and moved."""
+    """Return whether an instance whose live migration failed can be stopped and moved."""
     status, kinds = view.statuses[_bytes(uuid)], {part.kind for part in _parts_of(view, uuid)}
     return kinds == {"live_migrate"} and status.status == "ACTIVE" and not status.operation_id
 
 
 def _stay_reason(view: View, uuid: str) -> str:
-    """Say why an instance is still on the host after its move."""
+    """Return why an instance is still on the host after its move."""
     status = view.statuses[_bytes(uuid)]
     return status.fault or f"it is in status {status.status}, and nobody says why"
 

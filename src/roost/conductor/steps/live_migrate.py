@@ -1,6 +1,6 @@
 """Migrate a running instance to another host.
 
-If the migration fails or is not answered, the hosts are asked for the guest; its place is never guessed.
+If the migration fails or is not answered, both hosts are inspected; the place of the guest is never guessed.
 """
 
 import msgspec
@@ -8,7 +8,7 @@ import msgspec
 from roost.conductor.moves import targets, try_targets
 from roost.conductor.moves.ask_host import send_order, send_until_done
 from roost.conductor.moves.endings import finish_move, hand_over, keep_on_source
-from roost.conductor.moves.try_targets import prepared_move, target_of
+from roost.conductor.moves.try_targets import target_of, with_address
 from roost.conductor.operation.events import Event, Reply
 from roost.conductor.operation.step import Commit, Desk, View, answer_of, is_open, simple_order, wait_until
 from roost.conductor.operation.step_table import State, Table, To
@@ -43,7 +43,7 @@ def send(view: View, desk: Desk, body: Moving) -> Commit:
 
 def migrate(view: View, desk: Desk, body: Moving) -> Commit:
     """Order the source to migrate the instance to the target."""
-    source, move = view.status.host, prepared_move(view, body)
+    source, move = view.status.host, with_address(view, body)
     if isinstance(move, str):
         return _clear_target(view, desk, body, lost=move)
     if view.is_away(source):
@@ -92,24 +92,24 @@ def arrive(view: View, desk: Desk, body: Moving) -> Commit:
 
 
 def inspect_source(view: View, desk: Desk, body: Moving) -> Commit:
-    """Abort the migration, and ask the source for its guest."""
+    """Abort the migration, and inspect the guest on the source."""
     late = f"it did not move within {view.terms.build_timeout_s:,.0f} s"
     lost = late if view.reply.event is Event.TIMED_OUT else view.reply.problem
     return _inspect(view, desk, body, host=view.status.host, lost=lost)
 
 
 def inspect_target(view: View, desk: Desk, body: Moving) -> Commit:
-    """Ask the target for its guest."""
+    """Inspect the guest on the target."""
     return _inspect(view, desk, body, host=target_of(body), lost=silence_problem(view.status.host))
 
 
 def inspect_again(view: View, desk: Desk, body: Moving) -> Commit:
-    """Ask the same host again."""
+    """Inspect the guest on the same host again."""
     return _inspect(view, desk, body, host=view.orders[-1].host)
 
 
 def inspect_other(view: View, desk: Desk, body: Moving) -> Commit:
-    """Ask the other host; wait if that is gone as well, or is known to have nothing."""
+    """Inspect the other host; wait if that is gone as well, or is known to have nothing."""
     other = _other_host(view, body)
     if view.is_away(other) or _has_nothing(_source_report(view)):
         return Commit(operation=wait_until(view, view.now_s + PAUSE_S))
@@ -117,7 +117,7 @@ def inspect_other(view: View, desk: Desk, body: Moving) -> Commit:
 
 
 def judge(view: View, desk: Desk, body: Moving) -> Commit:
-    """Decide from the report of a host where the instance is, or ask the other host."""
+    """Decide from the report of a host where the instance is, or inspect the other host."""
     order, answer = view.orders[-1], view.reply.answer
     assert answer is not None, "the host has answered"
     if not _is_source(view, order.host):
@@ -128,7 +128,7 @@ def judge(view: View, desk: Desk, body: Moving) -> Commit:
 
 
 def _inspect(view: View, desk: Desk, body: Moving, *, host: str, lost: str = "") -> Commit:
-    """Ask a host for its guest. The source aborts the migration first, so that nothing moves once it has answered."""
+    """Inspect the guest on a host. The source aborts the migration first, so nothing moves once it has answered."""
     actions: tuple[Action, ...] = ("abort_migration", "inspect") if _is_source(view, host) else ("inspect",)
     return _send(view, desk, body, host=host, actions=actions, step="look", lost=lost or body.lost)
 
@@ -168,7 +168,7 @@ def keep(view: View, desk: Desk, body: Moving) -> Commit:
 
 
 def keep_or_inspect(view: View, desk: Desk, body: Moving) -> Commit:
-    """Keep the instance on the source if it is known to be there; otherwise ask the source, or wait."""
+    """Keep the instance on the source if it is known to be there; otherwise inspect the source, or wait."""
     if _is_on_source(view):
         return keep(view, desk, body)
     source = view.status.host
@@ -204,7 +204,7 @@ def _send(
 
 
 def _may_discard_again(view: View) -> bool:
-    """Say whether the target is asked again to discard: what it failed to discard cannot run."""
+    """Return whether the target is asked again to discard: what it failed to discard cannot run."""
     order = view.orders[-1]
     is_bad = not is_open(order) and answer_of(order).outcome != "ok"
     tries = [each for each in view.orders if (each.action, each.host) == ("discard", order.host)]
@@ -232,18 +232,18 @@ def _other_host(view: View, body: Moving) -> str:
 
 
 def _is_on_source(view: View) -> bool:
-    """Say whether the source has reported a complete guest."""
+    """Return whether the source has reported a complete guest."""
     report = _source_report(view)
     return report is not None and _has_whole(report)
 
 
 def _is_spared(view: View, guest: Found | None) -> bool:
-    """Say whether the guest came to run on the target before that discarded what it had reserved."""
+    """Return whether the guest came to run on the target before that discarded what it had reserved."""
     return guest is not None and (guest.state, guest.operation) == ("running", uuid_text(view.operation.uuid))
 
 
 def _has_nothing(report: Answer | None) -> bool:
-    """Say whether a host has reported that it has no complete guest."""
+    """Return whether a host has reported that it has no complete guest."""
     return report is not None and not _has_whole(report)
 
 

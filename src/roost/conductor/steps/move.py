@@ -13,7 +13,7 @@ from roost.conductor.moves import targets, try_targets
 from roost.conductor.moves.ask_host import send_order, send_until_done
 from roost.conductor.moves.endings import hand_over, keep_on_source
 from roost.conductor.moves.migration import migration_of, update_migration
-from roost.conductor.moves.try_targets import guest_order, prepared_move, target_of
+from roost.conductor.moves.try_targets import guest_order, target_of, with_address
 from roost.conductor.operation.events import NOT_DONE, Event, Reply
 from roost.conductor.operation.faults import describe_error
 from roost.conductor.operation.liveness import require_same_agent
@@ -62,7 +62,7 @@ def send(view: View, desk: Desk, body: Moving) -> Commit:
 
 def leave_source(view: View, desk: Desk, body: Moving) -> Commit:
     """Order the source to stop the instance, or, if it does not run, to send its disk."""
-    move = prepared_move(view, body)
+    move = with_address(view, body)
     if isinstance(move, str):
         return _clear_target(view, desk, body, lost=move)
     if view.is_away(view.status.host):
@@ -144,7 +144,7 @@ def arrive(view: View, desk: Desk, body: Moving) -> Commit:
 
 
 def _claim_problem(view: View, desk: Desk, body: Moving) -> str:
-    """Say why the claim of the instance is no longer on the target; empty: it is there."""
+    """Return why the claim of the instance is no longer on the target; empty: it is there."""
     pick, name = body.picks[0], uuid_text(view.status.uuid)
     try:
         location = location_of(desk.current.state, name)
@@ -195,12 +195,12 @@ def restart_or_wait(view: View, desk: Desk, body: Moving) -> Commit:
 
 
 def finish_restart(view: View, desk: Desk, body: Moving) -> Commit:
-    """Keep the instance on the source; the fault says why."""
+    """Keep the instance on the source; the fault gives the reason."""
     return keep_on_source(view, desk, body, problem=body.lost)
 
 
 def fail_restart(view: View, desk: Desk, body: Moving) -> Commit:
-    """Keep the instance on the source and set SHUTOFF; the fault says why."""
+    """Keep the instance on the source and set SHUTOFF; the fault gives the reason."""
     fault = f"{body.lost}; and it was not started again: {view.reply.problem}"
     return keep_on_source(view, desk, body, problem=fault, status="SHUTOFF")
 
@@ -241,7 +241,7 @@ def _require_absent_target(view: View, body: Moving, step: Commit) -> Commit:
 
 
 def _may_run_on_target(view: View) -> bool:
-    """Say whether the target may have completed a guest."""
+    """Return whether the target may have completed a guest."""
     return any(order.action == "finish" and _was_delivered(order) for order in view.orders)
 
 

@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from roost.conductor.agents.power_sync import reported_status
+from roost.conductor.agents.power_sync import status_of_state
 from roost.conductor.moves.ask_host import send_order
 from roost.conductor.operation.events import NOT_DONE, Event
 from roost.conductor.operation.reconcile import is_unsettled
@@ -15,7 +15,7 @@ from roost.model.writes import PutDocument
 
 
 def send(view: View, desk: Desk, body: Powering) -> Commit:
-    """Ask the host for the state of the instance."""
+    """Query the host for the state of the instance."""
     return send_order(view, desk, body, host=view.status.host, action="inspect", step="wait")
 
 
@@ -26,7 +26,7 @@ def apply_report(view: View, desk: Desk, body: Powering) -> Commit:
     problem = _find_problem(view, desk, found)
     if problem:
         return _keep(view, desk, body, problem=problem)
-    status, writes = reported_status(view.status, found), tuple[PutDocument, ...]()
+    status, writes = status_of_state(view.status, found), tuple[PutDocument, ...]()
     if status == view.status.status:
         lock = release_lock(view)
     elif view.status.status == "SHELVED":
@@ -39,12 +39,12 @@ def apply_report(view: View, desk: Desk, body: Powering) -> Commit:
 
 
 def keep(view: View, desk: Desk, body: Powering) -> Commit:
-    """Keep status and fault; the story says why."""
+    """Keep status and fault; the story gives the reason."""
     return _keep(view, desk, body, problem=view.reply.problem)
 
 
 def _find_problem(view: View, desk: Desk, found: str) -> str:
-    """Say why the report does not make the instance well; empty: it does.
+    """Return why the report does not make the instance well; empty: it does.
 
     Args:
         found: the reported state; empty: the host has no such guest.
@@ -55,7 +55,7 @@ def _find_problem(view: View, desk: Desk, found: str) -> str:
         return "a move of it is not settled"
     if not found:
         return f"{view.status.host} has nothing of it"
-    return "" if reported_status(view.status, found) else f"{view.status.host} has it as {found}"
+    return "" if status_of_state(view.status, found) else f"{view.status.host} has it as {found}"
 
 
 def _keep(view: View, desk: Desk, body: Powering, *, problem: str) -> Commit:

@@ -43,7 +43,7 @@ from roost.model.work.work_rows import MigrationRow, Put
 
 
 def begin(view: View, desk: Desk, body: Settling) -> Commit:
-    """Ask the host of the instance for its guest; end if that host or the old one is gone."""
+    """Inspect the guest on the host of the instance; end if that host or the old one is gone."""
     source = migration_of(view).source_host
     if view.is_away(source):
         return fail(view, desk, body, problem=f"it cannot go back: {silence_problem(source)}")
@@ -68,7 +68,7 @@ def undo(view: View, desk: Desk, body: Settling) -> Commit:
 
 
 def refuse(view: View, desk: Desk, body: Settling) -> Commit:
-    """Keep VERIFY_RESIZE; the fault says why."""
+    """Keep VERIFY_RESIZE; the fault gives the reason."""
     return fail(view, desk, body, problem=view.reply.problem)
 
 
@@ -121,7 +121,7 @@ def _order_undo(view: View, desk: Desk, body: Settling, *, moves: tuple[Put, ...
 
 
 def _absence_problem(view: View) -> str:
-    """Say that the host of an instance is gone, and, where possible, how to revert without it."""
+    """Return that the host of an instance is gone, and, where possible, how to revert without it."""
     host = view.status.host
     if migration_of(view).source_host.lower() == host.lower():
         return silence_problem(host)
@@ -129,7 +129,7 @@ def _absence_problem(view: View) -> str:
 
 
 def _is_lost(view: View, body: Settling) -> bool:
-    """Say whether the instance returns without its present host, which is lost, while the old host is there."""
+    """Return whether the instance returns without its present host, which is lost, while the old host is there."""
     return body.is_lost and view.is_away(view.status.host) and not view.is_away(migration_of(view).source_host)
 
 

@@ -48,7 +48,7 @@ def save(view: View, desk: Desk, body: Shelve) -> Commit:
 
 
 def shelve(view: View, desk: Desk, body: Shelve) -> Commit:
-    """Set SHELVED; offload the instance at once if the settings say so."""
+    """Set SHELVED; offload the instance at once if the settings require it."""
     saved = "" if view.reply.answer is None else view.reply.answer.saved
     if not saved:
         problem = f"{view.status.host} did not say what it was saved as"
@@ -67,12 +67,12 @@ def restart(view: View, desk: Desk, body: Shelve) -> Commit:
 
 
 def finish_restart(view: View, desk: Desk, body: Shelve) -> Commit:
-    """Keep the status; the fault says why the instance was not saved."""
+    """Keep the status; the fault gives the reason."""
     return _fail(view, desk, body, problem=body.lost)
 
 
 def fail_restart(view: View, desk: Desk, body: Shelve) -> Commit:
-    """Set SHUTOFF; the fault says why."""
+    """Set SHUTOFF; the fault gives the reason."""
     problem = f"{body.lost}; and it could not be started again: {view.reply.problem}"
     return _fail(view, desk, body, problem=problem, status="SHUTOFF")
 
@@ -88,7 +88,7 @@ def finish_offload(view: View, desk: Desk, body: Shelve) -> Commit:
 
 
 def fail_offload(view: View, desk: Desk, body: Shelve) -> Commit:
-    """Keep SHELVED and the allocations; the fault says why."""
+    """Keep SHELVED and the allocations; the fault gives the reason."""
     return _fail(view, desk, body, problem=f"{view.status.host} could not get rid of it: {_reason(view.reply)}")
 
 
