@@ -56,7 +56,8 @@ def register(call: Call) -> Plan[Response] | Response:
 def report(call: Call) -> Plan[Response] | Response:
     """Store the facts of a node; a root provider without a host becomes one.
 
-    Refuses with 409 if another run is in charge, or the provider is missing; with 404 a host without an agent.
+    Refuses with 404 a host without an agent; with 409 if another run is in charge, the provider is missing, or the node
+    belongs to another host; with 403 a host outside the token's bounds.
     """
     reported, host, node, state = call.body, _parse_host(call), call.parameter("node"), call.current.state
     assert isinstance(reported, HostFacts)

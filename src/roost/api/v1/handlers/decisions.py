@@ -142,8 +142,8 @@ def replay(call: Call) -> Response:
 def advance(call: Call) -> Response | Plan[Response]:
     """Release the resources of an instance and claim those of its next alternate, in one commit.
 
-    Returns the new host. Refuses with 404 an unknown decision, with 409 if no alternate fits, or this server runs the
-    instance.
+    Returns the new host. Refuses with 400 if several instances match; with 404 an unknown decision or instance; with
+    409 a refused decision, an instance on another host or run by this server, or if no alternate fits.
     """
     body = call.body
     assert isinstance(body, NextBody)
