@@ -1,4 +1,4 @@
-"""The ways to hold a request."""
+"""Allocation candidates."""
 
 from collections.abc import Mapping, Sequence
 

@@ -1,10 +1,10 @@
-"""Flavors: the sizes that users ask for."""
+"""Flavors: sizes of instances."""
 
 import msgspec
 
 
 class Flavor(msgspec.Struct, frozen=True, kw_only=True):
-    """A size of instance. Names and units are Nova's."""
+    """A size of instance, with Nova's names and units."""
 
     name: str
     vcpus: int = 0

@@ -1,4 +1,4 @@
-"""A whole fleet in one value, and what happens on it."""
+"""A whole fleet in one value, and the events on it."""
 
 import msgspec
 
@@ -19,23 +19,23 @@ class Fleet(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Departure(msgspec.Struct, frozen=True, kw_only=True):
-    """Instances end and give back what they hold; those unknown are passed over."""
+    """Instances end and release their allocations; unknown ones are ignored."""
 
     instance_uuids: tuple[str, ...]
 
 
 class NamedRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """A request whose decision has its uuid beforehand, so that whoever asks can find it whatever happens."""
+    """A request with a predetermined decision uuid, so that the client can find the decision after any failure."""
 
     request: Request
     decision_uuid: str
-    # Steps of work that are taken in the commit of the decision, granted or refused: where they were taken already,
-    # nothing is decided.
+    # Writes of work in the commit of the decision, granted or refused. If they were committed already, no decision
+    # is made.
     work: tuple[Put, ...] = ()
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True):
-    """Something that happens on a fleet at a moment of a trace."""
+    """An event on a fleet at one moment of a trace."""
 
     at_s: float  # seconds since the start of the trace; below 0: before it
     act: Request | Departure

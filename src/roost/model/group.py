@@ -1,4 +1,4 @@
-"""Server groups: members that want to be together, or apart."""
+"""Server groups: instances that want to be together, or apart."""
 
 from typing import Literal, get_args
 
@@ -9,7 +9,7 @@ from roost.model.names import AMOUNT_MAX
 GroupPolicy = Literal["affinity", "anti-affinity", "soft-affinity", "soft-anti-affinity", "fault-domain"]
 
 GROUP_POLICIES = frozenset(get_args(GroupPolicy))
-# Policies that are rules, not wishes: a claim's commit guards their places.
+# Hard policies: the commit of a claim guards their places.
 GUARDED_POLICIES = frozenset({"affinity", "anti-affinity", "fault-domain"})
 
 

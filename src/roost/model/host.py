@@ -73,7 +73,7 @@ class HostSpec(msgspec.Struct, frozen=True, kw_only=True):
 
     provider_uuid: str
     host: str  # name of the service
-    node: str  # name of the node, the provider's name
+    node: str  # name of the node and of its provider
     facts: HostFacts = HostFacts()
 
 

@@ -1,10 +1,10 @@
-"""Images: what an instance boots from."""
+"""Images: the disks that instances boot from."""
 
 from collections.abc import Mapping
 
 import msgspec
 
-# Properties by their present names, with the names that images of old clouds still carry.
+# Current property names -> their old names, still in use on images of old clouds.
 OLD_NAMES = {
     "hw_architecture": "architecture",
     "img_hv_type": "hypervisor_type",
@@ -23,7 +23,7 @@ class Image(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def present_properties(properties: Mapping[str, str]) -> dict[str, str]:
-    """Return the properties of an image by their present names; of both names the present one counts.
+    """Return the properties of an image by their current names; the current name wins over the old one.
 
     >>> present_properties({"architecture": "x86_64", "os_distro": "debian"})
     {'hw_architecture': 'x86_64', 'os_distro': 'debian'}

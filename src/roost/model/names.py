@@ -1,4 +1,4 @@
-"""The names of the field: resource classes, traits, and the rules custom ones keep."""
+"""Names of resource classes, traits, hosts and uuids, with their syntax."""
 
 import re
 from functools import cache
@@ -13,7 +13,7 @@ _UUID = re.compile(r"[0-9a-fA-F]{32}")
 _CUSTOM = re.compile(r"CUSTOM_[A-Z0-9_]{1,248}")
 _CONSUMER_TYPE = re.compile(r"[A-Z0-9_]{1,255}")
 
-# Amounts and totals fit what the Placement API can say on the wire.
+# Upper bounds of amounts and ratios in the Placement API.
 AMOUNT_MAX = 2_147_483_647
 HOST_NAME_MAX = 255
 RATIO_MAX = 3.40282e38
@@ -32,22 +32,22 @@ def standard_traits() -> frozenset[str]:
 
 
 def is_resource_class(name: str) -> bool:
-    """Say whether ``name`` is a standard class or a well-formed custom one."""
+    """Return whether ``name`` is a standard class or a well-formed custom one."""
     return name in standard_resource_classes() or _CUSTOM.fullmatch(name) is not None
 
 
 def is_trait(name: str) -> bool:
-    """Say whether ``name`` is a standard trait or a well-formed custom one."""
+    """Return whether ``name`` is a standard trait or a well-formed custom one."""
     return _CUSTOM.fullmatch(name) is not None or name in standard_traits()
 
 
 def is_consumer_type(name: str) -> bool:
-    """Say whether ``name`` is a well-formed consumer type."""
+    """Return whether ``name`` is a well-formed consumer type."""
     return _CONSUMER_TYPE.fullmatch(name) is not None
 
 
 def is_text(text: str, *, length_max: int) -> bool:
-    r"""Say whether every database can keep a text: no NUL, no half of a character, and not too long.
+    r"""Return whether every database can store a text: no NUL, no lone surrogate, and not too long.
 
     >>> [is_text(text, length_max=4) for text in ("näh", "12345", "a\\0b", "\\ud800")]
     [True, False, False, False]
@@ -58,7 +58,7 @@ def is_text(text: str, *, length_max: int) -> bool:
 
 
 def is_host_name(text: str) -> bool:
-    r"""Say whether a host with an agent may be called so.
+    r"""Return whether a text is a valid name of a host with an agent.
 
     >>> [is_host_name(text) for text in ("node-1.rack", "", "h 7", "h\n7", "näh")]
     [True, False, False, False, False]
@@ -67,13 +67,13 @@ def is_host_name(text: str) -> bool:
 
 
 def uuid_bytes(text: str) -> bytes | None:
-    """Return the 16 bytes of a uuid, with or without dashes, braces and prefix, or None for what is no uuid."""
+    """Return the 16 bytes of a uuid, with or without dashes, braces and prefix; None for an invalid uuid."""
     digits = text.replace("urn:", "").replace("uuid:", "").strip("{}").replace("-", "")
     return bytes.fromhex(digits) if _UUID.fullmatch(digits) else None
 
 
 def uuid_form(text: str) -> str:
-    """Return a uuid in the one spelling that is kept; what is no uuid stays as it is.
+    """Return a uuid in canonical form; other texts stay unchanged.
 
     >>> uuid_form("C0FFEE00C0FFEE00C0FFEE00C0FFEE00")
     'c0ffee00-c0ff-ee00-c0ff-ee00c0ffee00'
@@ -83,7 +83,7 @@ def uuid_form(text: str) -> str:
 
 
 def is_uuid_form(text: str) -> bool:
-    """Say whether a text is a uuid in the one spelling that is kept.
+    """Return whether a text is a uuid in canonical form.
 
     >>> is_uuid_form("c0ffee00-c0ff-ee00-c0ff-ee00c0ffee00"), is_uuid_form("C0FFEE00C0FFEE00C0FFEE00C0FFEE00")
     (True, False)
@@ -92,7 +92,7 @@ def is_uuid_form(text: str) -> bool:
 
 
 def uuid_text(body: bytes) -> str:
-    """Return 16 bytes as a uuid is written."""
+    """Return the canonical form of 16 bytes."""
     digits = body.hex()
     return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
 
@@ -101,7 +101,7 @@ _UNITS = {"MEMORY_MB": "MiB memory", "DISK_GB": "GiB disk", "VCPU": "VCPU", "PCP
 
 
 def amount_text(resource_class: str, amount: int) -> str:
-    """Return an amount as people read it, with the unit of its class.
+    """Return an amount for people, with the unit of its class.
 
     >>> amount_text("MEMORY_MB", 2048)
     '2,048 MiB memory'

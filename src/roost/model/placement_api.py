@@ -1,4 +1,4 @@
-"""What a Placement API answers, whoever asks it and however."""
+"""Responses of a Placement API, independent of the transport."""
 
 from typing import Any, NamedTuple
 
@@ -7,20 +7,20 @@ INVENTORY_CODE = "placement.inventory.inuse"
 
 
 class Answer(NamedTuple):
-    """What came back."""
+    """One response."""
 
     status: int
-    body: Any  # decoded; None: there was none
-    is_repeated: bool = False  # an earlier try may have been carried out without telling us
+    body: Any  # decoded; None: empty
+    is_repeated: bool = False  # an earlier attempt may have succeeded without a response
 
     @property
     def problem(self) -> str:
-        """What an error says of itself, in one line."""
+        """The detail of an error, in one line."""
         return " ".join(str(self._of_error("detail", f"status {self.status}")).split())
 
     @property
     def code(self) -> str:
-        """The code of an error, as ``placement.concurrent_update``; empty: it has none."""
+        """The code of an error, such as ``placement.concurrent_update``; empty: none."""
         return str(self._of_error("code", ""))
 
     def _of_error(self, name: str, otherwise: str) -> Any:
@@ -31,10 +31,10 @@ class Answer(NamedTuple):
 
 
 def newest_minor(document: object) -> int:
-    """Return the newest microversion 1.x that a Placement offers, by what it answers at its root.
+    """Return the newest microversion 1.x of a Placement, from its version document.
 
     Raises:
-        ValueError: no Placement answers so.
+        ValueError: the document is not a version document.
 
     >>> newest_minor({"versions": [{"id": "v1.0", "max_version": "1.39"}]})
     39

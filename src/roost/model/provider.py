@@ -1,4 +1,4 @@
-"""Providers and what they offer."""
+"""Providers and their inventories."""
 
 import math
 from typing import Annotated
@@ -10,18 +10,18 @@ from roost.model.names import AMOUNT_MAX, RATIO_MAX
 
 
 class Inventory(msgspec.Struct, frozen=True, kw_only=True):
-    """What a provider offers of one resource class."""
+    """The inventory of one resource class on one provider."""
 
-    total: Annotated[int, Meta(description=f"What there is, in the unit of the class, 1..{AMOUNT_MAX}.")]
-    reserved: Annotated[int, Meta(description="Of it nobody may take this, same unit, 0..total.")] = 0
+    total: Annotated[int, Meta(description=f"Total amount, in the unit of the class, 1..{AMOUNT_MAX}.")]
+    reserved: Annotated[int, Meta(description="Amount of the total that is not available, same unit, 0..total.")] = 0
     min_unit: Annotated[int, Meta(description="Least amount of one allocation.")] = 1
     max_unit: Annotated[int, Meta(description="Largest amount of one allocation.")] = AMOUNT_MAX
-    step_size: Annotated[int, Meta(description="Every allocation is a multiple of it.")] = 1
+    step_size: Annotated[int, Meta(description="Each allocation is a multiple of this.")] = 1
     allocation_ratio: Annotated[float, Meta(description="Overcommit, >= 0.")] = 1.0
 
     def __post_init__(self) -> None:
         for name in ("total", "reserved", "min_unit", "max_unit", "step_size"):
-            # A fraction would be stored, and no process could read it again.
+            # A stored fraction could not be decoded again.
             if not isinstance(getattr(self, name), int):
                 raise ValueError(f"{name} must be a whole number, got {getattr(self, name)!r}")  # noqa: TRY004  # the noun's one error
         if not 1 <= self.total <= AMOUNT_MAX:
@@ -36,12 +36,12 @@ class Inventory(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def capacity(self) -> int:
-        """The amount that all allocations together may reach, in the unit of the class."""
+        """The upper bound of all allocations together, in the unit of the class."""
         return int((self.total - self.reserved) * self.allocation_ratio)
 
 
 class ProviderSpec(msgspec.Struct, frozen=True, kw_only=True):
-    """Something that offers inventory, to be created; providers form trees, and a root is usually a host."""
+    """A provider to create. Providers form trees; a root is usually a host."""
 
     uuid: str
     name: str

@@ -1,4 +1,4 @@
-"""What a server and its reader process say to each other: frames of MessagePack on a socket."""
+"""Messages between a server and its reader process: frames of MessagePack on a socket."""
 
 from typing import Annotated
 
@@ -12,15 +12,15 @@ FRAME_MAX = 2**30  # bytes
 
 
 class Start(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """The first frame: which database is read, and under which settings."""
+    """The first frame: the database, and the settings."""
 
     url: str
     settings: Settings
-    has_own_api: bool  # whether /v1 is answered beside the Placement API
+    has_own_api: bool  # whether to serve /v1 beside the Placement API
 
 
 class NewSettings(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """The settings that hold for the questions behind this frame."""
+    """The settings for all questions after this frame."""
 
     settings: Settings
 
@@ -53,7 +53,7 @@ class Ask(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 
 
 class Cancel(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """The client of a question has left."""
+    """The client of a question has disconnected."""
 
     number: int
 
@@ -68,7 +68,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 
 
 class Failure(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """Why a question has no response; with number 0, why the reader cannot start."""
+    """The failure of a question; with number 0, of the start of the reader."""
 
     number: int
     problem: str  # a sentence

@@ -1,4 +1,4 @@
-"""What a remote Placement answers."""
+"""Candidates from a remote Placement."""
 
 from collections.abc import Mapping
 
@@ -8,14 +8,14 @@ Amounts = Mapping[str, Mapping[str, int]]  # provider uuid -> resource class -> 
 
 
 class RemoteHost(msgspec.Struct, frozen=True, kw_only=True):
-    """A tree of providers that can hold what was asked."""
+    """A provider tree with a candidate."""
 
-    allocations: dict[str, dict[str, int]]  # the first way to hold it there: provider uuid -> class -> amount
+    allocations: dict[str, dict[str, int]]  # of the first candidate: provider uuid -> class -> amount
     used: dict[str, int]  # on the whole tree: class -> amount
 
 
 class RemoteAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """Which trees can hold what was asked."""
+    """The provider trees with candidates, or the reason of a refusal."""
 
     hosts: dict[str, RemoteHost] = {}  # by the uuid of their root
-    problem: str = ""  # why the question was refused
+    problem: str = ""  # reason of a refusal

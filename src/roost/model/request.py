@@ -1,4 +1,4 @@
-"""What is asked for: resource groups as Placement sees them, requests as users make them."""
+"""Requests: resource groups for Placement, and instance requests of users."""
 
 from typing import Literal
 
@@ -13,10 +13,10 @@ Hints = dict[str, str | list[str]]
 
 
 class ResourceGroup(msgspec.Struct, frozen=True, kw_only=True):
-    """Amounts with the labels their providers must have.
+    """Amounts of resources, and conditions on their providers.
 
-    The group with the empty suffix may be spread over one tree and its sharing providers; any other
-    group is served by one provider.
+    The group with the empty suffix may span one tree and its sharing providers; one provider must serve any other
+    group.
     """
 
     suffix: str = ""
@@ -25,11 +25,11 @@ class ResourceGroup(msgspec.Struct, frozen=True, kw_only=True):
     forbidden: frozenset[str] = frozenset()
     member_of: tuple[frozenset[str], ...] = ()  # every set: at least one of its aggregates (uuids)
     forbidden_aggregates: frozenset[str] = frozenset()
-    in_tree: str | None = None  # uuid of any provider of the wanted tree
+    in_tree: str | None = None  # uuid of any provider of the required tree
 
     @property
     def ask(self) -> tuple[object, ...]:
-        """All that it asks, as a key: the same of groups that differ in their suffix alone."""
+        """All needs of the group as a key, equal for groups that differ only in their suffix."""
         return (
             tuple(sorted(self.resources.items())),
             self.required,
@@ -41,7 +41,7 @@ class ResourceGroup(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CandidateQuery(msgspec.Struct, frozen=True, kw_only=True):
-    """A question to Placement: which ways are there to hold all of this?"""
+    """A query for allocation candidates."""
 
     groups: tuple[ResourceGroup, ...]
     group_policy: Literal["none", "isolate"] = "none"
@@ -65,7 +65,7 @@ class CandidateQuery(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Destination(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a request must go."""
+    """The required destination of a request."""
 
     host: str | None = None
     node: str | None = None
@@ -76,32 +76,32 @@ class Destination(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Retry(msgspec.Struct, frozen=True, kw_only=True):
-    """What was tried for the same instances before."""
+    """Earlier attempts for the same instances."""
 
-    attempts: int = 0  # this one included
-    hosts: tuple[tuple[str, str], ...] = ()  # where building failed: (service, node)
+    attempts: int = 0  # including this one
+    hosts: tuple[tuple[str, str], ...] = ()  # hosts with failed builds: (service, node)
 
 
 class Network(msgspec.Struct, frozen=True, kw_only=True):
-    """A network that the instances are put on."""
+    """A network of the instances."""
 
-    name: str = ""  # or its id; only told in words
-    segments: dict[str, str] = {}  # those it may be used on -> uuid of the aggregate of each, "": it has none
-    is_remote_managed: bool = False  # its port is served by a device that is managed from elsewhere
-    physnet: str = ""  # the physical network that it is on
-    is_tunneled: bool = False  # it is carried through tunnels
+    name: str = ""  # or its id; for messages only
+    segments: dict[str, str] = {}  # permitted segments -> uuid of the aggregate, "": none
+    is_remote_managed: bool = False  # its port needs a remotely managed device
+    physnet: str = ""  # its physical network
+    is_tunneled: bool = False  # whether tunnels carry it
 
 
 class Move(msgspec.Struct, frozen=True, kw_only=True):
-    """An instance that is on a host already and leaves it."""
+    """A move of an instance from its host."""
 
     instance_uuid: str
-    # Of a consumer that is to hold, from the commit of the move on, what the instance held before, until it departs;
-    # None: that is given back in the same commit.
+    # Consumer that holds the old allocations from the commit of the move until it departs; None: the same commit
+    # releases them.
     migration_uuid: str | None = None
-    may_stay: bool = False  # whether its own host may be chosen again, as for a resize
-    # Whether it may come back, until a conductor says that it does not: if its server group keeps members together,
-    # nobody joins it meanwhile.
+    may_stay: bool = False  # whether its current host is eligible, as for a resize
+    # Whether it may return, until a conductor rules that out; meanwhile, an affinity group accepts no new members
+    # elsewhere.
     may_return: bool = False
 
 
@@ -113,7 +113,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     hints: Hints = {}
     group: str | None = None  # uuid of the server group
     count: int = 1
-    instance_uuids: tuple[str, ...] = ()  # empty: made up; else one for each instance
+    instance_uuids: tuple[str, ...] = ()  # empty: generated; else one per instance
     project_id: str = ""
     user_id: str = ""
     availability_zone: str | None = None
@@ -121,15 +121,15 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     force_hosts: tuple[str, ...] = ()
     force_nodes: tuple[str, ...] = ()
     destination: Destination | None = None
-    groups: tuple[ResourceGroup, ...] = ()  # resource groups beside those the flavor gives
-    retry: Retry | None = None  # None: nothing was tried before
-    is_bfv: bool = False  # it boots from a volume, so its root disk takes no room on the host
+    groups: tuple[ResourceGroup, ...] = ()  # beside the groups of the flavor
+    retry: Retry | None = None  # None: first attempt
+    is_bfv: bool = False  # boot from volume: the root disk takes no space on the host
     networks: tuple[Network, ...] = ()
-    pci_requests: tuple[PciRequest, ...] = ()  # devices beside those of the flavor, such as of ports
+    pci_requests: tuple[PciRequest, ...] = ()  # beside the devices of the flavor, such as those of ports
     root_required: frozenset[str] = frozenset()  # traits of the root provider
     root_forbidden: frozenset[str] = frozenset()
     same_subtree: tuple[frozenset[str], ...] = ()  # sets of suffixes
-    move: Move | None = None  # None: the instances are new
+    move: Move | None = None  # None: new instances
 
     def __post_init__(self) -> None:
         if type(self.count) is not int or not 1 <= self.count <= 100_000:
@@ -143,12 +143,12 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
             raise ValueError("one instance moves at a time, and none but the one that move names")
 
     def body(self) -> bytes:
-        """Return the request as it is stored: JSON, without what is of one time alone."""
-        kept = msgspec.structs.replace(self, instance_uuids=(), count=1, user_id="")
-        return msgspec.json.encode(kept, order="sorted")
+        """Return the stored form of the request: JSON without uuids, count and user."""
+        common = msgspec.structs.replace(self, instance_uuids=(), count=1, user_id="")
+        return msgspec.json.encode(common, order="sorted")
 
     @property
     def group_joined(self) -> str | None:
-        """The uuid of the server group that the instances join: of the request itself, else of the hint ``group``."""
-        told = self.hints.get("group") or None
-        return self.group or (told[0] if isinstance(told, list) else told)
+        """The uuid of the server group to join: of the request itself, else of the hint ``group``."""
+        hint = self.hints.get("group") or None
+        return self.group or (hint[0] if isinstance(hint, list) else hint)

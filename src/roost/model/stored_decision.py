@@ -1,7 +1,7 @@
-"""A decision as it is stored: what its row and its documents do not say already, packed tightly.
+"""The stored form of a decision: a compact record beside its row and its documents.
 
-Thousands are stored a second, so names that repeat are stored once, in documents: the request, the settings,
-and the rules with their reasons (``Checks``).
+Thousands are stored per second, so repeated values are stored once, in documents: the request, the settings, and the
+rules with their reasons (``Checks``).
 """
 
 from functools import lru_cache
@@ -12,34 +12,34 @@ from roost.model.evidence.decision import Decision, HostScore, Limits, Pick, Sca
 from roost.model.names import uuid_text
 from roost.model.writes import EvidenceRow
 
-# An allocation: the provider's uuid, and which of the record's amounts it has.
+# An allocation: the provider's uuid, and an index into the record's amounts.
 Held = tuple[bytes, int]
-# In place of a number of writes: the record is older than this field.
+# Stands for a number of writes in records older than the field.
 UNKNOWN = -1
 
 
 class Moment(msgspec.Struct, frozen=True):
-    """What a decision saw: the changes that were durable, and the first writes of its own group."""
+    """The moment of a decision: the durable changes it saw, and the earlier writes of its own group."""
 
-    position: int  # of the newest change it saw
-    ahead: int  # claims and releases of its group that were in the columns already; ``UNKNOWN``: nobody noted it
-    seen: str  # which changes it saw, where positions do not say it: see ``Store.seen``
+    position: int  # of the newest visible change
+    ahead: int  # claims and releases of its group already in the columns; ``UNKNOWN``: not recorded
+    seen: str  # the visible changes, if positions do not determine them: see ``Store.seen``
 
 
 class DecisionQuery(msgspec.Struct, frozen=True, kw_only=True):
-    """Which stored decisions are wanted: those of which all of this is true."""
+    """A query for stored decisions; all conditions must hold."""
 
     host: str = ""  # a chosen one; empty: any
     project_id: str | None = None
     outcome: str = ""  # granted, refused; empty: either
-    reason: str = ""  # a part of it
+    reason: str = ""  # a substring
     since_s: float = 0.0  # seconds since the epoch
-    before: int = 2**63 - 1  # only of lower numbers
-    newest: int = 20  # so many at most
+    before: int = 2**63 - 1  # upper bound of numbers, exclusive
+    newest: int = 20  # upper bound of the result count
 
 
 class Checks(msgspec.Struct, frozen=True, array_like=True):
-    """The rules that judged requests of one shape, in order, and the weighers that weighed."""
+    """The rules and weighers for requests of one shape, in order."""
 
     rules: list[tuple[str, str]]  # name, reason
     weighers: list[str]
@@ -64,8 +64,8 @@ class Record(msgspec.Struct, frozen=True, array_like=True):
     checks_id: int
     count: int
     hosts: int  # judged
-    rejects: list[int]  # one a rule
-    scales: list[tuple[float, float, float]]  # low, high, multiplier; one a weigher
+    rejects: list[int]  # one per rule
+    scales: list[tuple[float, float, float]]  # low, high, multiplier; one per weigher
     best: list[HostScore]
     amounts: list[dict[str, int]]
     picks: list[Chosen]
@@ -77,12 +77,12 @@ class Record(msgspec.Struct, frozen=True, array_like=True):
     search_s: float
     rank_s: float
     found: int = 0
-    # What the columns held: see ``Moment``.
+    # The contents of the columns: see ``Moment``.
     ahead: int = UNKNOWN
     seen: str = ""
 
 
-# In place of the changes that a decision saw, where what it saw was answered by a Placement of another server.
+# Stands for the visible changes of a decision by a remote Placement.
 REMOTE = "remote"
 
 _encoder = msgspec.msgpack.Encoder()
@@ -91,12 +91,12 @@ _checks = msgspec.msgpack.Decoder(Checks)
 
 
 def pack_checks(checks: Checks) -> bytes:
-    """Return the document that ``checks_id`` of a record stands for."""
+    """Encode the document behind ``checks_id`` of a record."""
     return _encoder.encode(checks)
 
 
 def pack(decision: Decision, *, checks_id: int, ahead: int = 0, seen: str = "") -> bytes:
-    """Return the body of the row that stores a decision; ``ahead`` and ``seen`` are those of its ``Moment``."""
+    """Encode the body of a decision's row; ``ahead`` and ``seen`` are those of its ``Moment``."""
     amounts: list[dict[str, int]] = []
     stages = decision.stages
     return _encoder.encode(
@@ -138,12 +138,12 @@ def _pack_pick(pick: Pick, amounts: list[dict[str, int]]) -> Chosen:
 
 @lru_cache(maxsize=65_536)
 def _provider_bytes(text: str) -> bytes:
-    """Return a uuid that is likely to come again."""
+    """Return the bytes of a uuid, cached."""
     return bytes.fromhex(text.replace("-", ""))
 
 
 def unpack(row: EvidenceRow, checks: bytes) -> Decision:
-    """Return a stored decision, from its row and the document of its checks."""
+    """Decode a stored decision, from its row and the document of its checks."""
     record, known = _record.decode(row.body), _checks.decode(checks)
     stages, before = [], record.hosts
     for (rule, reason), rejected in zip(known.rules, record.rejects, strict=True):
@@ -176,24 +176,24 @@ def unpack(row: EvidenceRow, checks: bytes) -> Decision:
 
 
 def checks_of(row: EvidenceRow) -> int:
-    """Return the number of the document that holds the checks of a stored decision."""
+    """Return the number of the document with the checks of a stored decision."""
     return _record.decode(row.body).checks_id
 
 
 def request_of(row: EvidenceRow) -> tuple[int, int]:
-    """Return the document of the request of a stored decision, and how many instances it asked for."""
+    """Return the number of the request's document, and the instance count, of a stored decision."""
     record = _record.decode(row.body)
     return record.request_id, record.count
 
 
 def moment_of(row: EvidenceRow) -> Moment:
-    """Return what a stored decision saw."""
+    """Return the moment of a stored decision."""
     record = _record.decode(row.body)
     return Moment(record.position, record.ahead, record.seen)
 
 
 def drop_seen(body: bytes) -> bytes:
-    """Return the body of a row that no longer tells which changes the decision saw: it can be read, not replayed."""
+    """Drop the visible changes from the body of a row: the decision can be read, but not replayed."""
     record = _record.decode(body)
     return _encoder.encode(msgspec.structs.replace(record, seen="")) if record.seen not in {"", REMOTE} else body
 

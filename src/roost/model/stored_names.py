@@ -1,18 +1,18 @@
-"""Flavors and images under names: what somebody stored, to be asked for later."""
+"""Flavors and images that users stored under names."""
 
 from typing import Literal
 
 import msgspec
 
-# Of the documents that hold them. One more is written with each change, and the highest version is what holds.
+# Kind of their documents. Each change writes a new one; the highest version is in force.
 NAMED = "named"
 Noun = Literal["flavor", "image"]
 
 
 class Named(msgspec.Struct, frozen=True, array_like=True):
-    """A flavor or an image under a name, as of one version."""
+    """One version of a named flavor or image."""
 
     noun: Noun
     name: str
     version: int
-    body: bytes  # JSON of the noun; empty: it was deleted
+    body: bytes  # JSON of the flavor or image; empty: deleted

@@ -1,11 +1,11 @@
-"""Texts that mean yes or no."""
+"""Texts for true and false."""
 
 YES = frozenset({"1", "t", "true", "on", "y", "yes"})
 NO = frozenset({"0", "f", "false", "off", "n", "no"})
 
 
 def is_true(text: str | None) -> bool:
-    """Say whether a text means yes; what means neither yes nor no is no.
+    """Return whether a text means true; unknown texts mean false.
 
     >>> [is_true(text) for text in ("Yes", "1", "maybe", None)]
     [True, True, False, False]

@@ -11,15 +11,15 @@ from roost.model.work.work_rows import Put
 
 CLASS_BITS = 16
 CLASS_MASK = (1 << CLASS_BITS) - 1
-# Class 0 is no class: in its place the inventory table keeps the provider's generation, in the same page
-# as the inventories that a claim touches anyway.
+# Class 0 is not a resource class. Its row in the inventory table stores the provider's generation, in the same page as
+# the inventories that a claim touches anyway.
 GENERATION_SLOT = 0
-# Stands for the flavor where a row of instance is none, but what a migration keeps.
+# Stands for the flavor in an instance row that reserves a place for a migration.
 KEPT = -1
 
 
 class PutSymbol(msgspec.Struct, frozen=True, array_like=True, tag="symbol"):
-    """A name gets its number."""
+    """Assign a number to a new name."""
 
     kind: str  # resource_class, trait, consumer_type
     id: int
@@ -27,24 +27,24 @@ class PutSymbol(msgspec.Struct, frozen=True, array_like=True, tag="symbol"):
 
 
 class DropSymbol(msgspec.Struct, frozen=True, array_like=True, tag="drop_symbol"):
-    """A trait that no provider has, or a resource class that no provider offers, is deleted."""
+    """Delete an unused trait or resource class."""
 
     kind: str  # resource_class, trait
     id: int
-    at_s: float = 0.0  # whole seconds since the epoch; 0: unknown, and the number is never used again
+    at_s: float = 0.0  # whole seconds since the epoch; 0: unknown, so the number is never reused
 
 
 class ReuseSymbol(msgspec.Struct, frozen=True, array_like=True, tag="reuse_symbol"):
-    """A name gets a number whose last name was deleted long ago."""
+    """Assign the number of a long-deleted name to a new name."""
 
     kind: str  # resource_class, trait
     id: int
     name: str
-    dropped_at_s: float  # when that one was deleted; > 0
+    dropped_at_s: float  # deletion time of the old name; > 0
 
 
 class RenameSymbol(msgspec.Struct, frozen=True, array_like=True, tag="rename_symbol"):
-    """A number gets another name."""
+    """Change the name of a number."""
 
     kind: str
     id: int
@@ -52,7 +52,7 @@ class RenameSymbol(msgspec.Struct, frozen=True, array_like=True, tag="rename_sym
 
 
 class PutProvider(msgspec.Struct, frozen=True, array_like=True, tag="provider"):
-    """A provider is created, renamed or re-parented. Does not change its generation."""
+    """Create, rename or re-parent a provider, without changing its generation."""
 
     id: int
     uuid: bytes  # 16 bytes
@@ -63,7 +63,7 @@ class PutProvider(msgspec.Struct, frozen=True, array_like=True, tag="provider"):
 
 
 class DropProvider(msgspec.Struct, frozen=True, array_like=True, tag="drop_provider"):
-    """A provider without allocations and children is deleted, and its host with it."""
+    """Delete a provider without allocations and children, and its host."""
 
     id: int
 
@@ -81,9 +81,9 @@ class InventoryRow(msgspec.Struct, frozen=True, array_like=True):
 
 
 class PutInventories(msgspec.Struct, frozen=True, array_like=True, tag="inventories"):
-    """All inventories of a provider are replaced; its generation rises by one.
+    """Replace all inventories of a provider and raise its generation by one.
 
-    Commits only while the generation is ``expected``, and never drops a class that is in use.
+    Commits only while the generation is ``expected``, and never drops a class in use.
     """
 
     provider_id: int
@@ -92,14 +92,14 @@ class PutInventories(msgspec.Struct, frozen=True, array_like=True, tag="inventor
 
 
 class PutGeneration(msgspec.Struct, frozen=True, array_like=True, tag="generation"):
-    """The generation of a provider, as a load or a snapshot tells it. Never committed."""
+    """Set the generation of a provider from a load or a snapshot. Never committed."""
 
     provider_id: int
     generation: int
 
 
 class RaiseGeneration(msgspec.Struct, frozen=True, array_like=True, tag="raise"):
-    """The generation of a provider rises, so that it is what another Placement says of it.
+    """Raise the generation of a provider to that of a remote Placement.
 
     Commits only while the generation is ``expected``.
     """
@@ -110,7 +110,7 @@ class RaiseGeneration(msgspec.Struct, frozen=True, array_like=True, tag="raise")
 
 
 class PutTraits(msgspec.Struct, frozen=True, array_like=True, tag="traits"):
-    """All traits of a provider are replaced; its generation rises by one."""
+    """Replace all traits of a provider and raise its generation by one."""
 
     provider_id: int
     expected: int
@@ -118,16 +118,16 @@ class PutTraits(msgspec.Struct, frozen=True, array_like=True, tag="traits"):
 
 
 class PutMembership(msgspec.Struct, frozen=True, array_like=True, tag="membership"):
-    """The aggregates of a provider are replaced."""
+    """Replace the aggregates of a provider."""
 
     provider_id: int
     expected: int
     aggregate_ids: list[int]
-    raises: bool = True  # whether the generation rises by one; if not, of equal ``expected`` the later one wins
+    raises: bool = True  # whether to raise the generation by one; if not, the later of two equal ``expected`` wins
 
 
 class PutAggregate(msgspec.Struct, frozen=True, array_like=True, tag="aggregate"):
-    """An aggregate is created, or its name or metadata change."""
+    """Create an aggregate, or change its name or metadata."""
 
     id: int
     uuid: bytes
@@ -137,7 +137,7 @@ class PutAggregate(msgspec.Struct, frozen=True, array_like=True, tag="aggregate"
 
 
 class PutHost(msgspec.Struct, frozen=True, array_like=True, tag="host"):
-    """A host is registered, or its facts change."""
+    """Register a host, or change its facts."""
 
     id: int
     provider_id: int
@@ -148,7 +148,7 @@ class PutHost(msgspec.Struct, frozen=True, array_like=True, tag="host"):
 
 
 class PutGroup(msgspec.Struct, frozen=True, array_like=True, tag="group"):
-    """A server group is created."""
+    """Create a server group."""
 
     id: int
     uuid: bytes
@@ -158,7 +158,7 @@ class PutGroup(msgspec.Struct, frozen=True, array_like=True, tag="group"):
 
 
 class PutDocument(msgspec.Struct, frozen=True, array_like=True, tag="document"):
-    """A flavor, image, request or settings is stored once, under its fingerprint."""
+    """Store a flavor, image, request or settings once, under its fingerprint."""
 
     id: int
     kind: str
@@ -167,9 +167,9 @@ class PutDocument(msgspec.Struct, frozen=True, array_like=True, tag="document"):
 
 
 class PutTask(msgspec.Struct, frozen=True, array_like=True, tag="task"):
-    """An instance begins or ends a task that reads or writes whole disks, so it is an I/O operation of its host.
+    """Begin or end a task on whole disks; it counts as an I/O operation of the instance's host.
 
-    In the tables the row of ``instance_status`` says so.
+    The tables store it in the row of ``instance_status``.
     """
 
     uuid: bytes
@@ -179,10 +179,9 @@ class PutTask(msgspec.Struct, frozen=True, array_like=True, tag="task"):
 class Place(msgspec.Struct, frozen=True, array_like=True):
     """Places of a server group in one scope, and the guard on them.
 
-    The commit takes ``members`` places if nobody has any there, or if those who have are of the same
-    ``holder`` and there are ``limit`` at most afterwards. Anti-affinity: the scope is the host, the
-    holder 0. Affinity: the scope is 0, the holder the host. Fault domain: the scope is the rack, the
-    holder the domain.
+    The commit takes ``members`` places if the scope is empty, or if all its members have the same ``holder`` and
+    the total is at most ``limit``. Anti-affinity: the scope is the host, the holder 0. Affinity: the scope is 0, the
+    holder the host. Fault domain: the scope is the rack, the holder the domain.
     """
 
     group_id: int
@@ -193,7 +192,7 @@ class Place(msgspec.Struct, frozen=True, array_like=True):
 
 
 class ConsumerRow(msgspec.Struct, frozen=True, array_like=True):
-    """A consumer that comes to be."""
+    """A new consumer."""
 
     id: int
     uuid: bytes
@@ -204,24 +203,24 @@ class ConsumerRow(msgspec.Struct, frozen=True, array_like=True):
 
 
 class InstanceRow(msgspec.Struct, frozen=True, array_like=True):
-    """An instance that comes to be with its consumer; or the place in its server group that a migration keeps for one.
+    """A new instance, or the place in a server group that a migration reserves.
 
-    What a migration keeps is where its instance was, so that it can come back: nobody else takes that place meanwhile.
+    A migration reserves the old place of its instance, so that the instance can return.
     """
 
     consumer_id: int
     host_id: int
-    flavor_id: int  # document; ``KEPT``: the consumer is a migration
+    flavor_id: int  # document; ``KEPT``: a migration's reservation
     image_id: int = 0  # document; 0: none
     group_id: int = 0  # 0: none
-    scope: int = 0  # of the place it has in its group
+    scope: int = 0  # of its place in the group
     holder: int = 0
 
 
 class Claim(msgspec.Struct, frozen=True, array_like=True, tag="claim"):
-    """Consumers take amounts; all or nothing.
+    """Take amounts for new consumers, all or nothing.
 
-    The generation of each provider that a claim names rises by one, however often the claim names it.
+    The generation of each provider in a claim rises by one, regardless of the number of takes.
     """
 
     consumers: list[ConsumerRow]
@@ -231,15 +230,15 @@ class Claim(msgspec.Struct, frozen=True, array_like=True, tag="claim"):
 
 
 class Release(msgspec.Struct, frozen=True, array_like=True, tag="release"):
-    """Consumers give back all they hold, and end with their instances.
+    """Release all allocations of consumers, and delete them with their instances.
 
-    What a consumer holds is replaced by one item: its release, then the claim of a new one with the same uuid.
+    One item replaces the allocations of a consumer: its release, then the claim of a new one with the same uuid.
     """
 
     consumer_ids: list[int]
     frees: list[tuple[int, int, int]]  # consumer id, inventory id, amount >= 1
     places: list[Place] = []  # limit unused
-    raised: list[int] = []  # providers whose generation rises by one
+    raised: list[int] = []  # providers with a generation rise of one
 
 
 Write = (
@@ -265,7 +264,7 @@ Write = (
 
 
 class EvidenceRow(msgspec.Struct, frozen=True, array_like=True):
-    """A decision to be stored. Never part of the feed."""
+    """A decision to store. Never part of the feed."""
 
     id: int
     uuid: bytes
@@ -274,12 +273,12 @@ class EvidenceRow(msgspec.Struct, frozen=True, array_like=True):
     project_id: str
     settings_id: int  # document
     hosts: str  # names of the chosen hosts, blank separated and cut at 255 characters
-    reason: str  # the one line of a refusal
+    reason: str  # of a refusal, in one line
     body: bytes  # msgpack of roost.model.stored_decision.Record
 
 
 class Item(msgspec.Struct, frozen=True):
-    """What is committed together or not at all."""
+    """Writes that are committed together or not at all."""
 
     writes: tuple[Write, ...]
     evidence: tuple[EvidenceRow, ...] = ()
@@ -287,21 +286,21 @@ class Item(msgspec.Struct, frozen=True):
 
 
 class Refusal(msgspec.Struct, frozen=True):
-    """Why the store did not take an item: a concurrent writer was faster."""
+    """The store's refusal of an item: a concurrent writer was faster."""
 
     kind: str  # capacity, units, place, generation, in_use, duplicate, missing
     table: str = ""
-    key: int = 0  # identity of the row, where there is one
-    work: str = ""  # the row of work that it is about, for people; empty: it is about another row
+    key: int = 0  # identity of the row, if any
+    work: str = ""  # the conflicting row of work, for people; empty: another kind of row
 
     @property
     def is_final(self) -> bool:
-        """Whether the same item would be refused for ever: somebody went on with the work that it is a step of."""
+        """Whether every retry would fail: the work of this step has moved on."""
         return bool(self.work)
 
 
 class Change(msgspec.Struct, frozen=True):
-    """One committed group, as other processes read it."""
+    """One committed group, in the feed."""
 
     position: int
     writes: list[Write]

@@ -1,1 +1,1 @@
-"""Memory nodes and PCI devices."""
+"""NUMA cells and PCI devices."""

@@ -1,4 +1,4 @@
-"""How PCI devices are called in Placement: their resource class, and their traits."""
+"""Placement's names for PCI devices: resource classes and traits."""
 
 import re
 from collections.abc import Iterable
@@ -6,22 +6,22 @@ from collections.abc import Iterable
 from roost.model.names import standard_resource_classes, standard_traits
 
 
-def class_of_device(told: str, *, vendor_id: str, product_id: str) -> str:
-    """Return the resource class of devices as Placement has it; it may be no class at all, if it is too long.
+def class_of_device(name: str, *, vendor_id: str, product_id: str) -> str:
+    """Return the resource class of devices in Placement; invalid if the name is too long.
 
     Args:
-        told: by whoever asks for them, or offers them; empty: they are called by vendor and product.
+        name: from the request or the inventory; empty: a name from vendor and product.
 
     >>> class_of_device("", vendor_id="10de", product_id="1db4")
     'CUSTOM_PCI_10DE_1DB4'
     >>> class_of_device("fast gpu", vendor_id="10de", product_id="1db4")
     'CUSTOM_FAST_GPU'
     """
-    return _normal(told or f"PCI_{vendor_id}_{product_id}", standard_resource_classes())
+    return _normal(name or f"PCI_{vendor_id}_{product_id}", standard_resource_classes())
 
 
 def traits_of_device(text: str) -> list[str]:
-    """Return the traits in a text, which are divided by commas, as Placement has them.
+    """Return the traits of a comma-separated text in Placement's form.
 
     >>> traits_of_device("hw_gpu_api_vulkan, big one")
     ['CUSTOM_BIG_ONE', 'HW_GPU_API_VULKAN']
@@ -31,7 +31,7 @@ def traits_of_device(text: str) -> list[str]:
 
 
 def _normal(name: str, standard: Iterable[str]) -> str:
-    """Return a name as Placement has it: a standard one, or a custom one.
+    """Return a name in Placement's form, standard or custom.
 
     >>> _normal("my gpu--x", ()), _normal("CUSTOM_A", ()), _normal("vgpu", ("VGPU",))
     ('CUSTOM_MY_GPU_X', 'CUSTOM_A', 'VGPU')

@@ -1,4 +1,4 @@
-"""The memory nodes of a host: which processors and how much memory belong together, and what of it is in use."""
+"""NUMA cells of a host: processors and memory that belong together, and their use."""
 
 from typing import Annotated
 
@@ -21,7 +21,7 @@ class MemoryPages(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True,
 
     @property
     def free_kb(self) -> int:
-        """What instances may still have, KiB."""
+        """Free memory for instances, KiB."""
         return max(self.total - self.used - self.reserved, 0) * self.size_kb
 
 
@@ -45,19 +45,19 @@ class NumaCell(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, fo
 
     @property
     def free_pcpus(self) -> frozenset[int]:
-        """Those of pcpus that no instance has."""
+        """Dedicated processors without an instance."""
         return frozenset(self.pcpus).difference(self.pinned_cpus)
 
     @property
     def free_memory_mb(self) -> int:
-        """Memory that no instance has, MiB; less than 0 where it is overcommitted."""
+        """Free memory, MiB; below 0 if overcommitted."""
         return self.memory_mb - self.memory_usage
 
 
 class NumaTopology(
     msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True, cache_hash=True
 ):
-    """All memory nodes of a host."""
+    """All NUMA cells of a host."""
 
     cells: Annotated[tuple[NumaCell, ...], Meta(description="In the order of the host.")]
 

@@ -1,4 +1,4 @@
-"""PCI devices as they are asked for: aliases of the settings, and what an instance wants of them."""
+"""Requests for PCI devices: aliases of the settings, and requests of instances."""
 
 from typing import Annotated, Literal
 
@@ -8,14 +8,14 @@ from msgspec import Meta
 from roost.model.names import AMOUNT_MAX
 from roost.model.switches import NO, YES
 
-# How near the devices must be to the processors and the memory of the instance.
+# Required nearness of devices to the processors and memory of the instance.
 PciNumaPolicy = Literal["required", "legacy", "preferred", "socket"]
-# What devices must be: names of a pool's fields and tags, with the value of each.
+# Required fields and tags of a pool, with their values.
 PciTraits = dict[str, str | tuple[str, ...] | None]
 
 _Hex = Annotated[str, Meta(pattern="^[0-9a-fA-F]{4}$(?!\n)")]
-# What a key must be, where its type says it to programs alone.
-_MEANT = {
+# Descriptions of values for error messages.
+_VALUE_TEXTS = {
     **dict.fromkeys(("vendor_id", "product_id"), "four hexadecimal digits"),
     "device_type": "type-PCI, type-PF or type-VF",
     "numa_policy": "required, legacy, preferred or socket",
@@ -29,7 +29,7 @@ _SWITCHES = {
 
 
 class PciAlias(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A name by which flavors ask for devices; entries of one name are alternatives."""
+    """A name for devices in flavors; entries with equal names are alternatives."""
 
     name: _Name
     capability_type: Literal["pci"] = "pci"
@@ -37,8 +37,8 @@ class PciAlias(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     product_id: _Hex | None = None
     device_type: Literal["type-PCI", "type-PF", "type-VF"] | None = None
     numa_policy: PciNumaPolicy = "legacy"
-    resource_class: Annotated[str, Meta(max_length=255)] = ""  # that Placement counts the devices by
-    traits: str = ""  # of the devices' providers, names divided by commas
+    resource_class: Annotated[str, Meta(max_length=255)] = ""  # of the devices in Placement
+    traits: str = ""  # of the devices' providers, comma-separated
     live_migratable: str | None = None
 
     def __post_init__(self) -> None:
@@ -49,8 +49,8 @@ class PciAlias(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     @property
     def request_traits(self) -> PciTraits:
-        """What devices must be to have this name."""
-        told = {
+        """The required fields and tags of the devices."""
+        traits = {
             "vendor_id": self.vendor_id,
             "product_id": self.product_id,
             "dev_type": self.device_type,
@@ -58,21 +58,21 @@ class PciAlias(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             "traits": self.traits or None,
             "live_migratable": None if self.live_migratable is None else _SWITCHES[self.live_migratable.lower()],
         }
-        return {name: value for name, value in told.items() if value is not None}
+        return {name: value for name, value in traits.items() if value is not None}
 
 
 class PciRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """Devices that an instance wants, all of one kind."""
+    """A request of an instance for devices of one kind."""
 
     count: Annotated[int, Meta(ge=1, le=AMOUNT_MAX)] = 1
     alternatives: tuple[PciTraits, ...]  # any of these kinds
     numa_policy: PciNumaPolicy = "legacy"
-    source: Literal["flavor", "port"] = "flavor"  # who wants them; Placement is asked for those of flavors alone
-    request_id: str = ""  # begins the suffixes of its resource groups
+    source: Literal["flavor", "port"] = "flavor"  # origin; only requests of flavors go to Placement
+    request_id: str = ""  # prefix of the suffixes of its resource groups
     name: str = ""  # of the alias, if it has one
 
     def describe(self) -> str:
-        """Return what it wants, in words."""
+        """Describe the request in words."""
         if self.name:
             return f"{self.count} {self.name}"
         kinds = " or ".join(
@@ -82,31 +82,31 @@ class PciRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_alias(text: str) -> PciAlias:
-    """Return the alias that a JSON text says.
+    """Read an alias from JSON.
 
     Raises:
-        ValueError: the text says none; the message says why.
+        ValueError: the text is not a valid alias; the message gives the reason.
     """
     try:
         return msgspec.json.decode(text, type=PciAlias)
     except (msgspec.DecodeError, RecursionError) as error:
         problem, _, key = str(error).replace("`", "").partition(" - at $.")
-        if key in _MEANT:
-            problem = f"must be {_MEANT[key]}"
-        told = f"{key} {problem}" if key else problem
-        raise ValueError(f"alias entry is none: {told}, got {text!r}") from None
+        if key in _VALUE_TEXTS:
+            problem = f"must be {_VALUE_TEXTS[key]}"
+        detail = f"{key} {problem}" if key else problem
+        raise ValueError(f"alias entry is invalid: {detail}, got {text!r}") from None
 
 
 def check_aliases(texts: tuple[str, ...]) -> None:
-    """See that texts say aliases, and that entries of one name agree.
+    """Check alias texts, and that entries with equal names agree.
 
     Raises:
-        ValueError: one says none, or two of a name differ in device_type or numa_policy.
+        ValueError: an entry is invalid, or two with one name differ in device_type or numa_policy.
     """
     first: dict[str, PciAlias] = {}
     for text in texts:
         alias = read_alias(text)
-        known = first.setdefault(alias.name.strip(), alias)
+        earlier = first.setdefault(alias.name.strip(), alias)
         for key in ("device_type", "numa_policy"):
-            if getattr(known, key) != getattr(alias, key):
+            if getattr(earlier, key) != getattr(alias, key):
                 raise ValueError(f"alias entry has another {key} than one of the same name before it, got {text!r}")

@@ -1,20 +1,20 @@
-"""The memory nodes that an instance asks for, and where on a host they go."""
+"""NUMA topology of an instance, and its placement on host cells."""
 
 from typing import Literal
 
 import msgspec
 
-CpuPolicy = Literal["dedicated", "shared", "mixed"]  # processors of its own, shared ones, or some of each
-ThreadPolicy = Literal["prefer", "isolate", "require"]  # whether its processors are to be threads of one core
-PageSize = int | Literal["small", "large", "any"]  # KiB, or whichever the host has of that kind
+CpuPolicy = Literal["dedicated", "shared", "mixed"]  # dedicated processors, shared ones, or both
+ThreadPolicy = Literal["prefer", "isolate", "require"]  # policy for sibling hardware threads
+PageSize = int | Literal["small", "large", "any"]  # KiB, or a class of sizes
 
 
 class InstanceCell(msgspec.Struct, frozen=True, kw_only=True):
-    """One memory node of an instance."""
+    """One NUMA cell of an instance."""
 
     id: int
     cpus: frozenset[int] = frozenset()  # virtual CPUs on shared processors
-    pcpus: frozenset[int] = frozenset()  # virtual CPUs on processors of their own
+    pcpus: frozenset[int] = frozenset()  # virtual CPUs on dedicated processors
     memory_mb: int
     page_size: PageSize | None = None
     policy: CpuPolicy | None = None
@@ -22,39 +22,39 @@ class InstanceCell(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_pinned(self) -> bool:
-        """Whether it may have processors of its own."""
+        """Whether the cell may have dedicated processors."""
         return self.policy in ("dedicated", "mixed")
 
 
 class InstanceTopology(msgspec.Struct, frozen=True, kw_only=True, cache_hash=True):
-    """All memory nodes of an instance."""
+    """All NUMA cells of an instance."""
 
     cells: tuple[InstanceCell, ...]
-    isolates_emulator: bool = False  # one processor more is for the threads of the emulator
+    isolates_emulator: bool = False  # whether emulator threads get an extra processor
 
     def reserved_cpus(self, position: int) -> int:
-        """Return how many processors the emulator has beside the cell at a position."""
+        """Return the number of extra emulator processors for the cell at a position."""
         return int(self.isolates_emulator and position == 0)
 
 
 class NetworkNeeds(msgspec.Struct, frozen=True, kw_only=True, cache_hash=True):
-    """The networks to whose cards an instance is to be near."""
+    """Networks with cards that the instance must be near."""
 
     physnets: frozenset[str] = frozenset()
     is_tunneled: bool = False
 
 
 class Pins(msgspec.Struct, frozen=True, kw_only=True):
-    """Which processors of a host a cell has for itself."""
+    """The dedicated processors of an instance cell."""
 
     pairs: tuple[tuple[int, int], ...] = ()  # (virtual CPU, processor)
-    reserved: tuple[int, ...] = ()  # processors for the threads of the emulator
+    reserved: tuple[int, ...] = ()  # processors for emulator threads
 
 
 class PlacedCell(msgspec.Struct, frozen=True, kw_only=True):
-    """A cell of an instance on a cell of a host."""
+    """An instance cell on a host cell."""
 
     cell: InstanceCell
     host_cell: int  # its id
-    page_size: int | None = None  # KiB; None: the host's smallest, or whatever it has
+    page_size: int | None = None  # KiB; None: the host's smallest, or any
     pins: Pins = Pins()
