@@ -1,1 +1,1 @@
-"""Settings: one struct a section."""
+"""Settings: one struct per section."""

@@ -1,4 +1,4 @@
-"""Settings of the agents of hosts: on which terms they offer what a host has, and how they go about their work."""
+"""Settings of host agents: offered resources, updates, drivers and timeouts."""
 
 from typing import Annotated
 
@@ -20,15 +20,15 @@ _ABOVE_0 = (
     "update_retry_s",
     "driver_timeout_s",
 )
-_UNSET = "0: as Placement has it, or the initial one."
+_UNSET = "0: keep the ratio in Placement, or use the initial one."
 
 
 class Agent(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Section ``[agent]``."""
 
-    reserved_host_cpus: Annotated[_Amount, Meta(description="Processors that no instance may have.")] = 0
-    reserved_host_memory_mb: Annotated[_Amount, Meta(description="MiB of memory that no instance may have.")] = 512
-    reserved_host_disk_mb: Annotated[_Amount, Meta(description="MiB of disk that no instance may have.")] = 0
+    reserved_host_cpus: Annotated[_Amount, Meta(description="Processors reserved for the host.")] = 0
+    reserved_host_memory_mb: Annotated[_Amount, Meta(description="Memory reserved for the host, in MiB.")] = 512
+    reserved_host_disk_mb: Annotated[_Amount, Meta(description="Disk reserved for the host, in MiB.")] = 0
     cpu_allocation_ratio: Annotated[_Ratio, Meta(description=f"Overcommit of VCPU; {_UNSET}")] = 0.0
     ram_allocation_ratio: Annotated[_Ratio, Meta(description=f"Overcommit of MEMORY_MB; {_UNSET}")] = 0.0
     disk_allocation_ratio: Annotated[_Ratio, Meta(description=f"Overcommit of DISK_GB; {_UNSET}")] = 0.0
@@ -36,68 +36,60 @@ class Agent(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     initial_ram_allocation_ratio: Annotated[_Ratio, Meta(description="Overcommit of MEMORY_MB on a new host.")] = 1.0
     initial_disk_allocation_ratio: Annotated[_Ratio, Meta(description="Overcommit of DISK_GB on a new host.")] = 1.0
     provider_config_location: Annotated[
-        str, Meta(description="Folder of provider config files; one that is not there holds none.")
+        str, Meta(description="Folder of provider config files; it may be missing.")
     ] = "/etc/roost/provider_config"
     compute_monitors: Annotated[
-        tuple[str, ...], Meta(description="What is measured besides; cpu.virt_driver is what there is.")
+        tuple[str, ...], Meta(description="Additional monitors; only cpu.virt_driver exists.")
     ] = ()
     pci_in_placement: Annotated[
-        bool, Meta(description="Whether Placement counts the PCI devices of the host, on a provider each.")
+        bool, Meta(description="Whether to report the host's PCI devices to Placement, one provider each.")
     ] = False
     device_spec: Annotated[
         tuple[str, ...],
-        Meta(description="Which devices Placement counts, and as what, each a JSON object; none: all."),
+        Meta(description="PCI devices to report, with their resource class and traits, as JSON objects; empty: all."),
     ] = ()
     my_ip: Annotated[
         str,
-        Meta(
-            description="Address of the host that the agent reports; empty: the one on its default route, found when "
-            "the agent starts."
-        ),
+        Meta(description="Reported address of the host; empty: its address on the default route at the agent's start."),
     ] = ""
-    rack: Annotated[str, Meta(description="Rack of the host that the agent reports; empty: not known.")] = ""
+    rack: Annotated[str, Meta(description="Reported rack of the host; empty: unknown.")] = ""
     reshape_tries: Annotated[
         Annotated[int, Meta(ge=1, le=1000)],
-        Meta(description="How often an update is tried that others come before; then a start gives up."),
+        Meta(description="Attempts of a reshape that loses races; after that, a start fails."),
     ] = 4
     reshape_pause_s: Annotated[
         _Seconds,
-        Meta(description="Seconds by which the longest pause grows from try to try; each is a random part of it."),
+        Meta(description="Seconds added to the maximum pause after each attempt; pauses are random up to the maximum."),
     ] = 2.0
     periodic_reshape: Annotated[
         str,
-        Meta(description="What an agent does that finds out only while it runs: die, so that it starts anew; or log."),
+        Meta(description="Reaction of a running agent to a needed reshape: die, to restart; or log."),
     ] = "die"
-    update_s: Annotated[
-        _Seconds, Meta(description="Seconds from one update of a node to the next; 0: only at the start.")
-    ] = 60.0
+    update_s: Annotated[_Seconds, Meta(description="Seconds between updates of a node; 0: only at the start.")] = 60.0
     resource_provider_association_refresh: Annotated[
         _Seconds,
-        Meta(
-            description="Seconds after which an agent reads again what Placement has of its providers; 0: only after "
-            "an error."
-        ),
+        Meta(description="Seconds between refreshes of cached providers from Placement; 0: only after errors."),
     ] = 300.0
     sharing_providers_max_uuids_per_request: Annotated[
         Annotated[int, Meta(ge=1)],
-        Meta(description="Aggregates, or traits, that one question of an agent to Placement names at most."),
+        Meta(description="Upper bound of aggregates or traits in one request of an agent to Placement."),
     ] = 200
-    update_retry_s: Annotated[float, Meta(description="Seconds until an update that failed is tried again.")] = 5.0
+    update_retry_s: Annotated[float, Meta(description="Seconds until a failed update is retried.")] = 5.0
     driver_timeout_s: Annotated[
-        float, Meta(description="Seconds that a driver may take for one act before the order has failed.")
+        float, Meta(description="Seconds for one action of a driver; after that, the order fails.")
     ] = 600.0
     sync_power_state_interval: Annotated[
         Annotated[float, Meta(ge=-1)],
         Meta(
-            description="Seconds after which an agent says again which guests run, and looks at saved images again; "
-            "0 or -1: only when it is back, or a guest may be otherwise than was ordered."
+            description="Seconds between reports of running guests and checks of saved images; 0 or -1: only after a "
+            "reconnect, or if a guest may differ from its orders."
         ),
     ] = 600.0
     work_threads: Annotated[
         Annotated[int, Meta(ge=1, le=200)],
-        Meta(description="Acts of drivers at the same time, of all agents of a process."),
+        Meta(description="Concurrent actions of drivers, for all agents of a process."),
     ] = 8
-    stop_s: Annotated[_Seconds, Meta(description="Seconds for which the end waits for what is begun.")] = 30.0
+    stop_s: Annotated[_Seconds, Meta(description="Seconds that a stop waits for running actions.")] = 30.0
 
     def __post_init__(self) -> None:
         for name in _ABOVE_0:
@@ -105,14 +97,14 @@ class Agent(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
                 raise ValueError(f"{name} must be more than 0, got {getattr(self, name)}")
         if self.periodic_reshape not in _PERIODIC:
             raise ValueError(f"periodic_reshape must be die or log, got {self.periodic_reshape!r}")
-        _ = self.device_specs  # Which sees that each says some.
+        _ = self.device_specs  # Validates the entries.
 
     @property
     def device_specs(self) -> tuple[DeviceSpec, ...]:
-        """Which PCI devices Placement counts, and as what; none: all, or it counts none at all.
+        """The PCI devices to report to Placement; empty: all, or none without ``pci_in_placement``.
 
         Raises:
-            ValueError: an entry says none.
+            ValueError: an entry is invalid.
         """
         if not self.pci_in_placement:
             return ()
@@ -120,10 +112,10 @@ class Agent(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
     @property
     def terms(self) -> HostTerms:
-        """The terms on which a host offers what it has."""
+        """The terms of the host's inventory."""
         return HostTerms(**{name: getattr(self, name) for name in HostTerms.__struct_fields__})
 
     @property
     def reshape(self) -> ReshapeTerms:
-        """How what moves from provider to provider comes to Placement."""
+        """The retry terms of reshapes."""
         return msgspec.convert({name: getattr(self, name) for name in ReshapeTerms.__struct_fields__}, ReshapeTerms)

@@ -1,4 +1,4 @@
-"""Settings of operations on instances: how long who is waited for."""
+"""Settings of operations on instances, mainly timeouts."""
 
 from typing import Annotated
 
@@ -10,29 +10,24 @@ class Conductor(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """Section ``[conductor]``."""
 
     in_server: Annotated[
-        bool, Meta(description="Whether servers work on operations; else roost conductor does, on PostgreSQL.")
+        bool, Meta(description="Whether servers run operations; otherwise run roost conductor, on PostgreSQL.")
     ] = True
     build_timeout_s: Annotated[
         float,
-        Meta(
-            description="Seconds that a host may take to build, rebuild or save an instance, to send it elsewhere, "
-            "or to take it in."
-        ),
+        Meta(description="Seconds for a host to build, rebuild, save, send or receive an instance."),
     ] = 600.0
-    act_timeout_s: Annotated[
-        float, Meta(description="Seconds that a host may take for anything else that is asked of it.")
-    ] = 120.0
+    act_timeout_s: Annotated[float, Meta(description="Seconds for a host to carry out any other order.")] = 120.0
     owner_s: Annotated[
-        float, Meta(description="Seconds after which the operations of a conductor that is gone go to another one.")
+        float, Meta(description="Seconds until another conductor takes over the operations of a lost one.")
     ] = 30.0
     consecutive_build_service_disable_threshold: Annotated[
-        int, Meta(description="Builds in a row that fail on a node until its service is disabled; 0: never.")
+        int, Meta(description="Consecutive failed builds on a node that disable its service; 0: never.")
     ] = 10
     shelved_offload_time_s: Annotated[
         float,
         Meta(
-            description="Seconds after which an instance that is shelved leaves its host and gives back what it holds; "
-            "0: at once, -1: never."
+            description="Seconds until a shelved instance leaves its host and releases its resources; 0: at once, -1: "
+            "never."
         ),
     ] = 0.0
 

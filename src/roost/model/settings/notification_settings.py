@@ -1,4 +1,4 @@
-"""Settings of what others are told of decisions."""
+"""Settings of notifications about decisions."""
 
 from typing import Annotated
 from urllib.parse import urlsplit
@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec import Meta
 
-# Settings that must be at least this much.
+# Lower bounds of settings.
 _AT_LEAST = {
     "buffer_max_bytes": 1024,
     "subscribers_max": 0,
@@ -25,31 +25,31 @@ class Notifications(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """Section ``[notifications]``."""
 
     run_instance: Annotated[
-        bool, Meta(description="Whether scheduler.run_instance.start and .end, the older names, are told as well.")
+        bool, Meta(description="Whether to also send scheduler.run_instance.start and .end, the older names.")
     ] = False
     buffer_max_bytes: Annotated[
-        int, Meta(description="Bytes of events that one process keeps for readers that are behind or come back.")
+        int, Meta(description="Bytes of events that one process buffers for slow or reconnecting readers.")
     ] = 4 * 2**20
-    subscribers_max: Annotated[int, Meta(description="Readers of /v1/events in one process, else 503.")] = 100
+    subscribers_max: Annotated[
+        int, Meta(description="Upper bound of readers of /v1/events in one process, else 503.")
+    ] = 100
     subscribers_each_max: Annotated[
-        int, Meta(description="Readers of /v1/events of one identity in one process, else 503.")
+        int, Meta(description="Upper bound of readers of /v1/events per identity in one process, else 503.")
     ] = 20
-    heartbeat_s: Annotated[
-        float, Meta(description="Seconds without an event after which a reader gets a line that says nothing.")
-    ] = 15.0
-    stall_s: Annotated[
-        float, Meta(description="Seconds after which a reader that takes nothing any more loses its connection.")
-    ] = 30.0
-    webhook: Annotated[str, Meta(description="URL to which every event is sent by POST; empty: nowhere.")] = ""
+    heartbeat_s: Annotated[float, Meta(description="Seconds without an event until a reader gets an empty line.")] = (
+        15.0
+    )
+    stall_s: Annotated[float, Meta(description="Seconds until a stalled reader is disconnected.")] = 30.0
+    webhook: Annotated[str, Meta(description="URL for every event, by POST; empty: none.")] = ""
     webhook_queue_max: Annotated[
-        int, Meta(description="Events that wait to be sent in one process; what comes while so many wait is lost.")
+        int, Meta(description="Upper bound of unsent events in one process; further events are dropped.")
     ] = 1000
-    webhook_in_flight: Annotated[int, Meta(description="Events that one process sends at the same time.")] = 4
-    webhook_attempts: Annotated[int, Meta(description="How often an event is sent until it is given up.")] = 5
+    webhook_in_flight: Annotated[int, Meta(description="Concurrent sends of one process.")] = 4
+    webhook_attempts: Annotated[int, Meta(description="Attempts to send an event.")] = 5
     webhook_backoff_s: Annotated[
-        float, Meta(description="Seconds until an event is sent a second time; twice as long before each further time.")
+        float, Meta(description="Seconds before the second attempt; doubled before each further attempt.")
     ] = 0.5
-    webhook_timeout_s: Annotated[float, Meta(description="Seconds that the other side has to answer.")] = 10.0
+    webhook_timeout_s: Annotated[float, Meta(description="Seconds for the receiver to answer.")] = 10.0
 
     def __post_init__(self) -> None:
         for name, least in _AT_LEAST.items():

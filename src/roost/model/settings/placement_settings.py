@@ -1,15 +1,15 @@
-"""Settings of the Placement API: where it is served, to whom, and within which limits."""
+"""Settings of the Placement API: addresses, authentication and limits."""
 
 from typing import Annotated
 
 import msgspec
 from msgspec import Meta
 
-# What an allocation names as owner that was made before allocations named one.
+# Owner of allocations from before allocations had owners.
 NOBODY = "00000000-0000-0000-0000-000000000000"
 AUTH_STRATEGIES = ("noauth2", "tokens", "keystone")
 GENERATION_STRATEGIES = ("depth-first", "breadth-first")
-# Settings that must be at least this much.
+# Lower bounds of settings.
 _AT_LEAST = {
     "workers": 1,
     "allocation_conflict_retry_count": 0,
@@ -45,145 +45,141 @@ _AT_LEAST = {
 class Placement(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Section ``[placement]``."""
 
-    listen: Annotated[str, Meta(description="Address and port of the API; port 0 takes a free one.")] = "127.0.0.1:8778"
+    listen: Annotated[str, Meta(description="Address and port of the API; port 0: any free one.")] = "127.0.0.1:8778"
     metrics_listen: Annotated[
-        str, Meta(description="Address and port of /healthz and /metrics, which anybody may read; empty: nowhere.")
+        str, Meta(description="Address and port of /healthz and /metrics, without authentication; empty: none.")
     ] = ""
-    prefix: Annotated[str, Meta(description="Path below which the API is found, such as /placement; empty: /.")] = ""
+    prefix: Annotated[str, Meta(description="Path prefix of the API, such as /placement; empty: /.")] = ""
     remote_url: Annotated[
         str,
-        Meta(description="Address of the Placement API that `roost up` claims at in place of its own; empty: its own."),
+        Meta(description="Address of a remote Placement API for the claims of `roost up`; empty: its own."),
     ] = ""
-    remote_timeout_s: Annotated[float, Meta(description="Seconds for which one answer of that is waited for.")] = 10.0
-    remote_sync_s: Annotated[float, Meta(description="Seconds from one look at the hosts it has to the next.")] = 60.0
-    workers: Annotated[int, Meta(description="Processes that answer; more than one only on PostgreSQL.")] = 1
-    sync_on_startup: Annotated[
-        bool, Meta(description="Whether a database with an older schema is brought to that of this program at start.")
-    ] = False
+    remote_timeout_s: Annotated[float, Meta(description="Seconds for the remote Placement to answer.")] = 10.0
+    remote_sync_s: Annotated[float, Meta(description="Seconds between reads of its hosts.")] = 60.0
+    workers: Annotated[int, Meta(description="Server processes; more than one only on PostgreSQL.")] = 1
+    sync_on_startup: Annotated[bool, Meta(description="Whether to upgrade an older database schema at the start.")] = (
+        False
+    )
     auth_strategy: Annotated[
-        str, Meta(description="Who is believed: noauth2 (everybody), tokens (of a file) or keystone.")
+        str, Meta(description="Authentication: noauth2 (none), tokens (from a file) or keystone.")
     ] = "noauth2"
     allow_insecure_listen: Annotated[
-        bool, Meta(description="Whether everybody may be believed on addresses that other machines reach.")
+        bool, Meta(description="Whether noauth2 may listen on addresses that other machines can reach.")
     ] = False
     allowed_hosts: Annotated[
         tuple[str, ...],
-        Meta(description="Names under which noauth2 answers beside addresses, localhost and that of listen; *: any."),
+        Meta(description="Host names for noauth2, beside addresses, localhost and that of listen; *: any."),
     ] = ()
     allow_plain_http: Annotated[
-        bool, Meta(description="Whether tokens may come over plain HTTP to addresses that other machines reach.")
+        bool, Meta(description="Whether to accept tokens over plain HTTP on addresses that other machines can reach.")
     ] = False
-    tls_cert: Annotated[
-        str, Meta(description="PEM file of the certificate, and those that lead to its CA; empty: plain HTTP.")
-    ] = ""
+    tls_cert: Annotated[str, Meta(description="PEM file of the certificate and its chain; empty: plain HTTP.")] = ""
     tls_key: Annotated[
-        str, Meta(description="PEM file of the certificate's private key; empty: it is in the file of tls_cert.")
+        str, Meta(description="PEM file of the certificate's private key; empty: the file of tls_cert.")
     ] = ""
     tls_ca: Annotated[
-        str, Meta(description="PEM file of the CAs one of which must vouch for every client; empty: none has to.")
+        str, Meta(description="PEM file of CAs for client certificates; empty: clients need no certificate.")
     ] = ""
-    tokens_file: Annotated[str, Meta(description="File of the tokens that auth_strategy tokens accepts.")] = ""
+    tokens_file: Annotated[str, Meta(description="File of tokens for auth_strategy tokens.")] = ""
     keystone_file: Annotated[
-        str, Meta(description="INI file whose section keystone_authtoken auth_strategy keystone reads.")
+        str, Meta(description="INI file with a section keystone_authtoken, for auth_strategy keystone.")
     ] = ""
-    policy_file: Annotated[str, Meta(description="YAML or JSON file of policies that differ from the defaults.")] = ""
+    policy_file: Annotated[str, Meta(description="YAML or JSON file of policies that override the defaults.")] = ""
     enforce_new_defaults: Annotated[
-        bool, Meta(description="Whether reshape is for the role service alone; else admin may do all that service may.")
+        bool, Meta(description="Whether only the role service may reshape; otherwise admin may, too.")
     ] = True
     randomize_allocation_candidates: Annotated[
-        bool, Meta(description="Whether candidates come in random order, and a limit takes a random part.")
+        bool, Meta(description="Whether to return candidates in random order, and a random part under a limit.")
     ] = False
     max_allocation_candidates: Annotated[
-        int, Meta(description="Candidates that are generated for one request at most; -1: no bound.")
+        int, Meta(description="Upper bound of generated candidates for one request; -1: none.")
     ] = -1
     allocation_candidates_generation_strategy: Annotated[
-        str, Meta(description="depth-first: one tree after the other; breadth-first: all trees in turn.")
+        str, Meta(description="depth-first: tree by tree; breadth-first: all trees in turn.")
     ] = "depth-first"
-    allocation_conflict_retry_count: Annotated[
-        int, Meta(description="How often a write that lost a race is made anew before its client is told.")
-    ] = 10
+    allocation_conflict_retry_count: Annotated[int, Meta(description="Retries of a write after lost races.")] = 10
     incomplete_consumer_project_id: Annotated[
-        str, Meta(description="Project of consumers of which none was told, as before version 1.8.")
+        str, Meta(description="Project of consumers without one, as before version 1.8.")
     ] = NOBODY
     incomplete_consumer_user_id: Annotated[
-        str, Meta(description="User of consumers of which none was told, as before version 1.8.")
+        str, Meta(description="User of consumers without one, as before version 1.8.")
     ] = NOBODY
     cors_allowed_origin: Annotated[
-        tuple[str, ...], Meta(description="Origins whose pages may ask, or *; empty: no browser is told of any.")
+        tuple[str, ...], Meta(description="Allowed origins of web pages, or *; empty: no CORS headers.")
     ] = ()
-    cors_allow_credentials: Annotated[bool, Meta(description="Whether such pages may send credentials.")] = True
-    cors_expose_headers: Annotated[tuple[str, ...], Meta(description="Headers that such pages may read.")] = (
+    cors_allow_credentials: Annotated[bool, Meta(description="Whether these pages may send credentials.")] = True
+    cors_expose_headers: Annotated[tuple[str, ...], Meta(description="Response headers for these pages.")] = (
         "x-openstack-request-id",
         "openstack-api-version",
     )
-    cors_max_age: Annotated[int, Meta(description="Seconds for which a browser remembers what is allowed.")] = 3600
-    cors_allow_methods: Annotated[tuple[str, ...], Meta(description="Methods that such pages may use.")] = (
+    cors_max_age: Annotated[int, Meta(description="Seconds that browsers cache the permission.")] = 3600
+    cors_allow_methods: Annotated[tuple[str, ...], Meta(description="Methods for these pages.")] = (
         "GET",
         "PUT",
         "POST",
         "DELETE",
         "PATCH",
     )
-    cors_allow_headers: Annotated[tuple[str, ...], Meta(description="Headers that such pages may send.")] = (
+    cors_allow_headers: Annotated[tuple[str, ...], Meta(description="Request headers for these pages.")] = (
         "x-auth-token",
         "openstack-api-version",
         "content-type",
         "accept",
     )
-    log_requests: Annotated[bool, Meta(description="Whether every request is a line of JSON on standard error.")] = (
-        False
-    )
-    body_max_bytes: Annotated[int, Meta(description="Bytes that the body of a request may have, else 413.")] = (
+    log_requests: Annotated[
+        bool, Meta(description="Whether to log every request as a line of JSON on standard error.")
+    ] = False
+    body_max_bytes: Annotated[int, Meta(description="Upper bound of the body of a request in bytes, else 413.")] = (
         16 * 2**20
     )
     bodies_max_bytes: Annotated[
-        int, Meta(description="Bytes that the bodies of all requests under way in one process may have, else 503.")
+        int, Meta(description="Upper bound of all current request bodies of one process in bytes, else 503.")
     ] = 256 * 2**20
     body_values_max: Annotated[
-        int, Meta(description="Values, lists and objects that the JSON of a body may have, else 413.")
+        int, Meta(description="Upper bound of values, lists and objects in the JSON of a body, else 413.")
     ] = 100_000
     head_max_bytes: Annotated[
-        int, Meta(description="Bytes that the head of a request (its first line and headers) may have, else 431.")
+        int, Meta(description="Upper bound of a request's first line and headers in bytes, else 431.")
     ] = 64 * 2**10
-    header_count_max: Annotated[int, Meta(description="Headers that a request may have, else 431.")] = 100
-    uri_max_bytes: Annotated[int, Meta(description="Bytes that path and query string may have, else 414.")] = 32 * 2**10
+    header_count_max: Annotated[int, Meta(description="Upper bound of headers in a request, else 431.")] = 100
+    uri_max_bytes: Annotated[int, Meta(description="Upper bound of path and query string in bytes, else 414.")] = (
+        32 * 2**10
+    )
     groups_max: Annotated[
-        int, Meta(description="Groups that one request for candidates may have, the unsuffixed one included, else 400.")
+        int, Meta(description="Upper bound of groups in a request for candidates, with the unsuffixed one, else 400.")
     ] = 100
     candidates_max_bytes: Annotated[
-        int, Meta(description="Bytes that the candidates in one answer may fill, else 400.")
+        int, Meta(description="Upper bound of the candidates in one response in bytes, else 400.")
     ] = 256 * 2**20
     agent_names_max: Annotated[
         int,
         Meta(
-            description="Custom resource classes, and as many custom traits, that the token of an agent may create for "
-            "each of its hosts, else 403.",
+            description="Upper bound of custom resource classes, and of custom traits, that the token of an agent may "
+            "create per host, else 403.",
         ),
     ] = 256
     tree_depth_max: Annotated[
-        int, Meta(description="Providers on the way from a root to a leaf, both included, else 400.")
+        int, Meta(description="Upper bound of providers from a root to a leaf, both included, else 400.")
     ] = 32
-    tree_providers_max: Annotated[int, Meta(description="Providers that one tree may have, else 400.")] = 10_000
+    tree_providers_max: Annotated[int, Meta(description="Upper bound of providers in one tree, else 400.")] = 10_000
     connections_max: Annotated[
-        int, Meta(description="Connections that one process holds open; further ones are told 503 and closed.")
+        int, Meta(description="Upper bound of open connections of one process; further ones get 503 and are closed.")
     ] = 4096
-    requests_max: Annotated[
-        int, Meta(description="Requests that one process has begun and not answered, else 503.")
-    ] = 2048
-    agents_max: Annotated[int, Meta(description="Agents that wait for orders at one process, else 503.")] = 10_000
-    queue_max: Annotated[
-        int, Meta(description="Requests that wait for the thread that answers them, in one process, else 503.")
-    ] = 1024
+    requests_max: Annotated[int, Meta(description="Upper bound of unanswered requests of one process, else 503.")] = (
+        2048
+    )
+    agents_max: Annotated[
+        int, Meta(description="Upper bound of agents that poll one process for orders, else 503.")
+    ] = 10_000
+    queue_max: Annotated[int, Meta(description="Upper bound of queued requests in one process, else 503.")] = 1024
     request_timeout_s: Annotated[
-        float, Meta(description="Seconds from the last byte of a request until its client is told 503.")
+        float, Meta(description="Seconds from the last byte of a request to its response, else 503.")
     ] = 60.0
     question_budget_s: Annotated[
-        float, Meta(description="Seconds of work on one question, such as a search for candidates, else 503.")
+        float, Meta(description="Seconds of work for one read, such as a search for candidates, else 503.")
     ] = 5.0
-    question_memory_mib: Annotated[int, Meta(description="MiB that the work on one question may take, else 503.")] = 256
-    has_reader: Annotated[
-        bool, Meta(description="Whether questions that take long are answered by a process of their own.")
-    ] = True
+    question_memory_mib: Annotated[int, Meta(description="Memory for one read in MiB, else 503.")] = 256
+    has_reader: Annotated[bool, Meta(description="Whether a separate process answers slow reads.")] = True
     header_timeout_s: Annotated[
         float,
         Meta(
@@ -194,12 +190,8 @@ class Placement(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     body_timeout_s: Annotated[
         float, Meta(description="Seconds from the head of a request to the end of its body, else 408.")
     ] = 60.0
-    keep_alive_s: Annotated[
-        float, Meta(description="Seconds for which a connection stays open without a request on it.")
-    ] = 75.0
-    stop_timeout_s: Annotated[
-        float, Meta(description="Seconds that requests have to finish once the server is told to stop.")
-    ] = 30.0
+    keep_alive_s: Annotated[float, Meta(description="Seconds until an idle connection is closed.")] = 75.0
+    stop_timeout_s: Annotated[float, Meta(description="Seconds for requests to finish after a stop signal.")] = 30.0
 
     def __post_init__(self) -> None:
         for name, least in _AT_LEAST.items():

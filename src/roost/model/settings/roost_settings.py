@@ -1,4 +1,4 @@
-"""Settings: Roost's own sections. Rules declare theirs beside themselves, under Nova's names."""
+"""Settings: Roost's own sections. Each rule declares its own settings, under Nova's names."""
 
 import hashlib
 from typing import Annotated, Any
@@ -14,10 +14,10 @@ from roost.model.settings.placement_settings import Placement
 
 
 class Default(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Section ``[DEFAULT]``, the part that no single rule owns."""
+    """Section ``[DEFAULT]``, without the settings of rules."""
 
     default_availability_zone: Annotated[
-        str, Meta(description="The zone of hosts that are in no aggregate with an availability zone.")
+        str, Meta(description="Zone of hosts without an availability zone in their aggregates.")
     ] = "nova"
 
     def __post_init__(self) -> None:
@@ -30,43 +30,41 @@ class Scheduler(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
     driver: Annotated[
         str,
-        Meta(description="filter: by rules; chance: any host that is up; caching: by rules, on what was known lately."),
+        Meta(description="filter: by rules; chance: any host that is up; caching: by rules, on cached data."),
     ] = "filter"
     periodic_task_interval: Annotated[
-        float, Meta(description="Seconds for which the driver caching decides on what it knows of other processes.")
+        float, Meta(description="Seconds between refreshes of the driver caching from other processes.")
     ] = 60.0
     plugin_timeout_s: Annotated[
-        float, Meta(description="Seconds that a rule of somebody else may take for one pass over the hosts; 0: any.")
+        float, Meta(description="Seconds for a third-party rule to judge all hosts; 0: no limit.")
     ] = 10.0
     search_budget_s: Annotated[
-        float, Meta(description="Seconds that a decision may search provider trees for candidates, else 503.")
+        float, Meta(description="Seconds for a decision to search provider trees for candidates, else 503.")
     ] = 0.5
     plugin_failure: Annotated[
-        str, Meta(description="What such a rule refuses where it fails: the request, or the host.")
+        str, Meta(description="What a failed third-party rule refuses: the request, or the host.")
     ] = "request"
     plugin_log_level: Annotated[
-        str, Meta(description="From which level on log lines of plug-ins are written: DEBUG, INFO, WARNING or ERROR.")
+        str, Meta(description="Lowest log level of plug-ins: DEBUG, INFO, WARNING or ERROR.")
     ] = "INFO"
     max_attempts: Annotated[
-        int, Meta(description="Hosts an instance may be tried on: the chosen one and its alternates.")
+        int, Meta(description="Hosts to try for an instance: the chosen one and its alternates.")
     ] = 3
-    claim_rounds: Annotated[
-        int, Meta(description="Rounds of 32 lost races after which a request ends with a conflict.")
-    ] = 3
+    claim_rounds: Annotated[int, Meta(description="Rounds of 32 lost races until a request ends with a conflict.")] = 3
     max_placement_results: Annotated[
-        int, Meta(description="Candidates that a Placement of another process is asked for at most.")
+        int, Meta(description="Upper bound of candidates requested from a remote Placement.")
     ] = 1000
     limit_tenants_to_placement_aggregate: Annotated[
-        bool, Meta(description="Whether projects that aggregates name are kept on the hosts of these.")
+        bool, Meta(description="Whether to restrict projects named by aggregates to the hosts of these.")
     ] = False
     placement_aggregate_required_for_tenants: Annotated[
-        bool, Meta(description="Whether projects that no aggregate names are refused then.")
+        bool, Meta(description="Whether to refuse projects that no aggregate names, with that restriction.")
     ] = False
     query_placement_for_image_type_support: Annotated[
         bool, Meta(description="Whether hosts must have the trait of the image's disk format.")
     ] = False
     enable_isolated_aggregate_filtering: Annotated[
-        bool, Meta(description="Whether aggregates take only requests that require the traits these name.")
+        bool, Meta(description="Whether aggregates with required traits accept only requests that require them.")
     ] = False
     image_metadata_prefilter: Annotated[
         bool, Meta(description="Whether hosts must have the traits of the image's devices and architecture.")
@@ -96,7 +94,7 @@ class Workarounds(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """Section ``[workarounds]``."""
 
     disable_fallback_pcpu_query: Annotated[
-        bool, Meta(description="Whether instances with pinned CPUs are kept off hosts that offer VCPU alone.")
+        bool, Meta(description="Whether to keep instances with pinned CPUs off hosts that offer only VCPU.")
     ] = False
 
 
@@ -104,19 +102,20 @@ class Compute(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """Section ``[compute]``."""
 
     packing_host_numa_cells_allocation_strategy: Annotated[
-        bool, Meta(description="Whether an instance goes onto the NUMA cells of its host with least left, not most.")
+        bool,
+        Meta(description="Whether to prefer the NUMA cells of a host with least free resources to those with most."),
     ] = False
 
 
 class FilterScheduler(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Section ``[filter_scheduler]``, the part that no single rule owns."""
+    """Section ``[filter_scheduler]``, without the settings of rules."""
 
     available_filters: Annotated[
         tuple[str, ...],
-        Meta(description="Where filters come from: dotted paths of classes, or of functions that return classes."),
+        Meta(description="Available filters: dotted paths of classes, or of functions that return classes."),
     ] = ("nova.scheduler.filters.all_filters",)
     enabled_filters: Annotated[
-        tuple[str, ...], Meta(description="The filters in use, in this order: names of ours, or class names.")
+        tuple[str, ...], Meta(description="Enabled filters, in order: Roost's names, or class names.")
     ] = (
         "ComputeFilter",
         "ComputeCapabilitiesFilter",
@@ -126,16 +125,16 @@ class FilterScheduler(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     )
     weight_classes: Annotated[
         tuple[str, ...],
-        Meta(description="The weighers in use: names of ours, dotted paths of classes, or of functions."),
+        Meta(description="Enabled weighers: Roost's names, dotted paths of classes, or of functions."),
     ] = ("nova.scheduler.weights.all_weighers",)
     host_subset_size: Annotated[
-        int, Meta(description="One of so many best hosts is chosen at random; 1 is always the best.")
+        int, Meta(description="Number of best hosts to choose from at random; 1: always the best.")
     ] = 1
     shuffle_best_same_weighed_hosts: Annotated[
-        bool, Meta(description="Whether hosts that weigh as much as the best are shuffled first.")
+        bool, Meta(description="Whether to shuffle hosts with the best weight first.")
     ] = False
     pci_in_placement: Annotated[
-        bool, Meta(description="Whether Placement is asked for the PCI devices of flavors, a resource group each.")
+        bool, Meta(description="Whether to request the PCI devices of flavors from Placement, one resource group each.")
     ] = False
 
     def __post_init__(self) -> None:
@@ -148,7 +147,7 @@ class Pci(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
     alias: Annotated[
         tuple[str, ...],
-        Meta(description="Names by which flavors ask for PCI devices, each a JSON object; see pci_passthrough."),
+        Meta(description="Aliases of PCI devices for flavors, as JSON objects; see pci_passthrough."),
     ] = ()
 
     def __post_init__(self) -> None:
@@ -165,34 +164,32 @@ class Store(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     synchronous: Annotated[
         str,
         Meta(
-            description="SQLite: FULL is durable at each answer, NORMAL survives crashes of the process only.",
+            description="SQLite: FULL is durable at each response, NORMAL survives only crashes of the process.",
         ),
     ] = "FULL"
-    group_max: Annotated[int, Meta(description="Once so many items wait, they are committed together.")] = 64
+    group_max: Annotated[int, Meta(description="Upper bound of items in one commit.")] = 64
     evidence_keep_days: Annotated[
-        float, Meta(description="Days for which decisions, the feed of changes and work that is over are kept.")
+        float, Meta(description="Days to keep decisions, the feed of changes and finished work.")
     ] = 7.0
     evidence_max_bytes: Annotated[
-        int, Meta(description="Bytes that decisions, the feed of changes and snapshots may fill.")
+        int, Meta(description="Upper bound of decisions, the feed of changes and snapshots in bytes.")
     ] = 4 * 2**30
     snapshot_every_bytes: Annotated[
         int,
         Meta(
-            description="Bytes of the feed, about, from one snapshot of the state to the next; 0: none is made.",
+            description="Approximate bytes of the feed between snapshots of the state; 0: no snapshots.",
         ),
     ] = 64 * 2**20
     deadline_s: Annotated[
-        float, Meta(description="PostgreSQL: seconds without an answer after which a statement counts as lost.")
+        float, Meta(description="PostgreSQL: seconds without a reply until a statement counts as lost.")
     ] = 10.0
     bulk_deadline_s: Annotated[
-        float, Meta(description="PostgreSQL: the same where a whole database is read, written or upgraded.")
+        float, Meta(description="PostgreSQL: the same for reads, writes and upgrades of a whole database.")
     ] = 60.0
     wait_s: Annotated[
-        float, Meta(description="PostgreSQL: seconds that requests wait for a lost connection to come back.")
+        float, Meta(description="PostgreSQL: seconds that requests wait for a lost connection to return.")
     ] = 5.0
-    pooler: Annotated[
-        str, Meta(description="PostgreSQL: none, or session where the URL is of a pooler that pools by session.")
-    ] = "none"
+    pooler: Annotated[str, Meta(description="PostgreSQL: none, or session if the URL is of a session pooler.")] = "none"
 
     def __post_init__(self) -> None:
         if self.synchronous not in ("FULL", "NORMAL"):
@@ -226,10 +223,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     tables: dict[str, dict[str, Any]] = {}  # options of rules: section -> key -> value
 
     def body(self) -> bytes:
-        """Return what decides about decisions, as JSON with sorted keys: equal settings, equal bytes.
+        """Return the settings that affect decisions, as JSON with sorted keys: equal settings, equal bytes.
 
-        The store is left out: it changes no decision, and its address may hold a password. So is what serves
-        others, or agents of hosts: it decides nothing here.
+        The store is excluded: it affects no decision, and its URL may contain a password. So are the settings of
+        servers and agents.
         """
         return msgspec.json.encode(
             {
@@ -245,5 +242,5 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def fingerprint(self) -> bytes:
-        """Return 16 bytes that stand for ``body``."""
+        """Return a hash of ``body``, 16 bytes."""
         return hashlib.blake2b(self.body(), digest_size=16).digest()
