@@ -1,1 +1,1 @@
-"""The Placement API in the process of whoever asks it: ``context`` is the way in."""
+"""The Placement API in the caller's process. Read ``context`` first."""

@@ -1,4 +1,4 @@
-"""``roost.PlacementDirect``: the whole Placement API for the length of a ``with`` block."""
+"""``roost.PlacementDirect``: the whole Placement API within a ``with`` block."""
 
 import types
 from collections.abc import Callable
@@ -12,23 +12,23 @@ from roost.errors import BadRequest
 
 
 class PlacementDirect:
-    """A context that gives a client of the Placement API, answered in process: no server, no socket.
+    """A context manager for a client of the Placement API in process: no server, no socket.
 
-    The client asks as an administrator (``x-auth-token: admin``), who is believed whatever ``auth_strategy`` says,
-    and does not raise on an error status. It is a keystoneauth adapter where keystoneauth1 is installed, else
-    ``roost.direct.direct_client.Client``, whose methods are named alike.
+    The client acts as an administrator (``x-auth-token: admin``), regardless of ``auth_strategy``, and does not raise
+    on error statuses. It is a keystoneauth adapter if keystoneauth1 is installed, else
+    ``roost.direct.direct_client.Client`` with the same methods.
 
     Args:
-        config: where the database is: the path of a ``roost.toml``, of a ``placement.conf`` or of a SQLite file;
-            a URL (``sqlite://`` is a database in memory, gone at the end); ``Settings``; or a loaded
-            configuration with ``placement_database.connection``.
-        latest_microversion: ask in the newest version where a request names none; else in the oldest.
+        config: location of the database: the path of a ``roost.toml``, a ``placement.conf`` or a SQLite file; a URL
+            (``sqlite://`` is a temporary database in memory); ``Settings``; or a loaded configuration with
+            ``placement_database.connection``.
+        latest_microversion: default version of requests: the newest, or else the oldest.
 
     Raises:
-        BadSettings: no database can be told from ``config``; raised on entering, as the others.
-        BadFile: a file of settings cannot be read.
+        BadSettings: ``config`` does not determine a database. This and the following are raised on entry.
+        BadFile: a settings file cannot be read.
         StoreBusy: another process serves this SQLite file.
-        Unavailable: the database cannot be used; the message says why.
+        Unavailable: the database cannot be used; the message gives the reason.
     """
 
     def __init__(self, config: object, latest_microversion: bool = False) -> None:  # noqa: FBT001, FBT002  # as upstream
@@ -41,7 +41,7 @@ class PlacementDirect:
         """Open the database, and return the client.
 
         Raises:
-            BadRequest: this context is entered already.
+            BadRequest: the context is already open.
         """
         if self._api is not None:
             raise BadRequest("this PlacementDirect is entered already: make another one")
@@ -58,7 +58,7 @@ class PlacementDirect:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, where: types.TracebackType | None
     ) -> None:
-        """Leave nothing behind: no thread, no lock, no open file."""
+        """Close the client and the API, with all threads, locks and files."""
         close_client, self._close_client = self._close_client, None
         api, self._api = self._api, None
         if close_client is not None:

@@ -1,4 +1,4 @@
-"""Which database a configuration names, and with which settings, whatever kind of configuration it is."""
+"""The database and settings of a configuration of any kind."""
 
 import os
 from pathlib import Path
@@ -15,21 +15,21 @@ _SQLITE_BEGINS = b"SQLite format 3\0"
 
 
 class DatabaseConfig(NamedTuple):
-    """A database, and the settings with which it is asked."""
+    """A database, and the settings of the API on it."""
 
     url: str
     settings: Settings
 
 
 def resolve_config(config: object) -> DatabaseConfig:
-    """Return what a configuration says.
+    """Resolve a configuration to a database and settings.
 
     Args:
         config: see ``roost.PlacementDirect``.
 
     Raises:
-        BadSettings: no database can be told from it, or a setting is wrong.
-        BadFile: a file cannot be read or understood.
+        BadSettings: it determines no database, or a setting is invalid.
+        BadFile: a file cannot be read or parsed.
     """
     if isinstance(config, Settings):
         return DatabaseConfig(database_of_settings(config, None, os.environ), config)
@@ -56,12 +56,12 @@ def _resolve_name(name: str | bytes) -> DatabaseConfig:
 
 
 def _read_options(config: object) -> Settings:
-    """Return the settings of a loaded configuration, as far as it has options of the Placement API."""
+    """Read the options of the Placement API from a loaded configuration."""
     own, policy = getattr(config, "placement", None), getattr(config, "oslo_policy", None)
     names = PlacementSettings.__struct_fields__
     values = {name: getattr(own, name) for name in names if getattr(own, name, None) is not None}
     file = getattr(policy, "policy_file", None)
-    if file and Path(file).is_file():  # The name of one that need not be there is a default.
+    if file and Path(file).is_file():  # The default names a file that may be missing.
         values["policy_file"] = str(file)
     if getattr(policy, "enforce_new_defaults", None) is not None:
         values["enforce_new_defaults"] = getattr(policy, "enforce_new_defaults", False)

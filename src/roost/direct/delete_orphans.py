@@ -1,4 +1,4 @@
-"""Allocations of nobody, found and given back while everything but the database is stopped."""
+"""Finds and deletes orphaned allocations while all services but the database are stopped."""
 
 from collections.abc import Callable, Sequence
 
@@ -10,16 +10,16 @@ from roost.store.orphans import Orphan
 
 
 def find(url: str, *, provider: str | None, is_audited: Callable[[str], bool]) -> list[Orphan]:
-    """Return what consumers hold that are neither instances nor migrations under way, or are of other hosts.
+    """Find allocations without a current instance or migration, or on other hosts than theirs.
 
     Args:
         url: of the database.
-        provider: uuid of the only one that is looked at; None: all are.
-        is_audited: says of which resource classes a consumer holds something, if it counts.
+        provider: uuid of the provider to check; None: all.
+        is_audited: returns whether a resource class is audited; consumers without audited ones are skipped.
 
     Raises:
-        NotFound: there is no such provider.
-        StoreBusy, Unavailable: see ``offline``.
+        NotFound: the provider does not exist.
+        StoreBusy, Unavailable: see ``open_report``.
     """
     with open_report(url) as report:
         if provider is not None:
@@ -36,9 +36,9 @@ def find(url: str, *, provider: str | None, is_audited: Callable[[str], bool]) -
 
 
 def delete(url: str, found: Sequence[Orphan]) -> str:
-    """Let orphans be given back; return what went wrong, or nothing.
+    """Delete orphaned allocations; return the first problem, or nothing.
 
-    Whoever is nobody gives back all that it holds, wherever it is; an instance or a migration what was found alone.
+    An unknown consumer loses all its allocations; an instance or a migration loses only the orphaned ones.
     """
     by_consumer: dict[str, list[Orphan]] = {}
     for orphan in found:

@@ -1,4 +1,4 @@
-"""A client of the Placement API in process, where keystoneauth1 is not installed."""
+"""A client of the Placement API in process, for installations without keystoneauth1."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -9,11 +9,11 @@ import msgspec
 from roost.api.http import JSON, Response
 from roost.api.placement.in_process import InProcess
 
-_TOKEN = "admin"  # noqa: S105  # what noauth2 takes for an administrator
+_TOKEN = "admin"  # noqa: S105  # an administrator for noauth2
 
 
 class Headers(dict[str, str]):
-    """Headers of an answer, found in any case."""
+    """Headers of a response, case-insensitive."""
 
     def __getitem__(self, name: str) -> str:
         return super().__getitem__(name.lower())
@@ -27,7 +27,7 @@ class Headers(dict[str, str]):
 
 
 class Answer:
-    """An answer, read as one of ``requests`` is."""
+    """A response with the interface of ``requests``."""
 
     def __init__(self, response: Response) -> None:
         self.status_code = response.status
@@ -36,7 +36,7 @@ class Answer:
 
     @property
     def ok(self) -> bool:
-        """Whether it is no error."""
+        """Whether the status is not an error."""
         return self.status_code < 400
 
     @property
@@ -45,10 +45,10 @@ class Answer:
         return self.content.decode()
 
     def json(self) -> Any:
-        """Return the body, decoded.
+        """Return the decoded body.
 
         Raises:
-            ValueError: it is no JSON.
+            ValueError: it is not JSON.
         """
         return msgspec.json.decode(self.content)
 
@@ -57,8 +57,8 @@ class Client:
     """Requests by method, as an administrator.
 
     Args:
-        api: what answers.
-        microversion: of requests that name none, as ``1.39`` or ``latest``; None: the oldest.
+        api: the API in process.
+        microversion: default of requests, such as ``1.39`` or ``latest``; None: the oldest.
     """
 
     def __init__(self, api: InProcess, *, microversion: str | None = None) -> None:
@@ -80,8 +80,8 @@ class Client:
 
         Args:
             json: the body, as JSON; None: ``data`` is the body.
-            headers: more of them; of two the one given here counts.
-            params: more of the query string.
+            headers: additional headers; they override the defaults.
+            params: additional query parameters.
 
         Raises:
             Unavailable: the context has ended.
@@ -100,17 +100,17 @@ class Client:
         return Answer(self._api.ask(method.upper(), url, headers=sent, body=body))
 
     def get(self, url: str, **options: Any) -> Answer:
-        """Ask for what there is; see ``request``."""
+        """Read a resource; see ``request``."""
         return self.request(url, "GET", **options)
 
     def put(self, url: str, **options: Any) -> Answer:
-        """Set it; see ``request``."""
+        """Create or replace a resource; see ``request``."""
         return self.request(url, "PUT", **options)
 
     def post(self, url: str, **options: Any) -> Answer:
-        """Add to it; see ``request``."""
+        """Add to a resource; see ``request``."""
         return self.request(url, "POST", **options)
 
     def delete(self, url: str, **options: Any) -> Answer:
-        """Take it away; see ``request``."""
+        """Delete a resource; see ``request``."""
         return self.request(url, "DELETE", **options)

@@ -1,16 +1,16 @@
-"""The way of a report client to a Placement in this process."""
+"""Transport of a report client to a Placement API in this process."""
 
 from typing import Any
 
 from roost.errors import PlacementGone, Unavailable
 from roost.model.placement_api import Answer
 
-# Administrators may do everything but reshape, which is for services.
+# Administrators may do everything but reshape, a right of services.
 _ROLES = {"x-roles": "admin,service"}
 
 
 class DirectHttp:
-    """A Placement API in this process, through what ``roost.PlacementDirect`` gives.
+    """A Placement API in this process, through the client of ``roost.PlacementDirect``.
 
     Args:
         client: a ``roost.direct.direct_client.Client``, or a keystoneauth adapter.
@@ -20,7 +20,7 @@ class DirectHttp:
         self._client = client
 
     def ask(self, method: str, path: str, body: object = None, *, version: str) -> Answer:
-        """Ask once.
+        """Send one request.
 
         Raises:
             PlacementGone: the context has ended.

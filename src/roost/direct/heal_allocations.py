@@ -1,4 +1,4 @@
-"""Instances that hold nothing where they run get allocations, while everything but the database is stopped."""
+"""Heals missing allocations of running instances while all services but the database are stopped."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
@@ -21,9 +21,9 @@ from roost.scheduler.pipeline.host_picks import Allocations
 from roost.scheduler.pipeline.shape import Shape
 from roost.store.backends import open_reader
 
-_BATCH = 50
-_GONE = frozenset({"DELETED", "SHELVED_OFFLOADED"})  # these are to hold nothing
-# Whoever holds these uses one of several devices, and only its host knows which.
+_BATCH = 50  # instances per read
+_GONE = frozenset({"DELETED", "SHELVED_OFFLOADED"})  # statuses without allocations
+# Classes of individual devices; only the host knows the device of an instance.
 _DEVICES = frozenset({"VGPU"})
 _DEVICE_PROFILE = "accel:device_profile"
 
@@ -32,22 +32,22 @@ Tell = Callable[[str], None]
 
 
 class HealOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """Which instances are healed, and how."""
+    """The instances to heal, and how."""
 
-    instance: str | None = None  # its uuid; None: all
-    cell: str | None = None  # only those of one; None: of all
-    most: int | None = None  # so many at most; None: all
-    is_forced: bool = False  # whether an instance that holds something holds what its flavor says afterwards
+    instance: str | None = None  # uuid; None: all
+    cell: str | None = None  # only its instances; None: all
+    most: int | None = None  # upper bound of healed instances; None: no bound
+    is_forced: bool = False  # whether to replace existing allocations by those of the flavor
     is_dry_run: bool = False
 
 
 class HealResult(NamedTuple):
-    """What came of it."""
+    """The result of healing."""
 
     verdict: Verdict
-    healed: int  # instances, or that would have been
-    problem: str = ""  # of the one where it ended
-    left: int = 0  # instances after that one, which were not looked at
+    healed: int  # healed instances; of a dry run, instances to heal
+    problem: str = ""  # of the instance at the stop
+    left: int = 0  # unchecked instances after it
 
 
 class _Stop(NamedTuple):
@@ -56,23 +56,22 @@ class _Stop(NamedTuple):
 
 
 def heal(url: str, settings: Settings, asked: HealOptions, *, tell: Tell) -> HealResult:
-    """Let instances hold what was asked for them on the node where they run, the oldest first.
+    """Claim the missing allocations of instances on their nodes, oldest first.
 
-    What an instance takes there, and of which providers, is what the scheduler would claim for it; with that it counts
-    among the instances of its host and the members of its server group. Instances that somebody works on, that are on
-    no node, or that are to hold nothing are passed over. One that holds something keeps it, under its own project and
-    user where it has others.
+    The amounts and providers are those that the scheduler would claim. The instance then counts on its host and in its
+    server group. Instances with a task, without a node, or without a need for allocations are skipped. Existing
+    allocations stay, under the instance's own project and user.
 
     Args:
         url: of the database.
-        settings: under which the scheduler decides.
-        tell: is told what is done, a sentence an instance.
+        settings: of the scheduler.
+        tell: called with one sentence per instance.
 
     Raises:
-        NotFound: there is no such instance.
-        StoreBroken: there is no database, or what is stored of an instance cannot be understood.
+        NotFound: the instance does not exist.
+        StoreBroken: the database is missing, or a stored instance cannot be decoded.
         StoreBusy: a server still runs on this SQLite file.
-        Unavailable: the database cannot be used; the message says why.
+        Unavailable: the database cannot be used; the message gives the reason.
     """
     count = 0
     opened = open_reader(url, settings=settings.store)
@@ -97,11 +96,11 @@ class _Healer:
         self._reclaiming = ClaimPlanner(roost, store.document)
 
     def heal(self, status: StatusRow) -> bool | _Stop:
-        """Say whether an instance was healed, or why no other one is."""
+        """Heal one instance; return whether it changed, or why healing must stop."""
         uuid = uuid_text(status.uuid)
         reason = _skip_reason(status)
         if reason:
-            self._tell(f"instance {uuid} is passed over: {reason}")
+            self._tell(f"instance {uuid} is skipped: {reason}")
             return False
         row, holder = self._reclaiming.find_row(status), self._reclaiming.state.holders.get(status.uuid)
         is_whole = (
@@ -149,7 +148,7 @@ class _Healer:
         return True
 
     def _is_owned(self, holder: Holder, status: StatusRow) -> bool:
-        """Say whether a consumer is shown under the project and the user of an instance."""
+        """Return whether a consumer has the project and user of the instance."""
         placement = self._roost.settings.placement
         nobody = (placement.incomplete_consumer_project_id, placement.incomplete_consumer_user_id)
         owners = ((each.project_id or nobody[0], each.user_id or nobody[1]) for each in (holder, status))
@@ -157,7 +156,7 @@ class _Healer:
 
 
 def _find_device(request: Request, shape: Shape) -> str:
-    """Return what a request has of which only the host knows the device; empty: nothing."""
+    """Find the first resource of a request with a device known only to the host; empty: none."""
     groups = () if shape.query is None else shape.query.groups
     found = sorted({name for group in groups for name in group.resources} & _DEVICES)
     return (found or [_DEVICE_PROFILE] * (_DEVICE_PROFILE in request.flavor.extra_specs) or [""])[0]
@@ -174,7 +173,7 @@ def _skip_reason(row: StatusRow) -> str:
     if row.status in _GONE:
         return f"it is {row.status}"
     if row.task or row.operation_id:
-        return f"somebody works on it ({row.task or 'an operation'})"
+        return f"it has a task in progress ({row.task or 'an operation'})"
     return "" if row.node else "it is on no node"
 
 
@@ -187,7 +186,7 @@ def _read_one(reader: WorkReader, uuid: str) -> Iterator[StatusRow]:
 
 
 def _read_all(reader: WorkReader) -> Iterator[StatusRow]:
-    """Yield the statuses of all instances, those that were asked for first first."""
+    """Yield the statuses of all instances, oldest first."""
     rows = reader.statuses(most=_BATCH)
     while rows:
         yield from rows

@@ -1,4 +1,4 @@
-"""Inventories moved to where a driver wants them, while everything but the database is stopped."""
+"""Moves inventories to the providers that a driver wants while all services but the database are stopped."""
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -20,23 +20,23 @@ from roost.model.settings.agent_settings import Agent as AgentSettings
 from roost.model.work.agent_terms import HostTerms, ReshapeTerms
 from roost.observe import log
 
-_BARE_METAL = "ironic"  # whose nodes are no hosts, and are told by their own service
+_BARE_METAL = "ironic"  # its nodes are not hosts; their own service reports them
 
 
 class MigrateOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """Which host, and how its agent is started."""
+    """The host, and the options of its agent."""
 
     host: str  # name of the service
     driver: str
     options: dict[str, str] = {}  # of the driver
     terms: HostTerms = HostTerms()
     reshape: ReshapeTerms = ReshapeTerms()
-    provider_config: str = ""  # folder; one that is not there holds none
+    provider_config: str = ""  # folder; may be missing
     nodes: tuple[str, ...] = ()  # empty: all of the host
 
 
 class NodeResult(NamedTuple):
-    """What became of a node."""
+    """The result for one node."""
 
     node: str
     is_reshaped: bool  # False: nothing needed to move
@@ -52,17 +52,17 @@ def read_options(
     provider_config: str,
     nodes: Sequence[str],
 ) -> MigrateOptions:
-    """Return how the agent of a host is started, by its settings and by what is said otherwise.
+    """Read the options of a host's agent from its settings and the command line.
 
     Args:
         settings: of the agent.
         options: of the driver, ``KEY=VALUE`` each.
-        terms: likewise, those that are others than in the settings.
+        terms: likewise, overriding the settings.
         provider_config: folder; empty: that of the settings.
-        nodes: empty: all of the host.
+        nodes: empty: all nodes of the host.
 
     Raises:
-        BadSettings: a pair is none, there is no such term, its value is wrong, or the folder is not there.
+        BadSettings: a pair or a term is invalid, or the folder is missing.
     """
     if provider_config and not Path(provider_config).is_dir():
         raise BadSettings("--provider-config", f"there is no folder {provider_config}")
@@ -116,10 +116,10 @@ def migrate_inventory(url: str, asked: MigrateOptions, *, warn: Callable[[str], 
 
 @contextmanager
 def _report_driver_error(what: str) -> Iterator[None]:
-    """Say in one sentence what a driver raises that nobody raises on purpose; the log says where it came from.
+    """Convert unexpected errors of a driver to one sentence, with the traceback in the log.
 
     Raises:
-        Unavailable: it raised.
+        Unavailable: the driver raised.
     """
     try:
         yield
@@ -131,10 +131,10 @@ def _report_driver_error(what: str) -> Iterator[None]:
 
 
 def _read_pairs(what: str, pairs: Sequence[str]) -> dict[str, str]:
-    """Return pairs ``KEY=VALUE`` by key.
+    """Read pairs ``KEY=VALUE`` into a dict.
 
     Raises:
-        BadSettings: one is no such pair.
+        BadSettings: a pair is invalid.
     """
     found = {}
     for pair in pairs:
@@ -146,10 +146,10 @@ def _read_pairs(what: str, pairs: Sequence[str]) -> dict[str, str]:
 
 
 def _read_terms(pairs: Mapping[str, str], *, otherwise: HostTerms) -> HostTerms:
-    """Return the terms of a host, some of them from texts.
+    """Read the terms of a host, with overrides from texts.
 
     Raises:
-        BadSettings: there is no such term, or its value is wrong.
+        BadSettings: a term is unknown, or its value is invalid.
     """
     for key in pairs:
         if key not in HostTerms.__struct_fields__:

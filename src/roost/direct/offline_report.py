@@ -1,4 +1,4 @@
-"""A report client on a database that nobody serves, for commands that run while all services are stopped."""
+"""A report client on a database without a server, for commands that run while all services are stopped."""
 
 import time
 from collections.abc import Iterator
@@ -15,15 +15,15 @@ from roost.machine import SystemClock
 
 @contextmanager
 def open_report(url: str) -> Iterator[ReportClient]:
-    """Give a report client on a database for the length of a ``with`` block; it is not created.
+    """Open a report client on an existing database for a ``with`` block.
 
     Args:
         url: of PostgreSQL, or the path of a SQLite file.
 
     Raises:
         StoreBusy: a server still runs on this SQLite file.
-        StoreBroken: there is no database.
-        Unavailable: it cannot be used; the message says why.
+        StoreBroken: the database does not exist.
+        Unavailable: the database cannot be used; the message gives the reason.
     """
     if not exists(url):
         raise StoreBroken(f"there is no database {url}")

@@ -1,4 +1,4 @@
-"""The claim that an instance would have if the scheduler had chosen the host where it is."""
+"""Rebuilds the claim of an instance on its current host, as the scheduler would make it."""
 
 from typing import NamedTuple
 
@@ -22,19 +22,19 @@ from roost.scheduler.pipeline.shape import Shape
 
 
 class PlannedClaim(NamedTuple):
-    """What lets an instance hold something where it is."""
+    """The planned claim of an instance on its host."""
 
-    item: Item  # one commit, of an instance that is as it was read
+    item: Item  # one commit, on condition that the instance is unchanged
     allocations: Allocations
-    outside: str = ""  # why it is in its server group no more; empty: it is, or it has none
+    outside: str = ""  # reason to leave its server group; empty: it stays, or has none
 
 
 class ClaimPlanner:
-    """Plans claims of instances that are on hosts.
+    """Plans claims of instances on their current hosts.
 
     Args:
-        roost: on the database that nobody else changes.
-        documents: gives what is stored of instances.
+        roost: on a database without other writers.
+        documents: reads stored documents of instances.
     """
 
     def __init__(self, roost: Roost, documents: Documents) -> None:
@@ -47,22 +47,22 @@ class ClaimPlanner:
         return self._placement.state
 
     def read_request(self, status: StatusRow) -> Request:
-        """Return what is asked for an instance where it is, and nowhere else.
+        """Read the request of an instance, restricted to its current host.
 
         Raises:
-            StoreBroken: what is stored of it cannot be understood.
+            StoreBroken: the stored request cannot be decoded.
         """
         asked = renew_request(request_of(self._documents, status), status)
         return mark_rebuild(msgspec.structs.replace(asked, destination=None, move=None))
 
     def find_row(self, status: StatusRow) -> int | None:
-        """Return the row of the host that an instance is on; None: there is none such."""
+        """Find the row of an instance's host; None if it does not exist."""
         hosts = self.state.hosts
         found = (row for row in hosts.rows_of_name.get(status.host.lower(), ()) if hosts.alive.each[row])
         return next((row for row in found if hosts.nodes[row] == status.node), None)
 
     def read_allocations(self, holder: Holder) -> Allocations:
-        """Return what a consumer holds, by uuids and names."""
+        """Read the allocations of a consumer, by uuids and names."""
         providers, name_of = self.state.providers, self.state.class_ids.name_of
         found: Allocations = {}
         for inventory_id, amount in holder.takes:
@@ -71,10 +71,10 @@ class ClaimPlanner:
         return found
 
     def find_allocations(self, shape: Shape, status: StatusRow, row: int) -> Allocations | str:
-        """Return what an instance is to hold on a host in place of what it holds, or why it cannot be told.
+        """Find the allocations of an instance on a host in place of its current ones, or the reason for failure.
 
-        Where the host has no candidate, a request without groups of their own is that of its root, which says what
-        it lacks.
+        If the host has no candidate, a request with only the unsuffixed group is placed on the root, for a precise
+        refusal.
         """
         state, placement = self.state, self._placement
         left = placement.leave(status.uuid) if status.uuid in state.holders else None
@@ -93,7 +93,7 @@ class ClaimPlanner:
         return f"{status.node} is among the hosts that {reason}"
 
     def plan(self, shape: Shape, status: StatusRow, row: int, *, allocations: Allocations) -> PlannedClaim | str:
-        """Plan that an instance holds something, or say why it does not fit."""
+        """Plan a claim of allocations, or return the reason for a refusal."""
         state, hosts = self.state, self.state.hosts
         holder = state.holders.get(status.uuid)
         pick = Pick(hosts.names[row], hosts.nodes[row], hosts.facts[row].cell, uuid_text(status.uuid), allocations, {})
@@ -113,7 +113,7 @@ class ClaimPlanner:
     def _build_instance(
         self, shape: Shape, status: StatusRow, row: int, *, number: int
     ) -> tuple[InstanceRow, list[Place], str]:
-        """Return an instance on its host, its place in its server group, and why it has none there, if so."""
+        """Build the rows of an instance and of its place in a server group, with the reason if it has no place."""
         state = self.state
         holder = state.holders.get(status.uuid)
         if holder is not None and holder.instance is not None:
@@ -132,7 +132,7 @@ class ClaimPlanner:
         return member, [place], ""
 
     def _find_place(self, shape: Shape, status: StatusRow, row: int, *, number: int) -> Place | None:
-        """Return the place that an instance has in its server group on its host; None: it needs none."""
+        """Find the place of an instance in its server group; None if it needs none."""
         state, hosts, group = self.state, self.state.hosts, shape.spec.group
         assert group is not None, "it was asked for"
         place = place_of(
@@ -151,7 +151,7 @@ class ClaimPlanner:
 
 
 def _consumer(holder: Holder | None, status: StatusRow, number: int) -> ConsumerRow:
-    """Return the consumer that an instance is from then on, under its own project and user."""
+    """Return the next consumer of an instance, under its own project and user."""
     if holder is None:
         return ConsumerRow(number, status.uuid, status.project_id, status.user_id)
     return msgspec.structs.replace(next_consumer(holder, number), project_id=status.project_id, user_id=status.user_id)

@@ -1,4 +1,4 @@
-"""Aggregates of hosts brought to their providers, while everything but the database is stopped."""
+"""Adds the providers of hosts to the hosts' aggregates while all services but the database are stopped."""
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
@@ -16,22 +16,22 @@ Verdict = Literal["done", "unavailable", "refused", "no provider"]
 
 
 class SyncResult(NamedTuple):
-    """What came of it."""
+    """The result of a synchronization."""
 
     verdict: Verdict
-    joined: int  # hosts that are in an aggregate, each as often as it is in one
+    joined: int  # pairs of host and aggregate
     problem: str = ""
 
 
 def sync_aggregates(url: str, *, tell: Callable[[str], None]) -> SyncResult:
-    """Put the provider of each host that is in an aggregate into that; none is taken out of any.
+    """Add the provider of each host to the host's aggregates, and remove none.
 
     Args:
         url: of the database.
-        tell: is told of each host, a sentence each.
+        tell: called with one sentence per host.
 
     Raises:
-        StoreBusy, Unavailable: see ``offline``.
+        StoreBusy, Unavailable: see ``open_report``.
     """
     joined = read_hosts(url)
     with open_report(url) as report:
@@ -39,7 +39,7 @@ def sync_aggregates(url: str, *, tell: Callable[[str], None]) -> SyncResult:
 
 
 def read_hosts(url: str) -> dict[str, list[str]]:
-    """Return the names of the nodes in each aggregate that has a name, by the uuid of the aggregate."""
+    """Read the names of the nodes in each named aggregate, by its uuid."""
     with closing(open_reader(url)) as store:
         state = Current(store, clock=SystemClock()).state
         hosts = state.hosts
@@ -53,12 +53,12 @@ def read_hosts(url: str) -> dict[str, list[str]]:
 
 
 def add_hosts(joined: Mapping[str, Sequence[str]], report: ReportClient, *, tell: Callable[[str], None]) -> SyncResult:
-    """Put the providers of nodes into aggregates, beside those they are in.
+    """Add the providers of nodes to aggregates.
 
     Args:
         joined: names of nodes by the uuid of their aggregate.
-        report: of the Placement that has their providers.
-        tell: is told of each.
+        report: client of their Placement.
+        tell: called with one sentence per node.
     """
     count = 0
     for uuid, nodes in joined.items():

@@ -1,1 +1,1 @@
-"""Decisions from documents, without a database: read, load, decide; and the document of a live fleet."""
+"""Decisions from documents, without a database: read, load, decide; and export of a live fleet."""

@@ -1,4 +1,4 @@
-"""Deciding on documents: the scheduler's own code, on columns that nobody stores."""
+"""Decisions on documents: the scheduler's own code on temporary columns."""
 
 import numpy as np
 
@@ -29,7 +29,7 @@ _UNSEARCHED = (
 
 
 def find_moment(fleet: FleetDocument) -> float:
-    """Return the moment of a fleet: as told, else the last report of any service, else 0."""
+    """Find the moment of a fleet: its ``now``, else the latest report of a service, else 0."""
     if fleet.now is not None:
         return fleet.now
     reports = [host.service.last_seen_up for host in fleet.hosts if host.service.last_seen_up is not None]
@@ -46,7 +46,7 @@ def decide(
     fleet_name: str = "fleet",
     request_name: str = "request",
 ) -> Answer:
-    """Decide about a request on a fleet; nothing is stored.
+    """Decide a request on a fleet, without storing anything.
 
     Args:
         fleet, request: the documents.
@@ -56,7 +56,7 @@ def decide(
         fleet_name, request_name: of the documents, in errors.
 
     Raises:
-        BadFile: a document names what is not there, or twice, or asks what cannot be meant.
+        BadFile: a document has an unknown or duplicate name, or an invalid request.
         ComputeHostMetricNotFound: a host lacks a metric that the settings require.
     """
     moment = find_moment(fleet) if now_s is None else now_s
@@ -73,7 +73,7 @@ def decide(
 
 
 class _Evidence:
-    """Remembers what led to a decision while the columns are as its ranking saw them."""
+    """Collects the evidence of a decision while the columns are unchanged since its ranking."""
 
     def __init__(self, roost: Roost) -> None:
         self._roost = roost
@@ -94,7 +94,7 @@ class _Evidence:
         )
 
     def _weights(self, shape: Shape, ranked: Ranking) -> list[tuple[Contribution, ...]]:
-        """Return the weights of every ranked host, one a weigher of the settings; none where nothing is weighed."""
+        """Return the weights of every ranked host, one per weigher of the settings; empty for a single host."""
         if len(ranked.rows) < 2:
             return [()] * len(ranked.rows)
         scales = shape.scales(ranked)
@@ -103,7 +103,7 @@ class _Evidence:
         for weigher in self._roost.rules.weighers:
             if any(weigher.name == scale.weigher for scale in scales):
                 continue
-            # What is off, or does not concern the request, adds nothing; it is shown all the same.
+            # Inactive and irrelevant weighers add nothing, but are shown.
             raws = np.zeros(len(ranked.rows))
             if weigher.concerns(shape.spec):
                 raws = weigher.raw(HostView(self._roost.state, np.array(ranked.rows, dtype=np.intp)), shape.spec)
@@ -116,7 +116,7 @@ class _Evidence:
         return [tuple(found[weigher.name] for weigher in self._roost.rules.weighers) for found in known]
 
     def answer(self, decision: Decision, *, is_searched: bool, has_uuids: bool, now_s: float) -> Answer:
-        """Return a decision with all that was remembered."""
+        """Return the decision with its evidence."""
         settings, rules = self._roost.settings, self._roost.rules
         chosen = settings.filter_scheduler
         return Answer(

@@ -1,4 +1,4 @@
-"""What the parts of a fleet document are called in it, and which part a name means."""
+"""Lookup of the parts of a fleet document by uuid or name."""
 
 import uuid
 from collections.abc import Iterable, Sequence
@@ -12,7 +12,7 @@ _Part = TypeVar("_Part")
 
 
 def uuid_for(*names: str) -> uuid.UUID:
-    """Return the uuid of a part that has none: the same for the same names."""
+    """Return a uuid for a part without one, determined by its names."""
     return uuid.uuid5(_NAMESPACE, "\x1f".join(names))
 
 
@@ -20,8 +20,8 @@ class PartIndex(Generic[_Part]):
     """Parts of one kind by their uuids and names.
 
     Args:
-        kind: what they are called in errors.
-        file: the document's name there.
+        kind: noun for errors.
+        file: name of the document in errors.
     """
 
     def __init__(self, kind: str, *, file: str) -> None:
@@ -31,10 +31,10 @@ class PartIndex(Generic[_Part]):
         self._by_name: list[dict[str, list[_Part]]] = []
 
     def add(self, part: _Part, uuid_text: str, names: Sequence[str], *, at: str) -> None:
-        """Add a part under its uuid and its names, those that go before others first.
+        """Add a part under its uuid and its names, in order of precedence.
 
         Raises:
-            BadFile: its uuid is another's.
+            BadFile: another part has the uuid.
         """
         if uuid_text in self._by_uuid:
             raise BadFile(self._file, f"{at}: there are two {self._kind}s of uuid {uuid_text}")
@@ -46,15 +46,15 @@ class PartIndex(Generic[_Part]):
                 self._by_name[rank].setdefault(name, []).append(part)
 
     def find(self, name: str, *, at: str, file: str | None = None) -> _Part:
-        """Return the part that a name, or a uuid, means.
+        """Find a part by its name or uuid.
 
         Args:
-            name: as it is written.
-            at: where that is.
-            file: in which document; None: that of the parts.
+            name: in the document.
+            at: path of the name.
+            file: document of the name; None: that of the parts.
 
         Raises:
-            BadFile: there is none, or more than one.
+            BadFile: no part matches, or more than one.
         """
         file = self._file if file is None else file
         found = self._by_uuid.get(uuid_form(name))
@@ -70,7 +70,7 @@ class PartIndex(Generic[_Part]):
         raise BadFile(file, f"{at}: there is no {self._kind} {name[:70]!r}")
 
     def name_of(self, uuid_text: str, names: Iterable[str]) -> str:
-        """Return the first of a part's names that means it alone, or its uuid."""
+        """Return the first unique name of a part, or its uuid."""
         part = self._by_uuid[uuid_text]
         for name in names:
             if name and uuid_form(name) not in self._by_uuid:

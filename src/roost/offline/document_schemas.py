@@ -1,4 +1,4 @@
-"""The JSON Schemas of the documents, made of the structs that read them."""
+"""The JSON Schemas of the documents, generated from their structs."""
 
 from collections.abc import Mapping
 from types import MappingProxyType

@@ -1,4 +1,4 @@
-"""From a live fleet to the document that decides alike."""
+"""Export of a live fleet to a document that yields the same decisions."""
 
 from collections.abc import Container
 from uuid import UUID
@@ -29,10 +29,10 @@ from roost.scheduler.framework.host_view import HostView
 
 
 def export_fleet(state: State, *, now_s: float) -> FleetDocument:
-    """Return the document of a state, with providers and their use.
+    """Export a state to a document, with providers and their use.
 
-    Hosts and providers keep their order, which decides between equal ones. Who holds what is left out: only
-    sums are told, and which instances are on which host.
+    Hosts and providers keep their order, the tie-breaker between equal ones. Allocations by consumer are omitted; the
+    document has only sums, and the instances of each host.
 
     Args:
         state: the fleet.
@@ -42,7 +42,7 @@ def export_fleet(state: State, *, now_s: float) -> FleetDocument:
 
 
 class _Export:
-    """What is said of a state, with the names by which its parts are known."""
+    """Converts a state, with unique names for its parts."""
 
     def __init__(self, state: State) -> None:
         self._state = state
@@ -158,7 +158,7 @@ class _Export:
         state = self._state
         providers = state.providers
         parent = int(providers.parent.view[row])
-        # The membership of a host's root is told by the aggregates.
+        # The aggregates list the hosts of root providers.
         labels = () if row in state.hosts.row_of_root else sorted(state.membership.labels_of(row))
         return ProviderEntry(
             name=providers.names[row],
@@ -175,7 +175,7 @@ class _Export:
 
 
 def _custom(symbols: NameTable, standard: Container[str]) -> tuple[str, ...]:
-    """Return the names that are not standard, in the order of their numbers."""
+    """Return the custom names, in the order of their numbers."""
     return tuple(sorted((name for name in symbols if name not in standard), key=lambda name: symbols.id_of(name) or 0))
 
 

@@ -1,4 +1,4 @@
-"""From a fleet document to a Roost that decides on it."""
+"""Loading of a fleet document into a temporary Roost."""
 
 from collections.abc import Container, Iterable, Mapping
 
@@ -38,7 +38,7 @@ class DocumentFleet:
         settings, clock, random: of the Roost.
 
     Raises:
-        BadFile: something is in it twice, or named and not there.
+        BadFile: a part is duplicate, or a name is unknown.
     """
 
     def __init__(self, document: FleetDocument, *, file: str, settings: Settings, clock: Clock, random: Random) -> None:
@@ -71,7 +71,7 @@ class DocumentFleet:
     # --- who is who --------------------------------------------------------------------------------------------------
 
     def _name_hosts(self) -> list[str]:
-        """Return the uuid of every host, which is that of its root provider."""
+        """Register the names of hosts; return the uuid of each host's root provider."""
         for row, provider in enumerate(self._document.providers or ()):
             uuid = str(provider.uuid or uuid_for("provider", provider.name))
             self._providers.add(row, uuid, [provider.name], at=f"$.providers[{row}]")
@@ -118,7 +118,7 @@ class DocumentFleet:
             providers = self._trees(joined)
         else:
             providers = [
-                # Names of providers are unique; nobody sees these.
+                # Names of providers must be unique; these are never shown.
                 ProviderSpec(uuid=uuid, name=uuid, aggregates=frozenset(joined.get(uuid, ())))
                 for uuid in self._uuids
             ]
@@ -168,11 +168,11 @@ class DocumentFleet:
             reported_at_s=service.last_seen_up,
         )
 
-    def _cpu_info(self, told: Mapping[str, object] | str | None, at: str) -> dict[str, object]:
-        if not isinstance(told, str):
-            return dict(told or {})
+    def _cpu_info(self, info: Mapping[str, object] | str | None, at: str) -> dict[str, object]:
+        if not isinstance(info, str):
+            return dict(info or {})
         try:
-            return msgspec.json.decode(told, type=dict[str, object])
+            return msgspec.json.decode(info, type=dict[str, object])
         except (msgspec.DecodeError, UnicodeError, RecursionError):
             raise self._error(at, "its text is no JSON object") from None
 
@@ -237,7 +237,7 @@ class DocumentFleet:
     # --- what is in use ----------------------------------------------------------------------------------------------
 
     def _use_providers(self) -> None:
-        """Let one consumer hold everything that is in use; who really does makes no difference here."""
+        """Assign all use to one consumer; the actual consumers do not matter here."""
         state, takes = self.roost.state, []
         consumer = ConsumerRow(self.roost.placement.new_id("consumer"), uuid_for("use").bytes, "", "")
         for entry in self._document.providers or ():
@@ -252,8 +252,8 @@ class DocumentFleet:
             occupy(state, Claim([consumer], takes))
 
     def _put_instances(self) -> None:
-        """Let the instances that are named, or counted in a group, be where they are."""
-        homes: dict[bytes, tuple[int, str]] = {}  # uuid -> host row, where that was said
+        """Place the instances that hosts and server groups list."""
+        homes: dict[bytes, tuple[int, str]] = {}  # uuid -> host row, path in the document
         for row, host in enumerate(self._document.hosts):
             for number, uuid in enumerate(host.instances):
                 at = f"$.hosts[{row}].instances[{number}]"
@@ -276,11 +276,11 @@ class DocumentFleet:
             occupy(state, Claim(consumers, [], instances))
 
     def _images(self, known: Container[bytes]) -> dict[bytes, int]:
-        """Let there be the images, and return that of each instance: uuid -> number."""
+        """Store the images; return the image of each instance: uuid -> number."""
         found: dict[bytes, int] = {}
         for number, entry in enumerate(self._document.images, start=1):
             image = Image(id=entry.id, disk_format=entry.disk_format, properties=entry.properties)
-            # Nobody looks for one of these by its fingerprint, so it need not be one.
+            # No lookup uses the fingerprint, so any unique value will do.
             fingerprint = number.to_bytes(16, "big")
             apply(self.roost.state, PutDocument(number, "image", fingerprint, msgspec.json.encode(image)))
             for place, uuid in enumerate(entry.instances):
@@ -344,7 +344,7 @@ class DocumentFleet:
 
 
 def node_of(entry: HostEntry) -> str:
-    """Return the name of a host's node."""
+    """Return the node name of a host."""
     return entry.nodename or entry.hypervisor_hostname or entry.host
 
 
@@ -353,9 +353,9 @@ def _number(name: str | int) -> int:
 
 
 def _host_columns(entry: HostEntry, has: Mapping[str, float]) -> dict[str, float]:
-    """Return the columns of a host: what it says, else what they hold; what is free follows where it is not said."""
+    """Return the columns of a host: values of the document, else current ones; free amounts follow if missing."""
     columns = dict(has)
-    said = {
+    values = {
         "vcpus_total": entry.vcpus_total,
         "vcpus_used": entry.vcpus_used,
         "num_instances": entry.num_instances,
@@ -364,7 +364,7 @@ def _host_columns(entry: HostEntry, has: Mapping[str, float]) -> dict[str, float
         "total_usable_disk_gb": entry.total_usable_disk_gb,
         "used_disk_gb": None if entry.disk_mb_used is None else entry.disk_mb_used / 1024,
     }
-    columns.update({name: float(value) for name, value in said.items() if value is not None})
+    columns.update({name: float(value) for name, value in values.items() if value is not None})
     if entry.free_ram_mb is not None:
         columns["used_ram_mb"] = columns["total_usable_ram_mb"] - entry.free_ram_mb
     columns["free_ram_mb"] = columns["total_usable_ram_mb"] - columns["used_ram_mb"]

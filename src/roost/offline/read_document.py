@@ -1,4 +1,4 @@
-"""Reading documents: JSON files whose every error names the file and the place in it."""
+"""Reads JSON documents; each error names the file and the position in it."""
 
 import difflib
 import re
@@ -10,7 +10,7 @@ import msgspec
 from roost.errors import BadFile
 from roost.model.documents.error_places import locate_error
 
-# A fleet of 100,000 hosts with their providers is about a tenth of it.
+# Bytes of a document; a fleet of 100,000 hosts with providers takes about a tenth.
 BYTES_MAX = 2**30
 STDIN = "-"
 _Document = TypeVar("_Document")
@@ -35,26 +35,26 @@ def read_document(path: str, kind: type[_Document], *, bytes_max: int = BYTES_MA
 
     Args:
         path: of a JSON file; ``-`` is standard input.
-        kind: a struct that says what may be in it.
-        bytes_max: a longer one is refused.
+        kind: the struct of the document.
+        bytes_max: upper bound of its length.
 
     Raises:
-        BadFile: it cannot be read, is no JSON, or says what it may not; with line and column, or the path inside.
+        BadFile: it cannot be read, is not JSON, or does not match the struct; with line and column, or the path.
     """
     name = display_name(path)
     return parse_document(read_bytes(path, bytes_max=bytes_max), kind, name=name)
 
 
 def display_name(path: str) -> str:
-    """Return what a document is called in errors."""
+    """Return the name of a document for errors."""
     return "standard input" if path == STDIN else path
 
 
 def read_bytes(path: str, *, bytes_max: int = BYTES_MAX) -> bytes:
-    """Return what is in a file, or comes from standard input.
+    """Read a file or standard input.
 
     Raises:
-        BadFile: it cannot be read, or is longer.
+        BadFile: it cannot be read, or is too long.
     """
     name = display_name(path)
     try:
@@ -73,7 +73,7 @@ def read_bytes(path: str, *, bytes_max: int = BYTES_MAX) -> bytes:
 
 
 def parse_document(body: bytes, kind: type[_Document], *, name: str) -> _Document:
-    """Make a document of its JSON; ``name`` stands for it in errors."""
+    """Parse a document from JSON; ``name`` is its name in errors."""
     try:
         return msgspec.json.decode(body, type=kind)
     except msgspec.ValidationError as error:
@@ -83,7 +83,7 @@ def parse_document(body: bytes, kind: type[_Document], *, name: str) -> _Documen
         found = _BYTE.search(problem)
         if found is not None:
             problem, at = problem[: found.start()], int(found[1])
-            at -= problem == "trailing characters"  # There the one behind the first is named.
+            at -= problem == "trailing characters"  # msgspec reports the position after the first.
         elif problem == "Input data was truncated":
             problem = "it ends too early"
         raise _json_error(body, at, name=name, problem=f"is no JSON: {problem}") from None
@@ -109,7 +109,7 @@ def _not_utf8(body: bytes, name: str) -> BadFile:
 
 
 def _describe_error(text: str, kind: type) -> str:
-    """Return an error of decoding as path and problem: ``$.hosts[3].free_ram_mb: must be a whole number, got text``."""
+    """Describe a decoding error by path and problem: ``$.hosts[3].free_ram_mb: must be a whole number, got text``."""
     problem, _, place = text.partition(" - at `")
     place = place.removesuffix("`") or "$"
     unknown, missing, wrong = _UNKNOWN.match(problem), _MISSING.match(problem), _WRONG.match(problem)
@@ -132,7 +132,7 @@ def _but(text: str) -> str:
 
 
 def _nearest(name: str, kind: type) -> str:
-    """Name a key of any part of the document that is spelt nearly the same."""
+    """Suggest a similar key of any part of the document."""
     schema = msgspec.json.schema(kind)
     known = {key for part in schema["$defs"].values() for key in part.get("properties", ())}
     close = difflib.get_close_matches(name, sorted(known), n=1, cutoff=0.8)

@@ -1,4 +1,4 @@
-"""Which hosts each check of a shape refused, and why each of them."""
+"""The refused hosts of each check of a shape, with reasons."""
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from roost.scheduler.pipeline.shape import Shape
 
 
 def find_stages(state: State, shape: Shape) -> tuple[AnswerStage, ...]:
-    """Return the stages of a shape as the state is now, with every host that each refused."""
+    """Find the stages of a shape in the current state, with all refused hosts."""
     hosts = state.hosts
     left = hosts.alive.view.copy()
     stages = []
@@ -33,7 +33,7 @@ def find_stages(state: State, shape: Shape) -> tuple[AnswerStage, ...]:
 
 
 def _describe_shortfalls(state: State, check: Check | None, rows: Rows) -> list[str]:
-    """Say how much refused hosts have of what a check wants, without a subject; nothing where that is no amount."""
+    """Describe the amounts that refused hosts have, without a subject; empty for checks without an amount."""
     name_of = state.class_ids.name_of
     if isinstance(check, AmountCheck):
         return [
@@ -52,7 +52,7 @@ def _describe_shortfalls(state: State, check: Check | None, rows: Rows) -> list[
 
 
 def _describe_free(name: str, most: int, amount: int) -> str:
-    """Say what is free on the best provider of a host; ``NOTHING``: none offers the class."""
+    """Describe the free amount on the best provider of a host; ``NO_INVENTORY``: none offers the class."""
     if most == NO_INVENTORY:
         return f"offers no {name}"
     wanted = amount_text(name, amount)

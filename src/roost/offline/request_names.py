@@ -1,4 +1,4 @@
-"""From a request document to the request, its names looked up in a world."""
+"""Resolves the names of a request document in a fleet."""
 
 from roost.errors import BadFile
 from roost.model.documents.request_document import RequestDocument
@@ -8,15 +8,15 @@ from roost.scheduler.query import request_lookup
 
 
 def resolve_request(document: RequestDocument, world: DocumentFleet, *, file: str) -> Request:
-    """Return the request of a document.
+    """Resolve a document to a request.
 
     Args:
-        document: what is asked for.
-        world: whose server groups and aggregates it names.
-        file: its name in errors.
+        document: the request document.
+        world: the fleet with its server groups and aggregates.
+        file: name of the document in errors.
 
     Raises:
-        BadFile: a server group or an aggregate is not there, or something cannot be meant.
+        BadFile: a server group or an aggregate is unknown, or a value is invalid.
     """
     try:
         return request_lookup.resolve_request(document, _Names(world, file))
@@ -25,7 +25,7 @@ def resolve_request(document: RequestDocument, world: DocumentFleet, *, file: st
 
 
 class _Names:
-    """What the parts of a world are called; see ``roost.scheduler.query.request_lookup.Names``."""
+    """Lookup of names in a fleet; see ``roost.scheduler.query.request_lookup.Names``."""
 
     def __init__(self, world: DocumentFleet, file: str) -> None:
         self._world = world

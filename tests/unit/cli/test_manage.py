@@ -64,7 +64,7 @@ def test_0_instances_that_hold_nothing_hold_what_their_flavor_says_and_others_st
     assert stopped.held("lost") == healed(stopped)
     assert stopped.held("one") == {stopped.uuid(HOST): HELD}
     assert [stopped.held(name) for name in ("deleted", "offloaded", "nowhere", "busy")] == [{}] * 4
-    assert f"instance {stopped.uuid('busy')} is passed over: somebody works on it (spawning)" in said
+    assert f"instance {stopped.uuid('busy')} is skipped: it has a task in progress (spawning)" in said
     # And then there is nothing to do.
     before = stopped.dump()
     assert run("heal_allocations")[0] == 4
