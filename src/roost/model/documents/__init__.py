@@ -1,1 +1,1 @@
-"""Documents that the commands read and write: fleets, requests, answers."""
+"""Documents of commands: fleets, requests, answers."""

@@ -1,4 +1,4 @@
-"""What ``roost decide`` answers: a decision with all of its evidence, host by host."""
+"""The answer of ``roost decide``: a decision with all its evidence, host by host."""
 
 from typing import Annotated, Literal
 
@@ -9,7 +9,7 @@ from roost.model.evidence.decision import Contribution, Limits
 
 
 class ProviderShare(msgspec.Struct, frozen=True, kw_only=True):
-    """What an instance takes of one provider."""
+    """The resources of an instance on one provider."""
 
     provider: Annotated[str, Meta(description="Name of the provider.")]
     uuid: Annotated[str, Meta(description="Its uuid.")]
@@ -36,7 +36,7 @@ class AnswerPick(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RefusedHost(msgspec.Struct, frozen=True, kw_only=True):
-    """A host that one rule refused; the rules before it kept it."""
+    """A host refused by one rule after all earlier rules accepted it."""
 
     host: Annotated[str, Meta(description="Name of the service.")]
     nodename: Annotated[str, Meta(description="Name of the node.")]
@@ -62,7 +62,7 @@ class AnswerStage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RankedHost(msgspec.Struct, frozen=True, kw_only=True):
-    """A host that passed every rule, with its weight."""
+    """A host accepted by every rule, with its weight."""
 
     host: Annotated[str, Meta(description="Name of the service.")]
     nodename: Annotated[str, Meta(description="Name of the node.")]

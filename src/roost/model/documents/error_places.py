@@ -1,27 +1,27 @@
-"""Where in a document an error is, where its path leads through objects whose keys are anybody's."""
+"""Locates errors in documents with arbitrary keys."""
 
 import re
 from typing import Any
 
 import msgspec
 
-# What reading a document raises that cannot be read to its end, or written again.
+# Errors of unreadable documents.
 _UNREADABLE = (msgspec.MsgspecError, RecursionError, ValueError, OverflowError)
 _STEP = re.compile(r"\.(\w+)|\[(\d+)\]|\[\.\.\.\]")  # the last one stands for any key
 
 
 def locate_error(text: str, body: bytes, kind: Any) -> str:
-    """Return the text of a validation error with the keys of the document in its path.
+    """Return the text of a validation error with the actual keys in its path.
 
-    It is looked for in the document as it is read without a type. The text stays as it is where that cannot be done, as
-    the rest of the document is no JSON, or reads as another document, as a key is there twice.
+    The error is located in the untyped document. The text stays unchanged if that fails: the rest of the document is
+    not JSON, or a key occurs twice.
 
     Args:
-        text: of the error, as msgspec says it.
+        text: of msgspec's error.
         body: the document, JSON.
-        kind: the type that it is not of.
+        kind: the expected type.
 
-    >>> placed("Expected `str`, got `int` - at `$[...]`", b'{"a": "x", "b": 1}', dict[str, str])
+    >>> locate_error("Expected `str`, got `int` - at `$[...]`", b'{"a": "x", "b": 1}', dict[str, str])
     "Expected `str`, got `int` - at `$['b']`"
     """
     problem, at, path = text.partition(" - at `$")
@@ -35,7 +35,7 @@ def locate_error(text: str, body: bytes, kind: Any) -> str:
 
 
 def _path(text: str, path: str, document: Any, *, kind: Any) -> str | None:
-    """Return a path with keys; None: the document has not this error."""
+    """Return a path with keys; None: the document does not have this error."""
     if _problem(document, kind) != text:
         return None
     node, told = document, ""
@@ -51,7 +51,7 @@ def _path(text: str, path: str, document: Any, *, kind: Any) -> str | None:
 
 
 def _wrong_key(node: dict[str, Any], is_wrong: Any) -> str:
-    """Return the first key of an object for which a document is wrong, and leave no other in it."""
+    """Find the first key of an object with the error, and remove all others from it."""
     left = list(node.items())
     while len(left) > 1:
         half = len(left) // 2

@@ -1,7 +1,6 @@
-"""A fleet in one document, as ``roost decide`` reads it: hosts under the names that Nova's HostState has.
+"""A fleet in one document, for ``roost decide``: hosts with the names of Nova's HostState.
 
-What is left out has the default that stands here, and in the JSON Schema made from it. Keys that do not stand
-here are refused.
+Missing keys have the defaults here and in the generated JSON Schema. Unknown keys are refused.
 """
 
 from typing import Annotated, Any, Literal
@@ -41,7 +40,7 @@ class ServiceEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     ] = None
 
 
-# What is left out when it is written must be this very value.
+# Encoding omits only this very object.
 UP = ServiceEntry()
 
 
@@ -104,7 +103,7 @@ class HostEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 class ImageEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """An image, and which instances were booted from it."""
+    """An image, and the instances booted from it."""
 
     id: Annotated[str | None, Meta(description="Its id.")] = None
     disk_format: Annotated[str | None, Meta(description="Such as qcow2.")] = None
@@ -126,7 +125,7 @@ class AggregateEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
 
 class FaultDomainEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """Which fault domain a server group has in a rack."""
+    """The fault domain of a server group in a rack."""
 
     rack: Annotated[str | Number64, Meta(description="Name of the rack, or the number that stands for it.")]
     domain: Annotated[

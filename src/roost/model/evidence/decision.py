@@ -8,16 +8,16 @@ from msgspec import Meta
 
 
 class Stage(msgspec.Struct, frozen=True, array_like=True):
-    """One rule's verdict: how many hosts it saw, how many it left, and why it refused the others."""
+    """One rule's verdict: hosts before and after, and the reason of refusals."""
 
     rule: str  # search, or the name of a filter
     before: int
     after: int
-    reason: str = ""  # what the refused hosts lack, without a subject: "lack 2,048 MiB memory or more"
+    reason: str = ""  # predicate of the refused hosts: "lack 2,048 MiB memory or more"
 
 
 class Scale(msgspec.Struct, frozen=True, array_like=True):
-    """How the raw weights of one weigher became contributions, for all hosts of a decision.
+    """The scale from raw weights of one weigher to contributions, for all hosts of a decision.
 
     ``contribution = (raw - low) / (high - low) * multiplier``, 0 where ``high`` equals ``low``.
     """
@@ -25,22 +25,22 @@ class Scale(msgspec.Struct, frozen=True, array_like=True):
     weigher: str
     low: float
     high: float
-    multiplier: float  # where no aggregate of the host says otherwise
+    multiplier: float  # default, unless an aggregate of the host overrides it
 
     def contribution(self, raw: float) -> float:
-        """Return what a raw weight adds to its host's sum."""
+        """Return the contribution of a raw weight to its host's score."""
         if self.high == self.low:
             return 0.0
         return (raw - self.low) / (self.high - self.low) * self.multiplier
 
 
 class HostScore(msgspec.Struct, frozen=True, array_like=True):
-    """How one host scored: one entry a weigher, in the order of ``Decision.scales``."""
+    """The score of one host: one entry per weigher, in the order of ``Decision.scales``."""
 
     host: str
     total: float  # sum of the contributions
-    raw: list[float]  # at the end those are left out that scales tell which are a single point
-    multipliers: list[float] = []  # where aggregates set them; empty: those of the scales
+    raw: list[float]  # without trailing entries on scales of a single point
+    multipliers: list[float] = []  # from aggregates; empty: those of the scales
 
 
 class Contribution(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,39 +55,39 @@ class Contribution(msgspec.Struct, frozen=True, kw_only=True):
     contribution: Annotated[float, Meta(description="normalised * multiplier.")]
 
 
-# What a host may have in use, by Nova's names of limits: an amount, or amounts by their names.
+# Limits of use on a host, by Nova's names: an amount, or amounts by name.
 Limits = dict[str, float | dict[str, float | dict[str, bool | list[str]]]]
 
 
 class Pick(msgspec.Struct, frozen=True, array_like=True):
-    """A host for one instance, with the amounts it holds or, of an alternate, would hold there."""
+    """A host for one instance, with its allocations, actual or, for an alternate, planned."""
 
     host: str
     node: str
     cell: str
     instance_uuid: str  # empty in an alternate
     allocations: dict[str, dict[str, int]]  # provider uuid -> resource class -> amount
-    limits: Limits = {}  # what filters tell the host; empty where it was forced
-    # Suffix of a resource group -> uuids of its providers, where PCI devices are asked of Placement.
+    limits: Limits = {}  # from filters; empty if the host was forced
+    # Suffix of a resource group -> uuids of its providers, for PCI devices in Placement.
     mappings: dict[str, tuple[str, ...]] = {}
 
 
 class Decision(msgspec.Struct, frozen=True, kw_only=True):
-    """What was decided about a request, and everything that led to it."""
+    """The decision of a request, with all evidence."""
 
     uuid: str
     decided_at_s: float
     outcome: Literal["granted", "refused"]
-    request_id: int  # document that holds the request without its uuids
+    request_id: int  # document of the request without its uuids
     count: int = 1
-    found: int = 0  # instances that had a host when the answer was clear; all of them when granted
-    picks: list[Pick] = []  # one an instance; none when refused: all or nothing
+    found: int = 0  # instances with a host at the end of the search; all if granted
+    picks: list[Pick] = []  # one per instance; empty if refused
     alternates: dict[str, list[Pick]] = {}  # by cell, best first
-    stages: list[Stage] = []  # of the first instance; of the one that found no host when refused
-    scales: list[Scale] = []  # none where one host was left, since then nothing is weighed
+    stages: list[Stage] = []  # of the first instance or, if refused, of the one without a host
+    scales: list[Scale] = []  # empty for a single remaining host, which needs no weights
     best: list[HostScore] = []  # the five best hosts for the first instance
     reason: str = ""  # of a refusal, in one line
-    warnings: list[str] = []  # what was passed over in the request, one sentence each
+    warnings: list[str] = []  # ignored parts of the request, one sentence each
     conflicts: list[str] = []  # hosts lost to concurrent writers
     position: int = 0  # of the feed, when it was decided
     seed: int = 0
@@ -97,25 +97,25 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_granted(self) -> bool:
-        """Say whether every instance has its host."""
+        """Whether every instance has a host."""
         return self.outcome == "granted"
 
     def raws(self, score: HostScore) -> list[float]:
-        """Return all raw weights of one of the best hosts, one a weigher, in the order of ``scales``."""
+        """Return all raw weights of one of the best hosts, one per weigher, in the order of ``scales``."""
         return score.raw + [scale.low for scale in self.scales[len(score.raw) :]]
 
     def table(self) -> dict[str, list[Contribution]]:
-        """Return the score table of the best hosts: host -> one cell a weigher."""
+        """Return the score table of the best hosts: host -> one cell per weigher."""
         if not self.best or any(score.multipliers for score in self.best):
             return {score.host: cells(self.scales, score) for score in self.best}
-        # What weighers say that are left out of the raw weights is the same of every host.
-        told = len(self.best[0].raw)
-        scales, same = self.scales[:told], cells(self.scales[told:], HostScore("", 0.0, []))
+        # Weighers without stored raw weights have the same weight on every host.
+        count = len(self.best[0].raw)
+        scales, same = self.scales[:count], cells(self.scales[count:], HostScore("", 0.0, []))
         return {score.host: cells(scales, score) + same for score in self.best}
 
 
 def cells(scales: Sequence[Scale], score: HostScore) -> list[Contribution]:
-    """Return the score table of one host: one cell a weigher, in the order of ``scales``."""
+    """Return the score table of one host: one cell per weigher, in the order of ``scales``."""
     raws = score.raw + [scale.low for scale in scales[len(score.raw) :]]
     multipliers = score.multipliers or [scale.multiplier for scale in scales]
     found = []

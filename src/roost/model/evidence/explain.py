@@ -79,7 +79,7 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     reason: str = ""  # of a refusal, in one line
     rules: list[RuleVerdict]
     nearest: list[NearMiss] = []  # of a refusal, the nearest first
-    changes: list[Change] = []  # of a refusal, those that open most hosts first
+    changes: list[Change] = []  # of a refusal, in descending order of hosts
     never: Never | None = None  # of a refusal
     ranking: list[RankedHost] = []  # of a granted request, best first
     tips: list[Tip] = []  # of a granted request, the smallest change of a multiplier first

@@ -1,4 +1,4 @@
-"""What was refused lately, and how often."""
+"""Counts of recent refusals."""
 
 import msgspec
 
@@ -6,7 +6,7 @@ import msgspec
 class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     """Refused requests for one flavor in one zone."""
 
-    flavor: str  # empty: the request is no longer kept
+    flavor: str  # empty: the request is no longer stored
     zone: str  # empty: any
     refusals: int
     instances: int  # asked for in all
@@ -15,7 +15,7 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
 class RefusedFor(msgspec.Struct, frozen=True, kw_only=True):
     """All refusals of one reason."""
 
-    reason: str  # what hosts lacked, without their numbers
+    reason: str  # without numbers
     refusals: int
     instances: int  # asked for in all
     projects: int
@@ -30,5 +30,5 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
 
     since_s: float
     refusals: int
-    is_complete: bool  # False: there are more than were looked at, all of them older
+    is_complete: bool  # False: older refusals were not read
     reasons: list[RefusedFor]

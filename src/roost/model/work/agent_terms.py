@@ -1,4 +1,4 @@
-"""What the agent of a host learns of it: what a node has, what its driver can, on which terms it is offered."""
+"""Resources of a node, capabilities of its driver, and the terms of its inventory."""
 
 from typing import Annotated, Any, Literal
 
@@ -12,7 +12,7 @@ from roost.model.names import AMOUNT_MAX, RATIO_MAX
 _Amount = Annotated[int, Meta(ge=0, le=AMOUNT_MAX)]
 _Ratio = Annotated[float, Meta(ge=0, le=RATIO_MAX)]
 
-# Traits that say what a driver can. One of them that a driver has not is taken from the node.
+# Traits of driver capabilities. Those that a driver lacks are removed from the node.
 CAPABILITY_TRAITS = frozenset(
     {
         "COMPUTE_ACCELERATORS",
@@ -53,13 +53,13 @@ CAPABILITY_TRAITS = frozenset(
 
 
 class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
-    """What a driver can."""
+    """The capabilities of a driver."""
 
     traits: frozenset[str] = frozenset()  # of CAPABILITY_TRAITS
     can_live_migrate: bool = False
     can_save: bool = False  # the disk of a guest, as an image
     has_console: bool = False
-    wants_allocations: bool = False  # each time that it updates providers, not only where something must move
+    wants_allocations: bool = False  # at each update of providers, not only for reshapes
 
     def __post_init__(self) -> None:
         unknown = sorted(self.traits - CAPABILITY_TRAITS)
@@ -67,7 +67,7 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
             raise ValueError(f"{', '.join(unknown)} says nothing of what a driver can")
 
     def as_traits(self) -> dict[str, bool]:
-        """Return all traits that say what drivers can, and whether this one can it."""
+        """Return all capability traits, and whether this driver has each."""
         return {name: name in self.traits for name in sorted(CAPABILITY_TRAITS)}
 
 
@@ -78,13 +78,13 @@ class PciDevice(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, f
     vendor_id: str
     product_id: str
     dev_type: PciDeviceType = "type-PCI"
-    numa_node: _Amount | None = None  # the cell it is near to; None: none
+    numa_node: _Amount | None = None  # the NUMA cell near it; None: none
     parent_address: str = ""  # of a virtual function: its physical one
     tags: dict[str, str] = {}
 
 
 class NodeResources(msgspec.Struct, frozen=True, kw_only=True):
-    """What a node has and has in use, as its driver sees it."""
+    """Resources of a node and their use, from its driver."""
 
     vcpus: _Amount
     memory_mb: _Amount  # MiB
@@ -92,31 +92,31 @@ class NodeResources(msgspec.Struct, frozen=True, kw_only=True):
     vcpus_used: _Amount
     memory_mb_used: _Amount  # MiB
     local_gb_used: _Amount  # GiB
-    cpu_info: dict[str, Any]  # what its processor says of itself
-    numa_topology: NumaTopology | None  # None: it has no cells, or does not say
-    uuid: str | None = None  # of the node; None: the driver knows none
+    cpu_info: dict[str, Any]  # properties of its processor
+    numa_topology: NumaTopology | None  # None: no cells, or unknown
+    uuid: str | None = None  # of the node; None: unknown to the driver
     hypervisor_type: str = ""
     hypervisor_version: int = 0  # 1002003 is 1.2.3
     supported_instances: tuple[tuple[str, str, str], ...] = ()  # (architecture, hypervisor type, vm mode)
     stats: dict[str, str] = {}
     pci_devices: tuple[PciDevice, ...] = ()
-    pci_in_use: dict[str, tuple[str, ...]] = {}  # by uuid of the guest: addresses of the devices that it has
+    pci_in_use: dict[str, tuple[str, ...]] = {}  # uuid of the guest -> addresses of its devices
 
 
 class HostTerms(msgspec.Struct, frozen=True, kw_only=True):
-    """On which terms a host offers what it has: what it keeps for itself, and overcommit."""
+    """Terms of a host's inventory: reserved amounts and overcommit."""
 
-    reserved_host_cpus: Annotated[_Amount, Meta(description="Processors that no instance may have.")] = 0
-    reserved_host_memory_mb: Annotated[_Amount, Meta(description="MiB that no instance may have.")] = 512
-    reserved_host_disk_mb: Annotated[_Amount, Meta(description="MiB of disk that no instance may have.")] = 0
+    reserved_host_cpus: Annotated[_Amount, Meta(description="Processors reserved for the host.")] = 0
+    reserved_host_memory_mb: Annotated[_Amount, Meta(description="Memory reserved for the host, in MiB.")] = 512
+    reserved_host_disk_mb: Annotated[_Amount, Meta(description="Disk reserved for the host, in MiB.")] = 0
     cpu_allocation_ratio: Annotated[
-        _Ratio | None, Meta(description="Overcommit of VCPU; 0 or left out: as it is, or the initial one.")
+        _Ratio | None, Meta(description="Overcommit of VCPU; 0 or missing: the current ratio, or the initial one.")
     ] = None
     ram_allocation_ratio: Annotated[
-        _Ratio | None, Meta(description="Overcommit of MEMORY_MB; 0 or left out: as it is, or the initial one.")
+        _Ratio | None, Meta(description="Overcommit of MEMORY_MB; 0 or missing: the current ratio, or the initial one.")
     ] = None
     disk_allocation_ratio: Annotated[
-        _Ratio | None, Meta(description="Overcommit of DISK_GB; 0 or left out: as it is, or the initial one.")
+        _Ratio | None, Meta(description="Overcommit of DISK_GB; 0 or missing: the current ratio, or the initial one.")
     ] = None
     initial_cpu_allocation_ratio: Annotated[_Ratio, Meta(description="Overcommit of VCPU on a new host.")] = 4.0
     initial_ram_allocation_ratio: Annotated[_Ratio, Meta(description="Overcommit of MEMORY_MB on a new host.")] = 1.0
@@ -124,17 +124,17 @@ class HostTerms(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ReshapeTerms(msgspec.Struct, frozen=True, kw_only=True):
-    """How an agent brings to Placement what moves from provider to provider."""
+    """Retry terms of an agent's reshapes."""
 
     reshape_tries: Annotated[
         Annotated[int, Meta(ge=1, le=1000)],
-        Meta(description="How often an update is tried that others come before; then a start gives up."),
+        Meta(description="Attempts of a reshape that loses races; after that, a start fails."),
     ] = 4
     reshape_pause_s: Annotated[
         Annotated[float, Meta(ge=0)],
-        Meta(description="Seconds by which the longest pause grows from try to try; each is a random part of it."),
+        Meta(description="Seconds added to the maximum pause after each attempt; pauses are random up to the maximum."),
     ] = 2.0
     periodic_reshape: Annotated[
         Literal["die", "log"],
-        Meta(description="What an agent does that finds out only while it runs: die, so that it starts anew; or log."),
+        Meta(description="Reaction of a running agent to a needed reshape: die, to restart; or log."),
     ] = "die"

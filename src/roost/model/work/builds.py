@@ -1,4 +1,4 @@
-"""Building: what is to be built where, and what came of it."""
+"""Builds: orders, attempts and outcomes."""
 
 from typing import Literal
 
@@ -9,15 +9,15 @@ from roost.model.request import Request
 
 
 class Instance(msgspec.Struct, frozen=True, kw_only=True):
-    """An instance that is to be built on a host."""
+    """An instance to build on a host."""
 
     uuid: str
-    request: Request  # that asked for it, perhaps among others
-    allocations: dict[str, dict[str, int]]  # what it holds there: provider uuid -> resource class -> amount
+    request: Request  # for this instance, and possibly others
+    allocations: dict[str, dict[str, int]]  # on the host: provider uuid -> resource class -> amount
 
 
 class BuildOrder(msgspec.Struct, frozen=True, kw_only=True):
-    """What a cell's conductor is told: an instance, the host that is claimed for it, and where to go if that fails."""
+    """An order to a cell's conductor: an instance, its claimed host, and the alternates."""
 
     instance_uuid: str
     request: Request
@@ -26,24 +26,24 @@ class BuildOrder(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Attempt(msgspec.Struct, frozen=True, kw_only=True):
-    """One host that an instance was to be built on."""
+    """One attempt to build an instance on a host."""
 
     host: str
     node: str
     cell: str
-    claim: Literal["claimed", "refused"]  # whether the instance came to hold its amounts there
-    problem: str = ""  # why the claim was refused, or what went wrong in building; empty: it was built
+    claim: Literal["claimed", "refused"]  # result of the claim on this host
+    problem: str = ""  # reason of the refused claim or of the failed build; empty: success
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
-    """What came of an instance, with the story of its attempts."""
+    """The outcome of a build, with its attempts."""
 
     instance_uuid: str
     status: Literal["ACTIVE", "ERROR"]
     decision_uuid: str
-    host: str = ""  # empty in ERROR, so for node and cell
+    host: str = ""  # empty in ERROR, like node and cell
     node: str = ""
     cell: str = ""
-    fault: str = ""  # why it is in ERROR
+    fault: str = ""  # reason of ERROR
     attempts: list[Attempt] = []
-    unreleased: str = ""  # why it may still hold something although it is in ERROR; empty: it holds nothing
+    unreleased: str = ""  # reason why an instance in ERROR may still hold allocations; empty: it holds none

@@ -1,4 +1,4 @@
-"""What operations remember that let an instance stay where it is, or leave its host and come back later."""
+"""Stored state of operations that rebuild, shelve or unshelve instances, or drain hosts."""
 
 import msgspec
 
@@ -7,45 +7,45 @@ from roost.model.request import Request
 
 
 class Rebuilding(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """An instance gets the disk of an image anew."""
+    """Rebuild of an instance's disk from an image."""
 
-    request: Request  # that would build it as it is to be
-    image_id: int  # documents of that, so for the request
+    request: Request  # for the instance after the rebuild
+    image_id: int  # document, like request_id
     request_id: int
-    is_on: bool  # whether it runs afterwards
-    limit_at_s: float = 0.0  # until then its host may take its time
+    is_on: bool  # whether to start it afterwards
+    limit_at_s: float = 0.0  # deadline of the host
     problem: str = ""
 
 
 class Shelve(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The disk of an instance is saved, and the instance does not run any more; it may leave its host, too."""
+    """Shelving of an instance: save its disk, stop it, and possibly remove it from its host."""
 
-    image: Image  # that it was built from
-    is_on: bool  # whether it ran when it was asked
-    is_saved: bool = True  # whether its disk has to be; not so where that is a volume
+    image: Image  # source of its disk
+    is_on: bool  # whether it ran at the request
+    is_saved: bool = True  # whether to save its disk; False for a volume
     limit_at_s: float = 0.0
-    lost: str = ""  # what went wrong, while it is started again
+    lost: str = ""  # failure, during the restart
     problem: str = ""
 
 
 class Unshelve(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """An instance that was shelved runs again: where it is, or on a host that is chosen for it."""
+    """Unshelving of an instance, on its host or on a new one."""
 
-    request: Request  # as the scheduler is asked
-    image: Image  # that its disk was saved as
-    image_id: int  # the document of the image that it was built from; 0: there is none
-    decision_uuid: str  # that a decision about it is to have
+    request: Request  # for the scheduler
+    image: Image  # the saved disk
+    image_id: int  # document of its original image; 0: none
+    decision_uuid: str  # predetermined uuid of the decision
     limit_at_s: float = 0.0
     problem: str = ""
 
 
 class Drain(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A host that is to be left by its instances."""
+    """Drain of a host."""
 
     host: str  # the service
-    instances: tuple[str, ...]  # uuids of those that were there
-    at_once: int  # so many are on their way together
-    begun: int = 0  # so many of the instances were looked at
-    going: tuple[str, ...] = ()  # those on their way
-    stayed: int = 0  # those that could not be moved
+    instances: tuple[str, ...]  # uuids of its instances at the start
+    at_once: int  # upper bound of concurrent moves
+    begun: int = 0  # number of instances handled so far
+    going: tuple[str, ...] = ()  # moving instances
+    stayed: int = 0  # number of failed moves
     problem: str = ""

@@ -1,4 +1,4 @@
-"""Which PCI devices of a host are offered in Placement, and as what."""
+"""Selection of a host's PCI devices for Placement, with their resource class and traits."""
 
 import json
 import re
@@ -15,7 +15,7 @@ _ADDRESS = re.compile(r"([0-9a-fA-F]{1,8}):([0-9a-fA-F]{1,2}):([0-9a-fA-F]{1,2})
 _HEX = re.compile(r"[0-9a-fA-F]{4}")
 _ANY = "*"
 _SWITCHES = frozenset({"live_migratable", "remote_managed", "trusted"})
-# What no tag of a device comes of.
+# Keys that are not tags.
 _OWN = frozenset({"vendor_id", "product_id", "address", "resource_class", "traits", "managed"})
 _REFUSED: Mapping[str, str] = {
     "devname": "name the device by its address",
@@ -24,17 +24,17 @@ _REFUSED: Mapping[str, str] = {
 
 
 class DeviceSpec(msgspec.Struct, frozen=True, kw_only=True):
-    """Devices of one kind, as an operator tells them."""
+    """An operator's specification of devices of one kind."""
 
     vendor_id: str = _ANY
     product_id: str = _ANY
-    address: tuple[str, ...] = ()  # patterns of domain, bus, slot and function; none: any
-    resource_class: str = ""  # empty: called by vendor and product
-    traits: str = ""  # divided by commas
-    tags: dict[str, str] = {}  # what else is said of them
+    address: tuple[str, ...] = ()  # patterns of domain, bus, slot and function; empty: any
+    resource_class: str = ""  # empty: named by vendor and product
+    traits: str = ""  # comma-separated
+    tags: dict[str, str] = {}  # further tags
 
     def fits(self, device: PciDevice) -> bool:
-        """Say whether a device is of this kind: itself, or as a virtual function by the address of its physical one."""
+        """Return whether a device matches, by its own address or by that of its physical function."""
         told = ((self.vendor_id, device.vendor_id), (self.product_id, device.product_id))
         if any(wanted not in (_ANY, has.lower()) for wanted, has in told):
             return False
@@ -46,10 +46,10 @@ class DeviceSpec(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_device_specs(text: str) -> tuple[DeviceSpec, ...]:
-    """Return the kinds of devices that a JSON text says, an object or a list of them.
+    """Read device specifications from JSON, an object or a list of objects.
 
     Raises:
-        ValueError: the text says none; the message says why.
+        ValueError: the text is invalid; the message gives the reason.
     """
     try:
         told = json.loads(text)
@@ -82,7 +82,7 @@ def _read(told: object, text: str) -> DeviceSpec:
 
 
 def _address(told: object, text: str) -> tuple[str, ...]:
-    """Return the patterns that an address says: its parts with ``*`` for any, or an expression for each part."""
+    """Read the patterns of an address: parts with ``*`` for any, or a regular expression per part."""
     if told is None or told == _ANY:
         return ()
     if isinstance(told, dict) and told.keys() <= {*_PARTS} and all(isinstance(each, str) for each in told.values()):
@@ -109,7 +109,7 @@ def _check_patterns(patterns: list[Any], text: str) -> tuple[str, ...]:
 
 
 def _tag(name: str, value: object) -> str:
-    """Return what is said of devices as pools have it: the truths in one form."""
+    """Return the value of a tag in the form of pools, with booleans as true or false."""
     text = str(value)
     if name in _SWITCHES and text.lower() in YES | NO:
         return "true" if text.lower() in YES else "false"

@@ -18,23 +18,23 @@ class GuestNeeds(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class GuestAmounts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """How much of a host a guest takes, by Nova's names of limits."""
+    """The amounts of a guest, by Nova's names of limits."""
 
-    vcpu: int = 0  # shared processors and those of its own
+    vcpu: int = 0  # shared and dedicated processors
     memory_mb: int = 0  # MiB
     disk_gb: float = 0  # GiB
 
 
 class GuestUse(msgspec.Struct, frozen=True, kw_only=True):
-    """What of a host's memory nodes and devices one guest has for itself, and how much of the rest."""
+    """The NUMA cells, devices and amounts of one guest on its host."""
 
-    cells: tuple[PlacedCell, ...] = ()  # its own memory nodes in order, each on one of the host
-    devices: tuple[PciPool, ...] = ()  # of each pool so many
+    cells: tuple[PlacedCell, ...] = ()  # in order, each on a host cell
+    devices: tuple[PciPool, ...] = ()  # as pools, with counts
     amounts: GuestAmounts = GuestAmounts()  # of the host's own providers
     pieces: tuple[str, ...] = ()  # names of single resources
     addresses: tuple[str, ...] = ()  # of these devices; none: the driver chose them
 
     @property
     def page_sizes(self) -> tuple[int | None, ...]:
-        """The size of the pages of each of its memory nodes, KiB; None: of no size in particular."""
+        """The page size of each NUMA cell, KiB; None: any size."""
         return tuple(cell.page_size for cell in self.cells)

@@ -10,7 +10,7 @@ VERSION = "1.0"
 
 
 class Placed(msgspec.Struct, frozen=True, kw_only=True):
-    """Where one instance is."""
+    """The host of one instance."""
 
     instance_uuid: Annotated[str, Meta(description="Uuid of the instance.")]
     host: Annotated[str, Meta(description="Name of the service.")]

@@ -1,4 +1,4 @@
-"""Operations: what may be asked of an instance when, and what each kind remembers between two steps."""
+"""Operations: their permitted statuses, and the stored state of each kind between steps."""
 
 from collections.abc import Mapping
 from typing import Literal, get_args
@@ -14,7 +14,7 @@ from roost.model.work.guest_use import GuestNeeds
 from roost.model.work.work_rows import StatusRow
 
 Status = Literal["BUILD", "ACTIVE", "SHUTOFF", "VERIFY_RESIZE", "SHELVED", "SHELVED_OFFLOADED", "ERROR", "DELETED"]
-# What is asked of one instance that is there.
+# Operations that users request on an existing instance.
 Asked = Literal[
     "delete",
     "start",
@@ -32,8 +32,8 @@ Asked = Literal[
     "unshelve",
     "reset",
 ]
-# Beside these: a request for instances, one of its instances, a host that is to be left, a host that comes back, and
-# an instance of which its host says something else than its status.
+# Further kinds: a request for instances, one of its instances, a drain, a returning host, and an instance with a
+# status that differs from its host's report.
 Kind = Literal[Asked, "build", "spawn", "drain", "clean", "sync"]
 
 STATUSES: tuple[Status, ...] = get_args(Status)
@@ -57,9 +57,9 @@ _FROM: Mapping[Asked, frozenset[Status]] = {
     "unshelve": frozenset({"SHELVED", "SHELVED_OFFLOADED"}),
     "reset": frozenset({"ERROR"}),
 }
-# In ERROR an instance may be nowhere.
+# An instance in ERROR may have no host.
 _NEED_HOST = frozenset[Asked]({"evacuate", "rebuild", "reset"})
-# What a status says of an instance while somebody works on it.
+# Task of an instance during each operation.
 TASKS: Mapping[str, str] = {
     "delete": "deleting",
     "start": "powering-on",
@@ -95,9 +95,9 @@ _WORDS: Mapping[Asked, str] = {"live_migrate": "live-migrate"}
 
 
 def may_begin(kind: Asked, status: StatusRow) -> str:
-    """Say why an operation may not begin on an instance as it is; empty: it may.
+    """Return the reason why an operation may not begin on an instance; empty: it may.
 
-    One operation at a time works on an instance. Only a delete may be asked for meanwhile: it lets the other one end.
+    An instance has at most one operation at a time. Only a delete may follow earlier; it cancels the other.
     """
     name = f"the instance {uuid_text(status.uuid)}"
     word = _WORDS.get(kind, kind)
@@ -118,17 +118,17 @@ class Build(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     request: Request  # with the uuids of its instances
     decision_uuid: str
-    sent: int = 0  # of its instances so many were told where they go
-    problem: str = ""  # why it failed; so for all kinds
+    sent: int = 0  # number of instances with an order to their cell
+    problem: str = ""  # reason of failure, as in all kinds
 
 
 class Spawning(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One of the instances of a request."""
+    """Build of one instance of a request."""
 
     request: Request  # without uuids
     name: str
     needs: GuestNeeds  # beside amounts; limits are those of the picks
-    picks: tuple[Pick, ...]  # the host that it is on, then the alternates left
+    picks: tuple[Pick, ...]  # the current host, then the remaining alternates
     attempt: int  # the number of this one
     attempts: tuple[Attempt, ...] = ()  # those that are over
     limit_at_s: float = 0.0  # until then the host may take its time
@@ -140,57 +140,59 @@ class Spawning(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Delete(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The end of an instance."""
+    """Deletion of an instance."""
 
-    is_forced: bool = False  # whether nobody waits for its host
-    again_at_s: float = 0.0  # when a host is asked once more that could not get rid of it; 0: there is none
+    is_forced: bool = False  # whether to skip waiting for its host
+    again_at_s: float = 0.0  # time of the next order to a host that failed to destroy it; 0: none
     problem: str = ""
 
 
 class Powering(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """An instance starts, or stops."""
+    """Start or stop of an instance."""
 
     limit_at_s: float = 0.0
     problem: str = ""
 
 
 class Moving(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """An instance goes to another host: resized, migrated, live or not, or evacuated."""
+    """Move of an instance to another host: resize, migration, live migration or evacuation."""
 
-    request: Request  # as the scheduler is asked, with ``move``
+    request: Request  # for the scheduler, with ``move``
     decision_uuid: str
     migration_uuid: str
     is_on: bool  # whether it ran when it was asked
-    is_verified: bool = False  # whether it waits on its new host to be confirmed
+    is_verified: bool = False  # whether the move awaits confirmation
     name: str
     needs: GuestNeeds = GuestNeeds()  # beside amounts; limits are those of the picks
-    picks: tuple[Pick, ...] = ()  # the host that it goes to, then the alternates left
+    picks: tuple[Pick, ...] = ()  # the target, then the remaining alternates
     attempt: int = 0  # the number of this one
     attempts: tuple[Attempt, ...] = ()  # those that are over
-    prepared: Prepared | None = None  # where it is to arrive
+    prepared: Prepared | None = None  # its destination
     limit_at_s: float = 0.0  # until then a host may take its time
     lost: str = ""  # how this attempt failed, while hosts clear up
     problem: str = ""
 
 
 class Settling(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A move is confirmed, or reverted."""
+    """Confirmation or reversal of a move."""
 
-    is_on: bool = False  # whether the instance runs, as its host says
-    of: str = ""  # the mark of the guest there: uuid of the operation that moved it
-    is_lost: bool = False  # whether its host does not come back, as whoever asked says
-    was_on: bool = True  # whether it ran when it was moved, where its host cannot say whether it runs
-    is_apart: bool = False  # whether it is on its old host already, and what its lost host has is another migration's
+    is_on: bool = False  # whether the instance runs, from its host
+    of: str = ""  # mark of the guest: uuid of the operation of the move
+    is_lost: bool = False  # whether its host will not return, according to the request
+    was_on: bool = True  # whether it ran at the move, if its host cannot report it
+    is_apart: bool = (
+        False  # whether it is on its old host already, with the lost host's allocations under another migration
+    )
     limit_at_s: float = 0.0  # until then a host may take its time
     problem: str = ""
 
 
 class Cleaning(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A host that comes back gets rid of what is not its own any more, before it counts as up."""
+    """Cleanup of a returning host: destroy guests that no longer belong to it, before it counts as up."""
 
     host: str  # as in ``AgentRow``
     fence: int  # of the registration
-    guests: tuple[str, ...]  # uuids of the instances that may have to go
-    after: int = 0  # orders with numbers up to this one were of an earlier registration of the same run
-    again_at_s: float = 0.0  # when those are asked for once more that it could not get rid of; 0: there are none
+    guests: tuple[str, ...]  # uuids of the guests to check
+    after: int = 0  # last order number of an earlier registration of the same run
+    again_at_s: float = 0.0  # time of the next orders for failed ones; 0: none
     problem: str = ""

@@ -1,7 +1,7 @@
-"""Work: what a conductor needs to know and to tell agents, as rows that are committed with claims and releases.
+"""Work: the rows of conductors, committed with claims and releases.
 
-They are never part of the feed and never in the columns. Each row has a version, by which two who change it notice
-each other; a row of ``event`` never changes. Times are seconds since the epoch, uuids are 16 bytes.
+They are never part of the feed or the columns. The version of each row detects concurrent writers; a row of ``event``
+never changes. Times are seconds since the epoch, uuids are 16 bytes.
 """
 
 from typing import Literal
@@ -11,19 +11,19 @@ import msgspec
 MigrationKind = Literal["resize", "migrate", "live", "evacuate"]
 MigrationStatus = Literal["moving", "finished", "left", "confirmed", "reverting", "reverted", "failed"]
 
-# Work that waits for somebody else is due then: in a time that never comes.
+# Due time of work that waits for another event: a time that never comes.
 NEVER_S = 9e15
 
 
 class AgentRow(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
-    """The agent of a host, one a service."""
+    """The agent of a host, one per service."""
 
-    host: str  # the name of the service in lower case: two hosts never differ by case only
-    name: str  # the same as it was given
+    host: str  # name of the service in lower case; names never differ only in case
+    name: str  # name in its original case
     run: bytes  # one life of the agent's process
     cell: str = ""
     driver: str
-    software: str = ""  # what it says that it is, with its version
+    software: str = ""  # reported software and version
     state: Literal["arriving", "ready", "gone"]
     registered_at_s: float
     heard_at_s: float  # also raised by ``Store.beat``, which leaves the version alone
@@ -32,20 +32,20 @@ class AgentRow(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
 
 
 class StatusRow(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
-    """What an instance is, and what is being done to it. Whether it holds anything is told by its consumer."""
+    """The status and task of an instance. Its consumer has its allocations."""
 
     uuid: bytes
-    id: int  # in the order in which they were asked for
+    id: int  # in order of the requests
     name: str
     project_id: str
     user_id: str
     cell: str = ""
-    host: str = ""  # the service; empty: it is on none, so for node
+    host: str = ""  # the service; empty: no host, like node
     node: str = ""
     status: str  # BUILD, ACTIVE, SHUTOFF, VERIFY_RESIZE, SHELVED, SHELVED_OFFLOADED, ERROR, DELETED
-    task: str = ""  # what somebody works on; empty: nothing
-    operation_id: int = 0  # the open one, of which there is one at most; 0: none
-    flavor_id: int  # documents, so for image (0: none) and request
+    task: str = ""  # task in progress; empty: none
+    operation_id: int = 0  # the open operation, at most one; 0: none
+    flavor_id: int  # document, like image_id (0: none) and request_id
     image_id: int = 0
     request_id: int = 0
     decision_uuid: bytes | None = None
@@ -57,22 +57,22 @@ class StatusRow(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
 
 
 class OperationRow(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
-    """What somebody asked for, and which step of it comes next."""
+    """An operation and its next step."""
 
     id: int
     uuid: bytes
     kind: str
-    instance_uuid: bytes | None = None  # None: it is about several
-    turn: int = 0  # of the instance; 0: it waits for its turn
-    parent_id: int = 0  # the operation that it is a part of; 0: none
-    cell: str = ""  # whose conductor works on it; empty: no host was chosen yet
+    instance_uuid: bytes | None = None  # None: several instances
+    turn: int = 0  # of the instance; 0: queued
+    parent_id: int = 0  # parent operation; 0: none
+    cell: str = ""  # cell of the responsible conductor; empty: no host chosen yet
     step: str
     is_undoing: bool = False
     is_cancelled: bool = False
-    outcome: Literal["", "done", "failed"] = ""  # empty: it is open
-    due_at_s: float  # it is not worked on before
+    outcome: Literal["", "done", "failed"] = ""  # empty: open
+    due_at_s: float  # earliest time of the next step
     owner: str = ""
-    owned_until_s: float = 0.0  # nobody else works on it before; 0: nobody owns it
+    owned_until_s: float = 0.0  # end of the exclusive ownership; 0: no owner
     body: bytes = b""
     created_at_s: float
     changed_at_s: float
@@ -80,24 +80,24 @@ class OperationRow(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
 
 
 class OrderRow(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
-    """One act that is asked of one agent, and its answer."""
+    """One action for one agent, and its reply."""
 
     id: int
     operation_id: int
-    number: int  # of the operation's orders; with it an order is known as the same
+    number: int  # within the operation; identifies the order
     host: str  # as in ``AgentRow``
     instance_uuid: bytes | None = None
     turn: int = 0
     action: str
     body: bytes = b""
     state: Literal["waiting", "taken", "answered", "withdrawn"] = "waiting"
-    run: bytes | None = None  # who took it
+    run: bytes | None = None  # run of the agent that took it
     answer: bytes = b""
     version: int = 1
 
 
 class MigrationRow(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
-    """A move of an instance from one host to another; its uuid is also the consumer's that holds what was left."""
+    """A move of an instance between hosts; the consumer with its uuid holds the resources on the other host."""
 
     uuid: bytes
     id: int
@@ -106,7 +106,7 @@ class MigrationRow(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     status: str  # moving, finished, left (confirmed, and its old host is away), confirmed, reverting, reverted, failed
     source_host: str
     source_node: str
-    target_host: str = ""  # empty: not chosen yet, so for the node
+    target_host: str = ""  # empty: not chosen yet, like the node
     target_node: str = ""
     old_flavor_id: int
     new_flavor_id: int
@@ -117,7 +117,7 @@ class MigrationRow(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
 
 
 class LeaseRow(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
-    """Who may do a periodic job, until when."""
+    """The lease of a periodic job."""
 
     name: str
     owner: str
@@ -140,14 +140,13 @@ WorkRow = AgentRow | StatusRow | OperationRow | OrderRow | MigrationRow | LeaseR
 
 
 class Put(msgspec.Struct, frozen=True):
-    """A row comes to be, takes the place of the one that was read, or is to be as it was read.
+    """Insert a row, replace the version that was read, or require it unchanged.
 
-    Whatever the row is known by, its id, its uuid, its number, stays what it was.
+    The keys of a row (id, uuid, number) never change.
 
     Args:
-        row: the new one.
-        expected: the version of the one that it replaces; its own: it stays, and what rests on it fails if it did not;
-            None: there is none yet.
+        row: the new row.
+        expected: version of the replaced row; equal to the row's own: require it unchanged; None: insert.
     """
 
     row: WorkRow
@@ -161,5 +160,5 @@ class Put(msgspec.Struct, frozen=True):
 
     @property
     def is_change(self) -> bool:
-        """Whether it writes anything."""
+        """Whether the put writes a row."""
         return self.expected is None or isinstance(self.row, EventRow) or self.row.version > self.expected
