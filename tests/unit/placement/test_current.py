@@ -172,15 +172,15 @@ def test_after_a_failure_everything_is_read_again(end):
 
 def test_what_is_kept_of_columns_goes_with_them_and_consumers_stay_at_hand():
     _, current = stocked()
-    assert current.state.directory is None
+    assert current.state.consumer_index is None
     current.kept[dict] = {}
     current.drop()
     current.refresh()
-    assert (current.kept, current.state.directory) == ({}, None)
+    assert (current.kept, current.state.consumer_index) == ({}, None)
     current.state.consumers()
     current.drop()
     current.refresh()
-    assert current.state.directory is not None
+    assert current.state.consumer_index is not None
 
 
 def test_a_commit_after_a_failure_judges_by_what_is_stored():

@@ -33,5 +33,5 @@ def test_limits_that_say_nothing_of_cells_are_none(limits):
     ],
 )
 def test_limits_that_cannot_be_meant_are_refused(told, problem):
-    with pytest.raises(BadRequest, match=f"limits of numa_topology cannot be meant: .*{problem}"):
+    with pytest.raises(BadRequest, match=f"limits of numa_topology are invalid: .*{problem}"):
         read_overcommit({"numa_topology": told})
