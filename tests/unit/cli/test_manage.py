@@ -280,7 +280,7 @@ def test_2_3_6_a_placement_that_is_away_one_that_refuses_and_one_without_the_pro
         def aggregate_add_host(self, uuid, node):
             raise error
 
-    monkeypatch.setattr(sync_aggregates, "hosts_in_aggregates", lambda _: {"uuid": ["a"]})
+    monkeypatch.setattr(sync_aggregates, "read_hosts", lambda _: {"uuid": ["a"]})
     monkeypatch.setattr(sync_aggregates, "open_report", lambda _: nullcontext(Failing()))
     found = run("sync_aggregates")
     assert (found[0], found[2]) == (code, f"roost-manage: {error}\n")

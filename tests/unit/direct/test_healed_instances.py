@@ -228,7 +228,7 @@ def test_one_that_may_go_back_lets_nobody_join_its_group_and_goes_back(url):
             keepers(here, name)
         here.build("two", key="two", in_group="g")
         here.turn()
-        assert "before the move of its only one is settled" in told(here, "two")[2]
+        assert "accept no member of the server group while its only one moves" in told(here, "two")[2]
     assert (audit(url), orphans(url)) == ([], [])
 
 
