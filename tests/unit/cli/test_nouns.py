@@ -93,7 +93,7 @@ def test_groups_are_made_and_shown(asked):
     ]
     assert "member_count         0" in asked("group", "show", "web")
     refused = asked("group", "create", "x", "--policy", "affinity", "--max-server-per-host", "2", code=2)
-    assert refused == "roost: $.max_server_per_host: is for the policy anti-affinity, and this is affinity\n"
+    assert refused == "roost: $.max_server_per_host: requires the policy anti-affinity, got affinity\n"
 
 
 def test_hosts_are_listed_by_name_and_number(run, tmp_path):

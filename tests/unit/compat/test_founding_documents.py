@@ -333,7 +333,7 @@ def test_the_query_of_the_document_is_refused_with_its_right_form_which_works(tm
     )
     done = run_roost(tmp_path, *DECIDE)
     assert done.returncode != 0
-    right = re.search(r"is no JSON, such as (.*)$", done.stderr)
+    right = re.search(r"is not JSON, such as (.*)$", done.stderr)
     assert right is not None, done.stderr
     assert json.loads(right[1]) == ast.literal_eval(QUERY.replace("200 * 1024", "204800"))
     write(tmp_path, {"request.json": json.dumps({**request, "hints": {"query": right[1]}})})

@@ -72,7 +72,7 @@ def test_nobody_joins_a_member_that_moves_alone_before_it_stays():
         at_rest(here, hands)
         status, _, fault = told(here, "two")
         assert status == "ERROR"
-        assert "before the move of its only one is settled" in fault
+        assert "accept no member of the server group while its only one moves" in fault
         here.build("forced", key="forced", **on(1))
         at_rest(here, hands)
         assert told(here, "forced")[0] == "ERROR"

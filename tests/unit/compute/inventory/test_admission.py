@@ -102,7 +102,7 @@ def test_limits_of_the_scheduler_bound_what_is_given_out():
     assert refusal(facts, topology=shared(3), limits={"numa_topology": RATIOS})
     # Where a host was forced nobody said how much it may give out.
     assert admit(facts, GuestNeeds(topology=shared(4))).use is not None
-    with pytest.raises(BadRequest, match="limits of numa_topology cannot be meant"):
+    with pytest.raises(BadRequest, match="limits of numa_topology are invalid"):
         admit(facts, GuestNeeds(limits={"numa_topology": {}}))
 
 
