@@ -96,7 +96,7 @@ def test_what_placement_cannot_be_asked_is_refused(request_, problem):
 @pytest.mark.parametrize(
     ("entries", "problem"),
     [
-        (["{"], "is none: Input data was truncated"),
+        (["{"], "is invalid: Input data was truncated"),
         (["[]"], "Expected object, got array"),
         (['{"name": "a"}'], "vendor_id and product_id, or resource_class, must be given"),
         (['{"vendor_id": "1111", "product_id": "0000"}'], "missing required field name"),
