@@ -1,8 +1,6 @@
 """aggregate_disk: hosts with enough disk, by the overcommit of their aggregates."""
 
-from typing import ClassVar
-
-from roost.scheduler.rule_support.overcommit import AggregateOvercommitFilter, DiskAmounts, DiskOptions
+from roost.scheduler.rule_support.overcommit import AggregateOvercommitFilter, DiskAmounts
 
 
 class AggregateDisk(AggregateOvercommitFilter, DiskAmounts):
@@ -12,13 +10,4 @@ class AggregateDisk(AggregateOvercommitFilter, DiskAmounts):
         nova/scheduler/filters/disk_filter.py of 21.0.0, AggregateDiskFilter.
     """
 
-    name: ClassVar = "aggregate_disk"
-    nova_name: ClassVar = "AggregateDiskFilter"
-    section: ClassVar = "DEFAULT"
-    options: ClassVar = DiskOptions
-    run_filter_once_per_request: ClassVar = False
-    run_on_rebuild: ClassVar = False
-    key: ClassVar = "disk_allocation_ratio"
-
-    def __init__(self, options: DiskOptions) -> None:
-        super().__init__(options.disk_allocation_ratio)
+    nova_name = "AggregateDiskFilter"

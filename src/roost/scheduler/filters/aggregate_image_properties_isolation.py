@@ -1,12 +1,13 @@
 """aggregate_image_properties_isolation: hosts whose aggregates accept the image's properties."""
 
 from collections.abc import Hashable
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import msgspec
 import numpy as np
 
 from roost.engine.columns.types import Mask
+from roost.scheduler.framework.base_rule import BaseFilter
 from roost.scheduler.framework.host_view import HostView
 from roost.scheduler.framework.image_text import image_text, is_image_property
 from roost.scheduler.framework.plugin import Reads
@@ -25,7 +26,7 @@ class AggregateImagePropertiesIsolationOptions(msgspec.Struct, frozen=True, kw_o
     ] = "."
 
 
-class AggregateImagePropertiesIsolation:
+class AggregateImagePropertiesIsolation(BaseFilter[AggregateImagePropertiesIsolationOptions]):
     """Keep hosts whose aggregates accept every property of the image.
 
     A metadata key named like an image property lists the accepted values. An image without this property fits
@@ -35,15 +36,10 @@ class AggregateImagePropertiesIsolation:
         nova/scheduler/filters/aggregate_image_properties_isolation.py.
     """
 
-    name: ClassVar = "aggregate_image_properties_isolation"
-    nova_name: ClassVar = "AggregateImagePropertiesIsolation"
-    section: ClassVar = "filter_scheduler"
-    options: ClassVar = AggregateImagePropertiesIsolationOptions
-    run_filter_once_per_request: ClassVar = True
-    run_on_rebuild: ClassVar = True
-
-    def __init__(self, options: AggregateImagePropertiesIsolationOptions) -> None:
-        self._options = options
+    nova_name = "AggregateImagePropertiesIsolation"
+    options = AggregateImagePropertiesIsolationOptions
+    run_filter_once_per_request = True
+    run_on_rebuild = True
 
     def reads(self, spec: Spec) -> Reads:
         """Return which changes invalidate a verdict."""

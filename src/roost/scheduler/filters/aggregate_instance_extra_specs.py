@@ -2,13 +2,12 @@
 
 from collections.abc import Hashable, Iterator
 from functools import partial
-from typing import ClassVar
 
-import msgspec
 import numpy as np
 
 from roost.engine.columns.types import Mask
 from roost.model.flavor import Flavor
+from roost.scheduler.framework.base_rule import BaseFilter
 from roost.scheduler.framework.host_view import HostView
 from roost.scheduler.framework.plugin import NoOptions, Reads
 from roost.scheduler.framework.spec import Spec
@@ -18,7 +17,7 @@ from roost.scheduler.rule_support.operators import impossible_reason, matches
 _SCOPE = "aggregate_instance_extra_specs"
 
 
-class AggregateInstanceExtraSpecs:
+class AggregateInstanceExtraSpecs(BaseFilter[NoOptions]):
     """Keep hosts if, for each extra spec, one of their aggregates has a matching value.
 
     Only extra specs without a scope, or in the scope ``aggregate_instance_extra_specs``, count.
@@ -28,15 +27,8 @@ class AggregateInstanceExtraSpecs:
         nova/scheduler/filters/aggregate_instance_extra_specs.py.
     """
 
-    name: ClassVar = "aggregate_instance_extra_specs"
-    nova_name: ClassVar = "AggregateInstanceExtraSpecsFilter"
-    section: ClassVar = "filter_scheduler"
-    options: ClassVar[type[msgspec.Struct]] = NoOptions
-    run_filter_once_per_request: ClassVar = True
-    run_on_rebuild: ClassVar = False
-
-    def __init__(self, options: NoOptions) -> None:
-        self._options = options
+    nova_name = "AggregateInstanceExtraSpecsFilter"
+    run_filter_once_per_request = True
 
     def reads(self, spec: Spec) -> Reads:
         """Return which changes invalidate a verdict."""

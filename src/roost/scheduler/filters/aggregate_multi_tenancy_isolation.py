@@ -1,12 +1,11 @@
 """aggregate_multi_tenancy_isolation: hosts whose aggregates are reserved for some projects."""
 
 from collections.abc import Hashable
-from typing import ClassVar
 
-import msgspec
 import numpy as np
 
 from roost.engine.columns.types import Mask
+from roost.scheduler.framework.base_rule import BaseFilter
 from roost.scheduler.framework.host_view import HostView
 from roost.scheduler.framework.plugin import NoOptions, Reads
 from roost.scheduler.framework.spec import Spec
@@ -15,7 +14,7 @@ from roost.scheduler.rule_support.aggregate_metadata import split_values
 _KEY = "filter_tenant_id"
 
 
-class AggregateMultiTenancyIsolation:
+class AggregateMultiTenancyIsolation(BaseFilter[NoOptions]):
     """Keep hosts whose aggregates name the project, and hosts whose aggregates name no project.
 
     All metadata keys with the prefix ``filter_tenant_id`` count together, because the length of one value is limited.
@@ -24,23 +23,12 @@ class AggregateMultiTenancyIsolation:
         nova/scheduler/filters/aggregate_multitenancy_isolation.py.
     """
 
-    name: ClassVar = "aggregate_multi_tenancy_isolation"
-    nova_name: ClassVar = "AggregateMultiTenancyIsolation"
-    section: ClassVar = "filter_scheduler"
-    options: ClassVar[type[msgspec.Struct]] = NoOptions
-    run_filter_once_per_request: ClassVar = True
-    run_on_rebuild: ClassVar = False
-
-    def __init__(self, options: NoOptions) -> None:
-        self._options = options
+    nova_name = "AggregateMultiTenancyIsolation"
+    run_filter_once_per_request = True
 
     def reads(self, spec: Spec) -> Reads:
         """Return which changes invalidate a verdict."""
         return "facts"
-
-    def concerns(self, spec: Spec) -> bool:
-        """Return True: the filter applies to every request."""
-        return True
 
     def verdict_key(self, spec: Spec) -> Hashable:
         """Return the verdict key: the project."""

@@ -1,8 +1,6 @@
 """aggregate_num_instances: hosts with few instances, by the limits of their aggregates."""
 
-from typing import ClassVar
-
-from roost.scheduler.rule_support.limits import BelowAggregateLimit, InstanceLimit, InstancesOptions
+from roost.scheduler.rule_support.limits import BelowAggregateLimit, InstanceLimit
 
 
 class AggregateNumInstances(BelowAggregateLimit, InstanceLimit):
@@ -12,13 +10,4 @@ class AggregateNumInstances(BelowAggregateLimit, InstanceLimit):
         nova/scheduler/filters/num_instances_filter.py, AggregateNumInstancesFilter.
     """
 
-    name: ClassVar = "aggregate_num_instances"
-    nova_name: ClassVar = "AggregateNumInstancesFilter"
-    section: ClassVar = "filter_scheduler"
-    options: ClassVar = InstancesOptions
-    run_filter_once_per_request: ClassVar = False
-    run_on_rebuild: ClassVar = False
-    key: ClassVar = "max_instances_per_host"
-
-    def __init__(self, options: InstancesOptions) -> None:
-        super().__init__(options.max_instances_per_host)
+    nova_name = "AggregateNumInstancesFilter"

@@ -1,41 +1,28 @@
 """aggregate_type_affinity: hosts whose aggregates are reserved for some flavors."""
 
 from collections.abc import Hashable
-from typing import ClassVar
-
-import msgspec
 
 from roost.engine.columns.types import Mask
+from roost.scheduler.framework.base_rule import BaseFilter
 from roost.scheduler.framework.host_view import HostView
 from roost.scheduler.framework.plugin import NoOptions, Reads
 from roost.scheduler.framework.spec import Spec
 from roost.scheduler.rule_support.aggregate_metadata import match_aggregates
 
 
-class AggregateTypeAffinity:
+class AggregateTypeAffinity(BaseFilter[NoOptions]):
     """Keep hosts whose aggregates name the flavor under ``instance_type``, and hosts whose aggregates name no flavor.
 
     Source:
         nova/scheduler/filters/type_filter.py.
     """
 
-    name: ClassVar = "aggregate_type_affinity"
-    nova_name: ClassVar = "AggregateTypeAffinityFilter"
-    section: ClassVar = "filter_scheduler"
-    options: ClassVar[type[msgspec.Struct]] = NoOptions
-    run_filter_once_per_request: ClassVar = True
-    run_on_rebuild: ClassVar = False
-
-    def __init__(self, options: NoOptions) -> None:
-        self._options = options
+    nova_name = "AggregateTypeAffinityFilter"
+    run_filter_once_per_request = True
 
     def reads(self, spec: Spec) -> Reads:
         """Return which changes invalidate a verdict."""
         return "facts"
-
-    def concerns(self, spec: Spec) -> bool:
-        """Return True: the filter applies to every request."""
-        return True
 
     def verdict_key(self, spec: Spec) -> Hashable:
         """Return the verdict key: the name of the flavor."""

@@ -1,31 +1,23 @@
 """all_hosts: accept every host."""
 
-from typing import ClassVar
-
 import numpy as np
 
 from roost.engine.columns.types import Mask
+from roost.scheduler.framework.base_rule import BaseFilter
 from roost.scheduler.framework.host_view import HostView
 from roost.scheduler.framework.plugin import NoOptions, Reads
 from roost.scheduler.framework.spec import Spec
 
 
-class AllHosts:
+class AllHosts(BaseFilter[NoOptions]):
     """Keep every host.
 
     Source:
         nova/scheduler/filters/all_hosts_filter.py.
     """
 
-    name: ClassVar = "all_hosts"
-    nova_name: ClassVar = "AllHostsFilter"
-    section: ClassVar = "filter_scheduler"
-    options: ClassVar = NoOptions
-    run_filter_once_per_request: ClassVar = True
-    run_on_rebuild: ClassVar = False
-
-    def __init__(self, options: NoOptions) -> None:
-        self._options = options
+    nova_name = "AllHostsFilter"
+    run_filter_once_per_request = True
 
     def reads(self, spec: Spec) -> Reads:
         """Return which changes invalidate a verdict."""

@@ -1,11 +1,12 @@
 """availability_zone: hosts in the requested zones."""
 
 from collections.abc import Hashable
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import msgspec
 
 from roost.engine.columns.types import Mask
+from roost.scheduler.framework.base_rule import BaseFilter
 from roost.scheduler.framework.host_view import HostView
 from roost.scheduler.framework.plugin import Reads
 from roost.scheduler.framework.spec import Spec
@@ -21,7 +22,7 @@ class AvailabilityZoneOptions(msgspec.Struct, frozen=True, kw_only=True):
     ] = "nova"
 
 
-class AvailabilityZone:
+class AvailabilityZone(BaseFilter[AvailabilityZoneOptions]):
     """Keep hosts in one of the requested zones. Hosts without a zone belong to the default zone.
 
     A request may list several zones, separated by commas. Usually the query to Placement already names the
@@ -31,15 +32,10 @@ class AvailabilityZone:
         nova/scheduler/filters/availability_zone_filter.py of 27.0.0.
     """
 
-    name: ClassVar = "availability_zone"
-    nova_name: ClassVar = "AvailabilityZoneFilter"
-    section: ClassVar = "DEFAULT"
-    options: ClassVar = AvailabilityZoneOptions
-    run_filter_once_per_request: ClassVar = True
-    run_on_rebuild: ClassVar = False
-
-    def __init__(self, options: AvailabilityZoneOptions) -> None:
-        self._options = options
+    nova_name = "AvailabilityZoneFilter"
+    section = "DEFAULT"
+    options = AvailabilityZoneOptions
+    run_filter_once_per_request = True
 
     def reads(self, spec: Spec) -> Reads:
         """Return which changes invalidate a verdict."""

@@ -2,13 +2,14 @@
 
 import math
 from collections.abc import Hashable
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import msgspec
 import numpy as np
 
 from roost.engine.columns.types import Mask
 from roost.model.host import HostFacts, is_up
+from roost.scheduler.framework.base_rule import BaseFilter
 from roost.scheduler.framework.host_view import HostView
 from roost.scheduler.framework.plugin import Reads
 from roost.scheduler.framework.spec import Spec
@@ -22,7 +23,7 @@ class ComputeOptions(msgspec.Struct, frozen=True, kw_only=True):
     ] = 60
 
 
-class Compute:
+class Compute(BaseFilter[ComputeOptions]):
     """Keep hosts whose service is enabled, not forced down, and reported recently or never.
 
     A host without any report counts as up. A report from the future counts like a past one of the same distance.
@@ -31,23 +32,18 @@ class Compute:
         nova/scheduler/filters/compute_filter.py and nova/servicegroup/drivers/db.py, is_up.
     """
 
-    name: ClassVar = "compute"
-    nova_name: ClassVar = "ComputeFilter"
-    section: ClassVar = "DEFAULT"
-    options: ClassVar = ComputeOptions
-    run_filter_once_per_request: ClassVar = True
-    run_on_rebuild: ClassVar = False
+    nova_name = "ComputeFilter"
+    section = "DEFAULT"
+    options = ComputeOptions
+    run_filter_once_per_request = True
 
     def __init__(self, options: ComputeOptions) -> None:
+        super().__init__(options)
         self._down_time_s = options.service_down_time
 
     def reads(self, spec: Spec) -> Reads:
         """Return "facts"; ``holds_until_s`` covers changes by time alone."""
         return "facts"
-
-    def concerns(self, spec: Spec) -> bool:
-        """Return True: the filter applies to every request."""
-        return True
 
     def verdict_key(self, spec: Spec) -> Hashable:
         """Return one key for all requests."""

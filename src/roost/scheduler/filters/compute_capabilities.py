@@ -2,13 +2,13 @@
 
 import json
 from collections.abc import Hashable, Iterator
-from typing import ClassVar
 
 import numpy as np
 
 from roost.engine.columns.types import Mask
 from roost.model.flavor import Flavor
 from roost.model.host import HostFacts
+from roost.scheduler.framework.base_rule import BaseFilter
 from roost.scheduler.framework.host_attributes import DYNAMIC, FACTS, NAMES, RATIOS, STATIC, is_attribute
 from roost.scheduler.framework.host_view import HostView
 from roost.scheduler.framework.memoize import Latest
@@ -20,7 +20,7 @@ _ADDRESS_BITS = "hw:maxphysaddr_bits"
 _GROUP_POLICY = "group_policy"  # Belongs to Placement; no host has such a capability.
 
 
-class ComputeCapabilities:
+class ComputeCapabilities(BaseFilter[NoOptions]):
     """Keep hosts that match every required capability.
 
     Capabilities are extra specs ``capabilities:…``, and those without a scope if the host has a value of this name.
@@ -31,15 +31,11 @@ class ComputeCapabilities:
         nova/scheduler/filters/compute_capabilities_filter.py.
     """
 
-    name: ClassVar = "compute_capabilities"
-    nova_name: ClassVar = "ComputeCapabilitiesFilter"
-    section: ClassVar = "filter_scheduler"
-    options: ClassVar = NoOptions
-    run_filter_once_per_request: ClassVar = True
-    run_on_rebuild: ClassVar = False
+    nova_name = "ComputeCapabilitiesFilter"
+    run_filter_once_per_request = True
 
     def __init__(self, options: NoOptions) -> None:
-        self._options = options
+        super().__init__(options)
         self._requirements = Latest(_requirements)
 
     def reads(self, spec: Spec) -> Reads:

@@ -1,8 +1,6 @@
 """disk: hosts with enough disk, including overcommit."""
 
-from typing import ClassVar
-
-from roost.scheduler.rule_support.overcommit import DiskAmounts, DiskOptions
+from roost.scheduler.rule_support.overcommit import DiskAmounts
 
 
 class Disk(DiskAmounts):
@@ -12,12 +10,4 @@ class Disk(DiskAmounts):
         nova/scheduler/filters/disk_filter.py of 19.0.0, DiskFilter.
     """
 
-    name: ClassVar = "disk"
-    nova_name: ClassVar = "DiskFilter"
-    section: ClassVar = "DEFAULT"
-    options: ClassVar = DiskOptions
-    run_filter_once_per_request: ClassVar = False
-    run_on_rebuild: ClassVar = False
-
-    def __init__(self, options: DiskOptions) -> None:
-        super().__init__(options.disk_allocation_ratio)
+    nova_name = "DiskFilter"

@@ -1,37 +1,23 @@
 """fault_domain: group members of different fault domains never share a rack."""
 
-from typing import ClassVar
-
-import msgspec
 import numpy as np
 
 from roost.engine.columns.types import Amounts, Mask
 from roost.engine.feasibility.headroom import HEADROOM_MAX
+from roost.scheduler.framework.base_rule import BaseFilter
 from roost.scheduler.framework.group_slots import place_number, place_numbers
 from roost.scheduler.framework.host_view import HostView
-from roost.scheduler.framework.plugin import NoOptions, Reads
+from roost.scheduler.framework.plugin import NoOptions
 from roost.scheduler.framework.spec import Spec
 
 
-class FaultDomain:
+class FaultDomain(BaseFilter[NoOptions]):
     """Keep hosts in racks without members of other fault domains; the hint ``fault_domain`` names the domain.
 
     A host without a known rack is rejected, because its rack could hold members of other domains.
     """
 
-    name: ClassVar = "fault_domain"
-    nova_name: ClassVar = ""
-    section: ClassVar = "filter_scheduler"
-    options: ClassVar[type[msgspec.Struct]] = NoOptions
-    run_filter_once_per_request: ClassVar = False
-    run_on_rebuild: ClassVar = False
-
-    def __init__(self, options: NoOptions) -> None:
-        self._options = options
-
-    def reads(self, spec: Spec) -> Reads:
-        """Return which changes invalidate a verdict."""
-        return "use"
+    nova_name = ""
 
     def concerns(self, spec: Spec) -> bool:
         """Return whether the server group has this policy."""

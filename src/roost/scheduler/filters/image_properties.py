@@ -1,7 +1,7 @@
 """image_properties: hosts that support the image's platform."""
 
 from collections.abc import Hashable
-from typing import Annotated, ClassVar, NamedTuple
+from typing import Annotated, NamedTuple
 
 import msgspec
 import numpy as np
@@ -9,6 +9,7 @@ import numpy as np
 from roost.engine.columns.types import Mask
 from roost.errors import quote_value
 from roost.model.host import HostFacts
+from roost.scheduler.framework.base_rule import BaseFilter
 from roost.scheduler.framework.host_view import HostView
 from roost.scheduler.framework.image_properties import (
     architecture,
@@ -51,7 +52,7 @@ class _Platform(NamedTuple):
     address_bits: int | None  # None: unknown
 
 
-class ImageProperties:
+class ImageProperties(BaseFilter[ImagePropertiesOptions]):
     """Keep hosts that support the image's architecture, hypervisor type, hypervisor version and VM mode.
 
     An image without architecture, type and mode fits everywhere, even if it requires a version.
@@ -60,14 +61,13 @@ class ImageProperties:
         nova/scheduler/filters/image_props_filter.py.
     """
 
-    name: ClassVar = "image_properties"
-    nova_name: ClassVar = "ImagePropertiesFilter"
-    section: ClassVar = "filter_scheduler"
-    options: ClassVar = ImagePropertiesOptions
-    run_filter_once_per_request: ClassVar = True
-    run_on_rebuild: ClassVar = True
+    nova_name = "ImagePropertiesFilter"
+    options = ImagePropertiesOptions
+    run_filter_once_per_request = True
+    run_on_rebuild = True
 
     def __init__(self, options: ImagePropertiesOptions) -> None:
+        super().__init__(options)
         self._default_architecture = options.image_properties_default_architecture
 
     def reads(self, spec: Spec) -> Reads:

@@ -1,8 +1,6 @@
 """io_ops: hosts with few I/O operations in flight."""
 
-from typing import ClassVar
-
-from roost.scheduler.rule_support.limits import IoOpsLimit, IoOpsOptions
+from roost.scheduler.rule_support.limits import IoOpsLimit
 
 
 class IoOps(IoOpsLimit):
@@ -12,12 +10,4 @@ class IoOps(IoOpsLimit):
         nova/scheduler/filters/io_ops_filter.py.
     """
 
-    name: ClassVar = "io_ops"
-    nova_name: ClassVar = "IoOpsFilter"
-    section: ClassVar = "filter_scheduler"
-    options: ClassVar = IoOpsOptions
-    run_filter_once_per_request: ClassVar = False
-    run_on_rebuild: ClassVar = False
-
-    def __init__(self, options: IoOpsOptions) -> None:
-        super().__init__(options.max_io_ops_per_host)
+    nova_name = "IoOpsFilter"

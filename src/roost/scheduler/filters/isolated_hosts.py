@@ -1,12 +1,13 @@
 """isolated_hosts: isolated images run on isolated hosts only."""
 
 from collections.abc import Hashable
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import msgspec
 import numpy as np
 
 from roost.engine.columns.types import Mask
+from roost.scheduler.framework.base_rule import BaseFilter
 from roost.scheduler.framework.host_view import HostView
 from roost.scheduler.framework.plugin import Reads
 from roost.scheduler.framework.spec import Spec
@@ -24,22 +25,17 @@ class IsolatedHostsOptions(msgspec.Struct, frozen=True, kw_only=True):
     ] = True
 
 
-class IsolatedHosts:
+class IsolatedHosts(BaseFilter[IsolatedHostsOptions]):
     """Keep isolated images on isolated hosts and, if the settings restrict these hosts, other images off them.
 
     Source:
         nova/scheduler/filters/isolated_hosts_filter.py.
     """
 
-    name: ClassVar = "isolated_hosts"
-    nova_name: ClassVar = "IsolatedHostsFilter"
-    section: ClassVar = "filter_scheduler"
-    options: ClassVar = IsolatedHostsOptions
-    run_filter_once_per_request: ClassVar = True
-    run_on_rebuild: ClassVar = True
-
-    def __init__(self, options: IsolatedHostsOptions) -> None:
-        self._options = options
+    nova_name = "IsolatedHostsFilter"
+    options = IsolatedHostsOptions
+    run_filter_once_per_request = True
+    run_on_rebuild = True
 
     def reads(self, spec: Spec) -> Reads:
         """Return which changes invalidate a verdict."""

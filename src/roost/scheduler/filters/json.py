@@ -1,13 +1,12 @@
 """json: hosts that satisfy an expression."""
 
 from collections.abc import Hashable
-from typing import ClassVar
 
-import msgspec
 import numpy as np
 
 from roost.engine.columns.types import Mask
 from roost.errors import BadRequest
+from roost.scheduler.framework.base_rule import BaseFilter
 from roost.scheduler.framework.host_view import HostView
 from roost.scheduler.framework.plugin import NoOptions, Reads
 from roost.scheduler.framework.spec import Spec
@@ -18,7 +17,7 @@ _HINT = "query"
 _TEXT_MAX = 200
 
 
-class Json:
+class Json(BaseFilter[NoOptions]):
     """Keep hosts that satisfy the expression in the hint ``query``; see ``rule_support.expressions``.
 
     A host is rejected if the expression compares unordered values on it; in Nova the request fails.
@@ -27,15 +26,7 @@ class Json:
         nova/scheduler/filters/json_filter.py.
     """
 
-    name: ClassVar = "json"
-    nova_name: ClassVar = "JsonFilter"
-    section: ClassVar = "filter_scheduler"
-    options: ClassVar[type[msgspec.Struct]] = NoOptions
-    run_filter_once_per_request: ClassVar = False
-    run_on_rebuild: ClassVar = False
-
-    def __init__(self, options: NoOptions) -> None:
-        self._options = options
+    nova_name = "JsonFilter"
 
     def check(self, spec: Spec) -> None:
         """Parse the query.

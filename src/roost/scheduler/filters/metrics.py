@@ -1,13 +1,13 @@
 """metrics: hosts that report the metrics of the metrics weigher."""
 
 from collections.abc import Hashable
-from typing import ClassVar
 
 import msgspec
 import numpy as np
 
 from roost.engine.columns.types import Mask
 from roost.errors import BadSettings
+from roost.scheduler.framework.base_rule import BaseFilter
 from roost.scheduler.framework.host_view import HostView
 from roost.scheduler.framework.plugin import Reads
 from roost.scheduler.framework.spec import Spec
@@ -20,21 +20,19 @@ class MetricsOptions(msgspec.Struct, frozen=True, kw_only=True):
     weight_setting: WeightSetting = ()
 
 
-class Metrics:
+class Metrics(BaseFilter[MetricsOptions]):
     """Keep hosts that report every metric of the weigher's setting.
 
     Source:
         nova/scheduler/filters/metrics_filter.py.
     """
 
-    name: ClassVar = "metrics"
-    nova_name: ClassVar = "MetricsFilter"
-    section: ClassVar = "metrics"
-    options: ClassVar = MetricsOptions
-    run_filter_once_per_request: ClassVar = False
-    run_on_rebuild: ClassVar = False
+    nova_name = "MetricsFilter"
+    section = "metrics"
+    options = MetricsOptions
 
     def __init__(self, options: MetricsOptions) -> None:
+        super().__init__(options)
         self._ratios, self._bad_pairs = parse_setting(options.weight_setting)
         self._names = frozenset(self._ratios)
 

@@ -1,7 +1,6 @@
 """numa_topology: hosts whose NUMA cells fit the instance's cells."""
 
 from collections.abc import Hashable, Sequence
-from typing import ClassVar
 
 import msgspec
 import numpy as np
@@ -15,6 +14,7 @@ from roost.errors import BadRequest
 from roost.model.allocation import Mappings
 from roost.model.devices.topology import InstanceTopology, PlacedCell
 from roost.model.evidence.decision import Limits
+from roost.scheduler.framework.base_rule import BaseFilter
 from roost.scheduler.framework.host_view import HostView
 from roost.scheduler.framework.memoize import Latest
 from roost.scheduler.framework.plugin import NoOptions, Reads
@@ -26,7 +26,7 @@ from roost.scheduler.numa.host_kinds import group_hosts
 _encode = msgspec.msgpack.Encoder(order="sorted").encode
 
 
-class NumaTopology:
+class NumaTopology(BaseFilter[NoOptions]):
     """Keep hosts whose NUMA cells fit the cells that flavor and image define for the instance.
 
     Hosts are grouped by the fit of their cells and by the devices near them; each group is checked once.
@@ -35,15 +35,10 @@ class NumaTopology:
         nova/scheduler/filters/numa_topology_filter.py, NUMATopologyFilter.
     """
 
-    name: ClassVar = "numa_topology"
-    nova_name: ClassVar = "NUMATopologyFilter"
-    section: ClassVar = "filter_scheduler"
-    options: ClassVar[type[msgspec.Struct]] = NoOptions
-    run_filter_once_per_request: ClassVar = False
-    run_on_rebuild: ClassVar = False
+    nova_name = "NUMATopologyFilter"
 
     def __init__(self, options: NoOptions) -> None:
-        self._options = options
+        super().__init__(options)
         self._topology = Latest(topology_of)
 
     def reads(self, spec: Spec) -> Reads:

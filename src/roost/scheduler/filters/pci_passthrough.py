@@ -1,7 +1,6 @@
 """pci_passthrough: hosts with the requested PCI devices."""
 
 from collections.abc import Hashable
-from typing import ClassVar
 
 import msgspec
 import numpy as np
@@ -10,6 +9,7 @@ from roost.engine.columns.types import Amounts, Mask
 from roost.engine.pci.pools import bare_pools, is_match, supports
 from roost.model.allocation import Mappings
 from roost.model.devices.pci import PciRequest
+from roost.scheduler.framework.base_rule import BaseFilter
 from roost.scheduler.framework.host_view import HostView
 from roost.scheduler.framework.plugin import NoOptions, Reads
 from roost.scheduler.framework.spec import Spec
@@ -18,7 +18,7 @@ from roost.scheduler.framework.spec import Spec
 _COUNTABLE = ("vendor_id", "product_id", "dev_type")
 
 
-class PciPassthrough:
+class PciPassthrough(BaseFilter[NoOptions]):
     """Keep hosts whose free PCI devices serve all device requests of the instance.
 
     Free devices are facts: they stay as reported, except for devices taken by earlier instances of the same request.
@@ -28,15 +28,7 @@ class PciPassthrough:
         nova/scheduler/filters/pci_passthrough_filter.py.
     """
 
-    name: ClassVar = "pci_passthrough"
-    nova_name: ClassVar = "PciPassthroughFilter"
-    section: ClassVar = "filter_scheduler"
-    options: ClassVar = NoOptions
-    run_filter_once_per_request: ClassVar = False
-    run_on_rebuild: ClassVar = False
-
-    def __init__(self, options: NoOptions) -> None:
-        self._options = options
+    nova_name = "PciPassthroughFilter"
 
     def reads(self, spec: Spec) -> Reads:
         """Return "use" if claims change which providers can serve the devices, else "facts"."""

@@ -1,18 +1,17 @@
 """retry: hosts without an earlier failed build of the instances."""
 
 from collections.abc import Hashable
-from typing import ClassVar
 
-import msgspec
 import numpy as np
 
 from roost.engine.columns.types import Mask
+from roost.scheduler.framework.base_rule import BaseFilter
 from roost.scheduler.framework.host_view import HostView
 from roost.scheduler.framework.plugin import NoOptions, Reads
 from roost.scheduler.framework.spec import Spec
 
 
-class Retry:
+class Retry(BaseFilter[NoOptions]):
     """Keep hosts without an earlier failed build of the same instances.
 
     Alternates replace it today; Nova removed it in 22.0.0.
@@ -21,15 +20,7 @@ class Retry:
         nova/scheduler/filters/retry_filter.py of 21.0.0.
     """
 
-    name: ClassVar = "retry"
-    nova_name: ClassVar = "RetryFilter"
-    section: ClassVar = "filter_scheduler"
-    options: ClassVar[type[msgspec.Struct]] = NoOptions
-    run_filter_once_per_request: ClassVar = False
-    run_on_rebuild: ClassVar = False
-
-    def __init__(self, options: NoOptions) -> None:
-        self._options = options
+    nova_name = "RetryFilter"
 
     def reads(self, spec: Spec) -> Reads:
         """Return which changes invalidate a verdict."""

@@ -1,37 +1,24 @@
 """same_host: hosts with one of the named instances."""
 
-from typing import ClassVar
-
-import msgspec
 import numpy as np
 
 from roost.engine.columns.types import Amounts, Mask
 from roost.engine.feasibility.headroom import HEADROOM_MAX
+from roost.scheduler.framework.base_rule import BaseFilter
 from roost.scheduler.framework.host_view import HostView
-from roost.scheduler.framework.plugin import NoOptions, Reads
+from roost.scheduler.framework.plugin import NoOptions
 from roost.scheduler.framework.spec import Spec
 
 
-class SameHost:
+class SameHost(BaseFilter[NoOptions]):
     """Keep hosts with at least one instance of the hint ``same_host``.
 
     Source:
         nova/scheduler/filters/affinity_filter.py, SameHostFilter.
     """
 
-    name: ClassVar = "same_host"
-    nova_name: ClassVar = "SameHostFilter"
-    section: ClassVar = "filter_scheduler"
-    options: ClassVar[type[msgspec.Struct]] = NoOptions
-    run_filter_once_per_request: ClassVar = True
-    run_on_rebuild: ClassVar = False
-
-    def __init__(self, options: NoOptions) -> None:
-        self._options = options
-
-    def reads(self, spec: Spec) -> Reads:
-        """Return which changes invalidate a verdict."""
-        return "use"
+    nova_name = "SameHostFilter"
+    run_filter_once_per_request = True
 
     def concerns(self, spec: Spec) -> bool:
         """Return whether the request has the hint ``same_host``."""

@@ -1,38 +1,24 @@
 """server_group_affinity: members of a group share one host."""
 
-from typing import ClassVar
-
-import msgspec
 import numpy as np
 
 from roost.engine.columns.types import Amounts, Mask
 from roost.engine.feasibility.headroom import HEADROOM_MAX
+from roost.scheduler.framework.base_rule import BaseFilter
 from roost.scheduler.framework.group_slots import is_closed
 from roost.scheduler.framework.host_view import HostView
-from roost.scheduler.framework.plugin import NoOptions, Reads
+from roost.scheduler.framework.plugin import NoOptions
 from roost.scheduler.framework.spec import Spec
 
 
-class ServerGroupAffinity:
+class ServerGroupAffinity(BaseFilter[NoOptions]):
     """Keep the hosts of the group's members. An empty group accepts any host; while its only member moves, none.
 
     Source:
         nova/scheduler/filters/affinity_filter.py, ServerGroupAffinityFilter.
     """
 
-    name: ClassVar = "server_group_affinity"
-    nova_name: ClassVar = "ServerGroupAffinityFilter"
-    section: ClassVar = "filter_scheduler"
-    options: ClassVar[type[msgspec.Struct]] = NoOptions
-    run_filter_once_per_request: ClassVar = False
-    run_on_rebuild: ClassVar = False
-
-    def __init__(self, options: NoOptions) -> None:
-        self._options = options
-
-    def reads(self, spec: Spec) -> Reads:
-        """Return which changes invalidate a verdict."""
-        return "use"
+    nova_name = "ServerGroupAffinityFilter"
 
     def concerns(self, spec: Spec) -> bool:
         """Return whether the server group has this policy."""

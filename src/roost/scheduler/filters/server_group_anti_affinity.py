@@ -1,19 +1,17 @@
 """server_group_anti_affinity: members of a group run on different hosts."""
 
-from typing import ClassVar
-
-import msgspec
 import numpy as np
 
 from roost.engine.columns.state import Group
 from roost.engine.columns.types import Amounts, Mask
 from roost.engine.feasibility.headroom import HEADROOM_MAX
+from roost.scheduler.framework.base_rule import BaseFilter
 from roost.scheduler.framework.host_view import HostView
-from roost.scheduler.framework.plugin import NoOptions, Reads
+from roost.scheduler.framework.plugin import NoOptions
 from roost.scheduler.framework.spec import Spec
 
 
-class ServerGroupAntiAffinity:
+class ServerGroupAntiAffinity(BaseFilter[NoOptions]):
     """Keep hosts with fewer members of the group than its ``max_server_per_host``.
 
     An instance that moves may stay on its host. Until its move is confirmed or reverted, a member counts on both hosts.
@@ -22,19 +20,7 @@ class ServerGroupAntiAffinity:
         nova/scheduler/filters/affinity_filter.py, ServerGroupAntiAffinityFilter.
     """
 
-    name: ClassVar = "server_group_anti_affinity"
-    nova_name: ClassVar = "ServerGroupAntiAffinityFilter"
-    section: ClassVar = "filter_scheduler"
-    options: ClassVar[type[msgspec.Struct]] = NoOptions
-    run_filter_once_per_request: ClassVar = False
-    run_on_rebuild: ClassVar = False
-
-    def __init__(self, options: NoOptions) -> None:
-        self._options = options
-
-    def reads(self, spec: Spec) -> Reads:
-        """Return which changes invalidate a verdict."""
-        return "use"
+    nova_name = "ServerGroupAntiAffinityFilter"
 
     def concerns(self, spec: Spec) -> bool:
         """Return whether the server group has this policy."""

@@ -2,33 +2,25 @@
 
 from collections.abc import Hashable
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
-from typing import ClassVar
 
-import msgspec
 import numpy as np
 
 from roost.engine.columns.types import Mask
+from roost.scheduler.framework.base_rule import BaseFilter
 from roost.scheduler.framework.host_view import HostView
 from roost.scheduler.framework.plugin import NoOptions, Reads
 from roost.scheduler.framework.spec import Spec
 
 
-class SimpleCidrAffinity:
+class SimpleCidrAffinity(BaseFilter[NoOptions]):
     """Keep hosts with an address in the network of the hints ``build_near_host_ip`` and ``cidr`` (default ``/24``).
 
     Source:
         nova/scheduler/filters/affinity_filter.py, SimpleCIDRAffinityFilter.
     """
 
-    name: ClassVar = "simple_cidr_affinity"
-    nova_name: ClassVar = "SimpleCIDRAffinityFilter"
-    section: ClassVar = "filter_scheduler"
-    options: ClassVar[type[msgspec.Struct]] = NoOptions
-    run_filter_once_per_request: ClassVar = True
-    run_on_rebuild: ClassVar = False
-
-    def __init__(self, options: NoOptions) -> None:
-        self._options = options
+    nova_name = "SimpleCIDRAffinityFilter"
+    run_filter_once_per_request = True
 
     def reads(self, spec: Spec) -> Reads:
         """Return which changes invalidate a verdict."""

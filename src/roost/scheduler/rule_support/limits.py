@@ -8,9 +8,9 @@ import numpy as np
 from roost.engine.columns.types import Amounts, Mask, Scores
 from roost.engine.feasibility.headroom import HEADROOM_MAX
 from roost.scheduler.framework.host_view import HostView
-from roost.scheduler.framework.plugin import Reads
 from roost.scheduler.framework.spec import Spec
 from roost.scheduler.rule_support.aggregate_metadata import least_value, unreadable_warnings
+from roost.scheduler.rule_support.number_filter import NumberFilter
 
 
 class InstancesOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -27,22 +27,15 @@ class IoOpsOptions(msgspec.Struct, frozen=True, kw_only=True):
     ] = 8
 
 
-class BelowLimit:
+class BelowLimit(NumberFilter):
     """Keep hosts below a limit."""
 
     column: ClassVar[str]  # with the limited quantity
     noun: ClassVar[str]  # name of the quantity in reasons
 
-    def __init__(self, limit: float | Scores) -> None:
-        self.limit = limit  # of all hosts, or of each: float64, shape (hosts,)
-
-    def concerns(self, spec: Spec) -> bool:
-        """Return True: the filter applies to every request."""
-        return True
-
     def host_limits(self, hosts: HostView) -> float | Scores:
         """Return the limit of all hosts, or of each: float64, shape (hosts,)."""
-        return self.limit
+        return self.number
 
     def keep(self, hosts: HostView, spec: Spec) -> Mask:
         """Keep hosts below their limits."""
@@ -51,25 +44,19 @@ class BelowLimit:
 
     def reason(self, spec: Spec) -> str:
         """Describe the rejected hosts."""
-        return f"have {self.limit} {self.noun} or more"
+        return f"have {self.number} {self.noun} or more"
 
 
 class BelowAggregateLimit(BelowLimit):
     """Keep hosts below the lowest limit of their aggregates, else of the settings."""
 
-    key: ClassVar[str]  # in the metadata of aggregates
-
-    def __init__(self, limit: int) -> None:
-        super().__init__(limit)
-        self.default = limit  # for hosts without a limit in their aggregates
-
     def host_limits(self, hosts: HostView) -> Scores:
         """Return the limit of each host: float64, shape (hosts,)."""
-        return least_value(hosts, self.key, default=self.default, cast=int)
+        return least_value(hosts, self.number_option, default=self.default, cast=int)
 
     def warnings(self, hosts: HostView, spec: Spec) -> list[str]:
         """Warn about invalid limits."""
-        return unreadable_warnings(hosts, self.key, cast=int)
+        return unreadable_warnings(hosts, self.number_option, cast=int)
 
     def reason(self, spec: Spec) -> str:
         """Describe the rejected hosts."""
@@ -79,10 +66,6 @@ class BelowAggregateLimit(BelowLimit):
 class _UseLimit(BelowLimit):
     """Keep hosts below a limit of a quantity that grows with claims and tasks."""
 
-    def reads(self, spec: Spec) -> Reads:
-        """Return which changes invalidate a verdict."""
-        return "use"
-
     def is_independent(self, spec: Spec) -> bool:
         """Return True: only the host's own use counts."""
         return True
@@ -91,8 +74,10 @@ class _UseLimit(BelowLimit):
 class InstanceLimit(_UseLimit):
     """Keep hosts with fewer instances than a limit."""
 
-    column: ClassVar = "num_instances"
-    noun: ClassVar = "instances"
+    options = InstancesOptions
+    number_option = "max_instances_per_host"
+    column = "num_instances"
+    noun = "instances"
 
     def room(self, hosts: HostView, spec: Spec) -> Amounts:
         """Return the distance of each host from its limit."""
@@ -103,8 +88,10 @@ class InstanceLimit(_UseLimit):
 class IoOpsLimit(_UseLimit):
     """Keep hosts with fewer I/O operations than a limit."""
 
-    column: ClassVar = "num_io_ops"
-    noun: ClassVar = "I/O operations in flight"
+    options = IoOpsOptions
+    number_option = "max_io_ops_per_host"
+    column = "num_io_ops"
+    noun = "I/O operations in flight"
 
     def room(self, hosts: HostView, spec: Spec) -> Amounts:
         """Return no limit for accepted hosts, because a build is an operation only for a while."""

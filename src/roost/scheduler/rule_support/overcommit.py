@@ -13,9 +13,9 @@ from roost.model.evidence.decision import Limits
 from roost.model.flavor import Flavor
 from roost.model.names import RATIO_MAX
 from roost.scheduler.framework.host_view import HostView
-from roost.scheduler.framework.plugin import Reads
 from roost.scheduler.framework.spec import Spec
 from roost.scheduler.rule_support.aggregate_metadata import least_value, unreadable_warnings
+from roost.scheduler.rule_support.number_filter import NumberFilter
 
 _Ratio = Annotated[float, msgspec.Meta(ge=0, le=RATIO_MAX)]
 
@@ -40,26 +40,16 @@ class DiskOptions(msgspec.Struct, frozen=True, kw_only=True):
     disk_allocation_ratio: Annotated[_Ratio, msgspec.Meta(description="Disk to allocate per GiB of a host.")] = 1.0
 
 
-class OvercommitFilter(ABC):
+class OvercommitFilter(NumberFilter, ABC):
     """Keep hosts with enough free capacity; one instance never exceeds a host's total."""
 
+    section = "DEFAULT"
     noun: ClassVar[str]  # unit and name of the quantity in reasons
     limit: ClassVar[str]  # Nova's name of the limit for the chosen host
 
-    def __init__(self, ratio: float | Scores) -> None:
-        self.ratio = ratio  # of all hosts, or of each: float64, shape (hosts,)
-
-    def reads(self, spec: Spec) -> Reads:
-        """Return which changes invalidate a verdict."""
-        return "use"
-
-    def concerns(self, spec: Spec) -> bool:
-        """Return True: the filter applies to every request."""
-        return True
-
     def ratios(self, hosts: HostView) -> float | Scores:
         """Return the allocation ratio of all hosts, or of each: float64, shape (hosts,)."""
-        return self.ratio
+        return self.number
 
     @abstractmethod
     def total(self, hosts: HostView) -> Scores:
@@ -107,26 +97,22 @@ class OvercommitFilter(ABC):
 class AggregateOvercommitFilter(OvercommitFilter):
     """Keep hosts by the lowest allocation ratio of their aggregates, else of the settings."""
 
-    key: ClassVar[str]  # in the metadata of aggregates
-
-    def __init__(self, ratio: float) -> None:
-        super().__init__(ratio)
-        self.default = ratio  # for hosts without a ratio in their aggregates
-
     def ratios(self, hosts: HostView) -> Scores:
         """Return the allocation ratio of each host: float64, shape (hosts,)."""
-        return least_value(hosts, self.key, default=self.default, cast=float)
+        return least_value(hosts, self.number_option, default=self.default, cast=float)
 
     def warnings(self, hosts: HostView, spec: Spec) -> list[str]:
         """Warn about invalid ratios."""
-        return [*super().warnings(hosts, spec), *unreadable_warnings(hosts, self.key, cast=float)]
+        return [*super().warnings(hosts, spec), *unreadable_warnings(hosts, self.number_option, cast=float)]
 
 
 class CoreAmounts(OvercommitFilter):
     """Virtual CPUs. Hosts with an unknown number of them are accepted."""
 
-    noun: ClassVar = "virtual CPUs"
-    limit: ClassVar = "vcpu"
+    options = CoreOptions
+    number_option = "cpu_allocation_ratio"
+    noun = "virtual CPUs"
+    limit = "vcpu"
 
     def total(self, hosts: HostView) -> Scores:
         """Return the virtual CPUs of each host, 0 if unknown."""
@@ -161,8 +147,10 @@ class CoreAmounts(OvercommitFilter):
 class MemoryAmounts(OvercommitFilter):
     """Memory."""
 
-    noun: ClassVar = "MiB memory"
-    limit: ClassVar = "memory_mb"
+    options = RamOptions
+    number_option = "ram_allocation_ratio"
+    noun = "MiB memory"
+    limit = "memory_mb"
 
     def total(self, hosts: HostView) -> Scores:
         """Return the memory of each host, MiB."""
@@ -180,8 +168,10 @@ class MemoryAmounts(OvercommitFilter):
 class DiskAmounts(OvercommitFilter):
     """Disk."""
 
-    noun: ClassVar = "MiB disk"
-    limit: ClassVar = "disk_gb"
+    options = DiskOptions
+    number_option = "disk_allocation_ratio"
+    noun = "MiB disk"
+    limit = "disk_gb"
 
     def total(self, hosts: HostView) -> Scores:
         """Return the disk of each host, MiB."""

@@ -1,10 +1,11 @@
 """build_failure: consecutive failed builds."""
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import msgspec
 
 from roost.engine.columns.types import Scores
+from roost.scheduler.framework.base_rule import BaseWeigher
 from roost.scheduler.framework.host_view import HostView
 from roost.scheduler.framework.spec import Spec
 
@@ -18,33 +19,17 @@ class BuildFailureOptions(msgspec.Struct, frozen=True, kw_only=True):
     ] = 1000000.0
 
 
-class BuildFailure:
+class BuildFailure(BaseWeigher[BuildFailureOptions]):
     """Weigh hosts by their consecutive failed builds; the configured multiplier counts negatively.
 
     Source:
         nova/scheduler/weights/compute.py.
     """
 
-    name: ClassVar = "build_failure"
-    nova_name: ClassVar = "BuildFailureWeigher"
-    section: ClassVar = "filter_scheduler"
-    options: ClassVar = BuildFailureOptions
-    aggregate_key: ClassVar = "build_failure_weight_multiplier"
-    minval: ClassVar[float | None] = None
-    maxval: ClassVar[float | None] = None
-    sign: ClassVar = -1.0
-
-    def __init__(self, options: BuildFailureOptions) -> None:
-        self._options = options
-
-    @property
-    def multiplier(self) -> float:
-        """The negated multiplier of the settings."""
-        return -self._options.build_failure_weight_multiplier
-
-    def concerns(self, spec: Spec) -> bool:
-        """Return True: the weigher applies to every request."""
-        return True
+    nova_name = "BuildFailureWeigher"
+    options = BuildFailureOptions
+    multiplier_option = "build_failure_weight_multiplier"
+    sign = -1.0
 
     def raw(self, hosts: HostView, spec: Spec) -> Scores:
         """Return the number of failed builds."""

@@ -1,10 +1,11 @@
 """cpu: free virtual CPUs."""
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import msgspec
 
 from roost.engine.columns.types import Scores
+from roost.scheduler.framework.base_rule import BaseWeigher
 from roost.scheduler.framework.host_view import HostView
 from roost.scheduler.framework.spec import Spec
 
@@ -17,33 +18,17 @@ class CpuOptions(msgspec.Struct, frozen=True, kw_only=True):
     ] = 1.0
 
 
-class Cpu:
+class Cpu(BaseWeigher[CpuOptions]):
     """Weigh hosts by free virtual CPUs, including overcommit: most free first.
 
     Source:
         nova/scheduler/weights/cpu.py.
     """
 
-    name: ClassVar = "cpu"
-    nova_name: ClassVar = "CPUWeigher"
-    section: ClassVar = "filter_scheduler"
-    options: ClassVar = CpuOptions
-    aggregate_key: ClassVar = "cpu_weight_multiplier"
-    minval: ClassVar[float | None] = 0.0
-    maxval: ClassVar[float | None] = None
-    sign: ClassVar = 1.0
-
-    def __init__(self, options: CpuOptions) -> None:
-        self._options = options
-
-    @property
-    def multiplier(self) -> float:
-        """The multiplier of the settings."""
-        return self._options.cpu_weight_multiplier
-
-    def concerns(self, spec: Spec) -> bool:
-        """Return True: the weigher applies to every request."""
-        return True
+    nova_name = "CPUWeigher"
+    options = CpuOptions
+    multiplier_option = "cpu_weight_multiplier"
+    minval = 0.0
 
     def raw(self, hosts: HostView, spec: Spec) -> Scores:
         """Return free virtual CPUs."""

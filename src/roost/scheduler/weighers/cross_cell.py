@@ -1,11 +1,12 @@
 """cross_cell: the instance's current cell."""
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import msgspec
 import numpy as np
 
 from roost.engine.columns.types import Scores
+from roost.scheduler.framework.base_rule import BaseWeigher
 from roost.scheduler.framework.host_view import HostView
 from roost.scheduler.framework.spec import Spec
 
@@ -18,29 +19,16 @@ class CrossCellOptions(msgspec.Struct, frozen=True, kw_only=True):
     ] = 1000000.0
 
 
-class CrossCell:
+class CrossCell(BaseWeigher[CrossCellOptions]):
     """Prefer hosts in the instance's current cell if a move may leave it.
 
     Source:
         nova/scheduler/weights/cross_cell.py.
     """
 
-    name: ClassVar = "cross_cell"
-    nova_name: ClassVar = "CrossCellWeigher"
-    section: ClassVar = "filter_scheduler"
-    options: ClassVar = CrossCellOptions
-    aggregate_key: ClassVar = "cross_cell_move_weight_multiplier"
-    minval: ClassVar[float | None] = None
-    maxval: ClassVar[float | None] = None
-    sign: ClassVar = 1.0
-
-    def __init__(self, options: CrossCellOptions) -> None:
-        self._options = options
-
-    @property
-    def multiplier(self) -> float:
-        """The multiplier of the settings."""
-        return self._options.cross_cell_move_weight_multiplier
+    nova_name = "CrossCellWeigher"
+    options = CrossCellOptions
+    multiplier_option = "cross_cell_move_weight_multiplier"
 
     def concerns(self, spec: Spec) -> bool:
         """Return whether the destination names a cell and the move may leave it."""

@@ -1,10 +1,11 @@
 """hypervisor_version: version of the hypervisor."""
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import msgspec
 
 from roost.engine.columns.types import Scores
+from roost.scheduler.framework.base_rule import BaseWeigher
 from roost.scheduler.framework.host_view import HostView
 from roost.scheduler.framework.spec import Spec
 
@@ -17,33 +18,16 @@ class HypervisorVersionOptions(msgspec.Struct, frozen=True, kw_only=True):
     ] = 1.0
 
 
-class HypervisorVersion:
+class HypervisorVersion(BaseWeigher[HypervisorVersionOptions]):
     """Weigh hosts by hypervisor version: newest first.
 
     Source:
         nova/scheduler/weights/hypervisor_version.py.
     """
 
-    name: ClassVar = "hypervisor_version"
-    nova_name: ClassVar = "HypervisorVersionWeigher"
-    section: ClassVar = "filter_scheduler"
-    options: ClassVar = HypervisorVersionOptions
-    aggregate_key: ClassVar = "hypervisor_version_weight_multiplier"
-    minval: ClassVar[float | None] = None
-    maxval: ClassVar[float | None] = None
-    sign: ClassVar = 1.0
-
-    def __init__(self, options: HypervisorVersionOptions) -> None:
-        self._options = options
-
-    @property
-    def multiplier(self) -> float:
-        """The multiplier of the settings."""
-        return self._options.hypervisor_version_weight_multiplier
-
-    def concerns(self, spec: Spec) -> bool:
-        """Return True: the weigher applies to every request."""
-        return True
+    nova_name = "HypervisorVersionWeigher"
+    options = HypervisorVersionOptions
+    multiplier_option = "hypervisor_version_weight_multiplier"
 
     def raw(self, hosts: HostView, spec: Spec) -> Scores:
         """Return versions: 1002003 for 1.2.3, 0 if unknown."""

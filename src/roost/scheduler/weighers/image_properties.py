@@ -1,6 +1,6 @@
 """image_properties: instances with similar images."""
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import msgspec
 import numpy as np
@@ -8,6 +8,7 @@ import numpy as np
 from roost.engine.columns.types import Scores
 from roost.errors import BadSettings
 from roost.model.image import present_properties
+from roost.scheduler.framework.base_rule import BaseWeigher
 from roost.scheduler.framework.host_view import HostView
 from roost.scheduler.framework.image_text import normalize_property
 from roost.scheduler.framework.spec import Spec
@@ -27,30 +28,20 @@ class ImagePropertiesWeights(msgspec.Struct, frozen=True, kw_only=True):
     ] = ()
 
 
-class ImageProperties:
+class ImageProperties(BaseWeigher[ImagePropertiesWeights]):
     """Weigh hosts by their instances whose images share properties with the requested image.
 
     Source:
         nova/scheduler/weights/image_props.py.
     """
 
-    name: ClassVar = "image_properties"
-    nova_name: ClassVar = "ImagePropertiesWeigher"
-    section: ClassVar = "filter_scheduler"
-    options: ClassVar = ImagePropertiesWeights
-    aggregate_key: ClassVar = "image_props_weight_multiplier"
-    minval: ClassVar[float | None] = None
-    maxval: ClassVar[float | None] = None
-    sign: ClassVar = 1.0
+    nova_name = "ImagePropertiesWeigher"
+    options = ImagePropertiesWeights
+    multiplier_option = "image_props_weight_multiplier"
 
     def __init__(self, options: ImagePropertiesWeights) -> None:
-        self._options = options
+        super().__init__(options)
         self._weights, self._bad_pairs = _parse_weights(options)
-
-    @property
-    def multiplier(self) -> float:
-        """The multiplier of the settings."""
-        return self._options.image_props_weight_multiplier
 
     def concerns(self, spec: Spec) -> bool:
         """Return whether the option is not 0, regardless of aggregates, and any property has a weight."""

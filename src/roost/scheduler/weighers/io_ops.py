@@ -1,10 +1,11 @@
 """io_ops: I/O operations in flight."""
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import msgspec
 
 from roost.engine.columns.types import Scores
+from roost.scheduler.framework.base_rule import BaseWeigher
 from roost.scheduler.framework.host_view import HostView
 from roost.scheduler.framework.spec import Spec
 
@@ -17,33 +18,17 @@ class IoOpsOptions(msgspec.Struct, frozen=True, kw_only=True):
     ] = -1.0
 
 
-class IoOps:
+class IoOps(BaseWeigher[IoOpsOptions]):
     """Weigh hosts by I/O operations in flight; the negative default multiplier prefers idle hosts.
 
     Source:
         nova/scheduler/weights/io_ops.py.
     """
 
-    name: ClassVar = "io_ops"
-    nova_name: ClassVar = "IoOpsWeigher"
-    section: ClassVar = "filter_scheduler"
-    options: ClassVar = IoOpsOptions
-    aggregate_key: ClassVar = "io_ops_weight_multiplier"
-    minval: ClassVar[float | None] = 0.0
-    maxval: ClassVar[float | None] = None
-    sign: ClassVar = 1.0
-
-    def __init__(self, options: IoOpsOptions) -> None:
-        self._options = options
-
-    @property
-    def multiplier(self) -> float:
-        """The multiplier of the settings."""
-        return self._options.io_ops_weight_multiplier
-
-    def concerns(self, spec: Spec) -> bool:
-        """Return True: the weigher applies to every request."""
-        return True
+    nova_name = "IoOpsWeigher"
+    options = IoOpsOptions
+    multiplier_option = "io_ops_weight_multiplier"
+    minval = 0.0
 
     def changes_per_instance(self, spec: Spec) -> bool:
         """Return True: the build of an instance is an operation in flight."""

@@ -7,6 +7,7 @@ import numpy as np
 
 from roost.engine.columns.types import Mask, Scores
 from roost.errors import BadSettings, ComputeHostMetricNotFound
+from roost.scheduler.framework.base_rule import BaseWeigher
 from roost.scheduler.framework.host_view import HostView
 from roost.scheduler.framework.spec import Spec
 from roost.scheduler.rule_support.aggregate_metadata import least_value
@@ -28,31 +29,23 @@ class MetricsOptions(msgspec.Struct, frozen=True, kw_only=True):
     ] = -10000.0
 
 
-class Metrics:
+class Metrics(BaseWeigher[MetricsOptions]):
     """Weigh hosts by the sum of their metrics, each multiplied by its ratio.
 
     Source:
         nova/scheduler/weights/metrics.py. The aggregates' key differs from the option's name.
     """
 
-    name: ClassVar = "metrics"
-    nova_name: ClassVar = "MetricsWeigher"
-    section: ClassVar = "metrics"
-    options: ClassVar = MetricsOptions
-    aggregate_key: ClassVar = "metrics_weight_multiplier"
-    minval: ClassVar[float | None] = None
-    maxval: ClassVar[float | None] = None
-    sign: ClassVar = 1.0
+    nova_name = "MetricsWeigher"
+    section = "metrics"
+    options = MetricsOptions
+    multiplier_option = "weight_multiplier"
+    aggregate_key = "metrics_weight_multiplier"
     reads_facts_only: ClassVar[Literal[True]] = True
 
     def __init__(self, options: MetricsOptions) -> None:
-        self._options = options
+        super().__init__(options)
         self._ratios, self._bad_pairs = parse_setting(options.weight_setting)
-
-    @property
-    def multiplier(self) -> float:
-        """The multiplier of the settings."""
-        return self._options.weight_multiplier
 
     def concerns(self, spec: Spec) -> bool:
         """Return whether the setting names a metric."""

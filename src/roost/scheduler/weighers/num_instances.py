@@ -1,10 +1,11 @@
 """num_instances: number of instances."""
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import msgspec
 
 from roost.engine.columns.types import Scores
+from roost.scheduler.framework.base_rule import BaseWeigher
 from roost.scheduler.framework.host_view import HostView
 from roost.scheduler.framework.spec import Spec
 
@@ -17,33 +18,16 @@ class NumInstancesOptions(msgspec.Struct, frozen=True, kw_only=True):
     ] = 0.0
 
 
-class NumInstances:
+class NumInstances(BaseWeigher[NumInstancesOptions]):
     """Weigh hosts by their instances: positive packs, negative spreads, 0 is off.
 
     Source:
         nova/scheduler/weights/num_instances.py.
     """
 
-    name: ClassVar = "num_instances"
-    nova_name: ClassVar = "NumInstancesWeigher"
-    section: ClassVar = "filter_scheduler"
-    options: ClassVar = NumInstancesOptions
-    aggregate_key: ClassVar = "num_instances_weight_multiplier"
-    minval: ClassVar[float | None] = None
-    maxval: ClassVar[float | None] = None
-    sign: ClassVar = 1.0
-
-    def __init__(self, options: NumInstancesOptions) -> None:
-        self._options = options
-
-    @property
-    def multiplier(self) -> float:
-        """The multiplier of the settings."""
-        return self._options.num_instances_weight_multiplier
-
-    def concerns(self, spec: Spec) -> bool:
-        """Return True: the weigher applies to every request."""
-        return True
+    nova_name = "NumInstancesWeigher"
+    options = NumInstancesOptions
+    multiplier_option = "num_instances_weight_multiplier"
 
     def raw(self, hosts: HostView, spec: Spec) -> Scores:
         """Return the number of instances."""

@@ -6,6 +6,7 @@ import msgspec
 import numpy as np
 
 from roost.engine.columns.types import Scores
+from roost.scheduler.framework.base_rule import BaseWeigher
 from roost.scheduler.framework.host_view import HostView
 from roost.scheduler.framework.spec import Spec
 
@@ -21,7 +22,7 @@ class PciOptions(msgspec.Struct, frozen=True, kw_only=True):
     ] = 1.0
 
 
-class Pci:
+class Pci(BaseWeigher[PciOptions]):
     """Prefer hosts without PCI devices, then hosts with the fewest free devices, for every request.
 
     A request for devices passes no host without devices, so it takes the host with the fewest; all other requests
@@ -31,27 +32,10 @@ class Pci:
         nova/scheduler/weights/pci.py.
     """
 
-    name: ClassVar = "pci"
-    nova_name: ClassVar = "PCIWeigher"
-    section: ClassVar = "filter_scheduler"
-    options: ClassVar = PciOptions
-    aggregate_key: ClassVar = "pci_weight_multiplier"
-    minval: ClassVar[float | None] = None
-    maxval: ClassVar[float | None] = None
-    sign: ClassVar = 1.0
+    nova_name = "PCIWeigher"
+    options = PciOptions
+    multiplier_option = "pci_weight_multiplier"
     reads_facts_only: ClassVar[Literal[True]] = True
-
-    def __init__(self, options: PciOptions) -> None:
-        self._options = options
-
-    @property
-    def multiplier(self) -> float:
-        """The multiplier of the settings."""
-        return self._options.pci_weight_multiplier
-
-    def concerns(self, spec: Spec) -> bool:
-        """Return True: the weigher applies to every request."""
-        return True
 
     def changes_per_instance(self, spec: Spec) -> bool:
         """Return whether the instances take devices."""

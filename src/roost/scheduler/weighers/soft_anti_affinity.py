@@ -1,11 +1,12 @@
 """soft_anti_affinity: members of the server group, avoided."""
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 import msgspec
 import numpy as np
 
 from roost.engine.columns.types import Scores
+from roost.scheduler.framework.base_rule import BaseWeigher
 from roost.scheduler.framework.host_view import HostView
 from roost.scheduler.framework.spec import Spec
 
@@ -18,29 +19,16 @@ class SoftAntiAffinityOptions(msgspec.Struct, frozen=True, kw_only=True):
     ] = 1.0
 
 
-class SoftAntiAffinity:
+class SoftAntiAffinity(BaseWeigher[SoftAntiAffinityOptions]):
     """Weigh hosts by members of the server group: fewest members first.
 
     Source:
         nova/scheduler/weights/affinity.py.
     """
 
-    name: ClassVar = "soft_anti_affinity"
-    nova_name: ClassVar = "ServerGroupSoftAntiAffinityWeigher"
-    section: ClassVar = "filter_scheduler"
-    options: ClassVar = SoftAntiAffinityOptions
-    aggregate_key: ClassVar = "soft_anti_affinity_weight_multiplier"
-    minval: ClassVar[float | None] = None
-    maxval: ClassVar[float | None] = None
-    sign: ClassVar = 1.0
-
-    def __init__(self, options: SoftAntiAffinityOptions) -> None:
-        self._options = options
-
-    @property
-    def multiplier(self) -> float:
-        """The multiplier of the settings."""
-        return self._options.soft_anti_affinity_weight_multiplier
+    nova_name = "ServerGroupSoftAntiAffinityWeigher"
+    options = SoftAntiAffinityOptions
+    multiplier_option = "soft_anti_affinity_weight_multiplier"
 
     def concerns(self, spec: Spec) -> bool:
         """Return whether the server group has this policy."""

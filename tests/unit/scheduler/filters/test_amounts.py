@@ -97,8 +97,7 @@ def test_the_least_overcommit_of_the_aggregates_holds_or_else_the_one_of_the_set
 
 def test_a_ratio_may_be_given_for_each_host():
     view = hosts(total_usable_ram_mb=[1024, 1024], free_ram_mb=[0, 0])
-    rule = Ram(RamOptions())
-    rule.ratio = np.array([1.0, 2.0])
+    rule = Ram.of_hosts(np.array([1.0, 2.0]))
     assert rule.keep(view, WANTED).tolist() == [False, True]
 
 

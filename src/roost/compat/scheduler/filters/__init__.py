@@ -128,7 +128,7 @@ class HookedFilter(RuleFilter):
 
     def _rule_for(self, states: list[HostState], spec_obj: RequestSpec) -> Judge:
         ask = getattr(self, self.hook)
-        return self.judge_class(np.array([ask(state, spec_obj) for state in states], dtype=np.float64))
+        return self.judge_class.of_hosts(np.array([ask(state, spec_obj) for state in states], dtype=np.float64))
 
 
 class CandidateFilterMixin:
