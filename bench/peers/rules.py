@@ -16,9 +16,9 @@ from roost.model.flavor import Flavor
 from roost.model.request import Request
 from roost.model.settings.roost_settings import Pci, Scheduler
 from roost.scheduler.framework.plugin import Rules
-from roost.scheduler.pipeline.shapes import Shapes
 from roost.scheduler.query.pci_requests import PciAliases
 from roost.scheduler.registry import options_of
+from roost.scheduler.shape.shape_cache import ShapeCache
 from tests.differential.scheduler import nova
 from tests.differential.scheduler.hosts import uuid_of
 from tests.differential.scheduler.pairs import whole
@@ -117,7 +117,7 @@ class Ours:
             [kinds[name](options_of(kinds[name], {})) for name in names]
             for kinds, names in ((FILTERS, filters), (WEIGHERS, weighers))
         ]
-        self._shapes = Shapes(
+        self._shapes = ShapeCache(
             Rules(filters=tuple(made[0]), weighers=tuple(made[1])),
             default_zone="nova",
             settings=Scheduler(),

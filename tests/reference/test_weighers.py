@@ -10,7 +10,7 @@ from roost.errors import ComputeHostMetricNotFound
 from roost.model import writes
 from roost.model.request import Destination
 from roost.scheduler import registry
-from roost.scheduler.pipeline.score_table import ScoreTable
+from roost.scheduler.shape.score_table import ScoreTable
 from tests.reference import rules
 from tests.reference.drawn_facts import facts
 from tests.support.fleets.fleets import COLUMNS_OF_COUNTS, boot, fleet, group, hosts_of, spec

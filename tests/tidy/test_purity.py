@@ -14,7 +14,7 @@ PURE = (
     "engine/**/*.py",
     "scheduler/filters/*.py",
     "scheduler/weighers/*.py",
-    "scheduler/pipeline/shape.py",
+    "scheduler/shape/shape.py",
     "compute/inventory/admission.py",
     "compute/agent/state_machine.py",
     "compute/agent/queues.py",

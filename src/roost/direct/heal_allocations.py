@@ -18,7 +18,7 @@ from roost.model.work.work_rows import StatusRow
 from roost.ports import Store, WorkReader
 from roost.product import Roost
 from roost.scheduler.pipeline.host_picks import Allocations
-from roost.scheduler.pipeline.shape import Shape
+from roost.scheduler.shape.shape import Shape
 from roost.store.backends import open_reader
 
 _BATCH = 50  # instances per read

@@ -18,7 +18,7 @@ from roost.product import Roost
 from roost.scheduler.explain.rebuild_check import mark_rebuild
 from roost.scheduler.framework.group_slots import place_during_move, place_of
 from roost.scheduler.pipeline.host_picks import Allocations, find_allocation
-from roost.scheduler.pipeline.shape import Shape
+from roost.scheduler.shape.shape import Shape
 
 
 class PlannedClaim(NamedTuple):

@@ -16,8 +16,8 @@ from roost.offline.refusals import find_stages
 from roost.offline.request_names import resolve_request
 from roost.scheduler.explain.frozen_clock import FixedClock, FixedRandom
 from roost.scheduler.framework.host_view import HostView
-from roost.scheduler.pipeline.shape import Shape
-from roost.scheduler.pipeline.shape_result import Ranking
+from roost.scheduler.shape.host_ranking import Ranking
+from roost.scheduler.shape.shape import Shape
 
 _SEARCHED = (
     "Candidates were searched on the providers of the fleet; filters and weighers judged the hosts that have one."

@@ -7,7 +7,7 @@ from roost.engine.columns.types import NO_INVENTORY, Rows
 from roost.engine.feasibility.feasibility import AmountCheck, Check, GroupCheck
 from roost.model.documents.answer import AnswerStage, RefusedHost
 from roost.model.names import amount_text
-from roost.scheduler.pipeline.shape import Shape
+from roost.scheduler.shape.shape import Shape
 
 
 def find_stages(state: State, shape: Shape) -> tuple[AnswerStage, ...]:

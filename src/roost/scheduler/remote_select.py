@@ -30,10 +30,10 @@ from roost.ports import Placement, RemotePlacement
 from roost.scheduler.pipeline.choice import Choice
 from roost.scheduler.pipeline.consumption import Consumption
 from roost.scheduler.pipeline.host_picks import build_claim, build_pick, find_allocation
-from roost.scheduler.pipeline.shape import Shape
-from roost.scheduler.pipeline.shape_result import Ranking
 from roost.scheduler.pipeline.stage import PendingRequest, choose_uuids, to_pending
 from roost.scheduler.select import Scheduler
+from roost.scheduler.shape.host_ranking import Ranking
+from roost.scheduler.shape.shape import Shape
 
 
 class RemoteSearch:

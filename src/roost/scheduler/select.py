@@ -49,12 +49,12 @@ from roost.scheduler.pipeline.host_picks import (
     find_lost_hosts,
     merge_claims,
 )
-from roost.scheduler.pipeline.shape import TABLE, Shape
-from roost.scheduler.pipeline.shape_result import Ranking
-from roost.scheduler.pipeline.shapes import HostSearch, Shapes
 from roost.scheduler.pipeline.stage import PendingRequest, build_item, choose_uuids, to_pending
-from roost.scheduler.pipeline.standings import standings
 from roost.scheduler.query.pci_requests import PciAliases
+from roost.scheduler.shape.host_ranking import Ranking
+from roost.scheduler.shape.shape import TABLE, Shape
+from roost.scheduler.shape.shape_cache import HostSearch, ShapeCache
+from roost.scheduler.shape.standings import standings
 
 _CHECK_INTERVAL = 64  # instances per check of the budget
 # Minimum number of instances for a series.
@@ -109,7 +109,7 @@ class Scheduler:
         self._group_max = group_max
         self._clock = clock
         self._random = random
-        self._shapes = Shapes(
+        self._shapes = ShapeCache(
             rules,
             default_zone=default_zone,
             settings=settings,
@@ -207,11 +207,11 @@ class Scheduler:
         return result
 
     def shape(self, request: Request) -> Shape:
-        """Return the pipeline for a request at this moment; see ``Shapes.get``."""
+        """Return the pipeline for a request at this moment; see ``ShapeCache.get``."""
         return self._shapes.get(request, state=self._placement.state, now_s=self._clock.now_s())
 
     def compile_shape(self, request: Request, *, among: Mask | None = None) -> Shape:
-        """Return the pipeline for a hypothetical request, over some hosts or all; see ``Shapes.compile``."""
+        """Return the pipeline for a hypothetical request, over some hosts or all; see ``ShapeCache.compile``."""
         return self._shapes.compile(request, state=self._placement.state, now_s=self._clock.now_s(), among=among)
 
     def next_host(self, shape: Shape) -> int | None:

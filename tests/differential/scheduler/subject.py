@@ -30,9 +30,9 @@ from roost.scheduler.framework.host_view import HostView
 from roost.scheduler.framework.plugin import JudgesCandidates, SupportsLimits, implements
 from roost.scheduler.framework.spec import Spec
 from roost.scheduler.pipeline.consumption import ReportedDemand
-from roost.scheduler.pipeline.score_table import ScoreTable
 from roost.scheduler.query.pci_requests import PciAliases
 from roost.scheduler.registry import RuleClass, builtin_filters, builtin_weighers, options_of
+from roost.scheduler.shape.score_table import ScoreTable
 from tests.differential.scheduler.hosts import ATTRIBUTES
 
 Json = dict[str, Any]

@@ -16,9 +16,9 @@ from roost.model.request import Request
 from roost.model.settings.roost_settings import Scheduler as SchedulerSettings
 from roost.model.writes import CLASS_BITS
 from roost.scheduler.framework.plugin import Rules
-from roost.scheduler.pipeline.shape import Shape
-from roost.scheduler.pipeline.shape_result import Ranking
-from roost.scheduler.pipeline.shapes import Shapes
+from roost.scheduler.shape.host_ranking import Ranking
+from roost.scheduler.shape.shape import Shape
+from roost.scheduler.shape.shape_cache import ShapeCache
 
 CLASSES = {"VCPU": 1, "MEMORY_MB": 2, "DISK_GB": 3}
 
@@ -92,7 +92,7 @@ class Watched:
 
     def fresh(self) -> Shape:
         """Give a shape of the same request that remembers nothing."""
-        return Shapes(self.rules, default_zone="nova", settings=SchedulerSettings()).get(
+        return ShapeCache(self.rules, default_zone="nova", settings=SchedulerSettings()).get(
             self._request, state=self._state, now_s=0.0
         )
 

@@ -28,9 +28,9 @@ from roost.scheduler.framework.host_view import HostView
 from roost.scheduler.framework.plugin import Countable, Filter, implements
 from roost.scheduler.pipeline.consumption import ReportedDemand
 from roost.scheduler.pipeline.host_picks import Takes, build_claim, find_allocation
-from roost.scheduler.pipeline.shape import Shape
 from roost.scheduler.rule_support import scopes
 from roost.scheduler.select import Scheduler
+from roost.scheduler.shape.shape import Shape
 
 By = Literal["zone", "aggregate", "host"]
 BY: tuple[By, ...] = ("zone", "aggregate", "host")

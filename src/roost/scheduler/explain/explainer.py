@@ -19,8 +19,8 @@ from roost.scheduler.explain.ranking_margins import explain_ranking
 from roost.scheduler.explain.relaxations import Relaxation, RequestedAmount
 from roost.scheduler.explain.verdict_matrix import Matrix, nearest_hosts
 from roost.scheduler.framework.spec import Spec, Subject
-from roost.scheduler.pipeline.shape import Shape
 from roost.scheduler.select import Scheduler
+from roost.scheduler.shape.shape import Shape
 
 NEAREST = 5  # nearest hosts in an explanation
 RANKED = 10

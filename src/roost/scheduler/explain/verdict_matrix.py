@@ -12,7 +12,7 @@ from roost.engine.feasibility.feasibility import AmountCheck, GroupCheck
 from roost.model.evidence.decision import Stage
 from roost.model.evidence.explain import NearMiss, RuleVerdict, Shortfall
 from roost.scheduler.framework.spec import Spec, Subject
-from roost.scheduler.pipeline.shape import Shape
+from roost.scheduler.shape.shape import Shape
 
 _BIT = {subject: np.int16(1 << at) for at, subject in enumerate(get_args(Subject))}
 

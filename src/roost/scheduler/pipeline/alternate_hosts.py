@@ -6,8 +6,8 @@ from roost.engine.columns.state import State
 from roost.model.evidence.decision import Pick
 from roost.scheduler.pipeline.draw import Draw
 from roost.scheduler.pipeline.host_picks import build_pick, find_allocation
-from roost.scheduler.pipeline.shape import Shape
-from roost.scheduler.pipeline.shape_result import Ranking
+from roost.scheduler.shape.host_ranking import Ranking
+from roost.scheduler.shape.shape import Shape
 
 
 def find_alternates(

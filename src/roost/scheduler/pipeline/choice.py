@@ -3,8 +3,8 @@
 from roost.model.evidence.decision import HostScore, Pick, Scale, Stage
 from roost.model.writes import Claim
 from roost.ports import Left
-from roost.scheduler.pipeline.shape import Shape
-from roost.scheduler.pipeline.shape_result import Ranking
+from roost.scheduler.shape.host_ranking import Ranking
+from roost.scheduler.shape.shape import Shape
 
 
 class Choice:

@@ -24,7 +24,7 @@ from roost.model.host import HostFacts
 from roost.model.names import uuid_bytes
 from roost.model.request import Request
 from roost.scheduler.numa.constraints import networks_of, topology_of
-from roost.scheduler.pipeline.shape import Shape
+from roost.scheduler.shape.shape import Shape
 
 
 class ReportedDemand:

@@ -12,8 +12,8 @@ from roost.model.allocation import Mappings
 from roost.model.evidence.decision import Decision, Pick
 from roost.model.writes import CLASS_BITS, Claim, ConsumerRow, InstanceRow, Place, Refusal
 from roost.scheduler.framework.group_slots import place_of
-from roost.scheduler.pipeline.candidate_choice import choose_candidate
-from roost.scheduler.pipeline.shape import Shape
+from roost.scheduler.shape.candidate_choice import choose_candidate
+from roost.scheduler.shape.shape import Shape
 
 Takes = list[tuple[int, int]]  # inventory id, amount
 Allocations = dict[str, dict[str, int]]  # provider uuid -> resource class -> amount

@@ -3,7 +3,7 @@ import pytest
 
 from roost.engine.ranking.ranks import normalise
 from roost.model.host import HostFacts
-from roost.scheduler.pipeline.score_table import ScoreTable
+from roost.scheduler.shape.score_table import ScoreTable
 from roost.scheduler.weighers.cpu import Cpu, CpuOptions
 from tests.support.fleets.fleets import fleet, hosts, spec
 

@@ -1,7 +1,7 @@
 import pytest
 
 from roost.model.host import HostFacts
-from roost.scheduler.pipeline.score_table import ScoreTable
+from roost.scheduler.shape.score_table import ScoreTable
 from roost.scheduler.weighers.image_properties import ImageProperties, ImagePropertiesWeights
 from tests.support.fleets.fleets import boot, fleet, hosts_of, spec
 

@@ -2,7 +2,7 @@ import pytest
 
 from roost.errors import ComputeHostMetricNotFound
 from roost.model.host import HostFacts
-from roost.scheduler.pipeline.score_table import ScoreTable
+from roost.scheduler.shape.score_table import ScoreTable
 from roost.scheduler.weighers.metrics import Metrics, MetricsOptions
 from tests.support.fleets.fleets import fleet, hosts_of, spec
 

@@ -1,7 +1,7 @@
 import pytest
 
 from roost.model.host import HostFacts, PciPool
-from roost.scheduler.pipeline.score_table import ScoreTable
+from roost.scheduler.shape.score_table import ScoreTable
 from roost.scheduler.weighers.pci import Pci, PciOptions
 from tests.support.fleets.fleets import fleet, hosts_of, spec
 

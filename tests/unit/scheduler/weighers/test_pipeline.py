@@ -13,7 +13,7 @@ from roost.model.host import HostFacts, PciPool
 from roost.scheduler.filters.compute import Compute, ComputeOptions
 from roost.scheduler.framework.host_view import HostView
 from roost.scheduler.framework.plugin import Rules
-from roost.scheduler.pipeline import shape as pipeline_shape
+from roost.scheduler.shape import shape as pipeline_shape
 from roost.scheduler.weighers.build_failure import BuildFailure, BuildFailureOptions
 from roost.scheduler.weighers.cpu import Cpu, CpuOptions
 from roost.scheduler.weighers.disk import Disk, DiskOptions

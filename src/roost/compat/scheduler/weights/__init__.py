@@ -18,9 +18,9 @@ from roost.compat.weights import WeighedObject
 from roost.engine.columns.types import Scores
 from roost.engine.ranking import ranks
 from roost.scheduler.framework.plugin import Weigher
-from roost.scheduler.pipeline.score_table import check_weighable
 from roost.scheduler.registry import RuleClass, builtin_weighers
 from roost.scheduler.rule_support.ratios import parse_finite
+from roost.scheduler.shape.score_table import check_weighable
 
 
 class WeighedHost(WeighedObject):

@@ -8,7 +8,7 @@ from roost.model.request import Request, ResourceGroup
 from roost.model.settings.roost_settings import Scheduler as SchedulerSettings
 from roost.model.writes import InventoryRow, PutInventories, PutSymbol, PutTraits
 from roost.scheduler import registry
-from roost.scheduler.pipeline.shapes import Shapes
+from roost.scheduler.shape.shape_cache import ShapeCache
 from tests.support.fleets.fleets import fleet
 from tests.support.fleets.worlds import settings_of
 
@@ -24,7 +24,7 @@ def offering(*facts):
 
 
 def shapes():
-    return Shapes(registry.build(settings_of()), default_zone="nova", settings=SchedulerSettings())
+    return ShapeCache(registry.build(settings_of()), default_zone="nova", settings=SchedulerSettings())
 
 
 def request(vcpus=1, *, extra_specs=None, **rest):

@@ -22,10 +22,10 @@ from roost.scheduler.framework.host_view import HostView
 from roost.scheduler.framework.plugin import Fault, Filter, Judge, SupportsHostReasons, implements
 from roost.scheduler.framework.reasons import refusal_text
 from roost.scheduler.framework.spec import Spec, Subject
-from roost.scheduler.pipeline.rejections import Rejections
-from roost.scheduler.pipeline.score_table import ScoreTable, Shares
-from roost.scheduler.pipeline.scratch import Scratch
-from roost.scheduler.pipeline.shape_result import Ranking
+from roost.scheduler.shape.host_ranking import Ranking
+from roost.scheduler.shape.rejections import Rejections
+from roost.scheduler.shape.score_table import ScoreTable, Shares
+from roost.scheduler.shape.scratch import Scratch
 
 _ONE_BY_ONE_MAX = 6  # upper bound on touched hosts judged one by one; more are judged together
 _TOUCHED_MIN, _HOSTS_PER_TOUCH = 24, 400

@@ -4,7 +4,7 @@ import numpy as np
 
 from roost.engine.columns.state import State
 from roost.model.evidence.replay_result import HostStanding
-from roost.scheduler.pipeline.shape import Shape
+from roost.scheduler.shape.shape import Shape
 
 
 def standings(shape: Shape, state: State) -> dict[str, HostStanding]:

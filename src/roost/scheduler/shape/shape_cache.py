@@ -34,14 +34,14 @@ from roost.scheduler.framework.host_view import HostView
 from roost.scheduler.framework.plugin import Filter, Judge, NoOptions, Rules, SupportsWarnings, implements
 from roost.scheduler.framework.request_key import normalize_request, request_key
 from roost.scheduler.framework.spec import Spec
-from roost.scheduler.pipeline.candidate_choice import Agreement
-from roost.scheduler.pipeline.score_table import ScoreTable
-from roost.scheduler.pipeline.scratch import Scratch
-from roost.scheduler.pipeline.shape import Shape
 from roost.scheduler.query.build import Refusal, build_aggregate_query, build_query
 from roost.scheduler.query.extra_spec_groups import disk_gb
 from roost.scheduler.query.pci_requests import PciAliases
 from roost.scheduler.query.prefilter import Effect
+from roost.scheduler.shape.candidate_choice import Agreement
+from roost.scheduler.shape.score_table import ScoreTable
+from roost.scheduler.shape.scratch import Scratch
+from roost.scheduler.shape.shape import Shape
 
 # Returns the allocations of a query by host row, and the problem if it cannot be answered.
 HostSearch = Callable[[CandidateQuery], tuple[dict[int, dict[str, dict[str, int]]], str]]
@@ -63,7 +63,7 @@ class _Verdict:
 _PER_DECISION = _Verdict(mask=None, holds_until_s=math.inf)
 
 
-class Shapes:
+class ShapeCache:
     """The pipelines of recent shapes, for one state."""
 
     def __init__(
