@@ -55,7 +55,7 @@ def compare_counts(roost: Roost, request: Request, told: Explanation) -> None:
             if not any(row in refused for refused in refusals) and shape.fit.judge_host(state, row) < len(shape.fit):
                 refusals[at].add(row)
             at += 1
-        for later, (rule, mask) in enumerate(shape._filters, start=at):
+        for later, (rule, mask) in enumerate(shape.verdicts._filters, start=at):
             view = HostView(state, slow_rows(row))
             if not (mask[row] if rule is None else rule.keep(view, shape.spec)[0]):
                 refusals[later].add(row)

@@ -89,7 +89,7 @@ class _Evidence:
         self._ranking = tuple(
             RankedHost(host=hosts.names[row], nodename=hosts.nodes[row], total=score.total, weights=weights)
             for row, score, weights in zip(
-                rows, shape.table(ranked, most=len(rows)), self._weights(shape, ranked), strict=True
+                rows, shape.evidence.table(ranked, most=len(rows)), self._weights(shape, ranked), strict=True
             )
         )
 
@@ -97,8 +97,8 @@ class _Evidence:
         """Return the weights of every ranked host, one per weigher of the settings; empty for a single host."""
         if len(ranked.rows) < 2:
             return [()] * len(ranked.rows)
-        scales = shape.scales(ranked)
-        scores = shape.table(ranked, most=len(ranked.rows))
+        scales = shape.evidence.scales(ranked)
+        scores = shape.evidence.table(ranked, most=len(ranked.rows))
         known = [{cell.weigher: cell for cell in cells(scales, score)} for score in scores]
         for weigher in self._roost.rules.weighers:
             if any(weigher.name == scale.weigher for scale in scales):

@@ -15,14 +15,18 @@ def find_stages(state: State, shape: Shape) -> tuple[AnswerStage, ...]:
     hosts = state.hosts
     left = hosts.alive.view.copy()
     stages = []
-    for at, (mask, (rule, reason)) in enumerate(zip(shape.verdicts(), shape.checks.rules, strict=True)):
+    for at, (mask, (rule, reason)) in enumerate(zip(shape.verdicts.masks(), shape.evidence.checks.rules, strict=True)):
         check = shape.fit.checks[at] if at < len(shape.fit.checks) else None
         before = int(np.count_nonzero(left))
         rows = np.flatnonzero(left & ~mask)
+        shape.verdicts.host_reasons(at, rows)
         refused = tuple(
-            RefusedHost(host=hosts.names[row], nodename=hosts.nodes[row], reason=short or told or reason)
-            for row, short, told in zip(
-                rows.tolist(), _describe_shortfalls(state, check, rows), shape.host_reasons(at, rows), strict=True
+            RefusedHost(host=hosts.names[row], nodename=hosts.nodes[row], reason=short or own or reason)
+            for row, short, own in zip(
+                rows.tolist(),
+                _describe_shortfalls(state, check, rows),
+                shape.verdicts.host_reasons(at, rows),
+                strict=True,
             )
         )
         left &= mask

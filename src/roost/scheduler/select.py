@@ -52,8 +52,9 @@ from roost.scheduler.pipeline.host_picks import (
 from roost.scheduler.pipeline.stage import PendingRequest, build_item, choose_uuids, to_pending
 from roost.scheduler.query.pci_requests import PciAliases
 from roost.scheduler.shape.host_ranking import Ranking
-from roost.scheduler.shape.shape import TABLE, Shape
+from roost.scheduler.shape.shape import Shape
 from roost.scheduler.shape.shape_cache import HostSearch, ShapeCache
+from roost.scheduler.shape.shape_evidence import TABLE
 from roost.scheduler.shape.standings import standings
 
 _CHECK_INTERVAL = 64  # instances per check of the budget
@@ -335,7 +336,7 @@ class Scheduler:
         shape.flavor_id = store("flavor", msgspec.json.encode(request.flavor))
         shape.image_id = 0 if request.image is None else store("image", msgspec.json.encode(request.image))
         shape.request_id = store("request", shape.request_body)
-        shape.checks_id = store("checks", pack_checks(shape.checks))
+        shape.checks_id = store("checks", pack_checks(shape.evidence.checks))
         shape.settings_id = store("settings", self._settings_body)
 
     def _consumption(self, shape: Shape) -> Consumption:
@@ -470,7 +471,7 @@ class Scheduler:
             best=choice.best,
             reason=""
             if is_granted
-            else shape.reason(choice.stages, found=len(choice.picks), wanted=pending.request.count),
+            else shape.evidence.reason(choice.stages, found=len(choice.picks), wanted=pending.request.count),
             warnings=[*shape.warnings, *choice.faults],
             found=len(choice.picks),
             conflicts=pending.lost,

@@ -101,9 +101,11 @@ class CapacityCounter:
         """
         one = msgspec.structs.replace(request, count=1, instance_uuids=())
         shape, state = self._scheduler.shape(one), self._state
-        refused, alive = shape.refusals(), state.hosts.alive.view
-        takers: Mask = alive & (refused == len(shape.checks.rules))
-        adds_up = not shape.fit.shares and all(_is_independent(rule, shape) for _, rule in shape.dynamic_filters)
+        refused, alive = shape.verdicts.refusals(), state.hosts.alive.view
+        takers: Mask = alive & (refused == shape.verdicts.passing)
+        adds_up = not shape.fit.shares and all(
+            _is_independent(rule, shape) for _, rule in shape.verdicts.dynamic_filters
+        )
         zones = scopes.zones(state, default_zone=self._default_zone) if "zone" in by else []
         aggregates = scopes.aggregates(state) if "aggregate" in by else []
         hosts_to_fill = _hosts_to_fill(shape, takers) if adds_up or "host" in by else np.zeros_like(takers)
@@ -146,13 +148,15 @@ class CapacityCounter:
 
     def _counts(self, shape: Shape, refused: Amounts, *, asked: Mask) -> _Counts:
         """Count each host as if it were the only one; place instances on the hosts where arithmetic is only a bound."""
-        state, checks = self._state, len(shape.checks.rules)
+        state, checks = self._state, shape.verdicts.passing
         most: Amounts = np.where(refused == checks, HEADROOM_MAX, 0)
         last = refused.copy()
         bounds = [] if shape.fit.shares else list(enumerate(count_headroom(state, shape.fit)))
         everyone = HostView(state)
         bounds += [
-            (at, rule.room(everyone, shape.spec)) for at, rule in shape.dynamic_filters if implements(rule, Countable)
+            (at, rule.room(everyone, shape.spec))
+            for at, rule in shape.verdicts.dynamic_filters
+            if implements(rule, Countable)
         ]
         for at, room in bounds:
             # If two are used up at the same time, the first in order rejects.
@@ -177,7 +181,7 @@ class CapacityCounter:
         first candidate remains first while it fits, because placing only takes resources. So it is placed at once as
         often as it fits; ``tests/reference/capacity.py`` counts one by one.
         """
-        passing = len(shape.checks.rules)
+        passing = shape.verdicts.passing
         claims: list[Claim] = []
         count, refusal = 0, passing
         if self._is_over:
@@ -185,13 +189,13 @@ class CapacityCounter:
         try:
             room, fullest = self._room(shape, row)
             most = min(room, self._limit if _can_batch(shape) else self._placed_limit)
-            refusal = shape.refusal(row)
+            refusal = shape.verdicts.refusal(row)
             while refusal == passing and count < most:
                 takes, times = self._multiply_takes(shape, row, most=most - count)
                 claims.append(self._claim(shape, row, takes))
                 count += times
                 self._state.check()
-                refusal = shape.refusal(row)
+                refusal = shape.verdicts.refusal(row)
             if count == room:  # These rules judge the counted instances, not the placed ones.
                 refusal = min(refusal, fullest)
         except OverBudget:
@@ -205,10 +209,10 @@ class CapacityCounter:
         view = HostView(self._state, np.array([row], dtype=np.intp))
         rooms_left = [
             (int(rule.room(view, shape.spec)[0]), at)
-            for at, rule in shape.dynamic_filters
+            for at, rule in shape.verdicts.dynamic_filters
             if implements(rule, Countable)
         ]
-        return min(rooms_left, default=(HEADROOM_MAX, len(shape.checks.rules)))
+        return min(rooms_left, default=(HEADROOM_MAX, shape.verdicts.passing))
 
     def _multiply_takes(self, shape: Shape, row: int, *, most: int) -> tuple[Takes, int]:
         """Return the amounts of several instances on a host, all with its first candidate, and their number."""
@@ -242,12 +246,12 @@ class CapacityCounter:
         """Place instances in the order of decisions until one is refused."""
         claims: list[Claim] = []
         is_full = False
-        last: Amounts = np.full(len(self._state.hosts), len(shape.checks.rules), dtype=np.int64)
+        last: Amounts = np.full(len(self._state.hosts), shape.verdicts.passing, dtype=np.int64)
         try:
             while not self._is_over:
                 row = self._scheduler.next_host(shape)
                 if row is None:
-                    last, is_full = shape.refusals(), True
+                    last, is_full = shape.verdicts.refusals(), True
                 if row is None or len(claims) == self._placed_limit:
                     break
                 takes, _ = self._multiply_takes(shape, row, most=1)
@@ -267,7 +271,7 @@ class CapacityCounter:
         return claim
 
     def _by_host(self, shape: Shape, counts: _Counts) -> list[HostCapacity]:
-        hosts, checks = self._state.hosts, [*shape.checks.rules, ("", "")]
+        hosts, checks = self._state.hosts, [*shape.evidence.checks.rules, ("", "")]
         return [
             HostCapacity(
                 host=hosts.names[row],
@@ -305,19 +309,19 @@ def _is_independent(rule: Filter, shape: Shape) -> bool:
 
 def _can_batch(shape: Shape) -> bool:
     """Return whether many instances may be placed at once: no rule judges candidates or each single instance."""
-    return not shape.spec.queries and all(implements(rule, Countable) for _, rule in shape.dynamic_filters)
+    return not shape.spec.queries and all(implements(rule, Countable) for _, rule in shape.verdicts.dynamic_filters)
 
 
 def _hosts_to_fill(shape: Shape, takers: Mask) -> Mask:
     """Return the hosts that need placing: bool, shape (hosts,)."""
-    if shape.fit.shares or not all(implements(rule, Countable) for _, rule in shape.dynamic_filters):
+    if shape.fit.shares or not all(implements(rule, Countable) for _, rule in shape.verdicts.dynamic_filters):
         return takers
     return takers & shape.fit.undecided
 
 
 def _shortages(shape: Shape, state: State, *, last: Amounts, among: Mask) -> list[Shortage]:
     """Count hosts by their rejecting check, most hosts first."""
-    rules = shape.checks.rules
+    rules = shape.evidence.checks.rules
     shortages = [
         Shortage(rule=rules[at][0], reason=rules[at][1], resource_classes=_classes(shape, state, at), hosts=hosts)
         for at, hosts in enumerate(np.bincount(last[among], minlength=len(rules))[: len(rules)].tolist())

@@ -89,7 +89,7 @@ class Explainer:
         return Explanation(
             hosts=hosts,
             left=0,
-            reason=shape.reason(stages),
+            reason=shape.evidence.reason(stages),
             rules=rules,
             nearest=nearest_hosts(matrix, NEAREST),
             changes=self._changes(request, matrix) if changes is None else changes,
@@ -121,7 +121,7 @@ class Explainer:
         stages = Matrix(shape, self._empty_state(), alone).stages()
         if stages[-1].after:
             return Never(could_fit=True)
-        return Never(could_fit=False, reason=shape.reason(stages))
+        return Never(could_fit=False, reason=shape.evidence.reason(stages))
 
     def _changes(self, request: Request, matrix: Matrix) -> list[Change]:
         """Return the smallest change of each kind with which the request fits, ordered by the hosts it opens."""

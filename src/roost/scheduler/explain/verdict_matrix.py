@@ -29,8 +29,8 @@ class Matrix:
     def __init__(self, shape: Shape, state: State, spec: Spec | None = None) -> None:
         self.shape = shape
         self.state = state
-        self.checks = shape.checks.rules  # name and reason
-        self.masks = shape.verdicts(state, spec)  # one per check; True: accepted
+        self.checks = shape.evidence.checks.rules  # name and reason
+        self.masks = shape.verdicts.masks(state, spec)  # one per check; True: accepted
         self.alive: Mask = state.hosts.alive.view
 
     @cached_property
@@ -45,7 +45,7 @@ class Matrix:
     def _refusing(self) -> list[int]:
         """The distinct sets of subjects, as bits, that reject any host; 0: no rejection."""
         bits = np.zeros(len(self.alive), dtype=np.int16)
-        for subject, mask in zip(self.shape.subjects(), self.masks, strict=True):
+        for subject, mask in zip(self.shape.verdicts.subjects(), self.masks, strict=True):
             bits |= ~mask * _BIT[subject]
         combinations: list[int] = np.flatnonzero(np.bincount(bits[self.alive])).tolist()
         return combinations

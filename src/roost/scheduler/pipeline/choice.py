@@ -26,13 +26,13 @@ class Choice:
 
     def record_ranking(self, shape: Shape, ranking: Ranking) -> None:
         """Record the evidence of the first instance's ranking."""
-        self.faults = shape.faults
-        self.stages = shape.stages(ranking)
-        self.scales = shape.scales(ranking)
-        self.best = shape.table(ranking)
+        self.faults = shape.verdicts.faults
+        self.stages = shape.evidence.stages(ranking)
+        self.scales = shape.evidence.scales(ranking)
+        self.best = shape.evidence.table(ranking)
 
     def record_refusal(self, shape: Shape, ranking: Ranking) -> None:
         """Record the evidence of the ranking without any host left."""
         self.is_refused = True
-        self.faults = shape.faults
-        self.stages = shape.stages(ranking)
+        self.faults = shape.verdicts.faults
+        self.stages = shape.evidence.stages(ranking)

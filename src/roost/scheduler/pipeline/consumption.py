@@ -124,7 +124,7 @@ class Consumption:
         for row in rows:
             self._state.changes.hosts.add(row)
         if rows:
-            self._shape.judge_again(np.array(rows, dtype=np.intp))
+            self._shape.verdicts.judge_again(np.array(rows, dtype=np.intp))
 
 
 def _find_topology(request: Request) -> InstanceTopology | None:

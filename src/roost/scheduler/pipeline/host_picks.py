@@ -42,7 +42,7 @@ def find_allocation(state: State, shape: Shape, row: int) -> HostAllocation | No
     taken_amounts: Sequence[Take] | None
     mappings = UNMAPPED
     if shape.spec.queries:
-        candidate = choose_candidate(state, shape.spec, row, choosing=shape.candidate_judges)
+        candidate = choose_candidate(state, shape.spec, row, choosing=shape.verdicts.candidate_judges)
         taken_amounts = None if candidate is None else candidate.takes
         mappings = UNMAPPED if candidate is None else to_candidate(state, candidate).mappings
     else:
@@ -81,7 +81,7 @@ def build_pick(state: State, shape: Shape, row: int, *, instance_uuid: str, held
         hosts.facts[row].cell,
         instance_uuid,
         held.allocations,
-        shape.limits(row),
+        shape.verdicts.limits(row),
         mappings,
     )
 

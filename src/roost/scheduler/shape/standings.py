@@ -9,8 +9,8 @@ from roost.scheduler.shape.shape import Shape
 
 def standings(shape: Shape, state: State) -> dict[str, HostStanding]:
     """Return the standing of every live host for one instance of a shape, by node."""
-    rules = [rule for rule, _ in shape.checks.rules]
-    refusals = shape.refusals()
+    rules = [rule for rule, _ in shape.evidence.checks.rules]
+    refusals = shape.verdicts.refusals()
     nodes = state.hosts.nodes
     by_node = {
         nodes[row]: HostStanding(refused_by=rules[refusals[row]])
