@@ -10,6 +10,10 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 PYTEST := $(BIN)/python -m pytest
 
+# Tests that have targets of their own are not in `make test`. More workers than cores, since many tests wait.
+TEST := not soak and not bench and not differential
+WORKERS := 3
+
 # A stamp is newer than what it was installed from, so an unchanged environment costs nothing.
 RUN := .venv/.run
 DEV := .venv/.dev
@@ -20,7 +24,7 @@ LOCK := pip compile --quiet --universal --python-version 3.11 --fork-strategy fe
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: attack help demo test check tidy format sim reference reference-nova differential openstack libvirt soak bench bench-agents bench-peers parity golden lock clean
+.PHONY: attack help demo test test-all check tidy format sim reference reference-nova differential openstack libvirt soak bench bench-agents bench-peers parity golden lock clean
 
 help: ## print these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -28,10 +32,14 @@ help: ## print these targets
 demo: $(RUN) ## show a small fleet, decisions and their evidence
 	@$(BIN)/roost demo
 
-# Tests start many processes, and each would compile the sources again where Python may not keep what it compiled.
-test: $(DEV) ## run the tests (PYTEST_ARGS="-k name" narrows them)
+# Tests start many processes; without compiled sources each of them would compile the sources again.
+test: $(DEV) ## run the quick tests, most of all (PYTEST_ARGS="-k name" narrows them)
 	@$(BIN)/python -m compileall -q src tests bench
-	$(PYTEST) -n 2 -m "not soak and not bench and not differential" $(PYTEST_ARGS)
+	$(PYTEST) -n $(WORKERS) -m "not long and $(TEST)" --ignore=tests/tidy $(PYTEST_ARGS)
+
+test-all: $(DEV) ## run the quick tests and the long ones: simulation, deaths, races, libvirt
+	@$(BIN)/python -m compileall -q src tests bench
+	$(PYTEST) -n $(WORKERS) -m "$(TEST)" --ignore=tests/tidy $(PYTEST_ARGS)
 
 check: $(DEV) ## run the static checks: format, lint, types, layers, tidiness
 	$(BIN)/ruff format --check .

@@ -11,6 +11,8 @@ from tests.support.servers.clusters import guests_on, running_agents, up
 from tests.support.servers.servers import serve
 from tests.support.waiting import until
 
+pytestmark = pytest.mark.long
+
 ADMIN = {"x-auth-token": "admin"}
 SETTINGS = """
 [agent]

@@ -12,6 +12,8 @@ from tests.support.servers.clusters import running_agents
 from tests.support.servers.servers import serve
 from tests.support.waiting import until
 
+pytestmark = pytest.mark.long
+
 ADMIN = {"x-auth-token": "admin"}
 # Hosts with much memory, which are chosen first, and where every build fails; two others have less and less.
 SCRIPTS = {

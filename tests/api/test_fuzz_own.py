@@ -19,6 +19,8 @@ from tests.support.fleets.wire_values import TEXTS, values_of
 from tests.support.servers.in_process_api import asking_own
 from tests.support.servers.servers import serve
 
+pytestmark = pytest.mark.long
+
 HOSTS = ("host-0", "host-1", "host-2")
 SMALL = {"flavor": {"name": "small", "vcpus": 1, "memory_mb": 16}}
 # A stream that never ends is read by other tests.

@@ -9,7 +9,7 @@ from tests.support.fleets.worlds import uuid_named
 from tests.support.servers.openstack_client import HOW_TO_INSTALL, TOKEN, Client, Openstack, python
 from tests.support.servers.servers import serve
 
-pytestmark = pytest.mark.skipif(python() is None, reason=HOW_TO_INSTALL)
+pytestmark = [pytest.mark.skipif(python() is None, reason=HOW_TO_INSTALL), pytest.mark.long]
 
 
 @pytest.fixture(scope="session")

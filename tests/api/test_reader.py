@@ -18,6 +18,8 @@ from tests.support.fleets.several_ways import celled_host
 from tests.support.servers.servers import serve
 from tests.support.waiting import until
 
+pytestmark = pytest.mark.long
+
 ADMIN = {"x-auth-token": "admin"}
 SMALL = {"flavor": {"name": "small", "vcpus": 2, "memory_mb": 16}}
 

@@ -14,6 +14,8 @@ from tests.support.servers.certificates import Authority, needs_openssl
 from tests.support.servers.in_process_api import asking_own
 from tests.support.servers.servers import serve
 
+pytestmark = pytest.mark.long
+
 ADMIN = {"x-auth-token": "admin"}
 SMALL = {"flavor": {"vcpus": 1, "memory_mb": 16}}
 PACKED = "[filter_scheduler]\nram_weight_multiplier = -1.0\ncpu_weight_multiplier = -1.0\n"

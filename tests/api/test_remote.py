@@ -13,6 +13,8 @@ from tests.support.fleets.products import request, roost
 from tests.support.servers.remote_placements import Remote, claiming, host
 from tests.support.servers.servers import serve
 
+pytestmark = pytest.mark.long
+
 SMALL = {"flavor": {"name": "small", "vcpus": 2, "memory_mb": 512}}
 APART = ServerGroup(uuid=uuid_of("group", "apart"), name="apart", policy="anti-affinity")
 

@@ -11,7 +11,7 @@ from tests.support.fleets.products import roost
 from tests.support.servers.certificates import Authority, needs_openssl
 from tests.support.servers.servers import ADMIN, serve
 
-pytestmark = needs_openssl
+pytestmark = [needs_openssl, pytest.mark.long]
 
 
 @pytest.fixture(scope="module")

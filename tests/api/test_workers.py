@@ -12,6 +12,8 @@ import pytest
 
 from tests.support.servers.servers import serve
 
+pytestmark = pytest.mark.long
+
 DEADLINE_S = 60
 
 

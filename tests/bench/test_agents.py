@@ -5,6 +5,8 @@ import pytest
 
 from bench.agents import Plan, run, to_text
 
+pytestmark = pytest.mark.long
+
 SMALL = Plan(agents=12, processes=2, instances=60, batch=20, clients=2, failing=0.2, kill_every_s=0.5)
 
 

@@ -9,6 +9,8 @@ from bench import run, table, workloads
 from bench.databases import Databases, Skipped
 from tests.support.databases import postgres
 
+pytestmark = pytest.mark.long
+
 SMALL = workloads.load(small=True)
 FULL = workloads.load()
 

@@ -7,6 +7,8 @@ import sys
 import threading
 from pathlib import Path
 
+import pytest
+
 from roost.compute.agent.agent_journal import Journal
 from roost.compute.agent.execute_order import Acting
 from roost.compute.agent.identity import Identity
@@ -18,6 +20,8 @@ from roost.model.work.orders import Destroy, Power, Spawn
 from tests.support.agents.scripted_agents import HOST, MemoryServer, PlainTracker, order, spec
 from tests.support.fleets.products import kill, worker
 from tests.support.fleets.worlds import uuid_named
+
+pytestmark = pytest.mark.long
 
 LINES = ("begin", "finish", "take", "forget", "hold", "keep_node")
 STAYS, GOES = "stays", "goes"

@@ -9,6 +9,8 @@ from tests.support.agents.agent_hosts import HOST, agent_host
 from tests.support.fleets.worlds import uuid_named
 from tests.support.servers.clusters import guests_on
 
+pytestmark = pytest.mark.long
+
 TERMS = "[agent]\nreshape_tries = 1000\nreshape_pause_s = 0.0002\n"
 FLAVOR = {
     "name": "rich",

@@ -16,6 +16,8 @@ from tests.contract.served import Client, servers
 from tests.support.fleets.named_uuids import uuid_named
 from tests.support.fleets.products import ROOT
 
+pytestmark = pytest.mark.long
+
 
 def furnish(client):
     for number in range(PROVIDERS):

@@ -12,6 +12,8 @@ from tests.support.conductors.builders import ladder
 from tests.support.conductors.conductors import OK, TERMS, Hand, action, failed
 from tests.support.fleets.named_uuids import uuid_named
 
+pytestmark = pytest.mark.long
+
 COMMITS_MAX = 60
 ONE = uuid_named("one")
 OLD, NEW = Image(id="old"), Image(id="new")

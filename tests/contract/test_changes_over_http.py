@@ -9,6 +9,8 @@ from tests.support.servers.clusters import running_agents, up
 from tests.support.servers.servers import ADMIN, serve
 from tests.support.waiting import until
 
+pytestmark = pytest.mark.long
+
 HOSTS = ("fake-1", "fake-2", "fake-3")
 
 

@@ -7,6 +7,8 @@ from tests.support.conductors.builders import ladder
 from tests.support.conductors.conductors import OK, Hand, action, failed
 from tests.support.fleets.named_uuids import uuid_named
 
+pytestmark = pytest.mark.long
+
 COMMITS_MAX = 60
 
 

@@ -32,6 +32,8 @@ from tests.contract.stores import (
 from tests.support.databases import postgres
 from tests.support.fleets.products import ROOT, environ
 
+pytestmark = pytest.mark.long
+
 PROVIDERS = 20
 
 

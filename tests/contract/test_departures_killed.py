@@ -10,6 +10,8 @@ from tests.support.conductors.move_servers import ask, at_rest, holders, migrati
 from tests.support.fleets.named_uuids import uuid_named
 from tests.support.fleets.worlds import FixedClock
 
+pytestmark = pytest.mark.long
+
 COMMITS_MAX = 60
 HOSTS = ("h0", "h1", "h2", "h3")
 

@@ -11,6 +11,8 @@ from tests.support.fleets.products import command, environ, kill, roost
 from tests.support.servers.servers import serve
 from tests.support.waiting import until
 
+pytestmark = pytest.mark.long
+
 ADMIN = {"x-auth-token": "admin"}
 HOSTS = ("host-a", "host-b", "host-c")
 

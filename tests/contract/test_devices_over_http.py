@@ -26,6 +26,8 @@ from tests.support.agents.report_clients import SERVICE
 from tests.support.fleets.named_uuids import uuid_named
 from tests.support.waiting import until
 
+pytestmark = pytest.mark.long
+
 ONE, TWO = uuid_named("one"), uuid_named("two")
 GPU, NIC = "CUSTOM_PCI_10DE_1DB4", "CUSTOM_NIC"
 NEAR, FAR, CARD = "0000:0a:00.0", "0000:0b:00.0", "0000:81:00.0"

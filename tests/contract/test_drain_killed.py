@@ -12,6 +12,8 @@ from tests.support.conductors.move_servers import at_rest, holders, movers, pass
 from tests.support.fleets.named_uuids import uuid_named
 from tests.support.fleets.worlds import FixedClock, hosts
 
+pytestmark = pytest.mark.long
+
 COMMITS_MAX = 80
 # So long parts are waited for before they are looked at again. That may be in vain; more often, the database is gone.
 LOOK_S, IDLE_MAX = 0.1, 5

@@ -16,6 +16,8 @@ from tests.support.databases.standbys import pair
 from tests.support.fleets.worlds import digest, hosts, roost_on, wish
 from tests.support.waiting import until
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture
 def servers():

@@ -18,6 +18,8 @@ from tests.support.databases.standbys import pair
 from tests.support.fleets.worlds import digest
 from tests.support.waiting import until
 
+pytestmark = pytest.mark.long
+
 SETTINGS = StoreSettings(deadline_s=0.5, bulk_deadline_s=1, wait_s=1)
 BOUND_S = SETTINGS.deadline_s + 5
 

@@ -15,6 +15,8 @@ from tests.support.agents.scripted_agents import MemoryServer, living, resident,
 from tests.support.fleets.worlds import uuid_named
 from tests.support.waiting import until
 
+pytestmark = pytest.mark.long
+
 QUICK = Pace(driver_timeout_s=0.3, update_s=0.02, retry_s=0.02, images_s=0.02, stop_s=5.0)
 HOSTS = ("host-a", "host-b", "host-c")
 

@@ -11,6 +11,8 @@ from tests.support.fleets.worlds import uuid_named
 from tests.support.servers.clusters import AgentsProgram, Program, ServerProgram
 from tests.support.waiting import until
 
+pytestmark = pytest.mark.long
+
 HOSTS = ("one", "two")
 FLAVOR = ("--flavor", "vcpus=1,memory_mb=64,root_gb=1")
 SETTINGS = """

@@ -25,6 +25,8 @@ from roost.model.request import Request
 from roost.simulator.stable_uuids import uuid_of
 from tests.support.fleets.products import fleet, kill, request, settings_for, worker
 
+pytestmark = pytest.mark.long
+
 HOSTS, VCPUS = 40, 24
 GROUPS = tuple(
     ServerGroup(uuid=uuid_of(policy, str(number)), policy=policy, max_server_per_host=1 + number % 3)

@@ -12,6 +12,8 @@ from tests.support.conductors.mortal_cluster import UUID, Cluster, Reaper
 from tests.support.conductors.settled_cluster import problems_of, until_in_step, used
 from tests.support.servers.clusters import guests_on
 
+pytestmark = pytest.mark.long
+
 FLAVORS = [{"name": f"flavor {size}", "vcpus": size, "memory_mb": 64} for size in (1, 2)]
 # What may be asked of an instance: by its status the acts, each with what is said.
 ACTS = {

@@ -12,6 +12,8 @@ from tests.support.agents.libvirt_hosts import binding, boot_sector, qemu_uri_el
 from tests.support.fleets.products import roost
 from tests.support.servers.clusters import Program, ServerProgram
 
+pytestmark = pytest.mark.long
+
 HOST = "host-1"
 FLAVOR = "vcpus=1,memory_mb=32,root_gb=1"
 

@@ -12,6 +12,8 @@ from tests.support.agents.driver_doubles import spec_of, tree_of
 from tests.support.agents.libvirt_hosts import binding, boot_sector, qemu_uri, short_folder
 from tests.support.fleets.worlds import uuid_named
 
+pytestmark = pytest.mark.long
+
 GUEST = uuid_named("guest")
 SMALL = Flavor(name="small", vcpus=1, memory_mb=32, root_gb=1)
 MOST_S = 60  # that a guest may take on a busy machine

@@ -14,6 +14,8 @@ from tests.support.conductors.resize_servers import ask, keepers, told
 from tests.support.fleets.named_uuids import uuid_named
 from tests.support.fleets.worlds import group, host, joined
 
+pytestmark = pytest.mark.long
+
 COMMITS_MAX = 80
 
 

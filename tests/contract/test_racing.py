@@ -19,6 +19,8 @@ from tests.contract.races import MeddledStore, in_groups, race
 from tests.support.databases import postgres
 from tests.support.fleets.products import fleet, request, settings_for
 
+pytestmark = pytest.mark.long
+
 HOSTS = 4
 
 

@@ -4,6 +4,7 @@ import json
 import uuid
 from random import Random
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -11,6 +12,8 @@ from roost.placement.current import Current
 from roost.store.memory_store import MemoryStore
 from tests.support.servers.candidate_urls import Columns
 from tests.support.servers.in_process_api import asking
+
+pytestmark = pytest.mark.long
 
 CLASSES = ("VCPU", "MEMORY_MB", "CUSTOM_A", "CUSTOM_B")
 TRAITS = ("CUSTOM_T", "HW_CPU_X86_AVX2", "MISC_SHARES_VIA_AGGREGATE")

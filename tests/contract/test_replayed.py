@@ -28,6 +28,8 @@ from tests.support.databases import postgres
 from tests.support.fleets.products import fleet, request, settings_for
 from tests.support.fleets.worlds import digest, host, hosts, joined, roost_on, roost_with, settings_of, uuid_named, wish
 
+pytestmark = pytest.mark.long
+
 
 def snapshot(world: World) -> None:
     """Write a snapshot now, where the store has any."""

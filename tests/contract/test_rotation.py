@@ -17,6 +17,8 @@ from tests.support.databases.rotation import rotation
 from tests.support.fleets.worlds import digest
 from tests.support.waiting import until
 
+pytestmark = pytest.mark.long
+
 PROVIDERS, ROOM = 4, 100_000
 SETTINGS = StoreSettings(deadline_s=0.5, wait_s=2)
 

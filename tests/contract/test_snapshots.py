@@ -25,6 +25,8 @@ from tests.contract.stores import PostgresWorld, SqliteWorld
 from tests.support.fleets.products import kill, worker
 from tests.support.fleets.worlds import host, hosts, settings_of, wish
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture
 def world(durable):

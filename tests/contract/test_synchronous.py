@@ -16,6 +16,8 @@ from tests.support.databases import postgres
 from tests.support.databases.standbys import pair
 from tests.support.waiting import until
 
+pytestmark = pytest.mark.long
+
 WAITING = "SELECT pid FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND application_name LIKE 'roost%'"
 
 

@@ -15,6 +15,8 @@ import pytest
 from tests.docs.documents import blocks, name, with_any
 from tests.support.fleets.products import command, environ, kill
 
+pytestmark = pytest.mark.long
+
 _SHOWN = "127.0.0.1:8780"
 _PATIENCE_S = 60.0
 

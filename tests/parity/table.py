@@ -11,7 +11,7 @@ FEATURES = Path(__file__).with_name("features.toml")
 PAGE = ROOT / "docs" / "parity.md"
 BEGIN, END = "<!-- features: begin -->", "<!-- features: end -->"
 _MARK = "shows"
-# Tests that `make test` leaves out show nothing by themselves.
+# Tests outside `make test-all` show nothing by themselves.
 _LEFT_OUT = frozenset({"soak", "bench", "differential", "skip"})
 
 

@@ -3,6 +3,7 @@
 import copy
 from random import Random
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -13,6 +14,8 @@ from roost.model.host import HostFacts, PciPool
 from roost.model.request import Request
 from tests.reference import consuming as slow
 from tests.support.fleets.worlds import host, roost_with, settings_of
+
+pytestmark = pytest.mark.long
 
 FILTERS = ["io_ops", "numa_topology", "pci_passthrough"]
 FLAT = {f"{name}_weight_multiplier": 0.0 for name in ("cpu", "ram", "disk")}

@@ -1,6 +1,7 @@
 """Guests come to a host and leave it as in the plain list of who has what."""
 
 import msgspec
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -11,6 +12,8 @@ from roost.model.work.guest_use import GuestNeeds, GuestUse
 from roost.scheduler.numa.constraints import networks_of, topology_of
 from tests.reference.host_use import PlainHost, check, has_devices, has_room
 from tests.support.fleets.memory_nodes import cells, requests
+
+pytestmark = pytest.mark.long
 
 ACTS = ["claim", "claim", "claim", "move", "leave", "revert", "give", "confirm", "restart"]
 GUESTS, MIGRATIONS = ["a", "b"], ["moves-a", "moves-b"]

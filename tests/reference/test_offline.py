@@ -22,6 +22,8 @@ from roost.simulator.workload import Options
 from tests.reference.plain_worlds import FILTERS, fleet_of, random_wish, random_world, request_of
 from tests.support.fleets.worlds import roost_on, settings_of
 
+pytestmark = pytest.mark.long
+
 
 def document_of_request(request: Request) -> RequestDocument:
     """Say a request as a document, through JSON."""

@@ -7,6 +7,8 @@ from roost.simulator.cluster.seed_runs import run_seed
 from roost.store import dump
 from tests.simulation.plants import KINDS_OF, PLANTS
 
+pytestmark = pytest.mark.long
+
 _SEEDS = range(150)
 _FAILED = "nothing fails that nobody meant"  # which tells of no rule that was broken
 # Tried first, since with these it is found as it is now.

@@ -17,6 +17,8 @@ from roost.simulator.cluster.seed_runs import run_seed, run_seeds, sum_results
 from roost.simulator.cluster.simulation import Simulation
 from tests.simulation.plants import PLANTS
 
+pytestmark = pytest.mark.long
+
 KINDS = ("build", "delete", "start", "stop")
 # Together they have every end of every kind, as it is now: chosen among the first two hundred.
 SEEDS = (12, 44, 47, 58, 67, 82, 85, 91, 94, 118, 122, 127, 145, 169, 195)

@@ -51,10 +51,9 @@ from roost.scheduler.pipeline.host_picks import (
 )
 from roost.scheduler.pipeline.stage import PendingRequest, build_item, choose_uuids, to_pending
 from roost.scheduler.query.pci_requests import PciAliases
-from roost.scheduler.shape.host_ranking import Ranking
+from roost.scheduler.shape.host_ranking import TABLE, Ranking
 from roost.scheduler.shape.shape import Shape
 from roost.scheduler.shape.shape_cache import HostSearch, ShapeCache
-from roost.scheduler.shape.shape_evidence import TABLE
 from roost.scheduler.shape.standings import standings
 
 _CHECK_INTERVAL = 64  # instances per check of the budget

@@ -12,6 +12,8 @@ from tests.support.fleets.products import command, environ, roost
 from tests.unit.simulator.comparisons import PACK, SPREAD
 from tests.unit.simulator.traces.files import VMS, write
 
+pytestmark = pytest.mark.long
+
 GENERATED = ("replay", "--generate", "--host-count", 5, "--requests", 40)
 
 

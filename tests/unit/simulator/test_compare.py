@@ -11,6 +11,8 @@ from roost.simulator.workload import Options
 from tests.unit.simulator.comparisons import broken_policy, generated, policies, with_figures, without_durations
 from tests.unit.simulator.traces.files import VMS, write
 
+pytestmark = pytest.mark.long
+
 
 def figure(name, *kept, is_alone=True):
     return next(each for each in build_figures(kept, is_alone=is_alone) if each.name == name)

@@ -16,6 +16,8 @@ from tests.unit.simulator.first_fit import FirstFit
 from tests.unit.simulator.reports import REPORT
 from tests.unit.simulator.traces.files import NODES, PODS, write
 
+pytestmark = pytest.mark.long
+
 ALL = {"requests.png", "utilisation.png", "fragmentation.png", "latency.png", "hosts.png"}
 
 

@@ -4,6 +4,8 @@ import msgspec
 
 from roost.model.evidence.decision import Scale
 
+TABLE = 5  # hosts in the score table of the evidence
+
 
 class Ranking(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """The best hosts for one instance, and the evidence."""

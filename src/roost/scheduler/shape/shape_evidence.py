@@ -7,11 +7,9 @@ from roost.engine.columns.state import State
 from roost.model.evidence.decision import HostScore, Scale, Stage
 from roost.model.stored_decision import Checks
 from roost.scheduler.framework.reasons import refusal_text
-from roost.scheduler.shape.host_ranking import Ranking
+from roost.scheduler.shape.host_ranking import TABLE, Ranking
 from roost.scheduler.shape.score_table import ScoreTable
 from roost.scheduler.shape.shape_verdicts import ShapeVerdicts
-
-TABLE = 5  # hosts in the score table
 
 
 class ShapeEvidence:

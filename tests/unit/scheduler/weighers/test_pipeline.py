@@ -95,9 +95,9 @@ def compare(watched: Watched, wanted: int) -> None:
     fresh = watched.fresh()
     seen, slow = watched.rank(wanted), fresh.rank(wanted)
     assert bits(seen) == bits(slow)
-    assert watched.shape.evidence.stages(seen) == fresh.stages(slow)
-    assert watched.shape.evidence.scales(seen) == fresh.scales(slow)
-    assert watched.shape.evidence.table(seen) == fresh.table(slow)
+    assert watched.shape.evidence.stages(seen) == fresh.evidence.stages(slow)
+    assert watched.shape.evidence.scales(seen) == fresh.evidence.scales(slow)
+    assert watched.shape.evidence.table(seen) == fresh.evidence.table(slow)
 
 
 def follow(seed: int, *, hosts: int, looks: int) -> list[Watched]:
