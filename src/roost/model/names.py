@@ -1,5 +1,6 @@
 """Names of resource classes, traits, hosts and uuids, with their syntax."""
 
+import hashlib
 import re
 from functools import cache
 
@@ -98,6 +99,14 @@ def uuid_text(body: bytes) -> str:
 
 
 _UNITS = {"MEMORY_MB": "MiB memory", "DISK_GB": "GiB disk", "VCPU": "VCPU", "PCPU": "PCPU"}
+
+
+def derive_uuid(*words: str) -> str:
+    """Return a uuid of version 8 that follows from words."""
+    body = bytearray(hashlib.blake2b("\0".join(words).encode(), digest_size=16).digest())
+    body[6] = 0x80 | body[6] & 0x0F
+    body[8] = 0x80 | body[8] & 0x3F
+    return uuid_text(bytes(body))
 
 
 def amount_text(resource_class: str, amount: int) -> str:

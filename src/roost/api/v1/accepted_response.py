@@ -3,23 +3,14 @@
 import msgspec
 
 from roost.api.http import Response
-from roost.api.v1 import idempotency
 from roost.api.v1.call import Call, json_response, plan_response
+from roost.api.v1.idempotency import mark_replay
 from roost.api.v1.schemas.instances import Accepted
-from roost.model.names import uuid_bytes
 from roost.model.work.work_rows import OperationRow
 from roost.placement.write_plan import Plan
 
 # A new operation, or an existing one.
 OperationPlan = Plan[OperationRow] | OperationRow
-
-
-def operation_uuid(call: Call) -> bytes:
-    """Return the uuid of an operation, derived from its idempotency key or else from the request id."""
-    kind, word = ("operation", call.key) if call.key is not None else ("request", call.request.request_id)
-    uuid = uuid_bytes(idempotency.uuid_for(kind, call.owner, word))
-    assert uuid is not None, "uuid_for makes valid uuids"
-    return uuid
 
 
 def respond_accepted(
@@ -32,7 +23,7 @@ def respond_accepted(
         body: None: ``Accepted`` with the uuid.
     """
     response = respond_with_location(call, uuid, body=body)
-    return plan_response(plan, response) if isinstance(plan, Plan) else idempotency.mark_replay(response)
+    return plan_response(plan, response) if isinstance(plan, Plan) else mark_replay(response)
 
 
 def respond_with_location(call: Call, uuid: str, *, body: msgspec.Struct | None = None) -> Response:

@@ -1,10 +1,6 @@
 """From a request to an answer: authentication, route, authorization, handler. Read this file first."""
 
-import hashlib
-from dataclasses import replace
 from typing import Any, ClassVar
-
-import msgspec
 
 from roost.api import problems
 from roost.api.access.policy import Policy
@@ -20,14 +16,13 @@ from roost.api.v1.route import Route
 from roost.api.v1.routes import PATHS
 from roost.api.v1.wire.decode_body import check_unused, decode_body, decode_query
 from roost.api.v1.wire.problem_details import CONTENT_TYPE, as_json
-from roost.errors import Conflict, RoostError
-from roost.model.names import uuid_form
+from roost.errors import RoostError
 from roost.model.settings.notification_settings import Notifications
 from roost.observe import log
 from roost.observe.event_buffer import Events
 from roost.placement.current import Current
 from roost.placement.deciding_thread import Task
-from roost.placement.write_plan import Act, Again, Plan, Result
+from roost.placement.write_plan import Act, Again, Plan
 
 PREFIX = "/v1"
 
@@ -84,7 +79,7 @@ class Application:
             request.work = route.work if getattr(body, "dry_run", True) else "point"
         except Exception as error:  # noqa: BLE001  # every request gets an answer
             return self.fail(request, error)
-        handler = route.handler
+        handler, keys = route.handler, self._keys if route.is_keyed else None
 
         # Quoted: evaluating the annotation for each request would take as long as the rest of this method.
         def task(current: Current) -> "Response | Plan[Response] | Act[Response] | Again":
@@ -92,14 +87,13 @@ class Application:
                 request=request,
                 product=self._product,
                 current=current,
-                keys=self._keys,
                 events=self._events,
                 agents=self._agents,
                 body=body,
                 query=query,
                 allows=self._allows,
             )
-            return handler(call) if call.key is None else _apply_key(call, call.key, route)
+            return handler(call) if keys is None else keys.answer(call, handler)
 
         return task
 
@@ -164,45 +158,3 @@ def _decode_request(request: Request, route: Route) -> tuple[Any, Any]:
 
 def _media_type(request: Request) -> str:
     return request.headers.get("content-type", "").partition(";")[0].strip().lower()
-
-
-def _apply_key(call: Call, key: str, route: Route) -> Response | Plan[Response] | Act[Response] | Again:
-    """Answer a request under an idempotency key: replay, defer, or run and remember."""
-    if not route.is_keyed:
-        return route.handler(call)
-    owner, fingerprint = call.owner, _fingerprint(call)
-    stored = call.keys.find(owner, key, fingerprint=fingerprint)
-    if stored is not None:
-        return stored
-    if call.keys.is_in_progress(owner, key):
-        return Again()
-    try:
-        result = route.handler(call)
-    except Conflict:
-        # Another process may have committed under this key between two reads: a second try finds its result.
-        result = route.handler(call)
-    if isinstance(result, Plan):
-        answer = result.answer
-        return replace(result, told=lambda: call.keys.remember(owner, key, fingerprint=fingerprint, response=answer))
-    if not isinstance(result, Act):
-        return result
-    call.keys.begin(owner, key)
-    act = result
-
-    def finish(done: Result) -> Response:
-        try:
-            response = act.answer(done)
-            call.keys.remember(owner, key, fingerprint=fingerprint, response=response)
-            return response
-        finally:
-            call.keys.end(owner, key)
-
-    return Act(deed=act.deed, answer=finish)
-
-
-def _fingerprint(call: Call) -> bytes:
-    """Return a digest that identifies a request, regardless of the letter case of uuids and hosts."""
-    request = call.request
-    named = {name: uuid_form(value).lower() for name, value in request.parameters.items()}
-    head = msgspec.json.encode([request.method, request.route, named, call.query])
-    return hashlib.sha256(head + b"\0" + request.body).digest()

@@ -10,7 +10,6 @@ from roost.api.http import Identity, Request, Response, TooSlow
 from roost.api.problems import Problem
 from roost.api.v1 import permission
 from roost.api.v1.agent_registry import AgentRegistry
-from roost.api.v1.idempotency import IdempotencyKeys
 from roost.api.v1.permission import Allows
 from roost.api.v1.policies import ALL_PROJECTS
 from roost.api.v1.product_port import Product
@@ -31,7 +30,6 @@ class Call:
     request: Request
     product: Product
     current: Current
-    keys: IdempotencyKeys
     events: Events
     agents: AgentRegistry
     body: Any  # an instance of the route's body type; None: the route has none
@@ -114,7 +112,8 @@ class Call:
             raise TooSlow
 
 
-Handler = Callable[[Call], Response | Plan[Response] | Act[Response] | Again]
+Answer = Response | Plan[Response] | Act[Response] | Again
+Handler = Callable[[Call], Answer]
 
 
 def plan_response(plan: Plan[Any], response: Response) -> Plan[Response]:

@@ -1,13 +1,22 @@
-"""Idempotency keys: a repeated request with the same key gets the stored response, without a second effect."""
+"""Idempotency keys: a repeated request with the same key has no second effect.
+
+The process that answered stores its response, and repeats it. Uuids of what a request creates follow from the key
+(``uuid_of``), so another process, or a later one, finds the resource and answers with it.
+"""
 
 import hashlib
 from collections import OrderedDict
+from dataclasses import replace
 from typing import NamedTuple
+
+import msgspec
 
 from roost.api.http import Response
 from roost.api.problems import Problem
-from roost.errors import BadRequest
-from roost.model.names import uuid_text
+from roost.api.v1.call import Answer, Call, Handler
+from roost.errors import BadRequest, Conflict
+from roost.model.names import derive_uuid, uuid_bytes, uuid_form
+from roost.placement.write_plan import Act, Again, Plan, Result
 
 # Upper bounds of stored responses; the last one is stored regardless of its size.
 _RESPONSES_MAX = 10_000
@@ -38,7 +47,7 @@ class IdempotencyKeys:
         if stored is None:
             return None
         if stored.fingerprint != fingerprint:
-            raise key_conflict(key)
+            raise _key_conflict(key)
         return mark_replay(stored.response)
 
     def remember(self, owner: str, key: str, *, fingerprint: bytes, response: Response) -> None:
@@ -51,17 +60,38 @@ class IdempotencyKeys:
             _, (_, oldest) = self._responses.popitem(last=False)
             self._bytes -= len(oldest.body)
 
-    def is_in_progress(self, owner: str, key: str) -> bool:
-        """Return whether an act under the key is in progress."""
-        return (owner, key) in self._in_progress
-
-    def begin(self, owner: str, key: str) -> None:
-        """Mark an act under the key as in progress."""
+    def answer(self, call: Call, handler: Handler) -> Answer:
+        """Answer a request: repeat the stored response of its key, defer it, or run the handler and store."""
+        if call.key is None:
+            return handler(call)
+        owner, key, fingerprint = call.owner, call.key, _fingerprint(call)
+        stored = self.find(owner, key, fingerprint=fingerprint)
+        if stored is not None:
+            return stored
+        if (owner, key) in self._in_progress:
+            return Again()
+        try:
+            result = handler(call)
+        except Conflict:
+            # Another process may have committed under this key between two reads: a second try finds its result.
+            result = handler(call)
+        if isinstance(result, Plan):
+            response = result.answer
+            return replace(result, told=lambda: self.remember(owner, key, fingerprint=fingerprint, response=response))
+        if not isinstance(result, Act):
+            return result
         self._in_progress.add((owner, key))
+        act = result
 
-    def end(self, owner: str, key: str) -> None:
-        """Mark an act under the key as ended, successful or not."""
-        self._in_progress.discard((owner, key))
+        def finish(done: Result) -> Response:
+            try:
+                response = act.answer(done)
+                self.remember(owner, key, fingerprint=fingerprint, response=response)
+                return response
+            finally:
+                self._in_progress.discard((owner, key))
+
+        return Act(deed=act.deed, answer=finish)
 
 
 def check(key: str) -> None:
@@ -74,8 +104,17 @@ def check(key: str) -> None:
         raise BadRequest(f"Idempotency-Key must be 1..{_LENGTH_MAX} visible ASCII characters")
 
 
-def key_conflict(key: str) -> Problem:
-    """Return the 422 for a key that another request used."""
+def check_same(call: Call, *, is_same: bool) -> None:
+    """Refuse a request under the key of another request.
+
+    Raises:
+        Problem: 422, the requests differ.
+    """
+    if not is_same:
+        raise _key_conflict(call.key or "")
+
+
+def _key_conflict(key: str) -> Problem:
     return Problem(422, f"Idempotency-Key {key!r} belongs to another request: choose a new key")
 
 
@@ -86,9 +125,27 @@ def mark_replay(response: Response) -> Response:
     )
 
 
-def uuid_for(*words: str) -> str:
-    """Return a uuid of version 8 that is derived from words."""
-    body = bytearray(hashlib.blake2b("\0".join(words).encode(), digest_size=16).digest())
-    body[6] = 0x80 | body[6] & 0x0F
-    body[8] = 0x80 | body[8] & 0x3F
-    return uuid_text(bytes(body))
+def uuid_of(call: Call, kind: str) -> str:
+    """Return the uuid of what a request creates: it follows from the key or, without one, from the request's id.
+
+    Args:
+        kind: of the resource, such as "decision".
+    """
+    if call.key is None:
+        return derive_uuid("request", call.owner, call.request.request_id)
+    return derive_uuid(kind, call.owner, call.key)
+
+
+def operation_uuid(call: Call) -> bytes:
+    """Return the uuid of the operation that a request begins."""
+    uuid = uuid_bytes(uuid_of(call, "operation"))
+    assert uuid is not None, "derive_uuid makes valid uuids"
+    return uuid
+
+
+def _fingerprint(call: Call) -> bytes:
+    """Return a digest that identifies a request, regardless of the letter case of uuids and hosts."""
+    request = call.request
+    named = {name: uuid_form(value).lower() for name, value in request.parameters.items()}
+    head = msgspec.json.encode([request.method, request.route, named, call.query])
+    return hashlib.sha256(head + b"\0" + request.body).digest()

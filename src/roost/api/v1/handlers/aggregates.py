@@ -5,7 +5,6 @@ from collections.abc import Mapping
 import msgspec
 
 from roost.api.http import Response
-from roost.api.v1 import idempotency
 from roost.api.v1.call import Call, json_response
 from roost.api.v1.host_uptime import Uptime
 from roost.api.v1.schemas.aggregates import (
@@ -24,7 +23,7 @@ from roost.errors import BadRequest, Conflict
 from roost.fleet import aggregate_writes
 from roost.fleet.host_writes import rows_of_service
 from roost.model.host import Aggregate
-from roost.model.names import uuid_form, uuid_text
+from roost.model.names import derive_uuid, uuid_form, uuid_text
 from roost.model.writes import PutAggregate
 from roost.placement.write_plan import Plan
 from roost.scheduler.rule_support.scopes import ZONE, split_names, zones
@@ -169,7 +168,7 @@ def _free_uuid(state: State, name: str) -> str:
     """Return a free uuid derived from the name: concurrent requests for one name collide on it."""
     number = 0
     while True:
-        uuid = idempotency.uuid_for("aggregate", name, str(number))
+        uuid = derive_uuid("aggregate", name, str(number))
         if not aggregate_writes.is_named(state, uuid):
             return uuid
         number += 1

@@ -3,10 +3,10 @@
 import msgspec
 
 from roost.api.http import Response
-from roost.api.v1 import idempotency
 from roost.api.v1.call import Call, json_response
 from roost.api.v1.current_names import StateNames, find_flavor
 from roost.api.v1.handlers.stored_names import find_image
+from roost.api.v1.idempotency import check_same, mark_replay, uuid_of
 from roost.api.v1.schemas.decisions import (
     DecisionBody,
     DecisionsPage,
@@ -29,7 +29,7 @@ from roost.model.documents.request_document import FlavorEntry, ImageEntry, Requ
 from roost.model.evidence.decision import Decision
 from roost.model.flavor import Flavor
 from roost.model.fleet import NamedRequest
-from roost.model.names import uuid_bytes
+from roost.model.names import derive_uuid, uuid_bytes
 from roost.model.request import Request
 from roost.model.settings.roost_settings import Settings
 from roost.model.stored_decision import DecisionQuery
@@ -48,7 +48,7 @@ def create(call: Call) -> Response | Act[Response]:
     """
     body = call.body
     assert isinstance(body, DecisionBody)
-    replay_response = None if call.key is None or body.dry_run else _find_replay(call, body, call.key)
+    replay_response = None if call.key is None or body.dry_run else _find_replay(call, body)
     if replay_response is not None:
         return replay_response
     request = request_of(call, body)
@@ -62,7 +62,7 @@ def create(call: Call) -> Response | Act[Response]:
         _check_claim(call, request.move.instance_uuid)
     if call.key is None:
         return Act(deed=request, answer=lambda result: _respond_created(call, result))
-    return _decide_with_key(call, body, request, key=call.key)
+    return _decide_with_key(call, body, request)
 
 
 def list_decisions(call: Call) -> Response:
@@ -254,7 +254,7 @@ def _respond_created(call: Call, result: Result) -> Response:
     return json_response(show_decision(result), status=201, location=url)
 
 
-def _decide_with_key(call: Call, body: DecisionBody, request: Request, *, key: str) -> Act[Response]:
+def _decide_with_key(call: Call, body: DecisionBody, request: Request) -> Act[Response]:
     """Decide under an idempotency key, from which the uuids of the decision and its instances follow.
 
     So any process finds the decision by its key while it is stored, and no two processes claim for one key.
@@ -263,16 +263,11 @@ def _decide_with_key(call: Call, body: DecisionBody, request: Request, *, key: s
     def answer(result: Result) -> Response:
         if isinstance(result, Exception):
             # Another process may have decided the same request concurrently.
-            return _find_replay(call, body, key) or _respond_created(call, result)
+            return _find_replay(call, body) or _respond_created(call, result)
         return _respond_created(call, result)
 
-    uuid = _uuid_for_key(call, key)
+    uuid = uuid_of(call, "decision")
     return Act(deed=NamedRequest(request=_name_instances(request, uuid), decision_uuid=uuid), answer=answer)
-
-
-def _uuid_for_key(call: Call, key: str) -> str:
-    """Return the uuid of the decision under a key."""
-    return idempotency.uuid_for("decision", call.owner, key)
 
 
 def _name_instances(request: Request, uuid: str) -> Request:
@@ -281,24 +276,24 @@ def _name_instances(request: Request, uuid: str) -> Request:
         return request
     if request.move is not None:
         return msgspec.structs.replace(request, instance_uuids=(request.move.instance_uuid,))
-    uuids = tuple(idempotency.uuid_for("instance", uuid, str(number)) for number in range(request.count))
+    uuids = tuple(derive_uuid("instance", uuid, str(number)) for number in range(request.count))
     return msgspec.structs.replace(request, instance_uuids=uuids)
 
 
-def _find_replay(call: Call, body: DecisionBody, key: str) -> Response | None:
+def _find_replay(call: Call, body: DecisionBody) -> Response | None:
     """Return the response of an earlier decision under the key; None: there was no such decision.
 
     Raises:
         Problem: 422, the key belongs to another request.
     """
     try:
-        decision = call.product.decision(_uuid_for_key(call, key))
+        decision = call.product.decision(uuid_of(call, "decision"))
     except NotFound:
         return None
     before = call.product.request_of(decision)
-    if not _is_answer(before, _name_instances(request_of(call, body, before=before), decision.uuid), decision):
-        raise idempotency.key_conflict(key)
-    return idempotency.mark_replay(_respond_created(call, decision))
+    request = _name_instances(request_of(call, body, before=before), decision.uuid)
+    check_same(call, is_same=_is_answer(before, request, decision))
+    return mark_replay(_respond_created(call, decision))
 
 
 def _is_answer(before: Request, request: Request, decision: Decision) -> bool:

@@ -1,9 +1,9 @@
 """Drains of hosts."""
 
 from roost.api.http import Response
-from roost.api.v1 import idempotency
-from roost.api.v1.accepted_response import operation_uuid, respond_accepted, respond_with_location
+from roost.api.v1.accepted_response import respond_accepted, respond_with_location
 from roost.api.v1.call import Call, json_response, plan_response
+from roost.api.v1.idempotency import check_same, operation_uuid
 from roost.api.v1.schemas.drain import DrainBody, DrainPlan, PlannedMove
 from roost.conductor.intake import accept_drain
 from roost.conductor.intake.accept_drain import DrainMethod, How, drain_method
@@ -11,7 +11,7 @@ from roost.conductor.operation.step import body_of
 from roost.errors import Conflict, NoValidHost
 from roost.model.evidence.decision import Decision
 from roost.model.fleet import Departure
-from roost.model.names import uuid_text
+from roost.model.names import derive_uuid, uuid_text
 from roost.model.work.change_memory import Drain
 from roost.model.work.work_rows import OperationRow, StatusRow
 from roost.placement.write_plan import Plan
@@ -34,8 +34,8 @@ def drain(call: Call) -> Response | Plan[Response]:
         return json_response(_plan(call, body))
     uuid = operation_uuid(call)
     previous = reader.operation_of(uuid)
-    if previous is not None and not _is_same(previous, call.parameter("host"), at_once=body.at_once):
-        raise idempotency.key_conflict(call.key or "")
+    if previous is not None:
+        check_same(call, is_same=_is_same(previous, call.parameter("host"), at_once=body.at_once))
     plan = accept_drain.drain(
         call.current,
         reader,
@@ -74,7 +74,7 @@ def _plan(call: Call, body: DrainBody) -> DrainPlan:
     host = accept_drain.service_of(call.current, reader, call.parameter("host"))
     ways = [(status, drain_method(status)) for status in accept_drain.instances_of(reader, host)]
     moved = [status for status, way in ways if way.how not in {None, "offload"}]
-    migrations = [idempotency.uuid_for("migration", "dry run", uuid_text(status.uuid)) for status in moved]
+    migrations = [derive_uuid("migration", "dry run", uuid_text(status.uuid)) for status in moved]
     acts = accept_drain.rehearse_drain(call.current.store.document, moved, migrations=migrations, at_once=body.at_once)
     results = call.product.outcomes(acts, dry_run=True)
     decided = [result for act, result in zip(acts, results, strict=True) if not isinstance(act, Departure)]

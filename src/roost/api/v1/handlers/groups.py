@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from typing import get_args
 
 from roost.api.http import Response
-from roost.api.v1 import idempotency
 from roost.api.v1.call import Call, json_response
+from roost.api.v1.idempotency import check_same, mark_replay, uuid_of
 from roost.api.v1.schemas.groups import DetailedGroup, GroupBody, GroupMember, GroupsPage, GroupsQuery, ShownGroup
 from roost.api.v1.wire.decode_body import field_problem
 from roost.api.v1.wire.pages import page_of
@@ -86,9 +86,12 @@ def create(call: Call) -> Plan[Response] | Response:
         return Plan(answer=response, writes=(group_creation(current, group),))
     if call.key is None or body.uuid is not None:
         raise Conflict(f"there is a server group {group.uuid} already")
-    if (previous.name, previous.policy, previous.limit) != (group.name, group.policy, group.max_server_per_host):
-        raise idempotency.key_conflict(call.key)
-    return idempotency.mark_replay(response)
+    found, wanted = (
+        (previous.name, previous.policy, previous.limit),
+        (group.name, group.policy, group.max_server_per_host),
+    )
+    check_same(call, is_same=found == wanted)
+    return mark_replay(response)
 
 
 def _respond_created(call: Call, group: ServerGroup) -> Response:
@@ -106,7 +109,7 @@ def _respond_created(call: Call, group: ServerGroup) -> Response:
 
 def _new_uuid(call: Call) -> str:
     """Return the uuid of a new group; under an idempotency key it follows from the key, so repetition is harmless."""
-    return str(uuid.uuid4()) if call.key is None else idempotency.uuid_for("group", call.owner, call.key)
+    return str(uuid.uuid4()) if call.key is None else uuid_of(call, "group")
 
 
 def _own_members(call: Call) -> dict[int, int] | None:

@@ -7,18 +7,18 @@ from typing import Protocol
 import msgspec
 
 from roost.api.http import Response
-from roost.api.v1 import idempotency
-from roost.api.v1.accepted_response import OperationPlan, operation_uuid, respond_accepted
+from roost.api.v1.accepted_response import OperationPlan, respond_accepted
 from roost.api.v1.call import Call
 from roost.api.v1.handlers.decisions import request_of
 from roost.api.v1.handlers.instances import claim_of, host_of
+from roost.api.v1.idempotency import check_same, operation_uuid
 from roost.api.v1.policies import FORCE_DELETE
 from roost.api.v1.schemas.instances import AcceptedInstances, DeleteQuery, InstancesBody
 from roost.conductor.intake import accept
 from roost.conductor.operation.step import Body, body_of
 from roost.errors import Conflict, NotFound
 from roost.model.fleet import Departure
-from roost.model.names import uuid_bytes, uuid_form, uuid_text
+from roost.model.names import derive_uuid, uuid_bytes, uuid_form, uuid_text
 from roost.model.request import Move, Request
 from roost.model.work.operation import Asked, Build, Delete, Powering
 from roost.model.work.work_rows import OperationRow, StatusRow
@@ -53,16 +53,16 @@ def create(call: Call) -> Response | Plan[Response]:
     name, previous = uuid_text(uuid), reader.operation_of(uuid)
     request = request_of(call, body, before=None if previous is None else _find_build(call, previous))
     if not request.instance_uuids and request.move is None:
-        uuids = tuple(idempotency.uuid_for("instance", name, str(number)) for number in range(request.count))
+        uuids = tuple(derive_uuid("instance", name, str(number)) for number in range(request.count))
         request = msgspec.structs.replace(request, instance_uuids=uuids)
-    if previous is not None and not _is_same(reader, previous, request, name=body.name):
-        raise idempotency.key_conflict(call.key or "")
+    if previous is not None:
+        check_same(call, is_same=_is_same(reader, previous, request, name=body.name))
     plan = accept.build(
         call.current,
         reader,
         request,
         operation_uuid=uuid,
-        decision_uuid=idempotency.uuid_for("decision", name),
+        decision_uuid=derive_uuid("decision", name),
         name=body.name,
         now_s=reader.now_s(),
     )
@@ -140,7 +140,7 @@ def move(
     ) -> OperationPlan:
         name, request = uuid_text(operation_uuid), build_request(status_of(call, kind))
         move = request.move or Move(instance_uuid=uuid_form(instance_uuid))
-        move = msgspec.structs.replace(move, migration_uuid=idempotency.uuid_for("migration", name))
+        move = msgspec.structs.replace(move, migration_uuid=derive_uuid("migration", name))
         return accept.move(
             current,
             reader,
@@ -148,7 +148,7 @@ def move(
             kind=kind,
             wanted=msgspec.structs.replace(request, move=move),
             operation_uuid=operation_uuid,
-            decision_uuid=idempotency.uuid_for("decision", name),
+            decision_uuid=derive_uuid("decision", name),
             now_s=now_s,
             is_verified=is_verified,
         )
@@ -195,9 +195,7 @@ def find_repeat(
     previous = call.agents.reader(call.current).operation_of(uuid)
     if previous is None:
         return None
-    _check_same(call, previous, kind)
-    if not is_same(previous):
-        raise idempotency.key_conflict(call.key or "")
+    check_same(call, is_same=_is_on(call, previous, kind) and is_same(previous))
     return respond_accepted(call, previous, uuid_text(uuid))
 
 
@@ -254,8 +252,7 @@ def _find_build(call: Call, previous: OperationRow) -> Request:
     Raises:
         Problem: 422, the key belongs to another operation.
     """
-    if previous.kind != "build":
-        raise idempotency.key_conflict(call.key or "")
+    check_same(call, is_same=previous.kind == "build")
     return body_of(previous, Build).request
 
 
@@ -268,11 +265,6 @@ def _is_same(reader: WorkReader, previous: OperationRow, request: Request, *, na
     return is_named and body_of(previous, Build).request == msgspec.structs.replace(request, instance_uuids=uuids)
 
 
-def _check_same(call: Call, previous: OperationRow | None, kind: str) -> None:
-    """Refuse a key that belongs to another operation.
-
-    Raises:
-        Problem: 422.
-    """
-    if previous is not None and (previous.kind, previous.instance_uuid) != (kind, uuid_bytes(call.name)):
-        raise idempotency.key_conflict(call.key or "")
+def _is_on(call: Call, previous: OperationRow, kind: str) -> bool:
+    """Return whether an operation is one of a kind on the instance in the path."""
+    return (previous.kind, previous.instance_uuid) == (kind, uuid_bytes(call.name))

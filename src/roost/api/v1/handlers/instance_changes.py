@@ -3,15 +3,14 @@
 from functools import partial
 
 from roost.api.http import Response
-from roost.api.v1 import idempotency
-from roost.api.v1.accepted_response import operation_uuid
 from roost.api.v1.call import Call
 from roost.api.v1.handlers.instance_acts import act, begin, find_repeat
 from roost.api.v1.handlers.stored_names import find_image
+from roost.api.v1.idempotency import operation_uuid
 from roost.api.v1.schemas.instances import RebuildBody
 from roost.conductor.intake import accept_changes
 from roost.model.image import Image
-from roost.model.names import uuid_text
+from roost.model.names import derive_uuid, uuid_text
 from roost.model.work.operation import Powering
 from roost.placement.write_plan import Plan
 
@@ -54,7 +53,7 @@ def unshelve(call: Call) -> Response | Plan[Response]:
 
     Returns the operation (202). Refuses with 404 an unknown instance, with 409 an unsuitable status.
     """
-    decision_uuid = idempotency.uuid_for("decision", uuid_text(operation_uuid(call)))
+    decision_uuid = derive_uuid("decision", uuid_text(operation_uuid(call)))
     return begin(call, "unshelve", partial(accept_changes.unshelve, decision_uuid=decision_uuid))
 
 

@@ -41,10 +41,3 @@ def test_the_oldest_answers_make_room_by_number_and_by_size(monkeypatch):
 def test_what_is_no_key_is_refused(key):
     with pytest.raises(BadRequest, match="Idempotency-Key must be"):
         idempotency.check(key)
-
-
-def test_a_uuid_follows_from_words_and_is_of_version_8():
-    uuid = idempotency.uuid_for("decision", "me", "k")
-    assert uuid == idempotency.uuid_for("decision", "me", "k")
-    assert (uuid[14], uuid[19] in "89ab") == ("8", True)
-    assert len({uuid, idempotency.uuid_for("decision", "me", "l"), idempotency.uuid_for("instance", "me", "k")}) == 3
