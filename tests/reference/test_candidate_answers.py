@@ -12,12 +12,12 @@ from roost.api.http import Request
 from roost.api.placement import candidate_json, candidate_query
 from roost.api.placement.candidate_json import form_of
 from roost.api.placement.handlers.candidates import _body, _Cache, _CompiledQuery
-from roost.api.versions import Version
 from roost.engine.candidates import search
 from roost.engine.candidates.picks import find_picks
 from roost.engine.candidates.query import compile_query
 from roost.engine.columns.apply import apply
 from roost.model import writes
+from roost.model.microversions import Version
 from roost.model.request import CandidateQuery, ResourceGroup
 from tests.reference.candidate_answers import answer_of
 from tests.reference.candidates import Group, Node, Query, Stock

@@ -15,9 +15,9 @@ from roost.api.accept_header import acceptable_types
 from roost.api.answer_options import DEFAULTS, Options
 from roost.api.json_schema import Schema, decode
 from roost.api.problems import Problem, VersionHeaders
-from roost.api.versions import CACHE_HEADERS, OLDEST, Version
 from roost.engine.columns.state import allow_any_work
 from roost.errors import BadRequest
+from roost.model.microversions import CACHE_HEADERS, OLDEST, Version
 from roost.placement.current import Current
 from roost.placement.deciding_thread import Task
 from roost.placement.write_plan import Act, Again, Plan

@@ -6,11 +6,12 @@ from typing import Any
 
 from roost.client.wire import LOST, Wire, decode_json
 from roost.errors import BadSettings, PlacementGone
+from roost.model.microversions import NEWEST, SAME_SUBTREE
 from roost.model.placement_api import Answer, newest_minor
 
 SETTING = "placement.remote_url"
 TOKEN_VARIABLE = "ROOST_PLACEMENT_TOKEN"  # noqa: S105  # the name of the variable, not a token
-OLDEST, NEWEST = 36, 39  # microversions 1.x
+OLDEST = SAME_SUBTREE.minor  # microversion 1.x; queries are written for it
 # Pauses before retries of an unanswered request, or after a 503.
 _PAUSES_S = (0.1, 0.4, 1.0)
 
@@ -50,7 +51,7 @@ class Connection:
             raise BadSettings(SETTING, f"is not a Placement API: {error}") from None
         if newest < OLDEST:
             raise BadSettings(SETTING, f"has microversions up to 1.{newest}, and 1.{OLDEST} is needed")
-        return min(newest, NEWEST)
+        return min(newest, NEWEST.minor)
 
     def get(self, path: str) -> Any:
         """Return the body of a response; None: not found."""

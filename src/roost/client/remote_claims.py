@@ -7,15 +7,14 @@ import msgspec
 
 from roost.client.placement_http import Connection, part
 from roost.errors import PlacementGone
+from roost.model.microversions import ANY_TRAITS, CONSUMER_TYPES
 from roost.model.names import uuid_form
 from roost.model.remote import Amounts, RemoteAnswer, RemoteHost
 from roost.model.request import CandidateQuery
 from roost.model.settings.placement_settings import NOBODY
 from roost.scheduler.query.query_string import needs_any, query_string
 
-_TYPES = 38  # first microversion with consumer types
 _TYPE = "INSTANCE"
-_ANY = 39  # first microversion with alternatives of traits
 
 
 class RemotePlacement:
@@ -41,8 +40,10 @@ class RemotePlacement:
             PlacementGone: the server does not answer.
         """
         minor = self._connection.minor
-        if minor < _ANY and needs_any(query):
-            return RemoteAnswer(problem=f"any one of several traits needs microversion 1.{_ANY}, and it has 1.{minor}")
+        if minor < ANY_TRAITS.minor and needs_any(query):
+            return RemoteAnswer(
+                problem=f"any one of several traits needs microversion {ANY_TRAITS}, and it has 1.{minor}"
+            )
         answer = self._connection.ask("GET", f"/allocation_candidates?{query_string(query)}")
         if answer.status == 400:
             return RemoteAnswer(problem=answer.problem)
@@ -92,7 +93,7 @@ class RemotePlacement:
             "user_id": user_id or NOBODY,
             "consumer_generation": generation,
         }
-        if self._connection.minor >= _TYPES:
+        if self._connection.minor >= CONSUMER_TYPES.minor:
             body["consumer_type"] = _TYPE
         answer = self._connection.ask("PUT", f"/allocations/{consumer_uuid}", body)
         if answer.status == 204:

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from roost.api import versions
 from roost.api.json_schema import Schema
-from roost.api.versions import Version
+from roost.model import microversions
+from roost.model.microversions import Version
 
 Part = dict[str, Any]
 
@@ -70,12 +70,12 @@ def _consumer_schema(version: Version, *, least: int) -> Part:
     }
     properties: Part = {"allocations": allocations, "project_id": _OWNER, "user_id": _OWNER}
     required = list(properties)
-    if version >= versions.CONSUMER_GENERATIONS:
+    if version >= microversions.CONSUMER_GENERATIONS:
         properties["consumer_generation"] = {"type": ["integer", "null"], "additionalProperties": False}
         required.append("consumer_generation")
-    if version >= versions.MAPPINGS:
+    if version >= microversions.MAPPINGS:
         properties["mappings"] = _MAPPINGS
-    if version >= versions.CONSUMER_TYPES:
+    if version >= microversions.CONSUMER_TYPES:
         properties["consumer_type"] = _TYPE
         required.append("consumer_type")
     return {"type": "object", "properties": properties, "additionalProperties": False, "required": required}
@@ -92,21 +92,21 @@ def consumers_schema(version: Version, *, least: int = 1) -> Part:
 
 
 _ONE: dict[Version, Schema] = {
-    versions.OLDEST: _list_schema({}),
-    versions.ALLOCATIONS_NAME_OWNERS: _list_schema({"project_id": _OWNER, "user_id": _OWNER}),
-    versions.ALLOCATIONS_BY_PROVIDER: Schema(_consumer_schema(versions.ALLOCATIONS_BY_PROVIDER, least=1)),
+    microversions.OLDEST: _list_schema({}),
+    microversions.ALLOCATIONS_NAME_OWNERS: _list_schema({"project_id": _OWNER, "user_id": _OWNER}),
+    microversions.ALLOCATIONS_BY_PROVIDER: Schema(_consumer_schema(microversions.ALLOCATIONS_BY_PROVIDER, least=1)),
     **{
         since: Schema(_consumer_schema(since, least=0))
-        for since in (versions.CONSUMER_GENERATIONS, versions.MAPPINGS, versions.CONSUMER_TYPES)
+        for since in (microversions.CONSUMER_GENERATIONS, microversions.MAPPINGS, microversions.CONSUMER_TYPES)
     },
 }
 _MANY: dict[Version, Schema] = {
     since: Schema(consumers_schema(since))
     for since in (
-        versions.ALLOCATIONS_OF_MANY,
-        versions.CONSUMER_GENERATIONS,
-        versions.MAPPINGS,
-        versions.CONSUMER_TYPES,
+        microversions.ALLOCATIONS_OF_MANY,
+        microversions.CONSUMER_GENERATIONS,
+        microversions.MAPPINGS,
+        microversions.CONSUMER_TYPES,
     )
 }
 

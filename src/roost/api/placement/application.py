@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import ClassVar
 
-from roost.api import problems, versions
+from roost.api import problems
 from roost.api.accept_header import acceptable_types
 from roost.api.answer_options import DEFAULTS, Options
 from roost.api.http import (
@@ -22,8 +22,9 @@ from roost.api.placement import ownership, routes
 from roost.api.placement.name_quota import NameQuota
 from roost.api.placement.routes import Route
 from roost.api.problems import Problem, VersionHeaders
-from roost.api.versions import Version
 from roost.errors import RoostError
+from roost.model import microversions
+from roost.model.microversions import Version
 from roost.observe import log
 from roost.placement.current import Current
 from roost.placement.deciding_thread import Task
@@ -141,15 +142,15 @@ class Application:
 
 def _parse_version(request: Request) -> Version:
     try:
-        return versions.parse_version(request.headers.get(_VERSION_HEADER))
-    except versions.InvalidVersion as error:
+        return microversions.parse_version(request.headers.get(_VERSION_HEADER))
+    except microversions.InvalidVersion as error:
         text = f"Invalid microversion: invalid version string: {error}"
         raise Problem(400, text, version_headers="none") from None
-    except versions.UnknownVersion as error:
+    except microversions.UnknownVersion as error:
         raise not_acceptable(
             request,
             f"Invalid microversion: Unacceptable version header: {error}",
-            more={"max_version": str(versions.NEWEST), "min_version": str(versions.OLDEST)},
+            more={"max_version": str(microversions.NEWEST), "min_version": str(microversions.OLDEST)},
             version_headers="none",
         ) from None
 
@@ -197,5 +198,5 @@ def _format_error(request: Request, problem: Problem) -> tuple[str, bytes]:
         return "text/plain; charset=UTF-8", problems.as_text(problem)
     if accepted[0] == _HTML:
         return f"{_HTML}; charset=UTF-8", problems.as_html(problem)
-    has_code = problem.version_headers != "none" and request.supports(versions.ERROR_CODES)
+    has_code = problem.version_headers != "none" and request.supports(microversions.ERROR_CODES)
     return JSON, problems.as_json(problem, request_id=request.request_id, has_code=has_code)

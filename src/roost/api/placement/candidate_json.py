@@ -6,8 +6,6 @@ from typing import NamedTuple
 
 import msgspec
 
-from roost.api import versions
-from roost.api.versions import Version
 from roost.engine.candidates.fans import Fan
 from roost.engine.candidates.flat_index import FlatIndex
 from roost.engine.candidates.search import CompiledQuery, TreeCandidates
@@ -15,6 +13,8 @@ from roost.engine.candidates.tree_watch import TreeWatch
 from roost.engine.candidates.walk import End, Mapping, RowCandidate, Sheaf, Take
 from roost.engine.columns.state import State
 from roost.errors import BadRequest
+from roost.model import microversions
+from roost.model.microversions import Version
 
 _ENDS_MAX = 64
 # Maximum size of the cache of one query.
@@ -89,12 +89,12 @@ class Form(msgspec.Struct, frozen=True):
 
 def form_of(version: Version, classes: Iterable[int]) -> Form:
     """Return the form of a version, for a query with these classes."""
-    has_all = version >= versions.ALL_CLASSES_IN_SUMMARIES
+    has_all = version >= microversions.ALL_CLASSES_IN_SUMMARIES
     return Form(
-        has_provider_keys=version >= versions.ALLOCATIONS_BY_PROVIDER,
-        has_mappings=version >= versions.MAPPINGS,
-        has_traits=version >= versions.CANDIDATES_BY_TRAITS,
-        has_trees=version >= versions.NESTED_CANDIDATES,
+        has_provider_keys=version >= microversions.ALLOCATIONS_BY_PROVIDER,
+        has_mappings=version >= microversions.MAPPINGS,
+        has_traits=version >= microversions.CANDIDATES_BY_TRAITS,
+        has_trees=version >= microversions.NESTED_CANDIDATES,
         classes=None if has_all else frozenset(classes),
     )
 

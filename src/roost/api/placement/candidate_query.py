@@ -6,11 +6,11 @@ from functools import cache
 
 import msgspec
 
-from roost.api import versions
 from roost.api.placement import query_params
 from roost.api.placement.candidate_schemas import schema_of, suffix_pattern
-from roost.api.versions import Version
 from roost.errors import BadRequest
+from roost.model import microversions
+from roost.model.microversions import Version
 from roost.model.names import AMOUNT_MAX
 from roost.model.request import CandidateQuery, ResourceGroup
 
@@ -50,7 +50,7 @@ def parse(pairs: Pairs, version: Version, *, groups_max: int) -> CandidateQuery:
     drafts = _drafts(pairs, version)
     if len(drafts) > groups_max:
         raise BadRequest(f"The query has {len(drafts)} groups, and may have {groups_max} (limit placement.groups_max).")
-    if version < versions.SAME_SUBTREE:
+    if version < microversions.SAME_SUBTREE:
         _check_orphans(drafts)
     else:
         _check_resourceless(drafts, subtrees)
@@ -96,7 +96,7 @@ def _root_traits(pairs: Pairs, version: Version) -> tuple[frozenset[str], frozen
             "Query parameter 'root_required' may be specified only once.", code="placement.query.duplicate_key"
         )
     # The root does not support alternatives, even in versions with alternatives in groups.
-    sets, forbidden = query_params.traits(values, min(version, versions.RE_PARENTING))
+    sets, forbidden = query_params.traits(values, min(version, microversions.RE_PARENTING))
     required = frozenset[str]().union(*sets)
     conflicts = sorted(required & forbidden)
     if conflicts:

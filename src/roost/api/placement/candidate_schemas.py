@@ -3,9 +3,9 @@
 from functools import cache
 from typing import Any
 
-from roost.api import versions
 from roost.api.json_schema import Schema
-from roost.api.versions import Version
+from roost.model import microversions
+from roost.model.microversions import Version
 
 _TEXT = {"type": "string"}
 _LIMIT = {"type": ["integer", "string"], "pattern": "^[1-9][0-9]*$", "minimum": 1, "minLength": 1}
@@ -15,23 +15,23 @@ _NUMBER = "[1-9][0-9]*"
 _WORD = "[a-zA-Z0-9_-]{1,64}"
 # Versions with a change of the query string.
 _STEPS = (
-    versions.CANDIDATES,
-    versions.CANDIDATES_LIMIT,
-    versions.CANDIDATES_BY_TRAITS,
-    versions.CANDIDATES_BY_MEMBERSHIP,
-    versions.GRANULAR_GROUPS,
-    versions.CANDIDATES_IN_TREE,
-    versions.TEXT_SUFFIXES,
-    versions.ROOT_REQUIRED,
-    versions.SAME_SUBTREE,
+    microversions.CANDIDATES,
+    microversions.CANDIDATES_LIMIT,
+    microversions.CANDIDATES_BY_TRAITS,
+    microversions.CANDIDATES_BY_MEMBERSHIP,
+    microversions.GRANULAR_GROUPS,
+    microversions.CANDIDATES_IN_TREE,
+    microversions.TEXT_SUFFIXES,
+    microversions.ROOT_REQUIRED,
+    microversions.SAME_SUBTREE,
 )
 
 
 def suffix_pattern(version: Version) -> str:
     """Return the pattern of group suffixes; empty: the version has no suffixes."""
-    if version < versions.GRANULAR_GROUPS:
+    if version < microversions.GRANULAR_GROUPS:
         return ""
-    return _WORD if version >= versions.TEXT_SUFFIXES else _NUMBER
+    return _WORD if version >= microversions.TEXT_SUFFIXES else _NUMBER
 
 
 def schema_of(version: Version) -> Schema:
@@ -41,28 +41,28 @@ def schema_of(version: Version) -> Schema:
 
 @cache
 def _schema(step: Version) -> Schema:
-    return Schema(_of_one_group(step) if step < versions.GRANULAR_GROUPS else _of_groups(step))
+    return Schema(_of_one_group(step) if step < microversions.GRANULAR_GROUPS else _of_groups(step))
 
 
 def _of_one_group(step: Version) -> dict[str, Any]:
     properties: dict[str, Any] = {"resources": _TEXT}
-    if step >= versions.CANDIDATES_LIMIT:
+    if step >= microversions.CANDIDATES_LIMIT:
         properties["limit"] = _LIMIT
-    if step >= versions.CANDIDATES_BY_TRAITS:
+    if step >= microversions.CANDIDATES_BY_TRAITS:
         properties["required"] = _ONLY_TEXT
-    if step >= versions.CANDIDATES_BY_MEMBERSHIP:
+    if step >= microversions.CANDIDATES_BY_MEMBERSHIP:
         properties["member_of"] = _ONLY_TEXT
     return {"type": "object", "properties": properties, "required": ["resources"], "additionalProperties": False}
 
 
 def _of_groups(step: Version) -> dict[str, Any]:
     properties: dict[str, Any] = {"limit": _LIMIT, "group_policy": _POLICY}
-    if step >= versions.ROOT_REQUIRED:
+    if step >= microversions.ROOT_REQUIRED:
         properties["root_required"] = _ONLY_TEXT
-    if step >= versions.SAME_SUBTREE:
+    if step >= microversions.SAME_SUBTREE:
         properties["same_subtree"] = _ONLY_TEXT
     names = ["resources", "required", "member_of"]
-    if step >= versions.CANDIDATES_IN_TREE:
+    if step >= microversions.CANDIDATES_IN_TREE:
         names.append("in_tree")
     suffix = suffix_pattern(step)
     return {

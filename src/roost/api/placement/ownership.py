@@ -6,12 +6,12 @@ create the root of its host before it reports anything.
 
 from collections.abc import Callable, Mapping
 
-from roost.api import versions
 from roost.api.answer_options import Options
 from roost.api.http import Identity, Request
 from roost.api.placement.handlers import allocations, providers, reshaper
 from roost.api.problems import Problem
 from roost.engine.columns.state import Holder, State
+from roost.model import microversions
 from roost.model.names import uuid_text
 from roost.model.writes import CLASS_BITS, CLASS_MASK
 from roost.placement.writes.claims import Wish, holder_of, type_name
@@ -175,7 +175,7 @@ def _allow_any(_request: Request, _state: State, _bounds: _Bounds) -> None:
 
 
 def _check_class(request: Request, _state: State, bounds: _Bounds) -> None:
-    if not request.supports(versions.RESOURCE_CLASS_IDEMPOTENT):
+    if not request.supports(microversions.RESOURCE_CLASS_IDEMPOTENT):
         raise bounds.refusal("a resource class gets another name for all hosts")
 
 

@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from roost.api import versions
-from roost.api.versions import Version
 from roost.errors import BadRequest
+from roost.model import microversions
+from roost.model.microversions import Version
 from roost.model.names import uuid_bytes, uuid_text
 
 _AMOUNT_END = 2**63  # upper bound of the databases
@@ -56,7 +56,7 @@ def traits(values: Sequence[str], version: Version) -> tuple[Sets, frozenset[str
     """
     required: list[frozenset[str]] = []
     forbidden: set[str] = set()
-    for value in values if version >= versions.ANY_TRAITS else values[-1:]:
+    for value in values if version >= microversions.ANY_TRAITS else values[-1:]:
         if value.startswith(_ANY):
             required.append(_any_of(value, version))
             continue
@@ -67,8 +67,10 @@ def traits(values: Sequence[str], version: Version) -> tuple[Sets, frozenset[str
 
 
 def _any_of(value: str, version: Version) -> frozenset[str]:
-    if version < versions.ANY_TRAITS:
-        raise _bad(f"The format '{_ANY_FORM}' only supported since microversion {versions.ANY_TRAITS}. Got: {value}")
+    if version < microversions.ANY_TRAITS:
+        raise _bad(
+            f"The format '{_ANY_FORM}' only supported since microversion {microversions.ANY_TRAITS}. Got: {value}"
+        )
     names = [name.strip() for name in value.removeprefix(_ANY).split(",")]
     if not all(names):
         raise _bad(f"Expected 'required' parameter value of the form: {_ANY_FORM}. Got an empty trait in: {value}")
@@ -78,7 +80,7 @@ def _any_of(value: str, version: Version) -> frozenset[str]:
 
 
 def _names(value: str, version: Version) -> list[str]:
-    may_forbid = version >= versions.FORBIDDEN_TRAITS
+    may_forbid = version >= microversions.FORBIDDEN_TRAITS
     form = f"Expected 'required' parameter value of the form: HW_CPU_X86_VMX,{_NOT if may_forbid else ''}CUSTOM_MAGIC"
     names = [name.strip() for name in value.split(",")]
     if not all(name.lstrip(_NOT) for name in names):
@@ -98,7 +100,7 @@ def aggregates(values: Sequence[str], version: Version, *, key: str = "member_of
     Raises:
         BadRequest: a uuid is invalid, or the version lacks the syntax.
     """
-    if len(values) > 1 and version < versions.REPEATED_MEMBERSHIP:
+    if len(values) > 1 and version < microversions.REPEATED_MEMBERSHIP:
         raise BadRequest("Multiple member_of parameters are not supported")
     required: list[frozenset[str]] = []
     forbidden: set[str] = set()
@@ -106,7 +108,7 @@ def aggregates(values: Sequence[str], version: Version, *, key: str = "member_of
         uuids = _uuids(value)
         if not value.startswith(_NOT):
             required.append(uuids)
-        elif version >= versions.FORBIDDEN_AGGREGATES:
+        elif version >= microversions.FORBIDDEN_AGGREGATES:
             forbidden |= uuids
         else:
             raise BadRequest(f"Forbidden {key} parameters are not supported in the specified microversion")

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from roost.api import versions
 from roost.api.http import Handler, Work
 from roost.api.path_tree import Paths
 from roost.api.placement.handlers import (
@@ -18,7 +17,8 @@ from roost.api.placement.handlers import (
     traits,
     usages,
 )
-from roost.api.versions import Version
+from roost.model import microversions
+from roost.model.microversions import Version
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,7 +27,7 @@ class Route:
 
     handler: Handler
     policy: str | None  # None: public
-    since: Version = versions.OLDEST
+    since: Version = microversions.OLDEST
     # Whether before ``since`` the path exists without this method.
     is_method_new: bool = False
     # First version without bodies, in which media types do not matter; None: never.
@@ -43,7 +43,7 @@ class Route:
 
 # The header ``allow`` lists methods in this order.
 _TABLE: dict[str, dict[str, Route]] = {
-    "/": {"GET": Route(handler=root.versions_document, policy=None, silent_since=versions.OLDEST)},
+    "/": {"GET": Route(handler=root.versions_document, policy=None, silent_since=microversions.OLDEST)},
     "/resource_providers": {
         "GET": Route(handler=providers.list_providers, policy="placement:resource_providers:list"),
         "POST": Route(handler=providers.create, policy="placement:resource_providers:create"),
@@ -60,7 +60,7 @@ _TABLE: dict[str, dict[str, Route]] = {
         "DELETE": Route(
             handler=inventories.clear,
             policy="placement:resource_providers:inventories:delete",
-            since=versions.DELETE_INVENTORIES,
+            since=microversions.DELETE_INVENTORIES,
             is_method_new=True,
         ),
     },
@@ -73,27 +73,31 @@ _TABLE: dict[str, dict[str, Route]] = {
         "GET": Route(
             handler=aggregates.show,
             policy="placement:resource_providers:aggregates:list",
-            since=versions.AGGREGATES,
+            since=microversions.AGGREGATES,
             is_media_first=True,
         ),
         "PUT": Route(
             handler=aggregates.replace,
             policy="placement:resource_providers:aggregates:update",
-            since=versions.AGGREGATES,
+            since=microversions.AGGREGATES,
             is_media_first=True,
         ),
     },
     "/resource_providers/{uuid}/traits": {
         "GET": Route(
-            handler=traits.show_of_provider, policy="placement:resource_providers:traits:list", since=versions.TRAITS
+            handler=traits.show_of_provider,
+            policy="placement:resource_providers:traits:list",
+            since=microversions.TRAITS,
         ),
         "PUT": Route(
             handler=traits.replace_of_provider,
             policy="placement:resource_providers:traits:update",
-            since=versions.TRAITS,
+            since=microversions.TRAITS,
         ),
         "DELETE": Route(
-            handler=traits.clear_of_provider, policy="placement:resource_providers:traits:delete", since=versions.TRAITS
+            handler=traits.clear_of_provider,
+            policy="placement:resource_providers:traits:delete",
+            since=microversions.TRAITS,
         ),
     },
     "/resource_providers/{uuid}/usages": {
@@ -103,51 +107,61 @@ _TABLE: dict[str, dict[str, Route]] = {
         "GET": Route(
             handler=resource_classes.list_classes,
             policy="placement:resource_classes:list",
-            since=versions.RESOURCE_CLASSES,
+            since=microversions.RESOURCE_CLASSES,
         ),
         "POST": Route(
             handler=resource_classes.create,
             policy="placement:resource_classes:create",
-            since=versions.RESOURCE_CLASSES,
+            since=microversions.RESOURCE_CLASSES,
         ),
     },
     "/resource_classes/{name}": {
         "GET": Route(
-            handler=resource_classes.show, policy="placement:resource_classes:show", since=versions.RESOURCE_CLASSES
+            handler=resource_classes.show,
+            policy="placement:resource_classes:show",
+            since=microversions.RESOURCE_CLASSES,
         ),
         "PUT": Route(
             handler=resource_classes.update,
             policy="placement:resource_classes:update",
-            since=versions.RESOURCE_CLASSES,
-            silent_since=versions.RESOURCE_CLASS_IDEMPOTENT,
+            since=microversions.RESOURCE_CLASSES,
+            silent_since=microversions.RESOURCE_CLASS_IDEMPOTENT,
         ),
         "DELETE": Route(
             handler=resource_classes.delete,
             policy="placement:resource_classes:delete",
-            since=versions.RESOURCE_CLASSES,
+            since=microversions.RESOURCE_CLASSES,
         ),
     },
     "/traits": {
-        "GET": Route(handler=traits.list_traits, policy="placement:traits:list", since=versions.TRAITS),
+        "GET": Route(handler=traits.list_traits, policy="placement:traits:list", since=microversions.TRAITS),
     },
     "/traits/{name}": {
         "GET": Route(
-            handler=traits.show, policy="placement:traits:show", since=versions.TRAITS, silent_since=versions.TRAITS
+            handler=traits.show,
+            policy="placement:traits:show",
+            since=microversions.TRAITS,
+            silent_since=microversions.TRAITS,
         ),
         "PUT": Route(
-            handler=traits.ensure, policy="placement:traits:update", since=versions.TRAITS, silent_since=versions.TRAITS
+            handler=traits.ensure,
+            policy="placement:traits:update",
+            since=microversions.TRAITS,
+            silent_since=microversions.TRAITS,
         ),
-        "DELETE": Route(handler=traits.delete, policy="placement:traits:delete", since=versions.TRAITS),
+        "DELETE": Route(handler=traits.delete, policy="placement:traits:delete", since=microversions.TRAITS),
     },
     "/usages": {
-        "GET": Route(handler=usages.show_by_owner, policy="placement:usages", since=versions.USAGES_OF_PROJECTS),
+        "GET": Route(handler=usages.show_by_owner, policy="placement:usages", since=microversions.USAGES_OF_PROJECTS),
     },
     "/resource_providers/{uuid}/allocations": {
         "GET": Route(handler=allocations.list_of_provider, policy="placement:resource_providers:allocations:list"),
     },
     "/allocations": {
         "POST": Route(
-            handler=allocations.replace_many, policy="placement:allocations:manage", since=versions.ALLOCATIONS_OF_MANY
+            handler=allocations.replace_many,
+            policy="placement:allocations:manage",
+            since=microversions.ALLOCATIONS_OF_MANY,
         ),
     },
     "/allocations/{consumer}": {
@@ -156,13 +170,13 @@ _TABLE: dict[str, dict[str, Route]] = {
         "DELETE": Route(handler=allocations.delete, policy="placement:allocations:delete"),
     },
     "/reshaper": {
-        "POST": Route(handler=reshaper.post, policy="placement:reshaper:reshape", since=versions.RESHAPER),
+        "POST": Route(handler=reshaper.post, policy="placement:reshaper:reshape", since=microversions.RESHAPER),
     },
     "/allocation_candidates": {
         "GET": Route(
             handler=candidates.list_candidates,
             policy="placement:allocation_candidates:list",
-            since=versions.CANDIDATES,
+            since=microversions.CANDIDATES,
             work="search",
         ),
     },

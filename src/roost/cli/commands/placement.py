@@ -27,7 +27,7 @@ def placement(
     tls_key: str | None,
     ca: str | None,
 ) -> None:
-    """Serve only the Placement API, microversions 1.0 to 1.39.
+    """Serve only the Placement API, in all its microversions.
 
     Print the address first. SIGTERM and SIGINT stop the server after the requests in flight.
     """

@@ -11,13 +11,14 @@ from urllib.parse import urlsplit
 
 from roost.compat.upstream.placement_world import Consumer, Offer, Progress, Provider, World, offer_of, same_uuid
 from roost.errors import BadRequest, Conflict, Unavailable
+from roost.model.microversions import CONSUMER_GENERATIONS, NEWEST
 from roost.model.placement_api import newest_minor
 from roost.placement.writes.claims import UNKNOWN_TYPE
 
 _CONNECTIONS = 4
 _TIMEOUT_S = 60
 _READ_AGAIN = 3
-_OLDEST, _NEWEST = 28, 39  # microversions: consumers have generations from the first on
+_OLDEST = CONSUMER_GENERATIONS.minor  # microversion 1.x
 _TYPES = 38
 _FIELDS = Offer.__struct_fields__
 T = TypeVar("T")
@@ -77,7 +78,7 @@ class _Asking:
             raise BadRequest(f"the source is no Placement API: {error}") from None
         if newest < _OLDEST:
             raise BadRequest(f"the source has microversions up to 1.{newest}, and 1.{_OLDEST} is needed")
-        return min(newest, _NEWEST)
+        return min(newest, NEWEST.minor)
 
     def get(self, path: str) -> Any:
         """Return what is answered; None: there is no such thing."""

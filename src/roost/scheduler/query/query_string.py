@@ -2,9 +2,10 @@
 
 from urllib.parse import urlencode
 
+from roost.model.microversions import SAME_SUBTREE
 from roost.model.request import CandidateQuery, ResourceGroup
 
-MICROVERSION = "1.36"
+MICROVERSION = str(SAME_SUBTREE)
 
 
 def needs_any(query: CandidateQuery) -> bool:

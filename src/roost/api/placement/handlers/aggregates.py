@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from roost.api import versions
 from roost.api.http import Request, Response, make_response
 from roost.api.json_schema import Schema
+from roost.model import microversions
 from roost.model.names import uuid_form
 from roost.placement.current import Current
 from roost.placement.write_plan import Plan
@@ -35,7 +35,7 @@ def replace(request: Request, current: Current) -> Plan[Response]:
     """Replace the aggregates of a provider."""
     state = current.state
     row = row_of(state, request.parameters["uuid"])
-    if request.supports(versions.AGGREGATES_WITH_GENERATION):
+    if request.supports(microversions.AGGREGATES_WITH_GENERATION):
         body = request.json(_WITH_GENERATION)
         names, generation = body["aggregates"], body["resource_provider_generation"]
     else:
@@ -48,6 +48,6 @@ def replace(request: Request, current: Current) -> Plan[Response]:
 
 def _respond(request: Request, uuids: list[str], *, generation: int, changed_s: float) -> Response:
     value: dict[str, Any] = {"aggregates": uuids}
-    if request.supports(versions.AGGREGATES_WITH_GENERATION):
+    if request.supports(microversions.AGGREGATES_WITH_GENERATION):
         value["resource_provider_generation"] = generation
     return make_response(request, value, changed_s=changed_s)

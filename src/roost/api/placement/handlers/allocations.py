@@ -5,12 +5,12 @@ from typing import Any
 
 import msgspec
 
-from roost.api import versions
 from roost.api.answer_options import Options
 from roost.api.http import Request, Response, make_response
 from roost.api.placement.allocation_schemas import schema_of_many, schema_of_one
 from roost.api.problems import Problem
 from roost.errors import BadRequest, NotFound
+from roost.model import microversions
 from roost.model.names import is_text, uuid_bytes, uuid_text
 from roost.model.writes import CLASS_BITS, CLASS_MASK
 from roost.placement.current import Current
@@ -35,13 +35,13 @@ def show(request: Request, current: Current) -> Response:
             allocations[state.providers.uuids[row]] = of_provider
         of_provider["resources"][state.class_ids.name_of(inventory_id & CLASS_MASK)] = amount
     value: dict[str, Any] = {"allocations": allocations}
-    if request.supports(versions.ALLOCATIONS_BY_PROVIDER):
+    if request.supports(microversions.ALLOCATIONS_BY_PROVIDER):
         # Unknown owners have a default: clients may write back this response.
         value["project_id"] = holder.project_id or request.options.incomplete_consumer_project_id
         value["user_id"] = holder.user_id or request.options.incomplete_consumer_user_id
-    if request.supports(versions.CONSUMER_GENERATIONS):
+    if request.supports(microversions.CONSUMER_GENERATIONS):
         value["consumer_generation"] = holder.generation
-    if request.supports(versions.CONSUMER_TYPES):
+    if request.supports(microversions.CONSUMER_TYPES):
         value["consumer_type"] = claims.type_name(state, holder)
     return make_response(request, value, changed_s=holder.touched_s)
 
@@ -64,7 +64,7 @@ def list_of_provider(request: Request, current: Current) -> Response:
                 if inventory_id >> CLASS_BITS == provider_id
             }
         }
-        if request.supports(versions.CONSUMER_GENERATIONS):
+        if request.supports(microversions.CONSUMER_GENERATIONS):
             of_consumer["consumer_generation"] = holder.generation
         allocations[uuid_text(holder.uuid)] = of_consumer
         changed_s = max(changed_s, holder.touched_s)

@@ -6,15 +6,15 @@ from itertools import islice
 
 import msgspec
 
-from roost.api import versions
 from roost.api.answer_options import Options
 from roost.api.http import Request, Response, make_response
 from roost.api.placement import candidate_query
 from roost.api.placement.candidate_json import Form, Requests, TextCache, form_of
 from roost.api.placement.candidate_summaries import Summaries
-from roost.api.versions import Version
 from roost.engine.candidates.search import CompiledQuery, UnknownNames, compile_query, search, search_grouped
 from roost.engine.columns.state import State
+from roost.model import microversions
+from roost.model.microversions import Version
 from roost.model.request import CandidateQuery
 from roost.placement import unknown_names
 from roost.placement.current import Current
@@ -66,7 +66,7 @@ class _Cache:
         compiled = compile_query(
             state,
             msgspec.structs.replace(query, limit=None),
-            is_one_provider_per_tree=not request.supports(versions.NESTED_CANDIDATES),
+            is_one_provider_per_tree=not request.supports(microversions.NESTED_CANDIDATES),
         )
         if isinstance(compiled, UnknownNames):
             unknown_names.refuse(state, query)

@@ -5,12 +5,12 @@ from typing import Any
 
 import msgspec
 
-from roost.api import versions
 from roost.api.http import Request, Response, make_response
 from roost.api.json_schema import Schema
 from roost.api.problems import Problem
 from roost.engine.columns.state import State
 from roost.errors import NotFound
+from roost.model import microversions
 from roost.model.names import AMOUNT_MAX, RATIO_MAX
 from roost.model.provider import Inventory
 from roost.placement.current import Current
@@ -154,7 +154,7 @@ def _parse_inventory(
         resource_class=name,
         provider_uuid=state.providers.uuids[row],
         act=act,
-        may_reserve_all=request.supports(versions.ALL_MAY_BE_RESERVED),
+        may_reserve_all=request.supports(microversions.ALL_MAY_BE_RESERVED),
     )
 
 
@@ -182,7 +182,7 @@ def _respond_all(
     value = {"resource_provider_generation": generation, "inventories": content}
     is_new = generation != state.providers.generation.each[row]
     changed_s = state.now_s if is_new else state.providers.touched_s.each[row]
-    if content or not request.supports(versions.CACHE_HEADERS):
+    if content or not request.supports(microversions.CACHE_HEADERS):
         return make_response(request, value, changed_s=changed_s)
     # An empty list has no date.
     return make_response(request, value, headers={"cache-control": "no-cache"})

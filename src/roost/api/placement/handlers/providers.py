@@ -6,13 +6,13 @@ from typing import Any
 
 import msgspec
 
-from roost.api import versions
 from roost.api.http import Request, Response, make_response
 from roost.api.json_schema import Schema
 from roost.api.placement import query_params
 from roost.api.problems import Problem
 from roost.engine.columns.state import State
 from roost.errors import NotFound
+from roost.model import microversions
 from roost.model.names import uuid_form
 from roost.model.request import ResourceGroup
 from roost.placement.current import Current
@@ -34,13 +34,13 @@ _CREATE_NESTED = _body_schema({"name": _NAME, "uuid": _UUID, "parent_provider_uu
 _UPDATE = _body_schema({"name": _NAME})
 _UPDATE_NESTED = _body_schema({"name": _NAME, "parent_provider_uuid": _PARENT})
 # First version of each filter, in the order of errors.
-_FILTERS: tuple[tuple[versions.Version, str, dict[str, str]], ...] = (
-    (versions.OLDEST, "name", {"type": "string"}),
-    (versions.OLDEST, "uuid", _UUID),
-    (versions.PROVIDERS_BY_MEMBERSHIP, "member_of", {"type": "string"}),
-    (versions.PROVIDERS_BY_RESOURCES, "resources", {"type": "string"}),
-    (versions.NESTED_PROVIDERS, "in_tree", _UUID),
-    (versions.PROVIDERS_BY_TRAITS, "required", {"type": "string"}),
+_FILTERS: tuple[tuple[microversions.Version, str, dict[str, str]], ...] = (
+    (microversions.OLDEST, "name", {"type": "string"}),
+    (microversions.OLDEST, "uuid", _UUID),
+    (microversions.PROVIDERS_BY_MEMBERSHIP, "member_of", {"type": "string"}),
+    (microversions.PROVIDERS_BY_RESOURCES, "resources", {"type": "string"}),
+    (microversions.NESTED_PROVIDERS, "in_tree", _UUID),
+    (microversions.PROVIDERS_BY_TRAITS, "required", {"type": "string"}),
 )
 
 
@@ -52,13 +52,13 @@ def _list_schema(count: int) -> Schema:
 
 
 # First version of each link, in order.
-_LINKS: tuple[tuple[versions.Version, str], ...] = (
-    (versions.OLDEST, "self"),
-    (versions.OLDEST, "inventories"),
-    (versions.OLDEST, "usages"),
-    (versions.AGGREGATES, "aggregates"),
-    (versions.TRAITS, "traits"),
-    (versions.ALLOCATIONS_LINK, "allocations"),
+_LINKS: tuple[tuple[microversions.Version, str], ...] = (
+    (microversions.OLDEST, "self"),
+    (microversions.OLDEST, "inventories"),
+    (microversions.OLDEST, "usages"),
+    (microversions.AGGREGATES, "aggregates"),
+    (microversions.TRAITS, "traits"),
+    (microversions.ALLOCATIONS_LINK, "allocations"),
 )
 
 
@@ -104,7 +104,7 @@ def create(request: Request, current: Current) -> Response | Plan[Response]:
     )
     _check_tree(request, current.state, creation.parent_uuid)
     headers = request.location(f"/resource_providers/{number}")
-    if not request.supports(versions.CREATED_PROVIDER_IN_BODY):
+    if not request.supports(microversions.CREATED_PROVIDER_IN_BODY):
         return Plan(create=creation.writes, answer=make_response(request, status=201, headers=headers))
     text = _Form(request).text(
         number, name=body["name"], generation=0, parent=creation.parent_uuid, root=creation.root_uuid
@@ -123,7 +123,7 @@ def update(request: Request, current: Current) -> Plan[Response]:
         row,
         name=body["name"],
         parent=(body["parent_provider_uuid"],) if "parent_provider_uuid" in body else None,
-        may_move=request.supports(versions.RE_PARENTING),
+        may_move=request.supports(microversions.RE_PARENTING),
     )
     _check_tree(request, state, revision.parent_uuid, moved_row=row)
     text = _Form(request).text(
@@ -142,7 +142,7 @@ def creation_body(request: Request) -> dict[str, Any]:
     Raises:
         BadRequest: the body is invalid.
     """
-    return _body(request, _CREATE_NESTED if request.supports(versions.NESTED_PROVIDERS) else _CREATE)
+    return _body(request, _CREATE_NESTED if request.supports(microversions.NESTED_PROVIDERS) else _CREATE)
 
 
 def revision_body(request: Request) -> dict[str, Any]:
@@ -151,7 +151,7 @@ def revision_body(request: Request) -> dict[str, Any]:
     Raises:
         BadRequest: the body is invalid.
     """
-    return _body(request, _UPDATE_NESTED if request.supports(versions.NESTED_PROVIDERS) else _UPDATE)
+    return _body(request, _UPDATE_NESTED if request.supports(microversions.NESTED_PROVIDERS) else _UPDATE)
 
 
 def _body(request: Request, schema: Schema) -> dict[str, Any]:
@@ -189,7 +189,7 @@ class _Form:
     __slots__ = ("_is_nested", "_pieces")
 
     def __init__(self, request: Request) -> None:
-        self._is_nested = request.supports(versions.NESTED_PROVIDERS)
+        self._is_nested = request.supports(microversions.NESTED_PROVIDERS)
         base = request.url("/resource_providers/\0")
         rels = [rel for since, rel in _LINKS if request.supports(since)]
         links = [{"rel": rel, "href": f"{base}/{rel}" if rel != "self" else base} for rel in rels]

@@ -2,13 +2,13 @@
 
 from typing import Any
 
-from roost.api import versions
 from roost.api.http import Request, Response, make_response
 from roost.api.json_schema import Schema
 from roost.api.placement.allocation_schemas import UUID_KEY, consumers_schema, pick_newest
 from roost.api.placement.handlers.allocations import wishes_of
 from roost.api.placement.handlers.inventories import REPLACE
-from roost.api.versions import Version
+from roost.model import microversions
+from roost.model.microversions import Version
 from roost.placement.current import Current
 from roost.placement.write_plan import Plan
 from roost.placement.writes.claims import Wish
@@ -32,7 +32,9 @@ def _schema(version: Version) -> Schema:
     )
 
 
-_SCHEMAS = {since: _schema(since) for since in (versions.RESHAPER, versions.MAPPINGS, versions.CONSUMER_TYPES)}
+_SCHEMAS = {
+    since: _schema(since) for since in (microversions.RESHAPER, microversions.MAPPINGS, microversions.CONSUMER_TYPES)
+}
 
 
 def post(request: Request, current: Current) -> Plan[Response]:

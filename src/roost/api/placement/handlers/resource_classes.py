@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from roost.api import versions
 from roost.api.http import Request, Response, make_response
 from roost.api.json_schema import Schema
 from roost.errors import BadRequest
+from roost.model import microversions
 from roost.placement.current import Current
 from roost.placement.write_plan import Plan
 from roost.placement.writes import resource_classes
@@ -50,7 +50,7 @@ def create(request: Request, current: Current) -> Plan[Response]:
 def update(request: Request, current: Current) -> Response | Plan[Response]:
     """Create a class unless it exists; before 1.7, rename it."""
     name = request.parameters["name"]
-    if not request.supports(versions.RESOURCE_CLASS_IDEMPOTENT):
+    if not request.supports(microversions.RESOURCE_CLASS_IDEMPOTENT):
         return _rename(request, current, name)
     problem = _NAME_BODY.problem({"name": name})
     if problem is not None:

@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from roost.api import versions
 from roost.api.http import Request, Response, make_response
 from roost.api.json_schema import Schema
 from roost.api.placement.handlers.providers import row_to_read
+from roost.model import microversions
 from roost.placement import usages
 from roost.placement.current import Current
 
@@ -46,7 +46,7 @@ def show(request: Request, current: Current) -> Response:
 def show_by_owner(request: Request, current: Current) -> Response:
     """Show the usage of a project, or of one of its users; since 1.38 by consumer type."""
     state = current.state
-    has_types = request.supports(versions.CONSUMER_TYPES)
+    has_types = request.supports(microversions.CONSUMER_TYPES)
     query = request.query(_OWNED_BY_TYPE if has_types else _OWNED)
     holders = usages.holders_of(state, query["project_id"], user_id=query.get("user_id"))
     by_type = usages.by_type(state, request.while_active(holders))
