@@ -1,4 +1,4 @@
-"""What the agent of a host remembers beyond its life: orders, what guests have of the host, and its nodes."""
+"""The journal of an agent: orders, resources of guests, and nodes. It survives the process."""
 
 import os
 import sqlite3
@@ -14,9 +14,9 @@ from roost.errors import JournalLost, first_line
 from roost.model.work.guest_use import GuestUse
 from roost.model.work.orders import Order, OrderAnswer
 
-# Answered orders and turns that are kept, in case that they come once more: the newest.
+# Answered orders and turns to keep, in case they are delivered again: the newest.
 TAKEN_MAX, MARKS_MAX = 1_000, 20_000
-_SLACK = 100  # So many more are kept before the oldest go, all at once.
+_SLACK = 100  # Entries beyond that before the oldest are deleted together.
 _VERSION = 1
 _TABLES = """
     CREATE TABLE entry (
@@ -31,43 +31,43 @@ _TABLES = """
     CREATE TABLE node (name TEXT PRIMARY KEY NOT NULL, uuid TEXT NOT NULL);
 """
 
-Key = tuple[str, int]  # operation and number: by which an order is known as the same
-Mark = tuple[int, int]  # turn and number: of an instance they rise
+Key = tuple[str, int]  # operation and number; they identify an order
+Mark = tuple[int, int]  # turn and number; they rise for each instance
 Row = TypeVar("Row")
 
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True):
-    """An order, and how far it came: begun, done, and taken, when the server has its answer."""
+    """An order and its progress: begun, done, and taken once the server has its answer."""
 
     order: Order
     state: Literal["begun", "done", "taken"]
-    answer: OrderAnswer | None = None  # None: it is only begun
+    answer: OrderAnswer | None = None  # None: it has only begun
 
 
 class Holding(msgspec.Struct, frozen=True, kw_only=True):
-    """What an instance has of a node, or the operation that moves it keeps there for it."""
+    """Resources of a node that an instance has, or that an operation keeps for it during a move."""
 
     node: str
     holder: str  # uuid of the instance, or of the operation
     instance: str
-    operation: str  # that let the instance have it
+    operation: str  # that gave it to the instance
     use: GuestUse
 
 
 class Journal:
-    """Remembers; durable on return where it says so. Threads may use it at the same time.
+    """A journal. Methods marked durable return once the entry is on disk. Threads may share it.
 
     Args:
-        path: of its file, which one agent uses at a time; None: it lasts as long as this object.
+        path: its file, which one agent uses at a time; None: the journal is in memory.
 
     Raises:
-        JournalLost: the file cannot be read or written, or another agent uses it; so for all methods.
+        JournalLost: the file cannot be read or written, or another agent uses it. All methods raise this.
     """
 
     def __init__(self, path: Path | None) -> None:
         self._path = path
         self._lock = threading.RLock()
-        self._entries: dict[Key, Entry] = {}  # in the order of their last change, so for marks
+        self._entries: dict[Key, Entry] = {}  # in the order of their last change; marks, too
         self._marks: dict[str, Mark] = {}
         self._holdings: dict[tuple[str, str], Holding] = {}
         self._paused: set[str] = set()
@@ -77,27 +77,27 @@ class Journal:
         self._identity = None if path is None else _identity(path)
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         if self._file is not None:
             self._file.close()
 
     # --- orders ---
 
     def entries(self) -> list[Entry]:
-        """Return the orders that are known, those changed last at the end."""
+        """Return all orders, the last changed at the end."""
         with self._lock:
             return [*self._entries.values()]
 
     def entry(self, key: Key) -> Entry | None:
-        """Return what is known of an order."""
+        """Return the entry of an order."""
         return self._entries.get(key)
 
     def mark(self, instance: str) -> Mark:
-        """Return the turn and number up to which an instance has come; those below are out of date."""
+        """Return the highest turn and number of an instance; orders below are out of date."""
         return self._marks.get(instance, (-1, -1))
 
     def begin(self, orders: Sequence[Order]) -> None:
-        """Remember that acts are begun, before they are; durable."""
+        """Record orders before they begin; durable."""
         with self._writing() as write:
             for order in orders:
                 self._put(write, Entry(order=order, state="begun"))
@@ -105,12 +105,12 @@ class Journal:
                     self._raise(write, order.instance, (order.turn, order.number))
 
     def finish(self, order: Order, answer: OrderAnswer) -> None:
-        """Remember what became of an order, before it is told; durable."""
+        """Record the answer to an order before it is sent; durable."""
         with self._writing() as write:
             self._put(write, Entry(order=order, state="done", answer=answer))
 
     def take(self, key: Key) -> None:
-        """Remember that the server has the answer to an order, and forget the oldest of those."""
+        """Record that the server has the answer to an order, and delete the oldest such orders."""
         with self._writing() as write:
             known = self._entries.get(key)
             if known is not None:
@@ -120,32 +120,32 @@ class Journal:
                 self._drop(write, taken[:-TAKEN_MAX])
 
     def forget(self, key: Key) -> None:
-        """Forget an order that is neither answered nor to be done."""
+        """Delete an order that will be neither carried out nor answered."""
         with self._writing() as write:
             self._drop(write, [key])
 
     # --- what guests have ---
 
     def holdings(self, instance: str) -> list[Holding]:
-        """Return what an instance has, and what operations keep for it."""
+        """Return the resources of an instance, including those that operations keep for it."""
         with self._lock:
             return [each for each in self._holdings.values() if each.instance == instance]
 
     def held(self) -> frozenset[str]:
-        """Return the instances that have something of any node, or for which operations keep something."""
+        """Return the instances with resources of any node, including those that operations keep."""
         with self._lock:
             return frozenset(each.instance for each in self._holdings.values())
 
     def instances(self, node: str) -> Mapping[str, GuestUse]:
-        """Return what instances have of a node, by uuid; all that are known there, whatever they have."""
+        """Return the resources of a node by instance uuid, for all instances known there."""
         return self._on(node, is_own=True)
 
     def migrations(self, node: str) -> Mapping[str, GuestUse]:
-        """Return what operations keep of a node for the instances that they move, by uuid."""
+        """Return the resources of a node that operations keep for moving instances, by operation uuid."""
         return self._on(node, is_own=False)
 
     def hold(self, instance: str, holdings: Sequence[Holding]) -> None:
-        """Remember all that an instance has now, and that operations keep for it; durable."""
+        """Replace the resources of an instance, including those that operations keep for it; durable."""
         with self._writing() as write:
             stays = {(each.node, each.holder) for each in holdings}
             for known in self.holdings(instance):
@@ -157,7 +157,7 @@ class Journal:
                     self._put_holding(write, each)
 
     def name_devices(self, node: str, uses: Mapping[str, GuestUse]) -> None:
-        """Remember which devices of a node some have, by uuid of the instance or the migration; durable on return."""
+        """Record the devices of a node by uuid of the instance or migration; durable."""
         with self._writing() as write:
             for holder, use in uses.items():
                 known = self._holdings.get((node, holder))
@@ -167,18 +167,18 @@ class Journal:
     # --- guests that wait for a decision ---
 
     def paused(self) -> frozenset[str]:
-        """Return the instances whose guests ran, and were stopped until it is decided whose they are."""
+        """Return the instances whose running guests were stopped until their host is known."""
         with self._lock:
             return frozenset(self._paused)
 
     def pause(self, instance: str) -> None:
-        """Remember that a guest that runs is to be stopped; durable."""
+        """Record that a running guest is going to be stopped; durable."""
         with self._writing() as write:
             self._paused.add(instance)
             write("INSERT OR REPLACE INTO paused VALUES (?)", instance)
 
     def resume(self, instance: str) -> None:
-        """Forget that a guest was stopped."""
+        """Delete the record of a stopped guest."""
         with self._writing() as write:
             self._paused.discard(instance)
             write("DELETE FROM paused WHERE instance = ?", instance)
@@ -186,18 +186,18 @@ class Journal:
     # --- nodes ---
 
     def node_uuids(self) -> Mapping[str, str]:
-        """Return the uuids of all nodes that were ever seen, by name."""
+        """Return the uuids of all nodes ever seen, by name."""
         with self._lock:
             return dict(self._nodes)
 
     def keep_node(self, node: str, uuid: str) -> None:
-        """Remember the uuid of a node; durable."""
+        """Record the uuid of a node; durable."""
         with self._writing() as write:
             self._nodes[node] = uuid
             write("INSERT OR REPLACE INTO node VALUES (?, ?)", node, uuid)
 
     def forget_node(self, node: str) -> None:
-        """Forget a node."""
+        """Delete a node."""
         with self._writing() as write:
             self._nodes.pop(node, None)
             write("DELETE FROM node WHERE name = ?", node)
@@ -238,25 +238,25 @@ class Journal:
 
     @contextmanager
     def _writing(self) -> Iterator["_Write"]:
-        """Write a line: all of it or nothing, and durable at the end."""
+        """Write an entry, all or nothing; it is durable at the end."""
         with self._lock:
             write = _Write(self._file)
             with _explained(self._path):
                 yield write
                 if self._path is not None and _identity(self._path) != self._identity:
-                    # No later life would find what is written.
+                    # No later process would find the entry.
                     raise JournalLost(f"the agent's journal {self._path} was deleted or replaced while it was used")
                 write.commit()
 
     def _opened(self, path: Path) -> sqlite3.Connection:
         with _explained(path):
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            if not os.access(path.parent, os.W_OK, effective_ids=True):  # SQLite would speak of an I/O error.
+            if not os.access(path.parent, os.W_OK, effective_ids=True):  # SQLite would only report an I/O error.
                 raise JournalLost(f"the agent's journal {path} cannot be used: its folder cannot be written to")
             path.touch(mode=0o600)
             file = sqlite3.connect(path, timeout=0, isolation_level=None, check_same_thread=False)
             try:
-                # Whoever has it exclusively keeps others out until the process ends, however it ends.
+                # The exclusive lock keeps other processes out until this one ends, however it ends.
                 for pragma in ("locking_mode = EXCLUSIVE", "journal_mode = WAL", "synchronous = FULL"):
                     file.execute(f"PRAGMA {pragma}")
                 file.execute("BEGIN IMMEDIATE")
@@ -290,12 +290,12 @@ class Journal:
 
 
 def _rows(file: sqlite3.Connection, question: str, row: type[Row]) -> list[Row]:
-    """Return rows of a file that may be damaged: a value of another type is an error of msgspec."""
+    """Return rows of a file that may be damaged; msgspec raises on a value of another type."""
     return msgspec.convert(file.execute(question).fetchall(), list[row])  # type: ignore[valid-type]  # It is a type.
 
 
 def _identity(path: Path) -> tuple[int, int] | None:
-    """Return which file has a path, whatever its name; None: none has."""
+    """Return the identity of the file at a path; None: there is none."""
     try:
         found = path.stat()
     except FileNotFoundError:
@@ -309,7 +309,7 @@ def _check(path: Path, version: int) -> None:
 
 
 class _Write:
-    """What one line of the journal changes in its file, gathered."""
+    """The changes of one journal entry, collected."""
 
     def __init__(self, file: sqlite3.Connection | None) -> None:
         self._file = file
@@ -335,7 +335,7 @@ class _Write:
 
 @contextmanager
 def _explained(path: Path | None) -> Iterator[None]:
-    """Turn errors of the file into ours."""
+    """Turn errors of the file into ``JournalLost``."""
     try:
         yield
     except sqlite3.Error as error:

@@ -1,4 +1,4 @@
-"""What an order is on a host: room for the guest, the act of its driver, and the answer."""
+"""Carry out orders on a host: admit the guest, call the driver, return the answer."""
 
 import threading
 from collections.abc import Callable
@@ -42,14 +42,14 @@ T = TypeVar("T", Found, Prepared)
 
 
 class Acting:
-    """Does on one host what tasks say; threads do so at the same time, for one instance one at a time.
+    """Carries out tasks on one host. Threads share it, one at a time for each instance.
 
     Args:
         host: name of the service.
         run: of the agent.
-        driver: has begun to work for the host.
-        journal: keeps what guests have.
-        use_of: gives who has what of a node; a node that it does not know is a KeyError.
+        driver: it has started.
+        journal: keeps the resources of guests.
+        use_of: node -> its resources and their users; raises KeyError for an unknown node.
     """
 
     def __init__(
@@ -57,13 +57,13 @@ class Acting:
     ) -> None:
         self._host, self._run, self._driver, self._journal = host, run, driver, journal
         self._use_of = use_of
-        self._lock = threading.Lock()  # of all that guests have: each claim is judged beside all others
+        self._lock = threading.Lock()  # guards the resources of all guests: each admission looks at all others
 
     def carry_out(self, task: Work | Undo | Clean) -> OrderAnswer:
-        """Do a task, and return what came of it; whatever the driver raises is an answer.
+        """Carry out a task and return the answer; an error of the driver is an answer, too.
 
         Raises:
-            JournalLost: what was done could not be written down.
+            JournalLost: the result could not be recorded.
         """
         try:
             match task:
@@ -71,7 +71,7 @@ class Acting:
                     return self._work(order, is_again=is_again)
                 case Undo(order):
                     if isinstance(order.act, Discard) and order.instance is not None:
-                        self._act(order, order.instance)  # It could not be done, and is what undoes another order.
+                        self._act(order, order.instance)  # It failed, and it was the order that undoes another one.
                     self._undo(order)
                 case Clean(instance, action):
                     self._clean(instance, action)
@@ -102,9 +102,9 @@ class Acting:
         return OrderAnswer(run=self._run, outcome="ok", found=found, prepared=prepared, saved=saved)
 
     def _is_done(self, order: Order, instance: str) -> bool:
-        """Say whether an order that was begun in an earlier life has come to its end then."""
+        """Return whether an order of an earlier process was completed there."""
         if not isinstance(order.act, (Spawn, Rebuild, Finish)):
-            return False  # Of these no guest bears the mark; to do them twice is as good as once.
+            return False  # Guests carry no mark of these; repeating them does no harm.
         found = self._inspected(instance)
         return found is not None and found.operation == order.operation and found.state in ("running", "stopped")
 
@@ -154,7 +154,7 @@ class Acting:
                     raise TypeError("save of the driver returned no id of an image")
                 return None, saved
             case Inspect():
-                pass  # Whatever is done, the answer says what there is.
+                pass  # The answer always contains the guest.
         return None, ""
 
     def _found(self, instance: str, *, is_asked: bool) -> Found | None:
@@ -163,10 +163,10 @@ class Acting:
         except RAISED:
             if is_asked:
                 raise
-            return None  # What was ordered is done all the same.
+            return None  # The order is carried out anyway.
 
     def _failed(self, order: Order, error: BaseException) -> OrderAnswer:
-        """Make an answer of an error, and see to it that nothing is left of what was begun."""
+        """Undo what was begun, and return an error as an answer."""
         told, found = isinstance(error, (BuildFailed, BuildAborted, DriverNotReady)), None
         if not told:
             log.fault(f"order {order.id} on host {self._host}", error)
@@ -182,11 +182,11 @@ class Acting:
         return msgspec.structs.replace(answer, found=found)
 
     def _undo(self, order: Order, *, is_left: bool = True) -> None:
-        """Let nothing be left of what an order brought about, unless a later one has taken it over.
+        """Undo the effects of an order, unless a later order has taken them over.
 
         Args:
-            order: that was to be done.
-            is_left: whether the driver may have left something.
+            order: the one to undo.
+            is_left: whether the driver may have left anything.
         """
         instance = order.instance
         if instance is None:
@@ -200,7 +200,7 @@ class Acting:
         elif isinstance(order.act, (Destroy, LiveMigrate, Rebuild, Discard)):
             found = self._inspected(instance)
             if found is None:
-                self._give_back(instance)  # Its agent may have died before that was written down.
+                self._give_back(instance)  # The agent may have died before it recorded that.
             elif isinstance(order.act, Rebuild):
                 is_rebuilt = found.operation == order.operation
                 (self._settle if is_rebuilt else self._revert)(instance, order.operation)
@@ -208,12 +208,12 @@ class Acting:
             self._revert(instance, order.operation)
 
     def _runs(self, instance: str, operation: str) -> bool:
-        """Say whether a guest runs that an operation brought about."""
+        """Return whether the guest of an operation runs."""
         found = self._inspected(instance)
         return found is not None and found.state == "running" and found.operation == operation
 
     def _inspected(self, instance: str) -> Found | None:
-        """Return what the driver tells of a guest, if it is about that one."""
+        """Return the driver's report of a guest."""
         found = check_guest(self._driver.inspect(instance))
         if found is not None and uuid_form(found.uuid) != uuid_form(instance):
             raise TypeError(f"inspect of the driver returned guest {found.uuid}, and was asked for {instance}")
@@ -236,21 +236,21 @@ class Acting:
     def _admitted(
         self, guest: GuestSpec, operation: str, *, is_move: bool = False, is_rebuild: bool = False
     ) -> GuestSpec:
-        """Let a guest have what it needs of its node, and return it with what it got there.
+        """Give a guest the resources that it needs of its node, and return it with them.
 
         Args:
-            is_move: whether the operation keeps what the guest has there already.
-            is_rebuild: whether both are one guest with the same devices and pieces.
+            is_move: whether the operation keeps the guest's present resources there.
+            is_rebuild: whether the guest keeps its devices and pieces.
 
         Raises:
-            BuildFailed: the node lacks it, or is none of the host.
+            BuildFailed: the node lacks them, or does not belong to the host.
         """
         size = Size(flavor=guest.flavor, allocations=guest.allocations)
         with self._lock:
             use, known = self._use_on(guest.node), self._journal.holdings(guest.uuid)
             mappings = {suffix: tuple(uuids) for suffix, uuids in use.mappings(guest).items()}
             needs = GuestNeeds(topology=guest.topology, pci=guest.pci, limits=guest.limits, mappings=mappings)
-            # What it was let have for the same move in an earlier life is nothing that it could go back to.
+            # Resources that an earlier process gave it for the same move are none that it could return to.
             is_first = not any((each.holder, each.operation) == (guest.uuid, operation) for each in known)
             rebuilding = operation if is_rebuild else ""
             if is_move and is_first:
@@ -276,10 +276,10 @@ class Acting:
         return _given(guest, admission.use)
 
     def _readmitted(self, guest: GuestSpec, operation: str) -> GuestSpec:
-        """Let a guest that is rebuilt have what it has; one that wants other cells gets these beside, until it is done.
+        """Keep the resources of a guest during a rebuild; other cells that it needs are added until it is done.
 
         Raises:
-            BuildFailed: as for ``_admitted``.
+            BuildFailed: as for ``_admit``.
         """
         own = self._own(guest.uuid, node=guest.node)
         if own is None or not self._use_on(guest.node).is_served(guest.uuid, guest.topology):
@@ -287,10 +287,10 @@ class Acting:
         return _given(guest, own.use)
 
     def _check_pages(self, instance: str, to: Prepared) -> None:
-        """Refuse to let a guest move while it runs to pages of another size, as far as it is known what it has.
+        """Refuse a live migration to memory pages of another size, if the present size is known.
 
         Raises:
-            BuildFailed: it stays.
+            BuildFailed: the page sizes differ.
         """
         own = self._own(instance)
         if own is not None and to.page_sizes is not None:
@@ -299,19 +299,19 @@ class Acting:
                 raise BuildFailed(change)
 
     def _own(self, instance: str, *, node: str = "") -> Holding | None:
-        """Return what a guest has for itself, where a node is named of that one."""
+        """Return the resources of a guest itself."""
         known = self._journal.holdings(instance)
         return next((each for each in known if each.holder == instance and node in ("", each.node)), None)
 
     def _had(self, guest: GuestSpec, operation: str) -> GuestSpec:
-        """Return a guest with what it got when it was prepared."""
+        """Return a guest with the resources from its preparation."""
         for each in self._journal.holdings(guest.uuid):
             if each.holder == guest.uuid and each.node == guest.node and each.operation == operation:
                 return _given(guest, each.use)
-        return self._admitted(guest, operation, is_move=True)  # What undid an earlier try of it took that back.
+        return self._admitted(guest, operation, is_move=True)  # Undoing an earlier attempt released them.
 
     def _give_back(self, instance: str) -> None:
-        """Take from an instance all that it has, and that operations keep for it."""
+        """Release all resources of an instance, including those that operations keep for it."""
         with self._lock:
             known = self._journal.holdings(instance)
             self._journal.hold(instance, [])
@@ -319,7 +319,7 @@ class Acting:
                 self._forget(each)
 
     def _revert(self, instance: str, operation: str) -> None:
-        """Take from an instance what an operation let it have, and let it have again what that kept."""
+        """Release the resources that an operation gave to an instance, and return those that it kept."""
         with self._lock:
             known = self._journal.holdings(instance)
             stays: list[Holding] = []
@@ -328,7 +328,7 @@ class Acting:
                     if (use := self._known_use(each.node)) is not None:
                         use.hand_over(operation, instance)
                     stays.append(msgspec.structs.replace(each, holder=instance))
-                elif each.operation == operation:  # A later move may keep it, if that found the guest there.
+                elif each.operation == operation:  # A later move that found the guest there may keep them.
                     if not any(other.holder == operation and other.node == each.node for other in known):
                         self._forget(each)
                 else:
@@ -337,7 +337,7 @@ class Acting:
                 self._journal.hold(instance, stays)
 
     def _settle(self, instance: str, operation: str) -> None:
-        """Give back what an operation kept here of an instance, so that it could be undone."""
+        """Release the resources that an operation kept in order to be undone."""
         with self._lock:
             known = self._journal.holdings(instance)
             stays = [each for each in known if each.holder != operation]
@@ -348,13 +348,13 @@ class Acting:
                 self._journal.hold(instance, stays)
 
     def _forget(self, holding: Holding) -> None:
-        """Give back what is held of a node, as far as it is counted in this life."""
+        """Release resources of a node, if this process counts them."""
         use = self._known_use(holding.node)
         if use is not None:
             use.give_back(holding.holder)
 
     def _known_use(self, node: str) -> HostUse | None:
-        """Return who has what of a node; None: it was not updated, and is counted from the journal when it is."""
+        """Return the use of a node; None: it was not updated yet, and will be counted from the journal."""
         try:
             return self._use_of(node)
         except KeyError:
@@ -372,5 +372,5 @@ class Acting:
 
 
 def _given(guest: GuestSpec, use: GuestUse) -> GuestSpec:
-    """Return a guest with what it got."""
+    """Return a guest with its resources."""
     return msgspec.structs.replace(guest, cells=use.cells, devices=use.addresses, pieces=use.pieces)

@@ -4,10 +4,10 @@ import msgspec
 
 
 class Identity(msgspec.Struct, frozen=True, kw_only=True):
-    """Who an agent is."""
+    """The identity of an agent."""
 
     host: str  # name of the service
-    run: str  # uuid of this life
-    driver: str  # name of what runs its guests
+    run: str  # uuid of this process
+    driver: str  # of its guests
     software: str = ""
     cell: str = ""

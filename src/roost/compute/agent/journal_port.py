@@ -1,4 +1,4 @@
-"""What an agent needs of its journal."""
+"""The interface of the journal that the state machine uses."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -8,7 +8,7 @@ from roost.model.work.orders import Order, OrderAnswer
 
 
 class Memory(Protocol):
-    """The part of a journal that an agent needs."""
+    """The part of a journal that the state machine uses."""
 
     def entries(self) -> list[Entry]: ...  # noqa: D102  # as in ``roost.compute.agent.agent_journal``, so for all of these
     def entry(self, key: Key) -> Entry | None: ...  # noqa: D102

@@ -1,4 +1,4 @@
-"""Orders that are open between an agent and its server, and the lane of each instance, in which they wait."""
+"""Open orders between an agent and its server, and the lane of each instance in which they wait."""
 
 from collections.abc import Collection
 from dataclasses import dataclass, field
@@ -13,16 +13,16 @@ from roost.model.work.orders import Discard, Finish, Inspect, Order, OrderAnswer
 
 @dataclass(slots=True)
 class OpenOrder:
-    """An order that is not settled between agent and server."""
+    """An order that is not settled between agent and server yet."""
 
     order: Order
-    is_again: bool = False  # begun in an earlier life
-    is_unwanted: bool = False  # withdrawn while it was worked on
-    is_settled: bool = False  # so that nobody waits for an answer, while it was worked on
-    answer: OrderAnswer | None = None  # None: it waits, or is worked on
+    is_again: bool = False  # begun by an earlier process
+    is_unwanted: bool = False  # withdrawn during its execution
+    is_settled: bool = False  # settled by the server during its execution
+    answer: OrderAnswer | None = None  # None: it waits, or is under way
     begun_at_s: float | None = None  # None: it waits
     is_being_told: bool = False
-    refusals: int = 0  # how often the server could not take the answer
+    refusals: int = 0  # failed deliveries of the answer
 
     @property
     def mark(self) -> Mark:
@@ -32,54 +32,54 @@ class OpenOrder:
 
 @dataclass(slots=True)
 class Lane:
-    """All that concerns one instance, done one by one; only the abort of a move passes the move."""
+    """The work on one instance, one item at a time; only the abort of a move overtakes the move."""
 
     cleans: list[Clean] = field(default_factory=list)
     undos: list[Undo] = field(default_factory=list)
-    undo_at_s: float = 0.0  # not before, since the last one failed; meanwhile orders go on
+    undo_at_s: float = 0.0  # time of the next attempt after a failure; orders go on meanwhile
     waiting: list[OpenOrder] = field(default_factory=list)
     current: Task | None = None
 
     @property
     def coming(self) -> Found | None:
-        """What may be made of its guest right now."""
+        """The guest that the present work may create."""
         return coming_of(self.current.order) if isinstance(self.current, Work) else None
 
     def undoes(self, order: Order) -> bool:
-        """Say whether an order is undone, or is to be."""
+        """Return whether an order is being undone, or will be."""
         return Undo(order) in (*self.undos, self.current)
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing waits in it or is done."""
+        """Whether nothing waits or is under way."""
         return not (self.cleans or self.undos or self.waiting or self.current)
 
 
 def is_cleaning(lane: Lane) -> bool:
-    """Say whether the server's word on its guest is not carried out yet."""
+    """Return whether the server's instruction for the guest is not carried out yet."""
     return bool(lane.cleans) or isinstance(lane.current, Clean)
 
 
 def is_building(order: Order) -> bool:
-    """Say whether an order makes something of a guest that was not there before."""
+    """Return whether an order creates a guest or a part of one."""
     return isinstance(order.act, (Spawn, Prepare, Finish))
 
 
 def may_be_left(order: Order, answer: OrderAnswer) -> bool:
-    """Say whether an order that went wrong may have left what nobody wants: what it built, or was to discard."""
+    """Return whether a failed order may have left something: what it built, or was to discard."""
     is_one = isinstance(order.act, Discard) or (is_building(order) and answer.found is not None)
     return is_one and answer.outcome in ("failed", "aborted")
 
 
 def undone(order: Order, answer: OrderAnswer) -> OrderAnswer:
-    """Return the answer to an order that went wrong, of which nothing is left by now."""
+    """Return the answer to a failed order whose effects are undone."""
     if isinstance(order.act, Discard):
         return OrderAnswer(run=answer.run, outcome="ok")
     return msgspec.structs.replace(answer, found=None)
 
 
 def coming_of(order: Order) -> Found | None:
-    """Return what there may be of a guest that an order makes something of; None: it makes nothing of any."""
+    """Return the guest that an order may create; None: it creates none."""
     if not isinstance(order.act, (Spawn, Prepare, Finish)):
         return None
     guest = order.act.guest
@@ -92,7 +92,7 @@ def coming_of(order: Order) -> Found | None:
 
 
 def _is_to_undo(earlier: Order, order: Order) -> bool:
-    """Say whether what undoes an earlier order would undo what another one builds, or takes for the guest itself."""
+    """Return whether undoing an earlier order would undo the work of another one, or take it for the guest itself."""
     if isinstance(earlier.act, Spawn) and isinstance(order.act, Prepare):
         return True
     mark = (isinstance(earlier.act, Discard) and earlier.act.of) or earlier.operation
@@ -101,7 +101,7 @@ def _is_to_undo(earlier: Order, order: Order) -> bool:
 
 
 def key_of(order: Order) -> Key:
-    """Return by what an order is known as the same."""
+    """Return the key that identifies an order."""
     return order.operation, order.number
 
 
@@ -111,21 +111,21 @@ def lane_of(order: Order) -> str:
 
 
 def refusal(order: Order, lane: Lane, *, hung: Collection[Order], host: str) -> str:
-    """Say why an order is not begun, though its turn has come; empty: nothing is against it.
+    """Return why an order may not begin yet; empty: it may.
 
     Args:
-        hung: orders in which the driver hangs.
+        hung: orders whose driver calls hang.
         host: name of the service.
     """
     if hung and isinstance(order.act, (Spawn, Prepare)):
         return f"the driver on host {host} hangs in {told(next(iter(hung)))}"
-    # Whoever asks would count on a guest that is destroyed a moment later, and so would go what is built anew.
+    # The report would include a guest that is destroyed a moment later, and so would a new build.
     if lane.undos and (isinstance(order.act, Inspect) or any(_is_to_undo(each.order, order) for each in lane.undos)):
         return f"host {host} could not undo {told(lane.undos[0].order)} yet, which nobody wants"
     return ""
 
 
 def told(order: Order) -> str:
-    """Return how a sentence names an order."""
+    """Return the name of an order in messages."""
     what = type(order.act).__struct_config__.tag
     return f"{what} of instance {order.instance}" if order.instance else f"{what}"

@@ -1,4 +1,4 @@
-"""Agents at work: their threads, their time, and the server. Everything else is decided by ``Agent``."""
+"""The runtime of agents: threads, time and the server. ``Agent`` decides everything else."""
 
 import threading
 from collections.abc import Callable, Iterable, Sequence
@@ -33,15 +33,15 @@ from roost.model.work.orders import AGENTS_MAX, ORDERS_MAX, WAIT_MAX_S, Order, O
 from roost.observe import log
 from roost.ports import Clock
 
-_TICK_S = 0.5  # between looks at what time has made due
-_SHORT_WAIT_S = 1.0  # of a poll that not all take part in yet
-_BEATS = 4  # So many polls at least are answered before a host would count as down.
+_TICK_S = 0.5  # seconds between checks for due work
+_SHORT_WAIT_S = 1.0  # seconds of a poll that not all agents take part in yet
+_BEATS = 4  # Polls that are answered, at least, before a host would count as down.
 _TELLERS, _TRACKERS = 4, 2
 _THREADS_MAX = 256
 
 
 class Tracked(Protocol):
-    """What a tracker learned of a node."""
+    """The result of a tracker's update of a node."""
 
     @property
     def facts(self) -> HostFacts:
@@ -49,72 +49,76 @@ class Tracked(Protocol):
 
 
 class Tracker(Protocol):
-    """Keeps Placement at what the nodes of a host offer."""
+    """Keeps Placement equal to the offer of the nodes of a host."""
 
     def update(self, node: str, *, is_startup: bool, is_disabled: bool | None = None) -> Tracked | None:
-        """Bring a node to Placement, and return what the server is to know of it; None: not this time.
+        """Write a node to Placement, and return the facts for the server; None: not this time.
 
         Args:
             node: its name.
-            is_startup: whether inventories may move: until the first success.
-            is_disabled: whether an operator lets nothing new be placed there; None: not known.
+            is_startup: whether inventories may be reshaped: until the first success.
+            is_disabled: whether the service is disabled; None: unknown.
 
         Raises:
             RoostError: the agent must end.
         """
 
     def drop_gone_nodes(self) -> object:
-        """Delete nodes that will not come back from Placement, where nothing is held there.
+        """Delete nodes from Placement that will not return, if they have no allocations.
 
         Raises:
-            JournalLost: one cannot be forgotten; whatever the driver does is no error.
+            JournalLost: a node cannot be deleted from the journal. Errors of the driver are not raised.
         """
 
     def use(self, node: str) -> HostUse:
-        """Return who has what of a node; a node that was never updated is a KeyError."""
+        """Return the use of a node.
+
+        Raises:
+            KeyError: the node was never updated.
+        """
 
     def node_uuid(self, node: str, told: str | None = None) -> str:
-        """Return the uuid of a node, the same for ever.
+        """Return the uuid of a node, which never changes.
 
         Args:
             node: its name.
-            told: by the driver; None: it says none.
+            told: by the driver; None: it names none.
 
         Raises:
-            BadSettings: it was another one.
+            BadSettings: the node had another uuid before.
         """
 
 
 class Images(Protocol):
-    """Images that instances of a host, or of those that it shares them with, were saved as."""
+    """Saved images of the instances of a host, and of hosts that share its storage."""
 
     def drop_deleted(self) -> object:
-        """Drop those of instances that are deleted; raises nothing, whatever the driver does."""
+        """Drop the images of deleted instances; errors of the driver are not raised."""
 
 
 class Pace(msgspec.Struct, frozen=True, kw_only=True):
-    """How agents go about their work."""
+    """Limits and intervals of agents."""
 
-    work_threads: int = 8  # that call drivers
+    work_threads: int = 8  # threads that call drivers
     driver_timeout_s: float = 600.0
-    update_s: float = 60.0  # between updates of a tracker; <= 0: only at the start
-    retry_s: float = 5.0  # before an update that failed is tried again
-    images_s: float = 600.0  # between looks at saved images; <= 0: only at the start
-    stop_s: float = 30.0  # for which the end waits for what is begun
+    update_s: float = 60.0  # seconds between updates of a tracker; <= 0: only at the start
+    retry_s: float = 5.0  # seconds before a failed update is repeated
+    images_s: float = 600.0  # seconds between looks at saved images; <= 0: only at the start
+    stop_s: float = 30.0  # seconds that the end waits for work under way
 
 
 @dataclass(slots=True)
 class Resident:
-    """An agent, with what it acts through."""
+    """An agent with its executor, tracker and images."""
 
     agent: Agent
     driver: Driver
     acting: Acting
     tracker: Tracker
-    images: Images | None = None  # None: nobody here knows what became of instances
-    has_started: bool = False  # whether the driver has
+    images: Images | None = None  # None: instances are not known here
+    has_started: bool = False  # whether the driver has started
     nodes: Sequence[str] = ()
-    started_nodes: set[str] = field(default_factory=set)  # of which an update has succeeded
+    started_nodes: set[str] = field(default_factory=set)  # with a successful update
     is_tracking: bool = False
     track_at_s: float = 0.0
     is_looking_at_images: bool = False
@@ -124,13 +128,13 @@ class Resident:
 
 
 class Running:
-    """Agents of one process, one or many, with one server.
+    """The agents of one process, with one server.
 
     Args:
         residents: the agents.
         server: theirs.
         clock: of the machine.
-        pace: how they go about it.
+        pace: limits and intervals.
     """
 
     def __init__(
@@ -145,14 +149,14 @@ class Running:
         self._workers = crew("work", count=self._pace.work_threads, patience_s=patience_s)
         self._tellers = crew("tell", count=_TELLERS, patience_s=patience_s)
         self._trackers = crew("track", count=_TRACKERS, patience_s=patience_s)
-        # A folder of images that hangs keeps nobody from anything else.
+        # A hanging folder of images delays nothing else.
         self._keepers = crew("images", count=1, patience_s=patience_s)
         self._crews = (self._workers, self._tellers, self._trackers, self._keepers)
 
     def run(self, stop: threading.Event) -> None:
-        """Let the agents live until it is said to stop, or the last of them must end.
+        """Run the agents until ``stop``, or until the last of them must end.
 
-        Returns when nothing is worked on any more, or the time for that is over. Guests go on.
+        Returns when no work is under way, or the time for that is over. Guests keep running.
 
         Raises:
             RoostError: an agent had to end.
@@ -180,7 +184,7 @@ class Running:
     # --- time ---
 
     def _tick(self) -> bool:
-        """Let all do what is due; return whether any agent lives."""
+        """Start all due work; return whether any agent lives."""
         for crew in self._crews:
             crew.look()
         for each in self._residents.values():
@@ -189,7 +193,7 @@ class Running:
         return any(each.agent.end is None for each in self._residents.values())
 
     def _wind_up(self) -> None:
-        """Begin nothing more, and wait for what is begun."""
+        """Start nothing more, and wait for work under way."""
         with self._changed:
             for each in self._residents.values():
                 each.agent.stop()
@@ -204,14 +208,14 @@ class Running:
         )
 
     def _go_on(self, resident: Resident) -> None:
-        """Let an agent do what is due."""
+        """Start the due work of an agent."""
         with self._changed:
             try:
                 tasks = resident.agent.due(self._clock.elapsed_s())
             except RoostError as error:
                 resident.agent.end, tasks = error, []
             if resident.agent.end is not None and not resident.is_end_told:
-                resident.is_end_told = True  # Others of the process may live on for long.
+                resident.is_end_told = True  # Other agents of the process may live on.
                 log.event("agent_ends", host=resident.agent.host, problem=str(resident.agent.end))
             self._changed.notify_all()
         for task in tasks:
@@ -219,7 +223,7 @@ class Running:
             crew.put(partial(self._do, resident, task), _about(task, resident.agent.host))
 
     def _tell(self, resident: Resident, say: Callable[[], None]) -> None:
-        """Tell an agent what happened, and let it go on."""
+        """Pass an event to an agent, and start its due work."""
         with self._changed:
             try:
                 say()
@@ -307,7 +311,7 @@ class Running:
                 resident.tracker.drop_gone_nodes()
         except RoostError as error:
             with self._changed:
-                # What is begun is ended first, and told.
+                # Work under way ends first, and its answers are sent.
                 agent.stop()
                 until_s = self._clock.elapsed_s() + self._pace.stop_s
                 while not agent.is_idle and self._clock.elapsed_s() < until_s and agent.end is None:
@@ -324,7 +328,7 @@ class Running:
             self._look_at_images_if_due(resident)
 
     def _update(self, resident: Resident, node: str) -> bool:
-        """Update one node, and return whether the server and Placement know it now."""
+        """Update one node; return whether the server and Placement have its present state."""
         agent = resident.agent
         is_startup = node not in resident.started_nodes
         try:
@@ -384,7 +388,7 @@ class Running:
             self._break(error)
 
     def _wait_s(self, residents: Sequence[Resident], asking: Sequence[PollingAgent]) -> float:
-        """Return how long a poll may wait: less while others are about to join, not at all where work waits for it."""
+        """Return the seconds that a poll may wait: fewer while agents are about to join, none if work waits for it."""
         if any(self._residents[each.host].agent.is_in_a_hurry for each in asking):
             return 0.0
         living = [each.agent for each in residents if each.agent.end is None]
@@ -392,7 +396,7 @@ class Running:
         return longest_s if len(asking) == len(living) else min(longest_s, _SHORT_WAIT_S)
 
     def _poll_once(self, asking: Sequence[PollingAgent], wait_s: float) -> bool:
-        """Ask for orders, and return whether it was answered."""
+        """Poll for orders; return whether the server answered."""
         try:
             polled = self._server.poll(
                 Poll(agents=tuple(asking), wait_s=wait_s, most=min(100 * len(asking), ORDERS_MAX))
@@ -447,6 +451,6 @@ def _about(task: Task, host: str) -> str:
 
 
 def _own(resident: Resident, node: str) -> OwnNode:
-    """Return a node with its uuid, which it keeps."""
+    """Return a node with its permanent uuid."""
     known = read_resources(node, resident.driver.resources(node))
     return OwnNode(node=node, uuid=resident.tracker.node_uuid(node, known.uuid))

@@ -1,4 +1,4 @@
-"""Images that instances were saved as when they were shelved: those of deleted ones are dropped."""
+"""Saved images of shelved instances; those of deleted instances are dropped."""
 
 from collections.abc import Collection, Mapping, Sequence
 
@@ -11,24 +11,24 @@ from roost.observe import log
 
 
 class SavedImages:
-    """Images that instances were saved as, as the driver of a host keeps them; one thread at a time asks.
+    """The saved images that the driver of a host keeps. One thread at a time uses this.
 
-    Hosts may share them, and look at the same moment.
+    Hosts may share images, and look at them at the same moment.
 
     Args:
         host: name of the service.
-        driver: has begun to work for the host.
-        instances: knows what became of instances.
+        driver: it has started.
+        instances: look-up of instances.
     """
 
     def __init__(self, host: str, *, driver: Driver, instances: Instances) -> None:
         self._host, self._driver, self._instances = host, driver, instances
-        self._told = ""  # what went wrong the last time
+        self._told = ""  # problems of the last attempt
 
     def drop_deleted(self) -> list[str]:
-        """Drop the images of instances that are deleted, and name those.
+        """Drop the images of deleted instances; return the uuids of these.
 
-        What cannot be dropped now is left for later, and the log says why unless it said so the last time.
+        An image that cannot be dropped is left for later; the log gives the reason, once.
         """
         dropped, problem = [], ""
         try:
@@ -49,7 +49,7 @@ class SavedImages:
         return dropped
 
     def _dropped(self, uuid: str) -> str:
-        """Drop one image, and say what went wrong; the others are no worse for it."""
+        """Drop one image; return the problem, if any."""
         try:
             self._driver.drop_saved_image(uuid)
         except RAISED as error:
@@ -59,18 +59,18 @@ class SavedImages:
 
 
 def deleted(uuids: Collection[str], standings: Mapping[str, Standing]) -> list[str]:
-    """Return which instances are known to be deleted, in their order.
+    """Return the instances that are known to be deleted, in order.
 
-    Those unknown are none: the database may be older than their images, or another one.
+    Unknown instances do not count: the database may be older than their images, or another one.
     """
     return [uuid for uuid in uuids if uuid in standings and standings[uuid].is_deleted]
 
 
 def _checked(told: object) -> Sequence[str]:
-    """Return of which instances a driver told that it keeps images.
+    """Return the uuids of instances whose images a driver keeps.
 
     Raises:
-        TypeError: it is no list of uuids.
+        TypeError: the driver returned no list of uuids.
     """
     if not isinstance(told, (list, tuple)):
         raise TypeError(f"saved_images of the driver returned {type(told).__name__}, no list of uuids")

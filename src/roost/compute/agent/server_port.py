@@ -1,4 +1,4 @@
-"""The seam between an agent and the server that it works for."""
+"""The interface between an agent and its server."""
 
 from typing import Protocol
 
@@ -7,41 +7,41 @@ from roost.model.work.orders import OrderAnswer, Poll, Polled, Registered, Regis
 
 
 class Server(Protocol):
-    """Knows which agents there are, and what they are to do. Threads may ask it at the same time.
+    """The server of agents. Threads may share it.
 
-    Where it does not answer, or is too busy to, it is asked again until it does; so what raises no error was done,
-    once or more often. All of these raise:
+    A request is repeated until the server answers. So a call that raises no error took effect once or more often. All
+    methods raise these errors.
 
     Raises:
-        BadSettings: the agent is not let in, may not touch the host, or another run of it does: it must stop.
-        NotFound: the host, or the order, is not known: the agent registers anew.
-        BadRequest: what was said cannot be meant; said again, it is refused again.
-        Unavailable: the agent is to stop, and nothing was answered until then.
+        BadSettings: the agent is not authorized, may not touch the host, or another run does; it must stop.
+        NotFound: the host or the order is unknown; the agent registers again.
+        BadRequest: the request is invalid; repeating it does not help.
+        Unavailable: the agent is stopping, and the server has not answered.
     """
 
     def register(self, host: str, registration: Registration) -> Registered:
-        """Say that an agent lives on a host, and which guests it found.
+        """Register an agent and the guests of its host.
 
         Raises:
-            Conflict: another agent lives there: this one must stop.
+            Conflict: another agent is registered there; this one must stop.
         """
 
     def report(self, host: str, node: str, facts: HostFacts) -> None:
-        """Say what is known of a node; its root provider must be in Placement.
+        """Report the facts of a node; its root provider must be in Placement.
 
         Raises:
-            Conflict: it is not there, or not of this host: the next report may do.
+            Conflict: the provider is missing, or belongs to another host; the next report may succeed.
         """
 
     def poll(self, poll: Poll) -> Polled:
-        """Say that agents are alive, and ask what they are to do; waits so long as the poll says."""
+        """Report that agents are alive, and return their orders; wait for some as long as the poll allows."""
 
     def answer(self, order_id: int, answer: OrderAnswer) -> None:
-        """Say what became of an order; said again, the first answer stays.
+        """Send the answer to an order; the first one counts.
 
         Raises:
-            Conflict: nobody wants it any more: the agent undoes what it did.
+            Conflict: the order was withdrawn; the agent undoes it.
         """
 
     def deregister(self, host: str) -> None:
-        """Say that no agent lives on a host any more."""
+        """Report that the agent of a host ends."""

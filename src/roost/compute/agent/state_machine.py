@@ -34,19 +34,19 @@ from roost.model.work.orders import (
     Registration,
 )
 
-_AGAIN_S, _AGAIN_MAX_S = 0.5, 15.0  # between two questions to the server: doubling, from the first to the last
-_UNDO_AGAIN_S = 5.0  # between two tries to undo
+_AGAIN_S, _AGAIN_MAX_S = 0.5, 15.0  # seconds between requests to the server: doubling, from the first to the last
+_UNDO_AGAIN_S = 5.0  # seconds between two attempts to undo
 
 
 class Agent:
     """The agent of one host.
 
     Args:
-        identity: who it is.
-        memory: what an earlier life left, and this one leaves.
-        driver_timeout_s: after so long an order that is worked on counts as failed.
-        sync_s: so often it looks whether its guests are as the server knows them; <= 0: only at the start.
-        spread: by which all pauses are multiplied, so that many agents do not come at the same moment, > 0.
+        identity: of the agent.
+        memory: its journal.
+        driver_timeout_s: seconds after which an order under way counts as failed.
+        sync_s: seconds between reports of its guests; <= 0: only at the start.
+        spread: factor of all pauses, so that many agents do not act at the same moment, > 0.
     """
 
     def __init__(
@@ -64,51 +64,51 @@ class Agent:
         self._lanes: dict[str, Lane] = {}
         self._overdue: dict[Key, Order] = {}
         self._untold: dict[Key, OpenOrder] = {}
-        self.end: RoostError | None = None  # Why it must end; None: it need not.
-        self.is_disabled: bool | None = None  # Whether an operator lets nothing new be placed here; None: not known.
+        self.end: RoostError | None = None  # Why the agent must end; None: it need not.
+        self.is_disabled: bool | None = None  # Whether the service is disabled; None: unknown.
         for entry in memory.entries():
             self._remember(entry)
 
     @property
     def host(self) -> str:
-        """The name of its host."""
+        """The host."""
         return self._identity.host
 
     @property
     def is_ready(self) -> bool:
-        """Whether it is registered, and what it found is settled."""
+        """Whether it is registered, and its host is clean."""
         return self._phase == "ready"
 
     @property
     def is_registered(self) -> bool:
-        """Whether it was registered in this life."""
+        """Whether it has registered since its start."""
         return self._registered is not None
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing is worked on, and the server has all answers."""
+        """Whether no work is under way, and the server has all answers."""
         is_working = any(each.begun_at_s is not None and each.answer is None for each in self._orders.values())
         return not (self._untold or is_working or any(lane.current for lane in self._lanes.values()))
 
     @property
     def is_undoing(self) -> bool:
-        """Whether something may be left of what nobody wants."""
+        """Whether effects of withdrawn or failed orders may remain."""
         return any(lane.undos for lane in self._lanes.values())
 
     @property
     def is_in_a_hurry(self) -> bool:
-        """Whether orders of an earlier life, or of before it was given up, wait until it is known that they count."""
+        """Whether orders from before a restart, or before it was given up, wait until the server confirms them."""
         return bool(self._orders) and not self._was_polled
 
     @property
     def down_after_s(self) -> float:
-        """The server counts it as down when it has not heard of it for so long; infinite while that is not known."""
+        """Seconds of silence after which the server counts it as down; infinite while unknown."""
         return self._registered.down_after_s if self._registered else float("inf")
 
-    # --- what to do ---
+    # --- tasks ---
 
     def due(self, now_s: float) -> list[Task]:
-        """Return what is to be done from now on; each task is returned once."""
+        """Return the tasks that are due; each is returned once."""
         if self.end is not None:
             return []
         tasks: list[Task] = []
@@ -127,26 +127,26 @@ class Agent:
         return tasks
 
     def polling(self) -> PollingAgent | None:
-        """Return how it takes part in a poll; None: it does not now."""
+        """Return its part of a poll; None: it takes no part now."""
         if self._phase != "ready" or self._registered is None or self._is_stopping or self.end is not None:
             return None
-        # Of what is withdrawn the server need not speak again.
+        # The server need not repeat what it has withdrawn.
         held = sorted(each.order.id for each in self._orders.values() if not (each.is_unwanted or each.is_settled))
         return PollingAgent(
             host=self.host, run=self._identity.run, fence=self._registered.fence, held=tuple(held[:HELD_MAX])
         )
 
     def stop(self) -> None:
-        """Begin nothing more; what is worked on ends, and its answers are told."""
+        """Begin nothing more; work under way ends, and its answers are sent."""
         self._is_stopping = True
 
-    # --- what happened ---
+    # --- events ---
 
     def looked(self, nodes: Sequence[OwnNode], guests: Sequence[Found]) -> None:
-        """Hear what the driver has."""
+        """Take the result of a scan."""
         self._looking.end()
         if self._phase not in ("looking", "ready"):
-            return  # It has to come again, and to look again then.
+            return  # It must register again, and scan before that.
         self._seen = Registration(
             run=self._identity.run,
             driver=self._identity.driver,
@@ -159,7 +159,7 @@ class Agent:
         self._phase = "seen"
 
     def registered(self, registered: Registered, now_s: float) -> None:
-        """Hear what becomes of the guests that were there."""
+        """Take the answer to a registration: the fate of the guests."""
         assert self._seen is not None, "it registers what it has seen"
         self._was_polled &= self._registered is not None and registered.fence == self._registered.fence
         self._registered, self.is_disabled = registered, registered.is_disabled
@@ -167,11 +167,11 @@ class Agent:
         cleans = [Clean(uuid, "destroy") for uuid in registered.destroy]
         cleans += [Clean(uuid, "pause") for uuid in registered.hold if uuid in running]
         cleans += [Clean(uuid, "resume") for uuid in registered.keep if uuid in self._memory.paused()]
-        # An earlier life may have ended between a guest and what the guest had.
+        # An earlier process may have ended after a guest was destroyed and before its resources were released.
         gone = self._memory.held() - {found.uuid for found in self._seen.guests} - self._looking.names
         cleans += [Clean(uuid, "destroy") for uuid in sorted(gone)]
         for lane in self._lanes.values():
-            lane.cleans.clear()  # What was said before no longer counts.
+            lane.cleans.clear()  # Earlier instructions no longer count.
         for clean in cleans:
             self._lane(clean.instance).cleans.append(clean)
         self._has_failed_to_clean = False
@@ -183,9 +183,9 @@ class Agent:
             self._come_again(now_s)
 
     def refused(self, error: RoostError, now_s: float) -> None:
-        """Hear that it could not look, or was not registered."""
+        """Take the failure of a scan or a registration."""
         self._looking.end()
-        is_later = self._phase == "ready"  # So it was a look, and the next one may find what this one did not.
+        is_later = self._phase == "ready"  # It was a scan, and the next one may succeed.
         if isinstance(error, JournalLost) or (isinstance(error, (BadSettings, Conflict)) and not is_later):
             self.end = error
         elif self._phase in ("looking", "registering"):
@@ -203,12 +203,12 @@ class Agent:
         is_superseded: bool = False,
         is_disabled: bool = False,
     ) -> None:
-        """Hear the answer to a poll.
+        """Take the answer to a poll.
 
         Args:
-            fence: that the poll named.
-            now_s: when it came.
-            orders, withdrawn, settled, is_unknown, is_superseded, is_disabled: what of ``Polled`` is about it.
+            fence: of the poll.
+            now_s: of its arrival.
+            orders, withdrawn, settled, is_unknown, is_superseded, is_disabled: its part of ``Polled``.
         """
         if self._registered is None or fence != self._registered.fence or self.end is not None:
             return
@@ -228,20 +228,20 @@ class Agent:
             self._receive(order)
 
     def has_heard(self, *, is_disabled: bool) -> bool:
-        """Say whether an answer that has nothing about it but this switch would tell it nothing."""
+        """Return whether an answer with nothing but this switch would change nothing."""
         return self._was_polled and self.is_disabled is is_disabled
 
     def unknown(self, now_s: float) -> None:
-        """Hear that the server does not know it, so that it registers again."""
+        """Register again: the server does not know this agent."""
         if self._phase == "ready":
             self._come_again(now_s)
 
     def tracked(self) -> None:
-        """Hear that the server and Placement know what the host has, so that orders may be begun."""
+        """Allow orders: the server and Placement have the state of the host."""
         self._is_tracked = True
 
     def worked(self, task: Work | Undo | Clean, answer: OrderAnswer, now_s: float) -> None:
-        """Hear what came of a task that the driver took part in; its answer says whether it is done."""
+        """Take the result of a task of the driver."""
         is_done_in_vain = isinstance(task, Undo) or answer.outcome != "ok"
         if not isinstance(task, Clean) and isinstance(task.order.act, (Power, Reboot)) and is_done_in_vain:
             self._looking.look_soon(now_s)
@@ -251,7 +251,7 @@ class Agent:
                 self._has_failed_to_clean |= answer.outcome != "ok"
                 is_open = self._phase == "cleaning" or (self._phase == "ready" and self._has_failed_to_clean)
                 if is_open and not any(map(queues.is_cleaning, self._lanes.values())):
-                    # At once, so that the host is up soon, unless something would go wrong again.
+                    # At once, so that the host is up soon, unless something just failed.
                     self._come_again(now_s, is_at_once=not self._has_failed_to_clean)
             case Undo():
                 self._leave(lane_of(task.order), task)
@@ -261,11 +261,11 @@ class Agent:
                 self._finished(task.order, answer)
 
     def told(self, order: Order) -> None:
-        """Hear that the server has the answer to an order."""
+        """Note that the server has the answer to an order."""
         self._settle(key_of(order))
 
     def untold(self, order: Order, error: RoostError, now_s: float) -> None:
-        """Hear that the server did not take the answer to an order."""
+        """Note that the server refused the answer to an order, or was not reached."""
         each = self._orders.get(key_of(order))
         if each is None or each.answer is None:
             return
@@ -276,14 +276,14 @@ class Agent:
             case Conflict():
                 self._withdraw(each)
             case NotFound() | BadRequest() if each.refusals:
-                self._settle(key_of(order))  # It is of no use to say it for ever.
+                self._settle(key_of(order))  # Do not repeat it for ever.
             case NotFound():
                 each.refusals += 1
                 self.unknown(now_s)
             case BadRequest():
                 each.refusals += 1
                 if each.answer.outcome == "ok" and queues.is_building(order):
-                    self._lane(lane_of(order)).undos.append(Undo(order))  # Nobody knows that it is there.
+                    self._lane(lane_of(order)).undos.append(Undo(order))  # The server does not know of it.
                 problem = f"the server does not understand the answer: {error}"[:PROBLEM_MAX]
                 each.answer = OrderAnswer(run=self._identity.run, outcome="aborted", problem=problem)
             case _:
@@ -292,7 +292,7 @@ class Agent:
     # --- orders ---
 
     def _remember(self, entry: Entry) -> None:
-        """Take up an order of an earlier life."""
+        """Resume an order of an earlier process."""
         if entry.state == "taken":
             return
         each = OpenOrder(order=entry.order, is_again=True, answer=entry.answer)
@@ -310,14 +310,14 @@ class Agent:
             return
         known = self._memory.entry(key)
         if known is not None and known.answer is not None:
-            # The server knows less than it did: it is told again what became of this.
+            # The server has lost the answer: send it again.
             self._orders[key] = self._untold[key] = OpenOrder(order=order, answer=known.answer)
         else:
             self._orders[key] = each = OpenOrder(order=order)
             self._lane(lane_of(order)).waiting.append(each)
 
     def _withdraw(self, each: OpenOrder) -> None:
-        """Drop an order, or undo what came of it; once it is done if it is worked on."""
+        """Drop an order, or undo it; if it is under way, once it has ended."""
         if each.is_unwanted:
             return
         key, lane = key_of(each.order), self._lane(lane_of(each.order))
@@ -335,14 +335,14 @@ class Agent:
         self._tidy(lane_of(each.order))
 
     def _pass_over(self, each: OpenOrder) -> None:
-        """Say nothing more of an order that the server has an answer to, or does not know; begin it no more."""
+        """Settle an order that the server has an answer to, or does not know; do not begin it."""
         if each.answer is None and each.begun_at_s is None:
             self._lane(lane_of(each.order)).waiting.remove(each)
             self._tidy(lane_of(each.order))
         if each.answer is not None or each.begun_at_s is None:
             self._settle(key_of(each.order))
         else:
-            each.is_settled = True  # It ends; what came of it stays, since nobody says otherwise.
+            each.is_settled = True  # It ends, and its effects stay.
 
     def _finished(self, order: Order, answer: OrderAnswer) -> None:
         key = key_of(order)
@@ -350,7 +350,7 @@ class Agent:
         if queues.may_be_left(order, answer):
             self._lane(lane_of(order)).undos.append(Undo(order))
         if self._overdue.pop(key, None) is not None and (each is None or each.answer is not None):
-            # It was said to have failed, and somebody acts on that already.
+            # It was reported as failed, and the server acts on that already.
             if answer.outcome == "ok":
                 self._lane(lane_of(order)).undos.append(Undo(order))
             if each is not None and each.is_unwanted:
@@ -365,7 +365,7 @@ class Agent:
             self._withdraw(each)
 
     def _undone(self, undo: Undo, answer: OrderAnswer, now_s: float) -> None:
-        """Forget an order that nobody wants once nothing is left of it; its answer is still told if somebody does."""
+        """Delete a withdrawn order once its effects are undone; send the answer if the server still waits for it."""
         lane = self._lane(lane_of(undo.order))
         if answer.outcome != "ok":
             lane.undos.append(undo)
@@ -375,7 +375,7 @@ class Agent:
         if each is None or each.is_unwanted:
             self._settle(key_of(undo.order))
         elif each.answer is not None and queues.may_be_left(each.order, each.answer):
-            self._answer(each, queues.undone(each.order, each.answer))  # A later life must not undo what follows.
+            self._answer(each, queues.undone(each.order, each.answer))  # A later process must not undo what follows.
         self._tidy(lane_of(undo.order))
 
     def _answer(self, each: OpenOrder, answer: OrderAnswer) -> None:
@@ -384,13 +384,13 @@ class Agent:
         self._untold[key_of(each.order)] = each
 
     def _settle(self, key: Key) -> None:
-        """Nothing more is to be said of an order."""
+        """Settle an order: nothing more is sent about it."""
         self._untold.pop(key, None)
         each = self._orders.get(key)
         if each is None:
             return
         if key in self._overdue or ((lane := self._lanes.get(lane_of(each.order))) and lane.undoes(each.order)):
-            each.is_unwanted = True  # A later life is to undo it if this one does not come to that.
+            each.is_unwanted = True  # A later process undoes it if this one does not.
             return
         del self._orders[key]
         known = self._memory.entry(key)
@@ -406,7 +406,7 @@ class Agent:
                 continue
             self._overdue[key] = each.order
             if each.is_unwanted or each.is_settled:
-                continue  # Nobody waits for an answer.
+                continue  # The server waits for no answer.
             problem = f"the driver on host {self.host} did not end {queues.told(each.order)} in {self._timeout_s:g} s"
             self._answer(each, self._says("failed", problem, found=queues.coming_of(each.order)))
 
@@ -416,7 +416,7 @@ class Agent:
         for each in self._untold.values():
             if not each.is_being_told and each.answer is not None:
                 each.is_being_told = True
-                # An order that an earlier life took is answered by this one.
+                # This process answers an order that an earlier one took.
                 yield Tell(each.order, msgspec.structs.replace(each.answer, run=self._identity.run))
 
     # --- lanes ---
@@ -443,19 +443,19 @@ class Agent:
             self._tidy(name)
         fresh = [each.order for each in begun if not each.is_again]
         if fresh:
-            self._memory.begin(fresh)  # Before any of them is done, or nobody would know of it after a crash.
+            self._memory.begin(fresh)  # Before any of them begins, so that they are known after a crash.
         for each in begun:
             each.begun_at_s = now_s
             tasks.append(Work(each.order, each.is_again))
         return tasks
 
     def _first(self, name: str, lane: Lane) -> OpenOrder | None:
-        """Take the next order of an instance; those that are out of date are answered."""
+        """Take the next order of an instance; answer those that are out of date."""
         lane.waiting.sort(key=lambda each: (not each.is_again, each.mark))
         newest, hung = max((each.order.turn for each in lane.waiting), default=0), self._overdue.values()
         while lane.waiting:
             each = lane.waiting.pop(0)
-            # What is to go does so before what comes after it, since that may fail and count as nothing then.
+            # Undo first: the next order may fail, and then counts as nothing.
             is_overtaken = each.order.turn < newest and not isinstance(each.order.act, (Destroy, Discard))
             if not each.is_again and (is_overtaken or each.mark < self._memory.mark(name)):
                 self._answer(each, self._says("stale", f"a later order of instance {name} was here before it"))
@@ -466,7 +466,7 @@ class Agent:
         return None
 
     def _aborts(self, lane: Lane) -> list[OpenOrder]:
-        """Take the order to abort the move that a guest is in."""
+        """Take the orders to abort the present move of a guest."""
         current = lane.current
         if not isinstance(current, Work) or not isinstance(current.order.act, LiveMigrate):
             return []
@@ -490,7 +490,7 @@ class Agent:
             del self._lanes[name]
 
     def _come_again(self, now_s: float, *, is_at_once: bool = False) -> None:
-        """Register once more, later each time."""
+        """Register again, after a pause that grows each time."""
         self._phase = "away"
         self._again_at_s = now_s if is_at_once else now_s + self._pause_s * self._spread
         if not is_at_once:
