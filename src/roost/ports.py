@@ -117,7 +117,7 @@ class Store(Protocol):
     def seen(self) -> str:
         """What names exactly the changes that this process has read or made; empty: their position does."""
 
-    def ordered(self) -> AbstractContextManager[None]:
+    def order_creations(self) -> AbstractContextManager[None]:
         """Let nobody else create providers or hosts meanwhile.
 
         So their identities rise in the order of the feed, and every process has them in the same order.

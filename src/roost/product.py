@@ -15,7 +15,7 @@ from roost.engine.columns.state import State
 from roost.engine.columns.types import Amounts
 from roost.errors import BadRequest, BadSettings, RoostError, StateLost
 from roost.fleet.fleet_service import Fleet as FleetService
-from roost.fleet.stored_documents import known_flavors
+from roost.fleet.stored_documents import find_flavors
 from roost.machine import SystemClock, SystemRandom
 from roost.model.evidence.capacity import LIMIT, Capacity
 from roost.model.evidence.decision import Decision
@@ -29,7 +29,7 @@ from roost.model.names import uuid_bytes
 from roost.model.request import Request
 from roost.model.settings.roost_settings import Settings
 from roost.placement.current import Current
-from roost.placement.decision_past import rebuilt
+from roost.placement.decision_past import rebuild_state
 from roost.placement.placement_service import Placement
 from roost.placement.prune_evidence import PRUNE_EVERY, prune
 from roost.ports import Clock, IdKind, Random, RemotePlacement, Store
@@ -342,7 +342,7 @@ class Roost:
 
     def flavors(self) -> list[Flavor]:
         """Return all stored and previously requested flavors, by name. A stored flavor hides others of its name."""
-        return known_flavors(self.state, self._store.document)
+        return find_flavors(self.state, self._store.document)
 
     @staticmethod
     def check_extra_specs(extra_specs: Mapping[str, str]) -> None:
@@ -426,7 +426,7 @@ class Roost:
         """
         row = decision_rows.find_row(uuid, self._store)
         decision = decision_rows.unpack_row(row, self._store)
-        state = rebuilt(self._store, decision, moment_of(row))
+        state = rebuild_state(self._store, decision, moment_of(row))
         state.check = self.state.check
         store = DryStore(position=state.position, next_ids={})
         try:

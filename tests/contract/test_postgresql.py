@@ -237,9 +237,9 @@ def test_a_process_that_is_stuck_in_a_lock_keeps_the_others_waiting_for_a_while_
     settings = StoreSettings(deadline_s=0.5)
     first, second = (PostgresStore(postgres_url, settings=settings) for _ in range(2))
     try:
-        with first.ordered(), pytest.raises(Unavailable, match="lock timeout"), second.ordered():
+        with first.order_creations(), pytest.raises(Unavailable, match="lock timeout"), second.order_creations():
             pass
-        with second.ordered():
+        with second.order_creations():
             assert second.reserve("provider", 1)
     finally:
         first.close()
@@ -255,10 +255,10 @@ def test_the_lock_of_a_lost_connection_is_free_without_a_new_one(two, monkeypatc
         return connect()
 
     monkeypatch.setattr(first._link, "_connect", counted)
-    with first.ordered():
+    with first.order_creations():
         first._link.connection.close()
     assert made == []
-    with second.ordered():
+    with second.order_creations():
         assert second.reserve("provider", 1)
 
 

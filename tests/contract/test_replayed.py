@@ -16,7 +16,7 @@ from roost.model.host import HostFacts
 from roost.model.names import uuid_bytes
 from roost.model.writes import PutProvider
 from roost.placement.current import Current
-from roost.placement.decision_past import rebuilt
+from roost.placement.decision_past import rebuild_state
 from roost.scheduler.explain import decision_rows
 from roost.simulator.traces.generated_workload import Recipe, generate
 from roost.simulator.workload import Options
@@ -103,7 +103,7 @@ def test_a_provider_below_a_younger_one_is_there_after_a_restart_and_in_a_snapsh
     snapshot(durable)
     uuid = roost.decide(wish()).uuid
     assert same(roost, [uuid]) == {"granted": 1}
-    state = rebuilt(roost._store, roost.decision(uuid), moment_of(decision_rows.find_row(uuid, roost._store)))
+    state = rebuild_state(roost._store, roost.decision(uuid), moment_of(decision_rows.find_row(uuid, roost._store)))
     loaded = Current(durable.open()).state
     assert providers.ids == state.providers.ids == loaded.providers.ids
     assert providers.tree == state.providers.tree == loaded.providers.tree == {1: [0, 1]}

@@ -19,7 +19,7 @@ from roost.errors import OverBudget
 from roost.model.settings.placement_settings import Placement as Settings
 from roost.observe import log, metrics
 from roost.placement.current import Current
-from roost.placement.deciding_thread import Serving, Task, contained
+from roost.placement.deciding_thread import Serving, Task, call_listener
 from roost.placement.write_plan import Act, Again, Plan
 
 Scope = MutableMapping[str, Any]
@@ -85,7 +85,7 @@ class Mailbox:
         # Before the loop: later posts wake it again.
         self._is_woken = False
         while self._waiting:
-            contained("mailbox", self._waiting.popleft())
+            call_listener("mailbox", self._waiting.popleft())
 
 
 class AsgiOutcome:
@@ -220,7 +220,7 @@ class AsgiApplication:
         return headers
 
     def _observe(self, request: Request, response: Response, elapsed_s: float) -> None:
-        metrics.answered(request.route, request.method, response.status, elapsed_s=elapsed_s)
+        metrics.count_response(request.route, request.method, response.status, elapsed_s=elapsed_s)
         if self._settings.log_requests:
             identity = request.identity
             log.request(

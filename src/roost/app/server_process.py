@@ -13,7 +13,7 @@ from roost.machine import SystemClock
 from roost.model.settings.placement_settings import Placement as PlacementSettings
 from roost.model.settings.roost_settings import Settings
 from roost.placement.current import Current
-from roost.placement.deciding_thread import Decide, Heed, Serving, contained
+from roost.placement.deciding_thread import Decide, Heed, Serving, call_listener
 from roost.placement.prune_evidence import Tidier
 from roost.ports import Store
 from roost.store.backends import open_store, sync
@@ -136,8 +136,8 @@ def serve_sites(
         async def each_second() -> None:
             if serving.problem:
                 raise RoostError(serving.problem)
-            contained("measure", serving.measure)
-            contained("look", on_tick)
+            call_listener("measure", serving.measure)
+            call_listener("look", on_tick)
             if parent is not None:
                 parent.report(await health())
 

@@ -27,7 +27,7 @@ from roost.observe.event_buffer import Events
 from roost.observe.notify import Notifying
 from roost.observe.webhook import Webhook
 from roost.placement.current import Current
-from roost.placement.deciding_thread import Heed, Serving, contained
+from roost.placement.deciding_thread import Heed, Serving, call_listener
 from roost.placement.write_plan import Deed, Result
 from roost.product import Roost
 from roost.store.backends import open_reader
@@ -172,7 +172,7 @@ def call_each(*acts: Callable[[], None]) -> Callable[[], None]:
 
     def act() -> None:
         for each in acts:
-            contained("look", each)
+            call_listener("look", each)
 
     return act
 
@@ -182,7 +182,7 @@ def heed_each(*heeds: Heed) -> Heed:
 
     def heed(work: Sequence[Put]) -> None:
         for each in heeds:
-            contained("heed", partial(each, work))
+            call_listener("heed", partial(each, work))
 
     return heed
 

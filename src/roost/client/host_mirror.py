@@ -115,8 +115,8 @@ def write(current: Current, specs: Sequence[ProviderSpec]) -> None:
 def _differences(current: Current, spec: ProviderSpec) -> Iterator[tuple[Write, ...]]:
     """Yield the writes that update a provider, each to be committed before the next."""
     row = current.state.providers.row_of_uuid[spec.uuid]
-    if inventories.offered(current.state, row) != spec.inventories:
-        yield inventories.replaced(current.state, row, spec.inventories)
+    if inventories.list_inventories(current.state, row) != spec.inventories:
+        yield inventories.plan_replacement(current.state, row, spec.inventories)
     generation = current.state.providers.generation.each[row]
     worn = labels.wearing(current.state, row, names=sorted(spec.traits), generation=generation)
     if worn:

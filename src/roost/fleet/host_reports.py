@@ -50,7 +50,7 @@ def facts_of_node(state: State, provider_row: int, told: HostFacts) -> tuple[Wri
         BadRequest: facts cannot be kept.
     """
     host_row = state.hosts.row_of_root[provider_row]
-    return writes_of_facts(state, [host_row], [_merged(state.hosts.facts[host_row], told)])
+    return writes_of_facts(state, [host_row], [_merge(state.hosts.facts[host_row], told)])
 
 
 def registration_of_node(
@@ -65,9 +65,9 @@ def registration_of_node(
         BadRequest: facts cannot be kept.
     """
     number, node = state.providers.ids[provider_row], state.providers.names[provider_row]
-    body = facts_body(node, _merged(initial, told))
+    body = facts_body(node, _merge(initial, told))
     return lambda host_id: (PutHost(host_id, number, host, node, body, 0),)
 
 
-def _merged(known: HostFacts, told: HostFacts) -> HostFacts:
+def _merge(known: HostFacts, told: HostFacts) -> HostFacts:
     return msgspec.structs.replace(told, **{name: getattr(known, name) for name in _NOT_ITS_OWN})

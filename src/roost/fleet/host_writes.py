@@ -35,13 +35,13 @@ def rows_of_service(state: State, name: str) -> list[int]:
     return rows
 
 
-def changed_facts(state: State, rows: Sequence[int], change: ServiceChange) -> list[HostFacts]:
+def apply_service_change(state: State, rows: Sequence[int], change: ServiceChange) -> list[HostFacts]:
     """Return the facts of the nodes of a service after a change.
 
     Raises:
         BadRequest: a reason is given for a service that is not disabled, or is too long.
     """
-    return [_changed(state.hosts.facts[row], change, host=state.hosts.names[row]) for row in rows]
+    return [_apply_to_host(state.hosts.facts[row], change, host=state.hosts.names[row]) for row in rows]
 
 
 def writes_of_facts(state: State, rows: Sequence[int], facts: Sequence[HostFacts]) -> tuple[Write, ...]:
@@ -73,7 +73,7 @@ def facts_body(node: str, facts: HostFacts) -> msgspec.Raw:
     return msgspec.Raw(body)
 
 
-def _changed(facts: HostFacts, change: ServiceChange, *, host: str) -> HostFacts:
+def _apply_to_host(facts: HostFacts, change: ServiceChange, *, host: str) -> HostFacts:
     is_disabled = facts.is_disabled if change.is_disabled is None else change.is_disabled
     if change.disabled_reason and not is_disabled:
         raise BadRequest(f"host {host}: a reason is only kept of a service that is disabled")

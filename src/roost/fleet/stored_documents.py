@@ -58,7 +58,7 @@ def storing(state: State, noun: Noun, name: str, *, body: bytes) -> tuple[PutDoc
     return (document_of(NAMED, told, _encoder.encode(Named(noun, name, version, body))),)
 
 
-def known_flavors(state: State, document: Callable[[int], bytes | None]) -> list[Flavor]:
+def find_flavors(state: State, document: Callable[[int], bytes | None]) -> list[Flavor]:
     """Return every flavor that is stored or that decisions were made for, by name; a stored one hides all others.
 
     Args:

@@ -16,7 +16,7 @@ _sinks: list[Sink] = []
 
 
 @contextmanager
-def told_to(sink: Sink) -> Iterator[None]:
+def redirect_events(sink: Sink) -> Iterator[None]:
     """Let somebody be told of events meanwhile, and nothing be written; for all threads of the process."""
     _sinks.append(sink)
     try:

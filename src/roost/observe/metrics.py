@@ -46,7 +46,7 @@ WEBHOOK_EVENTS = Counter("roost_webhook_events", "Events that came to their end,
 WEBHOOK_RETRIES = Counter("roost_webhook_retries", "Events that were sent once more.")
 
 
-def answered(route: str, method: str, status: int, *, elapsed_s: float) -> None:
+def count_response(route: str, method: str, status: int, *, elapsed_s: float) -> None:
     """Count an answer.
 
     Args:

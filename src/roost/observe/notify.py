@@ -65,7 +65,7 @@ class Notifying:
 
     def _end(self, payloads: Sequence[Selecting], result: Result) -> None:
         for name, payload in zip(self._names, payloads, strict=False):  # Of a departure nothing is told.
-            self._tell(f"{name}.end", _ended(payload, result))
+            self._tell(f"{name}.end", _end_payload(payload, result))
 
     def _tell(self, event_type: str, payload: Selecting) -> str | None:
         try:
@@ -75,7 +75,7 @@ class Notifying:
             return None
 
 
-def _ended(payload: Selecting, result: Result) -> Selecting:
+def _end_payload(payload: Selecting, result: Result) -> Selecting:
     if not isinstance(result, Decision):
         return msgspec.structs.replace(payload, outcome="failed", reason=str(result))
     placed = [

@@ -48,7 +48,7 @@ class Webhook:
             self._waiting.put_nowait(body)
         except queue.Full:
             count = self._limits.webhook_queue_max
-            self._lost("dropped", f"{count:,} events wait already (limit notifications.webhook_queue_max)")
+            self._count_loss("dropped", f"{count:,} events wait already (limit notifications.webhook_queue_max)")
 
     def close(self) -> None:
         """Send what waits, once more each and for some seconds at most, and end."""
@@ -62,7 +62,7 @@ class Webhook:
         with suppress(queue.Empty):
             while True:
                 if self._waiting.get_nowait() is not None:
-                    self._lost("dropped", "the server has stopped")
+                    self._count_loss("dropped", "the server has stopped")
 
     def _work(self) -> None:
         link = _Link(self._limits)
@@ -86,21 +86,21 @@ class Webhook:
                 problem = str(error) or type(error).__name__
                 continue
             if 200 <= status < 300:
-                self._delivered()
+                self._count_delivery()
                 return
             problem = f"the answer was {status}"
             if status < 500 and status not in _PASSING:
                 break
-        self._lost("failed", problem)
+        self._count_loss("failed", problem)
 
-    def _delivered(self) -> None:
+    def _count_delivery(self) -> None:
         metrics.WEBHOOK_EVENTS.labels("delivered").inc()
         with self._lock:
             was_trouble, self._trouble = self._trouble, False
         if was_trouble:
             log.event("webhook_is_well")
 
-    def _lost(self, outcome: str, problem: str) -> None:
+    def _count_loss(self, outcome: str, problem: str) -> None:
         """Count an event that is lost, and let the log know of the first since all was well."""
         metrics.WEBHOOK_EVENTS.labels(outcome).inc()
         with self._lock:

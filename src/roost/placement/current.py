@@ -157,7 +157,7 @@ class Current:
 
         Nobody else creates any until this ends, and what others created before is known.
         """
-        with self.store.ordered():
+        with self.store.order_creations():
             self.refresh()
             yield self.store.reserve(kind, count)
 
@@ -205,11 +205,11 @@ class Current:
         """
         number = max(self.state.name_table(kind).highest, self._numbered.get(kind, 0), FIRST_NUMBERS[kind]) + 1
         if kind == "resource_class" and number >= FIRST_NUMBERS["trait"]:
-            return self._reused_class(name)
+            return self._reuse_class_number(name)
         self._numbered[kind] = number
         return PutSymbol(kind, number, name)
 
-    def _reused_class(self, name: str) -> ReuseSymbol:
+    def _reuse_class_number(self, name: str) -> ReuseSymbol:
         """Return what gives a class the number of one that was dropped long ago, since all others are used."""
         before_s = self.state.now_s - REUSE_AFTER_S
         for number, at_s in self.state.class_ids.dropped.items():

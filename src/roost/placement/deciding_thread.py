@@ -255,7 +255,7 @@ class Serving:
             rounds.extend([together] if together else [])
             rounds.extend([job] for job in alone)
 
-    def _heard(self, jobs: Sequence[_Job[Any]]) -> list[_Job[Any]]:
+    def _drop_stale_jobs(self, jobs: Sequence[_Job[Any]]) -> list[_Job[Any]]:
         """Fail the jobs that waited while the database was silent; return the others."""
         errors = [self._silence.error_for(job.since_s) for job in jobs]
         for job, error in zip(jobs, errors, strict=True):
@@ -265,7 +265,7 @@ class Serving:
 
     def _serve_round(self, jobs: Sequence[_Job[Any]]) -> list[_Job[Any]]:
         """Answer what can be answered; return what lost a race and may try again."""
-        jobs = self._heard(jobs)
+        jobs = self._drop_stale_jobs(jobs)
         if not jobs:
             return []
         known = self._current.state.position
@@ -293,7 +293,7 @@ class Serving:
 
     def _plan(self, job: _Job[Answer]) -> Plan[Answer] | Act[Answer] | Again | None:
         """Run a task on the columns; return what it asks for if that is no answer yet."""
-        if not self._heard([job]):  # Another one of its group may have met the silence just now.
+        if not self._drop_stale_jobs([job]):  # Another one of its group may have met the silence just now.
             return None
         try:
             result = job.task(self._current)
@@ -312,7 +312,7 @@ class Serving:
 
     def _do(self, jobs: list[_Job[Any]]) -> None:
         """Do acts together, and answer them: what loses a race is decided again there."""
-        jobs = self._heard(jobs)
+        jobs = self._drop_stale_jobs(jobs)
         if not jobs:
             return
         assert self._decide is not None, "somebody asks for acts where there are none"
@@ -327,7 +327,7 @@ class Serving:
             self._tell(None)
         done = [(job, result) for job, result in zip(jobs, results, strict=True) if not self._goes_on(job, result)]
         # Whoever is told wakes up, and wants the processor: all are told at the end.
-        for tell in [self._told_of(job, result) for job, result in done]:
+        for tell in [self._prepare_reply(job, result) for job, result in done]:
             tell()
 
     def _goes_on(self, job: _Job[Any], result: Result) -> bool:
@@ -341,7 +341,7 @@ class Serving:
             self._waiting.put(job)
         return True
 
-    def _told_of(self, job: _Job[Answer], result: Result) -> Callable[[], None]:
+    def _prepare_reply(self, job: _Job[Answer], result: Result) -> Callable[[], None]:
         """Return what tells of an act that was done, or could not be."""
         assert job.act is not None
         self._accepted += not isinstance(result, Exception)
@@ -353,14 +353,14 @@ class Serving:
 
     def _commit(self, jobs: list[_Job[Any]]) -> list[_Job[Any]]:
         """Commit plans together; return those that lost a race and may try again."""
-        jobs = self._heard(jobs)
+        jobs = self._drop_stale_jobs(jobs)
         if not jobs:
             return []
         metrics.COMMIT_SIZE.observe(len(jobs))
         try:
             refusals = self._write(jobs)
         except StoreReplaced as error:
-            return self._repeated(jobs, error)
+            return self._select_retries(jobs, error)
         except Exception as error:  # noqa: BLE001  # as above
             self._silence.note(error)
             self._tell(error)
@@ -385,7 +385,7 @@ class Serving:
                 _fail([job], Conflict(text, code=GENERATION_CODE))
         return beaten
 
-    def _repeated(self, jobs: list[_Job[Any]], error: StoreReplaced) -> list[_Job[Any]]:
+    def _select_retries(self, jobs: list[_Job[Any]], error: StoreReplaced) -> list[_Job[Any]]:
         """Return the jobs that may be planned again on another database, where nothing of them is; fail the others."""
         for job in jobs:
             job.attempts += 1
@@ -395,9 +395,9 @@ class Serving:
     def _tell_listeners(self, plan: Plan[Any]) -> None:
         """Tell whoever listens of a plan that is durable; it stays so, whatever they do."""
         if plan.told is not None:
-            contained("told", plan.told)
+            call_listener("told", plan.told)
         if plan.work and self._heed is not None:
-            contained("heed", partial(self._heed, plan.work))
+            call_listener("heed", partial(self._heed, plan.work))
 
     def _tell(self, error: Exception | None) -> None:
         """Let the log know when the database begins to fail, and how, and when it takes a write again."""
@@ -420,7 +420,7 @@ class Serving:
             return self._current.commit([Item(writes=create(first + at)) for at, create in enumerate(creating)])
 
 
-def contained(name: str, listen: Callable[[], None]) -> None:
+def call_listener(name: str, listen: Callable[[], None]) -> None:
     """Let somebody hear of something; that it fails is logged and counted, and nobody else's concern."""
     try:
         listen()

@@ -13,7 +13,7 @@ from roost.placement.current import is_rising
 from roost.ports import Past, Store
 
 
-def rebuilt(store: Store, decision: Decision, moment: Moment) -> State:
+def rebuild_state(store: Store, decision: Decision, moment: Moment) -> State:
     """Return the columns as a stored decision found them.
 
     Raises:

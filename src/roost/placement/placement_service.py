@@ -134,17 +134,17 @@ class Placement:
             writes.append(PutInventories(provider_id, generation, rows))
             generation += 1
         if spec.traits:
-            ids = [self._known(self.state.trait_ids.id_of(trait)) for trait in sorted(spec.traits)]
+            ids = [self._require_number(self.state.trait_ids.id_of(trait)) for trait in sorted(spec.traits)]
             writes.append(PutTraits(provider_id, generation, ids))
             generation += 1
         if spec.aggregates:
-            ids = [self._known(self.state.aggregates.id_of(each)) for each in sorted(spec.aggregates)]
+            ids = [self._require_number(self.state.aggregates.id_of(each)) for each in sorted(spec.aggregates)]
             writes.append(PutMembership(provider_id, generation, ids))
         return writes
 
     def _inventory_row(self, name: str, inventory: Inventory) -> InventoryRow:
         return InventoryRow(
-            class_id=self._known(self.state.class_ids.id_of(name)),
+            class_id=self._require_number(self.state.class_ids.id_of(name)),
             total=inventory.total,
             reserved=inventory.reserved,
             min_unit=inventory.min_unit,
@@ -154,7 +154,7 @@ class Placement:
         )
 
     @staticmethod
-    def _known(number: int | None) -> int:
+    def _require_number(number: int | None) -> int:
         assert number is not None, "names are numbered before they are used"
         return number
 

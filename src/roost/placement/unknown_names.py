@@ -24,7 +24,7 @@ def refuse(state: State, query: CandidateQuery) -> None:
         for name in group.resources:
             if name not in state.class_ids:
                 raise BadRequest(f"Invalid resource class in resources parameter: No such resource class {name}.")
-        if not all(state.membership.mask_of_any(_known_aggregates(state, each)).any() for each in group.member_of):
+        if not all(state.membership.mask_of_any(_find_aggregates(state, each)).any() for each in group.member_of):
             return
         for names in group.required:
             _check_traits(state, sorted(names))
@@ -54,7 +54,7 @@ def _number(table: NameTable, name: str) -> int:
     return number
 
 
-def _known_aggregates(state: State, uuids: Iterable[str]) -> Iterator[int]:
+def _find_aggregates(state: State, uuids: Iterable[str]) -> Iterator[int]:
     return (number for uuid in uuids if (number := state.aggregates.id_of(uuid)) is not None)
 
 

@@ -63,7 +63,7 @@ def write_backup(path: Path, header: Header, blocks: Iterable[Block], *, progres
     if path.exists():
         raise BadRequest(f"{path} exists already: name a file that does not")
     beside = path.with_name(path.name + ".new")
-    with _told(path):
+    with _translate_errors(path):
         # A backup holds everything, so nobody else may read it.
         descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
         try:
@@ -111,7 +111,7 @@ def read_header(path: Path) -> Header:
     Raises:
         BadFile: it is no backup, or not whole.
     """
-    with _told(path), path.open("rb") as file:
+    with _translate_errors(path), path.open("rb") as file:
         digest, left = hashlib.sha256(), path.stat().st_size - _DIGEST_BYTES
         header = _header(path, file)
         file.seek(0)
@@ -132,7 +132,7 @@ def read_blocks(path: Path) -> Iterator[Block]:
     Raises:
         BadFile: it is no backup, or not whole.
     """
-    with _told(path), path.open("rb") as file:
+    with _translate_errors(path), path.open("rb") as file:
         _header(path, file)
         while True:
             length = file.read(_LENGTH.size)
@@ -156,7 +156,7 @@ def _header(path: Path, file: BinaryIO) -> Header:
 
 
 @contextmanager
-def _told(path: Path) -> Iterator[None]:
+def _translate_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:

@@ -34,7 +34,7 @@ class DryStore:
         Raises:
             Unavailable: always.
         """
-        return self._gone()
+        return self._raise_ended()
 
     def reserve(self, kind: IdKind, count: int) -> int:
         """See ``Store.reserve``."""
@@ -52,8 +52,8 @@ class DryStore:
         """See ``Store.changes``."""
         return ()
 
-    def ordered(self) -> AbstractContextManager[None]:
-        """See ``Store.ordered``. Nobody else is there."""
+    def order_creations(self) -> AbstractContextManager[None]:
+        """See ``Store.order_creations``. Nobody else is there."""
         return nullcontext()
 
     def past(self, position: int, seen: str) -> Past | None:
@@ -103,5 +103,5 @@ class DryStore:
         """See ``Store.close``."""
 
     @staticmethod
-    def _gone() -> Never:
+    def _raise_ended() -> Never:
         raise Unavailable("a dry run cannot go on after an error; start it again")

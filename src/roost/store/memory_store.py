@@ -19,7 +19,7 @@ from roost.store.rules.decision_filter import is_wanted
 from roost.store.rules.footprint import committable
 from roost.store.rules.row_cache import Shelves
 from roost.store.rules.schema import Table
-from roost.store.work_queries import Question, WorkReading, forgotten, wanted
+from roost.store.work_queries import Question, WorkReading, find_expired, select_rows
 
 _PRUNED_PER_CALL = 2500
 
@@ -57,7 +57,7 @@ class _Rows:
 
 
 def _find(shelves: Shelves, question: Question) -> list[tuple[Any, ...]]:
-    return [msgspec.structs.astuple(row) for row in wanted(question, _rows(shelves, question.table))]
+    return [msgspec.structs.astuple(row) for row in select_rows(question, _rows(shelves, question.table))]
 
 
 def _rows(shelves: Shelves, table: Table) -> list[Any]:
@@ -149,8 +149,8 @@ class MemoryStore:
         writes = (write for body in before for write in decode_writes(body))
         return Past(writes, [] if own is None else decode_writes(own))
 
-    def ordered(self) -> AbstractContextManager[None]:
-        """See ``Store.ordered``. All peers are in one thread."""
+    def order_creations(self) -> AbstractContextManager[None]:
+        """See ``Store.order_creations``. All peers are in one thread."""
         return nullcontext()
 
     def start_snapshot(self, *, every_bytes: int) -> bool:
@@ -209,7 +209,7 @@ class MemoryStore:
     def prune_work(self, *, older_than_s: float) -> int:
         """See ``Store.prune_work``."""
         tables = self._world.shelves.by_table()
-        gone = forgotten(partial(_find, self._world.shelves), older_than_s, most=_PRUNED_PER_CALL)
+        gone = find_expired(partial(_find, self._world.shelves), older_than_s, most=_PRUNED_PER_CALL)
         for table, keys in gone:
             for (key,) in keys:
                 tables[table.name].forget(key)

@@ -41,7 +41,7 @@ class ReadingStore:
     def load(self) -> Loaded:
         """See ``Store.load``. What the first process that serves a database adds is added here if it is not there."""
         loaded = self._store.load()
-        return Loaded(loaded.position, _completed(loaded.writes))
+        return Loaded(loaded.position, _add_standard_names(loaded.writes))
 
     def reserve(self, kind: IdKind, count: int) -> int:
         """See ``Store.reserve``. They are good for dry runs alone, and the database is not asked."""
@@ -70,8 +70,8 @@ class ReadingStore:
         """See ``Store.past``."""
         return self._store.past(position, seen)
 
-    def ordered(self) -> AbstractContextManager[None]:
-        """See ``Store.ordered``. Nothing can be created here."""
+    def order_creations(self) -> AbstractContextManager[None]:
+        """See ``Store.order_creations``. Nothing can be created here."""
         return nullcontext()
 
     def evidence(self, *, uuid: bytes | None = None, newest: int = 20) -> list[EvidenceRow]:
@@ -123,7 +123,7 @@ class ReadingStore:
         raise Unavailable("the database was opened for reading only; nothing was written")
 
 
-def _completed(writes: Iterator[Write]) -> Iterator[Write]:
+def _add_standard_names(writes: Iterator[Write]) -> Iterator[Write]:
     classes, traits = set[str](), set[str]()
     for write in writes:
         if isinstance(write, PutSymbol):

@@ -149,7 +149,7 @@ class WorkReading:
         status: str | None = None,
     ) -> list[StatusRow]:
         """See ``WorkReader.statuses``."""
-        given = _given(project_id=project_id, host=host, status=status)
+        given = _equal_conditions(project_id=project_id, host=host, status=status)
         return self._find(StatusRow, [Has("id", ">", after_id), *given], most=most)
 
     def open_orders(self, hosts: Sequence[str], *, most: int, actions: Sequence[str] | None = None) -> list[OrderRow]:
@@ -195,7 +195,7 @@ class WorkReading:
         target_host: str | None = None,
     ) -> list[MigrationRow]:
         """See ``WorkReader.migrations``."""
-        given = _given(status=status, source_host=source_host, target_host=target_host)
+        given = _equal_conditions(status=status, source_host=source_host, target_host=target_host)
         return self._find(MigrationRow, [Has("id", ">", after_id), *given], most=most)
 
     def events_on(self, instance_uuid: bytes, *, newest: int) -> list[EventRow]:
@@ -257,11 +257,11 @@ class WorkReading:
             return [work_of(kind, row) for row in found]
 
 
-def _given(**values: str | None) -> list[Has]:
+def _equal_conditions(**values: str | None) -> list[Has]:
     return [Has(column, "=", value) for column, value in values.items() if value is not None]
 
 
-def forgotten(
+def find_expired(
     rows: Callable[[Question], list[tuple[Any, ...]]], older_than_s: float, *, most: int
 ) -> list[tuple[Table, list[Values]]]:
     """Return the keys of work that is over since a moment or longer, the oldest first, and of the orders of it.
@@ -277,10 +277,10 @@ def forgotten(
         has = (Has("changed_at_s", "<=", older_than_s),)
         questions.append(Question(table, has, ("changed_at_s",), most=most, part=part))
     gone = [(question.table, [row[:1] for row in rows(question)]) for question in questions]
-    return [(table, keys) for table, keys in (*gone, *_ended(rows, older_than_s, most=most)) if keys]
+    return [(table, keys) for table, keys in (*gone, *_find_ended(rows, older_than_s, most=most)) if keys]
 
 
-def _ended(
+def _find_ended(
     rows: Callable[[Question], list[tuple[Any, ...]]], older_than_s: float, *, most: int
 ) -> list[tuple[Table, list[Values]]]:
     """Return the keys of operations to which no answer is waited for any more, and of their orders."""
@@ -319,7 +319,7 @@ def statement(question: Question, said: Callable[[Has], str]) -> str:
     return select(question.table, f"{where}ORDER BY {', '.join(f'{each}{direction}' for each in question.order)}{most}")
 
 
-def wanted(question: Question, rows: Iterable[WorkRow]) -> list[WorkRow]:
+def select_rows(question: Question, rows: Iterable[WorkRow]) -> list[WorkRow]:
     """Return which of all rows of a table a question wants."""
     part = question.part
     found = [row for row in rows if all(_is(row, has) for has in question.has) and (part is None or part.holds(row))]

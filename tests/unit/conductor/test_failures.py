@@ -5,7 +5,7 @@ from dataclasses import replace
 import msgspec
 import pytest
 
-from roost.fleet.host_writes import ServiceChange, changed_facts, rows_of_service, writes_of_facts
+from roost.fleet.host_writes import ServiceChange, apply_service_change, rows_of_service, writes_of_facts
 from roost.placement.write_plan import Plan
 from tests.support.conductors.builders import ladder
 from tests.support.conductors.conductors import TERMS, failed, hand, served, server
@@ -27,7 +27,7 @@ def facts(here):
 def set_service(here, **change):
     def task(current):
         rows = rows_of_service(current.state, "h0")
-        told = changed_facts(current.state, rows, ServiceChange(**change))
+        told = apply_service_change(current.state, rows, ServiceChange(**change))
         return Plan(answer=None, writes=writes_of_facts(current.state, rows, told))
 
     here.run(task)

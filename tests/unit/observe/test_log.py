@@ -8,7 +8,7 @@ from roost.observe import log
 
 def test_who_listens_is_told_and_nothing_is_written_meanwhile(capfd):
     heard = []
-    with log.told_to(heard.append):
+    with log.redirect_events(heard.append):
         log.event("begun", host="h1")
         log.fault("order 1", KeyError("odd"))
     assert capfd.readouterr().err == ""
@@ -24,7 +24,7 @@ def test_who_listens_is_told_and_nothing_is_written_meanwhile(capfd):
 )
 def test_it_is_told_where_an_error_came_from_unless_its_message_says_what_to_mend(error, is_told_where):
     heard = []
-    with log.told_to(heard.append):
+    with log.redirect_events(heard.append):
         try:
             raise error
         except type(error) as raised:

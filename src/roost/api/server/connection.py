@@ -258,7 +258,7 @@ class Connection(HttpToolsProtocol):
         if any(cycle.response_started for cycle in self._cycles):
             self.transport.close()
             return
-        metrics.answered("", "other", problem.status, elapsed_s=0.0)
+        metrics.count_response("", "other", problem.status, elapsed_s=0.0)
         self.transport.write(_format_response(problem, self.url))
         if self.transport.can_write_eof():
             self.transport.write_eof()

@@ -12,7 +12,7 @@ from roost.conductor.operation.step import body_of
 from roost.conductor.operation.stored_request import Documents, request_of
 from roost.conductor.operation.story import line
 from roost.errors import Conflict, NotFound
-from roost.fleet.host_writes import ServiceChange, changed_facts, rows_of_service, writes_of_facts
+from roost.fleet.host_writes import ServiceChange, apply_service_change, rows_of_service, writes_of_facts
 from roost.model.fleet import Departure
 from roost.model.names import uuid_bytes, uuid_text
 from roost.model.request import Request
@@ -191,5 +191,5 @@ def _disable(current: Commits, host: str) -> tuple[Write, ...]:
     if all(state.hosts.facts[row].is_disabled for row in rows):
         return ()
     return writes_of_facts(
-        state, rows, changed_facts(state, rows, ServiceChange(is_disabled=True, disabled_reason=_REASON))
+        state, rows, apply_service_change(state, rows, ServiceChange(is_disabled=True, disabled_reason=_REASON))
     )

@@ -14,7 +14,7 @@ from roost.model.names import uuid_text
 from roost.model.request import Move, Request
 from roost.model.work.work_rows import MigrationRow, Put, StatusRow
 from roost.model.writes import Claim, ConsumerRow, InstanceRow, Place, Write
-from roost.placement.writes.claims import given_back, places_of, release_of
+from roost.placement.writes.claims import places_of, plan_release, release_of
 from roost.ports import Commits
 from roost.scheduler.framework.group_slots import is_closed, is_outside, place_during_move, place_of, return_place
 
@@ -99,7 +99,7 @@ def claim_alternate(current: Commits, migration: MigrationRow, pick: Pick) -> tu
 
 def release_migration(current: Commits, migration: MigrationRow) -> tuple[Write, ...]:
     """Release the allocations of a migration, and reopen the group of its instance."""
-    return (*given_back(current.state, [migration.uuid]), *reopen_group(current, migration))
+    return (*plan_release(current.state, [migration.uuid]), *reopen_group(current, migration))
 
 
 def reopen_group(current: Commits, migration: MigrationRow) -> tuple[Write, ...]:

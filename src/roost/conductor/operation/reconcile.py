@@ -9,7 +9,7 @@ from roost.errors import Conflict
 from roost.model.names import uuid_text
 from roost.model.work.work_rows import MigrationRow, Put, StatusRow
 from roost.model.writes import Write
-from roost.placement.writes.claims import given_back
+from roost.placement.writes.claims import plan_release
 from roost.ports import WorkReader
 
 # The status of migrations that may still hold something.
@@ -100,7 +100,7 @@ def moves_away(reader: WorkReader, hosts: set[str]) -> list[MigrationRow]:
 def end_moves(state: State, moves: list[MigrationRow], *, now_s: float) -> tuple[tuple[Write, ...], tuple[Put, ...]]:
     """Return the writes that end moves whose source has nothing of their instances; their allocations are released."""
     over = tuple(replace_row(next_version(move, status="confirmed", changed_at_s=now_s)) for move in moves)
-    return given_back(state, [move.uuid for move in moves]), over
+    return plan_release(state, [move.uuid for move in moves]), over
 
 
 def is_unsettled(status: StatusRow, move: MigrationRow) -> bool:

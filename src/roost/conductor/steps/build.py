@@ -27,7 +27,7 @@ from roost.model.names import uuid_bytes, uuid_text
 from roost.model.request import Request
 from roost.model.work.operation import Build, Spawning
 from roost.model.work.work_rows import OperationRow, Put, StatusRow
-from roost.placement.writes.claims import given_back
+from roost.placement.writes.claims import plan_release
 
 # Instances that one commit sends.
 PIECE = 100
@@ -75,7 +75,7 @@ def send(view: View, desk: Desk, body: Build) -> Commit:
     after = msgspec.structs.replace(body, sent=body.sent + len(piece))
     is_last = after.sent >= body.request.count
     operation = end(view, body=after, problem=problem) if is_last else advance(view, "send", body=after)
-    return Commit(operation=operation, writes=given_back(desk.current.state, released), work=tuple(work))
+    return Commit(operation=operation, writes=plan_release(desk.current.state, released), work=tuple(work))
 
 
 def _find_fault(view: View, request: Request, pick: Pick | None, *, uuid: str) -> str:

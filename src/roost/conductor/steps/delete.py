@@ -28,7 +28,7 @@ from roost.conductor.operation.step_table import State, Table, To
 from roost.conductor.operation.watches import AT_ONCE, PAUSE_S, Watch, not_yet, wait_for_answer
 from roost.model.work.operation import Delete
 from roost.model.work.work_rows import MigrationRow, OrderRow, Put
-from roost.placement.writes.claims import given_back
+from roost.placement.writes.claims import plan_release
 
 # The last status of migrations that still hold something.
 _ENDS = {"moving": "failed", "finished": "confirmed", "left": "confirmed", "reverting": "failed"}
@@ -139,7 +139,7 @@ def _moves(view: View) -> list[MigrationRow]:
 
 def _finish(view: View, desk: Desk, body: Delete, *, orders: Sequence[Put] = ()) -> Commit:
     state, moves = desk.current.state, _moves(view)
-    writes = given_back(state, (view.status.uuid, *(move.uuid for move in moves)))
+    writes = plan_release(state, (view.status.uuid, *(move.uuid for move in moves)))
     ends = tuple(replace_row(next_version(move, status=_ENDS[move.status], changed_at_s=view.now_s)) for move in moves)
     status = release_lock(view, status="DELETED", fault="", cell="", host="", node="", migration_uuid=None)
     # An agent that returns later finds a deleted instance. One that has returned by now has its order.

@@ -27,7 +27,7 @@ from roost.conductor.operation.watches import AT_ONCE, ON_HOST, WHILE_ALIVE, WIT
 from roost.model.work.change_memory import Shelve
 from roost.model.work.work_rows import Put
 from roost.model.writes import Write
-from roost.placement.writes.claims import given_back
+from roost.placement.writes.claims import plan_release
 
 
 def begin(view: View, desk: Desk, body: Shelve) -> Commit:
@@ -82,7 +82,7 @@ def finish_offload(view: View, desk: Desk, body: Shelve) -> Commit:
     lock = release_lock(view, status="SHELVED_OFFLOADED", fault="", host="", node="")
     return Commit(
         operation=end(view, body=body),
-        writes=given_back(desk.current.state, [view.status.uuid]),
+        writes=plan_release(desk.current.state, [view.status.uuid]),
         work=(*lock, story_line(view, desk, "offload.done", host=view.status.host)),
     )
 

@@ -29,7 +29,7 @@ from roost.model.names import uuid_text
 from roost.model.work.operation import Spawning
 from roost.model.work.orders import OrderBody
 from roost.model.work.work_rows import OperationRow, OrderRow, Put, StatusRow
-from roost.placement.writes.claims import given_back
+from roost.placement.writes.claims import plan_release
 
 Builds = tuple[tuple[Pick, bool], ...]
 
@@ -197,7 +197,7 @@ def _bury(view: View, desk: Desk, body: Spawning, *, fault: str, builds: Builds)
     event = story_line(view, desk, "spawn.failed", host=view.status.host, problem=_last_problem(body), fault=fault)
     return Commit(
         operation=end(view, body=body, problem=fault),
-        writes=given_back(desk.current.state, [view.status.uuid]),
+        writes=plan_release(desk.current.state, [view.status.uuid]),
         work=(*withdraw_orders(view.orders), *lock, event),
         builds=builds,
     )

@@ -28,7 +28,7 @@ from roost.model.work.change_memory import Unshelve
 from roost.model.work.operation import Spawning
 from roost.model.work.work_rows import Put
 from roost.model.writes import Write
-from roost.placement.writes.claims import given_back
+from roost.placement.writes.claims import plan_release
 
 
 def send(view: View, desk: Desk, body: Unshelve) -> Commit:
@@ -59,7 +59,7 @@ def place(view: View, desk: Desk, body: Unshelve) -> Commit:
     """Hand the instance to an operation ``spawn``; without a host, keep SHELVED_OFFLOADED and no allocations."""
     granted = load_decision(desk, body.request, decision_uuid=body.decision_uuid)
     if isinstance(granted, str):
-        writes = given_back(desk.current.state, [view.status.uuid])
+        writes = plan_release(desk.current.state, [view.status.uuid])
         return _fail(view, desk, body, problem=granted, writes=writes)
     (pick,) = granted.decision.picks
     request = msgspec.structs.replace(body.request, instance_uuids=(), image=body.image if body.image.id else None)

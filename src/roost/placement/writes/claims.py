@@ -68,10 +68,10 @@ def replacement(current: Current, wishes: Sequence[Wish], *, unknown_class: str)
         Conflict: a consumer has another generation, or something does not fit.
         BadRequest: a provider or class is not there.
     """
-    return move(current, wishes, known(current.state, wishes), unknown_class=unknown_class)
+    return move(current, wishes, find_holders(current.state, wishes), unknown_class=unknown_class)
 
 
-def known(state: State, wishes: Sequence[Wish]) -> list[Holder | None]:
+def find_holders(state: State, wishes: Sequence[Wish]) -> list[Holder | None]:
     """Return the consumers that wishes are about; None: one that holds nothing yet.
 
     Raises:
@@ -111,14 +111,16 @@ def move(
     state = current.state
     takes = [_takes(state, wish, unknown_class) for wish in wishes]
     ending = [holder for holder in holders if holder is not None]
-    refusal = check_claim(state, (take for each in takes for take in each), frees=_held(state, ending), instead=instead)
+    refusal = check_claim(
+        state, (take for each in takes for take in each), frees=_takes_of(state, ending), instead=instead
+    )
     if refusal is not None:
         # What somebody held who ends counts as named too.
-        named = [each or _held(state, filter(None, [holder])) for each, holder in zip(takes, holders, strict=True)]
-        raise _told(state, refusal, [take for each in named for take in each], instead=instead)
+        named = [each or _takes_of(state, filter(None, [holder])) for each, holder in zip(takes, holders, strict=True)]
+        raise _describe_refusal(state, refusal, [take for each in named for take in each], instead=instead)
     names = _new_types(current, wishes)
     claim = _claim(current, zip(wishes, holders, takes, strict=True), names)
-    raised = _emptied(wishes, holders, claim)
+    raised = _find_emptied_providers(wishes, holders, claim)
     return Replacement(names, release_of(state, ending, raised=raised) if ending else None, claim)
 
 
@@ -157,7 +159,7 @@ def release_of(state: State, holders: Iterable[Holder], *, raised: Iterable[int]
     return Release(ids, frees, places, sorted(raised))
 
 
-def given_back(state: State, uuids: Iterable[bytes]) -> tuple[Release, ...]:
+def plan_release(state: State, uuids: Iterable[bytes]) -> tuple[Release, ...]:
     """Return what gives back all that some consumers hold, if one of them holds anything."""
     holders = [state.holders[uuid] for uuid in uuids if uuid in state.holders]
     return (release_of(state, holders),) if holders else ()
@@ -198,7 +200,7 @@ def unknown(before: str, name: str) -> BadRequest:
     return BadRequest(f"{before}No such resource class {name}.")
 
 
-def _held(state: State, holders: Iterable[Holder]) -> list[Take]:
+def _takes_of(state: State, holders: Iterable[Holder]) -> list[Take]:
     row_of_id = state.providers.row_of_id
     return [
         (row_of_id[inventory_id >> CLASS_BITS], inventory_id & CLASS_MASK, amount)
@@ -207,7 +209,7 @@ def _held(state: State, holders: Iterable[Holder]) -> list[Take]:
     ]
 
 
-def _told(
+def _describe_refusal(
     state: State, refusal: ClaimRefusal, named: Sequence[Take], *, instead: InventoryOverrides | None
 ) -> Conflict:
     """Return a refusal as the field tells it: providers without any of the classes asked come first of all."""
@@ -278,7 +280,7 @@ def places_of(state: State, instance: InstanceRow | None) -> list[Place]:
     return [Place(group.id, instance.scope, instance.holder, 1, AMOUNT_MAX)]
 
 
-def _emptied(wishes: Sequence[Wish], holders: Sequence[Holder | None], claim: Claim | None) -> set[int]:
+def _find_emptied_providers(wishes: Sequence[Wish], holders: Sequence[Holder | None], claim: Claim | None) -> set[int]:
     """Return the providers whose generation rises because a consumer was left with nothing; claims raise their own."""
     left = {
         inventory_id >> CLASS_BITS

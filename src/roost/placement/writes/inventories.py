@@ -52,14 +52,14 @@ def inventory_of(
     )
 
 
-def offered(state: State, row: int) -> dict[str, Inventory]:
+def list_inventories(state: State, row: int) -> dict[str, Inventory]:
     """Return all inventories of a provider by resource class."""
     return {state.class_ids.name_of(class_id): _one(state, class_id, row) for class_id in _class_ids(state, row)}
 
 
-def offered_one(state: State, row: int, resource_class: str) -> Inventory | None:
+def find_inventory(state: State, row: int, resource_class: str) -> Inventory | None:
     """Return one of them, or None."""
-    class_id = _offered_id(state, row, resource_class)
+    class_id = _find_class_id(state, row, resource_class)
     return None if class_id is None else _one(state, class_id, row)
 
 
@@ -73,7 +73,7 @@ def check_generation(state: State, row: int, expected: int) -> None:
         raise Conflict("resource provider generation conflict", code=_CONFLICT)
 
 
-def replaced(state: State, row: int, inventories: Mapping[str, Inventory]) -> tuple[Write, ...]:
+def plan_replacement(state: State, row: int, inventories: Mapping[str, Inventory]) -> tuple[Write, ...]:
     """Plan that a provider offers this and nothing else.
 
     Raises:
@@ -87,7 +87,7 @@ def replaced(state: State, row: int, inventories: Mapping[str, Inventory]) -> tu
             raise unknown_class(state, row, name)
         rows.append(row_of(class_id, inventory))
     kept = {each.class_id for each in rows}
-    used = _used(state, row, (class_id for class_id in _class_ids(state, row) if class_id not in kept))
+    used = _describe_use(state, row, (class_id for class_id in _class_ids(state, row) if class_id not in kept))
     if used:
         raise Conflict(f"update conflict: {used}", code=_IN_USE)
     return _writes(state, row, rows)
@@ -101,7 +101,7 @@ def unknown_class(state: State, row: int, name: str) -> BadRequest:
     )
 
 
-def added(state: State, row: int, *, resource_class: str, inventory: Inventory) -> tuple[Write, ...]:
+def plan_addition(state: State, row: int, *, resource_class: str, inventory: Inventory) -> tuple[Write, ...]:
     """Plan that a provider offers one class more.
 
     Raises:
@@ -119,7 +119,7 @@ def added(state: State, row: int, *, resource_class: str, inventory: Inventory) 
     return _writes(state, row, [*rows_of(state, row), row_of(class_id, inventory)])
 
 
-def changed(state: State, row: int, *, resource_class: str, inventory: Inventory) -> tuple[Write, ...]:
+def plan_change(state: State, row: int, *, resource_class: str, inventory: Inventory) -> tuple[Write, ...]:
     """Plan that a provider offers something else of one class.
 
     Raises:
@@ -128,7 +128,7 @@ def changed(state: State, row: int, *, resource_class: str, inventory: Inventory
     """
     if resource_class not in state.class_ids:
         raise NotFound("resource class", resource_class, message=f"No such resource class {resource_class}.")
-    class_id = _offered_id(state, row, resource_class)
+    class_id = _find_class_id(state, row, resource_class)
     if class_id is None:
         raise BadRequest(
             f"No inventory record with resource class for resource provider {state.providers.uuids[row]}: "
@@ -138,32 +138,32 @@ def changed(state: State, row: int, *, resource_class: str, inventory: Inventory
     return _writes(state, row, [*others, row_of(class_id, inventory)])
 
 
-def removed(state: State, row: int, resource_class: str) -> tuple[Write, ...]:
+def plan_removal(state: State, row: int, resource_class: str) -> tuple[Write, ...]:
     """Plan that a provider offers nothing of one class any more.
 
     Raises:
         NotFound: it does not offer it.
         Conflict: somebody holds something of it.
     """
-    class_id = _offered_id(state, row, resource_class)
+    class_id = _find_class_id(state, row, resource_class)
     if class_id is None:
         problem = f"No inventory of class {resource_class} found for delete"
         is_known = resource_class in state.class_ids
         reason = problem if is_known else f"No such resource class {resource_class}."
         raise NotFound("inventory", resource_class, message=f"{problem}: {reason}")
-    used = _used(state, row, [class_id])
+    used = _describe_use(state, row, [class_id])
     if used:
         raise Conflict(f"Unable to delete inventory of class {resource_class}: {used}", code=_CONFLICT)
     return _writes(state, row, [each for each in rows_of(state, row) if each.class_id != class_id])
 
 
-def cleared(state: State, row: int) -> tuple[Write, ...]:
+def plan_clearing(state: State, row: int) -> tuple[Write, ...]:
     """Plan that a provider offers nothing any more.
 
     Raises:
         Conflict: somebody holds something of it.
     """
-    used = _used(state, row, _class_ids(state, row))
+    used = _describe_use(state, row, _class_ids(state, row))
     if used:
         raise Conflict(used, code=_IN_USE)
     return _writes(state, row, [])
@@ -174,7 +174,7 @@ def _writes(state: State, row: int, rows: list[InventoryRow]) -> tuple[Write, ..
     return (PutInventories(providers.ids[row], providers.generation.each[row], rows),)
 
 
-def _used(state: State, row: int, class_ids: Iterable[int]) -> str:
+def _describe_use(state: State, row: int, class_ids: Iterable[int]) -> str:
     """Say which of some classes are in use on a provider; nothing if none is."""
     names = [state.class_ids.name_of(class_id) for class_id in class_ids if state.classes[class_id].used.each[row]]
     if not names:
@@ -186,7 +186,7 @@ def _class_ids(state: State, row: int) -> list[int]:
     return sorted(class_id for class_id, columns in state.classes.items() if row in columns.holders)
 
 
-def _offered_id(state: State, row: int, resource_class: str) -> int | None:
+def _find_class_id(state: State, row: int, resource_class: str) -> int | None:
     class_id = state.class_ids.id_of(resource_class)
     return class_id if class_id is not None and row in state.inventory(class_id).holders else None
 

@@ -28,15 +28,15 @@ def wearing(state: State, row: int, *, names: Sequence[str], generation: int) ->
     missing = state.trait_ids.find_missing(names)
     if missing:
         raise BadRequest(f"No such trait {', '.join(missing)}")
-    return _worn(state, row, {number for name in names if (number := state.trait_ids.id_of(name)) is not None})
+    return _plan_traits(state, row, {number for name in names if (number := state.trait_ids.id_of(name)) is not None})
 
 
 def taking_off(state: State, row: int) -> tuple[Write, ...]:
     """Plan that a provider wears nothing; where that is so already, nothing is to be written."""
-    return _worn(state, row, set())
+    return _plan_traits(state, row, set())
 
 
-def _worn(state: State, row: int, numbers: set[int]) -> tuple[Write, ...]:
+def _plan_traits(state: State, row: int, numbers: set[int]) -> tuple[Write, ...]:
     if numbers == state.traits.labels_of(row):
         return ()
     return (PutTraits(state.providers.ids[row], state.providers.generation.each[row], sorted(numbers)),)

@@ -68,14 +68,14 @@ def ensure(current: Current, wanted: Mapping[str, Iterable[str]]) -> None:
         Unavailable: other processes were faster, again and again.
     """
     for _ in range(_ROUNDS):
-        writes = _numbered(current, wanted)
+        writes = _number_names(current, wanted)
         # Who is refused has read meanwhile what others named.
         if not writes or current.commit([Item(writes=tuple(writes))])[0] is None:
             return
     raise Unavailable("other processes give names their numbers all the time; try again")
 
 
-def _numbered(current: Current, wanted: Mapping[str, Iterable[str]]) -> list[PutSymbol | ReuseSymbol]:
+def _number_names(current: Current, wanted: Mapping[str, Iterable[str]]) -> list[PutSymbol | ReuseSymbol]:
     new = {kind: current.state.name_table(kind).find_missing(each) for kind, each in wanted.items()}
     for kind, each in new.items():
         check(kind, each)

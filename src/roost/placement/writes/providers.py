@@ -49,7 +49,7 @@ def matching(state: State, group: ResourceGroup, *, name: str | None = None, uui
             return _NOBODY
     required = tuple(_trait_ids(state, sorted(names)) for names in group.required)
     forbidden = _trait_ids(state, sorted(group.forbidden))
-    member_of = tuple(_known(state.aggregates, uuids) for uuids in group.member_of)
+    member_of = tuple(_find_numbers(state.aggregates, uuids) for uuids in group.member_of)
     if not all(member_of):
         return _NOBODY
     wanted = GroupNeeds(
@@ -57,7 +57,7 @@ def matching(state: State, group: ResourceGroup, *, name: str | None = None, uui
         required=required,
         forbidden=forbidden,
         member_of=member_of,
-        forbidden_aggregates=_known(state.aggregates, group.forbidden_aggregates),
+        forbidden_aggregates=_find_numbers(state.aggregates, group.forbidden_aggregates),
         in_tree=tree_row,
     )
     rows = find_providers(state, wanted)
@@ -85,7 +85,7 @@ def _class_id(state: State, name: str) -> int:
     return number
 
 
-def _known(table: NameTable, names: frozenset[str]) -> frozenset[int]:
+def _find_numbers(table: NameTable, names: frozenset[str]) -> frozenset[int]:
     return frozenset(number for name in names if (number := table.id_of(name)) is not None)
 
 
@@ -126,9 +126,9 @@ def creation(state: State, *, uuid: str, name: str, parent_uuid: str | None = No
         root_row = providers.root.each[parent_row]
         parent_id, root_id, root_uuid = providers.ids[parent_row], providers.ids[root_row], providers.uuids[root_row]
     if uuid in providers.row_of_uuid:
-        raise _taken(f"uuid: {uuid}")
+        raise _duplicate_error(f"uuid: {uuid}")
     if name in providers.row_of_name:
-        raise _taken(f"name: {name}")
+        raise _duplicate_error(f"name: {name}")
 
     def writes(number: int) -> tuple[Write, ...]:
         return (PutProvider(number, body, name, parent_id, number if root_id is None else root_id, 0),)
@@ -163,7 +163,7 @@ def revision(
     if parent is not None:
         parent_row = _new_parent(state, row, parent[0], may_move=may_move)
     if providers.row_of_name.get(name, row) != row:
-        raise _taken(name)
+        raise _duplicate_error(name)
     root_row = providers.root.each[parent_row] if parent_row >= 0 else row
     # Parents come before their children: each is judged by the root that its parent has by then.
     moved = [each for each in providers.subtree(row) if each != row] if parent_row != providers.parent.each[row] else []
@@ -237,5 +237,5 @@ def deletion(state: State, row: int) -> tuple[Write, ...]:
     return (DropProvider(providers.ids[row]),)
 
 
-def _taken(what: str) -> Conflict:
+def _duplicate_error(what: str) -> Conflict:
     return Conflict(f"Conflicting resource provider {what} already exists.", code="placement.duplicate_name")

@@ -9,7 +9,7 @@ from roost.errors import BadRequest, Conflict
 from roost.model.writes import CLASS_BITS, InventoryRow, PutInventories, Write
 from roost.placement.current import Current
 from roost.placement.writes import inventories
-from roost.placement.writes.claims import Replacement, Wish, known, move, unknown
+from roost.placement.writes.claims import Replacement, Wish, find_holders, move, unknown
 
 _MALFORMED = "malformed reshaper data: "
 
@@ -48,8 +48,8 @@ def reshape(current: Current, offers: Sequence[Offer], wishes: Sequence[Wish]) -
     """
     state = current.state
     rows = [_row_of(state, offer) for offer in offers]
-    holders = known(state, wishes)
-    planned = [_planned(state, offer, row) for offer, row in zip(offers, rows, strict=True)]
+    holders = find_holders(state, wishes)
+    planned = [_plan_offer(state, offer, row) for offer, row in zip(offers, rows, strict=True)]
     instead = {(each.row, class_id): inventory for each in planned for class_id, inventory in each.after.items()}
     moved = move(current, wishes, holders, unknown_class=_MALFORMED, instead=instead)
     for each in planned:
@@ -88,7 +88,7 @@ def _row_of(state: State, offer: Offer) -> int:
     return row
 
 
-def _planned(state: State, offer: Offer, row: int) -> _Planned:
+def _plan_offer(state: State, offer: Offer, row: int) -> _Planned:
     after = {}
     for name, record in offer.inventories.items():
         class_id = state.class_ids.id_of(name)

@@ -59,7 +59,7 @@ class Simulation:
 
     def run(self) -> SeedResult:
         """Let trouble come and end, and all come to rest; return what came of it."""
-        with log.told_to(self._record_fault):
+        with log.redirect_events(self._record_fault):
             try:
                 self._start()
                 self._run_until(FAULTS_S)

@@ -65,12 +65,12 @@ def _floats(values: Sequence[Any]) -> bytes:
     return struct.pack(">" + "id" * len(values), *chain.from_iterable(zip(repeat(8), values)))
 
 
-def _sized(values: Sequence[Any]) -> bytes:
+def _prefix_sizes(values: Sequence[Any]) -> bytes:
     return b"".join(chain.from_iterable((struct.pack(">i", len(value)), value) for value in values))
 
 
 def _texts(values: Sequence[Any]) -> bytes:
-    return _sized([value.encode() for value in values])
+    return _prefix_sizes([value.encode() for value in values])
 
 
 # The identities of the array type and of its element type in every PostgreSQL.
@@ -78,8 +78,8 @@ _KINDS: dict[ColumnType, tuple[int, int, Callable[[Sequence[Any]], bytes]]] = {
     "bigint": (1016, 20, _bigints),
     "float8": (1022, 701, _floats),
     "text": (1009, 25, _texts),
-    "bytea": (1001, 17, _sized),
-    "uuid": (2951, 2950, _sized),
+    "bytea": (1001, 17, _prefix_sizes),
+    "uuid": (2951, 2950, _prefix_sizes),
 }
 
 

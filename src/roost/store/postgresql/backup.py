@@ -11,7 +11,7 @@ from psycopg import errors
 
 from roost.errors import StoreBusy, Unavailable
 from roost.store.postgresql.connection import Connection
-from roost.store.postgresql.link import DEFAULTS, connect, explained
+from roost.store.postgresql.link import DEFAULTS, connect, translate_errors
 from roost.store.postgresql.prepare import prepare_database
 from roost.store.rules.codec import encode_writes
 from roost.store.rules.schema import ANYTHING, SEQUENCE_TABLES, ColumnType, Table
@@ -61,7 +61,7 @@ def _one(connection: Connection, text: str) -> int:
 def reading(url: str) -> Iterator[_Reading]:
     """Give one moment of a database, beside the processes that serve it."""
     prepare_database(url, may_create=False)
-    with explained(), closing(connect(url)) as connection:
+    with translate_errors(), closing(connect(url)) as connection:
         connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
         connection.read_only = True
         connection.autocommit = False
@@ -130,7 +130,7 @@ def replacing(url: str) -> Iterator[_Replacing]:
     prepare_database(url)
     # What waits for the locks ends by itself.
     made = connect(url, application_name="restore", deadline_s=_LOCK_TIMEOUT_S + DEFAULTS.bulk_deadline_s)
-    with explained(), closing(made) as connection, connection.transaction():
+    with translate_errors(), closing(made) as connection, connection.transaction():
         connection.execute(f"SET LOCAL lock_timeout = '{_LOCK_TIMEOUT_S}s'".encode())
         tables = [str(name) for (name,) in connection.execute(_NAMES).fetchall()]
         try:

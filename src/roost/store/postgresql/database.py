@@ -56,7 +56,7 @@ class PostgresDatabase(database.Database):
         """See ``Database``."""
         from roost.store.postgresql.upgrade import stamp_postgresql  # slow to import
 
-        with link.explained():
+        with link.translate_errors():
             stamp_postgresql(self.url, version)
 
     def read_backup(self) -> AbstractContextManager[database.BackupReader]:

@@ -10,7 +10,7 @@ from roost.model.writes import Write
 from roost.ports import Loaded, Past
 from roost.store.dump import writes_of
 from roost.store.postgresql.connection import Connection
-from roost.store.postgresql.link import DEFAULTS, HISTORY, History, connect, explained
+from roost.store.postgresql.link import DEFAULTS, HISTORY, History, connect, translate_errors
 from roost.store.rules.codec import decode_writes, parts_of
 from roost.store.rules.prune import Snapshot
 from roost.store.rules.schema import ALLOCATION, Table, select
@@ -84,7 +84,7 @@ def load(url: str, *, deadline_s: float = DEFAULTS.bulk_deadline_s) -> tuple[His
         url: as libpq takes it.
         deadline_s: of each statement.
     """
-    with explained():
+    with translate_errors():
         connection = _reader(url, deadline_s=deadline_s)
         try:
             history = connection.execute(HISTORY).fetchone()
@@ -100,7 +100,7 @@ def load(url: str, *, deadline_s: float = DEFAULTS.bulk_deadline_s) -> tuple[His
 def past(url: str, position: int, text: str, *, deadline_s: float = DEFAULTS.bulk_deadline_s) -> Past | None:
     """See ``Store.past``. No change behind the position was seen, whatever its transaction number says."""
     seen = _read_seen(text)
-    with explained():
+    with translate_errors():
         connection = _reader(url, deadline_s=deadline_s)
         try:
             now = connection.execute(HISTORY).fetchone()
@@ -152,7 +152,7 @@ def _reader(url: str, *, deadline_s: float) -> Connection:
 
 def _closing(connection: Connection, writes: Iterator[Write]) -> Iterator[Write]:
     try:
-        with explained():
+        with translate_errors():
             yield from writes
     finally:
         connection.close()
@@ -176,7 +176,7 @@ def write_snapshot(url: str) -> bool:
     """
     writer = connect(url)
     try:
-        with explained():
+        with translate_errors():
             row = writer.execute("SELECT pg_try_advisory_lock(%s)", (_WRITER_LOCK,)).fetchone()
             if row is None or not row[0]:
                 return False

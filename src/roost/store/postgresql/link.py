@@ -160,7 +160,7 @@ class Link:
     def _reconnect(self) -> tuple[Connection, History]:
         connection = self._connect()
         try:
-            with explained():  # A restore that is under way is waited for here, and may end this connection too.
+            with translate_errors():  # A restore that is under way is waited for here, and may end this connection too.
                 self._end_former(connection)
                 row = connection.execute(HISTORY).fetchone()
         except BaseException:
@@ -182,7 +182,7 @@ class Link:
             raise StoreGone("PostgreSQL: a process of the server that served this one does not end")
 
     @contextmanager
-    def watched(self, *, is_any_timeline: bool = False, deadline_s: float | None = None) -> Iterator[Connection]:
+    def lend(self, *, is_any_timeline: bool = False, deadline_s: float | None = None) -> Iterator[Connection]:
         """Give the connection out, with errors explained.
 
         Args:
@@ -196,7 +196,7 @@ class Link:
         connection.is_unconfirmed = False
         connection.deadline_s = self._settings.deadline_s if deadline_s is None else deadline_s
         try:
-            with explained():
+            with translate_errors():
                 yield connection
         except BaseException as error:
             state = state_of(error)
@@ -226,7 +226,7 @@ class Link:
         """
         for is_second in (False, True):
             try:
-                with self.watched(is_any_timeline=is_any_timeline, deadline_s=deadline_s) as connection:
+                with self.lend(is_any_timeline=is_any_timeline, deadline_s=deadline_s) as connection:
                     return connection.execute(text, values, prepare=True, binary=True).fetchall()
             except Lost as error:
                 if error.is_late:  # Who waits has waited long enough.
@@ -245,7 +245,7 @@ class Link:
         """
         try:
             wait_s = max(self._settings.wait_s, _CONFIRM_MIN_S)
-            with self.watched(is_any_timeline=True, deadline_s=wait_s) as connection:
+            with self.lend(is_any_timeline=True, deadline_s=wait_s) as connection:
                 connection.execute("SELECT pg_logical_emit_message(true, 'roost', '')")
         except Lost:
             with suppress(Unavailable):
@@ -275,7 +275,7 @@ class Link:
         return connection
 
     def _set_up(self, connection: Connection) -> None:
-        with explained():
+        with translate_errors():
             if self._settings.pooler == "none":
                 _refuse_pooler(connection)
             connection.execute(
@@ -358,7 +358,7 @@ def connect(
 
 
 @contextmanager
-def explained() -> Iterator[None]:
+def translate_errors() -> Iterator[None]:
     """Turn errors of PostgreSQL into ours, except those that mean a lost race."""
     try:
         yield

@@ -3,7 +3,7 @@
 from roost.errors import StoreBroken
 from roost.model.settings.roost_settings import Store as Settings
 from roost.store.postgresql.connection import Connection
-from roost.store.postgresql.link import DEFAULTS, connect, explained
+from roost.store.postgresql.link import DEFAULTS, connect, translate_errors
 from roost.store.rules.schema import SCHEMA_VERSION, check_version
 
 
@@ -17,7 +17,7 @@ def prepare_database(url: str, *, may_create: bool = True) -> None:
                 raise StoreBroken("the PostgreSQL database is not one of roost")
             from roost.store.postgresql import upgrade as upgrades  # slow to import
 
-            with explained():
+            with translate_errors():
                 upgrades.upgrade_postgresql(url)  # Of an empty database: each statement is short.
             version = _version(connection)
         check_version(version, "the PostgreSQL database")
@@ -42,12 +42,12 @@ def upgrade(url: str, *, settings: Settings = DEFAULTS) -> None:
     if version is not None and (not version.isdigit() or version >= SCHEMA_VERSION):
         check_version(version, "the PostgreSQL database")
         return
-    with explained():
+    with translate_errors():
         upgrade_postgresql(url, deadline_s=settings.bulk_deadline_s)
 
 
 def _version(connection: Connection) -> str | None:
-    with explained():
+    with translate_errors():
         row = connection.execute("SELECT to_regclass('alembic_version') IS NOT NULL").fetchone()
         if row is None or not row[0]:
             return None

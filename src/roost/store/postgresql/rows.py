@@ -162,7 +162,7 @@ def _insert(table: Table) -> str:
     return f"INSERT INTO {table.name} ({', '.join(table.columns)}) SELECT * FROM {unnest(table.types)}"  # noqa: S608
 
 
-def _keyed(table: Table, columns: tuple[str, ...]) -> str:
+def _key_condition(table: Table, columns: tuple[str, ...]) -> str:
     types = table.types_of(columns)
     if len(columns) == 1:
         return f"WHERE {columns[0]} = ANY (%b::{types[0]}[])"
@@ -202,7 +202,7 @@ def lock_and_read(connection: Connection, touched: Touched) -> Shelves:
             "FROM unnest(%b::bigint[], %b::bigint[]) AS w ON CONFLICT DO NOTHING",
             keys,
         )
-        where = _keyed(PLACE, PLACE.key) + " ORDER BY group_id, scope FOR UPDATE"
+        where = _key_condition(PLACE, PLACE.key) + " ORDER BY group_id, scope FOR UPDATE"
         fill(shelves, "place", _all(connection, select(PLACE, where), keys))
     # In one order for all, since rows of work are locked by this: two commits never wait for each other.
     for (name, columns), values in sorted(touched.lookups.items(), key=itemgetter(0)):
@@ -224,7 +224,7 @@ def _read(
     connection: Connection, shelves: Shelves, table: Table, *, columns: tuple[str, ...], values: Iterable[Values]
 ) -> None:
     arrays = columns_of(table.types_of(columns), list(values))
-    where = f"{_keyed(table, columns)} ORDER BY {', '.join(table.key)}"
+    where = f"{_key_condition(table, columns)} ORDER BY {', '.join(table.key)}"
     if table.is_updated and columns == table.key:
         where += " FOR UPDATE"
     fill(shelves, table.name, _all(connection, select(table, where), arrays))
@@ -243,7 +243,7 @@ def write_changed(connection: Connection, shelves: Shelves) -> bool:
     for rewrite in rewrites(shelves):
         table = rewrite.table
         if rewrite.gone:
-            text = f"DELETE FROM {table.name} {_keyed(table, table.key)}"  # noqa: S608
+            text = f"DELETE FROM {table.name} {_key_condition(table, table.key)}"  # noqa: S608
             cursor = connection.execute(text, columns_of(table.types_of(table.key), rewrite.gone))
             if table is CONSUMER and cursor.rowcount != len(rewrite.gone):
                 return False

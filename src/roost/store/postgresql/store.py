@@ -26,7 +26,7 @@ from roost.store.rules.batch import Batch, gather
 from roost.store.rules.codec import decode_writes, encode_writes
 from roost.store.rules.commit_rules import judge
 from roost.store.rules.decision_filter import where
-from roost.store.rules.footprint import committable, touched_by
+from roost.store.rules.footprint import committable, find_touched
 from roost.store.rules.prune import Doomed, Row, choose_doomed
 from roost.store.rules.schema import BLOCK_SIZES, DECISION, select
 from roost.store.snapshots import Writer, is_due
@@ -145,8 +145,8 @@ class PostgresStore:
         return postgresql_history.past(self._url, position, seen, deadline_s=self._settings.bulk_deadline_s)
 
     @contextmanager
-    def ordered(self) -> Iterator[None]:
-        """See ``Store.ordered``. A lock of the database, which ends with the connection at the latest."""
+    def order_creations(self) -> Iterator[None]:
+        """See ``Store.order_creations``. A lock of the database, which ends with the connection at the latest."""
         self._read("SELECT pg_advisory_lock(%b::bigint) IS NULL", (_ORDER_LOCK,))
         try:
             yield
@@ -193,11 +193,11 @@ class PostgresStore:
         batch = gather(items)
         position = None if batch is None else self._commit_batch(batch, len(items))
         if position is not None:
-            return self._committed(position)
+            return self._commit_result(position)
         self._tokens += 1
         self._verdicts = [None] * len(items)  # of as many items, for whoever looks for it before there are any
-        with self._link.watched() as connection, connection.transaction():
-            shelves = lock_and_read(connection, touched_by(items))
+        with self._link.lend() as connection, connection.transaction():
+            shelves = lock_and_read(connection, find_touched(items))
             refusals: list[Refusal | None] = []
             writes: list[Write] = []
             for item in items:
@@ -213,7 +213,7 @@ class PostgresStore:
                 assert row is not None
                 position = row[0]
             self._verdicts = refusals
-        return self._committed(position)
+        return self._commit_result(position)
 
     def _commit_batch(self, batch: Batch, item_count: int) -> int | None:
         """Write a batch, all or nothing; None if a guard did not pass."""
@@ -221,14 +221,14 @@ class PostgresStore:
         self._verdicts = [None] * item_count
         statement = batch_statement(batch, self._tokens)
         try:
-            with self._link.watched() as connection:
+            with self._link.lend() as connection:
                 row = connection.execute(statement.text, statement.values, prepare=True, binary=True).fetchone()
         except (errors.DivisionByZero, errors.UniqueViolation):
             return None
         assert row is not None
         return int(row[0])
 
-    def _committed(self, position: int) -> Committed:
+    def _commit_result(self, position: int) -> Committed:
         if position:
             self._own.append(position)
             self._position = max(self._position, position)
@@ -245,7 +245,7 @@ class PostgresStore:
         if not found:
             return None
         self._link.confirm()
-        return self._committed(found[0][0])
+        return self._commit_result(found[0][0])
 
     def changes(self) -> Sequence[Change] | None:
         """See ``Store.changes``. One round trip, whether there is anything new or not.
@@ -306,13 +306,13 @@ class PostgresStore:
             self._kept = (self._link.read(_BYTES, (), deadline_s=deadline_s)[0][0], time.monotonic())
         kept, counted_at_s = self._kept
         try:
-            with self._link.watched(deadline_s=deadline_s) as connection, connection.transaction():
+            with self._link.lend(deadline_s=deadline_s) as connection, connection.transaction():
                 postgresql_history.drop_incomplete(connection)
-                doomed = self._doomed(connection, kept, older_than_s=older_than_s, max_bytes=max_bytes)
+                doomed = self._choose_doomed(connection, kept, older_than_s=older_than_s, max_bytes=max_bytes)
                 if any(doomed[:3]):
                     # Nobody completes a snapshot between the look at them and the deletion of what they make useless.
                     connection.execute("LOCK TABLE snapshot IN EXCLUSIVE MODE")
-                    doomed = self._doomed(connection, kept, older_than_s=older_than_s, max_bytes=max_bytes)
+                    doomed = self._choose_doomed(connection, kept, older_than_s=older_than_s, max_bytes=max_bytes)
                 for text, numbers in (
                     ("DELETE FROM snapshot WHERE part = 0 AND position = ANY (%b)", doomed.snapshots),
                     ("DELETE FROM decision WHERE id = ANY (%b)", doomed.decisions),
@@ -325,7 +325,7 @@ class PostgresStore:
         self._kept = (doomed.left_bytes, counted_at_s)
         return len(doomed.decisions) + len(doomed.changes)
 
-    def _doomed(self, connection: Connection, kept: int, *, older_than_s: float, max_bytes: int) -> Doomed:
+    def _choose_doomed(self, connection: Connection, kept: int, *, older_than_s: float, max_bytes: int) -> Doomed:
         values = (_PRUNED_PER_CALL, float(_FEED_KEPT_S), _PRUNED_PER_CALL)
         oldest = connection.execute(_OLDEST, values, prepare=True, binary=True).fetchall()
         return choose_doomed(
@@ -341,7 +341,7 @@ class PostgresStore:
         """See ``Store.prune_work``."""
         try:
             deadline_s = self._settings.bulk_deadline_s
-            with self._link.watched(deadline_s=deadline_s) as connection, connection.transaction():
+            with self._link.lend(deadline_s=deadline_s) as connection, connection.transaction():
                 return work.forget(connection, older_than_s, most=_PRUNED_PER_CALL)
         except (Lost, errors.DeadlockDetected):
             return 0  # The next call does it.

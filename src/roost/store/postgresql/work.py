@@ -9,7 +9,7 @@ from roost.store.postgresql.arrays import Array
 from roost.store.postgresql.connection import Connection
 from roost.store.postgresql.link import Link
 from roost.store.rules.schema import ColumnType, Table
-from roost.store.work_queries import Has, Question, forgotten, statement, tallying
+from roost.store.work_queries import Has, Question, find_expired, statement, tallying
 
 _NOW = "SELECT extract(epoch FROM clock_timestamp())::float8"
 
@@ -31,7 +31,7 @@ class WorkRows:
 
     def find(self, question: Question) -> list[tuple[Any, ...]]:
         """See ``Rows.find``."""
-        return self._link.read(*_asked(question))
+        return self._link.read(*_build_query(question))
 
     def tally(self, table: Table) -> tuple[int, int]:
         """See ``Rows.tally``."""
@@ -47,9 +47,9 @@ def forget(connection: Connection, older_than_s: float, *, most: int) -> int:
     """Delete work that is over, in the running transaction; return how many rows."""
 
     def find(question: Question) -> list[tuple[Any, ...]]:
-        return connection.execute(*_asked(question), prepare=True, binary=True).fetchall()
+        return connection.execute(*_build_query(question), prepare=True, binary=True).fetchall()
 
-    gone = forgotten(find, older_than_s, most=most)
+    gone = find_expired(find, older_than_s, most=most)
     for table, keys in gone:
         column, kind = table.key[0], table.types_of(table.key)[0]
         text = f"DELETE FROM {table.name} WHERE {column} = ANY (%b)"  # noqa: S608  # our names
@@ -57,16 +57,16 @@ def forget(connection: Connection, older_than_s: float, *, most: int) -> int:
     return sum(len(keys) for _, keys in gone)
 
 
-def _asked(question: Question) -> tuple[str, list[object]]:
+def _build_query(question: Question) -> tuple[str, list[object]]:
     values = [_value(has, _type_of(question.table, has)) for has in question.has]
-    return statement(question, partial(_said, question.table)), values
+    return statement(question, partial(_condition, question.table)), values
 
 
 def _type_of(table: Table, has: Has) -> ColumnType:
     return table.types_of((has.column,))[0]
 
 
-def _said(table: Table, has: Has) -> str:
+def _condition(table: Table, has: Has) -> str:
     kind = _type_of(table, has)
     return f"{has.column} = ANY (%b::{kind}[])" if has.sign == "in" else f"{has.column} {has.sign} %b::{kind}"
 

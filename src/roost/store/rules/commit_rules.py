@@ -39,7 +39,7 @@ from roost.store.rules.schema import WORK, Table
 DROPPED = "dropped "
 
 
-def dropped_row(write: DropSymbol) -> PutSymbol:
+def tombstone_of(write: DropSymbol) -> PutSymbol:
     """Return the row of a number without a name; in place of the name it says since when."""
     since = f" {int(write.at_s)}" if write.at_s else ""
     return PutSymbol(DROPPED + write.kind, write.id, f"{write.id}{since}")
@@ -180,7 +180,7 @@ def _is_handed_on(shelves: Shelves, take: tuple[int, int], held: Mapping[int, Ma
         held: what consumers hold by the claim that is being judged, which is not in the rows yet.
     """
     inventory_id, amount = take
-    before = {number: shelves.holdings.get(number) for number in held} | shelves.holdings.replaced()
+    before = {number: shelves.holdings.get(number) for number in held} | shelves.holdings.previous_rows()
     given = sum(row is not None and take in row.takes for row in before.values())
     taken = 0
     for number in before:
@@ -415,12 +415,12 @@ def _drop_symbol(shelves: Shelves, write: DropSymbol) -> Refusal | None:
             is_used = True  # Consumers of a type are not looked for: types stay.
     if is_used:
         return Refusal("in_use", "symbol", write.id)
-    shelves.symbols.put(dropped_row(write))
+    shelves.symbols.put(tombstone_of(write))
     return None
 
 
 def _reuse_symbol(shelves: Shelves, write: ReuseSymbol) -> Refusal | None:
-    dropped = dropped_row(DropSymbol(write.kind, write.id, write.dropped_at_s))
+    dropped = tombstone_of(DropSymbol(write.kind, write.id, write.dropped_at_s))
     renamed = PutSymbol(write.kind, write.id, write.name)
     if not write.dropped_at_s or shelves.symbols.get(write.id) != dropped or shelves.symbols.clashes(renamed):
         return Refusal("duplicate", "symbol", write.id)

@@ -50,7 +50,7 @@ class Touched:
         self.lookups.setdefault((table, tuple(columns.split())), set()).add(values)
 
 
-def touched_by(items: Iterable[Item]) -> Touched:
+def find_touched(items: Iterable[Item]) -> Touched:
     """Return all that ``verdict.judge`` looks at for these items."""
     touched = Touched()
     for item in items:

@@ -132,12 +132,12 @@ class Kept:
         self._rows = dict.fromkeys(tops, 0)
         self._bytes = dict.fromkeys(tops, 0)
 
-    def uncounted(self, table: str) -> int:
+    def last_to_count(self, table: str) -> int:
         """Return the newest number that is still to be counted; 0: all are."""
         return self._uncounted[table]
 
     def count(self, table: str, rows: int, size: int, *, lowest: int | None) -> None:
-        """Count rows that were there before: all from ``lowest`` to ``uncounted``; None: there were no more."""
+        """Count rows that were there before: all from ``lowest`` to ``last_to_count``; None: there were no more."""
         self.add(table, rows, size)
         self._uncounted[table] = 0 if lowest is None else lowest - 1
 

@@ -113,7 +113,7 @@ class Shelf(Generic[K, R]):
         changes = (old for shelf, changed, old in self._log if shelf is self and changed == key)
         return next(changes, self.rows.get(key))
 
-    def replaced(self) -> dict[K, R | None]:
+    def previous_rows(self) -> dict[K, R | None]:
         """Return the rows that the item that is being judged has changed, by key, as they were before it."""
         found: dict[K, R | None] = {}
         for shelf, key, old in self._log:

@@ -9,7 +9,7 @@ from typing import Any
 
 from roost.store.rules.codec import encode_writes
 from roost.store.rules.schema import ANYTHING, SEQUENCE_TABLES, Table
-from roost.store.sqlite.file import FileLock, create, explained, make_folder, open_reader, open_writer, size_of
+from roost.store.sqlite.file import FileLock, create, make_folder, open_reader, open_writer, size_of, translate_errors
 from roost.store.sqlite.rows import insert
 
 _FETCHED_AT_ONCE = 2000
@@ -37,7 +37,7 @@ class _Reading:
 @contextmanager
 def reading(path: Path) -> Iterator[_Reading]:
     """Give one moment of a file, beside the process that serves it."""
-    with explained(path), closing(open_reader(path)) as connection:
+    with translate_errors(path), closing(open_reader(path)) as connection:
         connection.execute("BEGIN")
         yield _Reading(connection)
 
@@ -86,7 +86,7 @@ def replacing(path: Path) -> Iterator[_Replacing]:
     try:
         if is_absent:
             create(path)
-        with explained(path), closing(open_writer(path, synchronous="FULL")) as connection:
+        with translate_errors(path), closing(open_writer(path, synchronous="FULL")) as connection:
             connection.execute("BEGIN IMMEDIATE")
             names = connection.execute(
                 "SELECT name FROM sqlite_master WHERE type = 'table' AND name <> ?", ("alembic_version",)

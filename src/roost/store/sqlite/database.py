@@ -69,7 +69,7 @@ class SqliteDatabase(database.Database):
 
         lock = file.FileLock(self.path)
         try:
-            with file.explained(self.path):
+            with file.translate_errors(self.path):
                 stamp_sqlite(self.path, version)
         finally:
             lock.release()
@@ -89,7 +89,7 @@ class SqliteDatabase(database.Database):
     @contextmanager
     def audit_query(self) -> Iterator[database.Query]:
         """See ``Database``."""
-        with closing(file.open_reader(self.path)) as connection, file.explained(self.path):
+        with closing(file.open_reader(self.path)) as connection, file.translate_errors(self.path):
             connection.execute("BEGIN")
             # Pages that no check reads may be broken, too. One line is enough not to trust the others.
             (problem,) = connection.execute("PRAGMA quick_check(1)").fetchone()

@@ -53,7 +53,7 @@ class FileLock:
 
 
 @contextmanager
-def explained(path: Path) -> Iterator[None]:
+def translate_errors(path: Path) -> Iterator[None]:
     """Turn errors of SQLite into ours."""
     try:
         yield
@@ -126,7 +126,7 @@ def create(path: Path) -> None:
     try:
         fresh.unlink(missing_ok=True)
         try:
-            with explained(path):
+            with translate_errors(path):
                 fresh.touch(mode=0o600)  # The files that SQLite puts beside it are as private.
                 upgrade_sqlite(fresh)
         except BaseException:
@@ -151,7 +151,7 @@ def open_writer(path: Path, *, synchronous: str) -> sqlite3.Connection:
     """
     if not all(os.access(each, os.W_OK, effective_ids=True) for each in (path, path.parent)):
         raise StoreBroken(f"{path} or its folder is read-only")
-    with explained(path):
+    with translate_errors(path):
         connection = _connect(f"{path.absolute().as_uri()}?mode=rw")
         try:
             _check(connection, path)
@@ -171,7 +171,7 @@ def open_reader(path: Path) -> sqlite3.Connection:
     """Open a database of our schema for reading, beside the process that serves it."""
     if size_of(path) is None:
         raise StoreBroken(f"{path} does not exist")
-    with explained(path):
+    with translate_errors(path):
         uri = f"{path.absolute().as_uri()}?mode=ro"
         has_log = path.with_name(path.name + "-wal").exists()
         if not has_log and not os.access(path.parent, os.W_OK, effective_ids=True):
@@ -209,7 +209,7 @@ def version_of(path: Path) -> str | None:
         if size_of(path) is None:
             raise StoreBroken(f"{path} does not exist")
         return None
-    with explained(path):
+    with translate_errors(path):
         connection = _connect(f"{path.absolute().as_uri()}?mode=ro")
         try:
             return _version(connection, path)
@@ -242,7 +242,7 @@ def upgrade_file(path: Path) -> None:
         raise StoreBroken(f"{path} does not exist")
     lock = FileLock(path)
     try:
-        with explained(path):
+        with translate_errors(path):
             connection = _connect(f"{path.absolute().as_uri()}?mode=rw")
             try:
                 found = _version(connection, path)

@@ -16,7 +16,7 @@ from roost.model.writes import Change, EvidenceRow, Item
 from roost.ports import Clock, Committed, IdKind, Loaded, Past
 from roost.store.rules.codec import decode_writes
 from roost.store.sqlite import history, work
-from roost.store.sqlite.file import explained, identity_of, open_reader
+from roost.store.sqlite.file import identity_of, open_reader, translate_errors
 from roost.store.sqlite.store import SqliteStore
 from roost.store.work_queries import WorkReading
 
@@ -40,12 +40,12 @@ class SqliteFollower:
         self._identity: tuple[int, int] | None = None  # of the file that was loaded
 
     @contextmanager
-    def _connected(self) -> Iterator[sqlite3.Connection]:
-        with explained(self._path), closing(open_reader(self._path)) as connection:
+    def _connect(self) -> Iterator[sqlite3.Connection]:
+        with translate_errors(self._path), closing(open_reader(self._path)) as connection:
             yield connection
 
     @contextmanager
-    def _opened(self) -> Iterator[SqliteStore]:
+    def _open(self) -> Iterator[SqliteStore]:
         store = SqliteStore.open_reader(self._path)
         try:
             yield store
@@ -63,7 +63,7 @@ class SqliteFollower:
         """See ``Store.changes``. None: the file is another one, or what was not read yet is no longer kept."""
         if identity_of(self._path) != self._identity:
             return None
-        with self._connected() as connection:
+        with self._connect() as connection:
             connection.execute("BEGIN")
             (newest,) = connection.execute(_NEWEST).fetchone()
             rows = connection.execute(_CHANGES, (self._position,)).fetchall()
@@ -77,28 +77,28 @@ class SqliteFollower:
         """See ``Store.past``."""
         return history.past(self._path, position)
 
-    def ordered(self) -> AbstractContextManager[None]:
-        """See ``Store.ordered``. Nothing is created here."""
+    def order_creations(self) -> AbstractContextManager[None]:
+        """See ``Store.order_creations``. Nothing is created here."""
         return nullcontext()
 
     def evidence(self, *, uuid: bytes | None = None, newest: int = 20) -> list[EvidenceRow]:
         """See ``Store.evidence``."""
-        with self._opened() as store:
+        with self._open() as store:
             return store.evidence(uuid=uuid, newest=newest)
 
     def refusals(self, *, since_s: float, newest: int) -> list[EvidenceRow]:
         """See ``Store.refusals``."""
-        with self._opened() as store:
+        with self._open() as store:
             return store.refusals(since_s=since_s, newest=newest)
 
     def decisions(self, query: DecisionQuery) -> list[EvidenceRow]:
         """See ``Store.decisions``."""
-        with self._opened() as store:
+        with self._open() as store:
             return store.decisions(query)
 
     def document(self, number: int) -> bytes | None:
         """See ``Store.document``."""
-        with self._opened() as store:
+        with self._open() as store:
             return store.document(number)
 
     def work_reader(self, clock: Clock) -> WorkReading:

@@ -14,7 +14,7 @@ from roost.store.dump import writes_of
 from roost.store.rules.codec import decode_writes, parts_of
 from roost.store.rules.prune import Snapshot
 from roost.store.rules.schema import ALLOCATION, Table, select
-from roost.store.sqlite.file import explained, open_reader, open_writer
+from roost.store.sqlite.file import open_reader, open_writer, translate_errors
 
 # The server waits for a part, not for a snapshot; and a part waits for the server's commits.
 _BUSY_MS = 60_000
@@ -33,7 +33,7 @@ _DROP = "DELETE FROM snapshot WHERE rowid IN (SELECT rowid FROM snapshot WHERE p
 
 def load(path: Path) -> Loaded:
     """See ``Store.load``. Reads on a connection of its own, so commits may go on meanwhile."""
-    with explained(path):
+    with translate_errors(path):
         connection = open_reader(path)
         try:
             connection.execute("BEGIN")
@@ -46,7 +46,7 @@ def load(path: Path) -> Loaded:
 
 def past(path: Path, position: int) -> Past | None:
     """See ``Store.past``."""
-    with explained(path):
+    with translate_errors(path):
         connection = open_reader(path)
         try:
             connection.execute("BEGIN")
@@ -89,7 +89,7 @@ def _closing(connection: sqlite3.Connection, path: Path, writes: Iterator[Write]
 def _until_closed(connection: sqlite3.Connection, path: Path, writes: Iterator[Write]) -> Iterator[Write | None]:
     try:
         yield None
-        with explained(path), report_corruption("a row"):
+        with translate_errors(path), report_corruption("a row"):
             yield from writes
     finally:
         connection.close()
@@ -117,7 +117,7 @@ def write_snapshot(path: Path) -> bool:
     Killed at any moment it leaves parts without a head, which are no snapshot.
     """
     with (
-        explained(path),
+        translate_errors(path),
         closing(open_reader(path)) as reader,
         closing(open_writer(path, synchronous="NORMAL")) as writer,
     ):

@@ -13,7 +13,7 @@ from roost.store.rules.batch import Batch, gather
 from roost.store.rules.codec import encode_writes
 from roost.store.rules.commit_rules import judge
 from roost.store.rules.decision_filter import where
-from roost.store.rules.footprint import committable, touched_by
+from roost.store.rules.footprint import committable, find_touched
 from roost.store.rules.prune import Doomed, Kept, Row, choose_doomed
 from roost.store.rules.schema import BLOCK_SIZES, DECISION, SEQUENCE_TABLES, select
 from roost.store.snapshots import Writer, is_due
@@ -111,7 +111,7 @@ class SqliteStore:
             raise
 
     def _read_counters(self) -> None:
-        with file.explained(self.path):
+        with file.translate_errors(self.path):
             row = self._connection.execute("SELECT max(position) FROM feed").fetchone()
             # Pruning keeps the newest change, so positions never come twice.
             self._position: int = row[0] or 0
@@ -138,8 +138,8 @@ class SqliteStore:
         """See ``Store.past``. One process writes, so the position says it all."""
         return history.past(self._place, position)
 
-    def ordered(self) -> AbstractContextManager[None]:
-        """See ``Store.ordered``. Nobody else writes."""
+    def order_creations(self) -> AbstractContextManager[None]:
+        """See ``Store.order_creations``. Nobody else writes."""
         return nullcontext()
 
     def reserve(self, kind: IdKind, count: int) -> int:
@@ -155,7 +155,7 @@ class SqliteStore:
         assert committable(items), "a generation is never committed"
         self._check_place()
         batch = gather(items)
-        with file.explained(self.path), self._transaction():
+        with file.translate_errors(self.path), self._transaction():
             committed = None if batch is None else self._commit_batch(items, batch)
             if committed is None:
                 committed = self._commit_judged(items)
@@ -197,7 +197,7 @@ class SqliteStore:
 
     def _commit_judged(self, items: Sequence[Item]) -> Committed:
         self._connection.execute("BEGIN IMMEDIATE")
-        shelves = read_touched(self._connection, touched_by(items))
+        shelves = read_touched(self._connection, find_touched(items))
         refusals: list[Refusal | None] = []
         writes: list[Write] = []
         for item in items:
@@ -242,7 +242,7 @@ class SqliteStore:
 
     def evidence(self, *, uuid: bytes | None = None, newest: int = 20) -> list[EvidenceRow]:
         """See ``Store.evidence``."""
-        with file.explained(self.path):
+        with file.translate_errors(self.path):
             if uuid is None:
                 rows = self._connection.execute(select(DECISION, "ORDER BY id DESC LIMIT ?"), (newest,))
             else:
@@ -251,25 +251,25 @@ class SqliteStore:
 
     def refusals(self, *, since_s: float, newest: int) -> list[EvidenceRow]:
         """See ``Store.refusals``."""
-        with file.explained(self.path):
+        with file.translate_errors(self.path):
             where = "WHERE outcome = 'refused' AND decided_at_s >= ? ORDER BY id DESC LIMIT ?"
             return [EvidenceRow(*row) for row in self._connection.execute(select(DECISION, where), (since_s, newest))]
 
     def decisions(self, query: DecisionQuery) -> list[EvidenceRow]:
         """See ``Store.decisions``."""
         end, values = where(query, mark="?", position="instr")
-        with file.explained(self.path):
+        with file.translate_errors(self.path):
             return [EvidenceRow(*row) for row in self._connection.execute(select(DECISION, end), values)]
 
     def document(self, number: int) -> bytes | None:
         """See ``Store.document``."""
-        with file.explained(self.path):
+        with file.translate_errors(self.path):
             row = self._connection.execute("SELECT body FROM document WHERE id = ?", (number,)).fetchone()
         return None if row is None else bytes(row[0])
 
     def beat(self, hosts: Iterable[str], now_s: float) -> None:
         """See ``Store.beat``."""
-        with file.explained(self.path), self._transaction():
+        with file.translate_errors(self.path), self._transaction():
             self._connection.execute("BEGIN IMMEDIATE")
             self._connection.executemany(_BEAT, [(now_s, host, now_s) for host in hosts])
             self._connection.execute("COMMIT")
@@ -280,19 +280,19 @@ class SqliteStore:
 
     def prune(self, *, older_than_s: float, max_bytes: int) -> int:
         """See ``Store.prune``."""
-        with file.explained(self.path), self._transaction():
+        with file.translate_errors(self.path), self._transaction():
             for table, statement in _COUNT.items():
-                before = self._kept.uncounted(table)
+                before = self._kept.last_to_count(table)
                 if before:
                     rows, size, lowest = self._connection.execute(statement, (before, _PRUNED_PER_CALL)).fetchone()
                     self._kept.count(table, rows, size, lowest=lowest)
             if not self._snapshots.is_writing():
                 history.drop_incomplete(self._connection)
-            if not any(self._doomed(1, older_than_s=older_than_s, max_bytes=max_bytes)[1][:3]):
+            if not any(self._choose_doomed(1, older_than_s=older_than_s, max_bytes=max_bytes)[1][:3]):
                 return 0
             # Nobody completes a snapshot between the look at them and the deletion of what they make useless.
             self._connection.execute("BEGIN IMMEDIATE")
-            oldest, doomed = self._doomed(_PRUNED_PER_CALL, older_than_s=older_than_s, max_bytes=max_bytes)
+            oldest, doomed = self._choose_doomed(_PRUNED_PER_CALL, older_than_s=older_than_s, max_bytes=max_bytes)
             self._connection.executemany("DELETE FROM snapshot WHERE position = ? AND part = 0", doomed.snapshots)
             self._connection.executemany("DELETE FROM decision WHERE id = ?", doomed.decisions)
             self._connection.executemany("DELETE FROM feed WHERE position = ?", doomed.changes)
@@ -303,7 +303,7 @@ class SqliteStore:
                 self._kept.remove(row.table, row.number, row.size)
         return len(doomed.decisions) + len(doomed.changes)
 
-    def _doomed(self, limit: int, *, older_than_s: float, max_bytes: int) -> tuple[list[Row], Doomed]:
+    def _choose_doomed(self, limit: int, *, older_than_s: float, max_bytes: int) -> tuple[list[Row], Doomed]:
         """Return the oldest decisions and changes, so many of each, and what of them and of snapshots is to go."""
         oldest = [Row(*row) for row in self._connection.execute(_OLDEST, (limit, limit))]
         snapshots = history.snapshots(self._connection)
@@ -316,12 +316,12 @@ class SqliteStore:
 
     def prune_work(self, *, older_than_s: float) -> int:
         """See ``Store.prune_work``."""
-        with file.explained(self.path), self._transaction():
+        with file.translate_errors(self.path), self._transaction():
             return work.forget(self._connection, older_than_s, most=_PRUNED_PER_CALL)
 
     def start_snapshot(self, *, every_bytes: int) -> bool:
         """See ``Store.start_snapshot``."""
-        with file.explained(self.path):
+        with file.translate_errors(self.path):
             newest = self._connection.execute(_NEWEST_SNAPSHOT).fetchone()
             before, made_at_s = newest or (0, None)
             changes = self._position - before

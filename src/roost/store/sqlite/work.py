@@ -7,9 +7,9 @@ from typing import Any
 
 from roost.ports import Clock
 from roost.store.rules.schema import Table
-from roost.store.sqlite.file import explained, open_reader
+from roost.store.sqlite.file import open_reader, translate_errors
 from roost.store.sqlite.rows import delete
-from roost.store.work_queries import Has, Question, forgotten, statement, tallying
+from roost.store.work_queries import Has, Question, find_expired, statement, tallying
 
 
 class WorkRows:
@@ -31,12 +31,12 @@ class WorkRows:
 
     def find(self, question: Question) -> list[tuple[Any, ...]]:
         """See ``Rows.find``."""
-        with explained(self._path):
+        with translate_errors(self._path):
             return find(self._connection, question)
 
     def tally(self, table: Table) -> tuple[int, int]:
         """See ``Rows.tally``."""
-        with explained(self._path):
+        with translate_errors(self._path):
             count, versions = self._connection.execute(tallying(table)).fetchone()
         return count, versions
 
@@ -48,12 +48,12 @@ class WorkRows:
 def find(connection: sqlite3.Connection, question: Question) -> list[tuple[Any, ...]]:
     """Return the rows that a question wants."""
     values = [value for has in question.has for value in (has.value if has.sign == "in" else [has.value])]
-    return connection.execute(statement(question, _said), values).fetchall()
+    return connection.execute(statement(question, _condition), values).fetchall()
 
 
 def forget(connection: sqlite3.Connection, older_than_s: float, *, most: int) -> int:
     """Delete work that is over, in a transaction of its own; return how many rows."""
-    gone = forgotten(partial(find, connection), older_than_s, most=most)
+    gone = find_expired(partial(find, connection), older_than_s, most=most)
     if gone:
         connection.execute("BEGIN IMMEDIATE")
         for table, keys in gone:
@@ -62,5 +62,5 @@ def forget(connection: sqlite3.Connection, older_than_s: float, *, most: int) ->
     return sum(len(keys) for _, keys in gone)
 
 
-def _said(has: Has) -> str:
+def _condition(has: Has) -> str:
     return f"{has.column} IN ({', '.join('?' * len(has.value))})" if has.sign == "in" else f"{has.column} {has.sign} ?"

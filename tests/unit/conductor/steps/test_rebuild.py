@@ -4,7 +4,7 @@ import pytest
 
 from roost.conductor.operation.stored_request import image_of, request_of
 from roost.errors import BadRequest, Conflict
-from roost.fleet.host_writes import ServiceChange, changed_facts, writes_of_facts
+from roost.fleet.host_writes import ServiceChange, apply_service_change, writes_of_facts
 from roost.model.host import HostFacts
 from roost.model.image import Image
 from roost.placement.write_plan import Plan
@@ -155,7 +155,7 @@ def test_only_rules_that_run_on_rebuilds_are_asked():
 
 def disabled(current):
     """Let nothing new be placed on the only host."""
-    facts = changed_facts(current.state, [0], ServiceChange(is_disabled=True))
+    facts = apply_service_change(current.state, [0], ServiceChange(is_disabled=True))
     return Plan(answer=None, writes=writes_of_facts(current.state, [0], facts))
 
 

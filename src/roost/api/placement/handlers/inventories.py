@@ -57,14 +57,14 @@ def list_inventories(request: Request, current: Current) -> Response:
     state = current.state
     row = _row_to_show(request, state)
     generation = state.providers.generation.each[row]
-    return _respond_all(request, state, row, content=inventories.offered(state, row), generation=generation)
+    return _respond_all(request, state, row, content=inventories.list_inventories(state, row), generation=generation)
 
 
 def show(request: Request, current: Current) -> Response:
     """Show one inventory of a provider."""
     state, name = current.state, request.parameters["resource_class"]
     row = _row_to_show(request, state)
-    inventory = inventories.offered_one(state, row, name)
+    inventory = inventories.find_inventory(state, row, name)
     if inventory is None:
         raise Problem(404, f"No inventory of class {name} for {state.providers.uuids[row]}")
     changed_s = state.providers.touched_s.each[row]
@@ -87,7 +87,7 @@ def add(request: Request, current: Current) -> Plan[Response]:
         status=201,
         headers=request.location(path),
     )
-    return Plan(writes=inventories.added(state, row, resource_class=name, inventory=inventory), answer=created)
+    return Plan(writes=inventories.plan_addition(state, row, resource_class=name, inventory=inventory), answer=created)
 
 
 def replace(request: Request, current: Current) -> Plan[Response]:
@@ -101,7 +101,7 @@ def replace(request: Request, current: Current) -> Plan[Response]:
         if name not in state.class_ids and _RECORD_SCHEMA.problem(record) is not None:
             raise inventories.unknown_class(state, row, name)
         new_inventories[name] = _parse_inventory(request, state, row, name=name, record=record, act="update")
-    writes = inventories.replaced(state, row, new_inventories)
+    writes = inventories.plan_replacement(state, row, new_inventories)
     return Plan(
         writes=writes,
         answer=_respond_all(request, state, row, content=new_inventories, generation=_next_generation(state, row)),
@@ -115,7 +115,7 @@ def change(request: Request, current: Current) -> Plan[Response]:
     body = request.json(_CHANGE_ONE)
     inventories.check_generation(state, row, body["resource_provider_generation"])
     inventory = _parse_inventory(request, state, row, name=name, record=body, act="update")
-    writes = inventories.changed(state, row, resource_class=name, inventory=inventory)
+    writes = inventories.plan_change(state, row, resource_class=name, inventory=inventory)
     response = _respond_one(request, inventory, generation=_next_generation(state, row), changed_s=state.now_s)
     return Plan(writes=writes, answer=response)
 
@@ -125,7 +125,7 @@ def remove(request: Request, current: Current) -> Plan[Response]:
     state = current.state
     row = providers.row_of(state, request.parameters["uuid"])
     try:
-        writes = inventories.removed(state, row, request.parameters["resource_class"])
+        writes = inventories.plan_removal(state, row, request.parameters["resource_class"])
     except NotFound as error:
         raise Problem(404, str(error)) from None
     return Plan(writes=writes, answer=make_response(request, status=204))
@@ -135,7 +135,7 @@ def clear(request: Request, current: Current) -> Plan[Response]:
     """Delete all inventories of a provider."""
     state = current.state
     row = providers.row_of(state, request.parameters["uuid"])
-    return Plan(writes=inventories.cleared(state, row), answer=make_response(request, status=204))
+    return Plan(writes=inventories.plan_clearing(state, row), answer=make_response(request, status=204))
 
 
 def _row_to_show(request: Request, state: State) -> int:

@@ -24,7 +24,7 @@ from roost.api.v1.wire.pages import PageQuery, page_of
 from roost.engine.columns.state import State
 from roost.engine.columns.types import Mask
 from roost.errors import BadRequest
-from roost.fleet.host_writes import ServiceChange, changed_facts, rows_of_service, writes_of_facts
+from roost.fleet.host_writes import ServiceChange, apply_service_change, rows_of_service, writes_of_facts
 from roost.model.host import HostFacts
 from roost.placement.write_plan import Plan
 from roost.scheduler.rule_support.scopes import Scope, zones
@@ -85,7 +85,7 @@ def change_service(call: Call) -> Plan[Response] | Response:
         is_disabled=body.disabled, disabled_reason=body.disabled_reason, is_forced_down=body.forced_down
     )
     try:
-        facts = changed_facts(state, rows, change)
+        facts = apply_service_change(state, rows, change)
     except BadRequest as error:
         raise field_problem("$.disabled_reason", str(error)) from None
     answer = json_response(_show_service(state, rows, facts, uptime=Uptime(call)))
