@@ -1,1 +1,1 @@
-"""A whole deployment in one thread, and all that may go wrong with it: servers, conductors and agents, from a seed."""
+"""A simulated deployment in one thread: servers, conductors, agents and faults, all determined by a seed."""

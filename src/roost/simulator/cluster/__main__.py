@@ -1,4 +1,4 @@
-"""``python -m roost.simulator.cluster``: many seeds, or one; the exit code is 1 where an invariant was broken."""
+"""``python -m roost.simulator.cluster``: run seeds; the exit code is 1 if one of them broke an invariant."""
 
 import argparse
 import sys
@@ -13,7 +13,7 @@ _BAR = 40
 
 
 def parse_seeds(text: str) -> range:
-    """Return the seeds that are meant: ``7``, or ``0-999``.
+    """Parse a seed or a range of seeds: ``7``, or ``0-999``.
 
     >>> seeds_of("7"), seeds_of("3-5")
     (range(7, 8), range(3, 6))
@@ -23,11 +23,11 @@ def parse_seeds(text: str) -> range:
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Live through seeds, and tell of them."""
+    """Run seeds and print their totals and failures."""
     parser = argparse.ArgumentParser(prog="python -m roost.simulator.cluster", description=__doc__)
-    parser.add_argument("--seeds", type=parse_seeds, default="0-999", help="one, or the first and the last: 0-999")
-    parser.add_argument("--kinds", default="", help="of operations that are asked for, with commas; empty: all")
-    parser.add_argument("--jobs", type=int, default=2, help="processes at once")
+    parser.add_argument("--seeds", type=parse_seeds, default="0-999", help="a seed, or a range: 0-999")
+    parser.add_argument("--kinds", default="", help="kinds of operations to request, separated by commas; empty: all")
+    parser.add_argument("--jobs", type=int, default=2, help="parallel processes")
     options = parser.parse_args(words)
     began_s = time.perf_counter()
     kinds = tuple(filter(None, options.kinds.split(",")))
@@ -42,7 +42,7 @@ def main(words: Sequence[str] | None = None) -> int:
 
 
 def _progress_bar(count: int) -> Callable[[SeedResult], None]:
-    """Return what shows how far the seeds are: a bar on a terminal, a few lines elsewhere."""
+    """Return a callback that shows progress: a bar on a terminal, a few lines elsewhere."""
     done = broken = 0
     is_terminal = sys.stderr.isatty()
 

@@ -1,4 +1,4 @@
-"""What a server of the simulation does for agents: as the routes of the API do, with errors as agents hear them."""
+"""Requests of agents to a simulated server: the same work as the API's routes, and the same errors for agents."""
 
 from collections.abc import Collection, Mapping
 
@@ -18,7 +18,7 @@ _ORDERS_MAX = 100
 
 
 def register(process: Process, host: str, registration: Registration) -> Registered:
-    """See ``roost.compute.agent.server_port.Server``, so for all of these."""
+    """Implement ``roost.compute.agent.server_port.Server``, as all functions here do."""
 
     def task(current: Current) -> Plan[Registered] | Registered:
         return agent_protocol.register(
@@ -29,17 +29,17 @@ def register(process: Process, host: str, registration: Registration) -> Registe
 
 
 def poll(process: Process, agent: PollingAgent) -> Polled:
-    """Say what an agent is to do now, and note that it was heard if it is in charge."""
-    found = process.run(lambda current: agent_protocol.poll(current, process.reader, [agent], most=_ORDERS_MAX))
-    if not (found.unknown or found.superseded):
+    """Return an agent's orders; record a heartbeat if the agent is current."""
+    polled = process.run(lambda current: agent_protocol.poll(current, process.reader, [agent], most=_ORDERS_MAX))
+    if not (polled.unknown or polled.superseded):
         process.run(lambda current: agent_protocol.beat(current, [agent.host], now_s=process.reader.now_s()))
-    return found
+    return polled
 
 
 def answer(process: Process, order_id: int, reply: OrderAnswer) -> None:
-    """Keep what became of an order."""
+    """Store the answer to an order."""
     run = uuid_bytes(reply.run)
-    assert run is not None, "agents know who they are"
+    assert run is not None, "agents have valid run uuids"
     answer = Answer(
         outcome=reply.outcome, problem=reply.problem, found=reply.found, prepared=reply.prepared, saved=reply.saved
     )
@@ -56,11 +56,11 @@ def answer(process: Process, order_id: int, reply: OrderAnswer) -> None:
 
 
 def report(process: Process, host: str, facts: HostFacts) -> None:
-    """Keep what an agent says of its node, which is known."""
+    """Store the facts that an agent reports about its registered node."""
 
     def task(current: Current) -> Plan[None] | None:
         row = check_node(current.state, host=host, node=host)
-        assert row is not None, "nodes of the simulation stay"
+        assert row is not None, "simulated nodes are never removed"
         writes = facts_of_node(current.state, row, facts)
         return Plan(answer=None, writes=writes) if writes else None
 
@@ -68,14 +68,14 @@ def report(process: Process, host: str, facts: HostFacts) -> None:
 
 
 def standings(process: Process, uuids: Collection[str]) -> Mapping[str, Standing]:
-    """Say what became of instances."""
+    """Return the standing of each instance."""
     return process.run(lambda _current: standings_of(uuids, process.reader))
 
 
 def leave(process: Process, host: str, run: str) -> None:
-    """Let an agent end on purpose."""
+    """Sign off an agent."""
     body = uuid_bytes(run)
-    assert body is not None, "agents know who they are"
+    assert body is not None, "agents have valid run uuids"
 
     def task(current: Current) -> Plan[None] | None:
         now_s = process.reader.now_s()

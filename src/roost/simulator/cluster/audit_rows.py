@@ -1,4 +1,4 @@
-"""What ``roost audit`` finds in a simulation: its rows as the tables of a database file."""
+"""``roost audit`` of a simulation, on a database file made of its rows."""
 
 import sqlite3
 import tempfile
@@ -13,7 +13,7 @@ from roost.store.sqlite.store import SqliteStore
 
 
 def audit_shelves(shelves: Shelves) -> list[Finding]:
-    """Return what an audit finds in rows."""
+    """Audit rows and return the findings."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "rows.db"
         path.write_bytes(_empty())
@@ -27,7 +27,7 @@ def audit_shelves(shelves: Shelves) -> list[Finding]:
 
 @cache
 def _empty() -> bytes:
-    """Return a database file without rows: to make one takes longer than to copy it."""
+    """Return a database file without rows; a copy is cheaper than a new database."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "empty.db"
         SqliteStore(path).close()
@@ -37,5 +37,5 @@ def _empty() -> bytes:
 def _fill(connection: sqlite3.Connection, name: str, rows: list[tuple[object, ...]]) -> None:
     columns = CODECS[name].table.columns
     marks = ", ".join("?" * len(columns))
-    connection.execute(f"DELETE FROM {name}")  # noqa: S608  # our own names
+    connection.execute(f"DELETE FROM {name}")  # noqa: S608  # names of our own tables
     connection.executemany(f"INSERT INTO {name} ({', '.join(columns)}) VALUES ({marks})", rows)  # noqa: S608  # as above

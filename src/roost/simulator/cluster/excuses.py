@@ -1,6 +1,6 @@
-"""What may be otherwise than it should be when all has come to rest: no more than ``docs/conductor.md`` promises.
+"""Permitted deviations of a simulation at rest: those that ``docs/conductor.md`` allows.
 
-Each excuse that was needed is counted, so that one that nobody needs is seen.
+Uses are counted, so that an excuse without any use is noticed.
 """
 
 from collections.abc import Collection, Mapping
@@ -13,13 +13,13 @@ from roost.model.work.work_rows import MigrationRow, OperationRow, OrderRow, Sta
 from roost.simulator.cluster.machines import Machine
 from roost.simulator.cluster.world import World
 
-MOVE_WAITS = "a move waits for a host that is away for good"
-DRAIN_WAITS = "a drain waits for such a move"
-HOST_LOST = "a host is away for good, and nobody looks at what it has"
-LATE_DESTROY = "a host got rid of an instance after it had said that it could not"
-MOVED_TO_LOST_HOST = "an instance may have gone to a host that is away for good"
+MOVE_WAITS = "a move waits for a lost host"
+DRAIN_WAITS = "a drain waits for a move that waits for a lost host"
+HOST_LOST = "the guests of a lost host are not checked"
+LATE_DESTROY = "a host destroyed an instance after it had reported a failure to do so"
+MOVED_TO_LOST_HOST = "an instance may have moved to a lost host"
 
-# By kind and step of an operation: the hosts of its migration of which one has to be back before it goes on.
+# By kind and step of an operation: it waits until one of these hosts of its migration is back.
 _WAITING_STEPS: Mapping[tuple[str, str], Collection[str]] = {
     ("resize", "undo"): ("target_host",),
     ("migrate", "undo"): ("target_host",),
@@ -31,7 +31,7 @@ _WAITING_STEPS: Mapping[tuple[str, str], Collection[str]] = {
 
 
 def may_wait(world: World, operation: OperationRow) -> bool:
-    """Say whether an operation may wait for ever: for a host that is away for good, or for a part that does."""
+    """Return whether an operation may wait for ever: for a lost host, or for a part that does."""
     rows = world.store.shelves.work[OperationRow].rows.values()
     parts = [row for row in rows if row.parent_id == operation.id and not row.outcome]
     if operation.kind == "drain" and any(_waits_for_lost_host(world, part) for part in parts):
@@ -40,18 +40,18 @@ def may_wait(world: World, operation: OperationRow) -> bool:
 
 
 def has_waiting_operation(world: World, status: StatusRow) -> bool:
-    """Say whether an instance has an operation that waits for a host that is away for good."""
+    """Return whether an instance has an operation that waits for a lost host."""
     operation = world.store.shelves.work[OperationRow].rows.get(status.operation_id)
     return operation is not None and _waits_for_lost_host(world, operation)
 
 
 def is_lost(world: World, machine: Machine) -> bool:
-    """Say whether a host is away for good."""
+    """Return whether a host is lost for good."""
     return machine.is_lost and world.excuse(HOST_LOST)
 
 
 def may_lack_guest(world: World, status: StatusRow) -> bool:
-    """Say whether an instance may have no guest although its status names a host."""
+    """Return whether an instance may lack a guest although its status names a host."""
     if has_waiting_operation(world, status) and status.task == "live-migrating":
         return world.excuse(MOVED_TO_LOST_HOST)
     is_left = any(order.action == "destroy" and _outcome(order) not in {"", "ok"} for order in _orders(world, status))
@@ -59,7 +59,7 @@ def may_lack_guest(world: World, status: StatusRow) -> bool:
 
 
 def may_keep_guest(world: World, status: StatusRow, machine: Machine) -> bool:
-    """Say whether a host may keep something of an instance that is elsewhere: a move waits to be confirmed."""
+    """Return whether a host may keep the guest of a moved instance: the move is not confirmed yet."""
     move = None if status.migration_uuid is None else _moves(world)[status.migration_uuid]
     if move is None or move.kind not in {"resize", "migrate"}:
         return False
@@ -68,7 +68,7 @@ def may_keep_guest(world: World, status: StatusRow, machine: Machine) -> bool:
 
 
 def may_keep_claim(world: World, move: MigrationRow) -> bool:
-    """Say whether a move may hold what an instance left: it may come back, or the host that it left is away."""
+    """Return whether a move may hold the source's resources: the instance may come back, or the source is lost."""
     status = world.store.shelves.work[StatusRow].rows[move.instance_uuid]
     if has_waiting_operation(world, status):
         return True
@@ -79,18 +79,18 @@ def may_keep_claim(world: World, move: MigrationRow) -> bool:
 
 
 def may_keep_note(world: World, operation: str) -> bool:
-    """Say whether a host may keep what an instance had there before an operation: that waits to be confirmed."""
+    """Return whether a host may keep its journal entry of a move: the move is not confirmed yet."""
     shelves = world.store.shelves
     for status in shelves.work[StatusRow].rows.values():
         move = None if status.migration_uuid is None else _moves(world)[status.migration_uuid]
-        of = None if move is None else shelves.work[OperationRow].rows[move.operation_id]
-        if of is not None and uuid_text(of.uuid) == operation:
+        row = None if move is None else shelves.work[OperationRow].rows[move.operation_id]
+        if row is not None and uuid_text(row.uuid) == operation:
             return status.status in {"VERIFY_RESIZE", "ERROR"} or has_waiting_operation(world, status)
     return False
 
 
 def _waits_for_lost_host(world: World, operation: OperationRow) -> bool:
-    """Say whether an operation is at a step that goes on when a host is back, and that is away for good."""
+    """Return whether the operation's step waits for a host that is lost."""
     names = _WAITING_STEPS.get((operation.kind, operation.step), ())
     lost = {machine.host for machine in world.machines if machine.is_lost}
     status = world.store.shelves.work[StatusRow].get(operation.instance_uuid or b"")
@@ -105,12 +105,12 @@ def _moves(world: World) -> Mapping[object, MigrationRow]:
 
 
 def _orders(world: World, status: StatusRow) -> list[OrderRow]:
-    """Return what the host of an instance was told of it, in the order in which it does that."""
+    """Return the orders to the host of an instance, in the order of execution."""
     rows = world.store.shelves.work[OrderRow].rows.values()
     orders = [row for row in rows if row.instance_uuid == status.uuid and row.host == status.host]
     return sorted(orders, key=lambda row: (row.turn, row.operation_id, row.number))
 
 
 def _outcome(order: OrderRow) -> str:
-    """Return what came of an order; empty: nobody answered it."""
+    """Return the outcome of an order; empty: not answered."""
     return msgspec.json.decode(order.answer, type=Answer).outcome if order.state == "answered" else ""

@@ -1,4 +1,4 @@
-"""What is true after each event, whatever goes wrong."""
+"""Invariants that hold after each event, with any faults."""
 
 from collections import Counter
 from collections.abc import Collection, Mapping
@@ -19,37 +19,37 @@ from roost.simulator.cluster.world import World
 from roost.store.rules.row_cache import Shelves
 
 CAPACITY = "no inventory is over its capacity"
-USAGE = "what is in use is what is held"
+USAGE = "used amounts are the sums of the allocations"
 OWNERS = "no allocation is without a living consumer"
-LOCKS = "one operation at a time has an instance"
+LOCKS = "an instance is locked by at most one operation"
 ONE_HOST = "no instance runs on two hosts"
-CLAIMS = "what an instance holds is not given back while it runs"
+CLAIMS = "a running instance keeps its allocations"
 POLICIES = "policies of server groups hold"
 GENERATIONS = "generations only grow"
-IMAGES = "what is shelved has its image"
-MOVE_CLAIMS = "a move keeps what its instance may have to come back to"
-DRAIN_LIMIT = "a drain lets no more leave at once than it may"
-SLOTS = "places of server groups are those of their members"
-CLEAN_HOSTS = "a host counts as up only when it has nothing of what is elsewhere"
-CURRENT_AGENT = "a host is clean by what its agent in charge has said of it"
+IMAGES = "every shelved instance has its image"
+MOVE_CLAIMS = "a move holds the resources to which its instance may return"
+DRAIN_LIMIT = "a drain respects its limit of concurrent moves"
+SLOTS = "slots of server groups match their members"
+CLEAN_HOSTS = "a host that counts as up has no guests of instances elsewhere"
+CURRENT_AGENT = "only the current agent can mark its host as clean"
 
 OPEN_MOVES = frozenset({"moving", "finished", "left", "reverting"})
 _SHELVED_STATUSES = frozenset({"SHELVED", "SHELVED_OFFLOADED"})
 
 
 class InvariantChecker:
-    """Looks at the rows of the database and at the books of drivers, from outside.
+    """Checks the rows of the database and the guests of the drivers, from outside.
 
     Args:
-        world: that they hold in.
+        world: to check.
     """
 
     def __init__(self, world: World) -> None:
         self._world = world
         self._checked = (-1, -1)
         self._generations: dict[object, int] = {}
-        self._event_count = 0  # that were looked at
-        self._fences: dict[str, int] = {}  # fences of the agents whose hosts counted as up, by host
+        self._event_count = 0  # checked so far
+        self._fences: dict[str, int] = {}  # of the agents of the hosts that were up, by host
 
     @property
     def _shelves(self) -> Shelves:
@@ -60,10 +60,10 @@ class InvariantChecker:
         return self._shelves.work[OperationRow].rows.values()
 
     def check(self) -> None:
-        """Look at all that may have changed since the last time.
+        """Check everything that may have changed since the last call.
 
         Raises:
-            Broken: something is not true.
+            InvariantBroken: an invariant does not hold.
         """
         version = (self._world.commits, self._world.shelf.changes)
         if version == self._checked:
@@ -103,7 +103,7 @@ class InvariantChecker:
                 raise InvariantBroken(IMAGES, f"there is no image of {uuid}: {status}")
 
     def _check_story(self) -> None:
-        """Look at what was told since the last time."""
+        """Check the events of the story since the last call."""
         events = self._shelves.work[EventRow].rows
         for event in islice(events.values(), self._event_count, None):
             if event.kind == "agent.ready":
@@ -115,13 +115,13 @@ class InvariantChecker:
         agent = self._shelves.work[AgentRow].rows[body.host]
         if agent.fence != body.fence:
             raise InvariantBroken(
-                CURRENT_AGENT, f"registration {body.fence} of {body.host} is over, and {agent.fence} counts as up"
+                CURRENT_AGENT, f"registration {body.fence} of {body.host} is superseded, and {agent.fence} counts as up"
             )
 
     # --- guests ---
 
     def _check_returned_hosts(self) -> None:
-        """Look at what hosts have that have not counted as up before."""
+        """Check the guests of hosts that have just become up."""
         agents = self._shelves.work[AgentRow].rows
         up = {host: agent.fence for host, agent in agents.items() if agent.state == "ready"}
         for machine in self._world.machines:
@@ -132,7 +132,7 @@ class InvariantChecker:
     def _check_clean(self, machine: Machine) -> None:
         for uuid in self._world.shelf.guests(machine.host):
             body = uuid_bytes(uuid)
-            assert body is not None, "guests are instances"
+            assert body is not None, "guests have instance uuids"
             status = self._shelves.work[StatusRow].get(body)
             is_elsewhere = status is not None and not may_have_guest(machine.host, status, self._open_moves(body))
             if is_elsewhere and not self._will_be_destroyed(uuid, machine):
@@ -159,7 +159,7 @@ class InvariantChecker:
 
     def _check_claim(self, uuid: str, machine: Machine) -> None:
         body = uuid_bytes(uuid)
-        assert body is not None, "guests are instances"
+        assert body is not None, "guests have instance uuids"
         if holds_on(self._shelves, body, machine.uuid) or self._will_be_destroyed(uuid, machine):
             return
         if any(holds_on(self._shelves, row.uuid, machine.uuid) for row in self._open_moves(body)):
@@ -168,7 +168,7 @@ class InvariantChecker:
             raise InvariantBroken(CLAIMS, f"{uuid} runs on {machine.host} and holds nothing there")
 
     def _will_be_destroyed(self, uuid: str, machine: Machine) -> bool:
-        """Say whether the agent knows, or is about to be told, that nobody wants what it built."""
+        """Return whether all orders for this guest are withdrawn or failed, so that its agent will destroy it."""
         guest: FakeGuest = self._world.shelf.guests(machine.host)[uuid]
         body = uuid_bytes(guest.operation)
         operation = None if body is None else self._shelves.work[OperationRow].find(0, body)
@@ -187,7 +187,7 @@ class InvariantChecker:
         return [row for row in rows if row.instance_uuid == uuid and row.status in OPEN_MOVES]
 
     def _is_forced(self, uuid: bytes) -> bool:
-        """Say whether somebody wanted an instance to be gone without regard to its host."""
+        """Return whether a user forced the deletion of an instance."""
         return any(
             row.kind == "delete"
             and row.instance_uuid == uuid
@@ -197,21 +197,21 @@ class InvariantChecker:
 
 
 def image_name(uuid: str) -> str:
-    """Return the name of the image that the driver saves an instance as."""
+    """Return the name of the image under which the driver saves an instance."""
     return f"saved-{uuid}"
 
 
 def is_up(shelves: Shelves, host: str) -> bool:
-    """Say whether what runs on a host counts: one that was given up may run what is elsewhere by now."""
+    """Return whether a host is up; a gone host may still run guests that are elsewhere by now."""
     agent = shelves.work[AgentRow].get(host)
     return agent is not None and agent.state == "ready"
 
 
 def may_have_guest(host: str, status: StatusRow, moves: Collection[MigrationRow]) -> bool:
-    """Say whether an instance may be on a host that counts as up.
+    """Return whether a host that counts as up may have a guest of an instance.
 
     Args:
-        moves: of the instance, those that are not settled.
+        moves: the open moves of the instance.
     """
     if any((move.kind, move.status, move.source_host) == ("evacuate", "moving", host) for move in moves):
         return False  # It may run elsewhere by now.
@@ -228,14 +228,14 @@ def may_have_guest(host: str, status: StatusRow, moves: Collection[MigrationRow]
 
 
 def needs_undo(order: OrderRow) -> bool:
-    """Say whether what comes of an order is to be undone."""
+    """Return whether the effect of an order has to be undone."""
     if order.state == "answered":
         return msgspec.json.decode(order.answer, type=Answer).outcome != "ok"
     return order.state == "withdrawn"
 
 
 def holds_on(shelves: Shelves, consumer: bytes, provider: str) -> bool:
-    """Say whether a consumer holds something of a provider."""
+    """Return whether a consumer has an allocation on a provider."""
     row = shelves.consumers.find(0, consumer)
     amounts = None if row is None else shelves.holdings.get(row.id)
     return amounts is not None and any(
@@ -244,14 +244,14 @@ def holds_on(shelves: Shelves, consumer: bytes, provider: str) -> bool:
 
 
 def provider_uuid(shelves: Shelves, inventory_id: int) -> str:
-    """Return the provider of an inventory."""
+    """Return the uuid of an inventory's provider."""
     row = shelves.providers.get(inventory_id >> CLASS_BITS)
-    assert row is not None, "inventories are of providers"
+    assert row is not None, "every inventory has a provider"
     return uuid_text(row.uuid)
 
 
 def check_amounts(shelves: Shelves) -> None:
-    """See that no more is held than there is, and that what counts as used is what is held."""
+    """Check that allocations stay within capacity, and that used amounts are their sums."""
     allocated: Counter[int] = Counter()
     for holding in shelves.holdings.rows.values():
         for inventory_id, amount in holding.takes:
@@ -260,15 +260,15 @@ def check_amounts(shelves: Shelves) -> None:
         if not key & CLASS_MASK:
             continue
         if allocated[key] > int((stock.total - stock.reserved) * stock.allocation_ratio):
-            raise InvariantBroken(CAPACITY, f"{allocated[key]} of {stock.total} are held of inventory {key}")
+            raise InvariantBroken(CAPACITY, f"{allocated[key]} of {stock.total} are allocated of inventory {key}")
         if allocated[key] != stock.used:
             raise InvariantBroken(
-                USAGE, f"{allocated[key]} are held of inventory {key}, and {stock.used} count as used"
+                USAGE, f"{allocated[key]} are allocated of inventory {key}, and {stock.used} count as used"
             )
 
 
 def check_owners(shelves: Shelves) -> None:
-    """See that whoever holds something is an instance that is there or begun, or a move that is not settled."""
+    """Check that each consumer is a living instance or an open move."""
     statuses, migrations = shelves.work[StatusRow], shelves.work[MigrationRow]
     for consumer in shelves.consumers.rows.values():
         status, migration = statuses.get(consumer.uuid), migrations.get(consumer.uuid)
@@ -276,31 +276,33 @@ def check_owners(shelves: Shelves) -> None:
             continue
         if migration is not None and migration.status in OPEN_MOVES:
             continue
-        known = "nobody knows of it" if status is None else f"it is {status.status}"
+        state = "it is unknown" if status is None else f"it is {status.status}"
         moved = "" if migration is None else f", and its move is {migration.status}"
-        raise InvariantBroken(OWNERS, f"{uuid_text(consumer.uuid)} holds something, and {known}{moved}")
+        raise InvariantBroken(OWNERS, f"{uuid_text(consumer.uuid)} has allocations, and {state}{moved}")
 
 
 def check_locks(shelves: Shelves) -> None:
-    """See that whoever works on an instance has it, and that nobody has it who has ended."""
+    """Check that open operations hold the locks of their instances, and ended ones none."""
     operations, statuses = shelves.work[OperationRow], shelves.work[StatusRow]
     for status in statuses.rows.values():
         holder = operations.get(status.operation_id) if status.operation_id else None
         if status.operation_id and (holder is None or holder.outcome):
-            raise InvariantBroken(LOCKS, f"operation {status.operation_id} has {uuid_text(status.uuid)}, and is over")
+            raise InvariantBroken(
+                LOCKS, f"operation {status.operation_id} locks {uuid_text(status.uuid)}, and has ended"
+            )
     for operation in operations.rows.values():
         if operation.outcome or operation.instance_uuid is None or operation.step == "waiting":
             continue
         row = statuses.get(operation.instance_uuid)
-        # A deletion by force goes on when the instance is gone.
+        # A forced deletion continues after the instance is gone.
         if row is None or (row.operation_id != operation.id and row.status != "DELETED"):
             raise InvariantBroken(
-                LOCKS, f"operation {operation.id} is at {operation.step}, and does not have its instance"
+                LOCKS, f"operation {operation.id} is at {operation.step}, and has not locked its instance"
             )
 
 
 def check_moves(shelves: Shelves) -> None:
-    """See that moves that are not settled hold what was left, from the moment on at which their instances are there."""
+    """Check that open moves hold the source's resources once their instances have left."""
     for move in shelves.work[MigrationRow].rows.values():
         is_there = move.status in {"left", "reverting"} or (move.status == "finished" and move.kind != "live")
         if is_there and shelves.consumers.find(0, move.uuid) is None:
@@ -311,7 +313,7 @@ def check_moves(shelves: Shelves) -> None:
 
 
 def check_drains(shelves: Shelves) -> None:
-    """See that of the parts of a drain no more are open than may be on the way together."""
+    """Check that a drain has at most as many open parts as its limit."""
     operations = shelves.work[OperationRow].rows
     going = Counter(row.parent_id for row in operations.values() if row.parent_id and not row.outcome)
     for number, count in going.items():
@@ -320,14 +322,14 @@ def check_drains(shelves: Shelves) -> None:
         at_once = msgspec.msgpack.decode(operations[number].body, type=Drain).at_once
         if count > at_once:
             raise InvariantBroken(
-                DRAIN_LIMIT, f"{count} instances are on their way by operation {number}, of at most {at_once}"
+                DRAIN_LIMIT, f"{count} instances are being moved by operation {number}, of at most {at_once}"
             )
 
 
 def check_groups(shelves: Shelves) -> None:
-    """See that members of a group are where its policy lets them be, and that nobody else has their places.
+    """Check that members of server groups obey their policy, and that slots match members.
 
-    What a move keeps for the way back is a place, but no member.
+    A move back holds a slot, but is no member.
     """
     members: dict[int, Counter[int]] = {}
     places: Counter[tuple[int, int]] = Counter()
@@ -352,9 +354,9 @@ def check_groups(shelves: Shelves) -> None:
     for seat in shelves.seats.rows.values():
         count = places[seat.group_id, seat.scope]
         if seat.members != count:
-            raise InvariantBroken(SLOTS, f"{seat.members} places are taken in scope {seat.scope}, by {count} members")
+            raise InvariantBroken(SLOTS, f"{seat.members} slots are taken in scope {seat.scope}, by {count} members")
 
 
 def format_hosts(hosts: Mapping[int, int]) -> str:
-    """Return how a sentence names hosts by their numbers."""
+    """Format host numbers for a message."""
     return ", ".join(f"host {number}" for number in sorted(hosts))

@@ -1,4 +1,4 @@
-"""Hosts of the simulation: what stays when an agent dies, and its lives, one after the other."""
+"""Simulated hosts: the data that outlives an agent, and its successive processes."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -31,7 +31,7 @@ from roost.simulator.cluster.processes import Process, Servers
 
 A = TypeVar("A")
 
-# What a driver does wrong, where it does.
+# Faults of the driver, each with its share of the calls while driver faults strike.
 _FAULTS: tuple[tuple[Action, Kind, float], ...] = (
     ("start", "unready", 0.5),
     ("spawn", "failed", 0.5),
@@ -55,20 +55,20 @@ _SCRIPT = Script(fault=tuple(Fault(action=action, kind=kind, share=share) for ac
 DRIVER_TIMEOUT_S = 12.0
 _TICK_S, _REPORT_S, _SYNC_S, _IMAGES_S = 0.7, 20.0, 40.0, 30.0
 _QUICK_S, _SLOW_S, _HUNG_S = (0.0, 0.05), (0.5, 10.0), (DRIVER_TIMEOUT_S, 4 * DRIVER_TIMEOUT_S)
-# So long a poll waits where there is nothing to do.
+# Range of the time that a server holds back a poll without news.
 _POLL_S = (0.3, 1.0)
 _BACK_S = (0.5, 25.0)
 
 
 class _CrashingJournal(Journal):
-    """A journal in memory, whose agent may die before and after each line."""
+    """A journal in memory; its agent may die before and after each write."""
 
     def __init__(self, kill: Callable[[], None]) -> None:
         super().__init__(None)
         self._kill = kill
 
     @contextmanager
-    def _writing(self) -> Iterator[Callable[..., None]]:  # type: ignore[override]  # what it gives is private there
+    def _writing(self) -> Iterator[Callable[..., None]]:  # type: ignore[override]  # the type it yields is private
         self._kill()
         with super()._writing() as write:
             yield write
@@ -76,12 +76,12 @@ class _CrashingJournal(Journal):
 
 
 class StandingReply(msgspec.Struct, frozen=True):
-    """What a server has answered of instances; of others nothing is known."""
+    """A server's reply about the standing of instances."""
 
     by_uuid: Mapping[str, Standing]
 
     def standings(self, uuids: Collection[str]) -> Mapping[str, Standing]:
-        """Return what is known of instances."""
+        """Return the standings of those instances that the reply contains."""
         return {uuid: self.by_uuid[uuid] for uuid in uuids if uuid in self.by_uuid}
 
 
@@ -89,10 +89,10 @@ class Machine:
     """A host: its journal and its guests, and at most one agent at a time.
 
     Args:
-        world: that it is in.
+        world: shared by all hosts.
         host: its name, and that of its only node.
         uuid: of its provider.
-        rack: that it is in; empty: nobody knows.
+        rack: its rack; empty: unknown.
     """
 
     def __init__(self, world: Servers, host: str, uuid: str, *, rack: str = "") -> None:
@@ -108,33 +108,33 @@ class Machine:
         self.world.faults.kill("crashed", self.die)
 
     def start(self) -> None:
-        """Let a new agent live."""
+        """Start an agent process, unless one is running or the host is lost."""
         if self.process is None and not self.is_lost:
             self._start_count += 1
             self.process = AgentProcess(self)
             self.process.tick()
 
     def die(self) -> None:
-        """Let the agent end here and now; it comes back after a while, or never."""
+        """Kill the agent process; a new one starts after a while, or never."""
         if self.process is None:
             return
         self.process.is_alive = False
         self.process = None
         world = self.world
         if world.chance.random() < 0.1 and not world.faults.is_over:
-            return  # It is not back before the trouble ends, if ever.
+            return  # It does not restart before the faults end, if ever.
         world.events.schedule(world.chance.uniform(*_BACK_S), "agent back", self.start, detail=self.host)
 
     def new_run(self) -> str:
-        """Return the uuid of the next life."""
+        """Return the uuid of the next agent process."""
         return uuid_text(self.world.identities.uuids(1)[0])
 
 
 class AgentProcess:
-    """One life of the agent of a host; all that it does not write down ends with it.
+    """One process of a host's agent; state outside the journal and the shelf ends with it.
 
     Args:
-        machine: where it lives.
+        machine: its host.
     """
 
     def __init__(self, machine: Machine) -> None:
@@ -169,10 +169,10 @@ class AgentProcess:
         self._has_started = self._is_polling = self._is_reporting = False
         self._report_at_s = self._images_at_s = 0.0
 
-    # --- time ---
+    # --- ticks ---
 
     def tick(self) -> None:
-        """Do what is due, again and again."""
+        """Do the due work, and schedule the next tick."""
         if not self.is_alive:
             return
         self._world.events.schedule(_TICK_S, "tick", self.tick, detail=self.host)
@@ -203,7 +203,7 @@ class AgentProcess:
         return self._world.clock.time_s
 
     def _leave(self) -> None:
-        """End on purpose, so that the host is down at once."""
+        """Sign off, so that the host counts as down at once."""
         host, run = self.host, self.run
         self._call("leave", lambda process: agent_routes.leave(process, host, run), lambda _reply: None, is_last=True)
         self.machine.die()
@@ -229,7 +229,7 @@ class AgentProcess:
 
     def _execute(self, task: Work | Undo | Clean) -> None:
         answer = self.acting.carry_out(task)
-        # What it did is there before anybody knows of it.
+        # The effects exist before the agent learns of the outcome.
         self._schedule(
             self._draw_span(), f"{_describe_task(task)} {answer.outcome}", lambda: self._finish_task(task, answer)
         )
@@ -247,7 +247,7 @@ class AgentProcess:
         except DriverNotReady as error:
             self.agent.refused(error, self._now_s)
         else:
-            # More may have happened until that is told.
+            # Guests may change before the agent receives the scan.
             self._schedule(self._draw_span(), "looked", lambda: self._finish_scan(guests))
             return
         self._advance()
@@ -338,7 +338,7 @@ class AgentProcess:
         )
 
     def _clean_images(self) -> None:
-        """Ask what became of whose images there are, if it is time."""
+        """Delete the images of deleted instances, if it is time to look."""
         if self._now_s < self._images_at_s:
             return
         self._images_at_s, host = self._now_s + _IMAGES_S, self.host

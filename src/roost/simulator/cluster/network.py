@@ -1,4 +1,4 @@
-"""Messages between agents and servers: they take their time, get lost, come twice and overtake each other."""
+"""Messages between agents and servers: delayed, lost, duplicated and reordered."""
 
 from collections.abc import Callable
 from typing import Generic, TypeVar
@@ -9,22 +9,22 @@ from roost.simulator.cluster.processes import Process, Servers
 A = TypeVar("A")
 
 _QUICK_S, _LATE_S = (0.001, 0.05), (0.5, 12.0)
-# Whoever is not answered asks again.
+# A caller repeats its request after a timeout; after an error of the server it waits a shorter time.
 _TIMEOUT_S, _RETRY_S = 3.0, (0.2, 1.0)
 
 
 class Call(Generic[A]):
-    """Somebody asks a server, again and again until there is an answer.
+    """A request that its caller repeats until a server replies.
 
     Args:
-        world: in which they are.
-        host: who asks; empty: somebody without a host.
-        name: as the trace tells it.
-        action: what the server does; it may be done more than once.
-        on_reply: what to do with the answer.
-        on_error: what to do with an error of whoever asked.
-        is_wanted: whether anybody still waits.
-        hold_s: how long the answer takes at least, once it is known.
+        world: the servers and the network.
+        host: of the calling agent; empty: a user.
+        name: its name in the trace.
+        action: the server's work; may run more than once.
+        on_reply: called with the reply.
+        on_error: called with an error of the request.
+        is_wanted: whether the caller still waits.
+        hold_s: how long the server holds the reply back.
     """
 
     def __init__(
@@ -74,7 +74,7 @@ class Call(Generic[A]):
         world.events.schedule(world.chance.uniform(*span) + more_s, kind, act, detail=self._host)
 
     def _serve(self, number: int) -> None:
-        """Let a server do it."""
+        """Run the action on a server and send the reply."""
         process = self._world.pick_server()
         if process is None:
             return

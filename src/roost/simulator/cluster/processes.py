@@ -1,4 +1,4 @@
-"""Servers of the simulation: all of one, but for its threads and sockets, on rows in memory that servers share."""
+"""Simulated servers: complete but for threads and sockets, on one shared store in memory."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -26,29 +26,30 @@ from roost.simulator.seeded_random import SeededRandom
 
 A = TypeVar("A")
 
+# Transitions of operations as (kind, step, event, next step).
 ALLOWED = frozenset(transition for kind, table in TABLES.items() for transition in table.transitions(kind))
 DOWN_TIME_S = 10.0
 TERMS = Terms(attempts_max=3, build_timeout_s=20.0, act_timeout_s=8.0, owner_s=6.0)
 _SETTINGS = Settings()
-# So long a server takes until it is back.
+# Range of the time until a dead server restarts.
 _RESTART_S = (0.5, 15.0)
-# It looks for what others commit, and for what is due by time alone.
+# Time to the next turn, for commits of other servers and for deadlines; shorter while there is work.
 _IDLE_S = (0.3, 0.7)
 _BUSY_S = 0.02
 
 
 @cache
 def build_rules() -> Rules:
-    """Return the rules of all servers; they keep nothing of their own."""
+    """Build the rules of all servers once; they are stateless."""
     return registry.build(_SETTINGS, adapt=adapt)
 
 
 class Process:
-    """One server: it answers agents and clients, and its conductor works on operations.
+    """One server: it serves agents and clients, and its conductor advances operations.
 
     Args:
-        world: that it is in.
-        number: which one of its servers.
+        world: shared by all servers.
+        number: of this server.
     """
 
     def __init__(self, world: "Servers", number: int) -> None:
@@ -58,7 +59,7 @@ class Process:
         self._terms = replace(TERMS, shelved_offload_time_s=world.offload_s)
 
     def start(self) -> None:
-        """Begin to serve the rows that there are."""
+        """Start on the rows in the store."""
         world = self._world
         self._start_count += 1
         self.is_up = True
@@ -90,16 +91,16 @@ class Process:
         self._schedule_turn(_BUSY_S)
 
     def run(self, task: Task[A]) -> A:
-        """Do a task as the thread that owns the columns would.
+        """Run a task as the thread that owns the columns does.
 
         Raises:
-            RoostError: as the task raises it.
-            Killed: the process, or another one meanwhile.
+            RoostError: the task's error.
+            ProcessKilled: this process died, or another one in between.
         """
         return self.serving.run(task)
 
     def take_turn(self) -> int:
-        """Let the conductor do what is due, and the periodic jobs; return how many operations that were."""
+        """Run the due periodic jobs and operations; return the number of operations."""
         try:
             if self._must_take_over:
                 self._conductor.take_over()
@@ -110,7 +111,7 @@ class Process:
             return 0
 
     def _schedule_turn(self, delay_s: float) -> None:
-        """Plan the next look, in place of the one that was planned."""
+        """Schedule the next turn, in place of the one scheduled before."""
         self._turns += 1
         self._world.events.schedule(delay_s, "look", self._make_turn(self._turns), detail=self.name)
 
@@ -120,7 +121,7 @@ class Process:
                 return
             if self.take_turn():
                 self._schedule_turn(_BUSY_S)
-            elif number == self._turns:  # Unless somebody has woken it meanwhile.
+            elif number == self._turns:  # A wake-up during the turn has scheduled the next one.
                 self._schedule_turn(self._world.chance.uniform(*_IDLE_S))
 
         return look
@@ -150,7 +151,7 @@ class Process:
             raise Unavailable("the database did not say whether it took it")
 
     def die(self) -> None:
-        """End here and now, and be back after a while."""
+        """Die at once and restart after a while."""
         if self.is_up:
             self.is_up = False
             self._world.events.schedule(
@@ -169,17 +170,17 @@ class Servers(Environment):
         super().__init__(seed)
         self._overtaking = 0
         self.is_single = self.chance.random() < 0.3
-        self.offload_s = self.chance.choice((-1.0, 0.0, 20.0))  # the setting of this name
+        self.offload_s = self.chance.choice((-1.0, 0.0, 20.0))  # the setting ``shelved_offload_time_s``
         count = 1 if self.is_single else self.chance.choice((2, 3))
         self.processes = [Process(self, number) for number in range(count)]
 
     def pick_server(self) -> Process | None:
-        """Return a server that answers; None: none does now."""
+        """Return a random running server; None: all are down."""
         running = [process for process in self.processes if process.is_up]
         return self.chance.choice(running) if running else None
 
     def overtake(self, process: Process) -> None:
-        """Let another server work between the read and the write of this one."""
+        """Let another server take a turn between the read and the write of this one."""
         others = [each for each in self.processes if each.is_up and each is not process]
         if not others or self._overtaking:
             return

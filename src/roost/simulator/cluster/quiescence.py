@@ -1,4 +1,4 @@
-"""What is true when nothing goes wrong any more, and all has come to rest."""
+"""Invariants of a simulation at rest, after the last fault."""
 
 from collections.abc import Collection, Iterator, Mapping
 
@@ -14,16 +14,16 @@ from roost.simulator.cluster.machines import Machine
 from roost.simulator.cluster.world import World
 from roost.store.rules.row_cache import Shelves
 
-STATUSES = "every instance settles as one that is or is not there"
-GUESTS = "hosts run what statuses say"
-NOTES = "agents note what their guests have, and of nobody else"
-MOVES = "a move is over when its instance cannot come back and its old host has nothing of it"
+STATUSES = "every instance reaches a final status"
+GUESTS = "guests match the statuses of their instances"
+NOTES = "journals of agents hold their own guests and no others"
+MOVES = "a move ends when its instance cannot come back and its source is clean"
 COLUMNS = "all servers have the same columns as the database"
 AUDIT = "an audit finds nothing"
 
 _FINAL_STATUSES = frozenset({"ACTIVE", "SHUTOFF", "VERIFY_RESIZE", "SHELVED", "SHELVED_OFFLOADED", "ERROR", "DELETED"})
 _COMPLETE_STATES = frozenset({"running", "stopped"})
-# By status: in which states the host of an instance has it. In ERROR it may have anything, or nothing.
+# States of a guest by the status of its instance. In ERROR any state is permitted, and no guest.
 _GUEST_STATES: Mapping[str, Collection[str]] = {
     "ACTIVE": {"running"},
     "SHUTOFF": {"stopped"},
@@ -33,7 +33,7 @@ _GUEST_STATES: Mapping[str, Collection[str]] = {
 
 
 def describe_unrest(world: World) -> str:
-    """Say what is not at rest yet; empty: nothing."""
+    """Describe something that is not at rest yet; empty: all is."""
     work = world.store.shelves.work
     for operation in work[OperationRow].rows.values():
         if not operation.outcome and not excuses.may_wait(world, operation):
@@ -49,7 +49,7 @@ def describe_unrest(world: World) -> str:
 
 
 def _find_stale_image(world: World) -> str:
-    """Say whose image waits for an agent to drop it."""
+    """Describe an image of a deleted instance; empty: none."""
     if all(machine.is_lost for machine in world.machines):
         return ""
     images = world.shelf.images()
@@ -80,7 +80,7 @@ def _describe_host(world: World, machine: Machine) -> str:
 
 
 def _differences(world: World, machine: Machine) -> Iterator[str]:
-    """Yield guests whose state is wrong and notes of absent ones: the agent reports or drops them at its next look."""
+    """Yield guests whose state is wrong and notes of absent guests; the agent mends both at its next scan."""
     guests = world.shelf.guests(machine.host)
     for status in world.statuses():
         guest, states = guests.get(uuid_text(status.uuid)), _GUEST_STATES.get(status.status, _COMPLETE_STATES)
@@ -95,10 +95,10 @@ def _differences(world: World, machine: Machine) -> Iterator[str]:
 
 
 def check_at_rest(world: World) -> None:
-    """Look at what is left.
+    """Check the final state.
 
     Raises:
-        Broken: it is not what it should be.
+        InvariantBroken: it violates an invariant.
     """
     shelves = world.store.shelves
     for status in world.statuses():
@@ -114,7 +114,7 @@ def check_at_rest(world: World) -> None:
 
 
 def _problems(world: World, status: StatusRow) -> Iterator[str]:
-    """Yield what is wrong with an instance."""
+    """Yield the violations of one instance."""
     shelves = world.store.shelves
     consumer = shelves.consumers.find(0, status.uuid)
     holding = None if consumer is None else shelves.holdings.get(consumer.id)
@@ -122,16 +122,16 @@ def _problems(world: World, status: StatusRow) -> Iterator[str]:
     if status.status not in _FINAL_STATUSES or is_worked_on:
         yield "it is not at rest"
     if status.status == "ERROR" and not status.fault:
-        yield "nobody says why"
+        yield "it has no fault"
     if (holding is not None) is not bool(status.host):
-        yield "it holds something and is nowhere" if holding is not None else "it is somewhere and holds nothing"
-    if holding is not None and not excuses.has_waiting_operation(world, status):  # It may hold what its target has.
+        yield "it holds resources and has no host" if holding is not None else "it has a host and holds no resources"
+    if holding is not None and not excuses.has_waiting_operation(world, status):  # It may hold resources of its target.
         host = next((row for row in shelves.hosts.rows.values() if row.node == status.node), None)
         inventory_ids = {inventory_id for inventory_id, _ in holding.takes}
         if host is None or {provider_uuid(shelves, each) for each in inventory_ids} != {
             _provider_uuid(shelves, host.provider_id)
         }:
-            yield "it holds what is not of its host"
+            yield "it holds resources of another host"
 
 
 def _provider_uuid(shelves: Shelves, provider_id: int) -> str:
@@ -139,7 +139,7 @@ def _provider_uuid(shelves: Shelves, provider_id: int) -> str:
 
 
 def _check_guests(world: World, machine: Machine) -> None:
-    """See that a host has what is there by the statuses, as these say, and nothing else."""
+    """Check that the guests of a host are those of the statuses."""
     guests = world.shelf.guests(machine.host)
     statuses = {uuid_text(status.uuid): status for status in world.statuses()}
     for uuid in sorted(guests):
@@ -151,20 +151,20 @@ def _check_guests(world: World, machine: Machine) -> None:
             raise InvariantBroken(GUESTS, f"{machine.host} has {uuid}, which is {status}")
     for uuid in sorted(world.shelf.incoming_guests(machine.host)):
         if not excuses.has_waiting_operation(world, statuses[uuid]):
-            raise InvariantBroken(GUESTS, f"{machine.host} keeps room for {uuid}, which is {statuses[uuid]}")
+            raise InvariantBroken(GUESTS, f"{machine.host} holds resources for {uuid}, which is {statuses[uuid]}")
     notes = {*machine.journal.instances(machine.host)}
     if notes != {*guests}:
-        raise InvariantBroken(NOTES, f"{machine.host} has {sorted(guests)}, and notes {sorted(notes)}")
+        raise InvariantBroken(NOTES, f"{machine.host} has {sorted(guests)}, and its journal has {sorted(notes)}")
     for uuid in machine.journal.migrations(machine.host):
         if not excuses.may_keep_note(world, uuid):
-            raise InvariantBroken(NOTES, f"{machine.host} notes what the operation {uuid} kept")
+            raise InvariantBroken(NOTES, f"{machine.host} still has a journal entry of the operation {uuid}")
     for uuid, status in statuses.items():
         if status.host == machine.host and status.status in _GUEST_STATES:
             _check_guest(world, status, guests.get(uuid))
 
 
 def _check_guest(world: World, status: StatusRow, guest: FakeGuest | None) -> None:
-    """See that the host of an instance has it as its status says."""
+    """Check that the guest of an instance has a state that its status permits."""
     uuid = uuid_text(status.uuid)
     if guest is None:
         if not excuses.may_lack_guest(world, status):
@@ -175,24 +175,24 @@ def _check_guest(world: World, status: StatusRow, guest: FakeGuest | None) -> No
 
 
 def _check_moves(world: World) -> None:
-    """See that no move holds anything any more but for a way back, or for a host that is away."""
+    """Check that open moves are those that may come back or wait for a lost host."""
     for move in world.store.shelves.work[MigrationRow].rows.values():
         if move.status in OPEN_MOVES and not excuses.may_keep_claim(world, move):
             raise InvariantBroken(MOVES, f"the move from {move.source_host} is {move.status}: {move}")
 
 
 def _check_columns(world: World) -> None:
-    """See that all servers count the same as in use, and that it is what the rows say."""
+    """Check that the used amounts of all servers match the rows."""
     shelves = world.store.shelves
     used = {key: stock.used for key, stock in shelves.stocks.rows.items() if stock.used and key & CLASS_MASK}
     for process in world.processes:
-        process.run(lambda _current: None)  # Which reads what others committed.
+        process.run(lambda _current: None)  # This reads the commits of others.
         state = process.roost.state
-        inventory_ids = {
+        counted = {
             state.providers.ids[row] << CLASS_BITS | class_id: columns.used.data.item(row)
             for class_id, columns in state.classes.items()
             for row in range(len(state.providers))
             if columns.used.data.item(row)
         }
-        if inventory_ids != used:
-            raise InvariantBroken(COLUMNS, f"{process.name} counts {inventory_ids}, and the rows say {used}")
+        if counted != used:
+            raise InvariantBroken(COLUMNS, f"{process.name} counts {counted}, and the rows have {used}")

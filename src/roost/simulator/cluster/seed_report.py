@@ -1,4 +1,4 @@
-"""What came of seeds, for people: tables of sums, and the story of each seed that broke an invariant."""
+"""Text reports on seeds: tables of totals, and each broken invariant with its last events."""
 
 from collections.abc import Iterator, Mapping
 
@@ -20,7 +20,7 @@ def format_total(total: Total, *, elapsed_s: float) -> Iterator[str]:
     """Yield the tables of many seeds.
 
     Args:
-        elapsed_s: that they took.
+        elapsed_s: duration of all runs.
     """
     for name, title in _TITLES.items():
         yield from _table(title, getattr(total, name))
@@ -35,20 +35,20 @@ def format_total(total: Total, *, elapsed_s: float) -> Iterator[str]:
 
 
 def format_failure(result: SeedResult, *, kinds: str = "") -> Iterator[str]:
-    """Yield how a seed broke an invariant, and how to see it again.
+    """Yield the report on a broken invariant, with the command that reproduces it.
 
     Args:
-        kinds: of operations that were asked for, with commas; empty: all.
+        kinds: of requested operations, separated by commas; empty: all.
     """
     yield f"seed {result.seed}: after {result.virtual_s:.3f} virtual s, at event {result.events:,}: {result.invariant}"
     yield f"  {result.problem}"
-    yield "  the last events (virtual s, number, what):"
+    yield "  the last events (virtual s, number, event):"
     yield from (f"    {line}" for line in result.last)
     yield f"  again: make sim SEED={result.seed}" + (f" KINDS={kinds}" if kinds else "")
 
 
 def _table(title: str, counts: Mapping[str, int]) -> Iterator[str]:
-    """Yield counts in columns, the highest first."""
+    """Yield counts in columns, highest first."""
     cells = [f"{name} {count:,}" for name, count in sorted(counts.items(), key=lambda each: (-each[1], each[0]))]
     width = max(map(len, cells), default=0) + 2
     yield f"{title}:"

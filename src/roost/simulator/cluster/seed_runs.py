@@ -1,4 +1,4 @@
-"""Many seeds, some at once, each in a process that does one after the other; and what came of all of them."""
+"""Runs of many seeds in worker processes, and their totals."""
 
 import multiprocessing
 from collections import Counter
@@ -10,12 +10,12 @@ import msgspec
 from roost.simulator.cluster.simulation import SeedResult, Simulation
 
 _SUMS = ("kinds", "faults", "accepted", "outcomes", "transitions", "excuses")
-# So many seeds a process does before another takes its place: what they leave in memory goes with it.
+# Seeds per worker process before it is replaced, to free its memory.
 _TASKS_MAX = 100
 
 
 class Total(msgspec.Struct, frozen=True, kw_only=True):
-    """What came of many seeds."""
+    """The totals of many seeds."""
 
     seeds: int
     events: int
@@ -30,19 +30,19 @@ class Total(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def run_seed(seed: int, *, kinds: Collection[str] = ()) -> SeedResult:
-    """Live through one seed.
+    """Run one seed.
 
     Args:
-        kinds: of operations that are asked for; none: all that there are.
+        kinds: of operations to request; empty: all.
     """
     return Simulation(seed, kinds=kinds).run()
 
 
 def run_seeds(seeds: Sequence[int], *, jobs: int, kinds: Collection[str] = ()) -> Iterator[SeedResult]:
-    """Live through seeds, and yield what comes of them as they end.
+    """Run seeds, and yield their results in the order in which they end.
 
     Args:
-        jobs: processes at once, >= 1; one is this process.
+        jobs: parallel processes, >= 1; with 1, this process.
         kinds: as above.
     """
     run = partial(run_seed, kinds=kinds)
@@ -56,10 +56,10 @@ def run_seeds(seeds: Sequence[int], *, jobs: int, kinds: Collection[str] = ()) -
 def sum_results(
     results: Iterable[SeedResult], *, on_result: Callable[[SeedResult], None] = lambda _course: None
 ) -> Total:
-    """Sum up.
+    """Sum up results.
 
     Args:
-        on_result: is told each as it comes.
+        on_result: called with each result.
     """
     sums: dict[str, Counter[str]] = {name: Counter() for name in _SUMS}
     count = events = 0

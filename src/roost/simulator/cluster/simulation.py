@@ -1,4 +1,4 @@
-"""One simulation: servers on one database, hosts with agents, people who ask, and all that goes wrong meanwhile."""
+"""One simulation: servers on one database, hosts with agents, user requests, and faults."""
 
 from collections import Counter
 from collections.abc import Collection
@@ -14,36 +14,38 @@ from roost.simulator.cluster.quiescence import check_at_rest, describe_unrest
 from roost.simulator.cluster.user_requests import select_kinds
 from roost.simulator.cluster.world import World
 
+NO_UNEXPECTED_ERROR = "no error occurs but injected ones"
+
 FAULTS_S = 150.0
-# Within so long all comes to rest when nothing goes wrong any more.
+# After the last fault the simulation must come to rest within this time.
 REST_S = 600.0
 _CHECK_S = 2.0
 _ASK_S, _STROKE_S = (0.2, 4.0), 1.0
 _CUT_S, _LOST_HOSTS = (2.0, 40.0), 0.15
-_INJECTED = "was to go wrong"  # as the fake driver says
-_GUEST_ERRORS = ("NotFound(", "Conflict(")  # that are not there any more, or run, or do not
+_INJECTED = "was to go wrong"  # text of the fake driver's injected errors
+_GUEST_ERRORS = ("NotFound(", "Conflict(")  # of a guest that is missing or in another state
 
 
 class SeedResult(msgspec.Struct, frozen=True, kw_only=True):
-    """What came of one seed."""
+    """The result of one seed."""
 
     seed: int
     events: int
     virtual_s: float
-    digest: str  # of all that happened
+    digest: str  # of the whole trace
     kinds: dict[str, int]  # events by kind
     faults: dict[str, int]
-    accepted: dict[str, int]  # operations that were accepted, by kind
-    outcomes: dict[str, int]  # operations that ended, by kind and end: done, failed, cancelled
+    accepted: dict[str, int]  # accepted operations, by kind
+    outcomes: dict[str, int]  # ended operations, by kind and outcome: done, failed, cancelled
     transitions: dict[str, int]  # of operations: kind, step, event, next step
-    excuses: dict[str, int]  # what was not as it should be when all had come to rest, and may be so
-    invariant: str = ""  # that was broken; empty: none
+    excuses: dict[str, int]  # permitted deviations at rest
+    invariant: str = ""  # the broken one; empty: none
     problem: str = ""
     last: tuple[str, ...] = ()  # the last events before that
 
 
 class Simulation:
-    """One run of a world: trouble, then rest.
+    """One run of a world: a time with faults, then a time without.
 
     Args:
         seed: determines all random choices.
@@ -58,7 +60,7 @@ class Simulation:
         self._unexpected: dict[str, object] | None = None
 
     def run(self) -> SeedResult:
-        """Let trouble come and end, and all come to rest; return what came of it."""
+        """Run until faults have ended and all is at rest; return the result."""
         with log.redirect_events(self._record_fault):
             try:
                 self._start()
@@ -67,12 +69,10 @@ class Simulation:
                 self._wait_for_rest()
             except InvariantBroken as violation:
                 return self._result(violation.invariant, violation.problem)
-            except Exception as error:  # noqa: BLE001  # whatever it is, it is told with the seed
+            except Exception as error:  # noqa: BLE001  # any error is reported with its seed
                 self._events.note(repr(error))
                 log.fault("simulation", error)
-                return self._result(
-                    "nothing fails that nobody meant", str((self._unexpected or {}).get("traceback", error))
-                )
+                return self._result(NO_UNEXPECTED_ERROR, str((self._unexpected or {}).get("traceback", error)))
         return self._result()
 
     def _start(self) -> None:
@@ -97,23 +97,23 @@ class Simulation:
     def _run_next(self) -> None:
         self._events.run_next()
         if self._unexpected is not None:
-            raise InvariantBroken("nothing fails that nobody meant", str(self._unexpected["traceback"]))
+            raise InvariantBroken(NO_UNEXPECTED_ERROR, str(self._unexpected["traceback"]))
         self.invariants.check()
 
     def _wait_for_rest(self) -> None:
-        """Wait until all has come to rest, and look at what is left."""
+        """Wait until all is at rest, and check the final state."""
         end_s = self._events.elapsed_s + REST_S
-        reason = "nobody looked"
+        reason = "not checked yet"
         while self._events.elapsed_s < end_s:
             self._run_until(self._events.elapsed_s + _CHECK_S)
             reason = describe_unrest(self.world)
             if not reason:
                 check_at_rest(self.world)
                 return
-        raise InvariantBroken("all comes to rest when nothing goes wrong any more", reason)
+        raise InvariantBroken("the simulation comes to rest after the last fault", reason)
 
     def _end_faults(self) -> None:
-        """Let nothing go wrong any more; some hosts stay away for good."""
+        """End all faults; some hosts stay lost for good."""
         self._events.note("calm")
         self._faults.end()
         for machine in self.world.machines:
@@ -123,7 +123,7 @@ class Simulation:
                 self._events.schedule(self._chance.uniform(0, 5), "agent back", machine.start, detail=machine.host)
 
     def _send_request(self) -> None:
-        """Let somebody ask for something."""
+        """Send a random user request, and schedule the next."""
         if self._faults.is_over:
             return
         (kind,) = self._chance.choices(self._request_kinds, weights=[each.weight for each in self._request_kinds])
@@ -135,7 +135,7 @@ class Simulation:
         self._events.schedule(self._chance.uniform(*_ASK_S), "ask", self._send_request)
 
     def _disturb_hosts(self) -> None:
-        """Cut hosts off, and let operators disable and enable them."""
+        """Partition hosts, and let operators disable and enable them."""
         if self._faults.is_over:
             return
         for machine in self.world.machines:
@@ -147,13 +147,13 @@ class Simulation:
         self._events.schedule(_STROKE_S, "stroke", self._disturb_hosts)
 
     def _record_fault(self, fields: dict[str, object]) -> None:
-        """Hear what the log is told: an error that nobody meant is no good."""
+        """Remember a logged fault, unless it was injected or the user knows of it."""
         error = str(fields.get("error", ""))
         if fields["event"] == "fault" and _INJECTED not in error and not self._is_known_to_user(error):
             self._unexpected = self._unexpected or fields
 
     def _is_known_to_user(self, error: str) -> bool:
-        """Say whether a driver refuses what it cannot do with a guest of which a fault tells that it may be so."""
+        """Return whether an error concerns a guest whose instance has a fault or is deleted."""
         return error.startswith(_GUEST_ERRORS) and any(
             uuid_text(status.uuid) in error and (status.fault or status.status == "DELETED")
             for status in self.world.statuses()

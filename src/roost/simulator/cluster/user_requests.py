@@ -1,4 +1,4 @@
-"""What people ask for in a simulation: a table with a line for each kind of operation."""
+"""User requests of a simulation: a table with a line for each kind of operation."""
 
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
@@ -28,17 +28,17 @@ Action = Callable[[Process], object]
 
 _FLAVORS = tuple(Flavor(name=f"of {vcpus}", vcpus=vcpus, memory_mb=vcpus) for vcpus in (1, 1, 2, 3))
 _COUNTS = (1, 1, 1, 2, 3, 5)
-_OVERSIZED_SHARE = 0.05  # of requests: for more than any host has
+_OVERSIZED_SHARE = 0.05  # of builds: larger than any host
 _GROUP_SHARE, _UNCHECKED_SHARE = 0.5, 0.2
-_DOMAINS = ("a", "a", "b")  # of members of a server group whose policy asks for them
+_DOMAINS = ("a", "a", "b")  # for members of server groups
 _AT_ONCE, _DISABLING_SHARE, _DISABLED_S = (1, 2, 3), 0.3, (20.0, 60.0)
-_CANCEL_SHARE, _CANCEL_S = 0.3, (0.5, 15.0)  # of drains
-_FORCED_SHARE, _BUSY_SHARE = 0.15, 0.5  # of deletions
-_LOST_SHARE = 0.5  # of those that are reverted
+_CANCEL_SHARE, _CANCEL_S = 0.3, (0.5, 15.0)  # of drains; and the time until then
+_FORCED_SHARE, _BUSY_SHARE = 0.15, 0.5  # of deletions: forced; of a busy instance
+_LOST_SHARE = 0.5  # of reverts: the host of the instance is lost
 
 
 class RequestIds(NamedTuple):
-    """What somebody has named who asks, so that it counts once however often it is asked."""
+    """Identities chosen by the caller, so that a repeated request has one effect."""
 
     instance: str
     operation: bytes
@@ -49,18 +49,18 @@ Change = Callable[[Current, Process, RequestIds], Accepted]
 
 
 class RequestKind(msgspec.Struct, frozen=True, kw_only=True):
-    """One kind of operation as people ask for it."""
+    """One kind of operation, as users request it."""
 
-    kind: str  # of ``conductor.steps.TABLES``; where it is not there, nobody asks for it
-    weight: int  # how often, compared with the others
-    make: Callable[[World, str], Action | None]  # None: there is nothing to ask it of
+    kind: str  # of ``conductor.steps.TABLES``; a kind without a table is never requested
+    weight: int  # relative frequency
+    make: Callable[[World, str], Action | None]  # None: no suitable instance
 
 
 def select_kinds(kinds: Collection[str] = ()) -> Sequence[RequestKind]:
-    """Return what can be asked for in this program.
+    """Return the kinds of requests that this program supports.
 
     Args:
-        kinds: no others; none: all of them.
+        kinds: only these; empty: all.
     """
     return [kind for kind in REQUEST_KINDS if kind.kind in TABLES and (not kinds or kind.kind in kinds)]
 
@@ -117,14 +117,14 @@ def _delete(world: World, _kind: str) -> Action | None:
 
 
 def _act(body: Callable[[], Body]) -> Callable[[World, str], Action | None]:
-    """Return what asks for an act that needs no decision when it is accepted.
+    """Return a maker of requests that need no decision on acceptance.
 
     Args:
-        body: what it is to remember.
+        body: makes the stored body of the operation.
     """
 
     def make(world: World, kind: str) -> Action | None:
-        request: Asked = kind  # type: ignore[assignment]  # a line of the table names one
+        request: Asked = kind  # type: ignore[assignment]  # every line of the table has a valid kind
         status = _pick_instance(world, request)
         if status is None:
             return None
@@ -147,7 +147,7 @@ def _act(body: Callable[[], Body]) -> Callable[[World, str], Action | None]:
 
 
 def _revert(world: World, _kind: str) -> Action | None:
-    """Return what asks that an instance goes back, at times though its host is lost, or is said to be."""
+    """Return a request to revert a resize; some claim that the host is lost, rightly or not."""
     is_lost, status = world.chance.random() < _LOST_SHARE, _pick_instance(world, "revert")
     agents = world.store.shelves.work[AgentRow]
     moved = [row for row in world.statuses() if row.status == "VERIFY_RESIZE"]
@@ -172,7 +172,7 @@ def _revert(world: World, _kind: str) -> Action | None:
 
 
 def _change(submit: Change) -> Callable[[World, str], Action | None]:
-    """Return what asks that an instance is changed where it is, or leaves its host for a while."""
+    """Return a maker of requests that rebuild, shelve, offload or unshelve an instance."""
 
     def make(world: World, kind: str) -> Action | None:
         request: Asked = kind  # type: ignore[assignment]  # as above
@@ -221,7 +221,7 @@ def _unshelve(current: Current, process: Process, names: RequestIds) -> Accepted
 
 
 def _move(world: World, kind: str) -> Action | None:
-    """Return what asks for a move."""
+    """Return a request for a move; None: no suitable instance."""
     move_kind: MoveKind = kind  # type: ignore[assignment]  # as above
     status = _pick_instance(world, move_kind)
     if status is None or not status.host:
@@ -232,7 +232,7 @@ def _move(world: World, kind: str) -> Action | None:
 
     def submit(current: Current, process: Process) -> Accepted:
         now = process.reader.status(status.uuid)
-        assert now is not None, "statuses stay"
+        assert now is not None, "statuses are never deleted"
         query = msgspec.structs.replace(request, ignore_hosts=(now.host,)) if request.ignore_hosts else request
         plan = accept.move(
             current,
@@ -253,7 +253,7 @@ def _move(world: World, kind: str) -> Action | None:
 
 
 def _drain(world: World, _kind: str) -> Action:
-    """Return what asks that a host is left; somebody may think better of it later, or enable it again."""
+    """Return a request to drain a host; the drain may be cancelled, and the host enabled, later."""
     chance, key = world.chance, world.new_uuid()
     host, at_once = chance.choice(world.machines).host, chance.choice(_AT_ONCE)
     is_disabling = chance.random() < _DISABLING_SHARE
@@ -281,27 +281,27 @@ def _cancel_drain(key: str, process: Process) -> object:
 
 
 def _as_action(submit: Callable[[Current, Process], Accepted]) -> Action:
-    """Return what a process does that is asked for an operation."""
+    """Return the server's work for a request."""
     return lambda process: process.run(lambda current: submit(current, process))
 
 
 def _move_query(world: World, kind: str, status: StatusRow) -> Request:
-    """Return what the scheduler is asked for an instance that is to move."""
+    """Return the scheduler's request for a move of an instance."""
     stored = request_of(world.store.document, status)
     request = leave_request(stored, status) if kind in {"live_migrate", "evacuate"} else move_request(stored, status)
     if kind == "resize":
         request = move_request(stored, status, may_stay=True)
         request = msgspec.structs.replace(request, flavor=world.chance.choice(_FLAVORS))
-    assert request.move is not None, "it is a move"
+    assert request.move is not None, "requests of moves have move details"
     move = msgspec.structs.replace(request.move, migration_uuid=world.new_uuid())
     return msgspec.structs.replace(request, move=move)
 
 
 def _pick_instance(world: World, kind: Asked | None = None) -> StatusRow | None:
-    """Return an instance that is not over: one of which something may be asked, but at times without regard to it.
+    """Return a random instance that is not deleted; most often one that permits the request.
 
     Args:
-        kind: of what is asked; None: of whatever may be asked at any time.
+        kind: of the request; None: one that is always permitted.
     """
     choices = [row for row in world.statuses() if row.status != "DELETED"]
     if kind is not None and world.chance.random() >= _UNCHECKED_SHARE:
@@ -313,11 +313,11 @@ def _pick_instance(world: World, kind: Asked | None = None) -> StatusRow | None:
 
 def _bytes(uuid: str) -> bytes:
     body = uuid_bytes(uuid)
-    assert body is not None, "it was made as one"
+    assert body is not None, "the simulation makes valid uuids"
     return body
 
 
-# A kind that is not in ``TABLES`` is left out, so that a line may be here before its steps are.
+# A kind that is not in ``TABLES`` is left out, so that a line may precede its table.
 REQUEST_KINDS: Sequence[RequestKind] = (
     RequestKind(kind="build", weight=10, make=_build),
     RequestKind(kind="delete", weight=6, make=_delete),

@@ -59,8 +59,8 @@ class World(Servers):
 
         Args:
             name: its name in the trace.
-            action: what the server does; it may do so more than once.
-            on_accepted: called once it is done.
+            action: the server's work; may run more than once.
+            on_accepted: called once, when the server accepts.
         """
         Call(
             self,

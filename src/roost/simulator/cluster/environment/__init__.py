@@ -1,1 +1,1 @@
-"""What all parts of a simulation share: time, chance, trouble, and what lasts when a process dies."""
+"""State that all parts of a simulation share: time, chance, faults, and data that outlives a process."""

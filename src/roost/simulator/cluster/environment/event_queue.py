@@ -1,4 +1,4 @@
-"""What happens when: one event after the other, in a time that only they move."""
+"""The event queue of a simulation and its virtual clock."""
 
 import hashlib
 import heapq
@@ -7,16 +7,16 @@ from collections.abc import Callable
 
 from roost.errors import RoostError
 
-# So many events before one that broke an invariant are told.
+# Number of events reported before a broken invariant.
 _LAST_MAX = 40
-STARTS_S = 1_000_000.0
+STARTS_S = 1_000_000.0  # virtual time of the first event, seconds since the epoch
 
 
 class ProcessKilled(BaseException):
-    """A process ends here and now: nothing that it did after its last durable line is ever known.
+    """A simulated process dies at once: everything after its last durable write is lost.
 
     Args:
-        die: what becomes of it.
+        die: marks the process as dead.
     """
 
     def __init__(self, die: Callable[[], None]) -> None:
@@ -25,11 +25,11 @@ class ProcessKilled(BaseException):
 
 
 class InvariantBroken(RoostError):
-    """An invariant does not hold.
+    """A violated invariant.
 
     Args:
         invariant: its name.
-        problem: what is wrong.
+        problem: the violation found.
     """
 
     def __init__(self, invariant: str, problem: str) -> None:
@@ -38,7 +38,7 @@ class InvariantBroken(RoostError):
 
 
 class VirtualClock:
-    """Satisfies ``roost.ports.Clock``: time goes on from event to event."""
+    """A ``roost.ports.Clock`` that advances only from event to event."""
 
     def __init__(self) -> None:
         self.time_s = STARTS_S
@@ -48,34 +48,34 @@ class VirtualClock:
         return self.time_s
 
     def elapsed_s(self) -> float:
-        """Return the same: nobody sets this clock."""
+        """Return the same time, because this clock is never set back."""
         return self.time_s
 
 
 class EventQueue:
-    """Events that are to come, in the order of their time; of equal times, in the order in which they were planned."""
+    """Pending events, by time; events at the same time run in the order of scheduling."""
 
     def __init__(self) -> None:
         self.clock = VirtualClock()
-        self.number = 0  # of events that have happened
-        self.counts: Counter[str] = Counter()  # of those, by kind
+        self.number = 0  # of events run so far
+        self.counts: Counter[str] = Counter()  # events run, by kind
         self._pending: list[tuple[float, int, str, str, Callable[[], None]]] = []
         self._last_number = 0
         self._last: deque[str] = deque(maxlen=_LAST_MAX)
         self._digest = hashlib.blake2b(digest_size=16)
 
     def schedule(self, delay_s: float, kind: str, act: Callable[[], None], *, detail: str = "") -> None:
-        """Plan an event.
+        """Schedule an event.
 
         Args:
-            kind: as events are counted by.
-            detail: what else the trace says of it.
+            kind: under which the event is counted.
+            detail: further text for the trace.
         """
         self._last_number += 1
         heapq.heappush(self._pending, (self.clock.time_s + delay_s, self._last_number, kind, detail, act))
 
     def run_next(self) -> None:
-        """Let the next event happen; there always is one."""
+        """Run the next event; the queue is never empty."""
         at_s, _, kind, detail, act = heapq.heappop(self._pending)
         self.clock.time_s = at_s
         self.number += 1
@@ -84,7 +84,7 @@ class EventQueue:
         self.run(act)
 
     def run(self, act: Callable[[], object]) -> None:
-        """Do a part of an event; whoever is killed by it dies, and nobody else."""
+        """Run a part of an event; only the process that is killed by it dies."""
         try:
             act()
         except ProcessKilled as killed:
@@ -104,10 +104,10 @@ class EventQueue:
 
     @property
     def last(self) -> tuple[str, ...]:
-        """The last events, oldest first."""
+        """The last lines of the trace, oldest first."""
         return tuple(self._last)
 
     @property
     def digest(self) -> str:
-        """What tells this course of events from every other."""
+        """The digest of the whole trace, in hexadecimal."""
         return self._digest.hexdigest()

@@ -1,4 +1,4 @@
-"""The shelf of the fake drivers: what each host keeps of its guests, and what is on its way between hosts."""
+"""Storage of the fake drivers: the guests of each host, and guests in transit between hosts."""
 
 from collections.abc import Callable, Collection, Mapping
 
@@ -9,46 +9,46 @@ from roost.compute.drivers.fake.guests import Arrival, FakeGuest, Kept, MemorySh
 
 
 class GuestShelf(MemoryShelf):
-    """A shelf in memory. An agent may die before and after each write to it."""
+    """A shelf in memory; an agent may die before and after each of its writes."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.kills: dict[str, Callable[[], None]] = {}  # by host
+        self.kills: dict[str, Callable[[], None]] = {}  # by host; may raise ``ProcessKilled``
         self.changes = 0
         self._cache: dict[str, tuple[bytes, Kept]] = {}
 
     def keep(self, host: str, guests: bytes) -> None:
-        """Keep what a host has."""
+        """Store the guests of a host."""
         self.kills[host]()
         super().keep(host, guests)
         self.changes += 1
         self.kills[host]()
 
     def part(self, host: str, guests: bytes, *, address: str, uuid: str, arrival: bytes) -> None:
-        """Let a guest that runs be elsewhere: at no moment it is on both hosts, or on none."""
+        """Move a running guest to another host in one step: it is always on exactly one."""
         self.kills[host]()
         super().part(host, guests, address=address, uuid=uuid, arrival=arrival)
         self.changes += 1
         self.kills[host]()
 
     def send(self, address: str, uuid: str, arrival: bytes) -> None:
-        """Send what is to arrive of a guest."""
+        """Send a guest's data to an address."""
         super().send(address, uuid, arrival)
         self.changes += 1
 
     def drop_image(self, image: str) -> None:
-        """Drop an image."""
+        """Delete an image."""
         super().drop_image(image)
         self.changes += 1
 
     def guests(self, host: str) -> Mapping[str, FakeGuest]:
-        """Return the guests of a host, whoever lives on it; among them those that have come while they ran."""
+        """Return the guests of a host, including those that arrived by live migration."""
         guests = self._load(host)
         arrived = {uuid: guest for uuid, guest in guests.coming.items() if self._has_arrived(host, uuid)}
         return {**guests.guests, **{uuid: replace(guest, state="running") for uuid, guest in arrived.items()}}
 
     def incoming_guests(self, host: str) -> Collection[str]:
-        """Return the uuids of guests that a host keeps room for."""
+        """Return the uuids of guests that a host holds resources for until they arrive."""
         return [uuid for uuid in self._load(host).coming if not self._has_arrived(host, uuid)]
 
     def _has_arrived(self, host: str, uuid: str) -> bool:

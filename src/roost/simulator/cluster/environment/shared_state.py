@@ -1,4 +1,4 @@
-"""What all parts of a simulation share: time, chance, trouble, and what lasts when a process dies."""
+"""State that all parts of a simulation share: time, chance, faults, and data that outlives a process."""
 
 import random
 from collections import Counter
@@ -30,37 +30,37 @@ class Environment:
         self.faults = FaultInjector(random.Random(seed + 1))
         self.shelf = GuestShelf()
         self.store = TroubledStore()
-        self.accepted_counts: Counter[str] = Counter()  # accepted operations, by kind
+        self.accepted_counts: Counter[str] = Counter()  # by kind of operation
         self.excuse_counts: Counter[str] = Counter()
         self.transitions: Counter[Transition] = Counter()  # of operations
         self.commits = 0  # attempts included
         self.cut_until_s: dict[str, float] = {}  # by host
 
     def new_uuid(self) -> str:
-        """Return a fresh uuid."""
+        """Return the next uuid of the seed."""
         return uuid_text(self.identities.uuids(1)[0])
 
     def is_cut_off(self, host: str) -> bool:
-        """Say whether no message of a host comes through now."""
+        """Return whether a host is partitioned from all servers now."""
         return self.cut_until_s.get(host, 0.0) > self.clock.time_s
 
     def is_down(self, host: str) -> bool:
-        """Say whether the agent of a host was given up, or has left."""
+        """Return whether the agent of a host has left, or was declared gone."""
         agent = self.store.shelves.work[AgentRow].get(host)
         return agent is not None and agent.state == "gone"
 
     def excuse(self, reason: str) -> Literal[True]:
-        """Count a use of an excuse; return True."""
+        """Count one use of an excuse; return True."""
         self.excuse_counts[reason] += 1
         return True
 
     def statuses(self) -> list[StatusRow]:
-        """Return the instances, in the order of their requests."""
+        """Return the statuses of all instances, in the order of their requests."""
         rows = self.store.shelves.work[StatusRow].rows.values()
         return sorted(rows, key=lambda row: row.id)
 
     def document(self, number: int) -> bytes:
         """Return a stored document."""
         body = self.store.document(number)
-        assert body is not None, "documents stay"
+        assert body is not None, "documents are never deleted"
         return body

@@ -1,4 +1,4 @@
-"""What goes wrong, how often: drawn from the seed once, and then again and again."""
+"""Injected faults: their rates are drawn once from the seed, each fault then at random."""
 
 import random
 from collections import Counter
@@ -10,22 +10,22 @@ from roost.simulator.cluster.environment.event_queue import ProcessKilled
 
 
 class FaultRates(msgspec.Struct, frozen=True, kw_only=True):
-    """How often each thing goes wrong, 0 to 1."""
+    """The probability of each fault, 0 to 1."""
 
-    lost: float = 0.0  # messages, on either way
+    lost: float = 0.0  # messages, in either direction
     doubled: float = 0.0  # messages
     late: float = 0.0  # messages that take seconds
     refused: float = 0.0  # commits that fail and take no effect
     unheard: float = 0.0  # commits that take effect and fail
     killed: float = 0.0  # servers, before or after a commit
-    overtaken: float = 0.0  # commits before which another server does something
-    crashed: float = 0.0  # agents, before or after a line of a journal or a driver's books
-    driver: float = 0.0  # acts of drivers that fail or break
-    slow: float = 0.0  # acts of drivers that take seconds
-    hung: float = 0.0  # acts of drivers that take longer than anybody waits
-    partitioned: float = 0.0  # hosts, a second
-    disabled: float = 0.0  # hosts, a second
-    left: float = 0.0  # agents that end on purpose, a second
+    overtaken: float = 0.0  # commits before which another server takes a turn
+    crashed: float = 0.0  # agents, before or after a write to the journal or the guest shelf
+    driver: float = 0.0  # driver actions that fail or crash
+    slow: float = 0.0  # driver actions that take seconds
+    hung: float = 0.0  # driver actions that outlast the driver timeout
+    partitioned: float = 0.0  # hosts, per second
+    disabled: float = 0.0  # hosts, per second
+    left: float = 0.0  # agents that sign off, per second
 
 
 _RARE = FaultRates(
@@ -64,10 +64,10 @@ CALM = FaultRates()
 
 
 class FaultInjector:
-    """Draws what goes wrong, from a chance of its own; and counts it.
+    """Draws faults from a random generator of its own, and counts them.
 
     Args:
-        chance: of the seed.
+        chance: determined by the seed.
     """
 
     def __init__(self, chance: random.Random) -> None:
@@ -76,48 +76,48 @@ class FaultInjector:
         self.rates = draw_rates(chance)
 
     def end(self) -> None:
-        """Let nothing go wrong any more."""
+        """Inject no more faults."""
         self.rates = CALM
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing goes wrong any more."""
+        """Whether faults have ended."""
         return self.rates is CALM
 
     def strikes(self, fault: str, *, per: float = 1.0) -> bool:
-        """Say whether something goes wrong now.
+        """Draw whether a fault strikes now.
 
         Args:
-            fault: a field of ``Shares``.
-            per: by which its share is multiplied.
+            fault: a field of ``FaultRates``.
+            per: factor on its rate.
         """
-        share: float = getattr(self.rates, fault) * per
-        if share <= 0.0 or self.chance.random() >= share:
+        rate: float = getattr(self.rates, fault) * per
+        if rate <= 0.0 or self.chance.random() >= rate:
             return False
         self.counts[fault] += 1
         return True
 
     def kill(self, fault: str, die: Callable[[], None], *, per: float = 1.0) -> None:
-        """End a process, at times.
+        """Kill a process, if the fault strikes now.
 
         Raises:
-            Killed: this time.
+            ProcessKilled: the fault strikes.
         """
         if self.strikes(fault, per=per):
             raise ProcessKilled(die)
 
 
 def draw_rates(chance: random.Random) -> FaultRates:
-    """Return how often what goes wrong with a seed: some things not at all, some at times, some often."""
+    """Draw a rate for each fault: never, rarely or often."""
     levels = {name: chance.choice((CALM, _RARE, _RARE, _OFTEN)) for name in FaultRates.__struct_fields__}
     return FaultRates(**{name: getattr(level, name) for name, level in levels.items()})
 
 
 class DriverChance(random.Random):
-    """The chance that a driver draws its faults from, until nothing goes wrong any more.
+    """The random generator of a driver; it yields faults until the simulation is calm.
 
     Args:
-        faults: whose share of faults it follows.
+        faults: gives the rate of driver faults.
     """
 
     def __init__(self, faults: FaultInjector) -> None:
@@ -125,5 +125,5 @@ class DriverChance(random.Random):
         self._faults = faults
 
     def random(self) -> float:
-        """Return a number that is below 1 only where a fault may strike."""
+        """Return a number below 1 if a fault may strike, else 1."""
         return self._faults.chance.random() if self._faults.strikes("driver") else 1.0

@@ -8,7 +8,7 @@ from roost.store.memory_store import MemoryStore
 
 
 class TroubledStore(MemoryStore):
-    """A store that calls ``before`` and ``after`` around each commit: they may raise, or end the process."""
+    """A store with a hook before and after each commit; a hook may raise an error or kill the process."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -16,7 +16,7 @@ class TroubledStore(MemoryStore):
         self.after: Callable[[], None] = lambda: None
 
     def commit(self, items: Sequence[Item]) -> Committed:
-        """See ``Store.commit``."""
+        """Commit items, as ``Store.commit``."""
         self.before()
         committed = super().commit(items)
         self.after()
