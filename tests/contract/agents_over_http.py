@@ -15,7 +15,7 @@ from roost.api.server.mount import Mount
 from roost.app.conductor_thread import ConductorThread
 from roost.client.agent_server import HttpServer
 from roost.compute.agent.agent_journal import Journal
-from roost.compute.agent.execute_order import Acting
+from roost.compute.agent.execute_order import OrderExecutor
 from roost.compute.agent.identity import Identity
 from roost.compute.agent.runtime import Resident, Running
 from roost.compute.agent.state_machine import Agent
@@ -65,7 +65,7 @@ def living(url, *, life=1, host=HOST, options=None, journal=None, track=PlainTra
     server = HttpServer(url, token="admin", draw=lambda: 0.5, pause=lambda seconds: not stop.wait(seconds))
     driver, journal, run = load("fake", options or {}), journal or Journal(None), uuid_named(f"run {life} of {host}")
     tracker = track(driver, journal)
-    acting = Acting(host, run=run, driver=driver, journal=journal, use_of=tracker.use)
+    acting = OrderExecutor(host, run=run, driver=driver, journal=journal, use_of=tracker.use)
     agent = Agent(Identity(host=host, run=run, driver="fake"), journal, driver_timeout_s=60.0)
     running = Running([Resident(agent, driver, acting, tracker)], server, clock=SystemClock())
     thread = threading.Thread(target=running.run, args=(stop,))

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from roost.compute.agent.agent_journal import Journal
-from roost.compute.agent.execute_order import Acting
+from roost.compute.agent.execute_order import OrderExecutor
 from roost.compute.agent.identity import Identity
 from roost.compute.agent.runtime import Pace, Resident, Running
 from roost.compute.agent.state_machine import Agent
@@ -67,7 +67,7 @@ def live(folder, moments):
     resident = Resident(
         Agent(Identity(host=HOST, run=run, driver="fake"), journal, driver_timeout_s=600.0),
         driver,
-        Acting(HOST, run=run, driver=driver, journal=journal, use_of=tracker.use),
+        OrderExecutor(HOST, run=run, driver=driver, journal=journal, use_of=tracker.use),
         tracker,
     )
     stop = threading.Event()

@@ -56,8 +56,8 @@ class Deployment:
         """Give the states of what runs on hosts, by host; who arrived runs, whether its driver has looked or not."""
         shelf, found = FolderShelf(self.folder / "guests"), {}
         for host in HOSTS:
-            kept = read_kept(shelf.kept(host), host)
-            arrived = [uuid for uuid in kept.coming if shelf.arrived(shelf.address(host), uuid)]
+            kept = read_kept(shelf.load(host), host)
+            arrived = [uuid for uuid in kept.coming if shelf.load_arrival(shelf.address(host), uuid)]
             found[host] = [*(each.state for each in kept.guests.values()), *("running" for _ in arrived)]
         return {host: states for host, states in found.items() if states}
 

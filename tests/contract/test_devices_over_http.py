@@ -14,7 +14,7 @@ from roost.compute.agent.agent_journal import Journal
 from roost.compute.inventory.device_providers import DeviceProviders
 from roost.compute.inventory.monitors import Monitors
 from roost.compute.inventory.provider_config import ProviderConfigs
-from roost.compute.inventory.reshape import Bringing
+from roost.compute.inventory.reshape import Reshaper
 from roost.compute.inventory.resource_tracker import Tracker
 from roost.compute.report.report_client import ReportClient
 from roost.machine import SystemClock
@@ -118,7 +118,7 @@ class Machine:
         report = ReportClient(http, clock=SystemClock(), **chance)
         specs = tuple(spec for text in SPECS for spec in read_device_specs(text))
         devices = DeviceProviders(report, is_on=is_counting, specs=specs)
-        bringing = Bringing(
+        bringing = Reshaper(
             driver, report, configs=ProviderConfigs([], warn=print), terms=ReshapeTerms(), devices=devices, **chance
         )
         return Tracker(

@@ -4,12 +4,12 @@ import pytest
 from roost.compute.drivers.libvirt.devices import Vgpu
 from roost.compute.drivers.libvirt.domain_xml import (
     Domain,
+    devices_of,
     domain_xml,
     mark_of,
     mark_xml,
     own_processors,
     read_mark,
-    used_devices,
 )
 from roost.compute.drivers.libvirt.host import Encryption
 from roost.model.devices.numa import NumaCell, NumaTopology
@@ -101,8 +101,8 @@ def test_processors_that_a_guest_has_for_itself_are_counted_with_those_of_its_em
 
 
 def test_devices_of_a_guest_are_known_as_used():
-    assert used_devices(domain_xml(rich())) == ({"0000:81:10.1"}, {VGPU.uuid})
-    assert used_devices(domain_xml(plain())) == (set(), set())
+    assert devices_of(domain_xml(rich())) == ({"0000:81:10.1"}, {VGPU.uuid})
+    assert devices_of(domain_xml(plain())) == (set(), set())
 
 
 def test_a_name_may_hold_anything_that_xml_escapes():

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from roost.compute.agent import saved_images
-from roost.compute.agent.execute_order import Acting
+from roost.compute.agent.execute_order import OrderExecutor
 from roost.conductor.agents import agent_protocol
 from roost.conductor.intake import accept
 from roost.conductor.operation.events import Event
@@ -50,7 +50,7 @@ def doubled_build(monkeypatch):
 
 def lost_undo(monkeypatch):
     """Let stay what an agent did, and nobody wants any more."""
-    monkeypatch.setattr(Acting, "_undo", lambda *_words, **_more: None)
+    monkeypatch.setattr(OrderExecutor, "_undo", lambda *_words, **_more: None)
 
 
 def answer_to_a_withdrawn_order(monkeypatch):
@@ -84,7 +84,7 @@ def unclean_return(monkeypatch):
 
 def lost_return(monkeypatch):
     """Let an agent go on to count what a guest had that is gone."""
-    monkeypatch.setattr(Acting, "_give_back", lambda _self, _instance: None)
+    monkeypatch.setattr(OrderExecutor, "_give_back", lambda _self, _instance: None)
 
 
 def two_at_once(monkeypatch):

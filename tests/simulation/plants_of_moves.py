@@ -5,7 +5,7 @@ from dataclasses import replace
 import msgspec
 
 from roost.compute.agent import queues
-from roost.compute.agent.execute_order import Acting
+from roost.compute.agent.execute_order import OrderExecutor
 from roost.conductor.agents import agent_protocol
 from roost.conductor.moves import migration, try_targets
 from roost.conductor.moves.endings import hand_over
@@ -120,7 +120,7 @@ def undone_unseen(monkeypatch):
 
 def unspared(monkeypatch):
     """Let the target of a live migration undo what came to run there after it was asked."""
-    monkeypatch.setattr(Acting, "_runs", lambda _self, _instance, _operation: False)
+    monkeypatch.setattr(OrderExecutor, "_runs", lambda _self, _instance, _operation: False)
 
 
 def reverted_unseen(monkeypatch):

@@ -18,7 +18,7 @@ from roost import __version__
 from roost.client.agent_server import HttpServer, InstanceLookup
 from roost.client.report_http import ReportHttp
 from roost.compute.agent.agent_journal import Journal
-from roost.compute.agent.execute_order import Acting
+from roost.compute.agent.execute_order import OrderExecutor
 from roost.compute.agent.identity import Identity
 from roost.compute.agent.runtime import Pace, Resident, Running
 from roost.compute.agent.saved_images import SavedImages
@@ -27,7 +27,7 @@ from roost.compute.driver import load
 from roost.compute.inventory.device_providers import DeviceProviders
 from roost.compute.inventory.monitors import Monitors
 from roost.compute.inventory.provider_config import ProviderConfigs, read
-from roost.compute.inventory.reshape import Bringing
+from roost.compute.inventory.reshape import Reshaper
 from roost.compute.inventory.resource_tracker import Tracker
 from roost.compute.report.placement_session import Http
 from roost.compute.report.report_client import ReportClient
@@ -158,7 +158,7 @@ def _build_resident(
         warn=lambda problem: log.event("provider_config", host=host, problem=problem),
     )
     devices = DeviceProviders(report, is_on=settings.pci_in_placement, specs=settings.device_specs)
-    bringing = Bringing(
+    bringing = Reshaper(
         driver,
         report,
         configs=configs,
@@ -195,7 +195,7 @@ def _build_resident(
         sync_s=settings.sync_power_state_interval,
         spread=random.uniform(*_SPREAD),
     )
-    acting = Acting(host, run=run, driver=driver, journal=journal, use_of=tracker.use)
+    acting = OrderExecutor(host, run=run, driver=driver, journal=journal, use_of=tracker.use)
     images = SavedImages(host, driver=driver, instances=instances)
     return Resident(agent, driver, acting, tracker, images)
 

@@ -13,7 +13,7 @@ from roost.compute.driver import load
 from roost.compute.driver_values import check_nodes
 from roost.compute.inventory import provider_config
 from roost.compute.inventory.provider_config import ProviderConfigs
-from roost.compute.inventory.reshape import Bringing
+from roost.compute.inventory.reshape import Reshaper
 from roost.direct.offline_report import open_report
 from roost.errors import BadSettings, NotFound, RoostError, Unavailable, error_text
 from roost.model.settings.agent_settings import Agent as AgentSettings
@@ -105,7 +105,7 @@ def migrate_inventory(url: str, asked: MigrateOptions, *, warn: Callable[[str], 
     with open_report(url) as report:
         names = asked.nodes or known
         found = {node: report.get_provider_by_name(node)["uuid"] for node in names}
-        bringing = Bringing(
+        bringing = Reshaper(
             driver, report, configs=configs, terms=asked.reshape, sleep=time.sleep, uniform=Random().uniform
         )
         for node, uuid in found.items():

@@ -8,7 +8,7 @@ import pytest
 from roost.app.agent_process import SharedHttp
 from roost.client.report_http import ReportHttp
 from roost.compute.agent.agent_journal import Journal
-from roost.compute.agent.execute_order import Acting
+from roost.compute.agent.execute_order import OrderExecutor
 from roost.compute.agent.identity import Identity
 from roost.compute.agent.runtime import Resident
 from roost.compute.agent.state_machine import Agent
@@ -43,7 +43,7 @@ def resident(machine, layout):
     run = uuid_named(f"{layout} {next(_NUMBERS)}")
     agent = Agent(Identity(host=machine.host, run=run, driver="fake"), journal, driver_timeout_s=60.0)
     return Resident(
-        agent, driver, Acting(machine.host, run=run, driver=driver, journal=journal, use_of=tracker.use), tracker
+        agent, driver, OrderExecutor(machine.host, run=run, driver=driver, journal=journal, use_of=tracker.use), tracker
     )
 
 

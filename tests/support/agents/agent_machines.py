@@ -23,10 +23,10 @@ def agent(journal=None, *, run=RUN, timeout_s=600.0, sync_s=0.0):
 def arrived(one, *guests, now_s=0.0, is_ready=True, fence=1, **lists):
     """Let an agent look and register; its fence rises with each life, and where it was given up."""
     assert one.due(now_s) == [Look()]
-    one.looked([OwnNode(node=HOST, uuid=uuid_named(HOST))], guests)
+    one.on_scan([OwnNode(node=HOST, uuid=uuid_named(HOST))], guests)
     (register,) = one.due(now_s)
     assert isinstance(register, Register)
-    one.registered(Registered(fence=fence, is_ready=is_ready, down_after_s=60.0, **lists), now_s)
+    one.on_registered(Registered(fence=fence, is_ready=is_ready, down_after_s=60.0, **lists), now_s)
     return register.registration
 
 
@@ -34,13 +34,13 @@ def ready(journal=None, **more):
     """Give an agent that may do what is ordered."""
     one = agent(journal, **more)
     arrived(one)
-    one.tracked()
+    one.on_tracked()
     return one
 
 
 def hear(one, *orders, now_s=0.0, **more):
     """Answer the poll of an agent, and give what it wants done then."""
-    one.heard(1, orders, now_s=now_s, **more)
+    one.on_polled(1, orders, now_s=now_s, **more)
     return one.due(now_s)
 
 

@@ -1,7 +1,7 @@
 """One host on which orders are carried out, for tests of what comes of them."""
 
 from roost.compute.agent.agent_journal import Journal
-from roost.compute.agent.execute_order import Acting
+from roost.compute.agent.execute_order import OrderExecutor
 from roost.compute.agent.tasks import Work
 from roost.compute.drivers.fake.script import Fault, Script
 from roost.model.devices.numa import NumaCell, NumaTopology
@@ -25,7 +25,7 @@ class Host:
         facts = HostFacts(pci_pools=(pool(count=2),), numa=CELLS)
         self.tracker = PlainTracker(self.driver, self.journal, facts=facts)
         self.tracker.update(name, is_startup=True)
-        self.acting = Acting(name, run=RUN, driver=self.driver, journal=self.journal, use_of=self.tracker.use)
+        self.acting = OrderExecutor(name, run=RUN, driver=self.driver, journal=self.journal, use_of=self.tracker.use)
 
     def do(self, act, number=1, *, is_again=False, **more):
         """Do an order, and give its answer."""

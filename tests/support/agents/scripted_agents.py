@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 
 from roost.compute.agent.agent_journal import Journal
-from roost.compute.agent.execute_order import Acting
+from roost.compute.agent.execute_order import OrderExecutor
 from roost.compute.agent.identity import Identity
 from roost.compute.agent.runtime import Pace, Resident, Running
 from roost.compute.agent.state_machine import Agent
@@ -235,7 +235,7 @@ def resident(host="host-a", *, driver=None, journal=None, tracker=None, images=N
     tracker = tracker or PlainTracker(driver, journal)
     run = uuid_named(f"{host} {run}")
     agent = Agent(Identity(host=host, run=run, driver="fake"), journal, driver_timeout_s=pace.driver_timeout_s)
-    acting = Acting(host, run=run, driver=driver, journal=journal, use_of=tracker.use)
+    acting = OrderExecutor(host, run=run, driver=driver, journal=journal, use_of=tracker.use)
     return Resident(agent, driver, acting, tracker, images)
 
 

@@ -7,7 +7,7 @@ from roost.compute.drivers.fake.script import FakeNode, Gpu, Script
 from roost.compute.inventory.device_providers import DeviceProviders
 from roost.compute.inventory.monitors import Monitors
 from roost.compute.inventory.provider_config import ProviderConfigs
-from roost.compute.inventory.reshape import Bringing
+from roost.compute.inventory.reshape import Reshaper
 from roost.compute.inventory.resource_tracker import Tracker
 from roost.model.devices.numa import NumaCell
 from roost.model.provider import Inventory
@@ -102,7 +102,7 @@ class Machine:
         if self.device_specs is not None:
             specs = tuple(spec for text in self.device_specs for spec in read_device_specs(text))
             devices = DeviceProviders(self.report, is_on=self.counts_devices, specs=specs)
-        bringing = Bringing(
+        bringing = Reshaper(
             self.driver,
             self.report,
             configs=ProviderConfigs(self.configs, warn=self.warned.append),

@@ -73,7 +73,7 @@ class Journal:
         self._paused: set[str] = set()
         self._nodes: dict[str, str] = {}
         self._changed = 0
-        self._file = None if path is None else self._opened(path)
+        self._file = None if path is None else self._open(path)
         self._identity = None if path is None else _identity(path)
 
     def close(self) -> None:
@@ -131,7 +131,7 @@ class Journal:
         with self._lock:
             return [each for each in self._holdings.values() if each.instance == instance]
 
-    def held(self) -> frozenset[str]:
+    def holders(self) -> frozenset[str]:
         """Return the instances with resources of any node, including those that operations keep."""
         with self._lock:
             return frozenset(each.instance for each in self._holdings.values())
@@ -166,7 +166,7 @@ class Journal:
 
     # --- guests that wait for a decision ---
 
-    def paused(self) -> frozenset[str]:
+    def paused_guests(self) -> frozenset[str]:
         """Return the instances whose running guests were stopped until their host is known."""
         with self._lock:
             return frozenset(self._paused)
@@ -241,15 +241,15 @@ class Journal:
         """Write an entry, all or nothing; it is durable at the end."""
         with self._lock:
             write = _Write(self._file)
-            with _explained(self._path):
+            with explain_file_errors(self._path):
                 yield write
                 if self._path is not None and _identity(self._path) != self._identity:
                     # No later process would find the entry.
                     raise JournalLost(f"the agent's journal {self._path} was deleted or replaced while it was used")
                 write.commit()
 
-    def _opened(self, path: Path) -> sqlite3.Connection:
-        with _explained(path):
+    def _open(self, path: Path) -> sqlite3.Connection:
+        with explain_file_errors(path):
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             if not os.access(path.parent, os.W_OK, effective_ids=True):  # SQLite would only report an I/O error.
                 raise JournalLost(f"the agent's journal {path} cannot be used: its folder cannot be written to")
@@ -334,7 +334,7 @@ class _Write:
 
 
 @contextmanager
-def _explained(path: Path | None) -> Iterator[None]:
+def explain_file_errors(path: Path | None) -> Iterator[None]:
     """Turn errors of the file into ``JournalLost``."""
     try:
         yield

@@ -41,7 +41,7 @@ from roost.observe import log
 T = TypeVar("T", Found, Prepared)
 
 
-class Acting:
+class OrderExecutor:
     """Carries out tasks on one host. Threads share it, one at a time for each instance.
 
     Args:
@@ -79,7 +79,7 @@ class Acting:
             raise
         except RAISED as error:
             if isinstance(task, Work):
-                return self._failed(task.order, error)
+                return self._fail(task.order, error)
             log.fault(f"{type(task).__name__.lower()} on host {self._host}", error)
             return self._says("aborted", f"{type(error).__name__}: {first_line(error)}")
         return self._says("ok")
@@ -98,25 +98,25 @@ class Acting:
             prepared, saved = self._act(order, instance)
         if isinstance(act, Rebuild):
             self._settle(instance, order.operation)
-        found = self._found(instance, is_asked=isinstance(act, Inspect))
+        found = self._find_guest(instance, is_asked=isinstance(act, Inspect))
         return OrderAnswer(run=self._run, outcome="ok", found=found, prepared=prepared, saved=saved)
 
     def _is_done(self, order: Order, instance: str) -> bool:
         """Return whether an order of an earlier process was completed there."""
         if not isinstance(order.act, (Spawn, Rebuild, Finish)):
             return False  # Guests carry no mark of these; repeating them does no harm.
-        found = self._inspected(instance)
+        found = self._inspect(instance)
         return found is not None and found.operation == order.operation and found.state in ("running", "stopped")
 
     def _act(self, order: Order, instance: str) -> tuple[Prepared | None, str]:
         driver, operation, act = self._driver, order.operation, order.act
         match act:
             case Spawn(guest):
-                driver.spawn(self._admitted(guest, operation), operation)
+                driver.spawn(self._admit(guest, operation), operation)
             case Rebuild(guest):
-                driver.rebuild(self._readmitted(guest, operation), operation)
+                driver.rebuild(self._readmit(guest, operation), operation)
             case Prepare(guest):
-                coming = self._admitted(guest, operation, is_move=True)
+                coming = self._admit(guest, operation, is_move=True)
                 told = check_prepared(driver.prepare(coming, operation), guest)
                 return msgspec.structs.replace(told, page_sizes=GuestUse(cells=coming.cells).page_sizes), ""
             case Finish(guest):
@@ -157,15 +157,15 @@ class Acting:
                 pass  # The answer always contains the guest.
         return None, ""
 
-    def _found(self, instance: str, *, is_asked: bool) -> Found | None:
+    def _find_guest(self, instance: str, *, is_asked: bool) -> Found | None:
         try:
-            return self._inspected(instance)
+            return self._inspect(instance)
         except RAISED:
             if is_asked:
                 raise
             return None  # The order is carried out anyway.
 
-    def _failed(self, order: Order, error: BaseException) -> OrderAnswer:
+    def _fail(self, order: Order, error: BaseException) -> OrderAnswer:
         """Undo what was begun, and return an error as an answer."""
         told, found = isinstance(error, (BuildFailed, BuildAborted, DriverNotReady)), None
         if not told:
@@ -192,13 +192,13 @@ class Acting:
         if instance is None:
             return
         if isinstance(order.act, Spawn):
-            found = self._inspected(instance) if is_left else None
+            found = self._inspect(instance) if is_left else None
             if found is not None and found.operation == order.operation:
                 self._driver.destroy(instance, order.operation)
         elif isinstance(order.act, (Prepare, Finish)) and is_left:
             self._driver.discard(instance, order.operation)
         elif isinstance(order.act, (Destroy, LiveMigrate, Rebuild, Discard)):
-            found = self._inspected(instance)
+            found = self._inspect(instance)
             if found is None:
                 self._give_back(instance)  # The agent may have died before it recorded that.
             elif isinstance(order.act, Rebuild):
@@ -209,10 +209,10 @@ class Acting:
 
     def _runs(self, instance: str, operation: str) -> bool:
         """Return whether the guest of an operation runs."""
-        found = self._inspected(instance)
+        found = self._inspect(instance)
         return found is not None and found.state == "running" and found.operation == operation
 
-    def _inspected(self, instance: str) -> Found | None:
+    def _inspect(self, instance: str) -> Found | None:
         """Return the driver's report of a guest."""
         found = check_guest(self._driver.inspect(instance))
         if found is not None and uuid_form(found.uuid) != uuid_form(instance):
@@ -233,9 +233,7 @@ class Acting:
 
     # --- what guests have ---
 
-    def _admitted(
-        self, guest: GuestSpec, operation: str, *, is_move: bool = False, is_rebuild: bool = False
-    ) -> GuestSpec:
+    def _admit(self, guest: GuestSpec, operation: str, *, is_move: bool = False, is_rebuild: bool = False) -> GuestSpec:
         """Give a guest the resources that it needs of its node, and return it with them.
 
         Args:
@@ -273,9 +271,9 @@ class Acting:
                 if each.holder == guest.uuid and each.node != guest.node:
                     self._forget(each)
             self._journal.hold(guest.uuid, [own, *others])
-        return _given(guest, admission.use)
+        return _with_resources(guest, admission.use)
 
-    def _readmitted(self, guest: GuestSpec, operation: str) -> GuestSpec:
+    def _readmit(self, guest: GuestSpec, operation: str) -> GuestSpec:
         """Keep the resources of a guest during a rebuild; other cells that it needs are added until it is done.
 
         Raises:
@@ -283,8 +281,8 @@ class Acting:
         """
         own = self._own(guest.uuid, node=guest.node)
         if own is None or not self._use_on(guest.node).is_served(guest.uuid, guest.topology):
-            return self._admitted(guest, operation, is_move=True, is_rebuild=True)
-        return _given(guest, own.use)
+            return self._admit(guest, operation, is_move=True, is_rebuild=True)
+        return _with_resources(guest, own.use)
 
     def _check_pages(self, instance: str, to: Prepared) -> None:
         """Refuse a live migration to memory pages of another size, if the present size is known.
@@ -307,8 +305,8 @@ class Acting:
         """Return a guest with the resources from its preparation."""
         for each in self._journal.holdings(guest.uuid):
             if each.holder == guest.uuid and each.node == guest.node and each.operation == operation:
-                return _given(guest, each.use)
-        return self._admitted(guest, operation, is_move=True)  # Undoing an earlier attempt released them.
+                return _with_resources(guest, each.use)
+        return self._admit(guest, operation, is_move=True)  # Undoing an earlier attempt released them.
 
     def _give_back(self, instance: str) -> None:
         """Release all resources of an instance, including those that operations keep for it."""
@@ -325,7 +323,7 @@ class Acting:
             stays: list[Holding] = []
             for each in known:
                 if each.holder == operation:
-                    if (use := self._known_use(each.node)) is not None:
+                    if (use := self._find_use(each.node)) is not None:
                         use.hand_over(operation, instance)
                     stays.append(msgspec.structs.replace(each, holder=instance))
                 elif each.operation == operation:  # A later move that found the guest there may keep them.
@@ -349,11 +347,11 @@ class Acting:
 
     def _forget(self, holding: Holding) -> None:
         """Release resources of a node, if this process counts them."""
-        use = self._known_use(holding.node)
+        use = self._find_use(holding.node)
         if use is not None:
             use.give_back(holding.holder)
 
-    def _known_use(self, node: str) -> HostUse | None:
+    def _find_use(self, node: str) -> HostUse | None:
         """Return the use of a node; None: it was not updated yet, and will be counted from the journal."""
         try:
             return self._use_of(node)
@@ -361,7 +359,7 @@ class Acting:
             return None
 
     def _use_on(self, node: str) -> HostUse:
-        use = self._known_use(node)
+        use = self._find_use(node)
         if use is None:
             raise BuildFailed(f"host {self._host} has no node {node}")
         return use
@@ -371,6 +369,6 @@ class Acting:
         return OrderAnswer(run=self._run, outcome=outcome, problem=text)
 
 
-def _given(guest: GuestSpec, use: GuestUse) -> GuestSpec:
+def _with_resources(guest: GuestSpec, use: GuestUse) -> GuestSpec:
     """Return a guest with its resources."""
     return msgspec.structs.replace(guest, cells=use.cells, devices=use.addresses, pieces=use.pieces)

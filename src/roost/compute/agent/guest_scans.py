@@ -9,7 +9,7 @@ from roost.model.work.guest import Found
 _AGAIN_S = 5.0
 
 
-class Looking:
+class GuestScans:
     """The scans of one agent: repeated, one at a time.
 
     Args:

@@ -7,7 +7,7 @@ from roost.compute.agent.agent_journal import Entry, Key, Mark
 from roost.model.work.orders import Order, OrderAnswer
 
 
-class Memory(Protocol):
+class OrderMemory(Protocol):
     """The part of a journal that the state machine uses."""
 
     def entries(self) -> list[Entry]: ...  # noqa: D102  # as in ``roost.compute.agent.agent_journal``, so for all of these
@@ -17,5 +17,5 @@ class Memory(Protocol):
     def finish(self, order: Order, answer: OrderAnswer) -> None: ...  # noqa: D102
     def take(self, key: Key) -> None: ...  # noqa: D102
     def forget(self, key: Key) -> None: ...  # noqa: D102
-    def paused(self) -> frozenset[str]: ...  # noqa: D102
-    def held(self) -> frozenset[str]: ...  # noqa: D102
+    def paused_guests(self) -> frozenset[str]: ...  # noqa: D102
+    def holders(self) -> frozenset[str]: ...  # noqa: D102

@@ -71,7 +71,7 @@ def may_be_left(order: Order, answer: OrderAnswer) -> bool:
     return is_one and answer.outcome in ("failed", "aborted")
 
 
-def undone(order: Order, answer: OrderAnswer) -> OrderAnswer:
+def undone_answer(order: Order, answer: OrderAnswer) -> OrderAnswer:
     """Return the answer to a failed order whose effects are undone."""
     if isinstance(order.act, Discard):
         return OrderAnswer(run=answer.run, outcome="ok")
@@ -118,14 +118,14 @@ def refusal(order: Order, lane: Lane, *, hung: Collection[Order], host: str) -> 
         host: name of the service.
     """
     if hung and isinstance(order.act, (Spawn, Prepare)):
-        return f"the driver on host {host} hangs in {told(next(iter(hung)))}"
+        return f"the driver on host {host} hangs in {order_name(next(iter(hung)))}"
     # The report would include a guest that is destroyed a moment later, and so would a new build.
     if lane.undos and (isinstance(order.act, Inspect) or any(_is_to_undo(each.order, order) for each in lane.undos)):
-        return f"host {host} could not undo {told(lane.undos[0].order)} yet, which nobody wants"
+        return f"host {host} could not undo {order_name(lane.undos[0].order)} yet, which nobody wants"
     return ""
 
 
-def told(order: Order) -> str:
+def order_name(order: Order) -> str:
     """Return the name of an order in messages."""
     what = type(order.act).__struct_config__.tag
     return f"{what} of instance {order.instance}" if order.instance else f"{what}"

@@ -8,8 +8,8 @@ from typing import Protocol
 
 import msgspec
 
-from roost.compute.agent.execute_order import Acting
-from roost.compute.agent.queues import told as order_told
+from roost.compute.agent.execute_order import OrderExecutor
+from roost.compute.agent.queues import order_name
 from roost.compute.agent.server_port import Server
 from roost.compute.agent.state_machine import Agent
 from roost.compute.agent.tasks import Clean, Look, Register, Task, Tell, Undo, Work
@@ -113,7 +113,7 @@ class Resident:
 
     agent: Agent
     driver: Driver
-    acting: Acting
+    acting: OrderExecutor
     tracker: Tracker
     images: Images | None = None  # None: instances are not known here
     has_started: bool = False  # whether the driver has started
@@ -248,9 +248,9 @@ class Running:
                     registered = self._server.register(agent.host, task.registration)
                 except RoostError as error:
                     log.event("register_refused", host=agent.host, problem=str(error))
-                    self._tell(resident, partial(agent.refused, error, self._clock.elapsed_s()))
+                    self._tell(resident, partial(agent.on_refused, error, self._clock.elapsed_s()))
                 else:
-                    self._tell(resident, lambda: agent.registered(registered, self._clock.elapsed_s()))
+                    self._tell(resident, lambda: agent.on_registered(registered, self._clock.elapsed_s()))
                     self._track_if_due(resident)
             case Tell(order, answer):
                 try:
@@ -258,7 +258,7 @@ class Running:
                 except RoostError as error:
                     self._tell(resident, partial(agent.untold, order, error, self._clock.elapsed_s()))
                 else:
-                    self._tell(resident, partial(agent.told, order))
+                    self._tell(resident, partial(agent.on_delivered, order))
             case Work() | Undo() | Clean():
                 try:
                     came = resident.acting.carry_out(task)
@@ -266,7 +266,7 @@ class Running:
                     agent.end = agent.end or error
                     self._go_on(resident)
                 else:
-                    self._tell(resident, lambda: agent.worked(task, came, self._clock.elapsed_s()))
+                    self._tell(resident, lambda: agent.on_worked(task, came, self._clock.elapsed_s()))
 
     def _look(self, resident: Resident) -> None:
         agent, driver = resident.agent, resident.driver
@@ -279,16 +279,16 @@ class Running:
             guests = check_guests(driver.guests())
         except (BadSettings, DriverNotReady) as error:
             log.event("driver_not_ready", host=agent.host, problem=str(error))
-            self._tell(resident, partial(agent.refused, error, self._clock.elapsed_s()))
+            self._tell(resident, partial(agent.on_refused, error, self._clock.elapsed_s()))
         except JournalLost as error:
-            self._tell(resident, partial(agent.refused, error, self._clock.elapsed_s()))
+            self._tell(resident, partial(agent.on_refused, error, self._clock.elapsed_s()))
         except RAISED as error:
             log.fault(f"looking at host {agent.host}", error)
             problem = Unavailable(f"the driver of host {agent.host} raises {type(error).__name__}: {first_line(error)}")
-            self._tell(resident, partial(agent.refused, problem, self._clock.elapsed_s()))
+            self._tell(resident, partial(agent.on_refused, problem, self._clock.elapsed_s()))
         else:
             resident.nodes = names
-            self._tell(resident, partial(agent.looked, nodes, guests))
+            self._tell(resident, partial(agent.on_scan, nodes, guests))
 
     # --- the tracker ---
 
@@ -324,7 +324,7 @@ class Running:
             resident.track_at_s = self._clock.elapsed_s() + pause_s if pause_s > 0 else float("inf")
             resident.is_tracking = False
         if not has_failed:
-            self._tell(resident, agent.tracked)
+            self._tell(resident, agent.on_tracked)
             self._look_at_images_if_due(resident)
 
     def _update(self, resident: Resident, node: str) -> bool:
@@ -426,7 +426,7 @@ class Running:
             if not has_news and resident.agent.has_heard(is_disabled=is_disabled):
                 continue
             hear = partial(
-                resident.agent.heard,
+                resident.agent.on_polled,
                 each.fence,
                 orders.get(each.host, ()),
                 now_s=self._clock.elapsed_s(),
@@ -446,7 +446,7 @@ def _hangs(about: str) -> None:
 def _about(task: Task, host: str) -> str:
     what = type(task).__name__.lower()
     if isinstance(task, (Tell, Work, Undo)):
-        return f"{what} on host {host}: {order_told(task.order)}"
+        return f"{what} on host {host}: {order_name(task.order)}"
     return f"{what} on host {host}: instance {task.instance}" if isinstance(task, Clean) else f"{what} on host {host}"
 
 

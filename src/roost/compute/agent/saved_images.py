@@ -32,13 +32,13 @@ class SavedImages:
         """
         dropped, problem = [], ""
         try:
-            kept = _checked(self._driver.saved_images())
+            kept = _check_images(self._driver.saved_images())
             for at in range(0, len(kept), ASKED_MAX):
                 asked = kept[at : at + ASKED_MAX]
                 # Nothing is asked between an answer and what follows from it: by the next answer another, older
                 # database may be there.
-                for uuid in deleted(asked, self._instances.standings(asked)):
-                    lost = self._dropped(uuid)
+                for uuid in find_deleted(asked, self._instances.standings(asked)):
+                    lost = self._drop(uuid)
                     problem = problem or lost
                     dropped += [] if lost else [uuid]
         except RAISED as error:
@@ -48,7 +48,7 @@ class SavedImages:
         self._told = problem
         return dropped
 
-    def _dropped(self, uuid: str) -> str:
+    def _drop(self, uuid: str) -> str:
         """Drop one image; return the problem, if any."""
         try:
             self._driver.drop_saved_image(uuid)
@@ -58,7 +58,7 @@ class SavedImages:
         return ""
 
 
-def deleted(uuids: Collection[str], standings: Mapping[str, Standing]) -> list[str]:
+def find_deleted(uuids: Collection[str], standings: Mapping[str, Standing]) -> list[str]:
     """Return the instances that are known to be deleted, in order.
 
     Unknown instances do not count: the database may be older than their images, or another one.
@@ -66,7 +66,7 @@ def deleted(uuids: Collection[str], standings: Mapping[str, Standing]) -> list[s
     return [uuid for uuid in uuids if uuid in standings and standings[uuid].is_deleted]
 
 
-def _checked(told: object) -> Sequence[str]:
+def _check_images(told: object) -> Sequence[str]:
     """Return the uuids of instances whose images a driver keeps.
 
     Raises:

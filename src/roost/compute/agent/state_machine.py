@@ -10,9 +10,9 @@ import msgspec
 
 from roost.compute.agent import queues
 from roost.compute.agent.agent_journal import Entry, Key
-from roost.compute.agent.guest_scans import Looking
+from roost.compute.agent.guest_scans import GuestScans
 from roost.compute.agent.identity import Identity
-from roost.compute.agent.journal_port import Memory
+from roost.compute.agent.journal_port import OrderMemory
 from roost.compute.agent.queues import Lane, OpenOrder, key_of, lane_of
 from roost.compute.agent.tasks import Clean, Look, Register, Task, Tell, Undo, Work
 from roost.errors import BadRequest, BadSettings, Conflict, JournalLost, NotFound, RoostError
@@ -50,14 +50,14 @@ class Agent:
     """
 
     def __init__(
-        self, identity: Identity, memory: Memory, *, driver_timeout_s: float, sync_s: float = 0.0, spread: float = 1.0
+        self, identity: Identity, memory: OrderMemory, *, driver_timeout_s: float, sync_s: float = 0, spread: float = 1
     ) -> None:
         self._identity, self._memory = identity, memory
         self._timeout_s, self._spread = driver_timeout_s, spread
         self._phase: Literal["away", "looking", "seen", "registering", "cleaning", "ready"] = "away"
         self._again_at_s, self._pause_s = 0.0, _AGAIN_S
         self._seen: Registration | None = None
-        self._looking = Looking(every_s=sync_s, spread=spread)
+        self._looking = GuestScans(every_s=sync_s, spread=spread)
         self._registered: Registered | None = None
         self._has_failed_to_clean = self._was_polled = self._is_tracked = self._is_stopping = False
         self._orders: dict[Key, OpenOrder] = {}
@@ -142,7 +142,7 @@ class Agent:
 
     # --- events ---
 
-    def looked(self, nodes: Sequence[OwnNode], guests: Sequence[Found]) -> None:
+    def on_scan(self, nodes: Sequence[OwnNode], guests: Sequence[Found]) -> None:
         """Take the result of a scan."""
         self._looking.end()
         if self._phase not in ("looking", "ready"):
@@ -154,11 +154,11 @@ class Agent:
             cell=self._identity.cell,
             nodes=tuple(nodes),
             guests=self._looking.with_coming(guests),
-            paused=tuple(sorted(self._memory.paused())),
+            paused=tuple(sorted(self._memory.paused_guests())),
         )
         self._phase = "seen"
 
-    def registered(self, registered: Registered, now_s: float) -> None:
+    def on_registered(self, registered: Registered, now_s: float) -> None:
         """Take the answer to a registration: the fate of the guests."""
         assert self._seen is not None, "it registers what it has seen"
         self._was_polled &= self._registered is not None and registered.fence == self._registered.fence
@@ -166,9 +166,9 @@ class Agent:
         running = {found.uuid for found in self._seen.guests if found.state == "running"}
         cleans = [Clean(uuid, "destroy") for uuid in registered.destroy]
         cleans += [Clean(uuid, "pause") for uuid in registered.hold if uuid in running]
-        cleans += [Clean(uuid, "resume") for uuid in registered.keep if uuid in self._memory.paused()]
+        cleans += [Clean(uuid, "resume") for uuid in registered.keep if uuid in self._memory.paused_guests()]
         # An earlier process may have ended after a guest was destroyed and before its resources were released.
-        gone = self._memory.held() - {found.uuid for found in self._seen.guests} - self._looking.names
+        gone = self._memory.holders() - {found.uuid for found in self._seen.guests} - self._looking.names
         cleans += [Clean(uuid, "destroy") for uuid in sorted(gone)]
         for lane in self._lanes.values():
             lane.cleans.clear()  # Earlier instructions no longer count.
@@ -182,7 +182,7 @@ class Agent:
         elif not cleans:
             self._come_again(now_s)
 
-    def refused(self, error: RoostError, now_s: float) -> None:
+    def on_refused(self, error: RoostError, now_s: float) -> None:
         """Take the failure of a scan or a registration."""
         self._looking.end()
         is_later = self._phase == "ready"  # It was a scan, and the next one may succeed.
@@ -191,7 +191,7 @@ class Agent:
         elif self._phase in ("looking", "registering"):
             self._come_again(now_s)
 
-    def heard(
+    def on_polled(
         self,
         fence: int,
         orders: Iterable[Order],
@@ -236,11 +236,11 @@ class Agent:
         if self._phase == "ready":
             self._come_again(now_s)
 
-    def tracked(self) -> None:
+    def on_tracked(self) -> None:
         """Allow orders: the server and Placement have the state of the host."""
         self._is_tracked = True
 
-    def worked(self, task: Work | Undo | Clean, answer: OrderAnswer, now_s: float) -> None:
+    def on_worked(self, task: Work | Undo | Clean, answer: OrderAnswer, now_s: float) -> None:
         """Take the result of a task of the driver."""
         is_done_in_vain = isinstance(task, Undo) or answer.outcome != "ok"
         if not isinstance(task, Clean) and isinstance(task.order.act, (Power, Reboot)) and is_done_in_vain:
@@ -255,12 +255,12 @@ class Agent:
                     self._come_again(now_s, is_at_once=not self._has_failed_to_clean)
             case Undo():
                 self._leave(lane_of(task.order), task)
-                self._undone(task, answer, now_s)
+                self._end_undo(task, answer, now_s)
             case Work():
                 self._leave(lane_of(task.order), task)
-                self._finished(task.order, answer)
+                self._finish(task.order, answer)
 
-    def told(self, order: Order) -> None:
+    def on_delivered(self, order: Order) -> None:
         """Note that the server has the answer to an order."""
         self._settle(key_of(order))
 
@@ -310,8 +310,7 @@ class Agent:
             return
         known = self._memory.entry(key)
         if known is not None and known.answer is not None:
-            # The server has lost the answer: send it again.
-            self._orders[key] = self._untold[key] = OpenOrder(order=order, answer=known.answer)
+            self._orders[key] = self._untold[key] = OpenOrder(order=order, answer=known.answer)  # send it again
         else:
             self._orders[key] = each = OpenOrder(order=order)
             self._lane(lane_of(order)).waiting.append(each)
@@ -344,7 +343,7 @@ class Agent:
         else:
             each.is_settled = True  # It ends, and its effects stay.
 
-    def _finished(self, order: Order, answer: OrderAnswer) -> None:
+    def _finish(self, order: Order, answer: OrderAnswer) -> None:
         key = key_of(order)
         each = self._orders.get(key)
         if queues.may_be_left(order, answer):
@@ -364,7 +363,7 @@ class Agent:
             each.is_unwanted = False
             self._withdraw(each)
 
-    def _undone(self, undo: Undo, answer: OrderAnswer, now_s: float) -> None:
+    def _end_undo(self, undo: Undo, answer: OrderAnswer, now_s: float) -> None:
         """Delete a withdrawn order once its effects are undone; send the answer if the server still waits for it."""
         lane = self._lane(lane_of(undo.order))
         if answer.outcome != "ok":
@@ -375,7 +374,7 @@ class Agent:
         if each is None or each.is_unwanted:
             self._settle(key_of(undo.order))
         elif each.answer is not None and queues.may_be_left(each.order, each.answer):
-            self._answer(each, queues.undone(each.order, each.answer))  # A later process must not undo what follows.
+            self._answer(each, queues.undone_answer(each.order, each.answer))  # so that no later process repeats it
         self._tidy(lane_of(undo.order))
 
     def _answer(self, each: OpenOrder, answer: OrderAnswer) -> None:
@@ -407,7 +406,8 @@ class Agent:
             self._overdue[key] = each.order
             if each.is_unwanted or each.is_settled:
                 continue  # The server waits for no answer.
-            problem = f"the driver on host {self.host} did not end {queues.told(each.order)} in {self._timeout_s:g} s"
+            late = f"did not end {queues.order_name(each.order)} in {self._timeout_s:g} s"
+            problem = f"the driver on host {self.host} {late}"
             self._answer(each, self._says("failed", problem, found=queues.coming_of(each.order)))
 
     def _answers(self, now_s: float) -> Iterable[Tell]:

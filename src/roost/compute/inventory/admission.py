@@ -37,7 +37,7 @@ def admit(facts: HostFacts, needs: GuestNeeds, *, lacks: Iterable[str] = (), is_
         nova/compute/claims.py, Claim and MoveClaim.
     """
     reasons = []
-    placed = _placed(facts, needs, is_packing=is_packing)
+    placed = _place(facts, needs, is_packing=is_packing)
     if placed is None:
         reasons.append(_lack_of_cells(facts, needs))
     lacking = _lack_of_devices(facts, needs)
@@ -54,7 +54,7 @@ def admit(facts: HostFacts, needs: GuestNeeds, *, lacks: Iterable[str] = (), is_
     return Admission(GuestUse(cells=placed, devices=devices))
 
 
-def _placed(facts: HostFacts, needs: GuestNeeds, *, is_packing: bool) -> tuple[PlacedCell, ...] | None:
+def _place(facts: HostFacts, needs: GuestNeeds, *, is_packing: bool) -> tuple[PlacedCell, ...] | None:
     """Return the cells of a guest, none where it or the host has none; None where they do not fit."""
     overcommit, networks = read_overcommit(needs.limits), read_networks(needs.limits)
     if needs.topology is None or facts.numa is None:
@@ -97,9 +97,9 @@ def change_of_pages(now: Sequence[int | None], then: Sequence[int | None]) -> st
     now, then = list(now) or nowhere, list(then) or nowhere
     if now == then:
         return ""
-    told = " to ".join(", ".join(map(_told_size, sizes)) for sizes in (now, then))
+    told = " to ".join(", ".join(map(_size_text, sizes)) for sizes in (now, then))
     return f"the memory pages of a guest that runs cannot change from {told}"
 
 
-def _told_size(size: int | None) -> str:
+def _size_text(size: int | None) -> str:
     return "any size" if size is None else f"{size:,} KiB"

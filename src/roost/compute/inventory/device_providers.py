@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
-from roost.compute.inventory.placement_devices import DEVICE_TRAIT, OfferedDevices, Slot, offered_devices, provider_name
+from roost.compute.inventory.placement_devices import DEVICE_TRAIT, OfferedDevices, Slot, match_devices, provider_name
 from roost.compute.inventory.provider_config import OWNER_TRAIT
 from roost.compute.providers.held_allocations import Allocations, Holding
 from roost.compute.providers.provider_tree import ProviderTree
@@ -37,13 +37,13 @@ class DeviceProviders:
         self._report, self._specs = report, specs
         self.is_on = is_on
 
-    def offered(self, devices: Iterable[PciDevice]) -> OfferedDevices:
+    def offered_by(self, devices: Iterable[PciDevice]) -> OfferedDevices:
         """Return those of a node's devices that are offered.
 
         Raises:
             BadSettings: see ``offered_devices``.
         """
-        return offered_devices(devices, self._specs)
+        return match_devices(devices, self._specs)
 
     def update(
         self, tree: ProviderTree, node: str, told: CountedDevices, *, held: Allocations | None
@@ -69,7 +69,7 @@ class DeviceProviders:
         present = _present(tree, node)
         if not self.is_on:
             if present:
-                raise BadSettings("agent.pci_in_placement", _kept_on(node, present))
+                raise BadSettings("agent.pci_in_placement", _presence_problem(node, present))
             return held
         slots = {provider_name(node, slot.address): slot for slot in told.offered.slots}
         for name, slot in slots.items():
@@ -82,7 +82,7 @@ class DeviceProviders:
             known = held or self._report.get_allocations_for_provider_tree(tree.data(node).uuid)
             below = {uuids[name]: slot for name, slot in slots.items()}
             left = {
-                name: _healed(known, uuids[name], below, holders=told.holders, missing=missing[name]) for name in slots
+                name: _heal(known, uuids[name], below, holders=told.holders, missing=missing[name]) for name in slots
             }
             held, missing = held if left == missing else known, left
         for name, slot in slots.items():
@@ -142,7 +142,7 @@ def _check_free(tree: ProviderTree, node: str, *, name: str, slot: Slot) -> None
         )
 
 
-def _kept_on(node: str, present: Sequence[str]) -> str:
+def _presence_problem(node: str, present: Sequence[str]) -> str:
     count = f"{len(present)} device{'s' if len(present) > 1 else ''}"
     return f"cannot be switched off: Placement counts {count} of node {node}; delete first provider {present[0]}"
 
@@ -151,7 +151,7 @@ def _count(slot: Slot, addresses: Iterable[str]) -> int:
     return sum(each in slot.devices for each in addresses)
 
 
-def _healed(held: Allocations, uuid: str, below: Mapping[str, Slot], *, holders: Holders, missing: int) -> int:
+def _heal(held: Allocations, uuid: str, below: Mapping[str, Slot], *, holders: Holders, missing: int) -> int:
     """Let those who have devices of a slot hold them, as far as they hold something else; return what is left then.
 
     What they hold in place of these, of devices of the same class that they do not have, they give back.

@@ -8,7 +8,9 @@ from roost.errors import BadSettings
 from roost.model.work.guest_use import GuestUse
 
 
-def named_uses(node: str, uses: Mapping[str, GuestUse], *, told: Mapping[str, tuple[str, ...]]) -> dict[str, GuestUse]:
+def with_addresses(
+    node: str, uses: Mapping[str, GuestUse], *, told: Mapping[str, tuple[str, ...]]
+) -> dict[str, GuestUse]:
     """Return with the addresses of its devices what each has of a node without them, by the same holder.
 
     Args:

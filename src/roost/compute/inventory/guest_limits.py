@@ -15,13 +15,13 @@ _COUNTED: Mapping[str, tuple[tuple[str, ...], str]] = {
 }
 
 
-def asked_by(flavor: Flavor) -> GuestAmounts:
+def flavor_amounts(flavor: Flavor) -> GuestAmounts:
     """Return what filters look for on a host for a guest: all that its flavor says, swap included."""
     disk_gb = flavor.root_gb + flavor.ephemeral_gb + flavor.swap / 1024
     return GuestAmounts(vcpu=flavor.vcpus, memory_mb=flavor.memory_mb, disk_gb=disk_gb)
 
 
-def held_of(allocations: Mapping[str, Mapping[str, int]], providers: Collection[str]) -> GuestAmounts:
+def used_amounts(allocations: Mapping[str, Mapping[str, int]], providers: Collection[str]) -> GuestAmounts:
     """Return what filters count as in use by a guest: what it holds of a host's own providers.
 
     Args:

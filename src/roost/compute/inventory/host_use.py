@@ -6,7 +6,7 @@ from types import MappingProxyType
 import msgspec
 
 from roost.compute.inventory.admission import Admission, admit
-from roost.compute.inventory.guest_limits import asked_by, held_of, lack_of_amounts, sum_of
+from roost.compute.inventory.guest_limits import flavor_amounts, lack_of_amounts, sum_of, used_amounts
 from roost.compute.inventory.node_facts import Pooled
 from roost.compute.inventory.single_resources import Providers, choose, missing, names_of
 from roost.engine.numa.cell_usage import add_instance
@@ -121,7 +121,7 @@ class HostUse:
         Raises:
             BadRequest: as for ``claim``.
         """
-        kept = self._uses if migration in self._uses else _handed_over(self._uses, holder, migration)
+        kept = self._uses if migration in self._uses else _hand_over(self._uses, holder, migration)
         return self._claim(kept, holder, needs, size=size, rebuilding=rebuilding)
 
     def is_served(self, holder: str, topology: InstanceTopology | None) -> bool:
@@ -139,7 +139,7 @@ class HostUse:
 
         An instance that leaves hands over to its migration, and a migration that is reverted to its instance.
         """
-        self._uses = _handed_over(self._uses, holder, successor)
+        self._uses = _hand_over(self._uses, holder, successor)
 
     def give_back(self, holder: str) -> None:
         """Take from one all that it has, if it has anything."""
@@ -160,14 +160,14 @@ class HostUse:
         lacks = [*pieces.lacks]
         if size.flavor is not None:
             used = sum_of(each.amounts for each in strangers)
-            lacks += lack_of_amounts(needs.limits, asked_by(size.flavor), used=used)
+            lacks += lack_of_amounts(needs.limits, flavor_amounts(size.flavor), used=used)
         left = _without_devices(others, rebuilding)
         bare, devices = self._bare, self._devices  # Others may tell what the host has meanwhile.
         admission = admit(_with_uses(bare, devices, left), needs, lacks=lacks, is_packing=self._is_packing)
         if admission.use is None:
             return admission
-        addresses = _given(admission.use, devices, left, before=uses.get(holder) or uses.get(rebuilding))
-        held = held_of(size.allocations, self._providers)
+        addresses = _addresses_of(admission.use, devices, left, before=uses.get(holder) or uses.get(rebuilding))
+        held = used_amounts(size.allocations, self._providers)
         use = msgspec.structs.replace(admission.use, addresses=addresses, amounts=held, pieces=pieces.names)
         self._uses = {**others, holder: use}
         return Admission(use)
@@ -177,7 +177,7 @@ def _without(uses: Mapping[str, GuestUse], holder: str) -> dict[str, GuestUse]:
     return {uuid: use for uuid, use in uses.items() if uuid != holder}
 
 
-def _handed_over(uses: Mapping[str, GuestUse], holder: str, successor: str) -> dict[str, GuestUse]:
+def _hand_over(uses: Mapping[str, GuestUse], holder: str, successor: str) -> dict[str, GuestUse]:
     return {**_without(uses, holder), successor: uses[holder]} if holder in uses else dict(uses)
 
 
@@ -193,7 +193,7 @@ def _addresses(uses: Mapping[str, GuestUse]) -> frozenset[str]:
     return frozenset(address for use in uses.values() for address in use.addresses)
 
 
-def _given(
+def _addresses_of(
     use: GuestUse, devices: Pooled, others: Mapping[str, GuestUse], *, before: GuestUse | None
 ) -> tuple[str, ...]:
     """Return the addresses of the devices that a guest gets, where they are given out by these.

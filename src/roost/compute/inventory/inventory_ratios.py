@@ -34,7 +34,7 @@ def allocation_ratio(
     return initial
 
 
-def reserved_amount(terms: HostTerms, resource_class: str) -> int:
+def reserve_of(terms: HostTerms, resource_class: str) -> int:
     """Return how much of a resource class a host keeps for itself, in the unit of the class, rounded up."""
     amounts = {
         "VCPU": terms.reserved_host_cpus,
@@ -44,7 +44,7 @@ def reserved_amount(terms: HostTerms, resource_class: str) -> int:
     return amounts.get(resource_class, 0)
 
 
-def offered(
+def offer_of(
     terms: HostTerms,
     resource_class: str,
     total: int,
@@ -61,7 +61,7 @@ def offered(
     """
     return {
         "total": total,
-        "reserved": min(max(reserved_amount(terms, resource_class) - kept, 0), total),
+        "reserved": min(max(reserve_of(terms, resource_class) - kept, 0), total),
         "min_unit": 1,
         "max_unit": total,
         "step_size": 1,

@@ -60,10 +60,10 @@ def pools_of(devices: Sequence[PciDevice]) -> tuple[PciPool, ...]:
 
     A device that is like no other is told with its address.
     """
-    return pooled(devices).pools
+    return pool_devices(devices).pools
 
 
-def pooled(devices: Sequence[PciDevice], *, providers: Mapping[str, str] = _NOWHERE) -> Pooled:
+def pool_devices(devices: Sequence[PciDevice], *, providers: Mapping[str, str] = _NOWHERE) -> Pooled:
     """Return the same, and which devices are in each pool; those of two providers are not alike.
 
     Args:

@@ -32,7 +32,7 @@ class OfferedDevices(msgspec.Struct, frozen=True, kw_only=True):
     slots: tuple[Slot, ...] = ()  # in the order of the devices; those of a network are in none
 
 
-def offered_devices(devices: Iterable[PciDevice], specs: Sequence[DeviceSpec]) -> OfferedDevices:
+def match_devices(devices: Iterable[PciDevice], specs: Sequence[DeviceSpec]) -> OfferedDevices:
     """Return the devices of a node that some spec fits, as the first of these says.
 
     Devices of a physical network belong to ports, for which Placement is not asked.
@@ -58,7 +58,7 @@ def offered_devices(devices: Iterable[PciDevice], specs: Sequence[DeviceSpec]) -
             continue
         own = _slot(device, spec)
         known = slots.get(own.address)
-        slots[own.address] = own if known is None else _joined(known, own)
+        slots[own.address] = own if known is None else _join(known, own)
     return OfferedDevices(devices=tuple(offered), slots=tuple(slots.values()))
 
 
@@ -82,7 +82,7 @@ def _slot(device: PciDevice, spec: DeviceSpec) -> Slot:
     )
 
 
-def _joined(one: Slot, other: Slot) -> Slot:
+def _join(one: Slot, other: Slot) -> Slot:
     """Return one slot of two of the same address."""
     (new,) = other.devices
     if one.address in (new, *one.devices):

@@ -113,7 +113,7 @@ class ProviderConfigs:
         Raises:
             ValueError: a provider has a resource class or a standard trait already, or two entries are of one provider.
         """
-        found = self._found(tree)
+        found = self._match(tree)
         for uuid, config in found.items():
             _check(tree, uuid, config)
         for uuid, config in found.items():
@@ -121,7 +121,7 @@ class ProviderConfigs:
             tree.update_inventory(uuid, tree.data(uuid).inventory | added)
             tree.add_traits(uuid, OWNER_TRAIT, *config.traits)
 
-    def _found(self, tree: ProviderTree) -> dict[str, ProviderConfig]:
+    def _match(self, tree: ProviderTree) -> dict[str, ProviderConfig]:
         """Return the entry of each provider that has one, by uuid."""
         found: dict[str, ProviderConfig] = {}
         for config in self._configs:
@@ -160,7 +160,7 @@ def _check(tree: ProviderTree, uuid: str, config: ProviderConfig) -> None:
 
 def _configs(path: str) -> Iterator[ProviderConfig]:
     """Yield what one file adds."""
-    told = _loaded(path)
+    told = _load(path)
     try:
         file = msgspec.convert(told, _File)
     except msgspec.ValidationError as error:
@@ -188,7 +188,7 @@ def _configs(path: str) -> Iterator[ProviderConfig]:
         )
 
 
-def _loaded(path: str) -> object:
+def _load(path: str) -> object:
     try:
         text = Path(path).read_text(encoding="utf-8")
     except OSError as error:

@@ -42,7 +42,7 @@ class _Node:
     was_reshaping: bool = False  # in any of them
 
 
-class Bringing:
+class Reshaper:
     """Brings what a driver says of its nodes to a Placement.
 
     Args:
@@ -103,7 +103,7 @@ class Bringing:
             InUse, SyncFailed, PlacementGone: see ``ReportClient``.
         """
         found = _Node(name=node, uuid=uuid, is_startup=is_startup, is_disabled=is_disabled, devices=devices)
-        tree = self._tried(found, self._all)
+        tree = self._try(found, self._all)
         assert tree is not None
         return Brought(tree, found.was_reshaping)
 
@@ -114,10 +114,10 @@ class Bringing:
             Whatever ``bring`` raises, but ReshapeNeeded.
         """
         found = _Node(name=node, uuid=uuid, is_startup=True, is_disabled=None)
-        self._tried(found, self._moved)
+        self._try(found, self._move)
         return found.was_reshaping
 
-    def _tried(self, node: _Node, act: Callable[[_Node], ProviderTree | None]) -> ProviderTree | None:
+    def _try(self, node: _Node, act: Callable[[_Node], ProviderTree | None]) -> ProviderTree | None:
         lost: Conflict | None = None
         for _ in self._patience.turns():
             node.is_reshaping = False
@@ -129,27 +129,27 @@ class Bringing:
         assert lost is not None, "patience tries at least once"
         if not node.is_reshaping or not self._still_moves(node):
             raise lost
-        raise self._given_up(node, lost) from lost
+        raise self._give_up(node, lost) from lost
 
     def _all(self, node: _Node) -> ProviderTree:
         """Try once to bring everything."""
-        tree, held = self._edited(node)
+        tree, held = self._edit(node)
         self._flush(node, tree, held)
         return tree
 
-    def _moved(self, node: _Node) -> ProviderTree | None:
+    def _move(self, node: _Node) -> ProviderTree | None:
         """Try once, where anything must move."""
-        tree, held = self._edited(node)
+        tree, held = self._edit(node)
         if held is None:
             return None
         self._flush(node, tree, held)
         return tree
 
-    def _edited(self, node: _Node) -> tuple[ProviderTree, Allocations | None]:
+    def _edit(self, node: _Node) -> tuple[ProviderTree, Allocations | None]:
         """Return the tree as the driver wants it, and what is held, where that moves."""
-        tree = self._lent(node)
+        tree = self._read_tree(node)
         if self._driver.capabilities.wants_allocations:
-            return tree, self._told_all(node, tree)
+            return tree, self._edit_with_allocations(node, tree)
         try:
             self._driver.update_provider_tree(tree, node.name)
         except ReshapeNeeded as needed:
@@ -158,17 +158,17 @@ class Bringing:
             self._begin(node, needed.moved)
         else:
             return tree, None
-        tree = self._lent(node)  # Whatever the driver did before it raised.
+        tree = self._read_tree(node)  # Whatever the driver did before it raised.
         held = self._report.get_allocations_for_provider_tree(node.uuid)
         self._driver.update_provider_tree(tree, node.name, held)
         return tree, held
 
-    def _told_all(self, node: _Node, tree: ProviderTree) -> Allocations | None:
+    def _edit_with_allocations(self, node: _Node, tree: ProviderTree) -> Allocations | None:
         """Let a driver edit that is told each time what is held; return that, where it or inventories moved."""
         held = self._report.get_allocations_for_provider_tree(node.uuid)
         held_before, tree_before = copy.deepcopy(held), copy.deepcopy(tree)
         self._driver.update_provider_tree(tree, node.name, held)
-        moved = _moved_classes(tree_before, tree)
+        moved = _find_moving_classes(tree_before, tree)
         if held == held_before and not moved:
             return None
         told = ", ".join(sorted(moved)) or "allocations"
@@ -181,7 +181,7 @@ class Bringing:
         node.is_reshaping = node.was_reshaping = True
         log.event("reshape_begun", node=node.name, classes=moved)
 
-    def _lent(self, node: _Node) -> ProviderTree:
+    def _read_tree(self, node: _Node) -> ProviderTree:
         tree = self._report.get_provider_tree_and_ensure_root(node.uuid, node.name)
         if node.known is None:
             node.known = frozenset(tree.get_provider_uuids())
@@ -212,12 +212,12 @@ class Bringing:
     def _still_moves(self, node: _Node) -> bool:
         """Say whether inventories must move, where the last try may have moved them before others came."""
         try:
-            self._edited(replace(node, is_startup=False))
+            self._edit(replace(node, is_startup=False))
         except RoostError:  # ReshapeNeeded, or what hides whether it is.
             return True
         return False
 
-    def _given_up(self, node: _Node, lost: Conflict) -> ReshapeFailed:
+    def _give_up(self, node: _Node, lost: Conflict) -> ReshapeFailed:
         """Delete what is left of providers that were created in vain, and say why it is given up."""
         problem = f"others came before each of {self._tries} tries, the last time so: {lost}"
         try:
@@ -237,7 +237,7 @@ class Bringing:
         return ReshapeFailed(node.name, problem)
 
 
-def _moved_classes(before: ProviderTree, after: ProviderTree) -> set[str]:
+def _find_moving_classes(before: ProviderTree, after: ProviderTree) -> set[str]:
     """Return the classes that left one provider and came to another."""
     had = {uuid: set(before.data(uuid).inventory) for uuid in before.get_provider_uuids()}
     has = {uuid: set(after.data(uuid).inventory) for uuid in after.get_provider_uuids()}

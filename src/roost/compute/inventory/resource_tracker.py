@@ -10,11 +10,11 @@ import msgspec
 from roost.compute.driver import Driver, read_resources
 from roost.compute.driver_values import check_guests, check_nodes
 from roost.compute.inventory.device_providers import CountedDevices, DeviceProviders
-from roost.compute.inventory.guest_devices import named_uses
+from roost.compute.inventory.guest_devices import with_addresses
 from roost.compute.inventory.host_use import HostUse
 from roost.compute.inventory.monitors import Monitors
-from roost.compute.inventory.node_facts import Pooled, facts_of, pooled
-from roost.compute.inventory.reshape import Bringing, Brought
+from roost.compute.inventory.node_facts import Pooled, facts_of, pool_devices
+from roost.compute.inventory.reshape import Brought, Reshaper
 from roost.compute.inventory.single_resources import pieces_in
 from roost.compute.inventory.stale_allocations import Instances, judge
 from roost.compute.providers.held_allocations import amounts_of
@@ -94,7 +94,7 @@ class Tracker:
         *,
         driver: Driver,
         report: ReportClient,
-        bringing: Bringing,
+        bringing: Reshaper,
         book: Book,
         monitors: Monitors,
         instances: Instances | None = None,
@@ -216,12 +216,12 @@ class Tracker:
         resources = read_resources(node, self._driver.resources(node))
         self._log_view(node, resources)
         uuid = self.node_uuid(node, resources.uuid)
-        counted = self._counted(node, resources)
+        counted = self._count_devices(node, resources)
         brought = self._bringing.bring(node, uuid, is_startup=is_startup, is_disabled=is_disabled, devices=counted)
         devices = Pooled()
         if self._devices is not None:
             providers_of = self._devices.providers(brought.tree, node, counted.offered)
-            devices = pooled(counted.offered.devices, providers=providers_of)
+            devices = pool_devices(counted.offered.devices, providers=providers_of)
         bare = facts_of(
             resources,
             metrics=self._monitors.metrics(self._driver, node),
@@ -246,7 +246,7 @@ class Tracker:
         released = self._clean(node, uuid, brought)
         return NodeReport(node=node, uuid=uuid, facts=use.facts, is_reshaped=brought.is_reshaped, released=released)
 
-    def _counted(self, node: str, resources: NodeResources) -> CountedDevices:
+    def _count_devices(self, node: str, resources: NodeResources) -> CountedDevices:
         """Return the devices of a node that Placement counts, and who has which; none where it counts none.
 
         Raises:
@@ -255,11 +255,11 @@ class Tracker:
         if self._devices is None:
             return CountedDevices()
         uses = {**self._book.instances(node), **self._book.migrations(node)}
-        named = named_uses(node, uses, told=resources.pci_in_use)
+        named = with_addresses(node, uses, told=resources.pci_in_use)
         if named:
             self._book.name_devices(node, named)
         holders = {holder: use.addresses for holder, use in (uses | named).items() if use.addresses}
-        return CountedDevices(self._devices.offered(resources.pci_devices), holders)
+        return CountedDevices(self._devices.offered_by(resources.pci_devices), holders)
 
     def _clean(self, node: str, uuid: str, brought: Brought) -> tuple[str, ...]:
         """Give back what instances hold on a node that are deleted or elsewhere; name those.
@@ -269,13 +269,13 @@ class Tracker:
         if self._instances is None:
             return ()
         try:
-            return self._cleaned(self._instances, node, brought.tree.get_provider_uuids(uuid))
+            return self._release_strangers(self._instances, node, brought.tree.get_provider_uuids(uuid))
         except Exception as error:  # noqa: BLE001  # The driver, which tells the guests, may raise anything.
             problem = error_text(error)
             log.event("allocations_not_cleaned", host=self._host, node=node, problem=problem)
             return ()
 
-    def _cleaned(self, instances: Instances, node: str, below: Sequence[str]) -> tuple[str, ...]:
+    def _release_strangers(self, instances: Instances, node: str, below: Sequence[str]) -> tuple[str, ...]:
         holders = {each for one in below for each in self._report.get_allocations_for_resource_provider(one)}
         # A guest that is not wanted here any more uses what it holds until it is destroyed.
         guests = (each.uuid for each in check_guests(self._driver.guests()))
@@ -290,9 +290,11 @@ class Tracker:
             for each in judged.released
             if self._gives_back(node, each, partial(self._report.delete_allocation_for_instance, each))
         ]
-        return (*deleted, *self._left(instances, node, judged.moved, below=below))
+        return (*deleted, *self._release_moved(instances, node, judged.moved, below=below))
 
-    def _left(self, instances: Instances, node: str, moved: Sequence[str], *, below: Sequence[str]) -> list[str]:
+    def _release_moved(
+        self, instances: Instances, node: str, moved: Sequence[str], *, below: Sequence[str]
+    ) -> list[str]:
         """Give back what instances that are elsewhere hold on a node; name those."""
         known = {each: self._report.get_allocs_for_consumer(each) for each in moved}
         # Asked again: one that was on its way back before it was read is busy now, one that begins later has changed.

@@ -37,7 +37,7 @@ def holdings_of(amounts: Amounts) -> dict[str, Holding]:
     return {uuid: Holding(resources={**each}) for uuid, each in amounts.items() if each}
 
 
-def doubled(old: Amounts, new: Amounts) -> dict[str, dict[str, int]]:
+def double(old: Amounts, new: Amounts) -> dict[str, dict[str, int]]:
     """Return what is held on both ends of a move: all of the old, and of the new the providers not held yet.
 
     >>> doubled({"a": {"VCPU": 1}}, {"a": {"VCPU": 2}, "b": {"VCPU": 2}})
@@ -49,7 +49,7 @@ def doubled(old: Amounts, new: Amounts) -> dict[str, dict[str, int]]:
     return found
 
 
-def added(old: Amounts, more: Amounts) -> dict[str, dict[str, int]]:
+def add(old: Amounts, more: Amounts) -> dict[str, dict[str, int]]:
     """Return the sums.
 
     >>> added({"a": {"VCPU": 1}}, {"a": {"VCPU": 2}, "b": {"VCPU": 4}})
@@ -63,7 +63,7 @@ def added(old: Amounts, more: Amounts) -> dict[str, dict[str, int]]:
     return found
 
 
-def removed(old: Amounts, less: Amounts) -> dict[str, dict[str, int]]:
+def subtract(old: Amounts, less: Amounts) -> dict[str, dict[str, int]]:
     """Return the differences, without what became empty.
 
     Raises:

@@ -116,11 +116,11 @@ class ProviderTree:
 
     def has_inventory(self, name_or_uuid: str) -> bool:
         """Say whether a provider has inventory of any resource class."""
-        return bool(self._known(name_or_uuid).inventory)
+        return bool(self._find(name_or_uuid).inventory)
 
     def has_inventory_changed(self, name_or_uuid: str, inventory: Mapping[str, Mapping[str, float]]) -> bool:
         """Say whether inventories differ from a provider's: in classes, or in a key that the new record has."""
-        return provider_forest.has_changed(self._known(name_or_uuid).inventory, _inventories(inventory))
+        return provider_forest.has_changed(self._find(name_or_uuid).inventory, _inventories(inventory))
 
     def update_inventory(
         self, name_or_uuid: str, inventory: Mapping[str, Mapping[str, float]], generation: int | None = None
@@ -159,11 +159,11 @@ class ProviderTree:
 
     def has_traits(self, name_or_uuid: str, traits: Iterable[str]) -> bool:
         """Say whether a provider has all these traits; of none it has all."""
-        return _names("traits", traits) <= self._known(name_or_uuid).traits
+        return _names("traits", traits) <= self._find(name_or_uuid).traits
 
     def have_traits_changed(self, name_or_uuid: str, traits: Iterable[str]) -> bool:
         """Say whether a provider has other traits than exactly these."""
-        return _names("traits", traits) != self._known(name_or_uuid).traits
+        return _names("traits", traits) != self._find(name_or_uuid).traits
 
     def update_traits(self, name_or_uuid: str, traits: Iterable[str], generation: int | None = None) -> bool:
         """Replace all traits of a provider, and return whether they differed; a generation is set in any case."""
@@ -189,11 +189,11 @@ class ProviderTree:
 
     def in_aggregates(self, name_or_uuid: str, aggregates: Iterable[str]) -> bool:
         """Say whether a provider is in all these aggregates; of none it is in all."""
-        return _names("aggregates", aggregates) <= self._known(name_or_uuid).aggregates
+        return _names("aggregates", aggregates) <= self._find(name_or_uuid).aggregates
 
     def have_aggregates_changed(self, name_or_uuid: str, aggregates: Iterable[str]) -> bool:
         """Say whether a provider is in other aggregates than exactly these."""
-        return _names("aggregates", aggregates) != self._known(name_or_uuid).aggregates
+        return _names("aggregates", aggregates) != self._find(name_or_uuid).aggregates
 
     def update_aggregates(self, name_or_uuid: str, aggregates: Iterable[str], generation: int | None = None) -> bool:
         """Replace all aggregates of a provider, and return whether they differed; a generation is set in any case."""
@@ -217,7 +217,7 @@ class ProviderTree:
 
     # --- with the lock held, or on values that never change ---
 
-    def _known(self, name_or_uuid: str) -> ProviderData:
+    def _find(self, name_or_uuid: str) -> ProviderData:
         with TREES_LOCK:
             return self._forest.find(name_or_uuid)
 

@@ -8,7 +8,7 @@ from roost.compute.providers.held_allocations import (
     Amounts,
     ConsumerRecord,
     amounts_of,
-    doubled,
+    double,
     holdings_of,
 )
 from roost.compute.report.placement_session import Asking, part, refusal
@@ -29,7 +29,7 @@ class Consumers:
 
     # --- read ---
 
-    def told(self, consumer_uuid: str) -> dict[str, Any]:
+    def answer_of(self, consumer_uuid: str) -> dict[str, Any]:
         """Return what is answered of a consumer."""
         return self._asking.read(f"/allocations/{consumer_uuid}", version=VERSION)
 
@@ -42,7 +42,7 @@ class Consumers:
     def of_providers(self, uuids: Iterable[str]) -> Allocations:
         """Return all that the consumers of some providers hold, of other providers too."""
         consumers = sorted({consumer for uuid in uuids for consumer in self.of_provider(uuid)})
-        told = ((consumer, self.told(consumer)) for consumer in consumers)
+        told = ((consumer, self.answer_of(consumer)) for consumer in consumers)
         # One may have given back everything meanwhile.
         return {consumer: _record(found) for consumer, found in told if part(found, "allocations")}
 
@@ -60,11 +60,11 @@ class Consumers:
     ) -> bool:
         """Let a consumer take what a request says, beside what it holds."""
         for _ in self._asking.patience.turns():
-            found = self.told(consumer_uuid)
+            found = self.answer_of(consumer_uuid)
             held, wanted = amounts_of(part(found, "allocations")), amounts_of(part(request, "allocations"))
             body: dict[str, Any] = {"project_id": project_id, "user_id": user_id, "consumer_generation": generation}
             if held:
-                wanted = doubled(held, wanted)
+                wanted = double(held, wanted)
                 body["consumer_generation"] = part(found, "consumer_generation") if generation is None else generation
             elif "mappings" in request:
                 body["mappings"] = request["mappings"]
@@ -91,14 +91,14 @@ class Consumers:
         """
         path = f"/allocations/{consumer_uuid}"
         for _ in self._asking.patience.turns():
-            found = self.told(consumer_uuid)
+            found = self.answer_of(consumer_uuid)
             held = amounts_of(part(found, "allocations"))
             if not held:
                 raise NotFound("allocation of consumer", consumer_uuid)
             wanted = new(held)
             if wanted == held:
                 return False
-            answer = self._sent(consumer_uuid, wanted, {**_record(found)}, version=VERSION)
+            answer = self._send(consumer_uuid, wanted, {**_record(found)}, version=VERSION)
             if answer.status == 204:
                 return True
             if not _is_race(answer):
@@ -108,7 +108,7 @@ class Consumers:
     def move(self, source_uuid: str, target_uuid: str) -> bool:
         """Let one consumer hold what another one held."""
         for _ in self._asking.patience.turns():
-            source, target = self.told(source_uuid), self.told(target_uuid)
+            source, target = self.answer_of(source_uuid), self.answer_of(target_uuid)
             held = amounts_of(part(source, "allocations"))
             if not held:
                 return bool(part(target, "allocations"))
@@ -134,10 +134,10 @@ class Consumers:
 
     def release(self, consumer_uuid: str) -> bool:
         """Let a consumer give back all it holds, unless it changes meanwhile; say whether there was anything."""
-        found = self.told(consumer_uuid)
+        found = self.answer_of(consumer_uuid)
         if not part(found, "allocations"):
             return False  # Giving back nothing would leave a consumer behind, at some servers.
-        answer = self._sent(consumer_uuid, {}, {**_record(found)}, version=VERSION)
+        answer = self._send(consumer_uuid, {}, {**_record(found)}, version=VERSION)
         if answer.status != 204:
             raise refusal("PUT", f"/allocations/{consumer_uuid}", answer)
         return True
@@ -148,7 +148,7 @@ class Consumers:
         stays = {uuid: each for uuid, each in held.items() if uuid not in uuids}
         if stays == held:
             return False
-        answer = self._sent(consumer_uuid, stays, {**_record(known)}, version=VERSION)
+        answer = self._send(consumer_uuid, stays, {**_record(known)}, version=VERSION)
         if answer.status != 204:
             raise refusal("PUT", f"/allocations/{consumer_uuid}", answer)
         return True
@@ -171,7 +171,7 @@ class Consumers:
         Raises:
             Conflict: the consumer changed.
         """
-        answer = self._sent(consumer_uuid, amounts, body, version=version)
+        answer = self._send(consumer_uuid, amounts, body, version=version)
         if answer.status == 204:
             return True
         if not _is_race(answer):
@@ -181,7 +181,7 @@ class Consumers:
             raise refusal("PUT", f"/allocations/{consumer_uuid}", answer)
         return None
 
-    def _sent(self, consumer_uuid: str, amounts: Amounts, body: Mapping[str, Any], *, version: str) -> Answer:
+    def _send(self, consumer_uuid: str, amounts: Amounts, body: Mapping[str, Any], *, version: str) -> Answer:
         """Replace what a consumer holds, and return the answer; of an earlier try, where that was carried out."""
         body = {**body, "allocations": holdings_of(amounts)}
         answer = self._asking.ask("PUT", f"/allocations/{consumer_uuid}", body, version=version)
@@ -190,7 +190,7 @@ class Consumers:
         return answer
 
     def _holds(self, consumer_uuid: str, amounts: Amounts) -> bool:
-        return amounts_of(part(self.told(consumer_uuid), "allocations")) == amounts
+        return amounts_of(part(self.answer_of(consumer_uuid), "allocations")) == amounts
 
 
 def _is_race(answer: Answer) -> bool:

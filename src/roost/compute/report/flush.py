@@ -32,7 +32,7 @@ class Flushing:
         See ``ReportClient.update_from_provider_tree``.
         """
         self._check_parents(tree)
-        removed = self._cache.removed(tree)
+        removed = self._cache.find_removed(tree)
         created: list[str] = []
         try:
             self._create(tree, created)
@@ -90,7 +90,7 @@ class Flushing:
                 uuid: {"inventories": {}, "resource_provider_generation": self._cache.tree.data(uuid).generation}
                 for uuid in removed
             },
-            "allocations": _sent(allocations),
+            "allocations": _allocations_body(allocations),
         }
         try:
             answer = self._asking.ask("POST", _RESHAPER, body, version=RESHAPE_VERSION)
@@ -168,7 +168,7 @@ def _set_generation(tree: ProviderTree, uuid: str, generation: int | None) -> No
     tree.update_traits(uuid, tree.data(uuid).traits, generation)
 
 
-def _sent(allocations: Allocations) -> dict[str, Any]:
+def _allocations_body(allocations: Allocations) -> dict[str, Any]:
     """Return allocations as the reshaper takes them: without generations of providers, and without what is empty."""
     return {
         consumer: {

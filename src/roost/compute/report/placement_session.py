@@ -83,7 +83,7 @@ class Asking:
                 continue
             if answer.status != 503:
                 return answer._replace(is_repeated=answer.is_repeated or gone is not None)
-            gone = PlacementGone(f"it answers {_named(method, path)} with {answer.problem}")
+            gone = PlacementGone(f"it answers {_label(method, path)} with {answer.problem}")
         assert gone is not None, "patience tries at least once"
         raise gone
 
@@ -98,13 +98,13 @@ class Asking:
         if answer.status != 200:
             raise refusal("GET", path, answer)
         if not isinstance(answer.body, dict):
-            raise PlacementGone(f"it answers {_named('GET', path)} with no object")
+            raise PlacementGone(f"it answers {_label('GET', path)} with no object")
         return answer.body
 
 
 def refusal(method: str, path: str, answer: Answer) -> RoostError:
     """Return the error that says what whoever asked can do about a status."""
-    what = f"Placement refuses {_named(method, path)}: {answer.problem}"
+    what = f"Placement refuses {_label(method, path)}: {answer.problem}"
     match answer.status:
         case 400:
             return BadRequest(what, code=answer.code)
@@ -112,7 +112,7 @@ def refusal(method: str, path: str, answer: Answer) -> RoostError:
             return NotFound("provider", path, message=what)
         case 409:
             return Conflict(what, code=answer.code)
-    return PlacementGone(f"it answers {_named(method, path)} with {answer.problem}")
+    return PlacementGone(f"it answers {_label(method, path)} with {answer.problem}")
 
 
 def part(record: Any, name: str) -> Any:
@@ -127,5 +127,5 @@ def part(record: Any, name: str) -> Any:
         raise PlacementGone(f"its answer has no {name}") from None
 
 
-def _named(method: str, path: str) -> str:
+def _label(method: str, path: str) -> str:
     return f"{method} {path.partition('?')[0]}"

@@ -33,7 +33,7 @@ class Cache:
         """Note that all an edited tree has is known; what is missing from it later was removed by its editor."""
         self._lent[edited] = self._lent.get(edited, frozenset()) | frozenset(edited.get_provider_uuids())
 
-    def removed(self, edited: ProviderTree) -> list[str]:
+    def find_removed(self, edited: ProviderTree) -> list[str]:
         """Return which known providers an edited tree no longer has, each after its parent.
 
         What came to be known after it was lent was not removed by its editor. A tree that was not lent says nothing

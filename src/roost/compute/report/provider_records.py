@@ -90,15 +90,15 @@ class Providers:
 
     def in_tree(self, uuid: str) -> list[ProviderRecord]:
         """Return the providers of the whole tree that holds a provider, by uuid; none where it does not exist."""
-        return self._listed(f"in_tree={uuid}", version=_TREE_VERSION)
+        return self._list_pages(f"in_tree={uuid}", version=_TREE_VERSION)
 
-    def named(self, name: str) -> ProviderRecord:
+    def find_by_name(self, name: str) -> ProviderRecord:
         """Return the provider of a name.
 
         Raises:
             NotFound: there is none.
         """
-        found = self._listed(f"name={quote(name, safe='')}", version=_TREE_VERSION)
+        found = self._list_pages(f"name={quote(name, safe='')}", version=_TREE_VERSION)
         if not found:
             raise NotFound("provider", name)
         return found[0]
@@ -108,7 +108,7 @@ class Providers:
         aggregates = self._refresh_one(uuid)
         for some in chunks(sorted(aggregates), self._most_uuids):
             query = f"member_of=in:{','.join(some)}&required={SHARING_TRAIT}"
-            for record in self._listed(query, version=_SHARING_VERSION):
+            for record in self._list_pages(query, version=_SHARING_VERSION):
                 if not self._cache.tree.exists(record["uuid"]):
                     self._cache.tree.new_root(record["name"], record["uuid"], record["generation"])
                 if self._cache.is_stale(record["uuid"]):
@@ -116,7 +116,7 @@ class Providers:
 
     def refresh_inventory(self, uuid: str) -> int:
         """Read the inventories of a provider, and return its generation."""
-        found = self._asked(uuid, "inventories", version=INVENTORY_VERSION)
+        found = self._read(uuid, "inventories", version=INVENTORY_VERSION)
         generation: int = part(found, "resource_provider_generation")
         self._cache.tree.update_inventory(uuid, part(found, "inventories"), generation)
         return generation
@@ -128,22 +128,22 @@ class Providers:
         it is refused, and nobody's change is overwritten.
         """
         self.refresh_inventory(uuid)
-        aggregates = part(self._asked(uuid, "aggregates", version=AGGREGATES_VERSION), "aggregates")
-        traits = part(self._asked(uuid, "traits", version=TRAITS_VERSION), "traits")
+        aggregates = part(self._read(uuid, "aggregates", version=AGGREGATES_VERSION), "aggregates")
+        traits = part(self._read(uuid, "traits", version=TRAITS_VERSION), "traits")
         self._cache.tree.update_aggregates(uuid, aggregates)
         self._cache.tree.update_traits(uuid, traits)
         self._cache.was_read(uuid)
         found: list[str] = aggregates
         return found
 
-    def _asked(self, uuid: str, name: str, *, version: str) -> dict[str, Any]:
+    def _read(self, uuid: str, name: str, *, version: str) -> dict[str, Any]:
         try:
             return self._asking.read(f"/resource_providers/{uuid}/{name}", version=version)
         except NotFound as error:
             self._cache.forget_trees([uuid])
             raise Conflict(f"provider {uuid} is gone: read its tree again") from error
 
-    def _listed(self, query: str, *, version: str) -> list[ProviderRecord]:
+    def _list_pages(self, query: str, *, version: str) -> list[ProviderRecord]:
         found = part(self._asking.read(f"/resource_providers?{query}", version=version), "resource_providers")
         # Servers list in orders of their own.
         return sorted(map(_record, found), key=lambda record: record["uuid"])

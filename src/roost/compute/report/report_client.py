@@ -118,7 +118,7 @@ class ReportClient:
         Raises:
             NotFound: there is none.
         """
-        return self._providers.named(name)
+        return self._providers.find_by_name(name)
 
     def delete_resource_provider(self, uuid: str, consumers: Iterable[str] = ()) -> list[str]:
         """Delete the tree of a host, children first; return the providers that are still in use.
@@ -199,11 +199,11 @@ class ReportClient:
 
     def get_allocs_for_consumer(self, consumer_uuid: str) -> dict[str, Any]:
         """Return all that is answered of a consumer; of one that holds nothing its empty allocations alone."""
-        return self._consumers.told(consumer_uuid)
+        return self._consumers.answer_of(consumer_uuid)
 
     def get_allocations_for_consumer(self, consumer_uuid: str) -> dict[str, Any] | None:
         """Return what a consumer holds, by provider; None: Placement does not answer."""
-        found = self._unless_away(lambda: self._consumers.told(consumer_uuid))
+        found = self._unless_away(lambda: self._consumers.answer_of(consumer_uuid))
         return None if found is None else part(found, "allocations")
 
     def claim_resources(
@@ -256,7 +256,7 @@ class ReportClient:
             NotFound: it holds nothing yet.
             Conflict: it does not fit, or others were faster in every try.
         """
-        self._consumers.change(consumer_uuid, lambda held: amounts.added(held, resources))
+        self._consumers.change(consumer_uuid, lambda held: amounts.add(held, resources))
 
     def remove_resources_from_instance_allocation(self, consumer_uuid: str, resources: Amounts) -> None:
         """Let a consumer give back a part.
@@ -266,7 +266,7 @@ class ReportClient:
             NotFound: it holds nothing.
             Conflict: others were faster in every try.
         """
-        self._consumers.change(consumer_uuid, lambda held: amounts.removed(held, resources))
+        self._consumers.change(consumer_uuid, lambda held: amounts.subtract(held, resources))
 
     def remove_provider_tree_from_instance_allocation(self, consumer_uuid: str, root_uuid: str) -> bool:
         """Let a consumer give back all it holds in the tree of a provider; say whether that was anything.
@@ -350,7 +350,7 @@ class ReportClient:
         return usages
 
     def _change_aggregates(self, name: str, new: Callable[[set[str]], set[str]]) -> None:
-        uuid = self._providers.named(name)["uuid"]
+        uuid = self._providers.find_by_name(name)["uuid"]
         lost: Conflict | None = None
         for _ in self._asking.patience.turns():
             found = self._asking.read(f"/resource_providers/{uuid}/aggregates", version=AGGREGATES_VERSION)

@@ -8,7 +8,7 @@ import msgspec
 
 from roost.api.v1.agent_registry import has_news
 from roost.compute.agent.agent_journal import Journal
-from roost.compute.agent.execute_order import Acting
+from roost.compute.agent.execute_order import OrderExecutor
 from roost.compute.agent.identity import Identity
 from roost.compute.agent.saved_images import SavedImages
 from roost.compute.agent.state_machine import Agent
@@ -162,7 +162,7 @@ class AgentProcess:
             instances=machine.journal.instances(node),
             migrations=machine.journal.migrations(node),
         )
-        self.acting = Acting(
+        self.acting = OrderExecutor(
             self.host, run=self.run, driver=self.driver, journal=machine.journal, use_of={node: self.use}.__getitem__
         )
         self._world = world
@@ -235,7 +235,7 @@ class AgentProcess:
         )
 
     def _finish_task(self, task: Work | Undo | Clean, answer: OrderAnswer) -> None:
-        self.agent.worked(task, answer, self._now_s)
+        self.agent.on_worked(task, answer, self._now_s)
         self._advance()
 
     def _scan_guests(self) -> None:
@@ -245,7 +245,7 @@ class AgentProcess:
                 self._has_started = True
             guests = check_guests(self.driver.guests())
         except DriverNotReady as error:
-            self.agent.refused(error, self._now_s)
+            self.agent.on_refused(error, self._now_s)
         else:
             # Guests may change before the agent receives the scan.
             self._schedule(self._draw_span(), "looked", lambda: self._finish_scan(guests))
@@ -253,18 +253,18 @@ class AgentProcess:
         self._advance()
 
     def _finish_scan(self, guests: Sequence[Found]) -> None:
-        self.agent.looked([OwnNode(node=self.host, uuid=self.machine.uuid)], guests)
+        self.agent.on_scan([OwnNode(node=self.host, uuid=self.machine.uuid)], guests)
         self._advance()
 
     # --- the server ---
 
     def _register(self, registration: Registration) -> None:
         def apply_reply(registered: Registered) -> None:
-            self.agent.registered(registered, self._now_s)
+            self.agent.on_registered(registered, self._now_s)
             self._advance()
 
         def apply_error(error: RoostError) -> None:
-            self.agent.refused(error, self._now_s)
+            self.agent.on_refused(error, self._now_s)
             self._advance()
 
         host = self.host
@@ -277,7 +277,7 @@ class AgentProcess:
 
     def _send_answer(self, order: Order, answer: OrderAnswer) -> None:
         def apply_reply(_answer: None) -> None:
-            self.agent.told(order)
+            self.agent.on_delivered(order)
             self._advance()
 
         def apply_error(error: RoostError) -> None:
@@ -294,7 +294,7 @@ class AgentProcess:
     def _poll(self, agent: PollingAgent) -> None:
         def apply_reply(polled: Polled) -> None:
             self._is_polling = False
-            self.agent.heard(
+            self.agent.on_polled(
                 agent.fence,
                 polled.orders,
                 now_s=self._now_s,
@@ -323,7 +323,7 @@ class AgentProcess:
     def _report(self) -> None:
         def apply_reply(_answer: None) -> None:
             self._is_reporting, self._report_at_s = False, self._now_s + _REPORT_S
-            self.agent.tracked()
+            self.agent.on_tracked()
             self._clean_images()
             self._advance()
 

@@ -5,7 +5,7 @@ from unittest.mock import Mock
 import pytest
 from msgspec.structs import replace
 
-from roost.compute.agent.execute_order import Acting
+from roost.compute.agent.execute_order import OrderExecutor
 from roost.compute.agent.tasks import Clean, Undo, Work
 from roost.compute.driver_values import check_guests
 from roost.compute.drivers.fake.driver import Fake
@@ -427,9 +427,9 @@ def test_guests_are_destroyed_stopped_and_started_as_the_server_said():
     host = Host()
     host.do(Spawn(spec(**CARD)))
     assert host.acting.carry_out(Clean(GUEST, "pause")).outcome == "ok"
-    assert (host.driver.inspect(GUEST).state, host.journal.paused()) == ("stopped", {GUEST})
+    assert (host.driver.inspect(GUEST).state, host.journal.paused_guests()) == ("stopped", {GUEST})
     host.acting.carry_out(Clean(GUEST, "resume"))
-    assert (host.driver.inspect(GUEST).state, host.journal.paused()) == ("running", frozenset())
+    assert (host.driver.inspect(GUEST).state, host.journal.paused_guests()) == ("running", frozenset())
     host.acting.carry_out(Clean(GUEST, "destroy"))
     assert (host.driver.guests(), host.free) == ([], 2)
 
@@ -438,7 +438,7 @@ def test_what_is_not_a_hosts_own_gives_back_before_its_node_was_updated():
     before = Host()
     before.do(Spawn(spec(**CARD)))
     tracker = PlainTracker(before.driver, before.journal)
-    acting = Acting(HOST, run=RUN, driver=before.driver, journal=before.journal, use_of=tracker.use)
+    acting = OrderExecutor(HOST, run=RUN, driver=before.driver, journal=before.journal, use_of=tracker.use)
     assert acting.carry_out(Clean(GUEST, "destroy")).outcome == "ok"
     assert (before.driver.guests(), Host(before.driver, before.journal).free) == ([], 2)
 
@@ -449,7 +449,7 @@ def test_a_move_ends_also_where_its_node_is_not_counted_in_this_life(end, number
     before.do(Spawn(spec(**CARD)))
     before.do(Prepare(spec(**CARD)), turn=2)
     tracker = PlainTracker(before.driver, before.journal)
-    acting = Acting(HOST, run=RUN, driver=before.driver, journal=before.journal, use_of=tracker.use)
+    acting = OrderExecutor(HOST, run=RUN, driver=before.driver, journal=before.journal, use_of=tracker.use)
     act = end() if end is Destroy else end(order(Destroy(), turn=2).operation)
     assert acting.carry_out(Work(order(act, 2, turn=3))).outcome == "ok"
     assert len(before.journal.holdings(GUEST)) == number

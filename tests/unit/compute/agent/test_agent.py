@@ -51,9 +51,9 @@ def test_guests_come_first_and_then_it_registers_again():
     cleans = one.due(0.0)
     assert cleans == [Clean(uuid_named("gone"), "destroy"), Clean(uuid_named("open"), "pause")]
     assert one.polling() is None
-    one.worked(cleans[0], OK, 0.0)
+    one.on_worked(cleans[0], OK, 0.0)
     assert one.due(0.0) == []
-    one.worked(cleans[1], OK, 0.0)
+    one.on_worked(cleans[1], OK, 0.0)
     assert one.due(0.0) == [Look()]
 
 
@@ -79,9 +79,9 @@ def test_who_is_not_ready_comes_again_now_and_then_later_each_time():
             now_s += 0.25
         pauses.append(now_s - before_s)
         assert tasks == [Look()]
-        one.looked([], [])
+        one.on_scan([], [])
         one.due(now_s)
-        one.registered(Registered(fence=1, is_ready=False, down_after_s=60.0), now_s)
+        one.on_registered(Registered(fence=1, is_ready=False, down_after_s=60.0), now_s)
     assert pauses == [0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 15.0]
 
 
@@ -97,7 +97,7 @@ def test_a_guest_that_cannot_be_destroyed_is_tried_again_later():
     one = agent()
     arrived(one, found(), is_ready=False, destroy=(GUEST,))
     (clean,) = one.due(0.0)
-    one.worked(clean, FAILED, 0.0)
+    one.on_worked(clean, FAILED, 0.0)
     assert one.due(0.4) == []
     assert one.due(0.5) == [Look()]
 
@@ -105,9 +105,9 @@ def test_a_guest_that_cannot_be_destroyed_is_tried_again_later():
 def test_a_driver_that_is_not_ready_is_asked_again_and_settings_that_are_wrong_are_the_end():
     one = agent()
     assert one.due(0.0) == [Look()]
-    one.refused(DriverNotReady("it starts"), 0.0)
+    one.on_refused(DriverNotReady("it starts"), 0.0)
     assert (one.due(0.2), one.due(0.5)) == ([], [Look()])
-    one.refused(BadSettings("driver fake", "is wrong"), 0.5)
+    one.on_refused(BadSettings("driver fake", "is wrong"), 0.5)
     assert isinstance(one.end, BadSettings)
     assert one.due(99.0) == []
 
@@ -115,9 +115,9 @@ def test_a_driver_that_is_not_ready_is_asked_again_and_settings_that_are_wrong_a
 def test_another_agent_of_the_host_is_the_end():
     one = agent()
     one.due(0.0)
-    one.looked([], [])
+    one.on_scan([], [])
     one.due(0.0)
-    one.refused(Conflict("another agent lives there"), 0.0)
+    one.on_refused(Conflict("another agent lives there"), 0.0)
     assert str(one.end) == "another agent lives there"
     two = ready()
     hear(two, is_superseded=True)
@@ -142,14 +142,14 @@ def test_an_order_is_written_down_before_it_is_done_and_answered_until_the_answe
     assert work == Work(spawn)
     assert journal.entry((spawn.operation, 1)).state == "begun"
     assert one.polling().held == (spawn.id,)
-    one.worked(work, OK, 1.0)
+    one.on_worked(work, OK, 1.0)
     assert journal.entry((spawn.operation, 1)).state == "done"
     assert one.due(1.0) == [Tell(spawn, OK)]
     one.untold(spawn, Unavailable("no answer"), 1.0)
     assert one.due(1.1) == []
     assert one.due(2.0) == [Tell(spawn, OK)]
     assert one.due(2.0) == []
-    one.told(spawn)
+    one.on_delivered(spawn)
     assert journal.entry((spawn.operation, 1)).state == "taken"
     assert one.polling().held == ()
     assert one.is_idle
@@ -159,9 +159,9 @@ def test_an_order_that_comes_again_is_done_once_and_answered_again():
     one, spawn = ready(), order(Spawn(spec()))
     (work,) = hear(one, spawn, spawn)
     assert hear(one, spawn) == []
-    one.worked(work, OK, 0.0)
+    one.on_worked(work, OK, 0.0)
     assert hear(one, spawn) == [Tell(spawn, OK)]
-    one.told(spawn)
+    one.on_delivered(spawn)
     assert hear(one, spawn) == [Tell(spawn, OK)]
 
 
@@ -169,7 +169,7 @@ def test_orders_of_one_instance_are_done_one_by_one_and_those_of_others_meanwhil
     one = ready()
     first, second, other = order(Spawn(spec()), 1), order(Power(is_on=False), 2), order(Destroy(), of="other")
     assert hear(one, second, first, other) == [Work(first), Work(other)]
-    one.worked(Work(first), OK, 0.0)
+    one.on_worked(Work(first), OK, 0.0)
     assert one.due(0.0) == [Work(second), Tell(first, OK)]
 
 
@@ -177,7 +177,7 @@ def test_nothing_is_done_before_placement_knows_the_host():
     one = agent()
     arrived(one)
     assert hear(one, order(Spawn(spec()))) == []
-    one.tracked()
+    one.on_tracked()
     assert one.due(0.0) == [Work(order(Spawn(spec())))]
 
 
@@ -185,8 +185,8 @@ def test_nothing_is_done_before_placement_knows_the_host():
 def test_an_order_from_before_one_that_was_begun_is_out_of_date(late, number):
     one = ready()
     (work,) = hear(one, order(Destroy(), 2, turn=2))
-    one.worked(work, OK, 0.0)
-    one.told(work.order)
+    one.on_worked(work, OK, 0.0)
+    one.on_delivered(work.order)
     assert outcomes(hear(one, order(Spawn(spec()), number, turn=late, order_id=7))) == [(7, "stale")]
 
 
@@ -196,7 +196,7 @@ def test_what_is_to_go_does_so_before_a_later_turn_that_waits_too(act):
     old, new = order(act, turn=1), order(Spawn(spec()), turn=2)
     (work,) = hear(one, old, new)
     assert work == Work(old)
-    one.worked(work, OK, 0.0)
+    one.on_worked(work, OK, 0.0)
     assert Work(new) in one.due(0.0)
 
 
@@ -213,11 +213,11 @@ def test_the_abort_of_a_move_does_not_wait_for_its_end():
     move, abort = order(LiveMigrate(to), 1), order(AbortMigration(), 2)
     assert hear(one, move) == [Work(move)]
     assert hear(one, abort) == [Work(abort)]
-    one.worked(Work(abort), OK, 0.0)
+    one.on_worked(Work(abort), OK, 0.0)
     assert outcomes(one.due(0.0)) == [(abort.id, "ok")]
-    one.told(abort)
+    one.on_delivered(abort)
     assert not one.is_idle
-    one.worked(Work(move), FAILED, 0.0)
+    one.on_worked(Work(move), FAILED, 0.0)
     assert outcomes(one.due(0.0)) == [(move.id, "failed")]
 
 
@@ -226,8 +226,8 @@ def test_who_stops_begins_nothing_and_tells_what_was_done():
     (work,) = hear(one, order(Spawn(spec())))
     one.stop()
     assert one.polling() is None
-    one.heard(1, [order(Destroy(), of="other")], now_s=0.0)
-    one.worked(work, OK, 0.0)
+    one.on_polled(1, [order(Destroy(), of="other")], now_s=0.0)
+    one.on_worked(work, OK, 0.0)
     assert outcomes(one.due(0.0)) == [(work.order.id, "ok")]
 
 
@@ -239,7 +239,7 @@ def test_an_order_that_is_withdrawn_before_it_was_begun_is_dropped():
     first, second = order(Spawn(spec()), 1), order(Power(is_on=False), 2)
     hear(one, first, second)
     assert hear(one, withdrawn=[second.id]) == []
-    one.worked(Work(first), OK, 0.0)
+    one.on_worked(Work(first), OK, 0.0)
     assert outcomes(one.due(0.0)) == [(first.id, "ok")]
 
 
@@ -250,10 +250,10 @@ def test_what_it_was_told_before_it_was_given_up_waits_until_it_is_known_to_be_w
     hear(one, first, second)
     one.unknown(0.0)
     arrived(one, now_s=0.5, fence=2)
-    one.worked(Work(first), FAILED, 0.5)
+    one.on_worked(Work(first), FAILED, 0.5)
     assert (outcomes(one.due(0.5)), one.polling().held) == ([(first.id, "failed")], (first.id, second.id))
     assert one.is_in_a_hurry
-    one.heard(2, (), now_s=0.5, withdrawn=() if is_wanted else (second.id,))
+    one.on_polled(2, (), now_s=0.5, withdrawn=() if is_wanted else (second.id,))
     assert one.due(0.5) == ([Work(second)] if is_wanted else [])
 
 
@@ -261,17 +261,17 @@ def test_of_orders_that_are_settled_nothing_more_is_said():
     one = ready()
     waits, done, other = order(Power(is_on=True), 2), order(Spawn(spec())), order(Spawn(spec("other")), of="other")
     hear(one, done, waits, msgspec.structs.replace(other, id=9))
-    one.worked(Work(done), FAILED, 0.0)
+    one.on_worked(Work(done), FAILED, 0.0)
     assert hear(one, settled=[waits.id, done.id, 9]) == []
     assert (one.polling().held, one.is_idle) == ((), False)
-    one.worked(Work(msgspec.structs.replace(other, id=9)), FAILED, 0.0)
+    one.on_worked(Work(msgspec.structs.replace(other, id=9)), FAILED, 0.0)
     assert (one.due(0.0), one.is_idle) == ([], True)
 
 
 def test_an_answer_to_an_order_that_the_server_lost_is_given_up_after_a_new_registration():
     one, spawn = ready(), order(Spawn(spec()))
     hear(one, spawn)
-    one.worked(Work(spawn), OK, 0.0)
+    one.on_worked(Work(spawn), OK, 0.0)
     one.due(0.0)
     one.untold(spawn, NotFound("order", "101"), 0.0)
     arrived(one, now_s=0.5)
@@ -283,7 +283,7 @@ def test_an_answer_to_an_order_that_the_server_lost_is_given_up_after_a_new_regi
 def test_an_answer_that_cannot_be_understood_is_said_to_be_that_and_what_was_built_goes():
     one, spawn = ready(), order(Spawn(spec()))
     hear(one, spawn)
-    one.worked(Work(spawn), OK, 0.0)
+    one.on_worked(Work(spawn), OK, 0.0)
     one.due(0.0)
     one.untold(spawn, BadRequest("saved is wrong"), 0.0)
     undo, tell = one.due(0.0)
@@ -303,16 +303,16 @@ def test_an_order_whose_driver_hangs_fails_and_new_guests_are_refused_meanwhile(
     hear(one, hung, after)
     assert one.due(9.9) == []
     assert outcomes(one.due(10.0)) == [(hung.id, "failed")]
-    one.told(hung)
+    one.on_delivered(hung)
     other = order(Spawn(spec("other")), of="other", order_id=5)
     (tell,) = hear(one, other, now_s=11.0)
     assert (tell.answer.outcome, tell.answer.problem) == (
         "failed",
         f"the driver on host host-a hangs in spawn of instance {GUEST}",
     )
-    one.worked(Work(hung), OK, 12.0)
+    one.on_worked(Work(hung), OK, 12.0)
     assert one.due(12.0) == [Undo(hung)]
-    one.worked(Undo(hung), OK, 12.0)
+    one.on_worked(Undo(hung), OK, 12.0)
     assert one.due(12.0) == [Work(after)]
     another = order(Spawn(spec("third")), of="third", order_id=6)
     assert hear(one, another, now_s=13.0) == [Work(another)]
@@ -326,9 +326,9 @@ def test_an_order_that_hangs_and_that_nobody_wants_is_not_answered_and_is_undone
     assert one.due(10.0) == one.due(20.0) == []
     other = order(Spawn(spec("other")), of="other", order_id=5)
     assert outcomes(hear(one, other, now_s=20.0)) == [(5, "failed")]
-    one.worked(Work(hung), OK, 21.0)
+    one.on_worked(Work(hung), OK, 21.0)
     assert one.due(21.0) == [Undo(hung)]
-    one.worked(Undo(hung), OK, 21.0)
+    one.on_worked(Undo(hung), OK, 21.0)
     assert one.polling().held == (other.id,)
 
 
@@ -338,7 +338,7 @@ def test_an_act_that_hangs_and_that_nobody_wants_is_forgotten_when_it_ends():
     hear(one, hung)
     hear(one, withdrawn=[hung.id], now_s=5.0)
     assert one.due(10.0) == []
-    one.worked(Work(hung), FAILED, 21.0)
+    one.on_worked(Work(hung), FAILED, 21.0)
     assert (one.due(21.0), one.polling().held, one.is_idle) == ([], (), True)
 
 
@@ -358,7 +358,7 @@ def test_what_was_done_in_an_earlier_life_is_answered_in_this_one():
     journal = Journal(None)
     one, spawn = ready(journal), order(Spawn(spec()))
     hear(one, spawn)
-    one.worked(Work(spawn), OK, 0.0)
+    one.on_worked(Work(spawn), OK, 0.0)
     two = agent(journal, run=uuid_named("second run"))
     arrived(two)
     (tell,) = two.due(0.0)
@@ -370,6 +370,6 @@ def test_a_turn_of_an_earlier_life_still_counts():
     hear(ready(journal), order(Destroy(), turn=2))
     two = ready(journal)
     (again,) = hear(two)
-    two.worked(again, OK, 0.0)
-    two.told(again.order)
+    two.on_worked(again, OK, 0.0)
+    two.on_delivered(again.order)
     assert outcomes(hear(two, order(Spawn(spec()), turn=1))) == [(101, "stale")]

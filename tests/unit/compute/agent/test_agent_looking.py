@@ -18,9 +18,9 @@ def looked_again(one, *guests, now_s):
     """Let an agent that is ready look and register; give what it says."""
     assert one.due(now_s) == [Look()]
     assert one.polling() is not None, "who looks is there all the same"
-    one.looked([OwnNode(node=HOST, uuid=uuid_named(HOST))], guests)
+    one.on_scan([OwnNode(node=HOST, uuid=uuid_named(HOST))], guests)
     (register,) = one.due(now_s)
-    one.registered(Registered(fence=1, is_ready=True, down_after_s=60.0), now_s)
+    one.on_registered(Registered(fence=1, is_ready=True, down_after_s=60.0), now_s)
     return register.registration
 
 
@@ -47,7 +47,7 @@ def test_guests_that_the_agent_stopped_itself_are_told():
 def test_a_look_that_fails_leaves_an_agent_at_work():
     one = ready(sync_s=100.0)
     assert one.due(100.0) == [Look()]
-    one.refused(DriverNotReady("no answer"), 100.0)
+    one.on_refused(DriverNotReady("no answer"), 100.0)
     assert one.is_ready
     assert one.due(199.0) == []
     assert one.due(200.0) == [Look()]
@@ -61,7 +61,7 @@ def test_a_node_that_is_not_what_it_was_ends_an_agent_that_begins_and_none_at_wo
         (lost, 100.0, JournalLost("the disk is full")),
     ):
         assert one.due(now_s) == [Look()]
-        one.refused(error, now_s)
+        one.on_refused(error, now_s)
     assert (begins.end, works.end, str(lost.end)) == (OTHER, None, "the disk is full")
     assert works.is_ready
 
@@ -71,7 +71,7 @@ def test_a_look_of_before_is_waited_for_and_says_nothing():
     assert one.due(100.0) == [Look()]
     one.unknown(100.0)
     assert one.due(101.0) == []
-    one.looked([OwnNode(node=HOST, uuid=uuid_named(HOST))], [found("gone")])
+    one.on_scan([OwnNode(node=HOST, uuid=uuid_named(HOST))], [found("gone")])
     assert arrived(one, found(), now_s=101.0).guests == (found(),)
 
 
@@ -79,16 +79,16 @@ def test_a_look_of_before_is_waited_for_and_says_nothing():
 def test_an_act_that_was_not_wanted_or_failed_lets_it_look_again_soon(act):
     one = ready()
     (work,) = hear(one, order(act))
-    one.worked(work, FAILED, 10.0)
+    one.on_worked(work, FAILED, 10.0)
     (tell,) = one.due(10.0)
-    one.told(tell.order)
+    one.on_delivered(tell.order)
     assert one.due(14.9) == []
     looked_again(one, found(), now_s=15.0)
     (work,) = hear(one, order(act, number=2, order_id=2), now_s=20.0)
     assert hear(one, now_s=20.0, withdrawn=(2,)) == []
-    one.worked(work, OK, 20.0)
+    one.on_worked(work, OK, 20.0)
     (undo,) = one.due(20.0)
-    one.worked(undo, OK, 21.0)
+    one.on_worked(undo, OK, 21.0)
     assert one.due(25.9) == []
     looked_again(one, found(), now_s=26.0)
     assert one.due(1e9) == []
@@ -99,12 +99,12 @@ def test_a_guest_that_was_built_since_it_looked_keeps_what_it_has():
     one = ready(journal, sync_s=100.0)
     (work,) = hear(one, order(Spawn(spec())), now_s=99.0)
     assert one.due(100.0) == [Look()]
-    one.looked([OwnNode(node=HOST, uuid=uuid_named(HOST))], [])
+    one.on_scan([OwnNode(node=HOST, uuid=uuid_named(HOST))], [])
     journal.hold(GUEST, [Holding(node=HOST, holder=GUEST, instance=GUEST, operation="one", use=GuestUse())])
-    one.worked(work, OK, 100.0)
+    one.on_worked(work, OK, 100.0)
     (register,) = one.due(100.0)
     assert [each.state for each in register.registration.guests] == ["building"]
-    one.registered(Registered(fence=1, is_ready=True, down_after_s=60.0), 100.0)
+    one.on_registered(Registered(fence=1, is_ready=True, down_after_s=60.0), 100.0)
     assert [type(each) for each in one.due(100.0)] == [Tell]
 
 
@@ -114,8 +114,8 @@ def test_a_guest_that_may_have_come_while_it_looked_is_told(is_seen):
     (work,) = hear(one, order(Spawn(spec())), now_s=99.0)
     assert one.due(100.0) == [Look()]
     (later,) = hear(one, order(Prepare(spec("later")), of="later", order_id=900), now_s=100.0)
-    one.worked(work, OK, 100.0)
-    one.looked([OwnNode(node=HOST, uuid=uuid_named(HOST))], [found()] if is_seen else [])
+    one.on_worked(work, OK, 100.0)
+    one.on_scan([OwnNode(node=HOST, uuid=uuid_named(HOST))], [found()] if is_seen else [])
     (register,) = [each for each in one.due(100.0) if isinstance(each, Register)]
     told = [(each.uuid, each.state) for each in register.registration.guests]
     assert told == [(GUEST, "running" if is_seen else "building"), (later.order.instance, "prepared")]
@@ -126,9 +126,9 @@ def test_a_guest_that_came_while_it_looked_is_told_whatever_was_done_to_it_since
     assert one.due(100.0) == [Look()]
     for number, act in enumerate((Spawn(spec()), Power(is_on=False)), start=1):
         (work,) = hear(one, order(act, turn=number, order_id=number), now_s=100.0)
-        one.worked(work, OK, 100.0)
+        one.on_worked(work, OK, 100.0)
         (tell,) = one.due(100.0)
-        one.told(tell.order)
-    one.looked([OwnNode(node=HOST, uuid=uuid_named(HOST))], [])
+        one.on_delivered(tell.order)
+    one.on_scan([OwnNode(node=HOST, uuid=uuid_named(HOST))], [])
     (register,) = one.due(100.0)
     assert [(each.uuid, each.state) for each in register.registration.guests] == [(GUEST, "building")]

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from roost.compute.agent.agent_journal import Journal
-from roost.compute.agent.execute_order import Acting
+from roost.compute.agent.execute_order import OrderExecutor
 from roost.compute.agent.identity import Identity
 from roost.compute.agent.state_machine import Agent
 from roost.compute.agent.tasks import Clean, Look, Register, Tell, Undo, Work
@@ -100,14 +100,14 @@ class World:
         journal = Fragile(self.kept, self, ("begin", "finish", "take", "forget", "hold", "pause", "resume"))
         tracker = PlainTracker(self.plain, self.kept)
         tracker.update(HOST, is_startup=True)
-        self.acting = Acting(HOST, run=run, driver=self.driver, journal=journal, use_of=tracker.use)
+        self.acting = OrderExecutor(HOST, run=run, driver=self.driver, journal=journal, use_of=tracker.use)
         self.agent = Agent(
             Identity(host=HOST, run=run, driver="fake"),
             journal,
             driver_timeout_s=1e9,
             sync_s=self.chance.choice((0.0, 30.0)),
         )
-        self.agent.tracked()
+        self.agent.on_tracked()
         self.tasks = []
 
     def strike(self):
@@ -144,11 +144,11 @@ class World:
             case Look():
                 self.tasks.append(Seen(tuple(self.plain.guests())))
             case Seen():
-                self.agent.looked([OwnNode(node=HOST, uuid=uuid_named(HOST))], task.guests)
+                self.agent.on_scan([OwnNode(node=HOST, uuid=uuid_named(HOST))], task.guests)
             case Register():
                 for _ in range(1 if is_heard else 2):
                     registered = self.server.register(HOST, task.registration)
-                self.agent.registered(registered, self.now_s)
+                self.agent.on_registered(registered, self.now_s)
             case Tell():
                 try:
                     for _ in range(1 if is_heard else 2):
@@ -156,11 +156,11 @@ class World:
                 except RoostError as error:
                     self.agent.untold(task.order, error, self.now_s)
                 else:
-                    self.agent.told(task.order)
+                    self.agent.on_delivered(task.order)
             case _:
                 key = (task.order.operation, task.order.number) if isinstance(task, Work) else None
                 assert key not in self.ended, "what was done is done again"
-                self.agent.worked(task, self.acting.carry_out(task), self.now_s)
+                self.agent.on_worked(task, self.acting.carry_out(task), self.now_s)
                 self.ended |= {key} - {None}
 
     def poll(self):
@@ -175,7 +175,7 @@ class World:
         if said is None or said[0] != self.runs:
             return
         _, asking, polled = said
-        self.agent.heard(
+        self.agent.on_polled(
             asking.fence,
             polled.orders,
             now_s=self.now_s,

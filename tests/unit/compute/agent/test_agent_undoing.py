@@ -15,9 +15,9 @@ def test_an_order_that_is_withdrawn_while_it_is_done_is_undone():
     one, spawn = ready(), order(Spawn(spec()))
     hear(one, spawn)
     hear(one, withdrawn=[spawn.id])
-    one.worked(Work(spawn), OK, 0.0)
+    one.on_worked(Work(spawn), OK, 0.0)
     assert one.due(0.0) == [Undo(spawn)]
-    one.worked(Undo(spawn), OK, 0.0)
+    one.on_worked(Undo(spawn), OK, 0.0)
     assert (one.due(0.0), one.is_idle) == ([], True)
 
 
@@ -25,8 +25,8 @@ def test_an_answer_that_nobody_wants_is_undone_if_anything_was_done():
     one = ready()
     built, failed = order(Spawn(spec())), order(Spawn(spec("other")), of="other", order_id=9)
     hear(one, built, failed)
-    one.worked(Work(built), OK, 0.0)
-    one.worked(Work(failed), FAILED, 0.0)
+    one.on_worked(Work(built), OK, 0.0)
+    one.on_worked(Work(failed), FAILED, 0.0)
     one.due(0.0)
     one.untold(built, Conflict("withdrawn"), 0.0)
     one.untold(failed, Conflict("withdrawn"), 0.0)
@@ -40,7 +40,7 @@ def test_what_hung_when_its_agent_died_is_undone_by_a_later_life(act):
     one, hung = ready(journal, timeout_s=10.0), order(act, 1)
     hear(one, hung)
     assert outcomes(one.due(10.0)) == [(hung.id, "failed")]
-    one.told(hung)
+    one.on_delivered(hung)
     assert (one.polling().held, one.due(11.0)) == ((), [])
     two = ready(journal)
     tasks = hear(two)
@@ -53,12 +53,12 @@ def test_what_hung_and_ended_is_forgotten_when_nothing_is_left_of_it(ends, undoe
     one, hung = ready(journal, timeout_s=10.0), order(Spawn(spec()), 1)
     hear(one, hung)
     one.due(10.0)
-    one.told(hung)
-    one.worked(Work(hung), ends, 12.0)
+    one.on_delivered(hung)
+    one.on_worked(Work(hung), ends, 12.0)
     undos = one.due(12.0)
     assert undos == [Undo(hung)] * undoes
     for undo in undos:
-        one.worked(undo, OK, 13.0)
+        one.on_worked(undo, OK, 13.0)
     assert [each.state for each in journal.entries()] == ["taken"]
     assert (one.is_idle, one.is_undoing, one.due(20.0)) == (True, False, [])
 
@@ -68,14 +68,14 @@ def test_what_could_not_be_undone_is_undone_later_and_orders_do_not_wait_for_it(
     built, after = order(Spawn(spec()), 1), order(Destroy(), 2)
     hear(one, built)
     hear(one, withdrawn=[built.id])
-    one.worked(Work(built), OK, 0.0)
+    one.on_worked(Work(built), OK, 0.0)
     assert one.due(0.0) == [Undo(built)]
-    one.worked(Undo(built), FAILED, 1.0)
+    one.on_worked(Undo(built), FAILED, 1.0)
     assert one.due(5.9) == []
     assert hear(one, after, now_s=5.9) == [Work(after)]
-    one.worked(Work(after), OK, 6.0)
+    one.on_worked(Work(after), OK, 6.0)
     assert [task for task in one.due(6.0) if isinstance(task, Undo)] == [Undo(built)]
-    one.worked(Undo(built), OK, 6.0)
+    one.on_worked(Undo(built), OK, 6.0)
     assert built.id not in one.polling().held
 
 
@@ -89,15 +89,15 @@ def test_nobody_is_told_of_a_guest_that_is_to_be_undone(is_earlier):
         hear(one, withdrawn=[built.id])
     else:
         hear(one, withdrawn=[built.id])
-        one.worked(Work(built), OK, 0.0)
+        one.on_worked(Work(built), OK, 0.0)
         assert one.due(0.0) == [Undo(built)]
-    one.worked(Undo(built), FAILED, 1.0)
+    one.on_worked(Undo(built), FAILED, 1.0)
     (tell,) = hear(one, look, now_s=1.0)
     assert (tell.order, tell.answer.outcome) == (look, "failed")
     assert "could not undo spawn of instance" in tell.answer.problem
-    one.told(look)
+    one.on_delivered(look)
     assert one.due(6.0) == [Undo(built)]
-    one.worked(Undo(built), OK, 6.0)
+    one.on_worked(Undo(built), OK, 6.0)
     again = order(Inspect(), 3)
     assert hear(one, again, now_s=6.0) == [Work(again)]
 
@@ -107,10 +107,10 @@ def test_what_is_left_of_a_build_that_failed_is_undone_and_the_answer_is_told_al
     built = order(Spawn(spec()), 1)
     hear(one, built)
     left = msgspec.structs.replace(FAILED, found=found(state="building"))
-    one.worked(Work(built), left, 0.0)
+    one.on_worked(Work(built), left, 0.0)
     tasks = one.due(0.0)
     assert (outcomes(tasks), Undo(built) in tasks) == ([(built.id, "failed")], True)
-    one.worked(Undo(built), OK, 0.0)
+    one.on_worked(Undo(built), OK, 0.0)
     one.untold(built, Unavailable("away"), 0.0)
     assert outcomes(one.due(9.0)) == [(built.id, "failed")]
 
@@ -119,17 +119,17 @@ def test_what_could_not_be_discarded_is_discarded_again_by_a_later_life_too_unti
     journal = Journal(None)
     one, discard = ready(journal), order(Discard(), 1)
     hear(one, discard)
-    one.worked(Work(discard), FAILED, 0.0)
+    one.on_worked(Work(discard), FAILED, 0.0)
     undo, tell = one.due(0.0)
     assert (undo, outcomes([tell])) == (Undo(discard), [(discard.id, "failed")])
-    one.told(discard)
-    one.worked(Undo(discard), FAILED, 0.0)
+    one.on_delivered(discard)
+    one.on_worked(Undo(discard), FAILED, 0.0)
     assert (one.is_undoing, one.polling().held) == (True, ())
     two = ready(journal)
     tasks = hear(two)
     assert Undo(discard) in tasks
-    two.told(discard)
-    two.worked(Undo(discard), OK, 0.0)
+    two.on_delivered(discard)
+    two.on_worked(Undo(discard), OK, 0.0)
     assert (two.due(9.0), two.is_undoing, two.is_idle) == ([], False, True)
     assert [each.state for each in journal.entries()] == ["taken"]
     assert Undo(discard) not in hear(ready(journal))
@@ -139,13 +139,13 @@ def test_what_is_undone_before_the_server_heard_that_it_went_wrong_is_not_undone
     journal = Journal(None)
     one, built, discard = ready(journal), order(Spawn(spec()), 1), order(Discard(), 2, of="other")
     hear(one, built, discard)
-    one.worked(Work(built), msgspec.structs.replace(FAILED, found=found(state="building")), 0.0)
+    one.on_worked(Work(built), msgspec.structs.replace(FAILED, found=found(state="building")), 0.0)
     one.due(0.0)
-    one.worked(Undo(built), OK, 0.0)
+    one.on_worked(Undo(built), OK, 0.0)
     one.due(0.0)
-    one.worked(Work(discard), FAILED, 0.0)
+    one.on_worked(Work(discard), FAILED, 0.0)
     one.due(0.0)
-    one.worked(Undo(discard), OK, 0.0)
+    one.on_worked(Undo(discard), OK, 0.0)
     two = ready(journal)
     tasks = hear(two)
     assert outcomes(tasks) == [(built.id, "failed"), (discard.id, "ok")]
@@ -164,10 +164,10 @@ def test_what_is_undone_before_the_server_heard_that_it_went_wrong_is_not_undone
 def test_nothing_is_built_on_what_is_to_be_undone(before, again):
     one = ready()
     hear(one, first := order(before, 1))
-    one.worked(Work(first), msgspec.structs.replace(FAILED, found=found(state="prepared")), 0.0)
+    one.on_worked(Work(first), msgspec.structs.replace(FAILED, found=found(state="prepared")), 0.0)
     one.due(0.0)
-    one.worked(Undo(first), FAILED, 1.0)
-    one.told(first)
+    one.on_worked(Undo(first), FAILED, 1.0)
+    one.on_delivered(first)
     (tell,) = hear(one, again, now_s=1.0)
     assert (tell.order, tell.answer.outcome) == (again, "failed")
     assert "could not undo" in tell.answer.problem
@@ -181,5 +181,5 @@ def test_what_was_begun_in_an_earlier_life_and_is_not_wanted_is_undone():
     hear(ready(journal), spawn)
     two = ready(journal)
     assert hear(two, withdrawn=[spawn.id]) == [Undo(spawn)]
-    two.worked(Undo(spawn), OK, 0.0)
+    two.on_worked(Undo(spawn), OK, 0.0)
     assert journal.entries() == []

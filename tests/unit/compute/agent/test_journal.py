@@ -61,7 +61,7 @@ def all_of(journal):
         [journal.mark(order(Destroy(), of=guest).instance) for guest in GUESTS],
         [journal.holdings(guest) for guest in GUESTS],
         [dict(journal.instances(node)) for node in NODES],
-        journal.paused(),
+        journal.paused_guests(),
         journal.node_uuids(),
     )
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from roost.compute.agent.saved_images import SavedImages, deleted
+from roost.compute.agent.saved_images import SavedImages, find_deleted
 from roost.compute.drivers.fake.script import Fault, Script
 from roost.errors import BadSettings, Unavailable
 from roost.model.work.standing import ASKED_MAX, Standing
@@ -157,5 +157,5 @@ def test_who_is_told_twice_is_asked_for_once():
 
 
 def test_only_who_is_known_as_deleted_is_deleted():
-    assert deleted(["b", "c", "a"], {"a": GONE, "b": GONE, "c": Standing(host="host-a")}) == ["b", "a"]
-    assert deleted(["a"], {}) == []
+    assert find_deleted(["b", "c", "a"], {"a": GONE, "b": GONE, "c": Standing(host="host-a")}) == ["b", "a"]
+    assert find_deleted(["a"], {}) == []

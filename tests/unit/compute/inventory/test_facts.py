@@ -1,6 +1,6 @@
 """Facts of a node: amounts as its driver tells them, and devices in pools of those that are alike."""
 
-from roost.compute.inventory.node_facts import facts_of, pooled, pools_of
+from roost.compute.inventory.node_facts import facts_of, pool_devices, pools_of
 from roost.model.host import HostFacts, PciPool
 from roost.model.work.agent_terms import NodeResources, PciDevice
 
@@ -64,10 +64,10 @@ def test_devices_that_are_alike_are_one_pool():
 
 
 def test_devices_of_two_providers_are_two_pools():
-    found = pooled([device("a"), device("b"), device("c")], providers={"a": "one", "b": "two"})
+    found = pool_devices([device("a"), device("b"), device("c")], providers={"a": "one", "b": "two"})
     assert found.pools == tuple(
         PciPool(vendor_id="8086", product_id="1", address=address, count=1, rp_uuids=providers)
         for address, providers in (("a", ("one",)), ("b", ("two",)), ("c", ()))
     )
-    together = pooled([device("a"), device("b")], providers={"a": "one", "b": "one"})
+    together = pool_devices([device("a"), device("b")], providers={"a": "one", "b": "one"})
     assert ([pool.count for pool in together.pools], together.addresses) == ([2], (("a", "b"),))

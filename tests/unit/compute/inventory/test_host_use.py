@@ -3,7 +3,7 @@
 import pytest
 
 from roost.compute.inventory.host_use import HostUse
-from roost.compute.inventory.node_facts import pooled
+from roost.compute.inventory.node_facts import pool_devices
 from roost.errors import BadRequest
 from roost.model.devices.numa import NumaCell, NumaTopology
 from roost.model.devices.topology import InstanceCell, InstanceTopology
@@ -161,7 +161,7 @@ CARD, PORT = ({"vendor_id": "8086", "product_id": each} for each in "ab")
 
 def apart(*devices, **uses):
     """Give a host of which each device is given out by its address."""
-    told = pooled(devices or (*CARDS, *PORTS), providers=PROVIDERS)
+    told = pool_devices(devices or (*CARDS, *PORTS), providers=PROVIDERS)
     return HostUse(HostFacts(pci_pools=told.pools), devices=told, instances=uses)
 
 
@@ -232,7 +232,7 @@ def test_devices_are_counted_by_address_however_they_are_told_anew():
     had = GuestUse(devices=(pool("a", address="card 0"),), addresses=("card 0",))
     host = apart(a=had)
     assert counts(host) == {"one": 0, "two": 1, "nic": 3}
-    told = pooled(
+    told = pool_devices(
         tuple(
             PciDevice(address=each.address, vendor_id="8086", product_id="a", numa_node=0, tags={"own": "tag"})
             for each in CARDS

@@ -2,7 +2,7 @@
 
 import pytest
 
-from roost.compute.inventory.guest_limits import asked_by, held_of, lack_of_amounts
+from roost.compute.inventory.guest_limits import flavor_amounts, lack_of_amounts, used_amounts
 from roost.compute.inventory.host_use import HostUse, Size
 from roost.errors import BadRequest
 from roost.model.flavor import Flavor
@@ -17,7 +17,7 @@ OWN, CHILD, SHARED = "root", "cell", "pool"
 
 def lacking(**changes):
     """Say what a small guest lacks where some limits are others."""
-    return lack_of_amounts({**LIMITS, **changes}, asked_by(SMALL), used=USED)
+    return lack_of_amounts({**LIMITS, **changes}, flavor_amounts(SMALL), used=USED)
 
 
 def test_a_guest_may_be_up_to_the_limits_and_not_beyond_them():
@@ -33,8 +33,8 @@ def test_a_guest_may_be_up_to_the_limits_and_not_beyond_them():
 
 
 def test_what_no_limit_is_told_of_is_not_looked_at():
-    assert lack_of_amounts({}, asked_by(SMALL), used=GuestAmounts(vcpu=10**9)) == []
-    assert lack_of_amounts({"instances": 0.0}, asked_by(SMALL), used=USED) == []
+    assert lack_of_amounts({}, flavor_amounts(SMALL), used=GuestAmounts(vcpu=10**9)) == []
+    assert lack_of_amounts({"instances": 0.0}, flavor_amounts(SMALL), used=USED) == []
 
 
 @pytest.mark.parametrize("told", [True, "8", {"vcpu": 8.0}])
@@ -49,8 +49,8 @@ def test_what_is_in_use_is_what_is_held_of_the_hosts_own_providers():
         CHILD: {"VCPU": 1, "MEMORY_MB": 64},
         SHARED: {"DISK_GB": 40},
     }
-    assert held_of(held, {OWN, CHILD}) == GuestAmounts(vcpu=3, memory_mb=64, disk_gb=3)
-    assert held_of(held, ()) == GuestAmounts()
+    assert used_amounts(held, {OWN, CHILD}) == GuestAmounts(vcpu=3, memory_mb=64, disk_gb=3)
+    assert used_amounts(held, ()) == GuestAmounts()
 
 
 # --- on a host ---

@@ -1,6 +1,6 @@
 import pytest
 
-from roost.compute.inventory.inventory_ratios import allocation_ratio, reserved_amount
+from roost.compute.inventory.inventory_ratios import allocation_ratio, reserve_of
 from roost.model.work.agent_terms import HostTerms
 
 PLACEMENT = {"VCPU": {"total": 8, "allocation_ratio": 7.0}, "DISK_GB": {"total": 8}}
@@ -31,5 +31,5 @@ def test_settings_go_before_placement_and_that_before_what_new_hosts_have(terms,
 
 def test_a_host_keeps_what_the_settings_say_and_disk_in_whole_gib():
     terms = HostTerms(reserved_host_cpus=2, reserved_host_memory_mb=100, reserved_host_disk_mb=1025)
-    assert [reserved_amount(terms, name) for name in ("VCPU", "MEMORY_MB", "DISK_GB", "PCPU")] == [2, 100, 2, 0]
-    assert [reserved_amount(HostTerms(), name) for name in ("VCPU", "MEMORY_MB", "DISK_GB")] == [0, 512, 0]
+    assert [reserve_of(terms, name) for name in ("VCPU", "MEMORY_MB", "DISK_GB", "PCPU")] == [2, 100, 2, 0]
+    assert [reserve_of(HostTerms(), name) for name in ("VCPU", "MEMORY_MB", "DISK_GB")] == [0, 512, 0]

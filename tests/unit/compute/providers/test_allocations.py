@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roost.compute.providers.held_allocations import added, amounts_of, doubled, holdings_of, removed
+from roost.compute.providers.held_allocations import add, amounts_of, double, holdings_of, subtract
 from roost.errors import BadRequest
 
 AMOUNTS = st.dictionaries(
@@ -17,13 +17,13 @@ AMOUNTS = st.dictionaries(
 @given(AMOUNTS, AMOUNTS)
 def test_what_is_added_can_be_given_back(old, more):
     before = copy.deepcopy((old, more))
-    assert removed(added(old, more), more) == old
+    assert subtract(add(old, more), more) == old
     assert (old, more) == before
 
 
 @given(AMOUNTS, AMOUNTS)
 def test_both_ends_of_a_move_are_held(old, new):
-    both = doubled(old, new)
+    both = double(old, new)
     assert both.keys() == old.keys() | new.keys()
     assert all(amounts == old.get(uuid, new.get(uuid)) for uuid, amounts in both.items())
 
@@ -36,10 +36,10 @@ def test_nobody_gives_back_more_than_is_held(old, less):
         for resource_class, amount in each.items()
     )
     if fits:
-        assert added(removed(old, less), less) == old
+        assert add(subtract(old, less), less) == old
     else:
         with pytest.raises(BadRequest, match="cannot be given back"):
-            removed(old, less)
+            subtract(old, less)
 
 
 @given(AMOUNTS)

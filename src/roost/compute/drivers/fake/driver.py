@@ -27,7 +27,7 @@ from roost.compute.drivers.fake.guests import (
 )
 from roost.compute.drivers.fake.layouts import ROOT, Shaping, parts_of
 from roost.compute.drivers.fake.options import FakeOptions
-from roost.compute.drivers.fake.parts import place, placed, room_of
+from roost.compute.drivers.fake.parts import place, place_guest, room_of
 from roost.compute.drivers.fake.script import FakeNode, Script, read_script
 from roost.compute.drivers.pci_choice import check_given, choose_pci
 from roost.compute.providers.held_allocations import Allocations
@@ -99,7 +99,7 @@ class Fake:
         names = [*self._nodes]
         if len(names) < len(self._script.node):
             raise BadSettings("driver fake", f"two nodes of host {host} have one name, there are {', '.join(names)}")
-        self._kept = read_kept(self._shelf.kept(host), host)
+        self._kept = read_kept(self._shelf.load(host), host)
 
     def nodes(self) -> list[str]:
         """Return the names of its nodes."""
@@ -195,7 +195,7 @@ class Fake:
 
     def save(self, uuid: str) -> str:
         """Save the disk of a stopped guest as an image."""
-        guest = self._stopped(uuid)
+        guest = self._stopped_guest(uuid)
         self._faults.strike("save")
         image = f"{_SAVED}{uuid}"
         self._shelf.save_image(image, msgspec.json.encode(guest.disk))
@@ -237,7 +237,7 @@ class Fake:
 
     def send_disk(self, uuid: str, to: Prepared) -> None:
         """Send the disk of a stopped guest."""
-        guest = self._stopped(uuid)
+        guest = self._stopped_guest(uuid)
         self._faults.strike("send_disk")
         self._check_awaited(to)
         self._shelf.send(to.address, uuid, msgspec.json.encode(Arrival(disk=guest.disk, is_running=False)))
@@ -250,7 +250,7 @@ class Fake:
         coming = self._kept.coming.get(spec.uuid)
         if coming is None or coming.operation != operation:
             raise BuildFailed(f"nothing of guest {spec.uuid} was prepared on {self._host} by this operation")
-        arrival = self._arrived(spec.uuid)
+        arrival = self._find_arrival(spec.uuid)
         if arrival is None:
             raise BuildFailed(f"no disk of guest {spec.uuid} has arrived on {self._host}")
         self._faults.strike("finish")
@@ -315,11 +315,11 @@ class Fake:
 
     def inspect(self, uuid: str) -> Found | None:
         """Return what there is of a guest."""
-        return next((guest.found for guest in self._all() if guest.spec.uuid == uuid), None)
+        return next((guest.report for guest in self._all() if guest.spec.uuid == uuid), None)
 
     def guests(self) -> list[Found]:
         """Return what there is of any guest, by uuid."""
-        return sorted((guest.found for guest in self._all()), key=lambda found: found.uuid)
+        return sorted((guest.report for guest in self._all()), key=lambda found: found.uuid)
 
     def console(self, uuid: str) -> str:
         """Return what became of a guest, a line each."""
@@ -353,7 +353,7 @@ class Fake:
             raise NotFound("guest", uuid, message=f"host {self._host} has no complete guest {uuid}")
         return guest
 
-    def _stopped(self, uuid: str) -> FakeGuest:
+    def _stopped_guest(self, uuid: str) -> FakeGuest:
         guest = self._guest(uuid)
         if guest.state == "running":
             raise Conflict(f"guest {uuid} runs on {self._host}, stop it first")
@@ -387,7 +387,7 @@ class Fake:
         try:
             yield
         except DriverNotReady:
-            self._kept = read_kept(self._shelf.kept(self._host), self._host)
+            self._kept = read_kept(self._shelf.load(self._host), self._host)
             raise
 
     def _image(self, spec: GuestSpec) -> tuple[str, ...]:
@@ -397,20 +397,20 @@ class Fake:
             return (f"image {image}",)
         return read_disk(self._shelf.image(image), image)
 
-    def _arrived(self, uuid: str) -> Arrival | None:
-        body = self._shelf.arrived(self._shelf.address(self._host), uuid)
+    def _find_arrival(self, uuid: str) -> Arrival | None:
+        body = self._shelf.load_arrival(self._shelf.address(self._host), uuid)
         return None if body is None or body == _AWAITED else read_arrival(body, uuid)
 
     def _check_awaited(self, to: Prepared) -> None:
         """Refuse to send a guest to where it is not awaited, since it would be lost there."""
-        if self._shelf.arrived(to.address, to.uuid) is None:
+        if self._shelf.load_arrival(to.address, to.uuid) is None:
             raise BuildFailed(f"guest {to.uuid} is not awaited at {to.address}, so it stays on {self._host}")
 
     def _receive(self) -> None:
         """See to guests that have come while they run: they run here, whether anybody finished them or not."""
         with self._lock:
             for uuid, coming in [*self._kept.coming.items()]:
-                arrival = self._arrived(uuid)
+                arrival = self._find_arrival(uuid)
                 if arrival is not None and arrival.is_running:
                     self._arrive(coming, arrival)
 
@@ -471,7 +471,7 @@ class Fake:
         """
         if spec.node not in self._nodes:
             raise BuildFailed(f"host {self._host} has no node {spec.node}")
-        parts, uses = parts_of(self._nodes[spec.node]), placed(spec)
+        parts, uses = parts_of(self._nodes[spec.node]), place_guest(spec)
         loose: dict[str, int] = {}
         for uuid, amounts in spec.allocations.items():
             # Until the tracker has run, no provider is known; then each counts as the node.

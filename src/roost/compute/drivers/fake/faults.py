@@ -43,7 +43,7 @@ class Faults:
         Raises:
             BuildFailed, BuildAborted, DriverNotReady, FakeCrash: as the script says; a hang ends in BuildFailed.
         """
-        fault = self._drawn(action)
+        fault = self._draw(action)
         if fault is None:
             return
         delays = {"slow": _SLOW_S, "hang": _HANG_S}
@@ -61,7 +61,7 @@ class Faults:
             begun()
             raise FakeCrash(message)
 
-    def _drawn(self, action: Action) -> Fault | None:
+    def _draw(self, action: Action) -> Fault | None:
         with self._lock:
             for number, left in self._left.items():
                 fault = self._faults[number]

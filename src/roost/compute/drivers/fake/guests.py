@@ -27,7 +27,7 @@ class FakeGuest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     uses: Uses = {}
 
     @property
-    def found(self) -> Found:
+    def report(self) -> Found:
         """What is told of it."""
         return Found(uuid=self.spec.uuid, node=self.spec.node, operation=self.operation, state=self.state)
 
@@ -59,7 +59,7 @@ class Shelf(Protocol):
     def keep(self, host: str, kept: bytes) -> None:
         """Keep what a host has."""
 
-    def kept(self, host: str) -> bytes | None:
+    def load(self, host: str) -> bytes | None:
         """Return what a host had; None: nothing is known of it."""
 
     def address(self, host: str) -> str:
@@ -71,7 +71,7 @@ class Shelf(Protocol):
     def part(self, host: str, kept: bytes, *, address: str, uuid: str, arrival: bytes) -> None:
         """Send a guest that runs, and keep what its host has without it."""
 
-    def arrived(self, address: str, uuid: str) -> bytes | None:
+    def load_arrival(self, address: str, uuid: str) -> bytes | None:
         """Return what arrived of a guest; None: nothing."""
 
     def forget(self, address: str, uuid: str) -> None:
@@ -102,7 +102,7 @@ class MemoryShelf:
         """Keep what a host has."""
         self._kept[host] = kept
 
-    def kept(self, host: str) -> bytes | None:
+    def load(self, host: str) -> bytes | None:
         """Return what a host had."""
         return self._kept.get(host)
 
@@ -118,7 +118,7 @@ class MemoryShelf:
         """Send a guest that runs, and keep what its host has without it: both or nothing."""
         self._sent[address, uuid], self._kept[host] = arrival, kept
 
-    def arrived(self, address: str, uuid: str) -> bytes | None:
+    def load_arrival(self, address: str, uuid: str) -> bytes | None:
         """Return what arrived of a guest."""
         return self._sent.get((address, uuid))
 
@@ -154,7 +154,7 @@ class FolderShelf:
         """Keep what a host has."""
         self._write(self._path("hosts", host), kept)
 
-    def kept(self, host: str) -> bytes | None:
+    def load(self, host: str) -> bytes | None:
         """Return what a host had."""
         return self._read(self._path("hosts", host))
 
@@ -175,7 +175,7 @@ class FolderShelf:
             self.forget(address, uuid)  # It stays where it is, so it must not run there, too.
             raise
 
-    def arrived(self, address: str, uuid: str) -> bytes | None:
+    def load_arrival(self, address: str, uuid: str) -> bytes | None:
         """Return what arrived of a guest."""
         return self._read(Path(address) / f"{uuid}.json")
 
@@ -241,7 +241,7 @@ def read_kept(body: bytes | None, host: str) -> Kept:
     """
     if body is None:
         return Kept()
-    with _understood(f"what the fake driver kept of host {host}"):
+    with _decode_errors(f"what the fake driver kept of host {host}"):
         return msgspec.json.decode(body, type=Kept)
 
 
@@ -251,7 +251,7 @@ def read_arrival(body: bytes, uuid: str) -> Arrival:
     Raises:
         DriverNotReady: it cannot be understood.
     """
-    with _understood(f"what arrived of guest {uuid} at the fake driver"):
+    with _decode_errors(f"what arrived of guest {uuid} at the fake driver"):
         return msgspec.json.decode(body, type=Arrival)
 
 
@@ -270,7 +270,7 @@ def read_disk(body: bytes | None, image: str) -> tuple[str, ...]:
 
 
 @contextmanager
-def _understood(subject: str) -> Iterator[None]:
+def _decode_errors(subject: str) -> Iterator[None]:
     try:
         yield
     except (msgspec.MsgspecError, UnicodeError) as error:

@@ -14,7 +14,7 @@ from roost.compute.drivers import pinned_cpus
 from roost.compute.drivers.fake.guests import Uses
 from roost.compute.drivers.fake.parts import SOFT, place, room_of
 from roost.compute.drivers.fake.script import FakeNode, Layout, Script
-from roost.compute.inventory.inventory_ratios import offered
+from roost.compute.inventory.inventory_ratios import offer_of
 from roost.compute.inventory.placement_devices import DEVICE_TRAIT, provider_name
 from roost.compute.providers.held_allocations import Allocations
 from roost.compute.providers.provider_tree import ProviderTree
@@ -93,7 +93,7 @@ class Shaping:
             The part of each of its providers, by uuid.
         """
         present = self._present(tree)
-        wanted = self._wanted(tree, present)
+        wanted = self._count_inventories(tree, present)
         there = {part: {*tree.data(uuid).inventory} for part, uuid in present.items()}
         was_offered, is_offered = (
             any(pinned_cpus.PCPU in each for each in parts.values()) for parts in (there, wanted)
@@ -148,7 +148,9 @@ class Shaping:
                 found[child.name.removeprefix(prefix)] = uuid
         return found
 
-    def _wanted(self, tree: ProviderTree, present: Mapping[str, str]) -> dict[str, dict[str, dict[str, float]]]:
+    def _count_inventories(
+        self, tree: ProviderTree, present: Mapping[str, str]
+    ) -> dict[str, dict[str, dict[str, float]]]:
         """Return the inventories of all parts, by resource class."""
         known = {part: tree.data(uuid).inventory for part, uuid in present.items()}
         kept: dict[str, int] = {}  # of the host itself, given out so far
@@ -157,13 +159,13 @@ class Shaping:
             wanted[part] = {}
             there = [known[each] for each in (part, *known) if each in known]
             for name, total in totals.items():
-                record = offered(self.terms, name, total, present=there, kept=kept.get(name, 0))
+                record = offer_of(self.terms, name, total, present=there, kept=kept.get(name, 0))
                 kept[name] = kept.get(name, 0) + int(record["reserved"])
                 wanted[part][name] = record
         for name, pieces in self.node.pieces.items():
             if pieces:
                 there = [known[ROOT]] if ROOT in known else []
-                wanted[ROOT][name] = offered(self.terms, name, len(pieces), present=there)
+                wanted[ROOT][name] = offer_of(self.terms, name, len(pieces), present=there)
         renames = self.script.renames if self.script.layout == "renamed" else {}
         for name, inventory in self.node.inventories.items():
             wanted[ROOT][renames.get(name, name)] = asdict(inventory)
@@ -226,20 +228,20 @@ class Shaping:
                 holders.add(consumer)
                 for name, amount in record["resources"].items():
                     if part != ROOT and name in down:
-                        raise self._failed(f"{consumer} holds {name} of {self.node.name}_{part}, not of the root")
+                        raise self._used_amounts(f"{consumer} holds {name} of {self.node.name}_{part}, not of the root")
                     if (part, name) not in moves:
                         continue
                     move = moves[part, name]
                     if name not in down:
                         targets[consumer, part, name] = {move.to[0]: {move.resource_class: amount}}
                     elif consumer in self.guests:
-                        targets[consumer, part, name] = self._used(consumer, move, amount)
+                        targets[consumer, part, name] = self._placement_of(consumer, move, amount)
                     else:
                         waiting.setdefault(consumer, {})[name] = amount
         self._find_parts(waiting, [uses for uuid, uses in self.guests.items() if uuid not in holders], targets)
         return targets
 
-    def _used(self, consumer: str, move: _Move, amount: int) -> Uses:
+    def _placement_of(self, consumer: str, move: _Move, amount: int) -> Uses:
         """Return where a guest uses a class, which is where it holds it from now on."""
         uses, resource_class = self.guests[consumer], move.resource_class
         found = {
@@ -248,7 +250,7 @@ class Shaping:
             if uses.get(part, {}).get(resource_class)
         }
         if not found:
-            raise self._failed(f"{consumer} holds {amount} {resource_class} and uses none there")
+            raise self._used_amounts(f"{consumer} holds {amount} {resource_class} and uses none there")
         counted = sum(each[resource_class] for each in found.values())
         if counted != amount:
             log.event("uses_differ", consumer=consumer, resource_class=resource_class, held=amount, used=counted)
@@ -272,7 +274,7 @@ class Shaping:
                 uses = place(amounts, room)
                 if uses is None:
                     told = ", ".join(f"{amount} {name}" for name, amount in amounts.items() if name not in SOFT)
-                    raise self._failed(f"{consumer} holds {told} and has no guest, and guests use the rest")
+                    raise self._used_amounts(f"{consumer} holds {told} and has no guest, and guests use the rest")
                 self.promised[consumer] = uses
             for name in amounts:
                 targets[consumer, ROOT, name] = {
@@ -301,7 +303,7 @@ class Shaping:
             tree.update_inventory(child.name, inventories)
             tree.add_traits(child.name, *child.traits)
 
-    def _failed(self, problem: str) -> ReshapeFailed:
+    def _used_amounts(self, problem: str) -> ReshapeFailed:
         return ReshapeFailed(self.node.name, problem)
 
 

@@ -45,7 +45,7 @@ def place(amounts: Mapping[str, int], room: Uses) -> Uses | None:
     return uses
 
 
-def placed(spec: GuestSpec) -> Uses:
+def place_guest(spec: GuestSpec) -> Uses:
     """Return what a guest uses of the cells that were chosen for it."""
     uses: Uses = {}
     for each in spec.cells:

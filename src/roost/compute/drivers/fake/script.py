@@ -151,7 +151,7 @@ class FakeNode(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         """Return this node of a host, with the names that it has there."""
         name = self.name.replace("{host}", host)
         children = tuple(
-            replace(each, name=_named(each.name, host, name), parent=_named(each.parent, host, name))
+            replace(each, name=_error_at(each.name, host, name), parent=_error_at(each.parent, host, name))
             for each in self.provider
         )
         return replace(self, name=name, provider=children)
@@ -218,7 +218,7 @@ def read_script(path: str) -> Script:
         raise BadFile(path, f"{place}: {problem}" if place else problem) from None
 
 
-def _named(name: str, host: str, node: str) -> str:
+def _error_at(name: str, host: str, node: str) -> str:
     return name.replace("{host}", host).replace("{node}", node)
 
 

@@ -79,7 +79,7 @@ def read_devices(texts: Iterable[str]) -> NodeDevices:
 # --- PCI devices ---
 
 
-def passed_through(devices: Iterable[PciDevice], kinds: Iterable[tuple[str, str]]) -> tuple[PciDevice, ...]:
+def passthrough(devices: Iterable[PciDevice], kinds: Iterable[tuple[str, str]]) -> tuple[PciDevice, ...]:
     """Return the devices that instances may have.
 
     Args:

@@ -31,7 +31,7 @@ class Coming(msgspec.Struct, frozen=True, kw_only=True):
     operation: str
 
     @property
-    def found(self) -> Found:
+    def report(self) -> Found:
         """What an agent is told of it."""
         return Found(uuid=self.spec.uuid, node=self.spec.node, operation=self.operation, state="prepared")
 
@@ -81,13 +81,13 @@ class Disks:
             copy_sparse(disk, fresh)
         return image
 
-    def saved(self) -> list[str]:
+    def list_saved(self) -> list[str]:
         """Return the uuids of guests that were saved as images, or of which one was begun, in order."""
-        return sorted({uuid for uuid, _ in self._saved_files()})
+        return sorted({uuid for uuid, _ in self._image_files()})
 
     def drop_saved(self, uuid: str) -> None:
         """Delete the image that a guest was saved as, and what was begun of one; all other images stay."""
-        for of, path in self._saved_files():
+        for of, path in self._image_files():
             if of == uuid:
                 path.unlink(missing_ok=True)  # Another host may have been faster.
 
@@ -124,7 +124,7 @@ class Disks:
         with _whole(self._guest(uuid) / _REBUILT) as fresh:
             fresh.write_text(xml, encoding="utf-8")
 
-    def rebuilt(self, uuid: str) -> str | None:
+    def guest_before_rebuild(self, uuid: str) -> str | None:
         """Return what a guest was before a rebuild that is not over; None: none was begun."""
         return _read_kept(self._guest(uuid) / _REBUILT)
 
@@ -134,7 +134,7 @@ class Disks:
 
     def end_rebuild(self, uuid: str, operation: str) -> None:
         """Drop what a guest was before its rebuild, and all its disks but the one that an operation made."""
-        if self.replaced(uuid) is None:
+        if self.guest_before_move(uuid) is None:
             self.drop_others(uuid, operation)
         (self._guest(uuid) / _REBUILT).unlink(missing_ok=True)
 
@@ -159,7 +159,7 @@ class Disks:
         found = (_read_coming(path) for path in sorted(self.folder.glob(f"*/{_COMING}")))
         return [each for each in found if each is not None]
 
-    def arrived(self, uuid: str) -> None:
+    def note_arrival(self, uuid: str) -> None:
         """Note that a guest that was to come is there."""
         (self._guest(uuid) / _COMING).unlink(missing_ok=True)
 
@@ -167,7 +167,7 @@ class Disks:
         """Drop what is to come of a guest, and what has arrived of it."""
         coming = self.coming(uuid)
         if coming is not None:
-            self.arrived(uuid)
+            self.note_arrival(uuid)
             self.drop(uuid, coming.operation)
 
     def send(self, disk: Path, to: Prepared) -> None:
@@ -188,7 +188,7 @@ class Disks:
         with _whole(self._guest(uuid) / _REPLACED) as fresh:
             fresh.write_text(xml, encoding="utf-8")
 
-    def replaced(self, uuid: str) -> str | None:
+    def guest_before_move(self, uuid: str) -> str | None:
         """Return what a guest was before a move to its own host; None: nothing is kept."""
         return _read_kept(self._guest(uuid) / _REPLACED)
 
@@ -216,7 +216,7 @@ class Disks:
     def _guest(self, uuid: str) -> Path:
         return self.folder / quote(uuid, safe="")
 
-    def _saved_files(self) -> list[tuple[str, Path]]:
+    def _image_files(self) -> list[tuple[str, Path]]:
         """Return the files of saved images, each with the uuid of its guest."""
         with os.scandir(self._images) as entries:
             # A link is not ours: operators may name what they like.

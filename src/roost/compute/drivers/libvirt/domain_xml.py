@@ -133,7 +133,7 @@ def read_mark(text: str) -> Mark | None:
     )
 
 
-def used_devices(text: str) -> tuple[set[str], set[str]]:
+def devices_of(text: str) -> tuple[set[str], set[str]]:
     """Return the addresses of PCI devices and the uuids of mediated devices that a domain has."""
     pci, mdevs = set(), set()
     for device in read_xml(text).iterfind("devices/hostdev"):
@@ -205,7 +205,7 @@ def _add_pins(root: Element, domain: Domain) -> None:
     if not cells:
         shared = sorted(number for cell in hosts.values() for number in cell.cpus)
         if shared and any(cell.pcpus for cell in hosts.values()):
-            root.find("vcpu").set("cpuset", _joined(shared))  # type: ignore[union-attr]  # It was just added.
+            root.find("vcpu").set("cpuset", _join(shared))  # type: ignore[union-attr]  # It was just added.
         return
     tune = SubElement(root, "cputune")
     own, near = set[int](), set[int]()  # what the threads of the emulator have for themselves, and are near to
@@ -216,14 +216,14 @@ def _add_pins(root: Element, domain: Domain) -> None:
         for number in sorted(cell.cell.cpus | cell.cell.pcpus):
             on = [pinned[number]] if number in pinned else shared
             if on:
-                SubElement(tune, "vcpupin", vcpu=str(number), cpuset=_joined(on))
+                SubElement(tune, "vcpupin", vcpu=str(number), cpuset=_join(on))
         own |= {*cell.pins.reserved}
         near |= {*pinned.values()} or {*shared}
     if own or near:
-        SubElement(tune, "emulatorpin", cpuset=_joined(sorted(own or near)))
+        SubElement(tune, "emulatorpin", cpuset=_join(sorted(own or near)))
     numa = SubElement(root, "numatune")
     nodes = sorted({cell.host_cell for cell in cells})
-    SubElement(numa, "memory", mode="strict", nodeset=_joined(nodes))
+    SubElement(numa, "memory", mode="strict", nodeset=_join(nodes))
     for number, cell in enumerate(cells):
         SubElement(numa, "memnode", cellid=str(number), mode="strict", nodeset=str(cell.host_cell))
 
@@ -238,7 +238,7 @@ def _add_cpu(root: Element, domain: Domain) -> None:
     if cells:
         numa = SubElement(cpu, "numa")
         for number, cell in enumerate(cells):
-            processors = _joined(sorted(cell.cell.cpus | cell.cell.pcpus))
+            processors = _join(sorted(cell.cell.cpus | cell.cell.pcpus))
             SubElement(numa, "cell", id=str(number), cpus=processors, memory=str(cell.cell.memory_mb), unit="MiB")
 
 
@@ -291,5 +291,5 @@ def _add_encryption(root: Element, encryption: Encryption) -> None:
     SubElement(launch, "policy").text = _POLICY
 
 
-def _joined(numbers: Sequence[int]) -> str:
+def _join(numbers: Sequence[int]) -> str:
     return ",".join(map(str, numbers))

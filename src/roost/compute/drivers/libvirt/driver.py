@@ -11,10 +11,10 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from roost.compute.drivers.libvirt.build_errors import build_errors, undo_on_error
-from roost.compute.drivers.libvirt.devices import ANY_GPU, VGPU, NodeDevices, choose_vgpus, passed_through, vgpu_totals
+from roost.compute.drivers.libvirt.devices import ANY_GPU, VGPU, NodeDevices, choose_vgpus, passthrough, vgpu_totals
 from roost.compute.drivers.libvirt.disks import Coming, Disks
-from roost.compute.drivers.libvirt.domain_xml import Domain, domain_xml, mark_of, read_mark, used_devices
-from roost.compute.drivers.libvirt.host import Encryption, HostCapabilities, cpu_traits, divided
+from roost.compute.drivers.libvirt.domain_xml import Domain, devices_of, domain_xml, mark_of, read_mark
+from roost.compute.drivers.libvirt.host import Encryption, HostCapabilities, cpu_traits, divide_cpus
 from roost.compute.drivers.libvirt.link import Guest, Link, run_events
 from roost.compute.drivers.libvirt.options import LibvirtOptions, read_libvirt_options
 from roost.compute.drivers.libvirt.providers import Offer, to_use, update, using
@@ -121,8 +121,8 @@ class Libvirt:
                 hypervisor_type=self._link.kind(),
                 hypervisor_version=self._link.version(),
                 supported_instances=told.kinds,
-                pci_devices=passed_through(devices.pci, self._options.pci_devices),
-                pci_in_use={each.mark.uuid: tuple(sorted(used_devices(each.xml)[0])) for each in self._link.guests()},
+                pci_devices=passthrough(devices.pci, self._options.pci_devices),
+                pci_in_use={each.mark.uuid: tuple(sorted(devices_of(each.xml)[0])) for each in self._link.guests()},
             )
 
     def update_provider_tree(self, tree: ProviderTree, node: str, allocations: Allocations | None = None) -> None:
@@ -171,7 +171,7 @@ class Libvirt:
             if is_on and not guest.is_active:
                 self._link.start(guest.domain, guest.mark)
             if not is_on and guest.is_active:
-                self._shut_down(guest)
+                self._shutdown(guest)
 
     def rebuild(self, spec: GuestSpec, operation: str) -> None:
         """Give a guest the disk of an image anew; where that fails it is as before."""
@@ -198,12 +198,12 @@ class Libvirt:
     def save(self, uuid: str) -> str:
         """Save the disk of a stopped guest as an image."""
         with self._asking_of(uuid):
-            return self._disks.save(uuid, Path(self._stopped(uuid).mark.disk))
+            return self._disks.save(uuid, Path(self._stopped_guest(uuid).mark.disk))
 
     def saved_images(self) -> list[str]:
         """Return the uuids of guests that were saved as images, by whichever host that shares the folder."""
         with self._link.asking(f"the saved images in {self._options.images} cannot be told"):
-            return self._disks.saved()
+            return self._disks.list_saved()
 
     def drop_saved_image(self, uuid: str) -> None:
         """Drop the image that a guest was saved as."""
@@ -227,7 +227,7 @@ class Libvirt:
     def send_disk(self, uuid: str, to: Prepared) -> None:
         """Copy the disk of a stopped guest to where it is to arrive."""
         with build_errors(self._link, self._host, uuid):
-            self._disks.send(Path(self._stopped(uuid).mark.disk), to)
+            self._disks.send(Path(self._stopped_guest(uuid).mark.disk), to)
 
     def finish(self, spec: GuestSpec, operation: str) -> None:
         """Make a guest of what has arrived."""
@@ -242,12 +242,13 @@ class Libvirt:
                     raise BuildFailed(f"no disk of guest {uuid} has arrived on {self._host}")
                 self._arrive(spec, operation, disk)
             if is_awaited:
-                self._disks.arrived(uuid)
+                self._disks.note_arrival(uuid)
 
     def discard(self, uuid: str, operation: str) -> None:
         """Undo what an operation did here for a guest that was to come."""
         with self._asking_of(uuid):
-            coming, guest, before = self._disks.coming(uuid), self._link.guest(uuid), self._disks.replaced(uuid)
+            coming, guest = self._disks.coming(uuid), self._link.guest(uuid)
+            before = self._disks.guest_before_move(uuid)
             if coming is not None and coming.operation == operation:
                 self._disks.forget(uuid)
                 coming = None
@@ -287,14 +288,14 @@ class Libvirt:
         with self._asking_of(uuid):
             guest, coming = self._link.guest(uuid), self._disks.coming(uuid)
         if guest is not None:
-            return guest.found
-        return None if coming is None else coming.found
+            return guest.report
+        return None if coming is None else coming.report
 
     def guests(self) -> list[Found]:
         """Return what there is of any guest, by uuid."""
         with self._link.asking(f"the guests of {self._host} cannot be told"):
-            found = {each.spec.uuid: each.found for each in self._disks.all_coming()}
-            found |= {each.mark.uuid: each.found for each in self._link.guests()}
+            found = {each.spec.uuid: each.report for each in self._disks.all_coming()}
+            found |= {each.mark.uuid: each.report for each in self._link.guests()}
         return [found[uuid] for uuid in sorted(found)]
 
     def console(self, uuid: str) -> str:
@@ -307,7 +308,7 @@ class Libvirt:
 
     def _topology(self, told: HostCapabilities) -> NumaTopology | None:
         options = self._options
-        cells = divided(told.cells, shared=options.cpu_shared_set, dedicated=options.cpu_dedicated_set)
+        cells = divide_cpus(told.cells, shared=options.cpu_shared_set, dedicated=options.cpu_dedicated_set)
         return NumaTopology(cells=cells) if cells else None
 
     def _encryption(self, told: HostCapabilities) -> Encryption | None:
@@ -346,9 +347,10 @@ class Libvirt:
         with self._lock:
             self._link.check_free(spec.uuid)
             texts = [*self._link.texts(), *self._disks.all_replaced()]
-            used = [used_devices(text) for text in texts]
+            used = [devices_of(text) for text in texts]
             devices, topology = self._link.devices(), self._topology(told)
-            pci = self._given(spec, devices, topology, used={each for addresses, _ in used for each in addresses})
+            taken = {each for addresses, _ in used for each in addresses}
+            pci = self._addresses_of(spec, devices, topology, used=taken)
             wanted = Counter[str]()
             for uuid, amounts in spec.allocations.items():
                 wanted[self._gpu_of.get(uuid, ANY_GPU)] += amounts.get(VGPU, 0)
@@ -379,7 +381,7 @@ class Libvirt:
             self._link.start(domain, mark)
         self._link.mark(domain, replace(mark, is_complete=True))
 
-    def _given(
+    def _addresses_of(
         self, spec: GuestSpec, devices: NodeDevices, topology: NumaTopology | None, *, used: Collection[str]
     ) -> tuple[str, ...]:
         """Return the addresses of the PCI devices that a guest gets.
@@ -387,7 +389,7 @@ class Libvirt:
         Raises:
             BuildFailed: the host lacks them.
         """
-        known = passed_through(devices.pci, self._options.pci_devices)
+        known = passthrough(devices.pci, self._options.pci_devices)
         if spec.devices:
             check_given(spec.devices, known, used=used)
             return spec.devices
@@ -422,7 +424,7 @@ class Libvirt:
 
     def _as_before(self, uuid: str) -> Guest | None:
         """Return a guest; one whose rebuild broke off is what it was before, and stopped."""
-        guest, before = self._link.guest(uuid), self._disks.rebuilt(uuid)
+        guest, before = self._link.guest(uuid), self._disks.guest_before_rebuild(uuid)
         if before is not None and (guest is None or not guest.mark.is_complete):
             self._put_back(uuid, before, is_on=False)
             guest = self._link.guest(uuid)
@@ -446,7 +448,7 @@ class Libvirt:
             self._link.remove(guest)
         self._disks.drop_all(uuid)
 
-    def _shut_down(self, guest: Guest) -> None:
+    def _shutdown(self, guest: Guest) -> None:
         left_s = self._options.shutdown_s
         try:
             if left_s:
@@ -465,7 +467,7 @@ class Libvirt:
             raise self._unknown(uuid)
         return guest
 
-    def _stopped(self, uuid: str) -> Guest:
+    def _stopped_guest(self, uuid: str) -> Guest:
         guest = self._guest(uuid)
         if guest.is_active:
             raise Conflict(f"guest {uuid} runs on {self._host}, stop it first")

@@ -127,7 +127,7 @@ def features_of(cpu: Element) -> frozenset[str]:
 def cpu_traits(capabilities: HostCapabilities) -> frozenset[str]:
     """Return the standard traits of a host's processors."""
     prefix, vendor = _PREFIX.get(capabilities.arch, ""), _VENDORS.get(capabilities.vendor, "")
-    known, found = known_cpu_traits(), set()
+    known, found = list_cpu_traits(), set()
     for feature in capabilities.features if prefix else ():
         plain = feature.upper().translate(str.maketrans("", "", "-_."))
         word = feature.upper().replace("-", "_")
@@ -139,13 +139,13 @@ def cpu_traits(capabilities: HostCapabilities) -> frozenset[str]:
 
 
 @cache
-def known_cpu_traits() -> frozenset[str]:
+def list_cpu_traits() -> frozenset[str]:
     """Return all standard traits of processors that a host may have or lack."""
     prefixes = tuple({*_PREFIX.values()})
     return frozenset(name for name in standard_traits() if name.startswith(prefixes) or name == _THREADS)
 
 
-def divided(
+def divide_cpus(
     cells: Iterable[NumaCell], *, shared: frozenset[int] | None, dedicated: frozenset[int] | None
 ) -> tuple[NumaCell, ...]:
     """Return memory nodes with their processors divided into shared ones and those of one instance each.
@@ -161,9 +161,9 @@ def divided(
     known = {each for cell in cells for each in cell.cpus}
     for name, numbers in (("cpu_shared_set", shared), ("cpu_dedicated_set", dedicated)):
         if missing := sorted((numbers or frozenset()) - known):
-            raise BadSettings(f"driver libvirt, option {name}", f"the host has no processor {_told(missing)}")
+            raise BadSettings(f"driver libvirt, option {name}", f"the host has no processor {_format_ranges(missing)}")
     if both := sorted((shared or frozenset()) & (dedicated or frozenset())):
-        raise BadSettings("driver libvirt, option cpu_dedicated_set", f"cpu_shared_set has {_told(both)}, too")
+        raise BadSettings("driver libvirt, option cpu_dedicated_set", f"cpu_shared_set has {_format_ranges(both)}, too")
     if shared is None and dedicated is None:
         return cells
     return tuple(
@@ -251,7 +251,7 @@ def _cell(element: Element) -> NumaCell:
     )
 
 
-def _told(numbers: Iterable[int]) -> str:
+def _format_ranges(numbers: Iterable[int]) -> str:
     """Return numbers in order as ranges, since a typing error may name thousands."""
     ranges: list[list[int]] = []
     for number in numbers:

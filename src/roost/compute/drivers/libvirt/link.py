@@ -37,7 +37,7 @@ class Guest:
     domain: Any  # libvirt's own object
 
     @property
-    def found(self) -> Found:
+    def report(self) -> Found:
         """What an agent is told of it."""
         mark = self.mark
         state: GuestState = "building" if not mark.is_complete else "running" if self.is_active else "stopped"
@@ -99,7 +99,7 @@ class Link:
         """Return what the host is, with all features of its processors."""
         told = read_capabilities(self.connection().getCapabilities())
         if told.cpu not in self._features:
-            self._features = {told.cpu: told.features | self._expanded(told.cpu)}
+            self._features = {told.cpu: told.features | self._expand_model(told.cpu)}
         return msgspec.structs.replace(told, features=self._features[told.cpu])
 
     def encryption(self, told: HostCapabilities, kind: str) -> Encryption | None:
@@ -278,7 +278,7 @@ class Link:
     def _code(self, error: Exception) -> int | None:
         return error.get_error_code() if isinstance(error, self.error) else None  # type: ignore[attr-defined]  # Untyped.
 
-    def _expanded(self, cpu: str) -> frozenset[str]:
+    def _expand_model(self, cpu: str) -> frozenset[str]:
         """Return the features of the model of processors; none where libvirt does not know the model."""
         flag = self._libvirt.VIR_CONNECT_BASELINE_CPU_EXPAND_FEATURES
         try:

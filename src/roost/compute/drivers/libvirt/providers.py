@@ -8,9 +8,9 @@ import msgspec
 from roost.compute.drivers import pinned_cpus
 from roost.compute.drivers.libvirt.devices import VGPU
 from roost.compute.drivers.libvirt.domain_xml import own_processors
-from roost.compute.drivers.libvirt.host import known_cpu_traits
+from roost.compute.drivers.libvirt.host import list_cpu_traits
 from roost.compute.drivers.libvirt.link import Guest
-from roost.compute.inventory.inventory_ratios import offered
+from roost.compute.inventory.inventory_ratios import offer_of
 from roost.compute.providers.held_allocations import Allocations, Holding
 from roost.compute.providers.provider_tree import ProviderTree
 from roost.errors import ReshapeFailed, ReshapeNeeded
@@ -92,15 +92,15 @@ def update(
         if gpu not in present:
             present[gpu] = tree.new_child(f"{node}_{gpu}", node)
         there = [tree.data(present[gpu]).inventory, root.inventory]
-        tree.update_inventory(present[gpu], {VGPU: offered(terms, VGPU, total, present=there)})
+        tree.update_inventory(present[gpu], {VGPU: offer_of(terms, VGPU, total, present=there)})
     for gone in [gpu for gpu in present if gpu not in offer.gpus]:
         tree.remove(present.pop(gone))
     _move(held, targets, root=root.uuid, present=present)
     wanted = {
-        name: offered(terms, name, total, present=[root.inventory]) for name, total in offer.totals.items() if total
+        name: offer_of(terms, name, total, present=[root.inventory]) for name, total in offer.totals.items() if total
     }
     tree.update_inventory(node, wanted)
-    tree.remove_traits(node, *(known_cpu_traits() - offer.traits))
+    tree.remove_traits(node, *(list_cpu_traits() - offer.traits))
     tree.add_traits(node, *offer.traits)
     return {uuid: gpu for gpu, uuid in present.items()}
 

@@ -52,11 +52,11 @@ class GuestShelf(MemoryShelf):
         return [uuid for uuid in self._load(host).coming if not self._has_arrived(host, uuid)]
 
     def _has_arrived(self, host: str, uuid: str) -> bool:
-        arrival = self.arrived(self.address(host), uuid)
+        arrival = self.load_arrival(self.address(host), uuid)
         return arrival is not None and arrival != b"" and msgspec.json.decode(arrival, type=Arrival).is_running
 
     def _load(self, host: str) -> Kept:
-        body = self.kept(host)
+        body = self.load(host)
         cached = self._cache.get(host)
         if cached is None or cached[0] != body:
             cached = self._cache[host] = (body or b"", read_kept(body, host))

@@ -6,7 +6,7 @@ from roost.compute.drivers.libvirt.devices import (
     Vgpu,
     choose_vgpus,
     mdev_xml,
-    passed_through,
+    passthrough,
     read_devices,
     vgpu_totals,
 )
@@ -56,9 +56,9 @@ def test_a_device_that_makes_no_sense_is_named():
 
 def test_instances_have_the_devices_that_are_named():
     found = devices(libvirt_xml.pci(CARD, "8086", "1572")).pci
-    assert [each.address for each in passed_through(found, [("8086", "1572")])] == [CARD]
-    assert len(passed_through(found, [("10de", "*")])) == 2
-    assert passed_through(found, []) == ()
+    assert [each.address for each in passthrough(found, [("8086", "1572")])] == [CARD]
+    assert len(passthrough(found, [("10de", "*")])) == 2
+    assert passthrough(found, []) == ()
 
 
 def test_a_gpu_offers_what_it_has_and_what_can_be_made_of_the_first_type_that_is_enabled():

@@ -64,8 +64,8 @@ def test_what_guests_were_is_told_of_those_that_are_there(disks):
     disks.keep_replaced(GUEST, "<domain/>")
     (disks.folder / uuid_named("other")).mkdir()
     (disks.folder / "a file of somebody else").touch()
-    assert (disks.all_replaced(), disks.replaced(GUEST)) == (["<domain/>"], "<domain/>")
-    assert disks.replaced(uuid_named("other")) is None
+    assert (disks.all_replaced(), disks.guest_before_move(GUEST)) == (["<domain/>"], "<domain/>")
+    assert disks.guest_before_move(uuid_named("other")) is None
 
 
 def test_of_saved_images_those_of_operators_and_what_is_no_file_stay(disks, tmp_path):
@@ -85,14 +85,14 @@ def test_of_saved_images_those_of_operators_and_what_is_no_file_stay(disks, tmp_
     (images / f"saved-{uuid_named('link')}").symlink_to(images / "large")
     (images / f"saved-{uuid_named('folder')}").mkdir()
     before = sorted(images.iterdir())
-    assert disks.saved() == []
+    assert disks.list_saved() == []
     disks.save(GUEST, images / "large")
     (images / f"saved-{GUEST}.77.new").write_bytes(b"part")
     disks.save(other, images / "large")
-    assert disks.saved() == sorted([GUEST, other])
+    assert disks.list_saved() == sorted([GUEST, other])
     for uuid in (GUEST, other, uuid_named("link"), uuid_named("folder"), "debian", "*", "../images/large", ""):
         disks.drop_saved(uuid)
-    assert (disks.saved(), sorted(images.iterdir())) == ([], before)
+    assert (disks.list_saved(), sorted(images.iterdir())) == ([], before)
 
 
 def test_an_image_that_is_dropped_while_it_is_written_is_not_saved(disks, tmp_path, monkeypatch):
@@ -100,7 +100,7 @@ def test_an_image_that_is_dropped_while_it_is_written_is_not_saved(disks, tmp_pa
 
     def copied(disk, fresh):
         copy_sparse(disk, fresh)
-        assert disks.saved() == [GUEST]
+        assert disks.list_saved() == [GUEST]
         disks.drop_saved(GUEST)
 
     monkeypatch.setattr(libvirt_disks, "copy_sparse", copied)
@@ -112,4 +112,4 @@ def test_an_image_that_is_dropped_while_it_is_written_is_not_saved(disks, tmp_pa
 def test_a_folder_of_images_that_is_gone_is_no_folder_without_images(disks, tmp_path):
     (tmp_path / "images").rename(tmp_path / "elsewhere")
     with pytest.raises(FileNotFoundError):
-        disks.saved()
+        disks.list_saved()

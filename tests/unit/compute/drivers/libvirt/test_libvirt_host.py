@@ -5,8 +5,8 @@ from hypothesis import strategies as st
 from roost.compute.drivers.libvirt.host import (
     Encryption,
     cpu_traits,
-    divided,
-    known_cpu_traits,
+    divide_cpus,
+    list_cpu_traits,
     read_capabilities,
     read_encryption,
     read_processors,
@@ -98,7 +98,7 @@ def test_what_cannot_be_understood_is_asked_again(text, problem):
 )
 def test_features_are_traits(feature, traits):
     assert cpu_traits(told(features=(feature,))) == traits
-    assert traits <= known_cpu_traits()
+    assert traits <= list_cpu_traits()
 
 
 def test_traits_name_the_vendor_and_threads():
@@ -113,19 +113,19 @@ def test_traits_name_the_vendor_and_threads():
 
 def test_processors_are_shared_unless_said_otherwise():
     cells = told(*TWO).cells
-    assert divided(cells, shared=None, dedicated=None) == cells
-    parts = divided(cells, shared=frozenset({0, 4}), dedicated=frozenset({1, 5, 2}))
+    assert divide_cpus(cells, shared=None, dedicated=None) == cells
+    parts = divide_cpus(cells, shared=frozenset({0, 4}), dedicated=frozenset({1, 5, 2}))
     assert [(each.cpus, each.pcpus) for each in parts] == [((0, 4), (1, 5)), ((), (2,))]
-    parts = divided(cells, shared=None, dedicated=frozenset({1}))
+    parts = divide_cpus(cells, shared=None, dedicated=frozenset({1}))
     assert [(each.cpus, each.pcpus) for each in parts] == [((), (1,)), ((), ())]
 
 
 def test_processors_that_are_not_there_or_are_both_are_refused():
     cells = told(*TWO).cells
     with pytest.raises(BadSettings, match="option cpu_shared_set: the host has no processor 3, 9"):
-        divided(cells, shared=frozenset({0, 3, 9}), dedicated=None)
+        divide_cpus(cells, shared=frozenset({0, 3, 9}), dedicated=None)
     with pytest.raises(BadSettings, match="option cpu_dedicated_set: cpu_shared_set has 0, too"):
-        divided(cells, shared=frozenset({0, 1}), dedicated=frozenset({0, 2}))
+        divide_cpus(cells, shared=frozenset({0, 1}), dedicated=frozenset({0, 2}))
 
 
 def test_a_set_of_processors_is_read():
