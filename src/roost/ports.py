@@ -8,9 +8,9 @@ import msgspec
 
 from roost.engine.columns.state import State
 from roost.model.evidence.decision import Limits
-from roost.model.evidence.stored_decision import DecisionQuery
 from roost.model.remote import Amounts, RemoteAnswer
 from roost.model.request import CandidateQuery
+from roost.model.stored_decision import DecisionQuery
 from roost.model.work.builds import Instance
 from roost.model.work.work_rows import AgentRow, EventRow, LeaseRow, MigrationRow, OperationRow, OrderRow, StatusRow
 from roost.model.writes import Change, Claim, EvidenceRow, Item, Refusal, Release, Write

@@ -21,13 +21,13 @@ from roost.model.evidence.capacity import LIMIT, Capacity
 from roost.model.evidence.decision import Decision
 from roost.model.evidence.explain import Change, Explanation, Never, Why
 from roost.model.evidence.replay_result import Replayed
-from roost.model.evidence.stored_decision import DecisionQuery, moment_of
 from roost.model.evidence.summary import Summary
 from roost.model.flavor import Flavor
 from roost.model.fleet import Departure, Fleet, NamedRequest
 from roost.model.names import uuid_bytes
 from roost.model.request import Request
 from roost.model.settings.roost_settings import Settings
+from roost.model.stored_decision import DecisionQuery, moment_of
 from roost.placement.current import Current
 from roost.placement.decision_past import rebuild_state
 from roost.placement.placement_service import Placement

@@ -10,8 +10,8 @@ import msgspec
 import pytest
 
 from roost.errors import BadFile, BadRequest, StoreBusy, Unavailable
-from roost.model.evidence.stored_decision import Record, moment_of
 from roost.model.settings.roost_settings import Settings
+from roost.model.stored_decision import Record, moment_of
 from roost.model.writes import PutSymbol
 from roost.placement.current import Current
 from roost.placement.placement_service import Placement

@@ -9,11 +9,11 @@ import psycopg
 import pytest
 
 from roost.app import Roost, audit_database, open_roost
-from roost.model.evidence.stored_decision import checks_of, unpack
 from roost.model.fleet import Departure
 from roost.model.group import ServerGroup
 from roost.model.request import Move, Request
 from roost.model.settings.roost_settings import Settings
+from roost.model.stored_decision import checks_of, unpack
 from roost.simulator.stable_uuids import uuid_of
 from tests.contract.races import MeddledStore, in_groups, race
 from tests.support.databases import postgres

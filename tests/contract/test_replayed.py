@@ -10,10 +10,10 @@ from roost.app import Roost, open_reader, open_roost
 from roost.engine.columns.apply import apply, recount_hosts
 from roost.engine.columns.state import State
 from roost.errors import BadSettings, NotFound, StateLost, Unavailable
-from roost.model.evidence.stored_decision import moment_of
 from roost.model.fleet import Departure
 from roost.model.host import HostFacts
 from roost.model.names import uuid_bytes
+from roost.model.stored_decision import moment_of
 from roost.model.writes import PutProvider
 from roost.placement.current import Current
 from roost.placement.decision_past import rebuild_state

@@ -1,6 +1,6 @@
 """What every store promises."""
 
-from roost.model.evidence.stored_decision import DecisionQuery
+from roost.model.stored_decision import DecisionQuery
 from roost.model.writes import (
     Claim,
     ConsumerRow,

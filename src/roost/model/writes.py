@@ -274,7 +274,7 @@ class EvidenceRow(msgspec.Struct, frozen=True, array_like=True):
     settings_id: int  # document
     hosts: str  # names of the chosen hosts, blank separated and cut at 255 characters
     reason: str  # of a refusal, in one line
-    body: bytes  # msgpack of roost.model.evidence.stored_decision.Record
+    body: bytes  # msgpack of roost.model.stored_decision.Record
 
 
 class Item(msgspec.Struct, frozen=True):

@@ -6,8 +6,8 @@ from roost.engine.columns.apply import apply, recount_hosts
 from roost.engine.columns.state import State
 from roost.errors import StateLost
 from roost.model.evidence.decision import Decision
-from roost.model.evidence.stored_decision import REMOTE, UNKNOWN, Moment
 from roost.model.names import uuid_bytes
+from roost.model.stored_decision import REMOTE, UNKNOWN, Moment
 from roost.model.writes import Claim, Release, Write
 from roost.placement.current import is_rising
 from roost.ports import Past, Store

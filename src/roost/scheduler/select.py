@@ -25,12 +25,12 @@ from roost.errors import BadRequest, Conflict, NotFound, OverBudget, RoostError
 from roost.model.allocation import Mappings
 from roost.model.evidence.decision import Decision, Pick
 from roost.model.evidence.replay_result import HostStanding
-from roost.model.evidence.stored_decision import REMOTE, pack, pack_checks
 from roost.model.fleet import Departure, NamedRequest
 from roost.model.names import uuid_text
 from roost.model.request import Move, Request
 from roost.model.settings.roost_settings import FilterScheduler
 from roost.model.settings.roost_settings import Scheduler as SchedulerSettings
+from roost.model.stored_decision import REMOTE, pack, pack_checks
 from roost.model.writes import Claim, ConsumerRow, EvidenceRow, Write
 from roost.ports import Clock, Documents, Placement, Random
 from roost.scheduler.framework.plugin import OncePerRequest, Rules, implements, request_scope

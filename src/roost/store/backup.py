@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from roost.errors import BadFile, BadRequest, report_corruption
-from roost.model.evidence.stored_decision import drop_seen
+from roost.model.stored_decision import drop_seen
 from roost.store.backends import database_at
 from roost.store.backup_file import Block, Header, Progress, TableHead, read_blocks, read_header, write_backup
 from roost.store.database import BackupReader

@@ -5,7 +5,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Never
 
 from roost.errors import Unavailable
-from roost.model.evidence.stored_decision import DecisionQuery
+from roost.model.stored_decision import DecisionQuery
 from roost.model.writes import Change, EvidenceRow, Item
 from roost.ports import Clock, Committed, IdKind, Loaded, Past, WorkReader
 

@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import msgspec
 
-from roost.model.evidence.stored_decision import DecisionQuery
+from roost.model.stored_decision import DecisionQuery
 from roost.model.work.work_rows import AgentRow
 from roost.model.writes import Change, EvidenceRow, Item, Refusal, Write
 from roost.ports import Clock, Committed, IdKind, Loaded, Past

@@ -3,8 +3,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from roost.model.evidence.decision import Decision, HostScore, Pick, Scale, Stage
-from roost.model.evidence.stored_decision import Checks, Chosen, checks_of, pack, pack_checks, unpack
 from roost.model.names import uuid_bytes
+from roost.model.stored_decision import Checks, Chosen, checks_of, pack, pack_checks, unpack
 from roost.model.writes import EvidenceRow
 
 UUID = "0199a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b"

@@ -8,11 +8,11 @@ from roost.model.evidence.capacity import Capacity
 from roost.model.evidence.decision import Decision
 from roost.model.evidence.explain import Why
 from roost.model.evidence.replay_result import Replayed
-from roost.model.evidence.stored_decision import DecisionQuery
 from roost.model.flavor import Flavor
 from roost.model.fleet import Departure, NamedRequest
 from roost.model.request import Request
 from roost.model.settings.roost_settings import Settings
+from roost.model.stored_decision import DecisionQuery
 from roost.ports import RemotePlacement
 from roost.scheduler.explain.capacity_count import By
 from roost.scheduler.framework.plugin import Rules

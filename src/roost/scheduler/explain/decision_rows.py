@@ -2,8 +2,8 @@
 
 from roost.errors import NotFound, report_corruption
 from roost.model.evidence.decision import Decision
-from roost.model.evidence.stored_decision import checks_of, unpack
 from roost.model.names import uuid_bytes, uuid_text
+from roost.model.stored_decision import checks_of, unpack
 from roost.model.writes import EvidenceRow
 from roost.ports import Store
 

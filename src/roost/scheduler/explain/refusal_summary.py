@@ -5,10 +5,10 @@ from collections.abc import Callable, Iterable
 import msgspec
 
 from roost.errors import report_corruption
-from roost.model.evidence.stored_decision import request_of
 from roost.model.evidence.summary import RefusedFor, Summary, Wanted
 from roost.model.names import uuid_text
 from roost.model.request import Request
+from roost.model.stored_decision import request_of
 from roost.model.writes import EvidenceRow
 from roost.scheduler.framework.reasons import bare_reason
 

@@ -5,7 +5,7 @@ from functools import cached_property
 
 from roost.engine.columns.state import State
 from roost.model.evidence.decision import HostScore, Scale, Stage
-from roost.model.evidence.stored_decision import Checks
+from roost.model.stored_decision import Checks
 from roost.scheduler.framework.reasons import refusal_text
 from roost.scheduler.shape.host_ranking import TABLE, Ranking
 from roost.scheduler.shape.score_table import ScoreTable

@@ -10,8 +10,8 @@ from typing import Any
 from psycopg import errors
 
 from roost.errors import StoreBroken, StoreGone, StoreReplaced, Unavailable
-from roost.model.evidence.stored_decision import DecisionQuery
 from roost.model.settings.roost_settings import Store as Settings
+from roost.model.stored_decision import DecisionQuery
 from roost.model.writes import Change, EvidenceRow, Item, Refusal, Write
 from roost.observe import log
 from roost.ports import Clock, Committed, IdKind, Loaded, Past

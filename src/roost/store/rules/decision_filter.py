@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from roost.model.evidence.stored_decision import DecisionQuery
+from roost.model.stored_decision import DecisionQuery
 from roost.model.writes import EvidenceRow
 
 Value = int | float | str

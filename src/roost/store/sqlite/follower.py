@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Never
 
 from roost.errors import Unavailable
-from roost.model.evidence.stored_decision import DecisionQuery
+from roost.model.stored_decision import DecisionQuery
 from roost.model.writes import Change, EvidenceRow, Item
 from roost.ports import Clock, Committed, IdKind, Loaded, Past
 from roost.store.rules.codec import decode_writes

@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 
 from roost.errors import StoreBroken
-from roost.model.evidence.stored_decision import DecisionQuery
+from roost.model.stored_decision import DecisionQuery
 from roost.model.writes import Change, EvidenceRow, Item, Refusal, Write
 from roost.ports import Clock, Committed, IdKind, Loaded, Past
 from roost.store.rules.batch import Batch, gather

@@ -27,12 +27,12 @@ from roost.conductor.intake import accept
 from roost.errors import BadSettings, Conflict, NotFound
 from roost.model.documents.request_document import FlavorEntry, ImageEntry, RequestDocument
 from roost.model.evidence.decision import Decision
-from roost.model.evidence.stored_decision import DecisionQuery
 from roost.model.flavor import Flavor
 from roost.model.fleet import NamedRequest
 from roost.model.names import derive_uuid, uuid_bytes
 from roost.model.request import Request
 from roost.model.settings.roost_settings import Settings
+from roost.model.stored_decision import DecisionQuery
 from roost.placement.write_plan import Act, Plan, Result
 from roost.scheduler.query import request_lookup
 
