@@ -8,7 +8,7 @@ import msgspec
 
 from roost.engine.columns.state import State
 from roost.model.evidence.decision import Limits
-from roost.model.remote import Amounts, RemoteAnswer
+from roost.model.placement.remote import Amounts, RemoteAnswer
 from roost.model.request import CandidateQuery
 from roost.model.stored_decision import DecisionQuery
 from roost.model.work.builds import Instance

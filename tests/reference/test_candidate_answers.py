@@ -17,7 +17,7 @@ from roost.engine.candidates.picks import find_picks
 from roost.engine.candidates.query import compile_query
 from roost.engine.columns.apply import apply
 from roost.model import writes
-from roost.model.microversions import Version
+from roost.model.placement.microversions import Version
 from roost.model.request import CandidateQuery, ResourceGroup
 from tests.reference.candidate_answers import answer_of
 from tests.reference.candidates import Group, Node, Query, Stock

@@ -17,7 +17,7 @@ from roost.api.json_schema import Schema, decode
 from roost.api.problems import Problem, VersionHeaders
 from roost.engine.columns.state import allow_any_work
 from roost.errors import BadRequest
-from roost.model.microversions import CACHE_HEADERS, OLDEST, Version
+from roost.model.placement.microversions import CACHE_HEADERS, OLDEST, Version
 from roost.placement.current import Current
 from roost.placement.deciding_thread import Task
 from roost.placement.write_plan import Act, Again, Plan

@@ -34,7 +34,7 @@ from roost.compute.report.report_client import ReportClient
 from roost.errors import BadSettings, PlacementGone, quote_value
 from roost.machine import SystemClock, SystemRandom, find_address
 from roost.model.names import is_host_name, is_text, uuid_text
-from roost.model.placement_api import Answer
+from roost.model.placement.placement_api import Answer
 from roost.model.settings.agent_settings import Agent as AgentSettings
 from roost.observe import log
 from roost.ports import Clock

@@ -6,8 +6,8 @@ from typing import Any
 
 from roost.client.wire import LOST, Wire, decode_json
 from roost.errors import BadSettings, PlacementGone
-from roost.model.microversions import NEWEST, SAME_SUBTREE
-from roost.model.placement_api import Answer, newest_minor
+from roost.model.placement.microversions import NEWEST, SAME_SUBTREE
+from roost.model.placement.placement_api import Answer, newest_minor
 
 SETTING = "placement.remote_url"
 TOKEN_VARIABLE = "ROOST_PLACEMENT_TOKEN"  # noqa: S105  # the name of the variable, not a token

@@ -7,9 +7,9 @@ import msgspec
 
 from roost.client.placement_http import Connection, part
 from roost.errors import PlacementGone
-from roost.model.microversions import ANY_TRAITS, CONSUMER_TYPES
 from roost.model.names import uuid_form
-from roost.model.remote import Amounts, RemoteAnswer, RemoteHost
+from roost.model.placement.microversions import ANY_TRAITS, CONSUMER_TYPES
+from roost.model.placement.remote import Amounts, RemoteAnswer, RemoteHost
 from roost.model.request import CandidateQuery
 from roost.model.settings.placement_settings import NOBODY
 from roost.scheduler.query.query_string import needs_any, query_string

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from roost.client.placement_http import SETTING
 from roost.client.wire import LOST, Wire, decode_json
 from roost.errors import PlacementGone
-from roost.model.placement_api import Answer
+from roost.model.placement.placement_api import Answer
 
 
 class ReportHttp:

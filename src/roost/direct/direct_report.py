@@ -3,7 +3,7 @@
 from typing import Any
 
 from roost.errors import PlacementGone, Unavailable
-from roost.model.placement_api import Answer
+from roost.model.placement.placement_api import Answer
 
 # Administrators may do everything but reshape, a right of services.
 _ROLES = {"x-roles": "admin,service"}

@@ -11,7 +11,7 @@ from queue import Empty
 from typing import Any, Generic, Protocol, TypeVar
 
 from roost.errors import Conflict, OverBudget, RoostError, StoreReplaced, Unavailable
-from roost.model.placement_api import GENERATION_CODE
+from roost.model.placement.placement_api import GENERATION_CODE
 from roost.model.work.work_rows import Put
 from roost.model.writes import Claim, Item, Refusal, Release
 from roost.observe import log, metrics

@@ -23,7 +23,7 @@ from roost.errors import BadRequest, Conflict, NotFound, PlacementGone, RoostErr
 from roost.model.evidence.decision import Decision
 from roost.model.fleet import Departure, NamedRequest
 from roost.model.names import uuid_text
-from roost.model.remote import RemoteHost
+from roost.model.placement.remote import RemoteHost
 from roost.model.request import CandidateQuery, Request
 from roost.model.writes import ConsumerRow, Item
 from roost.ports import Placement, RemotePlacement

@@ -3,7 +3,7 @@
 import pytest
 
 from roost.errors import BadRequest, Conflict, NotFound, PlacementGone
-from roost.model.placement_api import Answer
+from roost.model.placement.placement_api import Answer
 from tests.support.agents.report_clients import PROJECT, USER
 
 ONE, TWO = {"VCPU": 1}, {"VCPU": 2}

@@ -4,7 +4,7 @@ import pytest
 
 from roost.errors import Conflict, NotFound, PlacementGone, SyncFailed
 from roost.model.names import SHARING_TRAIT
-from roost.model.placement_api import Answer
+from roost.model.placement.placement_api import Answer
 from tests.support.agents.report_clients import VCPU
 
 

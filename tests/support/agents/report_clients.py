@@ -9,7 +9,7 @@ from roost.client.report_http import ReportHttp
 from roost.compute.report.placement_session import Http
 from roost.compute.report.report_client import ReportClient
 from roost.errors import PlacementGone
-from roost.model.placement_api import Answer
+from roost.model.placement.placement_api import Answer
 from tests.support.fleets.worlds import FixedClock, uuid_named
 
 PROJECT, USER = "the project", "the user"

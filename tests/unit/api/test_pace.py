@@ -5,7 +5,7 @@ import pytest
 from roost.api.fast_reads import FastReads
 from roost.api.http import Request, TooSlow
 from roost.api.placement.routes import find
-from roost.model.microversions import Version
+from roost.model.placement.microversions import Version
 from roost.observe import metrics
 from roost.placement.current import Current
 from roost.placement.deciding_thread import Serving

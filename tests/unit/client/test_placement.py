@@ -2,7 +2,7 @@ import pytest
 
 from roost.client.remote_claims import RemotePlacement
 from roost.errors import PlacementGone
-from roost.model.placement_api import Answer
+from roost.model.placement.placement_api import Answer
 from roost.model.request import CandidateQuery, ResourceGroup
 
 ONE = CandidateQuery(groups=(ResourceGroup(resources={"VCPU": 1}),))

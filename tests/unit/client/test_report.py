@@ -6,7 +6,7 @@ import pytest
 
 from roost.client.report_http import ReportHttp
 from roost.errors import BadSettings, PlacementGone
-from roost.model.placement_api import Answer
+from roost.model.placement.placement_api import Answer
 from tests.support.servers.scripted_server import scripted
 
 

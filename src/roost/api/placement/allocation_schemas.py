@@ -3,8 +3,8 @@
 from typing import Any
 
 from roost.api.json_schema import Schema
-from roost.model import microversions
-from roost.model.microversions import Version
+from roost.model.placement import microversions
+from roost.model.placement.microversions import Version
 
 Part = dict[str, Any]
 

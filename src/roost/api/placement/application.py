@@ -23,8 +23,8 @@ from roost.api.placement.name_quota import NameQuota
 from roost.api.placement.routes import Route
 from roost.api.problems import Problem, VersionHeaders
 from roost.errors import RoostError
-from roost.model import microversions
-from roost.model.microversions import Version
+from roost.model.placement import microversions
+from roost.model.placement.microversions import Version
 from roost.observe import log
 from roost.placement.current import Current
 from roost.placement.deciding_thread import Task

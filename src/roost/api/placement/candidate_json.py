@@ -13,8 +13,8 @@ from roost.engine.candidates.tree_watch import TreeWatch
 from roost.engine.candidates.walk import End, Mapping, RowCandidate, Sheaf, Take
 from roost.engine.columns.state import State
 from roost.errors import BadRequest
-from roost.model import microversions
-from roost.model.microversions import Version
+from roost.model.placement import microversions
+from roost.model.placement.microversions import Version
 
 _ENDS_MAX = 64
 # Maximum size of the cache of one query.

@@ -9,9 +9,9 @@ import msgspec
 from roost.api.placement import query_params
 from roost.api.placement.candidate_schemas import schema_of, suffix_pattern
 from roost.errors import BadRequest
-from roost.model import microversions
-from roost.model.microversions import Version
 from roost.model.names import AMOUNT_MAX
+from roost.model.placement import microversions
+from roost.model.placement.microversions import Version
 from roost.model.request import CandidateQuery, ResourceGroup
 
 # Maximum number of digits that count.

@@ -4,8 +4,8 @@ from functools import cache
 from typing import Any
 
 from roost.api.json_schema import Schema
-from roost.model import microversions
-from roost.model.microversions import Version
+from roost.model.placement import microversions
+from roost.model.placement.microversions import Version
 
 _TEXT = {"type": "string"}
 _LIMIT = {"type": ["integer", "string"], "pattern": "^[1-9][0-9]*$", "minimum": 1, "minLength": 1}

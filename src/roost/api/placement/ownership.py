@@ -11,8 +11,8 @@ from roost.api.http import Identity, Request
 from roost.api.placement.handlers import allocations, providers, reshaper
 from roost.api.problems import Problem
 from roost.engine.columns.state import Holder, State
-from roost.model import microversions
 from roost.model.names import uuid_text
+from roost.model.placement import microversions
 from roost.model.writes import CLASS_BITS, CLASS_MASK
 from roost.placement.writes.claims import Wish, holder_of, type_name
 

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 
 from roost.errors import BadRequest
-from roost.model import microversions
-from roost.model.microversions import Version
 from roost.model.names import uuid_bytes, uuid_text
+from roost.model.placement import microversions
+from roost.model.placement.microversions import Version
 
 _AMOUNT_END = 2**63  # upper bound of the databases
 _ANY_FORM = "in:HW_CPU_X86_VMX,CUSTOM_MAGIC"

@@ -17,8 +17,8 @@ from roost.api.placement.handlers import (
     traits,
     usages,
 )
-from roost.model import microversions
-from roost.model.microversions import Version
+from roost.model.placement import microversions
+from roost.model.placement.microversions import Version
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

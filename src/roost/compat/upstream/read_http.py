@@ -11,8 +11,8 @@ from urllib.parse import urlsplit
 
 from roost.compat.upstream.placement_world import Consumer, Offer, Progress, Provider, World, offer_of, same_uuid
 from roost.errors import BadRequest, Conflict, Unavailable
-from roost.model.microversions import CONSUMER_GENERATIONS, NEWEST
-from roost.model.placement_api import newest_minor
+from roost.model.placement.microversions import CONSUMER_GENERATIONS, NEWEST
+from roost.model.placement.placement_api import newest_minor
 from roost.placement.writes.claims import UNKNOWN_TYPE
 
 _CONNECTIONS = 4

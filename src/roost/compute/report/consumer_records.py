@@ -13,7 +13,7 @@ from roost.compute.providers.held_allocations import (
 )
 from roost.compute.report.placement_session import Asking, part, refusal
 from roost.errors import Conflict, NotFound
-from roost.model.placement_api import GENERATION_CODE, Answer
+from roost.model.placement.placement_api import GENERATION_CODE, Answer
 from roost.observe import log
 
 VERSION = "1.28"  # from which on consumers have generations

@@ -11,7 +11,7 @@ from roost.compute.report.provider_cache import Cache
 from roost.compute.report.provider_offers import Offers
 from roost.compute.report.provider_records import Providers
 from roost.errors import Conflict, InUse, PlacementGone, ReshapeFailed, RoostError, SyncFailed
-from roost.model.placement_api import GENERATION_CODE, Answer
+from roost.model.placement.placement_api import GENERATION_CODE, Answer
 
 RESHAPE_VERSION = "1.30"
 _RESHAPER = "/reshaper"

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
 from roost.errors import BadRequest, Conflict, NotFound, PlacementGone, RoostError
-from roost.model.placement_api import Answer
+from roost.model.placement.placement_api import Answer
 
 _STEP_S = 2.0
 

@@ -8,7 +8,7 @@ from roost.compute.report.placement_session import Asking, part, refusal
 from roost.compute.report.provider_cache import Cache
 from roost.compute.report.provider_records import AGGREGATES_VERSION, INVENTORY_VERSION, TRAITS_VERSION, chunks
 from roost.errors import Conflict, InUse
-from roost.model.placement_api import INVENTORY_CODE
+from roost.model.placement.placement_api import INVENTORY_CODE
 
 _CLASSES_VERSION = "1.7"
 _CUSTOM = "CUSTOM_"

@@ -2,7 +2,7 @@
 
 from urllib.parse import urlencode
 
-from roost.model.microversions import SAME_SUBTREE
+from roost.model.placement.microversions import SAME_SUBTREE
 from roost.model.request import CandidateQuery, ResourceGroup
 
 MICROVERSION = str(SAME_SUBTREE)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from roost.compute.report.placement_session import Asking, Patience, part, refusal
 from roost.errors import BadRequest, Conflict, NotFound, PlacementGone
-from roost.model.placement_api import Answer, newest_minor
+from roost.model.placement.placement_api import Answer, newest_minor
 
 SAID = {"errors": [{"detail": "no\n such  thing", "code": "placement.undefined_code"}]}
 

@@ -4,8 +4,8 @@ from typing import Any
 
 from roost.api.http import Request, Response, make_response
 from roost.api.json_schema import Schema
-from roost.model import microversions
 from roost.model.names import uuid_form
+from roost.model.placement import microversions
 from roost.placement.current import Current
 from roost.placement.write_plan import Plan
 from roost.placement.writes import labels

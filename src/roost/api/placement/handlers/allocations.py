@@ -10,8 +10,8 @@ from roost.api.http import Request, Response, make_response
 from roost.api.placement.allocation_schemas import schema_of_many, schema_of_one
 from roost.api.problems import Problem
 from roost.errors import BadRequest, NotFound
-from roost.model import microversions
 from roost.model.names import is_text, uuid_bytes, uuid_text
+from roost.model.placement import microversions
 from roost.model.writes import CLASS_BITS, CLASS_MASK
 from roost.placement.current import Current
 from roost.placement.write_plan import Plan

@@ -13,8 +13,8 @@ from roost.api.placement.candidate_json import Form, Requests, TextCache, form_o
 from roost.api.placement.candidate_summaries import Summaries
 from roost.engine.candidates.search import CompiledQuery, UnknownNames, compile_query, search, search_grouped
 from roost.engine.columns.state import State
-from roost.model import microversions
-from roost.model.microversions import Version
+from roost.model.placement import microversions
+from roost.model.placement.microversions import Version
 from roost.model.request import CandidateQuery
 from roost.placement import unknown_names
 from roost.placement.current import Current

@@ -10,8 +10,8 @@ from roost.api.json_schema import Schema
 from roost.api.problems import Problem
 from roost.engine.columns.state import State
 from roost.errors import NotFound
-from roost.model import microversions
 from roost.model.names import AMOUNT_MAX, RATIO_MAX
+from roost.model.placement import microversions
 from roost.model.provider import Inventory
 from roost.placement.current import Current
 from roost.placement.write_plan import Plan

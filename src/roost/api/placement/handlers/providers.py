@@ -12,8 +12,8 @@ from roost.api.placement import query_params
 from roost.api.problems import Problem
 from roost.engine.columns.state import State
 from roost.errors import NotFound
-from roost.model import microversions
 from roost.model.names import uuid_form
+from roost.model.placement import microversions
 from roost.model.request import ResourceGroup
 from roost.placement.current import Current
 from roost.placement.write_plan import Plan

@@ -7,8 +7,8 @@ from roost.api.json_schema import Schema
 from roost.api.placement.allocation_schemas import UUID_KEY, consumers_schema, pick_newest
 from roost.api.placement.handlers.allocations import wishes_of
 from roost.api.placement.handlers.inventories import REPLACE
-from roost.model import microversions
-from roost.model.microversions import Version
+from roost.model.placement import microversions
+from roost.model.placement.microversions import Version
 from roost.placement.current import Current
 from roost.placement.write_plan import Plan
 from roost.placement.writes.claims import Wish

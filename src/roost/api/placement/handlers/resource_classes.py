@@ -5,7 +5,7 @@ from typing import Any
 from roost.api.http import Request, Response, make_response
 from roost.api.json_schema import Schema
 from roost.errors import BadRequest
-from roost.model import microversions
+from roost.model.placement import microversions
 from roost.placement.current import Current
 from roost.placement.write_plan import Plan
 from roost.placement.writes import resource_classes

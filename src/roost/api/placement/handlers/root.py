@@ -1,7 +1,7 @@
 """``/``: the supported versions."""
 
 from roost.api.http import Request, Response, make_response
-from roost.model.microversions import NEWEST, OLDEST
+from roost.model.placement.microversions import NEWEST, OLDEST
 from roost.placement.current import Current
 
 

@@ -5,7 +5,7 @@ from typing import Any
 from roost.api.http import Request, Response, make_response
 from roost.api.json_schema import Schema
 from roost.api.placement.handlers.providers import row_to_read
-from roost.model import microversions
+from roost.model.placement import microversions
 from roost.placement import usages
 from roost.placement.current import Current
 

@@ -1,6 +1,6 @@
 import pytest
 
-from roost.model.microversions import NEWEST, OLDEST, InvalidVersion, UnknownVersion, Version, parse_version
+from roost.model.placement.microversions import NEWEST, OLDEST, InvalidVersion, UnknownVersion, Version, parse_version
 
 
 @pytest.mark.parametrize(
