@@ -1,1 +1,1 @@
-"""The world in a box: workloads from traces and seeds, run through a scheduler, and what came of it."""
+"""Simulation: workloads from traces and seeds, replays through a scheduler, and reports."""

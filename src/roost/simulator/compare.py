@@ -1,4 +1,4 @@
-"""Policies beside each other: the same workloads under each, and their figures with the spread over seeds."""
+"""Comparison of policies: replays of the same workloads, and their figures with the spread over seeds."""
 
 import statistics
 import tempfile
@@ -15,7 +15,7 @@ from roost.simulator.report import ClassUse, ReplayReport, translate_write_error
 from roost.simulator.runs import Policy, Run, Source, read_result
 from roost.simulator.workers import run_all
 
-# Raised when a field changes its meaning or goes; new fields alone do not raise it.
+# Incremented when a field changes its meaning or is removed, but not for new fields.
 COMPARISON_VERSION = 1
 
 Unit = Literal["count", "share", "us", "per_s"]
@@ -35,28 +35,28 @@ class Figure(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     unit: Unit
-    better: Better  # "no": neither more nor less is better by itself
-    spreads: list[Spread]  # one a policy
-    best: str | None  # the policy that is better than all others at every seed of theirs and its
+    better: Better  # "no": neither direction is better by itself
+    spreads: list[Spread]  # one per policy
+    best: str | None  # the policy with its worst seed better than the best seed of every other
 
 
 class PolicyRuns(msgspec.Struct, frozen=True, kw_only=True):
-    """One policy, and what came of it."""
+    """The results of one policy."""
 
     name: str
-    settings: str  # fingerprint, hexadecimal; decisions are stored with the same
-    reports: list[ReplayReport]  # one a seed
+    settings: str  # fingerprint, hexadecimal, as in stored decisions
+    reports: list[ReplayReport]  # one per seed
 
 
 class Comparison(msgspec.Struct, frozen=True, kw_only=True):
-    """What came of several policies."""
+    """The results of several policies."""
 
     version: int = COMPARISON_VERSION
     workload: str
-    notes: tuple[str, ...]  # those that all runs share
+    notes: tuple[str, ...]  # common to all runs
     seeds: list[int | None]
-    jobs: int  # runs at a time; above 1 they disturb each other's durations
-    runs_found: int  # done before, with their results there
+    jobs: int  # parallel runs; more than 1 distort each other's durations
+    runs_found: int  # runs with a stored result from earlier
     figures: list[Figure]
     policies: list[PolicyRuns]
 
@@ -71,20 +71,20 @@ def compare(
     data: Path | None = None,
     progress: Progress | None = None,
 ) -> Comparison:
-    """Replay a workload under each policy with each seed, and put the figures beside each other.
+    """Replay a workload under each policy with each seed, and compare the figures.
 
     Args:
-        seeds: of the workloads and draws, the same for all policies; None: a trace as it stands.
-        jobs: processes.
-        results: folder where each finished run leaves its result, and where finished ones are looked for;
-            None: a temporary one.
-        data: folder that gets a database a run; None: they are in memory.
-        progress: told the acts done and expected of all runs that are to be done.
+        seeds: of the workloads and draws, the same for all policies; None: an unchanged trace.
+        jobs: parallel processes.
+        results: folder for the results of finished runs; runs with a result there are not repeated.
+            None: a temporary folder.
+        data: folder for one database per run; None: in memory.
+        progress: called with the finished and expected acts of all missing runs.
 
     Raises:
-        BadRequest: there are no jobs, or something is there twice.
-        BadFile: the trace is wrong, a result is not what it should be, or a file cannot be written.
-        RoostError: what the first run that failed said; the results of finished ones stay.
+        BadRequest: fewer than 1 job, or a policy or seed is missing or repeated.
+        BadFile: the trace or a result is invalid, or a file cannot be written.
+        RoostError: the error of the first failed run; the results of finished runs stay.
     """
     if jobs < 1:
         raise BadRequest(f"there must be 1 job or more, got {jobs}")
@@ -105,7 +105,7 @@ def compare(
             for seed in seeds
         ]
         done = [read_result(run) for run in runs]
-        # Policies that differ in their names alone share their runs.
+        # Policies with equal settings share their runs.
         missing = {run.fingerprint(): run for run, report in zip(runs, done, strict=True) if report is None}
         run_all(list(missing.values()), jobs=jobs, progress=progress)
         reports = [report or read_result(run) for run, report in zip(runs, done, strict=True)]
@@ -115,11 +115,11 @@ def compare(
 
 
 def build_figures(policies: Sequence[PolicyRuns], *, is_alone: bool) -> list[Figure]:
-    """Return the figures of policies that were replayed with the same seeds.
+    """Build the figures of policies from replays with the same seeds.
 
     Args:
-        policies: one or more, with as many reports each.
-        is_alone: whether each replay ran while no other did.
+        policies: one or more, each with the same number of reports.
+        is_alone: whether the replays ran one at a time.
     """
     first = policies[0].reports[0]
     figures: list[tuple[str, Unit, Better, Callable[[ReplayReport], float | None]]] = [
@@ -143,7 +143,7 @@ def build_figures(policies: Sequence[PolicyRuns], *, is_alone: bool) -> list[Fig
         ("decision p99, µs", "us", "less", lambda report: report.decision_us_p99),
         ("decisions a second", "per_s", "more", lambda report: report.decisions_per_s),
     ]
-    # A duration says little that was taken once, or while others were at work.
+    # Durations are comparable only if measured several times, and one run at a time.
     comparable: set[Unit] = {"count", "share"}
     if is_alone and len(policies[0].reports) > 1:
         comparable |= {"us", "per_s"}
@@ -155,13 +155,13 @@ def build_figures(policies: Sequence[PolicyRuns], *, is_alone: bool) -> list[Fig
 
 
 def policy_names(paths: Sequence[Path]) -> list[str]:
-    """Return a name for each settings file: its stem; where several have the same, with the folder before it.
+    """Return a name for each settings file: its stem, preceded by its folder if stems are equal.
 
     >>> policy_names([Path("old/pack.toml"), Path("new/pack.toml"), Path("spread.toml")])
     ['old/pack', 'new/pack', 'spread']
 
     Raises:
-        BadRequest: two are the same file, or cannot be told apart by that.
+        BadRequest: two files get the same name.
     """
     stems = [path.stem for path in paths]
     names = [
@@ -204,7 +204,7 @@ def _build_comparison(
 
 
 def _common_name(reports: Sequence[ReplayReport]) -> str:
-    """Return the name that generated workloads of several seeds share."""
+    """Return the common part of the names of generated workloads."""
     return reports[0].workload.rpartition("-seed")[0]
 
 
@@ -227,7 +227,7 @@ def _build_figure(
     policies: Sequence[PolicyRuns],
     of: Callable[[ReplayReport], float | None],
 ) -> Figure | None:
-    """Return a figure; None where a run lacks it."""
+    """Return a figure; None if a run lacks it."""
     spreads: list[Spread] = []
     for policy in policies:
         values = [value for report in policy.reports if (value := of(report)) is not None]
@@ -241,7 +241,7 @@ def _build_figure(
 
 
 def _find_best(spreads: Sequence[Spread], better: Better) -> int | None:
-    """Return the place of the spread that lies wholly on the better side of all others."""
+    """Return the index of the spread that is better than all others without overlap."""
     for place, spread in enumerate(spreads):
         others = [other for number, other in enumerate(spreads) if number != place]
         if better == "more" and all(spread.least > other.most for other in others):

@@ -1,4 +1,4 @@
-"""Curves with their spread: what several seeds said of the same figure along the way."""
+"""Curves of a figure during a replay, with the spread over several seeds."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,11 +21,11 @@ def build_curve(runs: Sequence[tuple[Sequence[int], Sequence[float | None]]]) ->
     """Return the curve of several runs.
 
     Args:
-        runs: requests decided at each moment, not falling, and the figure then; None: it is not known then.
+        runs: decided requests at each moment, in ascending order, and the figure at that moment; None: unknown.
 
     Returns:
-        Points at the moments of the first run up to where the shortest ends; between moments of another run its
-        figure is taken to go straight. None where a run has no figure at all.
+        Points at the moments of the first run, up to the end of the shortest; other runs are interpolated
+        linearly. None if a run has no figure at all.
     """
     points = [
         np.array(

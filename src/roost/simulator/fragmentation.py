@@ -1,4 +1,4 @@
-"""Fragmentation: how much of what is free can no longer be used as it is asked for."""
+"""Fragmentation: the part of the free resources that no expected request can use."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -13,15 +13,15 @@ from roost.simulator.traces.openb import GPU_MILLI
 from roost.simulator.workload import Workload
 
 FreeByProvider = Callable[[str], Amounts]
-# What one instance asks of GPUs: one entry each, amount and any-of traits.
+# The GPUs of one instance: amount and any-of traits of each.
 _GpuNeed = tuple[tuple[int, tuple[frozenset[str], ...]], ...]
 
 
 def compute_stranded_share(free: Amounts, piece: int) -> float:
-    """Return the share of the free amount that lies in pieces smaller than ``piece``.
+    """Return the share of the free amount in pieces smaller than ``piece``.
 
     Args:
-        free: int64, shape (providers,), what each has free of one class.
+        free: int64, shape (providers,), free amounts of one class.
         piece: same unit, >= 1.
 
     >>> compute_stranded_share(np.array([1, 3, 4, 8]), 4)
@@ -32,9 +32,9 @@ def compute_stranded_share(free: Amounts, piece: int) -> float:
 
 
 def find_typical_amounts(workload: Workload) -> dict[str, int]:
-    """Return for each resource class the amount that at least half of all asked pieces do not exceed.
+    """Return the lower median of the requested pieces of each resource class.
 
-    A piece is what one resource group of one instance asks of the class: the lower median of all.
+    A piece is the amount of the class in one request group of one instance.
     """
     pieces: dict[str, Counter[int]] = {}
     for request in _requests(workload):
@@ -45,28 +45,28 @@ def find_typical_amounts(workload: Workload) -> dict[str, int]:
 
 
 class GpuFragmentation:
-    """The expected fragment of all GPUs of a workload's fleet, by what the workload asks.
+    """The expected fragment of all GPUs of a fleet, for the requests of a workload.
 
-    The fragment of a node for one need is what it has free of GPUs, if the need does not fit there or
-    asks no GPU; else what is free on GPUs that cannot serve it. Nodes are summed, needs are weighted by
-    how often the workload asks them.
+    A need is the request of one instance. The fragment of a node for a need is the free amount of those
+    GPUs that cannot serve it: all GPUs if the need does not fit, or has no GPU. Nodes are summed, and needs
+    are weighted by their frequency in the workload.
 
     Source:
-        "Beware of Fragmentation" (FGD), USENIX ATC 2023, section 4; there needs are the most frequent
-        95 %, and memory is not looked at. Here all needs count, and memory must fit.
+        "Beware of Fragmentation" (FGD), USENIX ATC 2023, section 4. It takes the most frequent 95 % of
+        needs and ignores memory; here all needs count, and memory must fit.
     """
 
     def __init__(self, workload: Workload) -> None:
-        """Learn the nodes and the needs, once for any number of moments."""
+        """Collect the nodes and the needs, once for all moments."""
         self._fleet = _find_gpu_nodes(workload.fleet)
-        # How often each VCPU and MEMORY_MB are asked beside the same GPUs.
+        # Frequency of each pair of VCPU and MEMORY_MB, by the GPUs of the same need.
         self._needs: dict[_GpuNeed, Counter[tuple[int, int]]] = {}
         for request in () if self._fleet is None else _requests(workload):
             beside = self._needs.setdefault(_gpu_need(request), Counter())
             beside[request.flavor.vcpus, request.flavor.memory_mb] += request.count
 
     def share(self, free: FreeByProvider) -> float | None:
-        """Return the fragment as a share of the capacity of all GPUs; None without fractions of GPUs."""
+        """Return the fragment as a share of the capacity of all GPUs; None for a fleet without ``CUSTOM_GPU_MILLI``."""
         if self._fleet is None or not self._needs:
             return None
         nodes = _read_free(self._fleet, free)
@@ -77,9 +77,9 @@ class GpuFragmentation:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Fleet:
-    """Where free amounts belong; GPUs are a matrix with as many columns as the widest root has GPUs."""
+    """Rows and columns of free amounts; the matrix of GPUs is as wide as the root with the most GPUs."""
 
-    rows: dict[str, Amounts]  # of VCPU and MEMORY_MB: shape (providers that offer it,), rows of their roots
+    rows: dict[str, Amounts]  # by VCPU and MEMORY_MB: shape (providers of the class,), rows of their roots
     gpus: tuple[Amounts, ...]  # rows and columns, each of shape (GPUs,)
     kinds: Amounts  # shape (roots, widest), row in ``traits``
     traits: list[frozenset[str]]
@@ -92,7 +92,7 @@ class _Nodes:
 
     vcpus: Amounts  # shape (roots,)
     memory_mb: Amounts  # shape (roots,)
-    gpus: Amounts  # shape (roots, widest), 0 where there is none
+    gpus: Amounts  # shape (roots, widest), 0 for padding
     kinds: Amounts  # same shape, row in ``traits``
     traits: list[frozenset[str]]
 
@@ -139,11 +139,11 @@ def _read_free(fleet: _Fleet, free: FreeByProvider) -> _Nodes:
 
 
 def _sum_fragments(nodes: _Nodes, gpus: _GpuNeed, beside: Counter[tuple[int, int]]) -> int:
-    """Return the fragments of all needs that ask these GPUs, each as often as it is asked."""
+    """Return the sum of the fragments of all needs for these GPUs, weighted by frequency."""
     idle = int(nodes.gpus.sum())
     if not gpus:
         return idle * beside.total()
-    # All GPUs of a need ask the same: such are the pods of the trace, and the first speaks for the others.
+    # All GPUs of a need are equal, as in the pods of the trace, so the first one suffices.
     amount, required = gpus[0]
     allowed = np.array([all(traits & any_of for any_of in required) for traits in nodes.traits])
     serving = (nodes.gpus >= amount) & allowed[nodes.kinds]

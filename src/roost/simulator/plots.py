@@ -1,4 +1,4 @@
-"""Plots of replays, one file a question: each policy has one colour in all of them."""
+"""Plots of replays, one file per topic; a policy has the same colour in all plots."""
 
 import importlib.util
 import io
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-Reports = Mapping[str, Sequence[ReplayReport]]  # policy -> one report a seed
+Reports = Mapping[str, Sequence[ReplayReport]]  # policy -> one report per seed
 _Value = Callable[[ReplayReport, Series], Sequence[float | None] | None]
 
 _SIZE_INCHES, _DPI = (12.0, 8.0), 100
-# Okabe and Ito's palette: apart for every kind of colour vision, and in print. Yellow is too pale for a line.
+# Okabe and Ito's palette: distinct for every kind of colour vision, and in print. Yellow is too pale for a line.
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
-_DASHES = ((0, ()), (0, (6, 2)), (0, (2, 1.5)))  # the next round through the colours
+_DASHES = ((0, ()), (0, (6, 2)), (0, (2, 1.5)))  # of the first, second and third use of the colours
 _PANELS_MAX = 6
 _DAY_S, _HOUR_S = 86_400.0, 3_600.0
 _COLOUR_MAP = "viridis"
@@ -32,10 +32,10 @@ _MISSING_COLOUR = (0.87, 0.87, 0.87, 1.0)
 
 
 def prepare(folder: Path) -> None:
-    """Make sure before any work that plots can be drawn into a folder.
+    """Check before the replay that plots can be drawn into a folder.
 
     Raises:
-        Unavailable: what draws them is not installed.
+        Unavailable: matplotlib is not installed.
         BadFile: the folder cannot be written.
     """
     if importlib.util.find_spec("matplotlib") is None:
@@ -48,12 +48,12 @@ def prepare(folder: Path) -> None:
 
 
 def draw(reports: Reports, folder: Path, *, title: str) -> list[Path]:
-    """Draw all plots that the reports give reason for; return their files.
+    """Draw all plots for which the reports have data; return their files.
 
     Args:
-        reports: by the name of the policy, all of the same workload; one a seed.
-        folder: where the files go; those of the same names are replaced.
-        title: what was replayed.
+        reports: by the name of the policy, one per seed, all of the same workload.
+        folder: for the files; existing files are replaced.
+        title: name of the workload.
 
     Raises:
         BadFile: a file cannot be written.
@@ -70,7 +70,7 @@ def draw(reports: Reports, folder: Path, *, title: str) -> list[Path]:
         if figure is None:
             continue
         image = io.BytesIO()
-        # Without the name and version of the library two equal figures are equal files.
+        # The metadata omit the version of the library, so that equal figures are equal files.
         figure.savefig(image, format="png", dpi=_DPI, metadata={"Software": None})
         paths.append(folder / f"{name}.png")
         write_atomically(paths[-1], image.getvalue())
@@ -140,7 +140,7 @@ def _draw_panels(
     top: float | None = None,
     is_log: bool = False,
 ) -> "Figure | None":
-    """Draw curves of all policies in one panel a figure; None where there is nothing to draw."""
+    """Draw a panel per heading with the curves of all policies; None if there are no curves."""
     curves = {
         heading: {name: curve for name, each in reports.items() if (curve := _build_curve(each, value)) is not None}
         for heading, value in panels.items()
@@ -182,7 +182,7 @@ def _new_figure(title: str) -> "Figure":
 
 
 def _draw_line(panel: "Axes", curve: Curve, *, number: int, width: float) -> None:
-    # Earlier policies are wider, so that they are seen below later ones that run the same way.
+    # Earlier policies have wider lines, so that they are visible below equal later ones.
     colour, dashes = _COLOURS[number % len(_COLOURS)], _DASHES[number // len(_COLOURS) % len(_DASHES)]
     panel.plot(curve.requests, curve.mean, color=colour, linestyle=dashes, linewidth=width, zorder=3)
     if curve.runs > 1:
@@ -209,7 +209,7 @@ def _format_axes(panel: "Axes", *, top: float | None, is_log: bool) -> None:
 
 
 def _add_time_axis(panel: "Axes", report: ReplayReport) -> None:
-    """Show the trace's time at the ticks above a panel, for the requests that were decided by then."""
+    """Add the trace's time as an upper axis, at the ticks of the decided requests."""
     series = report.series
     if series is None or not series.at_s or series.at_s[-1] <= 0:
         return
@@ -287,7 +287,7 @@ def _draw_hosts(reports: Reports, title: str) -> "Figure | None":
 
 
 def _draw_cells(panel: "Axes", shares: Sequence[float | None], *, shape: float) -> None:
-    """Draw hosts as cells; what is beyond the last host stays white."""
+    """Draw hosts as cells; cells after the last host stay white."""
     import matplotlib as mpl
 
     width = max(1, round((len(shares) * shape) ** 0.5))

@@ -1,4 +1,4 @@
-"""Run a workload through a scheduler, and measure what comes of it."""
+"""Run a workload through a scheduler, and measure the result."""
 
 import time
 from collections import Counter
@@ -15,32 +15,32 @@ from roost.simulator.report import ClassUse, RefusedReason, ReplayReport
 from roost.simulator.series import Sampler, percentiles_us
 from roost.simulator.workload import Workload
 
-CHUNK = 64  # acts handed over at once: what the store commits together
+CHUNK = 64  # acts per call of the scheduler; they share a commit
 
-Progress = Callable[[int, int], None]  # acts done, acts in all
+Progress = Callable[[int, int], None]  # finished acts, all acts
 
 
 class ReplayTarget(Protocol):
-    """What a replay needs: a place for a fleet, and decisions on it."""
+    """The scheduler under test: installs a fleet and decides on it."""
 
     def install(self, fleet: Fleet) -> None:
         """Create the fleet: providers, hosts, aggregates, server groups. Durable on return."""
 
     def work(self, acts: Sequence[Request | Departure]) -> list[Decision | None]:
-        """Do the acts in order, each seeing those before it, durable on return.
+        """Execute the acts in order, each with the effects of those before it; durable on return.
 
         Returns:
-            One entry an act: its decision, or None for a departure.
+            One entry per act: its decision, or None for a departure.
         """
 
     def utilisation(self) -> dict[str, tuple[int, int]]:
-        """Return used amount and capacity of each resource class over the fleet."""
+        """Return the used amount and the capacity of each resource class in the fleet."""
 
     def free_by_provider(self, resource_class: str) -> Amounts:
-        """Return what is free of a class.
+        """Return the free amounts of a class.
 
         Returns:
-            int64, shape (providers that offer the class,), in the order of the installed ``Fleet.providers``.
+            int64, shape (providers of the class,), in the order of the installed ``Fleet.providers``.
         """
 
 
@@ -55,9 +55,9 @@ def replay(
     """Install the fleet of a workload, run its events, and report.
 
     Args:
-        chunk: acts handed over at once, >= 1.
-        progress: told after each chunk.
-        elapsed_s: a clock that never goes back; only calls of ``scheduling`` are timed.
+        chunk: acts per call of the scheduler, >= 1.
+        progress: called after each chunk.
+        elapsed_s: a monotonic clock; only calls of ``target`` are timed.
 
     Raises:
         BadRequest: the chunk is below 1.
@@ -84,7 +84,7 @@ def replay(
 
 
 class _Tally:
-    """What is counted along the way."""
+    """Counters of a replay."""
 
     def __init__(self) -> None:
         self.placed = 0
@@ -114,7 +114,7 @@ class _Tally:
             self.examples.setdefault(reason, decision.reason)
 
     def record_peaks(self, utilisation: dict[str, tuple[int, int]]) -> None:
-        """Remember the peaks."""
+        """Update the peaks."""
         for resource_class, (used, _) in utilisation.items():
             self.peaks[resource_class] = max(used, self.peaks.get(resource_class, 0))
 

@@ -1,4 +1,4 @@
-"""What a replay found, as a value and as JSON."""
+"""The report of a replay, as a value and as JSON."""
 
 import errno
 import os
@@ -12,33 +12,33 @@ import msgspec
 from roost.errors import BadFile
 from roost.simulator.series import HostUse, Series
 
-# Raised when a field changes its meaning or goes; new fields alone do not raise it.
+# Incremented when a field changes its meaning or is removed, but not for new fields.
 REPORT_VERSION = 1
-# Of numbers and nulls: hundreds of lines that nobody reads.
+# Lists of numbers and nulls; indented, they would fill hundreds of lines.
 _LONG_LIST = re.compile(rb"\[[\s0-9.,eEnul+-]+\]")
 
 
 class RefusedReason(msgspec.Struct, frozen=True, kw_only=True):
-    """Refusals that lack the same things."""
+    """Refusals for the same reason."""
 
-    reason: str  # without numbers of hosts, so that refusals at different times are counted together
+    reason: str  # without host counts, so that refusals at different times are counted together
     count: int  # requests
-    example: str  # the first such line, in full
+    example: str  # the first of these reasons, in full
 
 
 class ClassUse(msgspec.Struct, frozen=True, kw_only=True):
-    """How one resource class was used, over the whole fleet and in the unit of the class."""
+    """Use of one resource class in the whole fleet, in the unit of the class."""
 
     resource_class: str
     capacity: int
     used: int  # at the end
     peak: int  # largest after any chunk
-    typical: int | None  # median of the amounts asked of one provider; None: nobody asked
-    stranded_share: float | None  # of what is free at the end, in pieces smaller than ``typical``
+    typical: int | None  # median of the amounts requested from one provider; None: never requested
+    stranded_share: float | None  # of the free amount at the end, in pieces smaller than ``typical``
 
 
 class ReplayReport(msgspec.Struct, frozen=True, kw_only=True):
-    """Figures of one replay. All or nothing: a request counts once, whatever its number of instances."""
+    """Figures of one replay. A request counts once, for any number of instances, and is placed whole or refused."""
 
     version: int = REPORT_VERSION
     workload: str
@@ -53,25 +53,28 @@ class ReplayReport(msgspec.Struct, frozen=True, kw_only=True):
     refused_reasons: list[RefusedReason] = []  # most common first
     decision_us_p50: float  # search and rank, without the commit
     decision_us_p99: float
-    decisions_per_s: float  # of the time in which the scheduler worked, durable commits included
-    work_s: float
+    decisions_per_s: float  # over ``work_s``
+    work_s: float  # time in the scheduler, with durable commits
     install_s: float
     classes: list[ClassUse] = []
     gpu_fragmentation: float | None = None  # share of all GPUs; see ``fragmentation.GpuFragmentation``
-    series: Series | None = None  # along the way
+    series: Series | None = None  # during the replay
     host_use: HostUse | None = None  # at the end
 
 
 def to_json(report: msgspec.Struct) -> bytes:
-    """Return a report as JSON for programs, indented and ended by a newline; long lists have a line each."""
+    """Return a report as JSON, indented, with a final newline; each list of numbers has one line."""
     return _LONG_LIST.sub(_join_lines, msgspec.json.format(msgspec.json.encode(report), indent=2)) + b"\n"
 
 
 @contextmanager
 def json_file(path: str | None) -> Iterator[Callable[[msgspec.Struct], None]]:
-    """Give a function that writes a report to a file as JSON; None: nowhere.
+    """Provide a function that writes a report to a file as JSON.
 
-    A replay may take hours, so the file is tried before it; it appears, or changes, only when it is whole.
+    A replay may take hours, so the file is opened before it. The file is created or replaced in one step.
+
+    Args:
+        path: of the file; None: the function does nothing.
 
     Raises:
         BadFile: the file cannot be written.
@@ -91,7 +94,7 @@ def json_file(path: str | None) -> Iterator[Callable[[msgspec.Struct], None]]:
     with translate_write_errors(path):
         if target.is_dir():
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
-        if not target.exists() or target.is_file():  # A device or a pipe is written as it is.
+        if not target.exists() or target.is_file():  # A device or a pipe is written directly.
             beside = target.with_name(f"{target.name}.new")
             beside.touch()
     try:
@@ -107,8 +110,8 @@ def _join_lines(match: "re.Match[bytes]") -> bytes:
 
 @contextmanager
 def translate_write_errors(path: str) -> Iterator[None]:
-    """Turn what keeps a file from being written into a ``BadFile`` that names it."""
+    """Raise errors of writing a file as ``BadFile`` with its path."""
     try:
         yield
-    except (OSError, ValueError) as error:  # The latter where no file can have that name.
+    except (OSError, ValueError) as error:  # ValueError: the name is invalid, such as one with a NUL.
         raise BadFile(path, f"cannot be written: {getattr(error, 'strerror', None) or error}") from None

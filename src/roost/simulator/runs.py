@@ -1,4 +1,4 @@
-"""One run of a comparison: a policy, a seed, and the file that holds what came of it."""
+"""One run of a comparison: a policy, a seed, and the file of its result."""
 
 import gc
 import hashlib
@@ -24,7 +24,7 @@ from roost.simulator.workload import Options, Workload
 
 
 class Source(msgspec.Struct, frozen=True, kw_only=True):
-    """Where the workload of a run comes from: a recipe, or the files of a trace."""
+    """The source of a workload: a recipe, or the files of a trace."""
 
     recipe: Recipe | None = None
     files: dict[str, str] = {}  # path -> digest of the content
@@ -33,18 +33,18 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Policy(msgspec.Struct, frozen=True, kw_only=True):
-    """Settings under a name."""
+    """Settings with a name."""
 
     name: str
     settings: Settings
 
 
 class Run(msgspec.Struct, frozen=True, kw_only=True):
-    """One replay to be done."""
+    """One replay of a comparison."""
 
     source: Source
     policy: Policy
-    seed: int | None  # None: a trace as it stands
+    seed: int | None  # None: an unchanged trace
     results: str  # folder of results
     data: str | None = None  # folder of databases; None: in memory
 
@@ -52,36 +52,36 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
         return self.policy.name if self.seed is None else f"{self.policy.name}, seed {self.seed}"
 
     def fingerprint(self) -> str:
-        """Return what all runs share that must have the same result, durations apart."""
+        """Return a digest of all inputs; runs with equal digests differ only in their durations."""
         source, settings = self.source, self.policy.settings
         recipe = None if source.recipe is None else msgspec.structs.replace(source.recipe, seed=self.seed)
         content = {
             "program": __version__,
             "report": REPORT_VERSION,
             "recipe": recipe,
-            # Names count, because identities are made of them; folders and order do not.
+            # Names count, because uuids are derived from them; folders and order do not.
             "files": sorted((Path(path).name, digest) for path, digest in source.files.items()),
             "options": source.options,
             "chunk": source.chunk,
             "seed": self.seed,
             "settings": msgspec.Raw(settings.body()),
-            # No decision depends on the store, but durations do.
+            # Durations depend on the store, decisions do not.
             "store": None if self.data is None else msgspec.structs.replace(settings.store, url=""),
         }
         return hashlib.blake2b(msgspec.json.encode(content, order="sorted"), digest_size=16).hexdigest()
 
     @property
     def result_path(self) -> Path:
-        """The file that holds the result once there is one."""
+        """The file of the result; missing until the run ends."""
         return Path(self.results) / f"{self.fingerprint()}.json"
 
 
 class _Result(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a file of results holds."""
+    """The content of a result file."""
 
     kind: Literal["roost replay result"] = "roost replay result"
     fingerprint: str
-    policy: str  # name of the policy for which it was made
+    policy: str  # name of the first policy with this fingerprint
     seed: int | None
     report: ReplayReport
 
@@ -91,7 +91,7 @@ def trace_source(paths: Sequence[Path], *, options: Options, chunk: int) -> Sour
 
     Raises:
         BadFile: a file cannot be read.
-        BadRequest: none is named, or one twice.
+        BadRequest: no file is named, or one twice.
     """
     if not paths:
         raise BadRequest(f"name the files of a trace: {list_formats()}")
@@ -104,12 +104,12 @@ def trace_source(paths: Sequence[Path], *, options: Options, chunk: int) -> Sour
 def load_workload(source: Source, seed: int | None) -> Workload:
     """Return the workload of a seed.
 
-    A recipe is followed with this seed. A trace stays what it is; only the order in which its hosts are
-    created, and so who wins among equals, is drawn from the seed.
+    A recipe is generated with this seed. A trace keeps its events; the seed shuffles the order of its
+    hosts, and so the choice among equal hosts.
 
     Raises:
-        BadFile: a file of the trace is wrong, or is no longer what it was.
-        BadRequest: the options do not go with it.
+        BadFile: a file of the trace is invalid, or has changed.
+        BadRequest: the options do not suit the trace.
     """
     if source.recipe is not None:
         assert seed is not None, "a recipe without a seed"
@@ -128,10 +128,10 @@ def load_workload(source: Source, seed: int | None) -> Workload:
 
 
 def read_result(run: Run) -> ReplayReport | None:
-    """Return the result of a run, if there is one.
+    """Return the result of a run; None: not finished.
 
     Raises:
-        BadFile: the file that should hold it holds something else.
+        BadFile: the file cannot be read, or has other content.
     """
     path = run.result_path
     try:
@@ -148,13 +148,13 @@ def read_result(run: Run) -> ReplayReport | None:
 
 
 def execute(run: Run, progress: Progress | None = None) -> None:
-    """Do a run, and write its result.
+    """Execute a run, and write its result.
 
     Raises:
-        BadFile: the trace is wrong, the result cannot be written, or the database of the run is there already.
-        RoostError: what else ends a replay.
+        BadFile: the trace is invalid, the result cannot be written, or the run's database exists already.
+        RoostError: the replay failed.
     """
-    # The program is built only where it runs.
+    # Imported here, because only workers need the whole program.
     from roost.app import open_scratch
 
     workload = load_workload(run.source, run.seed)
@@ -167,13 +167,13 @@ def execute(run: Run, progress: Progress | None = None) -> None:
     seed, name = run.seed, run.policy.name
     result = _Result(fingerprint=run.fingerprint(), policy=name, seed=seed, report=report)
     write_atomically(run.result_path, msgspec.json.encode(result))
-    # What this run had collected for good must not stay for the next one in the same process.
+    # Frozen objects of this run must not stay in memory during the next one in the same process.
     del roost, workload
     gc.unfreeze()
 
 
 def write_atomically(path: Path, body: bytes) -> None:
-    """Write a file that appears, or changes, only when it is whole; its folder is made.
+    """Create or replace a file in one step, with its folder.
 
     Raises:
         BadFile: it cannot be written.
@@ -196,7 +196,7 @@ def _digest(path: str) -> str:
 
 
 def _shuffle_hosts(fleet: Fleet, chance: random.Random) -> Fleet:
-    """Return the fleet with its trees of providers, and its hosts, in another order."""
+    """Return the fleet with its provider trees and hosts in random order."""
     roots: dict[str, str] = {}
     for provider in fleet.providers:  # Parents come before children.
         roots[provider.uuid] = provider.uuid if provider.parent_uuid is None else roots[provider.parent_uuid]
@@ -214,7 +214,7 @@ def _data_folder(run: Run) -> Path:
 
 
 def _empty_folder(run: Run) -> Path:
-    """Return an empty folder for the database of a run; what an unfinished run left there goes."""
+    """Return an empty folder for the database of a run, without the remains of an unfinished run."""
     folder = _data_folder(run)
     if folder.exists():
         raise BadFile(str(folder), "is there already, with the database of another run: name another folder")

@@ -1,21 +1,21 @@
-"""Chance that repeats itself, so that two replays differ in nothing that was not meant to differ."""
+"""Repeatable random numbers, so that two replays differ only by their settings."""
 
 import random
 
 
 class SeededRandom:
-    """Satisfies ``roost.ports.Random``: the same seeds and uuids in every run."""
+    """A ``roost.ports.Random`` with the same seeds and uuids in every run."""
 
     def __init__(self, seed: int = 0) -> None:
         self._chance = random.Random(seed)
-        self._uuid_count = 0  # uuids
+        self._uuid_count = 0
 
     def seed(self) -> int:
         """Return the next seed, 0..2**62 - 1."""
         return self._chance.getrandbits(62)
 
     def uuids(self, count: int) -> list[bytes]:
-        """Return the next uuids, 16 bytes each: of version 7, with their number in the place of the time."""
+        """Return the next uuids, 16 bytes each: of version 7, with a counter in place of the time."""
         uuids = []
         for _ in range(count):
             self._uuid_count += 1

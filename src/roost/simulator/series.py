@@ -1,4 +1,4 @@
-"""What a replay looks at along the way: figures at a bounded number of moments, and the hosts at the end."""
+"""Samples of a replay: figures at a bounded number of moments, and the use of hosts at the end."""
 
 from collections.abc import Mapping, Sequence
 from typing import Protocol
@@ -12,37 +12,37 @@ from roost.simulator.workload import Workload
 
 MOMENTS_MAX = 240
 CELLS_MAX = 2_000
-# More classes than these are seldom read; the report has the use of all.
+# Limits the size of a report, which has the totals of all classes anyway.
 _HOST_CLASSES_MAX = 4
 _CLASS_ORDER = ("VCPU", "MEMORY_MB", "DISK_GB")
 
 
 class Series(msgspec.Struct, frozen=True, kw_only=True):
-    """Figures at moments of a replay, in order: every list has one entry a moment, at most ``MOMENTS_MAX``."""
+    """Figures at moments of a replay, in order; every list has one entry per moment, at most ``MOMENTS_MAX``."""
 
-    at_s: list[float]  # trace time of the last event before the moment
+    at_s: list[float]  # time in the trace of the last event before the moment
     requests: list[int]  # decided so far
     placed: list[int]  # so far
     refused: list[int]  # so far
     instances_alive: list[int]
     used: dict[str, list[int]]  # by resource class, over the whole fleet; capacities are in ``ReplayReport.classes``
-    stranded_share: dict[str, list[float]]  # as ``ClassUse.stranded_share``, of classes that are asked for
+    stranded_share: dict[str, list[float]]  # as ``ClassUse.stranded_share``, of requested classes
     gpu_fragmentation: list[float] | None  # as ``ReplayReport.gpu_fragmentation``
-    decision_us_p50: list[float | None]  # of the decisions since the moment before; None: there were none
+    decision_us_p50: list[float | None]  # of the decisions since the previous moment; None: no decisions
     decision_us_p99: list[float | None]
 
 
 class HostUse(msgspec.Struct, frozen=True, kw_only=True):
-    """How full hosts are at the end; hosts in cells, the fullest first by the mean over the classes."""
+    """Use of hosts at the end; hosts are in cells, the fullest first by the mean over the classes."""
 
     hosts: int
-    hosts_empty: int  # nothing of these classes is used there
+    hosts_empty: int  # without any use of these classes
     hosts_per_cell: int  # 1 up to ``CELLS_MAX`` hosts; the last cell may hold fewer
-    used_share: dict[str, list[float | None]]  # by resource class, the mean of each cell; None: not offered there
+    used_share: dict[str, list[float | None]]  # by resource class, the mean of each cell; None: not offered
 
 
 class Counters(Protocol):
-    """What is counted since the start."""
+    """Counts since the start of the replay."""
 
     placed: int
     alive: set[str]
@@ -50,14 +50,14 @@ class Counters(Protocol):
 
 
 class FreeAmounts(Protocol):
-    """What is looked at: a scheduler that holds the fleet of the workload."""
+    """A scheduler with the fleet of the workload."""
 
     def free_by_provider(self, resource_class: str) -> Amounts:
-        """Return what is free of a class, in the order of ``Fleet.providers`` that offer it."""
+        """Return the free amounts of a class, one per provider of the class, in the order of ``Fleet.providers``."""
 
 
 class Sampler:
-    """Looks at a scheduler at moments spread evenly over the acts of a workload."""
+    """Samples a scheduler at moments spread evenly over the acts of a workload."""
 
     def __init__(self, workload: Workload, target: FreeAmounts) -> None:
         self.typical = find_typical_amounts(workload)
@@ -77,12 +77,12 @@ class Sampler:
         self._p99: list[float | None] = []
 
     def sample(self, done: int, *, counters: Counters, used: Mapping[str, tuple[int, int]]) -> None:
-        """Note the figures if it is time to; the last act is always such a time.
+        """Record the figures if a moment has come; one comes after the last act.
 
         Args:
-            done: acts done so far, >= 1.
-            counters: what came of them.
-            used: amount used and capacity by resource class.
+            done: finished acts, >= 1.
+            counters: of these acts.
+            used: used amount and capacity by resource class.
         """
         moment = done * MOMENTS_MAX // len(self._workload.events)
         if moment == self._moments:
@@ -106,7 +106,7 @@ class Sampler:
         self._sampled_requests = requests
 
     def measure_stranding(self, resource_class: str) -> float:
-        """Return the share of what is free now of a class that is asked for, in pieces below the typical one."""
+        """Return the current stranded share of a requested class, as ``ClassUse.stranded_share``."""
         return compute_stranded_share(self._target.free_by_provider(resource_class), self.typical[resource_class])
 
     def gpu_fragmentation(self) -> float | None:
@@ -114,7 +114,7 @@ class Sampler:
         return self._gpus.share(self._target.free_by_provider)
 
     def series(self) -> Series:
-        """Return what was noted."""
+        """Return the recorded figures."""
         return Series(
             at_s=self._at_s,
             requests=self._requests,
@@ -129,7 +129,7 @@ class Sampler:
         )
 
     def host_use(self) -> HostUse:
-        """Return how full each host is now."""
+        """Return the current use of each host."""
         fleet = self._workload.fleet
         parents = {provider.uuid: provider.parent_uuid for provider in fleet.providers}
         host_rows = {host.provider_uuid: row for row, host in enumerate(fleet.hosts)}
@@ -150,7 +150,7 @@ class Sampler:
         )
 
     def _main_classes(self, rows: Sequence[int]) -> list[str]:
-        """Return the classes that are asked for and that most hosts offer, in the usual order."""
+        """Return the requested classes offered by the most hosts, in the usual order."""
         offering: dict[str, set[int]] = {}
         for provider, row in zip(self._workload.fleet.providers, rows, strict=True):
             for resource_class in provider.inventories if row >= 0 else ():
@@ -161,7 +161,7 @@ class Sampler:
         return sorted(first, key=lambda name: (usual.get(name, len(usual)), name))
 
     def _shares(self, resource_class: str, rows: Sequence[int]) -> np.ndarray:
-        """Return the used share of a class; float64, shape (hosts,), NaN where it is not offered."""
+        """Return the used share of a class; float64, shape (hosts,), NaN if not offered."""
         offering = [
             (row, provider.inventories[resource_class].capacity)
             for provider, row in zip(self._workload.fleet.providers, rows, strict=True)
@@ -178,7 +178,7 @@ class Sampler:
 
 
 def percentiles_us(decision_s: Sequence[float]) -> tuple[float, float] | None:
-    """Return the median and the 99th percentile of durations, in microseconds; None of none."""
+    """Return the median and the 99th percentile of durations, in microseconds; None without durations."""
     if not decision_s:
         return None
     p50, p99 = np.percentile(np.array(decision_s) * 1e6, [50, 99], method="inverted_cdf").tolist()

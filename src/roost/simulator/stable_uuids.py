@@ -1,4 +1,4 @@
-"""Uuids that follow from names, so that two replays of one trace speak of the same things."""
+"""Uuids derived from names, so that two replays of one trace have the same uuids."""
 
 import uuid
 
@@ -6,7 +6,7 @@ _NAMESPACE = uuid.UUID("5a1f3b0e-6d5c-5c0b-9a55-3f1f0a6f7c21")
 
 
 def uuid_of(*names: str) -> str:
-    """Return the uuid (version 5) of a thing that is named by a path of names.
+    """Return the uuid (version 5) of a path of names.
 
     >>> uuid_of("openb", "node", "a") == uuid_of("openb", "node", "a")
     True

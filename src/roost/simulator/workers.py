@@ -1,4 +1,4 @@
-"""Runs side by side, each in a process of its own, which ends with it and gives all memory back."""
+"""Parallel runs, each in a process of its own, so that its memory is freed when it ends."""
 
 import multiprocessing
 import signal
@@ -14,21 +14,21 @@ from roost.errors import RoostError
 from roost.simulator.replay import Progress
 from roost.simulator.runs import Run, execute
 
-_PROGRESS_S = 0.5  # at least so often the caller is asked whether to go on
+_PROGRESS_S = 0.5  # largest interval of progress calls; the caller can stop the work there by an exception
 
-# What a worker says: acts done and acts in all, or what ended it.
+# A message of a worker: finished acts and all acts; or its end, with the error if it failed.
 _Message = tuple[int, int] | RoostError | str | None
 
 
 def run_all(runs: Sequence[Run], *, jobs: int, progress: Progress | None = None) -> None:
-    """Do the runs, several at a time; each has written its result when it ends.
+    """Execute runs in parallel; each writes its result before it ends.
 
     Args:
-        jobs: processes, >= 1; one run at a time is done in this process.
-        progress: told the acts done and expected of all runs; what it raises ends the work.
+        jobs: parallel processes, >= 1; with 1 job or 1 run, this process.
+        progress: called with the finished and expected acts of all runs; its exception ends the work.
 
     Raises:
-        RoostError: what the first run that failed said; the others are stopped, finished ones keep their results.
+        RoostError: the error of the first failed run; others are stopped, and finished runs keep their results.
     """
     progress_sum = _ProgressSum(len(runs), progress)
     if jobs == 1 or len(runs) == 1:
@@ -54,7 +54,7 @@ def run_all(runs: Sequence[Run], *, jobs: int, progress: Progress | None = None)
 
 
 class _Worker:
-    """A process that does one run."""
+    """A process for one run."""
 
     def __init__(self, run: Run, progress: Progress) -> None:
         self._run = run
@@ -67,7 +67,7 @@ class _Worker:
         writer.close()
 
     def has_ended(self) -> bool:
-        """Take one message; say whether it was the last.
+        """Receive one message; return whether it was the last.
 
         Raises:
             RoostError: the run failed, or its process died.
@@ -89,13 +89,13 @@ class _Worker:
         return True
 
     def stop(self) -> None:
-        """End the process, wherever it is."""
+        """Terminate the process."""
         self._process.terminate()
         self._process.join()
 
 
 class _ProgressSum:
-    """What is known of the acts of all runs."""
+    """Progress of all runs together."""
 
     def __init__(self, runs: int, progress: Progress | None) -> None:
         self._runs = runs
@@ -103,7 +103,7 @@ class _ProgressSum:
         self._by_run: dict[int, tuple[int, int]] = {}
 
     def reporter(self, place: int) -> Progress:
-        """Return what one run tells its progress to."""
+        """Return the progress callback of one run."""
 
         def record(done: int, total: int) -> None:
             self._by_run[place] = done, total
@@ -112,15 +112,15 @@ class _ProgressSum:
         return record
 
     def report(self) -> None:
-        """Pass on the sums; runs that have not said how many acts they have are taken for average ones."""
+        """Pass on the sums; runs without a report yet count as average ones."""
         if self._progress is not None and self._by_run:
             done, total = (sum(column) for column in zip(*self._by_run.values(), strict=True))
             self._progress(done, total * self._runs // len(self._by_run))
 
 
 def _serve(run: Run, writer: Connection) -> None:
-    """Do a run in a worker."""
-    with suppress(BrokenPipeError):  # Then nobody waits for this run any more.
+    """Execute a run in a worker."""
+    with suppress(BrokenPipeError):  # The parent has ended, and needs no result.
         message: _Message = None
         try:
             execute(run, lambda done, total: writer.send((done, total)))
@@ -128,15 +128,15 @@ def _serve(run: Run, writer: Connection) -> None:
             message = error
         except BrokenPipeError:
             raise
-        except Exception:  # noqa: BLE001  # whoever waits must see where it was
+        except Exception:  # noqa: BLE001  # the parent needs the traceback
             message = traceback.format_exc()
         writer.send(message)
 
 
 @contextmanager
 def _block_interrupts() -> Iterator[None]:
-    """Let what is started here not hear Ctrl-C, which a terminal sends to all: whoever started it ends it."""
-    resource_tracker.ensure_running()  # It is started with the first process otherwise, and opens our ears again.
+    """Block Ctrl-C in processes started here: a terminal sends it to all, and the parent ends its workers itself."""
+    resource_tracker.ensure_running()  # Otherwise it starts with the first process, and unblocks the signal.
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield

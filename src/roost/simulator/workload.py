@@ -1,4 +1,4 @@
-"""What a simulation is made of: a fleet, and what happens on it in order of time."""
+"""Workloads: a fleet, and the requests and departures on it in order of time."""
 
 import math
 from collections.abc import Iterable
@@ -16,11 +16,11 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     fleet: Fleet
     events: list[Event]
-    notes: tuple[str, ...] = ()  # how the source was understood, for the report
+    notes: tuple[str, ...] = ()  # on the interpretation of the source, for the report
 
 
 class Stay(msgspec.Struct, frozen=True):
-    """A request, and how long what it asks for is wanted."""
+    """A request, and the lifetime of its instances."""
 
     request: Request  # with instance uuids
     starts_s: float  # seconds since the start of the trace; below 0: before it
@@ -28,11 +28,11 @@ class Stay(msgspec.Struct, frozen=True):
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
-    """What a reader is told beside its files."""
+    """Options for reading a trace."""
 
-    hosts: tuple[str, ...] = ()  # kinds of hosts, where the trace has none: see ``traces.cospot``
-    has_departures: bool = True  # False: what has arrived stays
-    limit: int | None = None  # requests, the first ones in time
+    hosts: tuple[str, ...] = ()  # kinds of hosts, for a trace without hosts: see ``traces.cospot``
+    has_departures: bool = True  # False: instances stay
+    limit: int | None = None  # number of requests, the earliest first
 
     def __post_init__(self) -> None:
         if self.limit is not None and self.limit < 1:
@@ -44,30 +44,30 @@ def build_workload(
 ) -> Workload:
     """Turn stays into events.
 
-    A trace ends with its last arrival: later departures are left out, so the end state is the one that
-    the last request met, and not an empty fleet.
+    A trace ends with its last arrival. Later departures are left out, so that the fleet is not empty at
+    the end.
 
     Args:
-        stays: in any order; those that start at the same time keep their order.
+        stays: in any order; stays with equal starts keep their order.
     """
-    kept_stays = sorted(stays, key=lambda stay: stay.starts_s)[: options.limit]
-    last_s = kept_stays[-1].starts_s if kept_stays else -math.inf
-    entries = [(stay.starts_s, 1, Event(at_s=stay.starts_s, act=stay.request)) for stay in kept_stays]
+    selected = sorted(stays, key=lambda stay: stay.starts_s)[: options.limit]
+    last_s = selected[-1].starts_s if selected else -math.inf
+    entries = [(stay.starts_s, 1, Event(at_s=stay.starts_s, act=stay.request)) for stay in selected]
     outliving = 0
-    for stay in kept_stays if options.has_departures else ():
+    for stay in selected if options.has_departures else ():
         if stay.ends_s > last_s:
             outliving += 1
             continue
-        # Whatever ends in the moment it starts must still end after it starts.
+        # A stay without duration must still end after its start.
         rank = 2 if stay.ends_s == stay.starts_s else 0
         departure = Departure(instance_uuids=stay.request.instance_uuids)
         entries.append((stay.ends_s, rank, Event(at_s=stay.ends_s, act=departure)))
     entries.sort(key=lambda entry: entry[:2])
     if not options.has_departures:
         notes = (*notes, "departures are left out")
-    elif outliving and any(math.isfinite(stay.ends_s) for stay in kept_stays):
+    elif outliving and any(math.isfinite(stay.ends_s) for stay in selected):
         notes = (
             *notes,
-            f"{outliving:,} of {len(kept_stays):,} requests outlive the last arrival, where the replay ends",
+            f"{outliving:,} of {len(selected):,} requests outlive the last arrival, where the replay ends",
         )
     return Workload(name=name, fleet=fleet, events=[event for _, _, event in entries], notes=notes)

@@ -1,1 +1,1 @@
-"""Workloads from files and seeds, one file a format; ``formats`` says which file is read by whom."""
+"""Workloads from files and seeds, one module per format; ``formats`` recognises the files of a trace."""

@@ -1,10 +1,10 @@
 """CoSpot: VMs of the Azure packing trace 2020 with concrete cores and memory.
 
-The trace has no hosts, so its fleet is described beside it, one or more kinds of hosts as
-``COUNTxCORESc/RAMm``, split on commas: ``400x9600c/2300m,50x4800c/4600m``. Units of cores and ram are
-arbitrary but those of the trace; they are counted as VCPU and MEMORY_MB.
+The trace has no hosts, so an option describes the fleet: one or more kinds of hosts as
+``COUNTxCORESc/RAMm``, separated by commas: ``400x9600c/2300m,50x4800c/4600m``. Cores and ram have the
+arbitrary units of the trace, and count as VCPU and MEMORY_MB.
 
-Times are days. A VM that started before 0 is running when the trace starts: it arrives first.
+Times are days. A VM with a start before 0 runs already when the trace starts, so it arrives first.
 """
 
 import re
@@ -29,10 +29,10 @@ _DAY_S = 86_400.0
 
 
 def read(tables: dict[str, Table], options: Options) -> Workload:
-    """Make a workload of table ``vms`` on the hosts that the options describe.
+    """Build a workload from the table ``vms`` and the hosts of the options.
 
     Raises:
-        BadRequest: no hosts are described, or not as they should be.
+        BadRequest: the options describe no hosts, or invalid ones.
     """
     vms = tables["vms"]
     fleet = build_fleet(options.hosts)
@@ -59,13 +59,13 @@ def read(tables: dict[str, Table], options: Options) -> Workload:
 
 
 def build_fleet(hosts: tuple[str, ...]) -> Fleet:
-    """Build the fleet that is described by kinds of hosts.
+    """Build the fleet described by kinds of hosts.
 
-    >>> [host.host for host in fleet_of(("2x8c/64m",)).hosts]
+    >>> [host.host for host in build_fleet(("2x8c/64m",)).hosts]
     ['host-0', 'host-1']
 
     Raises:
-        BadRequest: it is not as it should be.
+        BadRequest: the description is missing or invalid.
     """
     kinds = [kind.strip() for text in hosts for kind in text.split(",")]
     if not kinds:

@@ -1,4 +1,4 @@
-"""Which trace is this? Files are recognised by their headers, in any order."""
+"""Formats of traces; files are recognised by their headers, in any order."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from roost.simulator.workload import Options, Workload
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Format:
-    """A kind of trace: its files with the columns each must have, and who reads them."""
+    """A kind of trace: its files with their required columns, and its reader."""
 
     name: str
     files: dict[str, tuple[str, ...]]  # role -> columns
@@ -29,17 +29,17 @@ FORMATS = (
         read=huawei.read,
     ),
 )
-# A header belongs to a file of which it has more than this share of the columns, so a file that lacks a
-# column is told so, and is not called unknown.
+# A header matches a file if it has more than this share of its columns, so that the error for a missing
+# column names the column instead of an unknown format.
 _HEADER_SHARE_MIN = 0.5
 
 
 def open_workload(paths: Sequence[Path], options: Options) -> Workload:
-    """Read a trace, whichever it is.
+    """Read a trace of any format.
 
     Raises:
-        BadFile: a file cannot be read, is of no known format, or holds something that cannot be meant.
-        BadRequest: files are missing or too many, or the options do not go with the trace.
+        BadFile: a file cannot be read, has no known format, or has invalid content.
+        BadRequest: files are missing or too many, or the options do not suit the trace.
     """
     if not paths:
         raise BadRequest(f"name the files of a trace: {list_formats()}")
@@ -67,7 +67,7 @@ def open_workload(paths: Sequence[Path], options: Options) -> Workload:
 def list_formats() -> str:
     """Return the formats with their files, in one line.
 
-    >>> known_formats()
+    >>> list_formats()
     'openb (nodes, pods), cospot (vms), huawei (hosts, racks, vms)'
     """
     return ", ".join(f"{trace.name} ({', '.join(trace.files)})" for trace in FORMATS)

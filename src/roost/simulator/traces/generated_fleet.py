@@ -21,7 +21,7 @@ _GPU_SHARE = 0.08
 
 
 class Generation(msgspec.Struct, frozen=True, kw_only=True):
-    """Hosts bought together: how many of all, what they have, what their processors can."""
+    """Hosts bought together: their share of the fleet, their resources and their processors' traits."""
 
     share: float
     vcpus: int
@@ -40,7 +40,7 @@ GENERATIONS = (
     Generation(share=0.25, vcpus=32, memory_mb=131_072, disk_gb=1_000, cpu_ratio=4.0, traits=_OLDEST),
     Generation(share=0.35, vcpus=64, memory_mb=262_144, disk_gb=2_000, cpu_ratio=4.0, traits=_AVX2),
     Generation(share=0.30, vcpus=96, memory_mb=524_288, disk_gb=4_000, cpu_ratio=4.0, traits=_AVX512),
-    # Sold without overcommit, and the only ones that hold the largest flavor.
+    # Without overcommit, and the only hosts large enough for the largest flavor.
     Generation(share=0.10, vcpus=128, memory_mb=1_048_576, disk_gb=8_000, cpu_ratio=1.0, traits=_NEWEST),
 )
 
@@ -56,7 +56,7 @@ def generate_fleet(hosts: int, *, rng: random.Random, groups: list[ServerGroup])
     specs: list[HostSpec] = []
     for index, generation in enumerate(rng.choices(GENERATIONS, shares, k=hosts)):
         rack = index // HOSTS_PER_RACK
-        # A rack stands in one zone, as its power and its switch do.
+        # A rack is in one zone.
         zone = frozenset({aggregates[rack % len(ZONES)].uuid})
         name = f"host-{index:05d}"
         tree = _tree(name, generation, zone=zone, rng=rng)
@@ -76,8 +76,8 @@ def _tree(name: str, generation: Generation, *, zone: frozenset[str], rng: rando
     disk = {"DISK_GB": Inventory(total=generation.disk_gb)}
     children: list[ProviderSpec] = []
     if numa_nodes > 1:
-        # What a processor can is also said of its node: a request whose amounts all come from there
-        # is judged by the traits there.
+        # NUMA nodes have the processor's traits, too: a request with all amounts on a node is checked
+        # against the traits of that node.
         traits = generation.traits | {"HW_NUMA_ROOT"}
         children += [
             _child(f"{name}-numa{node}", root_uuid, offers=offers, traits=traits) for node in range(numa_nodes)

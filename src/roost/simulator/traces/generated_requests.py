@@ -1,4 +1,4 @@
-"""Generated requests: a mix of flavors that arrive at random and stay for a while."""
+"""Generated requests: a mix of flavors, with random arrivals and lifetimes."""
 
 import math
 import random
@@ -16,12 +16,12 @@ from roost.simulator.workload import Stay
 
 _ARRIVALS_PER_S = 1.0
 _LIFETIME_MEDIAN_S = 7_200.0
-_LIFETIME_SIGMA = 1.5  # of the logarithm: most are short, a few stay for days
+_LIFETIME_SIGMA = 1.5  # of the logarithm: most lifetimes are short, a few last for days
 _PROJECTS = 20
 _ZONED_SHARE = 0.25
 _GROUPED_SHARE = 0.06
-_NEW_GROUP_SHARE = 0.35  # so a group has about three members
-_OPEN_GROUPS = 20  # the newest groups, which still get members
+_NEW_GROUP_SHARE = 0.35  # about three members per group
+_OPEN_GROUPS = 20  # the newest groups, open for new members
 _MULTIPLE_SHARE = 0.03
 _COUNT_MAX = 10
 _POLICIES: dict[GroupPolicy, float] = {
@@ -33,7 +33,7 @@ _POLICIES: dict[GroupPolicy, float] = {
 
 
 class RequestKind(msgspec.Struct, frozen=True, kw_only=True):
-    """What users ask for, and how often."""
+    """A kind of request, and its relative frequency."""
 
     weight: float
     flavor: Flavor
@@ -44,7 +44,7 @@ class Mix(msgspec.Struct, frozen=True, kw_only=True):
     """A population of requests."""
 
     kinds: tuple[RequestKind, ...]
-    is_plain: bool = False  # neither zones nor groups nor several at once
+    is_plain: bool = False  # without zones, groups and multiple instances
 
 
 def _flavor(name: str, vcpus: int, memory_mb: int, *, root_gb: int, trait: str = "", **specs: str) -> Flavor:
@@ -78,7 +78,7 @@ _SPECIAL = (
         groups=_gpus(2, "CUSTOM_GPU_80GB"),
     ),
     RequestKind(weight=0.01, flavor=_flavor("huge", 96, 786_432, root_gb=2_000)),  # newest generation only
-    # No host could ever hold these two: a replay shows refusals too.
+    # No host can hold these two, so that a replay has refusals, too.
     RequestKind(weight=0.005, flavor=_flavor("impossible", 512, 8_388_608, root_gb=100)),
     RequestKind(weight=0.005, flavor=_flavor("enclave", 4, 8_192, root_gb=40, trait="HW_CPU_X86_SGX")),
 )
@@ -89,7 +89,7 @@ MIXES: dict[str, Mix] = {
 
 
 def generate_stays(count: int, mix: Mix, *, rng: random.Random, groups: list[ServerGroup]) -> Iterator[Stay]:
-    """Generate requests in order of arrival; server groups that come to be are appended to ``groups``."""
+    """Generate requests in order of arrival; append new server groups to ``groups``."""
     weights = [kind.weight for kind in mix.kinds]
     lifetime_mu = math.log(_LIFETIME_MEDIAN_S)
     at_s = 0.0

@@ -1,6 +1,6 @@
-"""A workload from a seed: the same numbers and seed give the same workload, byte for byte.
+"""Workloads from a seed: equal recipes give equal workloads, byte for byte.
 
-The fleet and the requests draw from streams of their own, so more requests leave the fleet as it was.
+The fleet and the requests have separate random generators, so more requests do not change the fleet.
 """
 
 import random
@@ -18,10 +18,10 @@ _REQUESTS_MAX = 10_000_000
 
 
 class Recipe(msgspec.Struct, frozen=True, kw_only=True):
-    """What to generate.
+    """The parameters of a generated workload.
 
-    ``mix`` is ``mixed`` (plain and special flavors, zones, groups, several at once) or ``few`` (four
-    plain flavors and nothing else).
+    ``mix`` is ``mixed`` (plain and special flavors, zones, groups, multiple instances) or ``few`` (four
+    plain flavors only).
     """
 
     hosts: int = 10_000

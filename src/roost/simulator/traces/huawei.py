@@ -1,13 +1,13 @@
 """Huawei: NUMA hosts in racks, and sequences of VMs with affinity ("Dataset for topology-aware VM placement").
 
 Row i of the hosts is ``host-i``. Its two NUMA nodes are children that offer VCPU and MEMORY_MB (the
-trace's GB as 1,024 MiB); the host's own provider offers nothing. What is listed is free at the start, so
-a zero means a full NUMA node: it has no such inventory.
+trace's GB as 1,024 MiB); the root provider offers nothing. The trace lists the free amounts at the
+start, so zero means a full NUMA node, without that inventory.
 
-A VM asks by resource groups, and its flavor asks nothing beside them: one group on any NUMA node
-(``numa`` 1), or two isolated ones with half each (``numa`` 2; the first gets the odd core or GB). A
-group is (strategy, group); a VM of ``fault_domain`` names its domain in the hint ``fault_domain``. VMs
-arrive in file order, one a second, and stay.
+All resources of a VM are in request groups, none in its flavor: one group on any NUMA node (``numa`` 1),
+or two isolated groups with half the amounts each (``numa`` 2; the first gets the odd core or GB). A
+server group is (strategy, group). A VM of ``fault_domain`` has its domain in the hint ``fault_domain``.
+VMs arrive in file order, one per second, and stay.
 """
 
 from typing import get_args
@@ -37,7 +37,7 @@ assert set(_POLICIES.values()) <= set(get_args(GroupPolicy))
 
 
 def read(tables: dict[str, Table], options: Options) -> Workload:
-    """Make a workload of tables ``hosts``, ``racks`` and ``vms``."""
+    """Build a workload from the tables ``hosts``, ``racks`` and ``vms``."""
     vms = tables["vms"]
     racks = _racks(tables["racks"])
     providers: list[ProviderSpec] = []
@@ -119,7 +119,7 @@ def _build_query(cores: int, ram_gb: int, numa: int) -> tuple[Flavor, tuple[Reso
     groups = tuple(
         ResourceGroup(
             suffix=f"_NUMA{node}",
-            # Rounded up for the first and down for the second, so the sum is what was asked.
+            # Rounded up for the first and down for the second, so that the sum is exact.
             resources={
                 "VCPU": (cores + numa - 1 - node) // numa,
                 "MEMORY_MB": (ram_gb + numa - 1 - node) // numa * _GIB,
@@ -128,7 +128,7 @@ def _build_query(cores: int, ram_gb: int, numa: int) -> tuple[Flavor, tuple[Reso
         for node in range(numa)
     )
     specs = {"group_policy": "isolate"} if numa > 1 else {}
-    # The groups are what counts: amounts in the flavor would be asked a second time.
+    # The flavor has no amounts: they would be requested in addition to those of the groups.
     return Flavor(name=f"{cores}c-{ram_gb}g-{numa}numa", extra_specs=specs), groups
 
 

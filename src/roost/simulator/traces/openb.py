@@ -1,12 +1,11 @@
 """openb: nodes and pods of a GPU cluster (Alibaba cluster trace 2023, ``cluster-trace-gpu-v2023``).
 
-A node is a provider with VCPU and MEMORY_MB and one child for each GPU, which offers 1,000 of
-CUSTOM_GPU_MILLI and wears the trait CUSTOM_GPU_<MODEL>. **One VCPU is a thousandth of a core here**,
-since pods ask for fractions of cores.
+A node is a provider with VCPU and MEMORY_MB, and one child per GPU with 1,000 CUSTOM_GPU_MILLI and the
+trait CUSTOM_GPU_<MODEL>. **One VCPU is a thousandth of a core here**, since pods request fractions of
+cores.
 
-A pod asks VCPU and MEMORY_MB by its flavor, and one resource group for each GPU: several are isolated,
-so that each is a GPU of its own, and a fraction never spreads over two. Its allowed models are an any-of
-trait of each group.
+VCPU and MEMORY_MB of a pod are in its flavor, and each GPU is a request group. Several groups are
+isolated, so that each gets a different GPU. The allowed models are an any-of trait of each group.
 """
 
 import re
@@ -24,28 +23,28 @@ from roost.simulator.workload import Options, Stay, Workload, build_workload
 
 NODES = ("sn", "cpu_milli", "memory_mib", "gpu", "model")
 PODS = ("name", "cpu_milli", "memory_mib", "num_gpu", "gpu_milli")
-# Mixes made for experiments on static clusters leave these out: then pods arrive in file order and stay.
+# Absent in traces for experiments with static clusters; then pods arrive in file order and stay.
 TIMES = ("creation_time", "deletion_time")
 
 GPU_MILLI = "CUSTOM_GPU_MILLI"
 GPU_WHOLE = 1000
-# A machine has a few; a count in the thousands is a column read as another.
+# Larger counts indicate that columns were confused.
 _GPUS_MAX = 64
 _MODELS_LENGTH_MAX = 1024
 
 
 class _Shape(msgspec.Struct, frozen=True):
-    """All that a pod asks."""
+    """The resources of a pod."""
 
     cpu_milli: int
     memory_mib: int
     gpu_count: int
-    gpu_milli: int  # of each
-    models: str  # allowed ones, split on a bar; empty: any
+    gpu_milli: int  # of each GPU
+    models: str  # allowed models, separated by bars; empty: any
 
 
 def read(tables: dict[str, Table], options: Options) -> Workload:
-    """Make a workload of tables ``nodes`` and ``pods``."""
+    """Build a workload from the tables ``nodes`` and ``pods``."""
     nodes, pods = tables["nodes"], tables["pods"]
     providers: list[ProviderSpec] = []
     hosts: list[HostSpec] = []
@@ -106,7 +105,7 @@ def _stays(pods: Table) -> list[Stay]:
     if has_times:
         pods.require_columns(TIMES)
     names: set[str] = set()
-    # Pods of one shape share one flavor and its groups, as they would in a cloud.
+    # Pods of one shape share one flavor and its groups, as in a cloud.
     shapes: dict[_Shape, tuple[Flavor, tuple[ResourceGroup, ...]]] = {}
     stays: list[Stay] = []
     for index, row in enumerate(pods.rows):

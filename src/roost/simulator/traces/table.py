@@ -1,4 +1,4 @@
-"""CSV files as tables whose cells are checked where they are read, so each error names line and column."""
+"""CSV files as tables; cells are checked on access, so each error names line and column."""
 
 import csv
 import io
@@ -10,17 +10,17 @@ from pathlib import Path
 from roost.errors import BadFile
 from roost.model.names import AMOUNT_MAX, is_text
 
-# Python also reads 1_000, other alphabets' digits and hexadecimal floats; a trace that has them is broken.
+# Stricter than Python, which also accepts 1_000, digits of other alphabets and hexadecimal floats.
 _INTEGER = re.compile(r"([+-]?[0-9]{1,15})(\.0*)?")
 _NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,4})?|[+-]?inf(inity)?", re.IGNORECASE)
 
-# Names are made of a cell and a few letters more, and the shortest bound of any name is 200.
+# Names consist of a cell and a few more letters, and the smallest limit of a name is 200.
 TEXT_MAX = 128
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Row:
-    """One row; ``line`` is the line of the file on which it ends."""
+    """One row; ``line`` is the number of its last line in the file."""
 
     path: str
     line: int
@@ -28,10 +28,10 @@ class Row:
     cells: list[str]
 
     def text(self, column: str, *, default: str | None = None, most: int = TEXT_MAX) -> str:
-        """Return a cell without blanks around it; where the file lacks the column, the default.
+        """Return a cell without surrounding blanks, or the default if the cell is empty or the column missing.
 
         Raises:
-            BadFile: the cell has more than ``most`` characters or a NUL, or is empty and there is no default.
+            BadFile: the cell has more than ``most`` characters or a NUL, or is empty without a default.
         """
         place = self.places.get(column)
         value = "" if place is None else self.cells[place].strip()
@@ -44,10 +44,10 @@ class Row:
         return default
 
     def integer(self, column: str, *, least: int = 0, most: int = AMOUNT_MAX) -> int:
-        """Return a cell that holds a whole number; ``8.0`` is one.
+        """Return a cell as a whole number; ``8.0`` is valid.
 
         Raises:
-            BadFile: it is no whole number, or out of bounds.
+            BadFile: the cell is not a whole number, or out of bounds.
         """
         text = self.text(column)
         match = _INTEGER.fullmatch(text)
@@ -61,10 +61,10 @@ class Row:
         return value
 
     def number(self, column: str, *, may_be_infinite: bool = False) -> float:
-        """Return a cell that holds a number.
+        """Return a cell as a number.
 
         Raises:
-            BadFile: it is no number, or infinite where that has no meaning.
+            BadFile: the cell is not a number, or is infinite without permission.
         """
         text = self.text(column)
         if _NUMBER.fullmatch(text) is None:
@@ -75,7 +75,7 @@ class Row:
         return value
 
     def error(self, column: str | None, problem: str) -> BadFile:
-        """Return the error that names this row."""
+        """Return an error that names this row."""
         return BadFile(self.path, problem, line=self.line, column=column)
 
 
@@ -93,7 +93,7 @@ class Table:
         return Path(self.path).stem
 
     def require_columns(self, columns: tuple[str, ...]) -> None:
-        """Check that the columns are there.
+        """Check that the table has these columns.
 
         Raises:
             BadFile: one is missing.
@@ -104,10 +104,10 @@ class Table:
 
 
 def read_table(path: Path) -> Table:
-    """Read a CSV file whole; lines without content are passed over.
+    """Read a CSV file; empty lines are skipped.
 
     Raises:
-        BadFile: it cannot be read, is not UTF-8, is empty, or a row has not as many cells as the header.
+        BadFile: the file cannot be read, is not UTF-8 or is empty, or a row and the header differ in length.
     """
     reader = csv.reader(io.StringIO(_read_text(path), newline=""), strict=True)
     places: dict[str, int] = {}
