@@ -268,11 +268,11 @@ class _Reader:
         filter_scheduler = own["filter_scheduler"]
         assert isinstance(filter_scheduler, FilterScheduler)
         # The filter_scheduler section determines the rules, and so the known settings.
-        with config_view.importing_plug_ins():
+        with config_view.track_plugin_options():
             catalogue = self._rules(filter_scheduler)
-        registered = config_view.registered()
+        registered = config_view.list_plugin_options()
         if self._nova is not None:
-            self._nova.repeat(config_view.repeated())
+            self._nova.repeat(config_view.list_repeated_options())
         pci = own["pci"]
         assert isinstance(pci, Pci)
         self.attempt(partial(_check_pci, pci, is_placed=filter_scheduler.pci_in_placement), None)
@@ -321,7 +321,7 @@ class _Reader:
         """Return an error with the name of its file."""
         section, _, key = error.path.partition(".")
         nova = None if section in _ROOST_SECTIONS else self._nova
-        place = None if nova is None else nova.named(section, key)
+        place = None if nova is None else nova.qualified_name(section, key)
         return BadSettings(place or self._qualify(error.path), error.problem)
 
     def _qualify(self, path: str) -> str:

@@ -208,7 +208,7 @@ def open_in_process(url: str, settings: Settings) -> InProcess:
 
 def import_placement(
     source: str, database: str, *, headers: Mapping[str, str], is_dry_run: bool, progress: Progress
-) -> "import_run.Imported":
+) -> "import_run.ImportReport":
     """Import all data of another Placement into a database, which is created if absent, and compare it.
 
     Args:
@@ -237,6 +237,6 @@ def import_placement(
         if not is_dry_run:
             Placement(current)
         source_name = read_source.without_password(source)
-        return import_run.bring(current, read(), source=source_name, is_dry_run=is_dry_run)
+        return import_run.run_import(current, read(), source=source_name, is_dry_run=is_dry_run)
     finally:
         store.close()

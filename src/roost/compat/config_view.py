@@ -83,7 +83,7 @@ def fill(conf: Any) -> None:
 
 
 @contextlib.contextmanager
-def importing_plug_ins() -> Iterator[None]:
+def track_plugin_options() -> Iterator[None]:
     """Note which options are registered meanwhile: those are of plug-ins, and no others, as of Keystone's library."""
     before = _places()
     yield
@@ -95,14 +95,14 @@ def _places() -> set[tuple[str, str]]:
     return set() if cfg is None else {(group, opt.dest) for group, opt in _options(cfg.CONF)}
 
 
-def registered() -> list[tuple[str, type[msgspec.Struct]]]:
+def list_plugin_options() -> list[tuple[str, type[msgspec.Struct]]]:
     """Return the options that plug-ins have registered: sections, each with its options as the fields of a struct."""
     cfg = _cfg()
     if cfg is None:
         return []
     own = _defaults()
     found: dict[str, list[tuple[str, Any, Any]]] = {}
-    of_libraries = _of_libraries()
+    of_libraries = _library_options()
     for group, opt in _options(cfg.CONF):
         is_own = opt.dest in own.get(group, {}) or group in _RESERVED or group.startswith("oslo_")
         is_library_s = (group, opt.dest) in of_libraries or (group, "") in of_libraries
@@ -114,7 +114,7 @@ def registered() -> list[tuple[str, type[msgspec.Struct]]]:
     return [(group, msgspec.defstruct("Registered", fields, frozen=True)) for group, fields in found.items()]
 
 
-def repeated() -> Iterator[tuple[str, str]]:
+def list_repeated_options() -> Iterator[tuple[str, str]]:
     """Give section and name of the options of plug-ins of which every line is a value."""
     cfg = _cfg()
     for group, opt in () if cfg is None else _options(cfg.CONF):
@@ -195,7 +195,7 @@ def _options(conf: Any) -> Iterator[tuple[str, Any]]:
 
 
 @functools.cache
-def _of_libraries() -> frozenset[tuple[str, str]]:
+def _library_options() -> frozenset[tuple[str, str]]:
     """Return section and name of options that no plug-in registered; a name left empty stands for a whole section."""
     found = {("DEFAULT", name) for name in ("config_file", "config_dir", "config_source", "shell_completion")}
     if is_installed("nova"):

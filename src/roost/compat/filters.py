@@ -40,7 +40,7 @@ class BaseFilterHandler:
         left = list(objs)
         survivors: list[tuple[str, int]] = []
         start = len(left)
-        for each in _made(filters):
+        for each in _instantiate(filters):
             if not each.run_filter_for_index(index):
                 continue
             name = type(each).__name__
@@ -59,6 +59,6 @@ class BaseFilterHandler:
     get_filted_objects = get_filtered_objects
 
 
-def _made(filters: Iterable[Any]) -> Iterator[Any]:
+def _instantiate(filters: Iterable[Any]) -> Iterator[Any]:
     for each in filters:
         yield each() if inspect.isclass(each) else each

@@ -47,15 +47,15 @@ class _Table:
     def __init__(self, hosts: HostView, spec: Spec) -> None:
         self._hosts = hosts
         self._spec = spec
-        self._known: dict[str, Sequence[Any] | None] = {}
+        self._columns: dict[str, Sequence[Any] | None] = {}
 
     def values(self, name: str) -> Sequence[Any] | None:
         """Return an attribute of every host; None if hosts have none of this name."""
-        if name not in self._known:
-            self._known[name] = self._made(name)
-        return self._known[name]
+        if name not in self._columns:
+            self._columns[name] = self._build(name)
+        return self._columns[name]
 
-    def _made(self, name: str) -> Sequence[Any] | None:
+    def _build(self, name: str) -> Sequence[Any] | None:
         hosts = self._hosts
         for table in (DYNAMIC, STATIC):
             if name in table:
@@ -74,15 +74,15 @@ class _Table:
 
 
 def _aggregates(hosts: HostView, _spec: Spec) -> list[list[Aggregate]]:
-    made: dict[str, Aggregate] = {}
+    by_uuid: dict[str, Aggregate] = {}
     for each in (one for some in hosts.aggregates() for one in some):
-        if each.uuid not in made:
-            made[each.uuid] = Aggregate(name=each.name, uuid=each.uuid, metadata=dict(each.metadata))
-    return [[made[each.uuid] for each in some] for some in hosts.aggregates()]
+        if each.uuid not in by_uuid:
+            by_uuid[each.uuid] = Aggregate(name=each.name, uuid=each.uuid, metadata=dict(each.metadata))
+    return [[by_uuid[each.uuid] for each in some] for some in hosts.aggregates()]
 
 
 def _instances(hosts: HostView, _spec: Spec) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = []
+    tables: list[dict[str, Any]] = []
     for host, node, guests in zip(hosts.names(), hosts.nodes(), hosts.guests(), strict=True):
         instances = [
             Instance(
@@ -96,8 +96,8 @@ def _instances(hosts: HostView, _spec: Spec) -> list[dict[str, Any]]:
             for holder, image in guests
         ]
         show = installed_nova.instance_of if installed_nova.objects() is not None else None
-        found.append({each.uuid: each if show is None else show(each) for each in instances})
-    return found
+        tables.append({each.uuid: each if show is None else show(each) for each in instances})
+    return tables
 
 
 def _pci_stats(hosts: HostView, _spec: Spec) -> list[Any]:

@@ -34,15 +34,15 @@ class Ini:
             BadFile: it names an option that is not there.
         """
         values = self.sections.get(section, {}).get(option)
-        return None if not values else self._filled(values[-1], section, option)
+        return None if not values else self._expand(values[-1], section, option)
 
     def each(self, section: str, option: str) -> list[str]:
         """Return the values of an option that is repeated, in order, with what they name of others put in."""
-        return [self._filled(value, section, option) for value in self.sections.get(section, {}).get(option, ())]
+        return [self._expand(value, section, option) for value in self.sections.get(section, {}).get(option, ())]
 
     def all(self, section: str, option: str) -> list[str]:
         """Return every value of an option that may be repeated, or listed with commas."""
-        return [part for value in self.each(section, option) for part in listed(value)]
+        return [part for value in self.each(section, option) for part in split_list(value)]
 
     def options(self) -> Iterator[tuple[str, str]]:
         """Give every section with every option in it."""
@@ -50,22 +50,22 @@ class Ini:
             for option in options:
                 yield section, option
 
-    def _filled(self, text: str, section: str, option: str, *, depth: int = 0) -> str:
-        def value(found: re.Match[str]) -> str:
-            name = found["plain"] or found["braced"]
-            if name is None or found[0].startswith("\\"):
-                return found[0].removeprefix("\\").replace("$$", "$")
+    def _expand(self, text: str, section: str, option: str, *, depth: int = 0) -> str:
+        def value(match: re.Match[str]) -> str:
+            name = match["plain"] or match["braced"]
+            if name is None or match[0].startswith("\\"):
+                return match[0].removeprefix("\\").replace("$$", "$")
             place, _, key = name.rpartition(".")
             for where in (place,) if place else (section, "DEFAULT"):
                 values = self.sections.get(where, {}).get(key)
                 if values and depth < _DEPTH_MAX:
-                    return self._filled(values[-1], where, key, depth=depth + 1)
+                    return self._expand(values[-1], where, key, depth=depth + 1)
             raise BadFile(self.path, f"[{section}] {option} names ${name}, which is not there")
 
         return _SUBSTITUTE.sub(value, text)
 
 
-def listed(text: str) -> list[str]:
+def split_list(text: str) -> list[str]:
     """Return the parts of a value that is a list with commas.
 
     >>> listed("a, b,,c")
@@ -86,11 +86,11 @@ def read_ini(path: Path) -> Ini:
         raise BadFile(str(path), f"cannot be read: {error.strerror or error}") from None
     except UnicodeDecodeError:
         raise BadFile(str(path), "is not UTF-8 text") from None
-    return _parsed(str(path), text)
+    return _parse(str(path), text)
 
 
-def _parsed(path: str, text: str) -> Ini:
-    found: dict[str, dict[str, list[str]]] = {}
+def _parse(path: str, text: str) -> Ini:
+    sections: dict[str, dict[str, list[str]]] = {}
     lines: dict[tuple[str, str], int] = {}
     name = ""  # of the section
     values: list[str] | None = None  # of the option that may go on in the next line
@@ -107,7 +107,7 @@ def _parsed(path: str, text: str) -> Ini:
             if not stripped.endswith("]") or len(stripped) < 3:
                 raise BadFile(path, "a section is not closed, or has no name", line=number)
             name = stripped[1:-1]
-            section, values = found.setdefault(name, {}), None
+            section, values = sections.setdefault(name, {}), None
         else:
             option = _OPTION.fullmatch(stripped)
             if option is None:
@@ -115,12 +115,12 @@ def _parsed(path: str, text: str) -> Ini:
             if section is None:
                 raise BadFile(path, f"an option stands in no section{_advice(option[1])}", line=number)
             values = section.setdefault(option[1], [])
-            values.append(_unquoted(option[2]))
+            values.append(_unquote(option[2]))
             lines[name, option[1]] = number
-    return Ini(path, found, lines)
+    return Ini(path, sections, lines)
 
 
-def _unquoted(value: str) -> str:
+def _unquote(value: str) -> str:
     is_quoted = len(value) > 1 and value[0] == value[-1] and value[0] in "\"'"
     return value[1:-1] if is_quoted else value
 

@@ -25,13 +25,13 @@ def objects() -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # Nova's libraries warn about themselves.
         from nova import context  # type: ignore[import-not-found,unused-ignore]
-        from nova import objects as found
-    found.register_all()
-    _answer_look_ups(found, context)
-    return found
+        from nova import objects as nova_objects
+    nova_objects.register_all()
+    _answer_look_ups(nova_objects, context)
+    return nova_objects
 
 
-def _answer_look_ups(found: Any, context: Any) -> None:
+def _answer_look_ups(nova_objects: Any, context: Any) -> None:
     """Let Nova's classes answer from Roost's columns: its database is another deployment's, or none."""
     for kind, names in (
         ("AggregateList", ("get_all", "get_by_host", "get_by_metadata_key", "get_by_metadata")),
@@ -43,14 +43,14 @@ def _answer_look_ups(found: Any, context: Any) -> None:
         ("InstanceGroupList", ("get_all",)),
     ):
         for name in names:
-            setattr(getattr(found, kind), name, getattr(getattr(lookups, kind), name))
-    found.InstanceGroup.get_by_uuid = lambda _context, uuid: current_fleet.get_group(uuid)
-    found.InstanceGroup.get_by_instance_uuid = lambda _context, uuid: current_fleet.get_group_of(uuid)
-    found.Instance.get_by_uuid = lambda _context, uuid, *_more, **_options: current_fleet.get_instance(uuid)
-    found.Aggregate.get_by_uuid = lambda _context, uuid: current_fleet.get_aggregate(uuid)
-    found.CellMapping.get_by_uuid = lambda _context, uuid: found.CellMapping(uuid=uuid)
-    found.InstanceList.fill_metadata = lambda _self: None
-    context.target_cell = lambda told, _cell: contextlib.nullcontext(told)
+            setattr(getattr(nova_objects, kind), name, getattr(getattr(lookups, kind), name))
+    nova_objects.InstanceGroup.get_by_uuid = lambda _context, uuid: current_fleet.get_group(uuid)
+    nova_objects.InstanceGroup.get_by_instance_uuid = lambda _context, uuid: current_fleet.get_group_of(uuid)
+    nova_objects.Instance.get_by_uuid = lambda _context, uuid, *_more, **_options: current_fleet.get_instance(uuid)
+    nova_objects.Aggregate.get_by_uuid = lambda _context, uuid: current_fleet.get_aggregate(uuid)
+    nova_objects.CellMapping.get_by_uuid = lambda _context, uuid: nova_objects.CellMapping(uuid=uuid)
+    nova_objects.InstanceList.fill_metadata = lambda _self: None
+    context.target_cell = lambda current, _cell: contextlib.nullcontext(current)
 
 
 def topology_of(facts: HostFacts) -> Any:
@@ -99,15 +99,15 @@ def pci_stats_of(facts: HostFacts) -> Any:
     return stats.PciDeviceStats(topology_of(facts), nova.PciDevicePoolList(objects=pools))
 
 
-def instance_of(told: Instance) -> Any:
+def instance_of(instance: Instance) -> Any:
     """Return an instance as Nova's object."""
-    properties = {f"image_{name}": str(value) for name, value in told.properties.items()}
+    properties = {f"image_{name}": str(value) for name, value in instance.properties.items()}
     return objects().Instance(
-        uuid=told.uuid,
-        host=told.host,
-        node=told.node,
-        project_id=told.project_id,
-        user_id=told.user_id,
+        uuid=instance.uuid,
+        host=instance.host,
+        node=instance.node,
+        project_id=instance.project_id,
+        user_id=instance.user_id,
         image_ref="",
         system_metadata=properties,
     )
@@ -136,9 +136,9 @@ def numa_topology_of(spec: Any) -> Any:
     return hardware.numa_get_constraints(flavor, nova.ImageMeta.from_dict({"properties": properties}))
 
 
-def devices_of(wanted: Sequence[Any]) -> Any:
+def devices_of(requests: Sequence[Any]) -> Any:
     """Return requests for devices as Nova's object; None: none."""
-    if not wanted:
+    if not requests:
         return None
     nova = objects()
     return nova.InstancePCIRequests(
@@ -150,7 +150,7 @@ def devices_of(wanted: Sequence[Any]) -> Any:
                 request_id=each.request_id,
                 numa_policy=each.numa_policy,
             )
-            for each in wanted
+            for each in requests
         ]
     )
 

@@ -39,5 +39,5 @@ class IPNetwork:
         return str(self.network)
 
     def __contains__(self, address: object) -> bool:
-        told = address if isinstance(address, IPAddress) else IPAddress(address)
-        return told.address in self.network
+        ip = address if isinstance(address, IPAddress) else IPAddress(address)
+        return ip.address in self.network

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from roost.compat.ini import Ini, listed, read_ini
+from roost.compat.ini import Ini, read_ini, split_list
 from roost.errors import BadFile, BadSettings, quote_value
 
 # Where an option was before it came to where it is now, or is for Nova; "scheduler_driver" and its like are those of
@@ -83,21 +83,21 @@ class NovaConf:
         Raises:
             BadSettings: a value is not of its kind, or names an option that is not there.
         """
-        found = {}
+        values = {}
         for key, kind in kinds.items():
             place = self._place(section, key)
             if place is not None:
-                found[key] = self._value(section, key, kind, place)
-        return found
+                values[key] = self._value(section, key, kind, place)
+        return values
 
     def defaults(self, section: str) -> dict[str, Any]:
         """Return the values that settings of a section have where no file says them, if these are not our own."""
         return {key: value for (of, key), value in _DEFAULTS.items() if of == section}
 
-    def named(self, section: str, key: str) -> str | None:
+    def qualified_name(self, section: str, key: str) -> str | None:
         """Return the same with the section and the option as the file has them."""
         place = self._place(section, key)
-        return None if place is None else self._named(place)
+        return None if place is None else self._format_place(place)
 
     def source(self, section: str, key: str) -> str | None:
         """Return the file and the line that a setting comes from; None: the file does not say it."""
@@ -158,23 +158,23 @@ class NovaConf:
         if (section, key) == ("scheduler", "driver"):
             return self._driver(text, place)
         if kind not in _KINDS:
-            raise self._bad(place, f"is a {kind}, which only a TOML file can hold", text)
-        convert, wanted = _KINDS[kind]
+            raise self._build_error(place, f"is a {kind}, which only a TOML file can hold", text)
+        convert, kind_text = _KINDS[kind]
         try:
-            found = convert(text)
+            value = convert(text)
         except (ValueError, KeyError):
-            raise self._bad(place, f"must be {wanted}", text) from None
-        return _MEANT[place](found) if place in _MEANT else found
+            raise self._build_error(place, f"must be {kind_text}", text) from None
+        return _CONVERSIONS[place](value) if place in _CONVERSIONS else value
 
     def _driver(self, text: str, place: tuple[str, str]) -> str:
         if text not in _DRIVERS:
-            raise self._bad(place, f"must be one of {', '.join(_DRIVERS)}", text)
+            raise self._build_error(place, f"must be one of {', '.join(_DRIVERS)}", text)
         return _DRIVERS[text]
 
-    def _bad(self, place: tuple[str, str], problem: str, text: str) -> BadSettings:
-        return BadSettings(self._named(place), f"{problem}, got {quote_value(text)}")
+    def _build_error(self, place: tuple[str, str], problem: str, text: str) -> BadSettings:
+        return BadSettings(self._format_place(place), f"{problem}, got {quote_value(text)}")
 
-    def _named(self, place: tuple[str, str]) -> str:
+    def _format_place(self, place: tuple[str, str]) -> str:
         """Return file, line, section and option."""
         return f"{self._where(place)}: {'.'.join(place)}"
 
@@ -196,17 +196,17 @@ def _truth(text: str) -> bool:
     return _TRUTHS[text.strip().lower()]
 
 
-def _period_s(told: float) -> float:
+def _period_s(interval_s: float) -> float:
     """Return the seconds between updates: below 0 there are none, and 0 is the period of whatever tells none."""
-    return 60.0 if told == 0 else max(told, 0.0)
+    return 60.0 if interval_s == 0 else max(interval_s, 0.0)
 
 
 # What numbers of an option mean, where that is not what the same numbers mean of its setting.
-_MEANT: Mapping[tuple[str, str], Callable[[Any], Any]] = {("DEFAULT", "update_resources_interval"): _period_s}
+_CONVERSIONS: Mapping[tuple[str, str], Callable[[Any], Any]] = {("DEFAULT", "update_resources_interval"): _period_s}
 _KINDS: Mapping[str, tuple[Callable[[str], Any], str]] = {
     "whole number": (int, "a whole number"),
     "number": (float, "a number"),
     "text": (str, "a text"),
     "true or false": (_truth, "true or false"),
-    "list": (listed, "a list"),
+    "list": (split_list, "a list"),
 }

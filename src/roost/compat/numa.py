@@ -8,13 +8,13 @@ from roost.model.devices.numa import MemoryPages, NumaCell, NumaTopology
 from roost.model.host import HostFacts
 
 
-def topology_from(told: Any) -> NumaTopology | None:
+def topology_from(topology: Any) -> NumaTopology | None:
     """Return a topology as our rules see it.
 
     Args:
-        told: something with ``cells`` whose attributes have Nova's names; None, and one without cells: there is none.
+        topology: an object with ``cells`` under Nova's names; None: no topology.
     """
-    cells = getattr(told, "cells", None)
+    cells = getattr(topology, "cells", None)
     return NumaTopology(cells=tuple(map(_cell_from, cells))) if cells else None
 
 
@@ -26,27 +26,27 @@ def topology_for(facts: HostFacts) -> SimpleNamespace | None:
     return SimpleNamespace(cells=[_cell_for(cell) for cell in facts.numa.cells], has_threads=has_threads)
 
 
-def _cell_from(told: Any) -> NumaCell:
-    network = getattr(told, "network_metadata", None)
+def _cell_from(cell: Any) -> NumaCell:
+    network = getattr(cell, "network_metadata", None)
     return NumaCell(
-        id=told.id,
-        cpus=_numbers(told.cpuset),
-        pcpus=_numbers(told.pcpuset),
-        memory_mb=told.memory,
-        cpu_usage=told.cpu_usage,
-        memory_usage=told.memory_usage,
-        pinned_cpus=_numbers(told.pinned_cpus),
-        siblings=tuple(map(_numbers, told.siblings)),
-        mempages=tuple(map(_pages_from, told.mempages or ())),
-        socket=getattr(told, "socket", None),
+        id=cell.id,
+        cpus=_numbers(cell.cpuset),
+        pcpus=_numbers(cell.pcpuset),
+        memory_mb=cell.memory,
+        cpu_usage=cell.cpu_usage,
+        memory_usage=cell.memory_usage,
+        pinned_cpus=_numbers(cell.pinned_cpus),
+        siblings=tuple(map(_numbers, cell.siblings)),
+        mempages=tuple(map(_pages_from, cell.mempages or ())),
+        socket=getattr(cell, "socket", None),
         physnets=tuple(sorted(getattr(network, "physnets", ()))),
         is_tunneled=bool(getattr(network, "tunneled", False)),
     )
 
 
-def _pages_from(told: Any) -> MemoryPages:
-    reserved = getattr(told, "reserved", 0)
-    return MemoryPages(size_kb=told.size_kb, total=told.total, used=told.used, reserved=reserved)
+def _pages_from(pages: Any) -> MemoryPages:
+    reserved = getattr(pages, "reserved", 0)
+    return MemoryPages(size_kb=pages.size_kb, total=pages.total, used=pages.used, reserved=reserved)
 
 
 def _cell_for(cell: NumaCell) -> SimpleNamespace:
@@ -68,5 +68,5 @@ def _cell_for(cell: NumaCell) -> SimpleNamespace:
     )
 
 
-def _numbers(told: Iterable[int]) -> tuple[int, ...]:
-    return tuple(sorted(told))
+def _numbers(values: Iterable[int]) -> tuple[int, ...]:
+    return tuple(sorted(values))

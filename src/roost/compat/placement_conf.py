@@ -98,14 +98,14 @@ def _last(paths: Sequence[Path], section: str, option: str) -> str | None:
 
 
 def _find_policy(conf: PlacementConf, path: Path) -> None:
-    named = conf.settings.get("policy_file")
-    found = _policy_beside(path, named)
-    if named or found.exists():
-        conf.settings["policy_file"] = str(found)
+    name = conf.settings.get("policy_file")
+    file = _policy_beside(path, name)
+    if name or file.exists():
+        conf.settings["policy_file"] = str(file)
 
 
-def _policy_beside(path: Path, named: str | None) -> Path:
-    return path.parent / (named or _POLICY_FILE)
+def _policy_beside(path: Path, name: str | None) -> Path:
+    return path.parent / (name or _POLICY_FILE)
 
 
 def _connection(url: str) -> tuple[str | None, str | None]:

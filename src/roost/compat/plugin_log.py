@@ -5,7 +5,7 @@ import logging
 from roost.observe import log
 
 _MESSAGE_MAX = 2_000  # letters of one message
-_heard: set[str] = set()
+_attached: set[str] = set()
 
 
 class _Lines(logging.Handler):
@@ -22,9 +22,9 @@ def listen(module: str, level: str) -> None:
     """Write what the package of a module logs from a level on, unless the program has set up that logger itself."""
     package = module.partition(".")[0]
     logger = logging.getLogger(package)
-    if package not in _heard:
+    if package not in _attached:
         if package in ("roost", "__main__") or logger.level != logging.NOTSET or logger.hasHandlers():
             return
-        _heard.add(package)
+        _attached.add(package)
         logger.addHandler(_Lines())
     logger.setLevel(level)

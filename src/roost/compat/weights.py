@@ -58,8 +58,8 @@ class BaseWeigher:
         """Return the raw weights of all objects; override it only if they are needed together."""
         weights = [self._weigh_object(each.obj, weight_properties) for each in weighed_obj_list]
         bounded = ranks.clamp(np.array(weights, dtype=np.float64), minval=self.minval, maxval=self.maxval)
-        found: list[float] = bounded.tolist()
-        return found
+        raw: list[float] = bounded.tolist()
+        return raw
 
     def weight_objects(self, weighed_obj_list: Sequence[WeighedObject], weight_properties: Any) -> list[float]:
         """Do the same, as some documents spell it."""

@@ -14,8 +14,8 @@ from roost.cli.token_source import token_options
 from roost.errors import AuditFailed, BadRequest
 
 if TYPE_CHECKING:
-    from roost.compat.upstream.import_run import Imported
-    from roost.compat.upstream.verify import Verified
+    from roost.compat.upstream.import_run import ImportReport
+    from roost.compat.upstream.verify import ImportCheck
 
 _DIFFERENCES_MAX = 20  # lines of the comparison
 
@@ -83,7 +83,7 @@ def _parse_header(text: str) -> tuple[str, str]:
     return name.strip().lower(), value.strip()
 
 
-def _lines(result: "Imported") -> Iterable[str]:
+def _lines(result: "ImportReport") -> Iterable[str]:
     from roost.cli.text.tables import align
 
     would = "would be " if result.is_dry_run else ""
@@ -103,7 +103,7 @@ def _lines(result: "Imported") -> Iterable[str]:
         yield from _comparison_lines(result.verified)
 
 
-def _comparison_lines(verified: "Verified") -> Iterable[str]:
+def _comparison_lines(verified: "ImportCheck") -> Iterable[str]:
     from roost.cli.text.tables import align
 
     counts = [

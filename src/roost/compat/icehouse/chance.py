@@ -6,7 +6,7 @@ from typing import Any
 
 from roost.compat.exception import NoValidHost
 from roost.compat.icehouse.deployment import Deployment
-from roost.compat.icehouse.driver import Scheduler, ServiceGroup, instance_count, to_run
+from roost.compat.icehouse.driver import Scheduler, ServiceGroup, instance_count, run_payload
 from roost.compat.scheduler.host_manager import HostManager
 
 
@@ -62,18 +62,18 @@ class ChanceScheduler(Scheduler):
         Raises:
             BadRequest: the request names no instances.
         """
-        payload = to_run(request_spec)
-        self.deployment.tell(context, "scheduler.run_instance.start", payload)
+        payload = run_payload(request_spec)
+        self.deployment.notify(context, "scheduler.run_instance.start", payload)
 
-        def run(instance_uuid: str, told: dict[str, Any]) -> None:
+        def run(instance_uuid: str, host_spec: dict[str, Any]) -> None:
             host = self._schedule(context, "compute", filter_properties)
             self._send_run_instance(
                 context,
                 instance_uuid,
                 host=host,
                 node=None,
-                request_spec=told,
-                filter_properties={**filter_properties, "request_spec": told},
+                request_spec=host_spec,
+                filter_properties={**filter_properties, "request_spec": host_spec},
                 requested_networks=requested_networks,
                 injected_files=injected_files,
                 admin_password=admin_password,
@@ -82,4 +82,4 @@ class ChanceScheduler(Scheduler):
             )
 
         self._run_each(context, request_spec, run)
-        self.deployment.tell(context, "scheduler.run_instance.end", payload)
+        self.deployment.notify(context, "scheduler.run_instance.end", payload)

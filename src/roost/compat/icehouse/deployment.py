@@ -125,10 +125,10 @@ class Deployment:
         self.instances = instances
         self._notifier, self._quotas = notifier, quotas
 
-    def tell(self, context: object, event_type: str, payload: Mapping[str, Any]) -> None:
+    def notify(self, context: object, event_type: str, payload: Mapping[str, Any]) -> None:
         """Tell those who listen of something that happened."""
         if self._notifier is not None:
-            with _logging_failure("Nobody is told of %s.", event_type):
+            with _log_failure("Nobody is told of %s.", event_type):
                 self._notifier.info(context, event_type, payload)
 
     def fail(
@@ -151,7 +151,7 @@ class Deployment:
         _log.warning(
             "Failed to %s instance %s: %s", method, instance_uuid, error, exc_info=None if is_refused else error
         )
-        with _logging_failure("The failure of instance %s is noted nowhere.", instance_uuid):
+        with _log_failure("The failure of instance %s is noted nowhere.", instance_uuid):
             self._note(context, error, instance_uuid, vm_state=vm_state)
         if self._notifier is not None:
             payload = {
@@ -162,13 +162,13 @@ class Deployment:
                 "method": method,
                 "reason": str(error),
             }
-            with _logging_failure("Nobody is told of the failure of instance %s.", instance_uuid):
+            with _log_failure("Nobody is told of the failure of instance %s.", instance_uuid):
                 self._notifier.error(context, f"scheduler.{method}", payload)
 
     def rollback(self, context: object, reservations: object) -> None:
         """Give back what is reserved of quotas, if anything is."""
         if reservations and self._quotas is not None:
-            with _logging_failure("What is reserved of quotas is not given back."):
+            with _log_failure("What is reserved of quotas is not given back."):
                 self._quotas.rollback(context, reservations)
 
     def _note(self, context: object, error: Exception, instance_uuid: str, *, vm_state: str) -> None:
@@ -180,7 +180,7 @@ class Deployment:
 
 
 @contextmanager
-def _logging_failure(text: str, *args: str) -> Iterator[None]:
+def _log_failure(text: str, *args: str) -> Iterator[None]:
     try:
         yield
     except Exception:  # noqa: BLE001  # other instances, and the error that is being told, must not be lost by it

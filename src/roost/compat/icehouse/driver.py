@@ -82,16 +82,16 @@ class Scheduler:
 
         Args:
             request_spec: loses its ``instance_uuids``.
-            run: is handed an instance, and the request as its host is told it, with its ``launch_index``.
+            run: called with an instance uuid, and the request for its host, with its ``launch_index``.
         """
         for number, instance_uuid in enumerate(request_spec.pop("instance_uuids")):
             # A table of its own for each message, which may still be read when the next one is made.
             properties = {**(request_spec.get("instance_properties") or {}), "launch_index": number}
-            told = {**request_spec, "instance_properties": properties}
+            host_spec = {**request_spec, "instance_properties": properties}
             try:
-                run(instance_uuid, told)
+                run(instance_uuid, host_spec)
             except Exception as error:  # noqa: BLE001  # whatever it is, the other instances do not depend on it
-                handle_schedule_error(context, error, instance_uuid, told, deployment=self.deployment)
+                handle_schedule_error(context, error, instance_uuid, host_spec, deployment=self.deployment)
 
     def _send_run_instance(
         self,
@@ -132,7 +132,7 @@ class Scheduler:
 def handle_schedule_error(
     context: object, ex: Exception, instance_uuid: str, request_spec: Mapping[str, Any], *, deployment: Deployment
 ) -> None:
-    """Note that an instance could not be run: it is in error, has a fault, and those who listen are told."""
+    """Record that an instance could not be run: set it to error, add a fault, and notify."""
     deployment.fail(context, ex, instance_uuid, request_spec=request_spec, method="run_instance", vm_state="error")
 
 
@@ -141,8 +141,8 @@ def instance_count(request_spec: Mapping[str, Any]) -> int:
     return len(request_spec.get("instance_uuids") or ()) or int(request_spec.get("num_instances", 1))
 
 
-def to_run(request_spec: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what those who listen are told of a request to run instances.
+def run_payload(request_spec: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the notification payload of a request to run instances.
 
     Raises:
         BadRequest: it does not say which.

@@ -11,7 +11,7 @@ from roost.compat.icehouse.driver import (
     ServiceGroup,
     instance_count,
     populate_filter_properties,
-    to_run,
+    run_payload,
 )
 from roost.compat.objects import RequestSpec
 from roost.compat.scheduler.host_manager import HostManager
@@ -84,21 +84,21 @@ class FilterScheduler(Scheduler):
             BadRequest: the request names no instances; nothing has changed.
             NoValidHost: it was tried too often; no instance has changed.
         """
-        payload = to_run(request_spec)
-        self.deployment.tell(context, "scheduler.run_instance.start", payload)
+        payload = run_payload(request_spec)
+        self.deployment.notify(context, "scheduler.run_instance.start", payload)
         weighed_hosts = self._schedule(context, request_spec, filter_properties)
         # It stays here: a message cannot hold it.
         filter_properties.pop("context", None)
 
-        def run(instance_uuid: str, told: dict[str, Any]) -> None:
+        def run(instance_uuid: str, host_spec: dict[str, Any]) -> None:
             try:
                 if not weighed_hosts:
                     raise NoValidHost("")
                 self._provision_resource(
                     context,
                     weighed_hosts.pop(0),
-                    told,
-                    {**filter_properties, "request_spec": told},
+                    host_spec,
+                    {**filter_properties, "request_spec": host_spec},
                     requested_networks,
                     injected_files,
                     admin_password,
@@ -112,7 +112,7 @@ class FilterScheduler(Scheduler):
                     filter_properties["retry"]["hosts"] = []
 
         self._run_each(context, request_spec, run)
-        self.deployment.tell(context, "scheduler.run_instance.end", payload)
+        self.deployment.notify(context, "scheduler.run_instance.end", payload)
 
     def _provision_resource(
         self,
@@ -164,7 +164,7 @@ class FilterScheduler(Scheduler):
             raise NoValidHost(f"Exceeded max scheduling attempts {self.max_attempts}")
 
     def _setup_instance_group(self, properties: dict[str, Any]) -> bool:
-        """Say whether each chosen host has to be told to the request's group."""
+        """Return whether chosen hosts must be added to the request's group."""
         group = properties.get("instance_group")
         return group is not None and group.policy in _AFFINE
 

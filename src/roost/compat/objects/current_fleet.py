@@ -63,8 +63,8 @@ def get_group_of(instance_uuid: str) -> Any:
 
 def hosts_with(instance_uuids: Iterable[str]) -> list[str]:
     """Return the names of the hosts that any of some instances is on."""
-    known = current_fleet().instances
-    return sorted({known[uuid].host for uuid in instance_uuids if uuid in known})
+    instances = current_fleet().instances
+    return sorted({instances[uuid].host for uuid in instance_uuids if uuid in instances})
 
 
 def get_instance(uuid: str) -> Any:
@@ -73,10 +73,10 @@ def get_instance(uuid: str) -> Any:
     Raises:
         InstanceNotFound: it is on no host.
     """
-    found = current_fleet().instances.get(uuid)
-    if found is None:
+    instance = current_fleet().instances.get(uuid)
+    if instance is None:
         raise exception.InstanceNotFound(instance_id=uuid)
-    return found
+    return instance
 
 
 def get_aggregate(uuid: str) -> Any:
@@ -85,7 +85,7 @@ def get_aggregate(uuid: str) -> Any:
     Raises:
         AggregateNotFound: there is none of this uuid with hosts.
     """
-    found = current_fleet().aggregates.get(uuid)
-    if found is None:
+    aggregate = current_fleet().aggregates.get(uuid)
+    if aggregate is None:
         raise exception.AggregateNotFound(aggregate_id=uuid)
-    return found
+    return aggregate

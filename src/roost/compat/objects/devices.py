@@ -29,43 +29,43 @@ class InstancePCIRequest(Record):
         return self.NEUTRON_PORT if self.alias_name is None else self.FLAVOR_ALIAS
 
 
-def show_device(wanted: PciRequest) -> InstancePCIRequest:
+def show_device(request: PciRequest) -> InstancePCIRequest:
     """Return one of our requests for devices under Nova's names."""
-    alternatives = [{name: _shown_value(value) for name, value in each.items()} for each in wanted.alternatives]
+    alternatives = [{name: _show_value(value) for name, value in each.items()} for each in request.alternatives]
     return InstancePCIRequest(
-        count=wanted.count,
+        count=request.count,
         spec=alternatives,
-        alias_name=wanted.name if wanted.source == "flavor" else None,
-        request_id=wanted.request_id or None,
-        numa_policy=wanted.numa_policy,
+        alias_name=request.name if request.source == "flavor" else None,
+        request_id=request.request_id or None,
+        numa_policy=request.numa_policy,
     )
 
 
-def _shown_value(value: str | tuple[str, ...] | None) -> str | list[str] | None:
+def _show_value(value: str | tuple[str, ...] | None) -> str | list[str] | None:
     return list(value) if isinstance(value, tuple) else value
 
 
-def _told_value(value: Any) -> list[str] | str | None:
+def _read_value(value: Any) -> list[str] | str | None:
     if isinstance(value, list | tuple):
         return [str(each) for each in value]
     return None if value is None else str(value)
 
 
-def read_device(told: Any) -> PciRequest:
+def read_device(request: Any) -> PciRequest:
     """Return a request for devices as our rules read it.
 
     Raises:
         msgspec.ValidationError: it makes no sense.
     """
-    alternatives = [{name: _told_value(value) for name, value in each.items()} for each in told.spec]
+    alternatives = [{name: _read_value(value) for name, value in each.items()} for each in request.spec]
     return msgspec.convert(
         {
-            "count": told.count,
+            "count": request.count,
             "alternatives": alternatives,
-            "numa_policy": told.numa_policy or "legacy",
-            "source": "flavor" if told.source == InstancePCIRequest.FLAVOR_ALIAS else "port",
-            "request_id": told.request_id or "",
-            "name": told.alias_name or "",
+            "numa_policy": request.numa_policy or "legacy",
+            "source": "flavor" if request.source == InstancePCIRequest.FLAVOR_ALIAS else "port",
+            "request_id": request.request_id or "",
+            "name": request.alias_name or "",
         },
         PciRequest,
     )
@@ -82,5 +82,5 @@ class InstancePCIRequests(list[InstancePCIRequest]):
 
 def read_devices(shown: Any) -> tuple[PciRequest, ...]:
     """Return requests for devices, or something that has them as ``requests``, as our rules read them."""
-    found: Iterable[Any] = getattr(shown, "requests", shown) or ()
-    return tuple(map(read_device, found))
+    requests: Iterable[Any] = getattr(shown, "requests", shown) or ()
+    return tuple(map(read_device, requests))

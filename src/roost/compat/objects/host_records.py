@@ -104,7 +104,7 @@ def service_of(host: str, facts: HostFacts, *, now_s: float) -> dict[str, Any]:
 
     A host without an agent never reports. It counts as up, so its last report is now.
     """
-    seen = _moment(now_s if facts.reported_at_s is None else facts.reported_at_s)
+    reported_at = _moment(now_s if facts.reported_at_s is None else facts.reported_at_s)
     return {
         "host": host,
         "binary": "nova-compute",
@@ -113,17 +113,17 @@ def service_of(host: str, facts: HostFacts, *, now_s: float) -> dict[str, Any]:
         "disabled": facts.is_disabled,
         "disabled_reason": facts.disabled_reason or None,
         "forced_down": facts.is_forced_down,
-        "last_seen_up": seen,
-        "created_at": seen,
-        "updated_at": seen,
+        "last_seen_up": reported_at,
+        "created_at": reported_at,
+        "updated_at": reported_at,
     }
 
 
-def read_moment(told: Any) -> float | None:
+def read_moment(moment: Any) -> float | None:
     """Return a moment in seconds since the epoch, whether it is given so or as a time of UTC."""
-    if not isinstance(told, dt.datetime):
-        return None if told is None else float(told)
-    return (told if told.tzinfo is not None else told.replace(tzinfo=dt.UTC)).timestamp()
+    if not isinstance(moment, dt.datetime):
+        return None if moment is None else float(moment)
+    return (moment if moment.tzinfo is not None else moment.replace(tzinfo=dt.UTC)).timestamp()
 
 
 def _moment(seconds: float) -> dt.datetime:

@@ -71,13 +71,13 @@ def all_properties(image: Image) -> dict[str, str]:
     return {name: str(value) for name, value in image.properties.items()} | dict(others)
 
 
-def _properties(told: Mapping[str, str]) -> ImageMetaProps:
-    present = present_properties(told)
-    known = {name: _typed(name, text) for name, text in present.items() if is_image_property(name)}
+def _properties(properties: Mapping[str, str]) -> ImageMetaProps:
+    present = present_properties(properties)
+    known = {name: _convert_value(name, text) for name, text in present.items() if is_image_property(name)}
     return ImageMetaProps(known, others={name: text for name, text in present.items() if name not in known})
 
 
-def _typed(name: str, text: str) -> Any:
+def _convert_value(name: str, text: str) -> Any:
     kind, value = value_kind(name), normalize_property(name, text)
     if kind is bool:
         return value == "True"

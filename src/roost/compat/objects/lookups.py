@@ -219,13 +219,13 @@ class Service:
     """The service of a host."""
 
     def __init__(self, row: Any) -> None:
-        self._said: dict[str, Any] = row.service
+        self._fields: dict[str, Any] = row.service
         self.uuid = row.uuid
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("_") or name not in self._said:
+        if name.startswith("_") or name not in self._fields:
             raise AttributeError(f"a service has no {name}")
-        return self._said[name]
+        return self._fields[name]
 
     @classmethod
     def get_by_compute_host(cls, context: object, host: str, *_more: object) -> "Service":

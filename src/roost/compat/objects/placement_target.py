@@ -32,17 +32,17 @@ class Destination(Record):
     allow_cross_cell_move: bool = False
 
 
-def show_destination(told: ModelDestination | None) -> Destination | None:
+def show_destination(destination: ModelDestination | None) -> Destination | None:
     """Return one of our destinations under Nova's names."""
-    if told is None:
+    if destination is None:
         return None
     return Destination(
-        host=told.host,
-        node=told.node,
-        cell=None if told.cell is None else CellMapping(uuid=told.cell),
-        aggregates=[",".join(sorted(each)) for each in told.aggregates] or None,
-        forbidden_aggregates=sorted(told.forbidden_aggregates),
-        allow_cross_cell_move=told.allow_cross_cell_move,
+        host=destination.host,
+        node=destination.node,
+        cell=None if destination.cell is None else CellMapping(uuid=destination.cell),
+        aggregates=[",".join(sorted(each)) for each in destination.aggregates] or None,
+        forbidden_aggregates=sorted(destination.forbidden_aggregates),
+        allow_cross_cell_move=destination.allow_cross_cell_move,
     )
 
 

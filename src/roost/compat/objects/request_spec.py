@@ -25,7 +25,7 @@ from roost.scheduler.numa.constraints import networks_of, topology_of
 
 @dataclass(slots=True, kw_only=True)
 class RequestSpec(Record):
-    """What is asked for. Filters and weighers read it.
+    """A request, as filters and weighers read it.
 
     It is also the table of properties that filters of Icehouse read: ``filter_properties["instance_type"]``.
     """
@@ -129,13 +129,13 @@ class RequestSpec(Record):
         cls, context: object, request_spec: Mapping[str, Any], filter_properties: Mapping[str, Any]
     ) -> "RequestSpec":
         """Make a request of the two tables that schedulers were given before there was this class."""
-        told = filter_properties.get("instance_type") or request_spec.get("instance_type") or {"name": ""}
-        known = {key: value for key, value in dict(told).items() if key in Flavor.__struct_fields__}
+        flavor = filter_properties.get("instance_type") or request_spec.get("instance_type") or {"name": ""}
+        fields = {key: value for key, value in dict(flavor).items() if key in Flavor.__struct_fields__}
         image = request_spec.get("image") or None
         uuids = request_spec.get("instance_uuids") or []
         group = filter_properties.get("instance_group")
         return cls(
-            flavor=show_flavor(msgspec.convert({"name": ""} | known, Flavor)),
+            flavor=show_flavor(msgspec.convert({"name": ""} | fields, Flavor)),
             image=None if image is None else show_image(msgspec.convert(_image(image), Image)),
             scheduler_hints=filter_properties.get("scheduler_hints") or {},
             instance_group=group,
@@ -210,21 +210,21 @@ class RequestSpec(Record):
         )
 
 
-def as_request_spec(asked: Any) -> RequestSpec:
+def as_request_spec(spec: Any) -> RequestSpec:
     """Return a request, also from the table of properties that was passed in its place before."""
-    if isinstance(asked, RequestSpec):
-        return asked
-    return RequestSpec.from_primitives(None, asked.get("request_spec") or {}, asked)
+    if isinstance(spec, RequestSpec):
+        return spec
+    return RequestSpec.from_primitives(None, spec.get("request_spec") or {}, spec)
 
 
-def _retry(told: Mapping[str, Any]) -> Retry:
-    hosts = tuple((host, node) for host, node in told.get("hosts") or ())
-    return Retry(attempts=told.get("num_attempts") or 0, hosts=hosts)
+def _retry(retry: Mapping[str, Any]) -> Retry:
+    hosts = tuple((host, node) for host, node in retry.get("hosts") or ())
+    return Retry(attempts=retry.get("num_attempts") or 0, hosts=hosts)
 
 
-def _networks(told: Any) -> tuple[Network, ...]:
-    named = [Network(physnet=name) for name in sorted(told.physnets)]
-    return (*named, Network(is_tunneled=True)) if told.tunneled else tuple(named)
+def _networks(metadata: Any) -> tuple[Network, ...]:
+    physnets = [Network(physnet=name) for name in sorted(metadata.physnets)]
+    return (*physnets, Network(is_tunneled=True)) if metadata.tunneled else tuple(physnets)
 
 
 def _network_metadata(request: Request) -> SimpleNamespace | None:
@@ -232,6 +232,6 @@ def _network_metadata(request: Request) -> SimpleNamespace | None:
     return None if needs is None else SimpleNamespace(physnets=set(needs.physnets), tunneled=needs.is_tunneled)
 
 
-def _image(told: Mapping[str, Any]) -> dict[str, Any]:
-    properties = {name: str(value) for name, value in (told.get("properties") or {}).items()}
-    return {"id": told.get("id"), "disk_format": told.get("disk_format"), "properties": properties}
+def _image(image: Mapping[str, Any]) -> dict[str, Any]:
+    properties = {name: str(value) for name, value in (image.get("properties") or {}).items()}
+    return {"id": image.get("id"), "disk_format": image.get("disk_format"), "properties": properties}

@@ -212,9 +212,9 @@ class ConfigOpts(Mapping[str, Any]):
         Raises:
             NoSuchOptError: there is no such option.
         """
-        said = self.settings.get(group, {})
-        if name in said:
-            return said[name]
+        values = self.settings.get(group, {})
+        if name in values:
+            return values[name]
         opt = self.options.get(group, {}).get(name)
         if opt is None:
             raise NoSuchOptError(name, group)
@@ -230,12 +230,12 @@ class ConfigOpts(Mapping[str, Any]):
         Raises:
             DuplicateOptError: another option has its name.
         """
-        known = self.options.setdefault(_name(group), {})
-        if opt.dest in known:
-            if known[opt.dest] == opt:
+        options = self.options.setdefault(_name(group), {})
+        if opt.dest in options:
+            if options[opt.dest] == opt:
                 return False
             raise DuplicateOptError(opt.name)
-        known[opt.dest] = opt
+        options[opt.dest] = opt
         return True
 
     def register_opts(self, opts: Iterable[Opt], group: OptGroup | str | None = None) -> None:
@@ -256,10 +256,10 @@ class ConfigOpts(Mapping[str, Any]):
 
     def set_default(self, name: str, default: Any, group: OptGroup | str | None = None) -> None:
         """Give an option another default."""
-        known = self.options.get(_name(group), {})
-        if name not in known:
+        options = self.options.get(_name(group), {})
+        if name not in options:
             raise NoSuchOptError(name, _name(group))
-        known[name].default = default
+        options[name].default = default
 
     def set_override(self, name: str, _override: Any, group: OptGroup | str | None = None) -> None:
         """Refuse.

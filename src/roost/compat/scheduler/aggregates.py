@@ -21,12 +21,12 @@ def aggregate_metadata_get_by_host(host_state: HostState, key: str | None = None
 
     With a key, only of the aggregates that have it, but all that those have.
     """
-    found: dict[str, set[str]] = {}
+    metadata: dict[str, set[str]] = {}
     for each in host_state.aggregates:
         if key is None or key in each.metadata:
             for name, value in each.metadata.items():
-                found.setdefault(name, set()).update(part.strip() for part in value.split(","))
-    return found
+                metadata.setdefault(name, set()).update(part.strip() for part in value.split(","))
+    return metadata
 
 
 def validate_num_values(

@@ -26,7 +26,7 @@ _COLUMNS: Mapping[str, Callable[[HostState], float]] = {
     "hypervisor_version": lambda host: host.hypervisor_version or 0,
 }
 _Array = TypeVar("_Array", bound=AnyArray)
-_Said = TypeVar("_Said")
+_Fact = TypeVar("_Fact")
 _RATIOS = {"VCPU": "cpu_allocation_ratio", "MEMORY_MB": "ram_allocation_ratio", "DISK_GB": "disk_allocation_ratio"}
 
 
@@ -129,9 +129,9 @@ class HostList(HostView):
 
     def image_counts(self, name: str, text: str) -> Amounts:
         """Return how many instances on each host have an image with this text for a property: int64."""
-        told = [map(present_properties, host.told_image_properties()) for host in self._states]
+        images = [map(present_properties, host.read_image_properties()) for host in self._states]
         counts = [
-            sum(name in each and normalize_property(name, each[name]) == text for each in images) for images in told
+            sum(name in image and normalize_property(name, image[name]) == text for image in each) for each in images
         ]
         return np.array(counts, dtype=np.int64)
 
@@ -139,9 +139,9 @@ class HostList(HostView):
         """Return what is made of these hosts; nothing is remembered, since anybody may change them."""
         return make(self)
 
-    def kinds(self, key: object, tell: Callable[[HostFacts], _Said]) -> InternedValues[_Said]:
+    def kinds(self, key: object, read: Callable[[HostFacts], _Fact]) -> InternedValues[_Fact]:
         """Return what these hosts say of themselves, told apart; nothing is remembered."""
-        return InternedColumn(tell, self.all_facts()).view
+        return InternedColumn(read, self.all_facts()).view
 
     def has_mappings(self, queries: Sequence[CompiledQuery]) -> bool:
         """Say whether any host state has allocation candidates."""
@@ -187,15 +187,15 @@ def spec_for(spec_obj: RequestSpec, states: Sequence[HostState]) -> Spec:
     )
 
 
-def _group_over(told: InstanceGroup, states: Sequence[HostState]) -> Group:
-    limit = told.rules.get("max_server_per_host", 1)
-    group = Group(group_id=0, uuid=told.uuid, policy=told.policy, limit=limit)
-    if told.policy == "affinity":
-        group.members = {row: 1 for row, host in enumerate(states) if host.host in told.hosts}
-        if told.hosts and not group.members:
+def _group_over(instance_group: InstanceGroup, states: Sequence[HostState]) -> Group:
+    limit = instance_group.rules.get("max_server_per_host", 1)
+    group = Group(group_id=0, uuid=instance_group.uuid, policy=instance_group.policy, limit=limit)
+    if instance_group.policy == "affinity":
+        group.members = {row: 1 for row, host in enumerate(states) if host.host in instance_group.hosts}
+        if instance_group.hosts and not group.members:
             group.members[-1] = 1  # Members elsewhere: no host of this list will do.
         return group
-    members = set(told.members)
+    members = set(instance_group.members)
     counts = {row: len(members & host.instances.keys()) for row, host in enumerate(states)}
     group.members = {row: count for row, count in counts.items() if count}
     return group

@@ -40,8 +40,8 @@ class HostManager:
         adapt: Adapt | None = None,
     ) -> None:
         settings = settings or Settings()
-        found = registry.catalogue(settings.filter_scheduler, adapt=adapt)
-        enabled = registry.select_filters(found, settings.filter_scheduler)
+        rules = registry.catalogue(settings.filter_scheduler, adapt=adapt)
+        enabled = registry.select_filters(rules, settings.filter_scheduler)
         self._hosts = hosts
         self.filter_handler = HostFilterHandler()
         self.weight_handler = HostWeightHandler()
@@ -49,7 +49,7 @@ class HostManager:
             [_filter(rule, settings) for rule in enabled] if filters is None else list(filters)
         )
         self.weighers: list[Any] = (
-            [_weigher(rule, settings) for rule in found.weighers] if weighers is None else list(weighers)
+            [_weigher(rule, settings) for rule in rules.weighers] if weighers is None else list(weighers)
         )
 
     def get_all_host_states(self, context: object = None) -> Iterator[HostState]:
@@ -65,12 +65,12 @@ class HostManager:
 
     def get_filtered_hosts(self, hosts: Iterable[HostState], spec_obj: Any, index: int = 0) -> list[HostState]:
         """Return the hosts that the request allows by name and the filters keep; hosts it forces pass no filters."""
-        asked = as_request_spec(spec_obj)
-        left = _named(list(hosts), asked)
-        is_forced = bool(asked.force_hosts or asked.force_nodes)
-        if not left or (is_forced and "_nova_check_type" not in asked.scheduler_hints):
+        spec = as_request_spec(spec_obj)
+        left = _filter_by_name(list(hosts), spec)
+        is_forced = bool(spec.force_hosts or spec.force_nodes)
+        if not left or (is_forced and "_nova_check_type" not in spec.scheduler_hints):
             return left
-        return self.filter_handler.get_filtered_objects(self.enabled_filters, left, asked, index) or []
+        return self.filter_handler.get_filtered_objects(self.enabled_filters, left, spec, index) or []
 
     get_filters_hosts = get_filtered_hosts
 
@@ -100,20 +100,20 @@ def _weigher(rule: RuleClass, settings: Settings) -> Any:
     return weigher_for(rule)(registry.options_of(rule, settings.tables))
 
 
-def _named(hosts: list[HostState], asked: Any) -> list[HostState]:
+def _filter_by_name(hosts: list[HostState], spec: Any) -> list[HostState]:
     """Return the hosts that a request allows by name; letter case counts in names of nodes alone."""
-    destination = asked.requested_destination
+    destination = spec.requested_destination
     if destination is not None and destination.host:
         hosts = [host for host in hosts if host.host == destination.host]
         hosts = [host for host in hosts if not destination.node or host.nodename == destination.node]
-    if asked.ignore_hosts:
-        ignored = {name.lower() for name in asked.ignore_hosts}
+    if spec.ignore_hosts:
+        ignored = {name.lower() for name in spec.ignore_hosts}
         hosts = [host for host in hosts if host.host.lower() not in ignored]
-    if asked.force_hosts:
-        forced = {name.lower() for name in asked.force_hosts}
+    if spec.force_hosts:
+        forced = {name.lower() for name in spec.force_hosts}
         hosts = [host for host in hosts if host.host.lower() in forced]
-    if asked.force_nodes:
-        hosts = [host for host in hosts if host.nodename in asked.force_nodes]
+    if spec.force_nodes:
+        hosts = [host for host in hosts if host.nodename in spec.force_nodes]
     return hosts
 
 

@@ -149,37 +149,37 @@ class HostState:
             else:
                 self.pci_stats = pools
 
-    def told_cpu_info(self) -> dict[str, Any]:
+    def read_cpu_info(self) -> dict[str, Any]:
         """Return what the processor says of itself, read from JSON if it is text."""
-        told = self.cpu_info
-        if isinstance(told, str):
+        cpu_info = self.cpu_info
+        if isinstance(cpu_info, str):
             try:
-                told = json.loads(told)
+                cpu_info = json.loads(cpu_info)
             except ValueError:
                 return {}
-        return told if isinstance(told, dict) else {}
+        return cpu_info if isinstance(cpu_info, dict) else {}
 
-    def told_metrics(self) -> dict[str, float]:
+    def read_metrics(self) -> dict[str, float]:
         """Return the metrics by name."""
-        told = json.loads(self.metrics) if isinstance(self.metrics, str) else self.metrics or {}
-        if isinstance(told, Mapping):
-            values: dict[str, Any] = {name: getattr(each, "value", each) for name, each in told.items()}
+        metrics = json.loads(self.metrics) if isinstance(self.metrics, str) else self.metrics or {}
+        if isinstance(metrics, Mapping):
+            values: dict[str, Any] = {name: getattr(each, "value", each) for name, each in metrics.items()}
         else:
-            values = {str(_field(each, "name")): _field(each, "value") for each in told}
+            values = {str(_field(each, "name")): _field(each, "value") for each in metrics}
         return {name: float(value) for name, value in values.items() if value is not None}
 
-    def told_pci_pools(self) -> list[Mapping[str, Any]]:
+    def read_pci_pools(self) -> list[Mapping[str, Any]]:
         """Return the pools of free devices."""
         return list(getattr(self.pci_stats, "pools", self.pci_stats) or [])
 
-    def told_image_properties(self) -> list[Mapping[str, str]]:
+    def read_image_properties(self) -> list[Mapping[str, str]]:
         """Return the properties of the images of those instances of which an image is known."""
         images = [getattr(each, "image_meta", each) for each in self.instances.values()]
         return [image.properties for image in images if hasattr(image, "properties")]
 
 
-def _field(told: Any, name: str) -> Any:
-    return told[name] if isinstance(told, Mapping) else getattr(told, name)
+def _field(entry: Any, name: str) -> Any:
+    return entry[name] if isinstance(entry, Mapping) else getattr(entry, name)
 
 
 def pools_of(facts: HostFacts) -> list[dict[str, Any]]:
@@ -198,10 +198,10 @@ def facts_of(host: HostState) -> HostFacts:
         hypervisor_type=host.hypervisor_type or "",
         hypervisor_version=host.hypervisor_version or 0,
         supported_instances=tuple((each[0], each[1], each[2]) for each in host.supported_instances),
-        cpu_info=host.told_cpu_info(),
+        cpu_info=host.read_cpu_info(),
         stats=host.stats,
-        metrics=host.told_metrics(),
-        pci_pools=tuple(map(_pool_of, host.told_pci_pools())),
+        metrics=host.read_metrics(),
+        pci_pools=tuple(map(_pool_of, host.read_pci_pools())),
         numa=topology_from(host.numa_topology),
         host_ip=host.host_ip or "",
         rack=host.rack,
@@ -220,13 +220,13 @@ def mappings_of(candidate: Mapping[str, Any]) -> Mappings:
 _POOL_KEYS = frozenset(PciPool.__struct_fields__) - {"tags", "rp_uuids"}
 
 
-def _pool_of(told: Mapping[str, Any]) -> PciPool:
+def _pool_of(pool: Mapping[str, Any]) -> PciPool:
     """Return a pool of devices as our rules see it; what has no field of its own is a tag."""
-    known = {key: told[key] for key in _POOL_KEYS if told.get(key) is not None}
-    nodes = told.get("rp_uuids") or filter(None, [told.get("rp_uuid")])
-    rest = told.keys() - _POOL_KEYS - {"tags", "rp_uuids", "rp_uuid"}
-    tags = {key: _tag(told[key]) for key in rest - {"devices"}} | dict(told.get("tags") or {})
-    return msgspec.convert({**known, "tags": tags, "rp_uuids": sorted(nodes)}, PciPool, strict=False)
+    fields = {key: pool[key] for key in _POOL_KEYS if pool.get(key) is not None}
+    nodes = pool.get("rp_uuids") or filter(None, [pool.get("rp_uuid")])
+    rest = pool.keys() - _POOL_KEYS - {"tags", "rp_uuids", "rp_uuid"}
+    tags = {key: _tag(pool[key]) for key in rest - {"devices"}} | dict(pool.get("tags") or {})
+    return msgspec.convert({**fields, "tags": tags, "rp_uuids": sorted(nodes)}, PciPool, strict=False)
 
 
 def _tag(value: Any) -> str | list[str] | None:

@@ -47,18 +47,18 @@ WEIGHER_MODULES: Mapping[str, tuple[str, ...]] = {
 }
 
 
-def place_modules(package: str, modules: Mapping[str, tuple[str, ...]], class_named: Callable[[str], Any]) -> None:
+def place_modules(package: str, modules: Mapping[str, tuple[str, ...]], find_class: Callable[[str], Any]) -> None:
     """Let a package have modules, each with some classes.
 
     Args:
         package: its name.
         modules: name of each module -> names of its classes.
-        class_named: gives the class of a name.
+        find_class: gives the class of a name.
     """
     for name, classes in modules.items():
         path = f"{package}.{name}"
         module = ModuleType(path, f"What Nova has in its module ``{name}``.")
         module.__spec__ = ModuleSpec(path, None)
-        module.__dict__.update({each: class_named(each) for each in classes})
+        module.__dict__.update({each: find_class(each) for each in classes})
         sys.modules[path] = module
         setattr(sys.modules[package], name, module)

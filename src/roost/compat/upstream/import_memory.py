@@ -48,10 +48,10 @@ def recall(current: Current, source: str) -> Memory:
         body = current.store.document(number)
         if body is None:
             continue
-        told = msgspec.msgpack.decode(body, type=_Body)
-        if told.source == source:
-            memory.providers.update(told.providers)
-            memory.consumers.update(told.consumers)
+        entry = msgspec.msgpack.decode(body, type=_Body)
+        if entry.source == source:
+            memory.providers.update(entry.providers)
+            memory.consumers.update(entry.consumers)
     return memory
 
 

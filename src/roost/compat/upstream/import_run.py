@@ -7,9 +7,9 @@ import msgspec
 
 from roost.compat.upstream.import_memory import recall
 from roost.compat.upstream.import_writes import writes_of
-from roost.compat.upstream.merge import Merged, merge
+from roost.compat.upstream.merge import ImportPlan, merge
 from roost.compat.upstream.placement_world import World, world_of
-from roost.compat.upstream.verify import Verified, verify
+from roost.compat.upstream.verify import ImportCheck, verify
 from roost.errors import Conflict
 from roost.model.writes import Item
 from roost.placement.current import Current
@@ -17,10 +17,10 @@ from roost.ports import IdKind
 
 # Identities that are never written start here.
 _UNUSED = 2**40
-_TOLD = 10
+_CONFLICTS_MAX = 10
 
 
-class Done(msgspec.Struct, frozen=True, kw_only=True):
+class ImportCounts(msgspec.Struct, frozen=True, kw_only=True):
     """What became of providers, or of consumers."""
 
     created: int
@@ -30,17 +30,17 @@ class Done(msgspec.Struct, frozen=True, kw_only=True):
     ahead: int  # changed here since they were copied, and left alone
 
 
-class Imported(msgspec.Struct, frozen=True, kw_only=True):
+class ImportReport(msgspec.Struct, frozen=True, kw_only=True):
     """What an import did, or would do."""
 
     source: str
     is_dry_run: bool
-    providers: Done
-    consumers: Done
-    verified: Verified | None  # None: nothing was written
+    providers: ImportCounts
+    consumers: ImportCounts
+    verified: ImportCheck | None  # None: nothing was written
 
 
-def bring(current: Current, there: World, *, source: str, is_dry_run: bool) -> Imported:
+def run_import(current: Current, there: World, *, source: str, is_dry_run: bool) -> ImportReport:
     """Let Roost hold what a source holds, all of it in one commit.
 
     Args:
@@ -52,37 +52,37 @@ def bring(current: Current, there: World, *, source: str, is_dry_run: bool) -> I
         BadRequest: something of the source cannot be kept.
     """
     current.refresh()
-    merged = _merged(current, there, source)
+    plan = _plan(current, there, source)
     if is_dry_run:
         numbers = count(_UNUSED)
-        writes_of(current, merged, there, source=source, first_id=next(numbers), new_id=lambda _: next(numbers))
-        return _told(merged, source, None, is_dry_run=True)
-    new = len(merged.providers.create)
+        writes_of(current, plan, there, source=source, first_id=next(numbers), new_id=lambda _: next(numbers))
+        return _build_report(plan, source, None, is_dry_run=True)
+    new = len(plan.providers.create)
     if new:
         with current.creating("provider", new) as first:
-            merged = _merged(current, there, source)  # Others may have been faster until now.
-            if len(merged.providers.create) != new:
+            plan = _plan(current, there, source)  # Others may have been faster until now.
+            if len(plan.providers.create) != new:
                 raise Conflict("others create providers at the same time; nothing was imported: try again")
-            _commit(current, merged, there, source=source, first_id=first)
+            _commit(current, plan, there, source=source, first_id=first)
     else:
-        _commit(current, merged, there, source=source, first_id=0)
+        _commit(current, plan, there, source=source, first_id=0)
     again = Current(current.store)  # As the database has it, not as the columns went along.
-    but = [*merged.providers.ahead, *merged.consumers.ahead]
-    return _told(merged, source, verify(there, world_of(again.state), but=but), is_dry_run=False)
+    but = [*plan.providers.ahead, *plan.consumers.ahead]
+    return _build_report(plan, source, verify(there, world_of(again.state), but=but), is_dry_run=False)
 
 
-def _merged(current: Current, there: World, source: str) -> Merged:
-    merged = merge(there, world_of(current.state), recall(current, source))
-    if merged.conflicts:
-        more = len(merged.conflicts) - _TOLD
-        told = "; ".join(merged.conflicts[:_TOLD]) + (f"; and {more:,} more" if more > 0 else "")
-        raise Conflict(f"nothing was imported: {told}")
-    return merged
+def _plan(current: Current, there: World, source: str) -> ImportPlan:
+    plan = merge(there, world_of(current.state), recall(current, source))
+    if plan.conflicts:
+        more = len(plan.conflicts) - _CONFLICTS_MAX
+        text = "; ".join(plan.conflicts[:_CONFLICTS_MAX]) + (f"; and {more:,} more" if more > 0 else "")
+        raise Conflict(f"nothing was imported: {text}")
+    return plan
 
 
-def _commit(current: Current, merged: Merged, there: World, *, source: str, first_id: int) -> None:
+def _commit(current: Current, plan: ImportPlan, there: World, *, source: str, first_id: int) -> None:
     new_id: Callable[[IdKind], int] = current.new_id
-    writes = writes_of(current, merged, there, source=source, first_id=first_id, new_id=new_id)
+    writes = writes_of(current, plan, there, source=source, first_id=first_id, new_id=new_id)
     if not writes:
         return
     refusal = current.commit([Item(writes=writes)])[0]
@@ -93,15 +93,15 @@ def _commit(current: Current, merged: Merged, there: World, *, source: str, firs
         )
 
 
-def _told(merged: Merged, source: str, verified: Verified | None, *, is_dry_run: bool) -> Imported:
+def _build_report(plan: ImportPlan, source: str, verified: ImportCheck | None, *, is_dry_run: bool) -> ImportReport:
     done = [
-        Done(
+        ImportCounts(
             created=len(work.create),
             changed=len(work.change),
             removed=len(work.remove),
             same=work.same,
             ahead=len(work.ahead),
         )
-        for work in (merged.providers, merged.consumers)
+        for work in (plan.providers, plan.consumers)
     ]
-    return Imported(source=source, is_dry_run=is_dry_run, providers=done[0], consumers=done[1], verified=verified)
+    return ImportReport(source=source, is_dry_run=is_dry_run, providers=done[0], consumers=done[1], verified=verified)

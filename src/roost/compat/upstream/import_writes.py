@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 import msgspec
 
 from roost.compat.upstream.import_memory import Copied, Memory, remember
-from roost.compat.upstream.merge import Merged
+from roost.compat.upstream.merge import ImportPlan
 from roost.compat.upstream.placement_world import Offer, Provider, World, digest
 from roost.errors import BadRequest
 from roost.model import names
@@ -36,7 +36,7 @@ _TEXT_MAX = 255
 
 
 def writes_of(
-    current: Current, merged: Merged, there: World, *, source: str, first_id: int, new_id: Callable[[IdKind], int]
+    current: Current, plan: ImportPlan, there: World, *, source: str, first_id: int, new_id: Callable[[IdKind], int]
 ) -> tuple[Write, ...]:
     """Return everything that an import writes, in order; nothing where nothing changed.
 
@@ -47,28 +47,28 @@ def writes_of(
     Raises:
         BadRequest: something of the source cannot be kept as it is.
     """
-    return _Writing(current, merged, there, new_id=new_id).writes(source, first_id)
+    return _WriteBuilder(current, plan, there, new_id=new_id).writes(source, first_id)
 
 
-class _Writing:
+class _WriteBuilder:
     """Numbers and generations as they are while the writes are made."""
 
-    def __init__(self, current: Current, merged: Merged, there: World, *, new_id: Callable[[IdKind], int]) -> None:
+    def __init__(self, current: Current, plan: ImportPlan, there: World, *, new_id: Callable[[IdKind], int]) -> None:
         self._current, self._state, self._new_id = current, current.state, new_id
-        self._merged, self._there = merged, there
-        self._put = [*merged.providers.create, *(now for _, now in merged.providers.change)]
-        self._before = {now.uuid: before for before, now in merged.providers.change}
-        self._claimed = [*merged.consumers.create, *(now for _, now in merged.consumers.change)]
+        self._plan, self._there = plan, there
+        self._put = [*plan.providers.create, *(now for _, now in plan.providers.change)]
+        self._before = {now.uuid: before for before, now in plan.providers.change}
+        self._consumers = [*plan.consumers.create, *(now for _, now in plan.consumers.change)]
         providers = self._state.providers
         self._ids = {uuid: providers.ids[row] for uuid, row in providers.row_of_uuid.items()}
         self._generations = {uuid: providers.generation.each[row] for uuid, row in providers.row_of_uuid.items()}
         self._later: list[Provider] = []  # those that offer something else until all is held as it is to be
-        self._used = there.used()
-        self._taken: dict[str, dict[str, list[int]]] = {}  # by provider and class
-        for consumer in self._claimed:
+        self._used = there.use()
+        self._takes: dict[str, dict[str, list[int]]] = {}  # by provider and class
+        for consumer in self._consumers:
             for uuid, amounts in consumer.amounts.items():
                 for name, amount in amounts.items():
-                    self._taken.setdefault(uuid, {}).setdefault(name, []).append(amount)
+                    self._takes.setdefault(uuid, {}).setdefault(name, []).append(amount)
         self._symbols: dict[str, dict[str, PutSymbol | ReuseSymbol]] = {
             "resource_class": {},
             "trait": {},
@@ -78,12 +78,12 @@ class _Writing:
 
     def writes(self, source: str, first_id: int) -> tuple[Write, ...]:
         """Return all of them."""
-        for number, provider in enumerate(_parents_first(self._merged.providers.create), start=first_id):
+        for number, provider in enumerate(_parents_first(self._plan.providers.create), start=first_id):
             self._ids[provider.uuid] = number
             self._generations[provider.uuid] = 0
         self._check()
-        body = [*self._structure(), *self._offers(), *self._held(), *self._finals(), *self._drops(), *self._raised()]
-        changed = self._changed()
+        body = [*self._structure(), *self._offers(), *self._claims(), *self._finals(), *self._drops(), *self._raises()]
+        changed = self._new_memory()
         if any(changed):
             body.append(remember(self._current, self._new_id("document"), source, changed))
         return (*self._names(), *body)
@@ -92,7 +92,7 @@ class _Writing:
         for provider in self._put:
             if not provider.name or not names.is_text(provider.name, length_max=_NAME_MAX):
                 raise BadRequest(f"provider {provider.uuid}: its name must be 1..{_NAME_MAX} characters of text")
-        for consumer in self._claimed:
+        for consumer in self._consumers:
             for text in (consumer.project_id, consumer.user_id):
                 if not names.is_text(text, length_max=_TEXT_MAX):
                     raise BadRequest(
@@ -140,11 +140,11 @@ class _Writing:
             name = put[uuid].name if uuid in put else providers.names[row or 0]
             parent = parents[uuid]
             parent_id, root_id = None if parent is None else self._ids[parent], self._ids[path[-1]]
-            if row is None or (name, parent_id, root_id) != self._placed(row):
+            if row is None or (name, parent_id, root_id) != self._stored_place(row):
                 version = 0 if row is None else providers.versions[row] + 1
                 yield PutProvider(self._ids[uuid], _bytes(uuid), name, parent_id, root_id, version)
 
-    def _placed(self, row: int) -> tuple[str, int | None, int]:
+    def _stored_place(self, row: int) -> tuple[str, int | None, int]:
         providers = self._state.providers
         above = providers.parent.each[row]
         parent_id = None if above < 0 else providers.ids[above]
@@ -155,7 +155,7 @@ class _Writing:
         for provider in self._put:
             before = self._before.get(provider.uuid)
             old = {} if before is None else before.inventories
-            now = self._at_first(provider, old)
+            now = self._interim_offers(provider, old)
             if now != old:
                 yield self._inventories(provider.uuid, now)
             if now != provider.inventories:
@@ -168,7 +168,7 @@ class _Writing:
                 numbers = [self._aggregate(uuid) for uuid in provider.aggregates]
                 yield PutMembership(number, generation, sorted(numbers), raises=False)
 
-    def _at_first(self, provider: Provider, old: Mapping[str, Offer]) -> Mapping[str, Offer]:
+    def _interim_offers(self, provider: Provider, old: Mapping[str, Offer]) -> Mapping[str, Offer]:
         """Return what a provider offers while consumers come and go: by as few writes as can be.
 
         What it will offer may be too little by then: it may have been cut when all was held, there as here.
@@ -183,16 +183,16 @@ class _Writing:
 
     def _fits(self, uuid: str, offers: Mapping[str, Offer]) -> bool:
         """Say whether the commit would let consumers take what they hold there."""
-        for name, amounts in self._taken.get(uuid, {}).items():
+        for name, amounts in self._takes.get(uuid, {}).items():
             offer = offers.get(name)
             if offer is None or not all(map(offer.allows, amounts)):
                 return False
             after = self._used[uuid, name]
-            if after > offer.capacity and after > self._used_before(uuid, name):
+            if after > offer.capacity and after > self._stored_use(uuid, name):
                 return False
         return True
 
-    def _used_before(self, uuid: str, name: str) -> int:
+    def _stored_use(self, uuid: str, name: str) -> int:
         row, class_id = self._state.providers.row_of_uuid.get(uuid), self._state.class_ids.id_of(name)
         if row is None or class_id is None or class_id not in self._state.classes:
             return 0
@@ -214,15 +214,15 @@ class _Writing:
         self._generations[uuid] += 1
         return PutInventories(self._ids[uuid], self._generations[uuid] - 1, rows)
 
-    def _held(self) -> Iterator[Write]:
+    def _claims(self) -> Iterator[Write]:
         """Yield who holds what no more, and who holds what."""
-        ending = [*self._merged.consumers.remove, *(before for before, _ in self._merged.consumers.change)]
+        ending = [*self._plan.consumers.remove, *(before for before, _ in self._plan.consumers.change)]
         if ending:
             yield release_of(self._state, [self._state.holders[_bytes(each.uuid)] for each in ending])
-        if not self._claimed:
+        if not self._consumers:
             return
         rows, takes = [], []
-        for consumer in self._claimed:
+        for consumer in self._consumers:
             number, kind = self._new_id("consumer"), consumer.consumer_type
             type_id = 0 if kind is None else self._number("consumer_type", kind)
             rows.append(
@@ -235,7 +235,7 @@ class _Writing:
                 takes += [
                     (number, first | self._number("resource_class", name), amount) for name, amount in amounts.items()
                 ]
-        for uuid in self._taken:
+        for uuid in self._takes:
             self._generations[uuid] += 1
         yield Claim(rows, takes)
 
@@ -245,26 +245,26 @@ class _Writing:
 
     def _drops(self) -> Iterator[Write]:
         """Yield which providers go, each before its parent."""
-        for provider in reversed(_parents_first(self._merged.providers.remove)):
+        for provider in reversed(_parents_first(self._plan.providers.remove)):
             yield DropProvider(self._ids[provider.uuid])
 
-    def _raised(self) -> Iterator[Write]:
+    def _raises(self) -> Iterator[Write]:
         for provider in self._put:
             known = self._generations[provider.uuid]
             if provider.generation > known:
                 yield RaiseGeneration(self._ids[provider.uuid], known, provider.generation - known)
                 self._generations[provider.uuid] = provider.generation
 
-    def _changed(self) -> Memory:
+    def _new_memory(self) -> Memory:
         """Return what is to be remembered, as it will be here."""
-        providers, consumers = dict(self._merged.providers.known), dict(self._merged.consumers.known)
+        providers, consumers = dict(self._plan.providers.known), dict(self._plan.consumers.known)
         for provider in self._put:
             ours = msgspec.structs.replace(provider, generation=self._generations[provider.uuid])
             providers[provider.uuid] = Copied(digest(provider), digest(ours))
-        for consumer in self._claimed:
+        for consumer in self._consumers:
             consumers[consumer.uuid] = Copied(digest(consumer), digest(consumer))
-        providers |= dict.fromkeys((each.uuid for each in self._merged.providers.remove), None)
-        consumers |= dict.fromkeys((each.uuid for each in self._merged.consumers.remove), None)
+        providers |= dict.fromkeys((each.uuid for each in self._plan.providers.remove), None)
+        consumers |= dict.fromkeys((each.uuid for each in self._plan.consumers.remove), None)
         return Memory(providers, consumers)
 
 

@@ -21,7 +21,7 @@ class Work(Generic[Thing]):
         self.known: Things = {}  # what is equal without having been copied, or went on both sides
 
 
-class Merged(NamedTuple):
+class ImportPlan(NamedTuple):
     """The work of an import."""
 
     providers: Work[Provider]
@@ -29,38 +29,38 @@ class Merged(NamedTuple):
     conflicts: list[str]
 
 
-def merge(there: World, here: World, memory: Memory) -> Merged:
+def merge(there: World, here: World, memory: Memory) -> ImportPlan:
     """Return what brings here what changed there, and what cannot be brought.
 
     A thing is brought if it did not change here since it was copied. What is only here stays.
     """
     conflicts: list[str] = []
-    providers = _merged(there.providers, here.providers, memory.providers, _named_provider, conflicts)
-    consumers = _merged(there.consumers, here.consumers, memory.consumers, _named_consumer, conflicts)
+    providers = _compare(there.providers, here.providers, memory.providers, _format_provider, conflicts)
+    consumers = _compare(there.consumers, here.consumers, memory.consumers, _format_consumer, conflicts)
     conflicts += _problems(here, providers, consumers)
-    return Merged(providers, consumers, conflicts)
+    return ImportPlan(providers, consumers, conflicts)
 
 
-def _named_provider(provider: Provider) -> str:
+def _format_provider(provider: Provider) -> str:
     return f"provider {provider.uuid} ({provider.name})"
 
 
-def _named_consumer(consumer: Consumer) -> str:
+def _format_consumer(consumer: Consumer) -> str:
     return f"consumer {consumer.uuid}"
 
 
-def _merged(
+def _compare(
     there: Mapping[str, Thing],
     here: Mapping[str, Thing],
     copied: Things,
-    named: Callable[[Thing], str],
+    format_thing: Callable[[Thing], str],
     conflicts: list[str],
 ) -> Work[Thing]:
     work: Work[Thing] = Work()
     for uuid, theirs in there.items():
-        problem = _bring(work, theirs, here.get(uuid), copied.get(uuid))
+        problem = _plan_thing(work, theirs, here.get(uuid), copied.get(uuid))
         if problem:
-            conflicts.append(f"{named(theirs)} {problem}")
+            conflicts.append(f"{format_thing(theirs)} {problem}")
     for uuid, base in copied.items():
         ours = here.get(uuid)
         if uuid in there or base is None:
@@ -70,11 +70,11 @@ def _merged(
         elif digest(ours) == base.here:
             work.remove.append(ours)
         else:
-            conflicts.append(f"{named(ours)} has gone there, and changed here")
+            conflicts.append(f"{format_thing(ours)} has gone there, and changed here")
     return work
 
 
-def _bring(work: Work[Thing], theirs: Thing, ours: Thing | None, base: Copied | None) -> str:
+def _plan_thing(work: Work[Thing], theirs: Thing, ours: Thing | None, base: Copied | None) -> str:
     """Note what is to be done about one thing that is there; return why it cannot be done, if so."""
     there = digest(theirs)
     has_changed = base is None or base.there != there
@@ -117,7 +117,7 @@ def _problems(here: World, providers: Work[Provider], consumers: Work[Consumer])
         if owner != provider.uuid:
             found.append(f"providers {owner} and {provider.uuid} would both be called {provider.name!r}")
         if provider.parent_uuid is not None and provider.parent_uuid not in after:
-            found.append(f"{_named_provider(provider)} has a parent that is not here: {provider.parent_uuid}")
+            found.append(f"{_format_provider(provider)} has a parent that is not here: {provider.parent_uuid}")
     leaving = {each.uuid for each in consumers.remove} | {ours.uuid for ours, _ in consumers.change}
     for consumer in here.consumers.values():
         if consumer.uuid not in leaving:
@@ -130,5 +130,5 @@ def _problems(here: World, providers: Work[Provider], consumers: Work[Consumer])
             offered = after[uuid].inventories if uuid in after else {}
             missing = [name for name in amounts if name not in offered]
             if missing:
-                found.append(f"{_named_consumer(consumer)} holds {missing[0]} of provider {uuid}, which offers none")
+                found.append(f"{_format_consumer(consumer)} holds {missing[0]} of provider {uuid}, which offers none")
     return found

@@ -81,7 +81,7 @@ class World(msgspec.Struct, kw_only=True):
     classes: list[str]
     traits: list[str]
 
-    def used(self) -> dict[tuple[str, str], int]:
+    def use(self) -> dict[tuple[str, str], int]:
         """Return what is used, by provider and class."""
         used: dict[tuple[str, str], int] = defaultdict(int)
         for consumer in self.consumers.values():

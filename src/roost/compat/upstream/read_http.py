@@ -29,7 +29,7 @@ def read_http(url: str, *, headers: Mapping[str, str], progress: Progress) -> Wo
     """Read everything that a Placement tells.
 
     Nothing keeps others from writing meanwhile, so what was read is looked at again at the end, and read anew if
-    it changed. Aggregates, projects and users that nothing uses are not told.
+    it changed. Unused aggregates, projects and users are not listed.
 
     Args:
         url: where ``/resource_providers`` is found below.
@@ -40,16 +40,16 @@ def read_http(url: str, *, headers: Mapping[str, str], progress: Progress) -> Wo
         Conflict: it is being written, again and again.
         Unavailable: it does not answer.
     """
-    with closing(_Asking(url, headers)) as asking, ThreadPoolExecutor(_CONNECTIONS) as pool:
+    with closing(_Client(url, headers)) as client, ThreadPoolExecutor(_CONNECTIONS) as pool:
         for _ in range(_READ_AGAIN):
-            listed = asking.providers()
-            world = _read(asking, pool, listed, progress)
-            if world is not None and asking.providers() == listed:
+            listed = client.providers()
+            world = _read(client, pool, listed, progress)
+            if world is not None and client.providers() == listed:
                 return world
     raise Conflict("the source is being written while it is read: stop its writers, or read its database instead")
 
 
-class _Asking:
+class _Client:
     """Asks, over as many connections as there are askers at a time."""
 
     def __init__(self, url: str, headers: Mapping[str, str]) -> None:
@@ -98,7 +98,7 @@ class _Asking:
                     raise Unavailable(f"the source does not answer: {error}") from error
                 continue
             self._idle.put(connection)
-            return _decoded(path, answer.status, body)
+            return _decode(path, answer.status, body)
         raise AssertionError("unreachable")
 
     def close(self) -> None:
@@ -112,7 +112,7 @@ class _Asking:
         return sorted(found, key=lambda each: str(each["uuid"]))
 
 
-def _decoded(path: str, status: int, body: bytes) -> Any:
+def _decode(path: str, status: int, body: bytes) -> Any:
     if status == 404 and path != "/":
         return None
     if status in (401, 403):
@@ -128,12 +128,12 @@ def _decoded(path: str, status: int, body: bytes) -> Any:
     return found
 
 
-class _Changed(Exception):  # never leaves this file
+class _SourceChanged(Exception):  # never leaves this file
     """Something is not as it was when the providers were listed."""
 
 
 def _read(
-    asking: _Asking, pool: ThreadPoolExecutor, listed: Sequence[Mapping[str, Any]], progress: Progress
+    client: _Client, pool: ThreadPoolExecutor, listed: Sequence[Mapping[str, Any]], progress: Progress
 ) -> World | None:
     done, total = 0, len(listed)
 
@@ -145,36 +145,36 @@ def _read(
             progress(done, total)
 
     try:
-        found = list(each(lambda told: _provider(asking, told), listed))
+        found = list(each(lambda listing: _read_provider(client, listing), listed))
         uuids = sorted({uuid for _, consumers in found for uuid in consumers})
         total += len(uuids)
-        consumers = list(each(lambda uuid: _consumer(asking, uuid), uuids))
-    except _Changed:
+        consumers = list(each(lambda uuid: _read_consumer(client, uuid), uuids))
+    except _SourceChanged:
         return None
     return World(
         providers={provider.uuid: provider for provider, _ in found},
         consumers={consumer.uuid: consumer for consumer in consumers},
-        classes=sorted(each["name"] for each in asking.get("/resource_classes")["resource_classes"]),
-        traits=sorted(asking.get("/traits")["traits"]),
+        classes=sorted(each["name"] for each in client.get("/resource_classes")["resource_classes"]),
+        traits=sorted(client.get("/traits")["traits"]),
     )
 
 
-def _provider(asking: _Asking, told: Mapping[str, Any]) -> tuple[Provider, list[str]]:
+def _read_provider(client: _Client, listing: Mapping[str, Any]) -> tuple[Provider, list[str]]:
     """Return a provider, and who holds something of it."""
 
     def part(name: str) -> Any:
-        found = asking.get(f"/resource_providers/{told['uuid']}/{name}")
-        if found is None or found["resource_provider_generation"] != told["generation"]:
-            raise _Changed
+        found = client.get(f"/resource_providers/{listing['uuid']}/{name}")
+        if found is None or found["resource_provider_generation"] != listing["generation"]:
+            raise _SourceChanged
         return found[name]
 
     offers = {name: offer_of([fields[field] for field in _FIELDS]) for name, fields in part("inventories").items()}
-    parent = told["parent_provider_uuid"]
+    parent = listing["parent_provider_uuid"]
     provider = Provider(
-        same_uuid(told["uuid"], "provider"),
-        told["name"],
+        same_uuid(listing["uuid"], "provider"),
+        listing["name"],
         None if parent is None else same_uuid(parent, "provider"),
-        told["generation"],
+        listing["generation"],
         offers,
         sorted(part("traits")),
         sorted(same_uuid(each, "aggregate") for each in part("aggregates")),
@@ -182,11 +182,11 @@ def _provider(asking: _Asking, told: Mapping[str, Any]) -> tuple[Provider, list[
     return provider, list(part("allocations"))
 
 
-def _consumer(asking: _Asking, uuid: str) -> Consumer:
-    found = asking.get(f"/allocations/{uuid}")
+def _read_consumer(client: _Client, uuid: str) -> Consumer:
+    found = client.get(f"/allocations/{uuid}")
     if not found or not found["allocations"]:
-        raise _Changed
-    kind = found["consumer_type"] if asking.minor >= _TYPES else UNKNOWN_TYPE
+        raise _SourceChanged
+    kind = found["consumer_type"] if client.minor >= _TYPES else UNKNOWN_TYPE
     amounts = {same_uuid(each, "provider"): held["resources"] for each, held in found["allocations"].items()}
     return Consumer(
         same_uuid(uuid, "consumer"),

@@ -41,14 +41,14 @@ _INVENTORIES = _table(
     "inventories",
     "resource_provider_id resource_class_id total reserved min_unit max_unit step_size allocation_ratio",
 )
-_WORN = _table("resource_provider_traits", "resource_provider_id trait_id")
-_JOINED = _table("resource_provider_aggregates", "resource_provider_id aggregate_id")
+_PROVIDER_TRAITS = _table("resource_provider_traits", "resource_provider_id trait_id")
+_PROVIDER_AGGREGATES = _table("resource_provider_aggregates", "resource_provider_id aggregate_id")
 _PROJECTS = _table("projects", "id external_id")
 _USERS = _table("users", "id external_id")
 _TYPES = _table("consumer_types", "id name")
 _CONSUMERS = _table("consumers", "uuid project_id user_id generation consumer_type_id")
 _ALLOCATIONS = _table("allocations", "consumer_id resource_provider_id resource_class_id used")
-_COUNTED = (_PROVIDERS, _INVENTORIES, _WORN, _JOINED, _CONSUMERS, _ALLOCATIONS)
+_REQUIRED = (_PROVIDERS, _INVENTORIES, _PROVIDER_TRAITS, _PROVIDER_AGGREGATES, _CONSUMERS, _ALLOCATIONS)
 
 
 def is_sql(url: str) -> bool:
@@ -78,12 +78,12 @@ def read_sql(url: str, *, progress: Progress) -> World:
         BadRequest: it is not the database of a Placement, or what it holds cannot be.
         Unavailable: it does not answer.
     """
-    with _reading(url) as connection:
+    with _connect(url) as connection:
         return _Reader(connection, progress).world()
 
 
 @contextmanager
-def _reading(url: str) -> Iterator[Connection]:
+def _connect(url: str) -> Iterator[Connection]:
     """Give a connection that sees one moment, and cannot write."""
     kind, _, rest = url.partition("://")
     kind = kind.partition("+")[0]
@@ -108,8 +108,8 @@ def _reading(url: str) -> Iterator[Connection]:
     except NoSuchModuleError:
         raise BadRequest(f"a database of the kind {kind!r} cannot be read") from None
     except (DBAPIError, sqlite3.Error) as error:
-        told = getattr(error, "orig", None) or error
-        raise Unavailable(f"the source cannot be read: {first_line(told)}") from error
+        cause = getattr(error, "orig", None) or error
+        raise Unavailable(f"the source cannot be read: {first_line(cause)}") from error
     except SQLAlchemyError as error:
         raise BadRequest(f"the address of the source cannot be meant: {first_line(error)}") from error
 
@@ -133,11 +133,11 @@ class _Reader:
         self._progress = progress
         self._done = 0
         found = set(sqlalchemy.inspect(connection).get_table_names())
-        missing = [each.name for each in _COUNTED if each.name not in found]
+        missing = [each.name for each in _REQUIRED if each.name not in found]
         if missing:
             raise BadRequest(f"the source is not the database of a Placement: it has no table {missing[0]}")
         self._has_types = _TYPES.name in found
-        self._total = sum(connection.execute(select(func.count()).select_from(each)).scalar_one() for each in _COUNTED)
+        self._total = sum(connection.execute(select(func.count()).select_from(each)).scalar_one() for each in _REQUIRED)
 
     def world(self) -> World:
         classes, traits = self._names(_CLASSES), self._names(_TRAITS)
@@ -171,9 +171,9 @@ class _Reader:
             number: {classes[row[1]]: offer_of(row[2:]) for row in rows}
             for number, rows in groupby(self._rows(select(*_INVENTORIES.c).order_by(_INVENTORIES.c[provider])), _FIRST)
         }
-        worn = self._labels(_WORN, traits)
+        worn = self._labels(_PROVIDER_TRAITS, traits)
         aggregates = {number: same_uuid(text, "aggregate") for number, text in self._names(_AGGREGATES).items()}
-        joined = self._labels(_JOINED, aggregates)
+        joined = self._labels(_PROVIDER_AGGREGATES, aggregates)
         found = (
             Provider(
                 uuids[number],

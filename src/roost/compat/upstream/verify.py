@@ -32,7 +32,7 @@ class CountCheck(msgspec.Struct, frozen=True, kw_only=True):
     here: int
 
 
-class Verified(msgspec.Struct, frozen=True, kw_only=True):
+class ImportCheck(msgspec.Struct, frozen=True, kw_only=True):
     """What was compared."""
 
     counts: list[CountCheck]
@@ -49,30 +49,34 @@ class Verified(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-def verify(there: World, here: World, *, but: Iterable[str]) -> Verified:
+def verify(there: World, here: World, *, but: Iterable[str]) -> ImportCheck:
     """Compare everything that is there with the same here.
 
     Args:
         but: uuids of what changed here since it was copied, and is not compared.
     """
     passed = set(but)
-    return Verified(
+    return ImportCheck(
         counts=[
             CountCheck(what=what, there=len(mine), here=len(mine & theirs))
             for what, mine, theirs in (
                 ("providers", set(there.providers) - passed, set(here.providers)),
                 ("consumers", set(there.consumers) - passed, set(here.consumers)),
-                ("allocations", _held(there) - _held_by(there, passed), _held(here)),
+                (
+                    "allocations",
+                    _list_allocations(there) - _list_allocations_of(there, passed),
+                    _list_allocations(here),
+                ),
                 ("resource classes", set(there.classes), set(here.classes)),
                 ("traits", set(there.traits), set(here.traits)),
             )
         ],
-        classes=_classes(there, here, passed),
-        differing=list(_differing(there, here, passed)),
+        classes=_compare_classes(there, here, passed),
+        differing=list(_find_differences(there, here, passed)),
     )
 
 
-def _held(world: World) -> set[tuple[str, str, str, int]]:
+def _list_allocations(world: World) -> set[tuple[str, str, str, int]]:
     return {
         (consumer.uuid, provider, name, amount)
         for consumer in world.consumers.values()
@@ -81,11 +85,11 @@ def _held(world: World) -> set[tuple[str, str, str, int]]:
     }
 
 
-def _held_by(world: World, consumers: set[str]) -> set[tuple[str, str, str, int]]:
-    return {each for each in _held(world) if each[0] in consumers}
+def _list_allocations_of(world: World, consumers: set[str]) -> set[tuple[str, str, str, int]]:
+    return {each for each in _list_allocations(world) if each[0] in consumers}
 
 
-def _classes(there: World, here: World, passed: set[str]) -> list[ClassCheck]:
+def _compare_classes(there: World, here: World, passed: set[str]) -> list[ClassCheck]:
     rows: dict[str, list[int]] = defaultdict(lambda: [0] * 5)
     for uuid, provider in there.providers.items():
         if uuid in passed:
@@ -98,7 +102,7 @@ def _classes(there: World, here: World, passed: set[str]) -> list[ClassCheck]:
             if ours is not None and name in ours.inventories:
                 row[2] += ours.inventories[name].total
     for column, world in ((3, there), (4, here)):
-        for consumer, _, name, amount in _held(world):
+        for consumer, _, name, amount in _list_allocations(world):
             if consumer in there.consumers and consumer not in passed:
                 rows[name][column] += amount
     return [
@@ -114,7 +118,7 @@ def _classes(there: World, here: World, passed: set[str]) -> list[ClassCheck]:
     ]
 
 
-def _differing(there: World, here: World, passed: set[str]) -> Iterable[str]:
+def _find_differences(there: World, here: World, passed: set[str]) -> Iterable[str]:
     for uuid, provider in there.providers.items():
         ours = here.providers.get(uuid)
         if uuid in passed or ours == provider:

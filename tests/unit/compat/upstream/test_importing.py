@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from roost.app import import_placement
-from roost.compat.upstream.import_run import bring
+from roost.compat.upstream.import_run import run_import
 from roost.compat.upstream.placement_world import Consumer, Offer, Provider, World, world_of
 from roost.compat.upstream.read_sql import read_sql
 from roost.errors import BadRequest, Conflict, Unavailable
@@ -70,7 +70,7 @@ def current():
 
 
 def copy(current, there, *, is_dry_run=False, source="there"):
-    return bring(current, there, source=source, is_dry_run=is_dry_run)
+    return run_import(current, there, source=source, is_dry_run=is_dry_run)
 
 
 def counts(done):

@@ -72,15 +72,15 @@ class RuleFilter(BaseHostFilter):
         """
         if type(self).host_passes is not RuleFilter.host_passes:  # Somebody's own, which is asked of each host.
             return [host for host in filter_obj_list if self._filter_one(host, spec_obj)]
-        return self._left(filter_obj_list, spec_obj)
+        return self._find_passing(filter_obj_list, spec_obj)
 
-    def _left(self, filter_obj_list: Iterable[Any], spec_obj: Any) -> list[Any]:
+    def _find_passing(self, filter_obj_list: Iterable[Any], spec_obj: Any) -> list[Any]:
         states: list[HostState] = list(filter_obj_list)
-        wanted = as_request_spec(spec_obj)
-        if wanted.is_rebuild_check and not self.RUN_ON_REBUILD:
+        request_spec = as_request_spec(spec_obj)
+        if request_spec.is_rebuild_check and not self.RUN_ON_REBUILD:
             return states
-        spec = spec_for(wanted, states)
-        rule = self._rule_for(states, wanted)
+        spec = spec_for(request_spec, states)
+        rule = self._rule_for(states, request_spec)
         if not states or not rule.concerns(spec):
             return states
         if implements(rule, SupportsRequestCheck):
@@ -108,7 +108,7 @@ class RuleFilter(BaseHostFilter):
 
     def host_passes(self, host_state: Any, spec_obj: Any) -> bool:
         """Say whether one host passes."""
-        return bool(self._left([host_state], spec_obj))
+        return bool(self._find_passing([host_state], spec_obj))
 
 
 class HookedFilter(RuleFilter):

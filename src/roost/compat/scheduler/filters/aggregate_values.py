@@ -16,8 +16,8 @@ __all__ = [
 
 def instance_uuids_overlap(host_state: Any, uuids: str | Iterable[str]) -> bool:
     """Say whether a host has any of some instances."""
-    wanted = [uuids] if isinstance(uuids, str) else uuids
-    return any(each in host_state.instances for each in wanted)
+    instance_uuids = [uuids] if isinstance(uuids, str) else uuids
+    return any(each in host_state.instances for each in instance_uuids)
 
 
 def validate_num_values(

@@ -48,8 +48,8 @@ class RuleWeigher(BaseHostWeigher):
         rule = self._rule
         if host_state is None:
             return rule.multiplier
-        told = number_from(host_state, rule.aggregate_key, default=math.nan, cast_to=parse_finite)
-        return rule.sign * told if math.isfinite(told) else rule.multiplier
+        value = number_from(host_state, rule.aggregate_key, default=math.nan, cast_to=parse_finite)
+        return rule.sign * value if math.isfinite(value) else rule.multiplier
 
     def _weigh_object(self, obj: Any, weight_properties: Any) -> float:
         return float(self._raw([obj], weight_properties)[0])
@@ -57,8 +57,8 @@ class RuleWeigher(BaseHostWeigher):
     def weigh_objects(self, weighed_obj_list: Sequence[WeighedObject], weight_properties: Any) -> list[float]:
         """Return the raw weights of all hosts, within the weigher's bounds."""
         raw = self._raw([each.obj for each in weighed_obj_list], weight_properties)
-        found: list[float] = ranks.clamp(raw, minval=self.minval, maxval=self.maxval).tolist()
-        return found
+        bounded: list[float] = ranks.clamp(raw, minval=self.minval, maxval=self.maxval).tolist()
+        return bounded
 
     def _raw(self, states: list[HostState], weight_properties: Any) -> Scores:
         spec = spec_for(as_request_spec(weight_properties), states)

@@ -44,14 +44,14 @@ class ExtraSpecValidator:
             pattern = pattern.replace(placeholder, f"(?P<{each['name']}>{each['pattern']})")
         self.name_regex = re.compile(pattern) if self.parameters else None
         self._prefix = self.name.partition("{")[0]
-        told = self.value.get("pattern")
-        self.value_regex = re.compile(told) if self.value["type"] is str and told else None
+        value_pattern = self.value.get("pattern")
+        self.value_regex = re.compile(value_pattern) if self.value["type"] is str and value_pattern else None
 
     def names(self, name: str) -> bool:
         """Say whether this is the validator of an extra spec."""
         if self.name_regex is None:
             return name == self.name
-        # Most names do not even begin alike, which is told faster.
+        # Most names differ in the prefix, and comparing it is faster than the pattern.
         return name.startswith(self._prefix) and self.name_regex.fullmatch(name) is not None
 
     def validate(self, name: str, value: str) -> None:
@@ -77,8 +77,8 @@ class ExtraSpecValidator:
     def _text(self, value: str) -> str:
         if self.value_regex is not None and not self.value_regex.fullmatch(value):
             return f"does not match {self.value_regex.pattern}"
-        known = self.value.get("enum")
-        return f"is none of {', '.join(known)}" if known and value not in known else ""
+        allowed = self.value.get("enum")
+        return f"is none of {', '.join(allowed)}" if allowed and value not in allowed else ""
 
 
 def _truth(value: str) -> str:

@@ -52,7 +52,7 @@ _TEXTS = {
 
 def register() -> list[ExtraSpecValidator]:
     """Return the validators of the namespace ``hw``."""
-    return [*_choices(), *_switches(), *_counts(), *_texts(), *_nodes(), _redirected()]
+    return [*_choices(), *_switches(), *_counts(), *_texts(), *_nodes(), _usb_ports()]
 
 
 def _choices() -> list[ExtraSpecValidator]:
@@ -100,7 +100,7 @@ def _nodes() -> list[ExtraSpecValidator]:
     ]
 
 
-def _redirected() -> ExtraSpecValidator:
+def _usb_ports() -> ExtraSpecValidator:
     return ExtraSpecValidator(
         name="hw:redirected_usb_ports",
         description="USB ports that a client may connect devices of its own to.",

@@ -51,11 +51,11 @@ def validate(name: str, value: str) -> None:
     Raises:
         ValidationError: its namespace has no extra spec of this name, or it cannot have this value.
     """
-    known = _loaded()
-    found = known.by_name.get(name) or next((each for each in known.patterned if each.names(name)), None)
-    if found is not None:
-        found.validate(name, value)
-    elif ":" in name and _namespace(name) in known.namespaces:
+    validators = _load_all()
+    validator = validators.by_name.get(name) or next((each for each in validators.patterned if each.names(name)), None)
+    if validator is not None:
+        validator.validate(name, value)
+    elif ":" in name and _namespace(name) in validators.namespaces:
         raise ValidationError(f"there is no extra spec {name}")
 
 
@@ -70,11 +70,11 @@ def problem_of(name: str, value: str) -> str:
 
 def load_problems() -> list[tuple[str, str]]:
     """Return the entry points whose validators cannot be loaded, and why."""
-    return list(_loaded().problems)
+    return list(_load_all().problems)
 
 
 @dataclass(frozen=True)
-class _Loaded:
+class _Validators:
     """All validators, built-in ones and those of entry points."""
 
     by_name: dict[str, ExtraSpecValidator]
@@ -84,23 +84,23 @@ class _Loaded:
 
 
 @functools.cache
-def _loaded() -> _Loaded:
+def _load_all() -> _Validators:
     """Load all validators; log those that fail."""
     lend_names()
     problems: list[tuple[str, str]] = []
-    found = {each.name: each for module in _OURS for each in module.register()}
+    by_name = {each.name: each for module in _OURS for each in module.register()}
     for entry in sorted(entry_points(group=NAMESPACE), key=lambda entry: entry.name):
         if entry.value.startswith("nova."):
             continue  # An installed Nova announces its own namespaces, which are built in here.
         try:
-            found.update({each.name: _ours(each) for each in entry.load().register()})
+            by_name.update({each.name: _ours(each) for each in entry.load().register()})
         except (Exception, SystemExit) as error:  # noqa: BLE001  # A plug-in may fail in any way.
             _log.warning("the extra spec validators of %s cannot be loaded: %s", entry.name, error)
             problems.append((entry.name, str(error)))
-    return _Loaded(
-        by_name=found,
-        patterned=[each for each in found.values() if each.name_regex is not None],
-        namespaces={_namespace(name) for name in found if ":" in name},
+    return _Validators(
+        by_name=by_name,
+        patterned=[each for each in by_name.values() if each.name_regex is not None],
+        namespaces={_namespace(name) for name in by_name if ":" in name},
         problems=problems,
     )
 

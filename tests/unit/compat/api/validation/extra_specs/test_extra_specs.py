@@ -110,13 +110,13 @@ def test_a_validator_of_an_installed_nova_is_read_and_the_namespaces_of_nova_are
         Entry("acme.validators", SimpleNamespace(register=lambda: [foreign])),
     ]
     monkeypatch.setattr(validators, "entry_points", lambda group: entries if group == validators.NAMESPACE else [])
-    validators._loaded.cache_clear()
+    validators._load_all.cache_clear()
     try:
         assert is_accepted("acme:foo", "bar")
         assert not is_accepted("acme:foo", "qux")
         assert is_accepted("hw:numa_nodes", "1")
     finally:
-        validators._loaded.cache_clear()
+        validators._load_all.cache_clear()
 
 
 class Entry:
