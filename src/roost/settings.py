@@ -321,7 +321,7 @@ class _Reader:
         """Return an error with the name of its file."""
         section, _, key = error.path.partition(".")
         nova = None if section in _ROOST_SECTIONS else self._nova
-        place = None if nova is None else nova.qualified_name(section, key)
+        place = None if nova is None else nova.full_name(section, key)
         return BadSettings(place or self._qualify(error.path), error.problem)
 
     def _qualify(self, path: str) -> str:

@@ -1,6 +1,6 @@
-"""For existing deployments: Nova's classes, over lists of host states, thin over the same rules.
+"""Compatibility with existing deployments: Nova's classes over Roost's rules, configuration files, and imports.
 
-The modules mirror Nova's: ``nova.scheduler.filters`` is ``roost.compat.scheduler.filters``. What is here and
-what follows is listed in ``docs/compat.md``. Of Placement there is its configuration (``placement_conf``, ``ini``) and
-the way out of it (``upstream``).
+The modules mirror Nova's: ``nova.scheduler.filters`` is ``roost.compat.scheduler.filters``. ``docs/compat.md`` lists
+the supported classes. For Placement there are its configuration (``placement_conf``, ``ini``) and the import of its
+data (``upstream``).
 """

@@ -41,11 +41,11 @@ def adapt_class(kind: type, *, is_filter: bool) -> RuleClass:
     if is_filter:
         bases = (_AdaptedChoosingFilter if hasattr(kind, "filter_candidates") else _AdaptedFilter,)
         if attributes["run_filter_once_per_request"]:
-            bases = (_Once, *bases)
+            bases = (_OncePerRequest, *bases)
     return cast("RuleClass", type(kind.__name__, bases, attributes))
 
 
-class _Adapted:
+class _AdaptedRule:
     section = "filter_scheduler"
     options = NoOptions
     name: str
@@ -56,138 +56,138 @@ class _Adapted:
         use(settings)
         if settings is not None:
             listen(self.kind.__module__, settings.scheduler.plugin_log_level)
-        installed_nova.objects()  # An installed Nova is imported now, since decisions have little time.
+        installed_nova.objects()  # Import an installed Nova now, because it is too slow for the first decision.
         self._foreign = self.kind()
 
     @classmethod
-    def of_settings(cls, options: NoOptions, settings: Settings) -> "_Adapted":
-        """Make the rule so that CONF shows some settings whenever it is at work."""
+    def of_settings(cls, options: NoOptions, settings: Settings) -> "_AdaptedRule":
+        """Make the rule; CONF shows these settings while it runs."""
         return cls(options, settings)
 
     def concerns(self, spec: Spec) -> bool:
-        """Say yes, since nobody can know."""
+        """Return True, because a foreign class does not declare this."""
         return True
 
     @contextmanager
-    def _at_work(self, hosts: HostView, spec: Spec) -> Iterator[None]:
-        """Let CONF and look-ups answer about the decision at hand."""
+    def _decision(self, hosts: HostView, spec: Spec) -> Iterator[None]:
+        """Make CONF and look-ups answer for the current decision."""
         use(self._settings)
         with use_fleet(Fleet(hosts, spec, rows_of)):
             yield
 
 
-class _AdaptedFilter(_Adapted):
+class _AdaptedFilter(_AdaptedRule):
     def reads(self, spec: Spec) -> str:
-        """Say that it may look at everything."""
+        """Return the widest scope, because a foreign class does not declare its reads."""
         return "use"
 
     def keep(self, hosts: HostView, spec: Spec) -> Mask:
-        """Ask about each host."""
-        return self._asked(hosts, spec)[1]
+        """Run the class on each host."""
+        return self._evaluate(hosts, spec)[1]
 
     def limits(self, hosts: HostView, spec: Spec) -> list[Limits]:
-        """Return the numbers among the limits that the class sets on each host that it keeps."""
-        return list(map(_limits_of, self._asked(hosts, spec)[0]))
+        """Return the numeric limits set by the class on each accepted host."""
+        return list(map(_limits_of, self._evaluate(hosts, spec)[0]))
 
-    def _asked(self, hosts: HostView, spec: Spec) -> tuple[Sequence[HostRow | HostState], Mask]:
-        with self._at_work(hosts, spec):
-            rows, wanted = rows_of(hosts, spec), _request_spec(hosts, spec)
-            passed = {id(row) for row in self._passing(rows, wanted)}
+    def _evaluate(self, hosts: HostView, spec: Spec) -> tuple[Sequence[HostRow | HostState], Mask]:
+        with self._decision(hosts, spec):
+            rows, spec_obj = rows_of(hosts, spec), _request_spec(hosts, spec)
+            passed = {id(row) for row in self._passing(rows, spec_obj)}
         return rows, np.array([id(row) in passed for row in rows], dtype=np.bool_)
 
-    def _passing(self, rows: Sequence[HostRow | HostState], wanted: RequestSpec) -> Iterable[Any]:
+    def _passing(self, rows: Sequence[HostRow | HostState], spec_obj: RequestSpec) -> Iterable[Any]:
         if hasattr(self._foreign, "filter_all"):
-            passed: Iterable[Any] = self._foreign.filter_all(rows, wanted) or ()
+            passed: Iterable[Any] = self._foreign.filter_all(rows, spec_obj) or ()
             return list(passed)
-        return [row for row in rows if self._foreign.host_passes(row, wanted)]
+        return [row for row in rows if self._foreign.host_passes(row, spec_obj)]
 
     def reason(self, spec: Spec) -> str:
-        """Say which class refused them."""
+        """Return a reason with the name of the class."""
         return f"do not pass {self.name}"
 
 
-class _Once:
-    """A filter that judges each host once for a request; between requests it judges whenever it is called."""
+class _OncePerRequest:
+    """A filter that judges each host once per request, and on every call outside of a request."""
 
-    _asked: Any
-    _verdicts: dict[int, tuple[bool, Limits]] | None = None  # of hosts by row, with the limits set on them
+    _evaluate: Any
+    _verdicts: dict[int, tuple[bool, Limits]] | None = None  # by host row, with the limits set on the host
 
     def begin(self) -> None:
-        """Keep verdicts from now on, until ``end``."""
+        """Start to cache verdicts, until ``end``."""
         self._verdicts = {}
 
     def end(self) -> None:
-        """Forget the verdicts."""
+        """Drop the cached verdicts."""
         self._verdicts = None
 
     def keep(self, hosts: HostView, spec: Spec) -> Mask:
-        """Ask about each host that was not judged yet."""
-        return np.array([passes for passes, _ in self._judged(hosts, spec)], dtype=np.bool_)
+        """Run the class on each host without a cached verdict."""
+        return np.array([passes for passes, _ in self._find_verdicts(hosts, spec)], dtype=np.bool_)
 
     def limits(self, hosts: HostView, spec: Spec) -> list[Limits]:
-        """Return the numbers among the limits that the class set on each host."""
-        return [limits for _, limits in self._judged(hosts, spec)]
+        """Return the numeric limits set by the class on each host."""
+        return [limits for _, limits in self._find_verdicts(hosts, spec)]
 
-    def _judged(self, hosts: HostView, spec: Spec) -> list[tuple[bool, Limits]]:
+    def _find_verdicts(self, hosts: HostView, spec: Spec) -> list[tuple[bool, Limits]]:
         rows = hosts.rows.tolist()
-        known = {} if self._verdicts is None else self._verdicts
-        missing = [at for at, row in enumerate(rows) if row not in known]
+        verdicts = {} if self._verdicts is None else self._verdicts
+        missing = [at for at, row in enumerate(rows) if row not in verdicts]
         if missing:
             some = hosts if len(missing) == len(rows) else hosts.subset(np.array(missing, dtype=np.intp))
-            shown, passing = self._asked(some, spec)
+            shown, passing = self._evaluate(some, spec)
             for at, row, passes in zip(missing, shown, passing.tolist(), strict=True):
-                known[rows[at]] = passes, _limits_of(row)
-        return [known[row] for row in rows]
+                verdicts[rows[at]] = passes, _limits_of(row)
+        return [verdicts[row] for row in rows]
 
 
 class _AdaptedChoosingFilter(_AdaptedFilter):
-    """A filter that narrows the ways in which a host could hold the request."""
+    """A filter that rejects single allocation candidates of a host."""
 
     def accepts(self, hosts: HostView, spec: Spec, *, at: int, mappings: Mappings) -> bool:
-        """Ask about a host that has only one way left."""
+        """Run the class on a host with a single candidate."""
         row: Any = rows_of(hosts.subset(np.array([at], dtype=np.intp)), spec)[0]
         row.allocation_candidates = [{"mappings": mappings}]
-        with self._at_work(hosts, spec):
+        with self._decision(hosts, spec):
             return bool(self._passing([row], _request_spec(hosts, spec)))
 
 
-class _AdaptedWeigher(_Adapted):
-    aggregate_key = ""  # No metadata has this key; such a weigher looks at aggregates itself.
+class _AdaptedWeigher(_AdaptedRule):
+    aggregate_key = ""  # Matches no metadata, because the class reads aggregates itself.
     sign = 1.0
 
     @property
     def multiplier(self) -> float:
-        """What the class says of a host that is in no aggregate."""
+        """The multiplier for a host without aggregates."""
         if not hasattr(self._foreign, "weight_multiplier"):
             return 1.0
         use(self._settings)
         return multiplier_of(self._foreign, HostState("", ""))
 
     def multipliers(self, hosts: HostView, spec: Spec) -> Scores | None:
-        """Return what the class says of each host, whose aggregates may set another multiplier."""
+        """Return each host's multiplier, which its aggregates may set."""
         if not hasattr(self._foreign, "weight_multiplier"):
             return None
-        with self._at_work(hosts, spec):
-            found = [multiplier_of(self._foreign, row) for row in rows_of(hosts, spec)]
-        return np.array(found, dtype=np.float64)
+        with self._decision(hosts, spec):
+            factors = [multiplier_of(self._foreign, row) for row in rows_of(hosts, spec)]
+        return np.array(factors, dtype=np.float64)
 
     def raw(self, hosts: HostView, spec: Spec) -> Scores:
-        """Ask about all hosts."""
-        with self._at_work(hosts, spec):
+        """Weigh all hosts."""
+        with self._decision(hosts, spec):
             return np.array(self._weights(hosts, spec), dtype=np.float64)
 
     def _weights(self, hosts: HostView, spec: Spec) -> Sequence[float]:
-        foreign, wanted = self._foreign, _request_spec(hosts, spec)
+        foreign, spec_obj = self._foreign, _request_spec(hosts, spec)
         weighed = [WeighedObject(row, 0.0) for row in rows_of(hosts, spec)]
-        spelled = getattr(type(foreign), "weight_objects", None)
-        if spelled is not None and spelled is not weights.BaseWeigher.weight_objects:
-            found: Sequence[float] = foreign.weight_objects(weighed, wanted)
+        override = getattr(type(foreign), "weight_objects", None)
+        if override is not None and override is not weights.BaseWeigher.weight_objects:
+            scores: Sequence[float] = foreign.weight_objects(weighed, spec_obj)
         elif hasattr(foreign, "weigh_objects"):
-            found = foreign.weigh_objects(weighed, wanted)
+            scores = foreign.weigh_objects(weighed, spec_obj)
         else:
             weigh = foreign._weigh_object if hasattr(foreign, "_weigh_object") else foreign._weight_object  # noqa: SLF001  # Their contract.
-            found = [weigh(each.obj, wanted) for each in weighed]
-        return found
+            scores = [weigh(each.obj, spec_obj) for each in weighed]
+        return scores
 
 
 def _limits_of(row: Any) -> Limits:
@@ -195,14 +195,14 @@ def _limits_of(row: Any) -> Limits:
 
 
 def _request_spec(hosts: HostView, spec: Spec) -> RequestSpec:
-    wanted = RequestSpec.from_request(spec.request, spec.group, pci_requests=spec.pci_requests)
-    wanted.instance_uuid = spec.moved_uuid
+    spec_obj = RequestSpec.from_request(spec.request, spec.group, pci_requests=spec.pci_requests)
+    spec_obj.instance_uuid = spec.moved_uuid
     if installed_nova.objects() is not None:
-        wanted.shown_numa_topology = installed_nova.numa_topology_of(wanted)
-        wanted.network_metadata = installed_nova.networks_of(wanted.network_metadata)
-        wanted.pci_requests = installed_nova.devices_of(wanted.pci_requests)
+        spec_obj.shown_numa_topology = installed_nova.numa_topology_of(spec_obj)
+        spec_obj.network_metadata = installed_nova.networks_of(spec_obj.network_metadata)
+        spec_obj.pci_requests = installed_nova.devices_of(spec_obj.pci_requests)
     if spec.group is not None:
-        wanted.instance_group = InstanceGroup(
+        spec_obj.instance_group = InstanceGroup(
             uuid=spec.group.uuid,
             name=spec.group.name,
             policy=spec.group.policy,
@@ -210,4 +210,4 @@ def _request_spec(hosts: HostView, spec: Spec) -> RequestSpec:
             hosts=hosts.hosts_of(spec.group),
             rules={"max_server_per_host": spec.group.limit},
         )
-    return wanted
+    return spec_obj

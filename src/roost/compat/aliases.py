@@ -1,4 +1,4 @@
-"""Nova's module names, for plug-ins that import them on a machine without Nova."""
+"""Nova's module names, for plug-ins on a machine without Nova."""
 
 import importlib
 import importlib.util
@@ -9,11 +9,11 @@ from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
 
 _OURS = "roost.compat"
-# Packages that plug-ins import, and what stands in for each where it is not installed.
+# Packages that plug-ins import, with the stand-in for each that is not installed.
 _LENT = {"nova": _OURS} | {
     name: f"{_OURS}.{name}" for name in ("netaddr", "oslo_config", "oslo_log", "oslo_serialization", "oslo_utils")
 }
-# Modules that have another place or name here than in Nova.
+# Modules with another place or name than in Nova.
 _MOVED = {
     "api.validation.extra_specs.base": "api.validation.extra_specs.extra_spec",
     "scheduler.caching_scheduler": "icehouse.caching_scheduler",
@@ -27,32 +27,32 @@ _MOVED = {
 
 
 def lend_names() -> None:
-    """Let ``nova.scheduler.filters`` and its neighbours mean the modules here for imports that follow.
+    """Make later imports of ``nova`` and its libraries find the modules here.
 
-    An installed package is found first: of Nova, and of the libraries that its plug-ins import.
+    Installed packages take precedence, both Nova and the libraries of its plug-ins.
     """
     if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
-        # First, because our packages would else be searched for files of Nova's names, and found twice.
+        # First, or else Python would also find our modules by Nova's names and load them twice.
         sys.meta_path.insert(0, _Finder())
 
 
 def is_installed(package: str) -> bool:
-    """Say whether a package is there itself, and not lent."""
+    """Return whether a package is installed, and not a stand-in."""
     loaded = sys.modules.get(package)
     if loaded is not None:
         return not loaded.__name__.startswith(_OURS)
     spec = PathFinder.find_spec(package)
-    # A folder of this name that is no package has no origin.
+    # A plain folder of this name has no origin.
     return spec is not None and spec.origin is not None
 
 
 class _Finder(MetaPathFinder):
-    """Finds modules of Nova's names, and of oslo's, where they are not installed."""
+    """Finds stand-ins for modules of Nova and oslo that are not installed."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Return how to import one of Nova's names, if it is lent."""
+        """Return the spec of a stand-in; None: the module has none."""
         top, _, rest = fullname.partition(".")
         if top not in _LENT or is_installed(top):
             return None
@@ -69,9 +69,9 @@ class _Loader(Loader):
         self._ours = ours
 
     def create_module(self, spec: ModuleSpec) -> ModuleType | None:
-        """Leave it to Python."""
+        """Return None, so that Python creates the module."""
         return None
 
     def exec_module(self, module: ModuleType) -> None:
-        """Put our module in the place of the empty one."""
+        """Replace the empty module by the stand-in."""
         sys.modules[module.__name__] = importlib.import_module(self._ours)

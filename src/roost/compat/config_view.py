@@ -1,7 +1,7 @@
-"""Roost's settings as the CONF that plug-ins of Nova read, and the options that plug-ins register.
+"""Roost's settings as Nova's CONF, and the options registered by plug-ins.
 
-A process has one CONF. It shows the settings of the rule that is at work: rules of other settings in the same process,
-as in a replay, put theirs there before they judge.
+A process has one CONF. It shows the settings of the running rule: in a replay, rules with different settings share
+the process, and each puts its settings there before it runs.
 """
 
 import contextlib
@@ -17,9 +17,9 @@ from roost.errors import BadSettings
 from roost.model.settings.roost_settings import Settings
 from roost.scheduler import registry
 
-# The library, or the stand-in for it, which is imported under its own name where a plug-in imports it from its package.
+# The library, or its stand-in, which has its own module name if a plug-in imports it from its package.
 _MODULES = ("oslo_config.cfg", "roost.compat.oslo_config.cfg")
-# Sections of our own, and their names in Nova.
+# Sections of Nova with the fields of ``Settings``.
 _PARTS = {
     "DEFAULT": "default",
     "scheduler": "scheduler",
@@ -36,16 +36,16 @@ _KINDS: Mapping[str, type] = {
     "List": list,
     "Dict": dict,
 }
-# Sections that mean something else here, where plug-ins have only their defaults.
+# Sections with another meaning here; plug-ins see only their defaults.
 _RESERVED = ("store", "placement", "conductor", "notifications", "agent")
-# Sections of Nova in which plug-ins have options of their own.
+# Sections of Nova that may also have options of plug-ins.
 _SHARED = ("DEFAULT", "filter_scheduler", "scheduler", "metrics", "pci", "compute", "workarounds")
 _current: list[Settings] = [Settings()]
-_of_plug_ins: set[tuple[str, str]] = set()  # section and name of the options that they registered
+_of_plug_ins: set[tuple[str, str]] = set()  # section and name of their options
 
 
 def use(settings: Settings | None) -> None:
-    """Let CONF show some settings; None: leave it as it is."""
+    """Make CONF show some settings; None: do nothing."""
     if settings is None or settings is _current[0]:
         return
     _current[0] = settings
@@ -55,12 +55,12 @@ def use(settings: Settings | None) -> None:
 
 
 def options_of(rule: registry.RuleClass) -> msgspec.Struct:
-    """Return the options of a rule, by the settings that CONF shows."""
+    """Return the options of a rule from the settings in CONF."""
     return registry.options_of(rule, _current[0].tables)
 
 
 def down_time_s() -> float:
-    """Return how long a service may be silent before it counts as down, by the settings that CONF shows."""
+    """Return the silence after which a service counts as down, from the settings in CONF."""
     return float(_values(_current[0])["DEFAULT"]["service_down_time"])
 
 
@@ -68,14 +68,14 @@ def fill(conf: Any) -> None:
     """Put the values of the settings into a CONF.
 
     Raises:
-        BadSettings: an option of a plug-in cannot have its value.
+        BadSettings: the value of a plug-in's option is invalid.
     """
     values = _values(_current[0])
     if hasattr(conf, "settings"):
         conf.settings = values
         return
     if is_installed("nova"):
-        # First, since it refuses to register what is there already.
+        # First, because it cannot register existing options again.
         import nova.conf  # type: ignore[import-not-found,unused-ignore]  # noqa: F401
     for group, table in values.items():
         for name, value in table.items():
@@ -84,7 +84,7 @@ def fill(conf: Any) -> None:
 
 @contextlib.contextmanager
 def track_plugin_options() -> Iterator[None]:
-    """Note which options are registered meanwhile: those are of plug-ins, and no others, as of Keystone's library."""
+    """Record the options registered in the block as those of plug-ins, unlike those of other libraries."""
     before = _places()
     yield
     _of_plug_ins.update(_places() - before)
@@ -96,7 +96,7 @@ def _places() -> set[tuple[str, str]]:
 
 
 def list_plugin_options() -> list[tuple[str, type[msgspec.Struct]]]:
-    """Return the options that plug-ins have registered: sections, each with its options as the fields of a struct."""
+    """Return the options of plug-ins: by section, a struct with the options as fields."""
     cfg = _cfg()
     if cfg is None:
         return []
@@ -115,7 +115,7 @@ def list_plugin_options() -> list[tuple[str, type[msgspec.Struct]]]:
 
 
 def list_repeated_options() -> Iterator[tuple[str, str]]:
-    """Give section and name of the options of plug-ins of which every line is a value."""
+    """Yield section and name of plug-in options with one value per line."""
     cfg = _cfg()
     for group, opt in () if cfg is None else _options(cfg.CONF):
         if opt.multi and (group, opt.dest) in _of_plug_ins:
@@ -123,10 +123,10 @@ def list_repeated_options() -> Iterator[tuple[str, str]]:
 
 
 def check(section: str, values: Mapping[str, Any]) -> None:
-    """Check values of options that plug-ins registered.
+    """Check values of plug-in options.
 
     Raises:
-        BadSettings: an option cannot have its value.
+        BadSettings: a value is invalid.
     """
     cfg = _cfg()
     for group, opt in () if cfg is None else _options(cfg.CONF):
@@ -138,22 +138,22 @@ def check(section: str, values: Mapping[str, Any]) -> None:
 
 
 def _cfg() -> Any:
-    """Return the module of options that is in use; None: no plug-in has imported one."""
+    """Return the imported ``cfg`` module; None: no plug-in has imported one."""
     return next((sys.modules[name] for name in _MODULES if name in sys.modules), None)
 
 
 def _values(settings: Settings) -> dict[str, dict[str, Any]]:
-    """Return all values by section and name: defaults of our rules, then what the settings say."""
+    """Return all values by section and name: the defaults of the rules, overridden by the settings."""
     found = {group: dict(table) for group, table in _defaults().items()}
     for group, part in _PARTS.items():
         found.setdefault(group, {}).update(msgspec.structs.asdict(getattr(settings, part)))
     for group, table in settings.tables.items():
         found.setdefault(group, {}).update(table)
-    if not is_installed("nova"):  # Which has today's options, and would refuse others of the same names.
+    if not is_installed("nova"):  # It has only the current names, and would refuse other options with old ones.
         for name, value in found["filter_scheduler"].items():
-            found["DEFAULT"].setdefault(name, value)  # where they all were in Icehouse
+            found["DEFAULT"].setdefault(name, value)  # their section in Icehouse
         found["DEFAULT"]["scheduler_host_subset_size"] = found["filter_scheduler"]["host_subset_size"]
-    # A text that is empty by default is one that is not set, which is None in Nova.
+    # A text with an empty default is unset, which is None in Nova.
     unset = {(group, name) for group, table in _defaults().items() for name, value in table.items() if value == ""}
     return {
         group: {
@@ -175,7 +175,7 @@ def _defaults() -> Mapping[str, Mapping[str, Any]]:
 
 
 def _plain(value: Any) -> Any:
-    """Return a value as oslo.config gives it: lists where we have tuples."""
+    """Return a value as in oslo.config, with lists for tuples."""
     return list(value) if isinstance(value, tuple) else value
 
 
@@ -184,11 +184,11 @@ def _copy(value: Any) -> list[Any]:
 
 
 def _options(conf: Any) -> Iterator[tuple[str, Any]]:
-    """Give all registered options with their sections."""
+    """Yield all registered options with their sections."""
     if hasattr(conf, "options"):
         yield from ((group, opt) for group, opts in conf.options.items() for opt in opts.values())
         return
-    # The library has no public way to list options that were registered without a file.
+    # The library has no public list of the registered options.
     yield from (("DEFAULT", each["opt"]) for each in list(conf._opts.values()))  # noqa: SLF001
     for name, group in list(conf._groups.items()):  # noqa: SLF001
         yield from ((name, each["opt"]) for each in list(group._opts.values()))  # noqa: SLF001
@@ -196,7 +196,7 @@ def _options(conf: Any) -> Iterator[tuple[str, Any]]:
 
 @functools.cache
 def _library_options() -> frozenset[tuple[str, str]]:
-    """Return section and name of options that no plug-in registered; a name left empty stands for a whole section."""
+    """Return section and name of the options of libraries; an empty name is the whole section."""
     found = {("DEFAULT", name) for name in ("config_file", "config_dir", "config_source", "shell_completion")}
     if is_installed("nova"):
         from nova.conf import opts  # type: ignore[import-not-found,unused-ignore]
@@ -221,12 +221,12 @@ def _problem(opt: Any, value: Any) -> str:
         for each in value if opt.multi else [value]:
             opt.type(",".join(each) if isinstance(each, list) else each)
     except ValueError as error:
-        return f"is wrong: {error}"
+        return f"is invalid: {error}"
     return ""
 
 
 def _override(conf: Any, group: str, name: str, value: Any) -> None:
-    """Put one value into the CONF of the library."""
+    """Set one value in the CONF of the library."""
     cfg: Any = _cfg()
     place = None if group == "DEFAULT" else group
     try:
@@ -239,13 +239,13 @@ def _override(conf: Any, group: str, name: str, value: Any) -> None:
         if value is not None:
             conf.set_override(name, value, place)
     except ValueError as error:
-        # What is left empty here has no value there.
+        # An empty value is unset there.
         if value:
-            raise BadSettings(f"{group}.{name}", f"is wrong: {error}") from None
+            raise BadSettings(f"{group}.{name}", f"is invalid: {error}") from None
         conf.clear_override(name, place)
 
 
 def _option(cfg: Any, name: str, value: Any) -> Any:
-    """Return an option of the library for one of our settings."""
+    """Return an option of the library for a setting."""
     made = {bool: cfg.BoolOpt, int: cfg.IntOpt, float: cfg.FloatOpt, list: cfg.ListOpt}.get(type(value), cfg.StrOpt)
     return made(name, default=value)

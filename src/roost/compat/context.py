@@ -1,4 +1,4 @@
-"""What Nova has in ``nova.context``: on whose behalf something is done. Plug-ins may look at everything."""
+"""Counterpart of ``nova.context``: the caller of a request. Plug-ins may read everything."""
 
 import contextlib
 from collections.abc import Iterator
@@ -8,7 +8,7 @@ from typing import Any
 
 @dataclass(slots=True, kw_only=True)
 class RequestContext:
-    """On whose behalf something is done."""
+    """The caller of a request."""
 
     user_id: str | None = None
     project_id: str | None = None
@@ -17,7 +17,7 @@ class RequestContext:
     roles: list[str] = field(default_factory=list)
 
     def elevated(self, read_deleted: str | None = None) -> "RequestContext":  # Nova's.
-        """Return the same as an administrator."""
+        """Return the context with administrator rights."""
         return RequestContext(
             user_id=self.user_id, project_id=self.project_id, request_id=self.request_id, roles=self.roles
         )
@@ -33,5 +33,5 @@ get_context = get_admin_context
 
 @contextlib.contextmanager
 def target_cell(context: Any, _cell_mapping: Any) -> Iterator[Any]:
-    """Give the context of one cell: cells share one database here."""
+    """Provide the context of a cell: the same, because cells share one database."""
     yield context

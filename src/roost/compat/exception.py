@@ -1,4 +1,4 @@
-"""Nova's errors of scheduling, by their names and texts, in our tree."""
+"""Nova's scheduling errors, with their names and texts, as subclasses of Roost's."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ MaxRetriesExceeded = errors.MaxRetriesExceeded
 
 
 class SchedulerHostFilterNotFound(errors.BadSettings):
-    """Filters are enabled that do not exist."""
+    """An enabled filter does not exist."""
 
     def __init__(self, *, filter_name: str) -> None:
         super().__init__("filter_scheduler.enabled_filters", f"Scheduler Host Filter {filter_name} could not be found.")
@@ -24,7 +24,7 @@ class UnsupportedPolicyException(errors.BadRequest):
 
 
 class ValidationError(errors.BadRequest):
-    """An extra spec does not exist, or cannot have its value."""
+    """An extra spec is unknown, or its value is invalid."""
 
 
 class ComputeServiceUnavailable(errors.Unavailable):
@@ -36,7 +36,7 @@ class ComputeServiceUnavailable(errors.Unavailable):
 
 
 class UnableToMigrateToSelf(errors.BadRequest):
-    """An instance is to go to the host it is on."""
+    """The target of a migration is the current host."""
 
     def __init__(self, *, instance_id: str, host: str) -> None:
         self.instance_id, self.host = instance_id, host
@@ -44,7 +44,7 @@ class UnableToMigrateToSelf(errors.BadRequest):
 
 
 class MigrationPreCheckError(errors.BadRequest):
-    """A host cannot take a running instance."""
+    """A host cannot receive a running instance."""
 
     def __init__(self, *, reason: str) -> None:
         self.reason = reason
@@ -52,7 +52,7 @@ class MigrationPreCheckError(errors.BadRequest):
 
 
 class NovaException(Exception):
-    """Base of errors that plug-ins declare: ``msg_fmt`` names the keywords that make the message."""
+    """Base of errors of plug-ins; ``msg_fmt`` is formatted with the keywords."""
 
     msg_fmt = "An unknown exception occurred."
     code = 500
@@ -67,70 +67,70 @@ class NovaException(Exception):
 
 
 class NotFound(NovaException):
-    """Something is not there."""
+    """A resource does not exist."""
 
     msg_fmt = "Resource could not be found."
     code = 404
 
 
 class Invalid(NovaException):
-    """Something makes no sense."""
+    """A parameter is invalid."""
 
     msg_fmt = "Bad Request - Invalid Parameters"
     code = 400
 
 
 class AggregateNotFound(NotFound):
-    """There is no such aggregate."""
+    """The aggregate does not exist."""
 
     msg_fmt = "Aggregate %(aggregate_id)s could not be found."
 
 
 class CellMappingNotFound(NotFound):
-    """There is no such cell."""
+    """The cell does not exist."""
 
     msg_fmt = "Cell %(uuid)s has no mapping."
 
 
 class ComputeHostNotFound(NotFound):
-    """There is no such host."""
+    """The host does not exist."""
 
     msg_fmt = "Compute host %(host)s could not be found."
 
 
 class InstanceNotFound(NotFound):
-    """There is no such instance."""
+    """The instance does not exist."""
 
     msg_fmt = "Instance %(instance_id)s could not be found."
 
 
 class InstanceGroupNotFound(NotFound):
-    """There is no such server group."""
+    """The server group does not exist."""
 
     msg_fmt = "Instance group %(group_uuid)s could not be found."
 
 
 class ServiceNotFound(NotFound):
-    """There is no such service."""
+    """The service does not exist."""
 
     msg_fmt = "Service %(service_id)s could not be found."
 
 
 class InvalidName(Invalid):
-    """A name of an architecture, a hypervisor or a mode of virtual machines is unknown."""
+    """The name of an architecture, a hypervisor or a virtual machine mode is unknown."""
 
     msg_fmt = "%(what)s '%(name)s' is not recognised"
 
 
 class ReshapeNeeded(errors.ReshapeNeeded):
-    """A driver says that inventories must move; it need not say which."""
+    """A driver requests a reshape; the inventories to move are optional."""
 
     def __init__(self, node: str = "", moved: str = "inventories") -> None:
         super().__init__(node, moved)
 
 
 class ReshapeFailed(errors.ReshapeFailed):
-    """Inventories could not move."""
+    """A reshape failed."""
 
     def __init__(self, *, error: object, node: str = "") -> None:
         super().__init__(node, str(error))

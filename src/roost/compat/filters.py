@@ -1,4 +1,4 @@
-"""What Nova has in ``nova.filters``: running a list of filters over a list of objects."""
+"""Counterpart of ``nova.filters``: runs a list of filters over a list of objects."""
 
 import inspect
 import logging
@@ -14,25 +14,25 @@ class BaseFilter:
     run_filter_once_per_request = False
 
     def _filter_one(self, obj: Any, spec_obj: Any) -> bool:
-        """Say whether an object passes."""
+        """Return whether an object passes."""
         return True
 
     def filter_all(self, filter_obj_list: Iterable[Any], spec_obj: Any) -> Iterable[Any] | None:
-        """Yield the objects that pass; None stops the whole filtering."""
+        """Yield the objects that pass; None stops all filtering."""
         return (obj for obj in filter_obj_list if self._filter_one(obj, spec_obj))
 
     def run_filter_for_index(self, index: int) -> bool:
-        """Say whether the filter runs for the instance of this number of a request."""
+        """Return whether the filter runs for the instance with this index in a request."""
         return not (self.run_filter_once_per_request and index > 0)
 
 
 class BaseFilterHandler:
-    """Runs filters, which may be given as classes too."""
+    """Runs filters, given as instances or classes."""
 
     def get_filtered_objects(
         self, filters: Iterable[Any], objs: Iterable[Any], spec_obj: Any, index: int = 0
     ) -> list[Any] | None:
-        """Return the objects that pass all filters that run at this index.
+        """Return the objects that pass all filters of this index.
 
         Returns:
             In the order of ``objs``; None if a filter stopped the filtering.
@@ -46,7 +46,7 @@ class BaseFilterHandler:
             name = type(each).__name__
             passed = each.filter_all(left, spec_obj)
             if passed is None:
-                _log.debug("filter %s says to stop filtering", name)
+                _log.debug("filter %s stopped the filtering", name)
                 return None
             left = list(passed)
             survivors.append((name, len(left)))

@@ -1,4 +1,4 @@
-"""Rows of columns under the names of Nova's HostState: what filters and weighers written for Nova look at."""
+"""Rows of columns with the attributes of Nova's HostState, for filters and weighers written for Nova."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -24,7 +24,7 @@ from roost.scheduler.framework.spec import Spec
 
 
 class HostRow:
-    """One row, under the names of HostState's attributes. Of what is set on it only limits are looked at."""
+    """One row with the attributes of HostState. Changes have no effect, except to ``limits``."""
 
     def __init__(self, table: "_Table", position: int) -> None:
         self._table = table
@@ -42,7 +42,7 @@ class HostRow:
 
 
 class _Table:
-    """The attributes of all hosts of a view, each made at its first use."""
+    """The attributes of all hosts of a view, built at first use."""
 
     def __init__(self, hosts: HostView, spec: Spec) -> None:
         self._hosts = hosts
@@ -50,7 +50,7 @@ class _Table:
         self._columns: dict[str, Sequence[Any] | None] = {}
 
     def values(self, name: str) -> Sequence[Any] | None:
-        """Return an attribute of every host; None if hosts have none of this name."""
+        """Return an attribute of every host; None: unknown attribute."""
         if name not in self._columns:
             self._columns[name] = self._build(name)
         return self._columns[name]
@@ -134,7 +134,7 @@ _OTHERS: Mapping[str, Callable[[HostView, Spec], Sequence[Any]]] = {
 
 
 def rows_of(hosts: HostView, spec: Spec) -> Sequence[HostRow | HostState]:
-    """Return every host of a view as an object; a view of host states has them already."""
+    """Return every host of a view as an object; host states are returned unchanged."""
     if isinstance(hosts, HostList):
         return hosts.states
     table = _Table(hosts, spec)

@@ -1,11 +1,11 @@
-"""What Nova has in ``nova.i18n``: messages, which are not translated."""
+"""Counterpart of ``nova.i18n``: messages without translation."""
 
 
 def _(message: str) -> str:
-    """Return a message as it is."""
+    """Return a message unchanged."""
     return message
 
 
 def translate(value: object, user_locale: str | None = None) -> object:  # noqa: ARG001  # Nova's.
-    """Return a message as it is."""
+    """Return a message unchanged."""
     return value

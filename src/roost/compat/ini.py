@@ -1,4 +1,4 @@
-"""INI files as OpenStack's services read them: repeated options, lines that go on, values that name others."""
+"""INI files of OpenStack services: repeated options, continuation lines, and references between values."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -12,7 +12,7 @@ _DEPTH_MAX = 10
 
 
 class Ini:
-    """What a file says: sections, and in each the values of an option, in order.
+    """The content of a file: sections of options with their values in order.
 
     Args:
         path: of the file, for errors.
@@ -28,24 +28,24 @@ class Ini:
         self.lines = lines
 
     def get(self, section: str, option: str) -> str | None:
-        """Return the last value of an option, with what it names of others put in; None: there is none.
+        """Return the last value of an option with expanded references; None: not set.
 
         Raises:
-            BadFile: it names an option that is not there.
+            BadFile: the value refers to a missing option.
         """
         values = self.sections.get(section, {}).get(option)
         return None if not values else self._expand(values[-1], section, option)
 
     def each(self, section: str, option: str) -> list[str]:
-        """Return the values of an option that is repeated, in order, with what they name of others put in."""
+        """Return all values of an option in order, with expanded references."""
         return [self._expand(value, section, option) for value in self.sections.get(section, {}).get(option, ())]
 
     def all(self, section: str, option: str) -> list[str]:
-        """Return every value of an option that may be repeated, or listed with commas."""
+        """Return all values of an option, repeated or separated by commas."""
         return [part for value in self.each(section, option) for part in split_list(value)]
 
     def options(self) -> Iterator[tuple[str, str]]:
-        """Give every section with every option in it."""
+        """Yield every section and option."""
         for section, options in self.sections.items():
             for option in options:
                 yield section, option
@@ -60,15 +60,15 @@ class Ini:
                 values = self.sections.get(where, {}).get(key)
                 if values and depth < _DEPTH_MAX:
                     return self._expand(values[-1], where, key, depth=depth + 1)
-            raise BadFile(self.path, f"[{section}] {option} names ${name}, which is not there")
+            raise BadFile(self.path, f"[{section}] {option} refers to ${name}, which is not set")
 
         return _SUBSTITUTE.sub(value, text)
 
 
 def split_list(text: str) -> list[str]:
-    """Return the parts of a value that is a list with commas.
+    """Split a comma-separated value.
 
-    >>> listed("a, b,,c")
+    >>> split_list("a, b,,c")
     ['a', 'b', 'c']
     """
     return [part for part in map(str.strip, text.split(",")) if part]
@@ -78,7 +78,7 @@ def read_ini(path: Path) -> Ini:
     """Read a file.
 
     Raises:
-        BadFile: it cannot be read, or a line of it cannot be understood.
+        BadFile: the file cannot be read, or a line is invalid.
     """
     try:
         text = path.read_text(encoding="utf-8")
@@ -93,7 +93,7 @@ def _parse(path: str, text: str) -> Ini:
     sections: dict[str, dict[str, list[str]]] = {}
     lines: dict[tuple[str, str], int] = {}
     name = ""  # of the section
-    values: list[str] | None = None  # of the option that may go on in the next line
+    values: list[str] | None = None  # of the option that the next line may continue
     section: dict[str, list[str]] | None = None
     for number, line in enumerate(text.splitlines(), start=1):
         stripped = line.strip()
@@ -101,7 +101,7 @@ def _parse(path: str, text: str) -> Ini:
             values = values if stripped else None
         elif line[0].isspace():
             if values is None:
-                raise BadFile(path, "this line goes on from none", line=number)
+                raise BadFile(path, "this line continues no option", line=number)
             values[-1] = f"{values[-1]}\n{stripped}"
         elif line[0] == "[":
             if not stripped.endswith("]") or len(stripped) < 3:
@@ -113,7 +113,7 @@ def _parse(path: str, text: str) -> Ini:
             if option is None:
                 raise BadFile(path, "is neither OPTION = VALUE nor [SECTION]", line=number)
             if section is None:
-                raise BadFile(path, f"an option stands in no section{_advice(option[1])}", line=number)
+                raise BadFile(path, f"an option has no section{_advice(option[1])}", line=number)
             values = section.setdefault(option[1], [])
             values.append(_unquote(option[2]))
             lines[name, option[1]] = number
@@ -126,6 +126,6 @@ def _unquote(value: str) -> str:
 
 
 def _advice(option: str) -> str:
-    """Say how to write an option that is written as on a command line, with its section in front; else nothing."""
+    """Return advice on an option in the form of a command line, ``--section.name``; else empty."""
     section, _, name = option.removeprefix("--").rpartition(".")
     return f"; write [{section}] and below it {name} = VALUE" if option.startswith("--") and section else ""

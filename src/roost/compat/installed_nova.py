@@ -1,6 +1,6 @@
-"""An installed Nova beside Roost: its own objects where its filters insist on them, and its look-ups answered here.
+"""Support of an installed Nova: its own objects for its filters, with look-ups in Roost's columns.
 
-Nothing here is imported where Nova is not installed.
+Without an installed Nova, these functions import nothing.
 """
 
 import contextlib
@@ -19,11 +19,11 @@ from roost.model.host import HostFacts
 
 @functools.cache
 def objects() -> Any:
-    """Return the module of objects of an installed Nova, made ready; None: there is no Nova."""
+    """Return the prepared ``nova.objects`` of an installed Nova; None: not installed."""
     if not is_installed("nova"):
         return None
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # Nova's libraries warn about themselves.
+        warnings.simplefilter("ignore")  # Imports of Nova's libraries cause deprecation warnings.
         from nova import context  # type: ignore[import-not-found,unused-ignore]
         from nova import objects as nova_objects
     nova_objects.register_all()
@@ -32,7 +32,7 @@ def objects() -> Any:
 
 
 def _answer_look_ups(nova_objects: Any, context: Any) -> None:
-    """Let Nova's classes answer from Roost's columns: its database is another deployment's, or none."""
+    """Redirect the look-ups of Nova's classes to Roost's columns, because there is no database of Nova."""
     for kind, names in (
         ("AggregateList", ("get_all", "get_by_host", "get_by_metadata_key", "get_by_metadata")),
         ("InstanceList", ("get_by_host", "get_by_host_and_node", "get_uuids_by_host", "get_all")),
@@ -54,7 +54,7 @@ def _answer_look_ups(nova_objects: Any, context: Any) -> None:
 
 
 def topology_of(facts: HostFacts) -> Any:
-    """Return the memory nodes of a host as Nova's object; None: it has none."""
+    """Return the NUMA cells of a host as Nova's object; None: no cells."""
     if facts.numa is None:
         return None
     nova = objects()
@@ -81,7 +81,7 @@ def _cell(nova: Any, cell: NumaCell) -> Any:
 
 
 def pci_stats_of(facts: HostFacts) -> Any:
-    """Return the devices of a host as Nova's object; None: it has none."""
+    """Return the devices of a host as Nova's object; None: no devices."""
     if not facts.pci_pools:
         return None
     from nova.pci import stats  # type: ignore[import-not-found,unused-ignore]
@@ -114,10 +114,10 @@ def instance_of(instance: Instance) -> Any:
 
 
 def numa_topology_of(spec: Any) -> Any:
-    """Return the memory nodes that a request wants as Nova's object; None: none.
+    """Return the requested NUMA cells as Nova's object; None: none.
 
     Raises:
-        Exception: of Nova; flavor and image do not go together.
+        Exception: from Nova; flavor and image conflict.
     """
     from nova.virt import hardware  # type: ignore[import-not-found,unused-ignore]
 
@@ -156,7 +156,7 @@ def devices_of(requests: Sequence[Any]) -> Any:
 
 
 def networks_of(metadata: Any) -> Any:
-    """Return the networks of a request as Nova's object; None: none that say."""
+    """Return the networks of a request as Nova's object; None: no network metadata."""
     if metadata is None:
         return None
     return objects().NetworkMetadata(physnets=set(metadata.physnets), tunneled=metadata.tunneled)

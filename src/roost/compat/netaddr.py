@@ -1,14 +1,14 @@
-"""A stand-in for netaddr, for plug-ins on machines that lack it: addresses and networks."""
+"""A stand-in for netaddr, for plug-ins on machines without it: addresses and networks."""
 
 import ipaddress
 
 
 class AddrFormatError(Exception):
-    """A text is no address or no network."""
+    """A text is not a valid address or network."""
 
 
 class IPAddress:
-    """An address."""
+    """An IP address."""
 
     def __init__(self, addr: object) -> None:
         try:
@@ -27,7 +27,7 @@ class IPAddress:
 
 
 class IPNetwork:
-    """A network, named by any address in it."""
+    """A network, given by any of its addresses."""
 
     def __init__(self, addr: object) -> None:
         try:

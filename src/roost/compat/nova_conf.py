@@ -1,4 +1,4 @@
-"""An existing ``nova.conf``: what of it is a setting of ours, and what of it has no effect here."""
+"""An existing ``nova.conf``: its options as settings, and notes on options without effect."""
 
 import difflib
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -8,8 +8,7 @@ from typing import Any
 from roost.compat.ini import Ini, read_ini, split_list
 from roost.errors import BadFile, BadSettings, quote_value
 
-# Where an option was before it came to where it is now, or is for Nova; "scheduler_driver" and its like are those of
-# Icehouse.
+# Older or Nova's places of options, by setting; names such as "scheduler_driver" are from Icehouse.
 _RENAMED: Mapping[tuple[str, str], tuple[str, str]] = {
     ("filter_scheduler", "enabled_filters"): ("DEFAULT", "scheduler_default_filters"),
     ("filter_scheduler", "available_filters"): ("DEFAULT", "scheduler_available_filters"),
@@ -18,7 +17,7 @@ _RENAMED: Mapping[tuple[str, str], tuple[str, str]] = {
     ("scheduler", "max_attempts"): ("DEFAULT", "scheduler_max_attempts"),
     ("scheduler", "driver"): ("DEFAULT", "scheduler_driver"),
     ("scheduler", "periodic_task_interval"): ("DEFAULT", "scheduler_driver_task_period"),
-    ("metrics", "weight_setting"): ("metrics", "metrics_weight_setting"),  # as Nova's documents once called it
+    ("metrics", "weight_setting"): ("metrics", "metrics_weight_setting"),  # the name in old documents of Nova
     ("conductor", "shelved_offload_time_s"): ("DEFAULT", "shelved_offload_time"),
     ("conductor", "consecutive_build_service_disable_threshold"): (
         "compute",
@@ -28,17 +27,17 @@ _RENAMED: Mapping[tuple[str, str], tuple[str, str]] = {
     ("agent", "pci_in_placement"): ("pci", "report_in_placement"),
     ("agent", "device_spec"): ("pci", "device_spec"),
 }
-# What Nova takes for settings that a file does not say, where that is another place than ours.
+# Nova's defaults for missing options that differ from ours.
 _DEFAULTS: Mapping[tuple[str, str], Any] = {
     ("agent", "provider_config_location"): "/etc/nova/provider_config/",
 }
-# Sections that mean something else in the file: of these settings only those that it has elsewhere are read.
+# Sections with another meaning in the file: their settings are read only from the places in ``_RENAMED``.
 _OTHERWISE = ("conductor",)
-# Options whose every line is one value; of others the last line counts.
+# Options with one value per line; of others the last line counts.
 _REPEATED = {("filter_scheduler", "available_filters"), ("pci", "alias"), ("agent", "device_spec")}
-# Sections in which an option that has no effect is told by itself; of others only their names are.
+# Sections with a note for each option without effect; other sections have one note.
 _CLOSE = ("filter_scheduler", "scheduler", "metrics", "pci", "workarounds", "compute")
-# Why an option has no effect, where that is more than that nothing here needs it.
+# Reasons why options have no effect; the default is that nothing needs them.
 _REASONS: Mapping[tuple[str, str], str] = {
     ("DEFAULT", "metrics_weight_setting"): "it is weight_setting of the section [metrics]",
     ("filter_scheduler", "metrics_weight_setting"): "it is weight_setting of the section [metrics]",
@@ -63,25 +62,25 @@ _TRUTHS = {"true": True, "1": True, "on": True, "yes": True, "false": False, "0"
 
 
 class NovaConf:
-    """What a file says of settings; see ``read_nova_conf``."""
+    """The settings of a file; see ``read_nova_conf``."""
 
     def __init__(self, ini: Ini) -> None:
         self._ini = ini
         self._repeated = set(_REPEATED)
 
     def repeat(self, places: Iterable[tuple[str, str]]) -> None:
-        """Let every line of some options, by section and key, be a value of its own."""
+        """Treat every line of some options, by section and key, as a value."""
         self._repeated.update(places)
 
     def values(self, section: str, kinds: Mapping[str, str]) -> dict[str, Any]:
-        """Return the values that the file gives settings of a section.
+        """Return the file's values for the settings of a section.
 
         Args:
-            section: of ours.
-            kinds: what each setting of it is, in the words of ``roost.settings.Setting.kind``.
+            section: of the settings.
+            kinds: kind of each setting, as in ``roost.settings.Setting.kind``.
 
         Raises:
-            BadSettings: a value is not of its kind, or names an option that is not there.
+            BadSettings: a value is not of its kind, or refers to a missing option.
         """
         values = {}
         for key, kind in kinds.items():
@@ -91,26 +90,26 @@ class NovaConf:
         return values
 
     def defaults(self, section: str) -> dict[str, Any]:
-        """Return the values that settings of a section have where no file says them, if these are not our own."""
+        """Return Nova's defaults for settings of a section, where they differ from ours."""
         return {key: value for (of, key), value in _DEFAULTS.items() if of == section}
 
-    def qualified_name(self, section: str, key: str) -> str | None:
-        """Return the same with the section and the option as the file has them."""
+    def full_name(self, section: str, key: str) -> str | None:
+        """Return the source of a setting with its section and option in the file; None: not in the file."""
         place = self._place(section, key)
         return None if place is None else self._format_place(place)
 
     def source(self, section: str, key: str) -> str | None:
-        """Return the file and the line that a setting comes from; None: the file does not say it."""
+        """Return the file and line of a setting; None: not in the file."""
         place = self._place(section, key)
         return None if place is None else self._where(place)
 
     @property
     def source_of_defaults(self) -> str:
-        """What ``defaults`` come from."""
+        """The source of ``defaults``."""
         return f"{self._ini.path}, by default"
 
     def notes(self, known: Mapping[str, Iterable[str]]) -> Iterator[str]:
-        """Say what of the file has no effect, a sentence each: options that are close to settings, and the rest.
+        """Yield sentences on options without effect: one each in sections near to settings, then the rest.
 
         Args:
             known: the settings of each section.
@@ -135,14 +134,14 @@ class NovaConf:
             yield f"{self._ini.path}: these sections have no effect: {', '.join(rest)}"
 
     def _place(self, section: str, key: str) -> tuple[str, str] | None:
-        """Return the section and the option of the file that mean a setting, the name of today before older ones."""
+        """Return section and option of a setting in the file, current names before older ones."""
         places = [] if section in _OTHERWISE else [(section, key)]
         if (section, key) in _RENAMED:
             places.append(_RENAMED[section, key])
         if section == "filter_scheduler":
-            places.append(("DEFAULT", key))  # Where they all were.
+            places.append(("DEFAULT", key))  # Their section in Icehouse.
         if section == "agent":
-            places += [("DEFAULT", key), ("compute", key)]  # Nova has them in two sections.
+            places += [("DEFAULT", key), ("compute", key)]  # Nova has them in these sections.
         return next((place for place in places if place[1] in self._ini.sections.get(place[0], {})), None)
 
     def _where(self, place: tuple[str, str]) -> str:
@@ -183,7 +182,7 @@ def read_nova_conf(path: Path) -> NovaConf:
     """Read a file.
 
     Raises:
-        BadSettings: it cannot be read, or a line of it cannot be understood.
+        BadSettings: the file cannot be read, or a line is invalid.
     """
     try:
         return NovaConf(read_ini(path))
@@ -197,11 +196,11 @@ def _truth(text: str) -> bool:
 
 
 def _period_s(interval_s: float) -> float:
-    """Return the seconds between updates: below 0 there are none, and 0 is the period of whatever tells none."""
+    """Return the seconds between updates; below 0: no updates; 0: the default interval of periodic tasks."""
     return 60.0 if interval_s == 0 else max(interval_s, 0.0)
 
 
-# What numbers of an option mean, where that is not what the same numbers mean of its setting.
+# Conversions of options with other units or special values than their settings.
 _CONVERSIONS: Mapping[tuple[str, str], Callable[[Any], Any]] = {("DEFAULT", "update_resources_interval"): _period_s}
 _KINDS: Mapping[str, tuple[Callable[[str], Any], str]] = {
     "whole number": (int, "a whole number"),

@@ -1,4 +1,4 @@
-"""The memory nodes of hosts as Nova's filters know them, and as ours do."""
+"""Conversion of NUMA topologies between Nova's attribute names and Roost's."""
 
 from collections.abc import Iterable
 from types import SimpleNamespace
@@ -9,7 +9,7 @@ from roost.model.host import HostFacts
 
 
 def topology_from(topology: Any) -> NumaTopology | None:
-    """Return a topology as our rules see it.
+    """Return a topology as Roost's rules read it.
 
     Args:
         topology: an object with ``cells`` under Nova's names; None: no topology.

@@ -1,4 +1,4 @@
-"""An existing ``placement.conf``: what of it is a setting of ours, and what of it has no effect here."""
+"""An existing ``placement.conf``: its options as settings, and notes on options without effect."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -8,11 +8,11 @@ from typing import Any
 from roost.compat.ini import Ini, read_ini
 from roost.errors import BadFile, BadSettings
 
-_POLICY_FILE = "policy.yaml"  # beside the file, if it is there
+_POLICY_FILE = "policy.yaml"  # beside the file, optional
 _TRUE = {"true", "1", "on", "yes"}
 _FALSE = {"false", "0", "off", "no"}
 _POSTGRESQL = ("postgresql", "postgres")
-# Why an option has no effect, where that is more than that nothing here needs it.
+# Reasons why options have no effect; the default is that nothing needs them.
 _REASONS: Mapping[tuple[str, str], str] = {
     ("workarounds", "optimize_for_wide_provider_trees"): "wide trees are no trouble here",
     ("placement_database", "slave_connection"): "reads come from memory",
@@ -24,23 +24,23 @@ _REASONS: Mapping[tuple[str, str], str] = {
 
 @dataclass(slots=True, kw_only=True)
 class PlacementConf:
-    """What a file comes to."""
+    """The settings and notes of a file."""
 
     settings: dict[str, Any] = field(default_factory=dict)  # of section placement
-    connection: str | None = None  # URL of a database as we name it
-    problem: str | None = None  # with the connection, where it cannot be honoured
-    notes: list[str] = field(default_factory=list)  # what has no effect, a sentence each
+    connection: str | None = None  # URL of a database in Roost's form
+    problem: str | None = None  # why the connection cannot be used
+    notes: list[str] = field(default_factory=list)  # one sentence per option without effect
 
 
 def read_placement_conf(path: Path) -> PlacementConf:
     """Read a file.
 
     Raises:
-        BadFile: it cannot be read, or a value in it is wrong.
+        BadFile: the file cannot be read, or a value is invalid.
     """
     ini = read_ini(path)
     conf = PlacementConf()
-    # What that file's own program takes for granted where it says nothing.
+    # Placement's default.
     conf.settings["auth_strategy"] = "keystone"
     for (section, option), (name, convert) in _SETTINGS.items():
         if ini.get(section, option) is not None:
@@ -56,17 +56,17 @@ def read_placement_conf(path: Path) -> PlacementConf:
 
 
 def database_of_files(paths: Sequence[Path]) -> str:
-    """Return the database of some ``placement.conf``, of which later ones go before.
+    """Return the database URL of some ``placement.conf``; later files override earlier ones.
 
     Raises:
-        BadSettings: none names a database.
-        BadFile: a file cannot be read or understood.
+        BadSettings: no file has a database.
+        BadFile: a file cannot be read or parsed.
     """
     return database_url(connection_of_files(paths))
 
 
 def connection_of_files(paths: Sequence[Path]) -> str:
-    """Return the connection as some ``placement.conf`` spell it; see ``database_of_files``."""
+    """Return the connection of some ``placement.conf`` in SQLAlchemy's form; see ``database_of_files``."""
     connection = _last(paths, "placement_database", "connection")
     if not connection:
         place = str(paths[-1]) if paths else "placement.conf"
@@ -75,7 +75,7 @@ def connection_of_files(paths: Sequence[Path]) -> str:
 
 
 def policy_file_of(paths: Sequence[Path]) -> Path | None:
-    """Return the policy file that some ``placement.conf`` name; None: there is none."""
+    """Return the policy file of some ``placement.conf``; None: it does not exist."""
     if not paths:
         return None
     path = _policy_beside(paths[-1], _last(paths, "oslo_policy", "policy_file"))
@@ -83,7 +83,7 @@ def policy_file_of(paths: Sequence[Path]) -> Path | None:
 
 
 def database_url(connection: str) -> str:
-    """Return a connection as SQLAlchemy spells it as a URL of ours.
+    """Convert a connection of SQLAlchemy to Roost's URL.
 
     >>> database_url("postgresql+psycopg2://roost@db/placement")
     'postgresql://roost@db/placement'
@@ -109,7 +109,7 @@ def _policy_beside(path: Path, name: str | None) -> Path:
 
 
 def _connection(url: str) -> tuple[str | None, str | None]:
-    """Return a URL as we name it, or what is wrong with it."""
+    """Return a URL in Roost's form, or else a problem."""
     kind, separator, rest = database_url(url).partition("://")
     if separator and kind in _POSTGRESQL:
         return f"postgresql://{rest}", None
@@ -153,7 +153,7 @@ def _list(ini: Ini, section: str, option: str) -> list[str]:
     return ini.all(section, option)
 
 
-# What is honoured: where it stands, and the setting it is.
+# Supported options: their settings and conversions.
 _SETTINGS: Mapping[tuple[str, str], tuple[str, Callable[[Ini, str, str], Any]]] = {
     ("api", "auth_strategy"): ("auth_strategy", _text),
     ("placement_database", "sync_on_startup"): ("sync_on_startup", _truth),

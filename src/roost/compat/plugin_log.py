@@ -1,16 +1,16 @@
-"""The log lines of plug-ins, as lines of Roost's log."""
+"""Forwards the log of plug-ins to Roost's log."""
 
 import logging
 
 from roost.observe import log
 
-_MESSAGE_MAX = 2_000  # letters of one message
+_MESSAGE_MAX = 2_000  # characters per message
 _attached: set[str] = set()
 
 
 class _Lines(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
-        """Write one record; one whose message cannot be made is written as its format."""
+        """Write a record; if its message cannot be formatted, write the format."""
         try:
             message = record.getMessage()
         except (TypeError, ValueError, KeyError):
@@ -19,7 +19,7 @@ class _Lines(logging.Handler):
 
 
 def listen(module: str, level: str) -> None:
-    """Write what the package of a module logs from a level on, unless the program has set up that logger itself."""
+    """Forward the log of a module's package from a level on, unless the program has configured that logger."""
     package = module.partition(".")[0]
     logger = logging.getLogger(package)
     if package not in _attached:

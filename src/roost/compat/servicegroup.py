@@ -1,4 +1,4 @@
-"""What Nova has in ``nova.servicegroup``: whether a service is up."""
+"""Counterpart of ``nova.servicegroup``: liveness of services."""
 
 import time
 from typing import Any
@@ -9,10 +9,10 @@ from roost.compat.objects.host_records import read_moment
 
 
 class API:
-    """Says which services are up, by the settings that CONF shows."""
+    """Liveness of services, by the settings in CONF."""
 
     def service_is_up(self, member: Any) -> bool:
-        """Say whether a service reported lately and is not forced down."""
+        """Return whether a service reported in time and is not forced down."""
         get = member.get if hasattr(member, "get") else lambda name: getattr(member, name, None)
         if get("forced_down"):
             return False
@@ -21,5 +21,5 @@ class API:
         return seen_s is None or abs((time.time() if now_s is None else now_s) - seen_s) <= down_time_s()
 
     def get_updated_time(self, member: Any) -> Any:
-        """Return when a service last reported."""
+        """Return the time of a service's last report."""
         return member["last_seen_up"] if hasattr(member, "__getitem__") else member.last_seen_up

@@ -1,4 +1,4 @@
-"""What Nova has in ``nova.weights``: weighing objects, normalising and adding up."""
+"""Counterpart of ``nova.weights``: weighs objects, scales the weights and adds them up."""
 
 import inspect
 from collections.abc import Iterable, Sequence
@@ -12,7 +12,7 @@ from roost.engine.ranking import ranks
 def normalize(
     weight_list: Sequence[float], minval: float | None = None, maxval: float | None = None
 ) -> Sequence[float]:
-    """Bring weights to the scale 0 to 1; the ends are those of the list where none are given.
+    """Scale weights to 0..1; the default bounds are those of the list.
 
     >>> normalize([5, 10, 20], minval=0)
     [0.25, 0.5, 1.0]
@@ -37,13 +37,13 @@ class WeighedObject:
 
 
 class BaseWeigher:
-    """A weigher of objects of any kind. ``minval`` and ``maxval`` bound its weights where they are set."""
+    """A weigher of objects of any kind; ``minval`` and ``maxval`` bound its weights."""
 
     minval: float | None = None
     maxval: float | None = None
 
     def weight_multiplier(self, host_state: Any = None) -> float:
-        """Return how much the weigher counts for an object."""
+        """Return the factor of the weigher for an object."""
         return 1.0
 
     def _weigh_object(self, obj: Any, weight_properties: Any) -> float:
@@ -51,32 +51,32 @@ class BaseWeigher:
         return float(self._weight_object(obj, weight_properties))
 
     def _weight_object(self, obj: Any, weight_properties: Any) -> float:
-        """Do the same, as some documents spell it."""
+        """Alternative spelling of ``_weigh_object`` in some documents."""
         raise NotImplementedError
 
     def weigh_objects(self, weighed_obj_list: Sequence[WeighedObject], weight_properties: Any) -> list[float]:
-        """Return the raw weights of all objects; override it only if they are needed together."""
+        """Return the raw weights of all objects; override this only if they depend on each other."""
         weights = [self._weigh_object(each.obj, weight_properties) for each in weighed_obj_list]
         bounded = ranks.clamp(np.array(weights, dtype=np.float64), minval=self.minval, maxval=self.maxval)
         raw: list[float] = bounded.tolist()
         return raw
 
     def weight_objects(self, weighed_obj_list: Sequence[WeighedObject], weight_properties: Any) -> list[float]:
-        """Do the same, as some documents spell it."""
+        """Alternative spelling of ``weigh_objects`` in some documents."""
         return self.weigh_objects(weighed_obj_list, weight_properties)
 
 
 class BaseWeightHandler:
-    """Runs weighers, which may be given as classes too."""
+    """Runs weighers, given as instances or classes."""
 
     object_class = WeighedObject
 
     def get_weighed_objects(
         self, weighers: Iterable[Any], obj_list: Iterable[Any], weighing_properties: Any
     ) -> list[WeighedObject]:
-        """Return the objects with the sums of their weights, best first, equal ones in their order.
+        """Return the objects with the sums of their weights, best first; the order of equal objects is kept.
 
-        One object, or none, is returned with the weight 0 and no weigher is asked.
+        With at most one object the weighers are skipped, and its weight is 0.
         """
         weighed = [self.object_class(obj, 0.0) for obj in obj_list]
         if len(weighed) <= 1:
@@ -94,6 +94,6 @@ class BaseWeightHandler:
 
 
 def multiplier_of(weigher: Any, obj: Any) -> float:
-    """Return a weigher's multiplier for an object; weighers of old take no argument."""
+    """Return a weigher's multiplier for an object; old weighers take no argument."""
     takes_object = bool(inspect.signature(weigher.weight_multiplier).parameters)
     return float(weigher.weight_multiplier(obj) if takes_object else weigher.weight_multiplier())

@@ -297,7 +297,7 @@ def test_the_defaults_of_nova_conf_need_their_section_and_then_work(tmp_path):
     write(tmp_path, {"nova.conf": DEFAULTS, "fleet.json": fleet, "request.json": asked()})
     done = run_roost(tmp_path, *DECIDE)
     advice = "write [filter_scheduler] and below it available_filters = VALUE"
-    assert done.stderr == f"roost: nova.conf:1: an option stands in no section; {advice}\n"
+    assert done.stderr == f"roost: nova.conf:1: an option has no section; {advice}\n"
     write(tmp_path, {"nova.conf": "[filter_scheduler]\n" + DEFAULTS.replace("--filter_scheduler.", "")})
     done = run_roost(tmp_path, *DECIDE)
     assert done.stdout.startswith("granted: a\n"), done.stderr

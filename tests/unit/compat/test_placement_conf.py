@@ -51,12 +51,12 @@ more = 2
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("a = 1", ":1: an option stands in no section"),
+        ("a = 1", ":1: an option has no section"),
         ("[a]\nb", ":2: is neither OPTION = VALUE nor"),
         ("[a", ":1: a section is not closed"),
         ("[]", ":1: a section is not closed, or has no name"),
-        ("  x", ":1: this line goes on from none"),
-        ("[a]\n\n b", ":3: this line goes on from none"),
+        ("  x", ":1: this line continues no option"),
+        ("[a]\n\n b", ":3: this line continues no option"),
     ],
 )
 def test_a_line_that_cannot_be_understood_is_named(written, text, problem):
@@ -76,7 +76,7 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path):
 @pytest.mark.parametrize("value", ["$absent", "$a", "${x.y}"])
 def test_a_name_that_stands_for_nothing_is_named(written, value):
     ini = read_ini(written(f"[s]\na = {value}"))
-    with pytest.raises(BadFile, match="which is not there"):
+    with pytest.raises(BadFile, match="which is not set"):
         ini.get("s", "a")
 
 

@@ -1,1 +1,1 @@
-"""What Nova has in ``nova.api``, as far as plug-ins use it."""
+"""Counterpart of ``nova.api``, for plug-ins."""

@@ -1,1 +1,1 @@
-"""What Nova has in ``nova.compute``, as far as drivers of others import it."""
+"""Counterpart of ``nova.compute``, for third-party drivers."""

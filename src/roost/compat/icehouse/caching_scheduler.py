@@ -1,4 +1,4 @@
-"""What Nova had in ``nova.scheduler.caching_scheduler``: filter and weigh hosts as they were a moment ago."""
+"""Counterpart of ``nova.scheduler.caching_scheduler``: filters and weighs cached hosts."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -8,14 +8,14 @@ from roost.compat.scheduler.host_state import HostState
 
 
 class CachingScheduler(FilterScheduler):
-    """Keeps the hosts in memory; what it chose is counted there until the next refresh."""
+    """Caches the hosts; its choices are counted in the cache until the next refresh."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.all_host_states: list[HostState] | None = None
 
     def run_periodic_tasks(self, context: object) -> None:
-        """Read all hosts anew."""
+        """Reload all hosts."""
         self.all_host_states = self._get_up_hosts(context)
 
     def _get_all_host_states(self, context: object) -> Iterable[HostState]:

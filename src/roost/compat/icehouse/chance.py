@@ -1,4 +1,4 @@
-"""What Nova had in ``nova.scheduler.chance``: any host will do."""
+"""Counterpart of ``nova.scheduler.chance``: picks random hosts."""
 
 import random
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ from roost.compat.scheduler.host_manager import HostManager
 
 
 class ChanceScheduler(Scheduler):
-    """Takes a random host whose service is up and that is not to be ignored."""
+    """Picks a random host that is up and not ignored."""
 
     def __init__(
         self,
@@ -57,10 +57,10 @@ class ChanceScheduler(Scheduler):
         filter_properties: dict[str, Any],
         legacy_bdm_in_spec: object = None,
     ) -> None:
-        """Have each instance built on a random host; an instance that finds none is in error.
+        """Build each instance on a random host; without a host, an instance goes to error.
 
         Raises:
-            BadRequest: the request names no instances.
+            BadRequest: the request has no instances.
         """
         payload = run_payload(request_spec)
         self.deployment.notify(context, "scheduler.run_instance.start", payload)

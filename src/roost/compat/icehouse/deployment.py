@@ -1,4 +1,4 @@
-"""What is around a scheduler that sends messages: compute services, records of instances, and those who listen."""
+"""The neighbours of a scheduler: compute services, instance records, notifications and quotas."""
 
 import logging
 from collections.abc import Iterator, Mapping
@@ -11,7 +11,7 @@ _log = logging.getLogger(__name__)
 
 
 class Computes(Protocol):
-    """Takes messages to the compute services of hosts; each call returns once its message is on the way."""
+    """Sends messages to the compute services of hosts; a call returns when its message is sent."""
 
     def run_instance(
         self,
@@ -28,7 +28,7 @@ class Computes(Protocol):
         node: str | None,
         legacy_bdm_in_spec: object,
     ) -> None:
-        """Have an instance built on a host."""
+        """Build an instance on a host."""
 
     def prep_resize(
         self,
@@ -43,7 +43,7 @@ class Computes(Protocol):
         filter_properties: Mapping[str, Any],
         node: str | None,
     ) -> None:
-        """Have a host get ready for an instance that is to have another size."""
+        """Prepare a host for an instance with a new size."""
 
     def check_can_live_migrate_destination(
         self,
@@ -53,11 +53,11 @@ class Computes(Protocol):
         block_migration: object,
         disk_over_commit: object,
     ) -> object:
-        """Ask a host whether it can take a running instance; return what its present host has to know of that.
+        """Check that a host can receive a running instance; return the data for its current host.
 
         Raises:
-            MigrationPreCheckError: it cannot.
-            ComputeServiceUnavailable: it does not answer.
+            MigrationPreCheckError: the host cannot receive it.
+            ComputeServiceUnavailable: the host does not answer.
         """
 
     def live_migration(
@@ -70,47 +70,47 @@ class Computes(Protocol):
         *,
         migrate_data: object,
     ) -> None:
-        """Have the host of a running instance hand it over to another."""
+        """Migrate a running instance from its host to another."""
 
 
 class Instances(Protocol):
-    """Keeps the records of instances. Each method raises NotFound where there is no such instance."""
+    """Stores instance records. Every method raises NotFound for an unknown instance."""
 
     def set_scheduled(self, context: object, instance_uuid: str) -> Mapping[str, Any]:
-        """Note that an instance is scheduled now, and on no host yet; return its record."""
+        """Mark an instance as scheduled, without a host yet; return its record."""
 
     def set_state(self, context: object, instance_uuid: str, *, vm_state: str, task_state: str | None) -> None:
-        """Note the state that an instance is in, and what is being done to it."""
+        """Set the state and the task of an instance."""
 
     def add_fault(self, context: object, instance_uuid: str, error: Exception) -> None:
-        """Note an error, for whoever asks what became of an instance."""
+        """Add an error to the record of an instance."""
 
 
 class Notifier(Protocol):
-    """Tells others of events."""
+    """Publishes events."""
 
     def info(self, context: object, event_type: str, payload: Mapping[str, Any]) -> None:
-        """Tell of something that happened."""
+        """Publish an event."""
 
     def error(self, context: object, event_type: str, payload: Mapping[str, Any]) -> None:
-        """Tell of something that failed."""
+        """Publish a failure."""
 
 
 class Quotas(Protocol):
-    """Keeps what is reserved of quotas."""
+    """Quota reservations."""
 
     def rollback(self, context: object, reservations: object) -> None:
-        """Give back what was reserved."""
+        """Release reservations."""
 
 
 class Deployment:
     """The neighbours of a scheduler.
 
-    What fails while others are told, or while a failure is noted, is logged and stops nothing.
+    Errors of notifications, and of recording a failure, are logged and otherwise ignored.
 
     Args:
-        notifier: None: nobody listens.
-        quotas: only for reservations that are handed to ``prep_resize``.
+        notifier: None: no notifications.
+        quotas: needed only for the reservations of ``prep_resize``.
     """
 
     def __init__(
@@ -126,9 +126,9 @@ class Deployment:
         self._notifier, self._quotas = notifier, quotas
 
     def notify(self, context: object, event_type: str, payload: Mapping[str, Any]) -> None:
-        """Tell those who listen of something that happened."""
+        """Publish an event."""
         if self._notifier is not None:
-            with _log_failure("Nobody is told of %s.", event_type):
+            with _log_failure("The notification %s failed.", event_type):
                 self._notifier.info(context, event_type, payload)
 
     def fail(
@@ -141,17 +141,17 @@ class Deployment:
         method: str,
         vm_state: str,
     ) -> None:
-        """Note that something failed for an instance: its state, a fault, and a notification of the error.
+        """Record a failure of an instance: its state, a fault, and a notification.
 
         Args:
-            method: what failed, such as ``run_instance``.
-            vm_state: what the instance is in from now on.
+            method: the failed method, such as ``run_instance``.
+            vm_state: the new state of the instance.
         """
         is_refused = isinstance(error, NoValidHost)
         _log.warning(
             "Failed to %s instance %s: %s", method, instance_uuid, error, exc_info=None if is_refused else error
         )
-        with _log_failure("The failure of instance %s is noted nowhere.", instance_uuid):
+        with _log_failure("The failure of instance %s could not be recorded.", instance_uuid):
             self._note(context, error, instance_uuid, vm_state=vm_state)
         if self._notifier is not None:
             payload = {
@@ -162,13 +162,13 @@ class Deployment:
                 "method": method,
                 "reason": str(error),
             }
-            with _log_failure("Nobody is told of the failure of instance %s.", instance_uuid):
+            with _log_failure("The notification of the failure of instance %s failed.", instance_uuid):
                 self._notifier.error(context, f"scheduler.{method}", payload)
 
     def rollback(self, context: object, reservations: object) -> None:
-        """Give back what is reserved of quotas, if anything is."""
+        """Release quota reservations, if any."""
         if reservations and self._quotas is not None:
-            with _log_failure("What is reserved of quotas is not given back."):
+            with _log_failure("The quota reservations could not be released."):
                 self._quotas.rollback(context, reservations)
 
     def _note(self, context: object, error: Exception, instance_uuid: str, *, vm_state: str) -> None:
@@ -176,12 +176,12 @@ class Deployment:
             self.instances.set_state(context, instance_uuid, vm_state=vm_state, task_state=None)
             self.instances.add_fault(context, instance_uuid, error)
         except NotFound:
-            _log.info("Instance %s is gone, and its failure with it.", instance_uuid)
+            _log.info("Instance %s is gone, so its failure is not recorded.", instance_uuid)
 
 
 @contextmanager
 def _log_failure(text: str, *args: str) -> Iterator[None]:
     try:
         yield
-    except Exception:  # noqa: BLE001  # other instances, and the error that is being told, must not be lost by it
+    except Exception:  # noqa: BLE001  # it must not hide the original error, or stop work for other instances
         _log.exception(text, *args)

@@ -1,4 +1,4 @@
-"""What Nova had in ``nova.scheduler.driver``: the base of schedulers."""
+"""Counterpart of ``nova.scheduler.driver``: the base of schedulers."""
 
 import logging
 from collections.abc import Callable, Iterable, Mapping
@@ -12,21 +12,21 @@ _log = logging.getLogger(__name__)
 
 
 class ServiceGroup(Protocol):
-    """Knows services, and which of them are up."""
+    """Services and their liveness."""
 
     def get_all_by_topic(self, context: object, topic: str) -> Iterable[Mapping[str, Any]]:
-        """Return the services that listen to a topic."""
+        """Return the services of a topic."""
 
     def service_is_up(self, service: Mapping[str, Any]) -> bool:
-        """Say whether a service is up."""
+        """Return whether a service is up."""
 
 
 class Scheduler:
     """Base of all schedulers.
 
     Args:
-        servicegroup_api: only for ``hosts_up``, and what needs it.
-        deployment: only to send messages to compute services.
+        servicegroup_api: needed only for ``hosts_up`` and its callers.
+        deployment: needed only for messages to compute services.
     """
 
     def __init__(
@@ -42,17 +42,17 @@ class Scheduler:
 
     @property
     def deployment(self) -> Deployment:
-        """What is around the scheduler."""
-        assert self._deployment is not None, "a scheduler that sends messages is made with a deployment"
+        """The neighbours of the scheduler."""
+        assert self._deployment is not None, "a scheduler needs a deployment to send messages"
         return self._deployment
 
     def run_periodic_tasks(self, context: object) -> None:
-        """Do what a scheduler does from time to time: nothing, unless it is overridden."""
+        """Run periodic tasks: none, unless overridden."""
 
     def hosts_up(self, context: object, topic: str) -> list[str]:
-        """Return the hosts whose service of a topic is up."""
+        """Return the hosts with a live service of a topic."""
         services = self.servicegroup_api
-        assert services is not None, "a scheduler that asks for hosts that are up is made with a servicegroup_api"
+        assert services is not None, "a scheduler needs a servicegroup_api to find live hosts"
         return [each["host"] for each in services.get_all_by_topic(context, topic) if services.service_is_up(each)]
 
     def schedule_run_instance(
@@ -66,7 +66,7 @@ class Scheduler:
         filter_properties: dict[str, Any],
         legacy_bdm_in_spec: object = None,
     ) -> None:
-        """Choose a host for each instance and have it built there; override this."""
+        """Choose a host for each instance and build it there; override this."""
         raise NotImplementedError("Driver must implement schedule_run_instance")
 
     def select_destinations(
@@ -78,19 +78,19 @@ class Scheduler:
     def _run_each(
         self, context: object, request_spec: dict[str, Any], run: Callable[[str, dict[str, Any]], None]
     ) -> None:
-        """Run instance after instance; what fails for one is noted there and leaves the others alone.
+        """Run instances one after the other; a failure of one does not affect the others.
 
         Args:
             request_spec: loses its ``instance_uuids``.
             run: called with an instance uuid, and the request for its host, with its ``launch_index``.
         """
         for number, instance_uuid in enumerate(request_spec.pop("instance_uuids")):
-            # A table of its own for each message, which may still be read when the next one is made.
+            # A new table for each message: the previous one may still be in use.
             properties = {**(request_spec.get("instance_properties") or {}), "launch_index": number}
             host_spec = {**request_spec, "instance_properties": properties}
             try:
                 run(instance_uuid, host_spec)
-            except Exception as error:  # noqa: BLE001  # whatever it is, the other instances do not depend on it
+            except Exception as error:  # noqa: BLE001  # other instances do not depend on this one
                 handle_schedule_error(context, error, instance_uuid, host_spec, deployment=self.deployment)
 
     def _send_run_instance(
@@ -108,7 +108,7 @@ class Scheduler:
         is_first_time: object,
         legacy_bdm_in_spec: object,
     ) -> None:
-        """Have an instance built on a host, unless the instance is gone meanwhile."""
+        """Build an instance on a host, unless the instance is gone."""
         try:
             instance = self.deployment.instances.set_scheduled(context, instance_uuid)
         except NotFound:
@@ -137,7 +137,7 @@ def handle_schedule_error(
 
 
 def instance_count(request_spec: Mapping[str, Any]) -> int:
-    """Return how many instances are asked for."""
+    """Return the requested number of instances."""
     return len(request_spec.get("instance_uuids") or ()) or int(request_spec.get("num_instances", 1))
 
 
@@ -145,19 +145,19 @@ def run_payload(request_spec: Mapping[str, Any]) -> dict[str, Any]:
     """Return the notification payload of a request to run instances.
 
     Raises:
-        BadRequest: it does not say which.
+        BadRequest: the request has no instances.
     """
     if not request_spec.get("instance_uuids"):
-        raise BadRequest("request_spec does not say which instances to run: instance_uuids is missing or empty")
+        raise BadRequest("request_spec has no instances: instance_uuids is missing or empty")
     return {"request_spec": dict(request_spec)}
 
 
 def populate_filter_properties(
     filter_properties: dict[str, Any], *, host: str, node: str | None, limits: Mapping[str, Any] | None
 ) -> None:
-    """Let a host know, beside what was asked for, that it is tried now and what its limits are.
+    """Add the host to the tried hosts of a request, and its limits.
 
-    A forced host is never tried again, so it is not noted as tried; hosts forced by name have no limits.
+    Forced hosts and nodes are not added, because they are never retried; hosts forced by name have no limits.
     """
     is_host_forced = bool(filter_properties.get("force_hosts"))
     retry = filter_properties.get("retry")

@@ -1,4 +1,4 @@
-"""What Nova has in ``nova.scheduler.filter_scheduler``: filter, then weigh. The default."""
+"""Counterpart of ``nova.scheduler.filter_scheduler``, the default: filters, then weighs."""
 
 import random
 from collections.abc import Iterable, Mapping
@@ -23,15 +23,15 @@ _AFFINE = ("affinity", "anti-affinity")
 
 
 class FilterScheduler(Scheduler):
-    """Takes, for each instance in turn, one of the best hosts that the filters leave.
+    """Picks, for each instance in turn, one of the best hosts that pass the filters.
 
     Args:
         host_manager: the hosts, filters and weighers.
-        servicegroup_api: only for ``hosts_up``, and what needs it.
-        host_subset_size: one of so many best hosts is taken at random; brought within 1 and all.
-        max_attempts: how often an instance may be tried, >= 1.
-        chance: where randomness comes from.
-        deployment: only to send messages to compute services.
+        servicegroup_api: needed only for ``hosts_up`` and its callers.
+        host_subset_size: number of best hosts for the random pick; clamped to 1..all.
+        max_attempts: scheduling attempts per instance, >= 1.
+        chance: random generator.
+        deployment: needed only for messages to compute services.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class FilterScheduler(Scheduler):
         """Choose a host for each instance; all or nothing.
 
         Raises:
-            NoValidHost: there are fewer hosts than instances; nothing but the given host states has changed.
+            NoValidHost: fewer hosts than instances; only the host states have changed.
         """
         properties = dict(filter_properties)
         selected = self._schedule(context, request_spec, properties)
@@ -76,18 +76,18 @@ class FilterScheduler(Scheduler):
         filter_properties: dict[str, Any],
         legacy_bdm_in_spec: object = None,
     ) -> None:
-        """Choose all hosts, then have each instance built on its own; an instance without a host is in error.
+        """Choose all hosts, then build each instance on its host; without a host, an instance goes to error.
 
         ``request_spec`` loses its ``instance_uuids``, and ``filter_properties`` the hosts tried so far.
 
         Raises:
-            BadRequest: the request names no instances; nothing has changed.
-            NoValidHost: it was tried too often; no instance has changed.
+            BadRequest: the request has no instances; nothing has changed.
+            NoValidHost: too many attempts; no instance has changed.
         """
         payload = run_payload(request_spec)
         self.deployment.notify(context, "scheduler.run_instance.start", payload)
         weighed_hosts = self._schedule(context, request_spec, filter_properties)
-        # It stays here: a message cannot hold it.
+        # A message cannot contain it.
         filter_properties.pop("context", None)
 
         def run(instance_uuid: str, host_spec: dict[str, Any]) -> None:
@@ -107,7 +107,7 @@ class FilterScheduler(Scheduler):
                     legacy_bdm_in_spec,
                 )
             finally:
-                # What was tried before concerns the first instance alone.
+                # Earlier attempts concern only the first instance.
                 if filter_properties.get("retry"):
                     filter_properties["retry"]["hosts"] = []
 
@@ -127,7 +127,7 @@ class FilterScheduler(Scheduler):
         instance_uuid: str,
         legacy_bdm_in_spec: object = None,
     ) -> None:
-        """Have an instance built on its host, whose use counts it since the host was chosen."""
+        """Build an instance on its host; the host state counts it since the choice."""
         host = weighed_host.obj
         populate_filter_properties(filter_properties, host=host.host, node=host.nodename, limits=host.limits)
         self._send_run_instance(
@@ -148,11 +148,11 @@ class FilterScheduler(Scheduler):
         return self.host_manager.get_all_host_states(context)
 
     def _get_configuration_options(self) -> Mapping[str, Any]:
-        """Return options for plug-ins that look for them in the properties."""
+        """Return the ``config_options`` for plug-ins."""
         return {}
 
     def _populate_retry(self, properties: dict[str, Any]) -> None:
-        """Count the attempt; one attempt, or forced hosts, are never tried again."""
+        """Count the attempt, unless a retry is impossible: one attempt, or forced hosts."""
         if self.max_attempts < 1:
             raise BadSettings("scheduler.max_attempts", "must be 1 or more")
         if self.max_attempts == 1 or properties.get("force_hosts") or properties.get("force_nodes"):
@@ -171,7 +171,7 @@ class FilterScheduler(Scheduler):
     def _schedule(
         self, context: object, request_spec: Mapping[str, Any], filter_properties: dict[str, Any]
     ) -> list[WeighedHost]:
-        """Return one weighed host an instance, fewer where hosts run out."""
+        """Return one weighed host per instance; fewer if hosts run out."""
         update_group_hosts = self._setup_instance_group(filter_properties)
         self._populate_retry(filter_properties)
         filter_properties.update(

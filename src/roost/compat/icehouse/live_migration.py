@@ -1,4 +1,4 @@
-"""Handing a running instance over to another host."""
+"""Live migration: moves a running instance to another host."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -22,18 +22,18 @@ def live_migrate(
     block_migration: object,
     disk_over_commit: object,
 ) -> None:
-    """Tell the host of an instance to hand it over, to a host that is named or to one that the driver chooses.
+    """Migrate an instance to a given host, or to one chosen by the driver.
 
     Args:
-        instance: its record; ``instance_type`` says its size, and ``image`` what it was made of, if anything.
-        dest: None or empty: hosts are chosen until one says that it can take the instance.
+        instance: its record, with ``instance_type`` and optionally ``image``.
+        dest: target host; None or empty: the first chosen host that can receive the instance.
 
     Raises:
-        BadRequest: the record says no host or no size.
-        ComputeServiceUnavailable: the host of the instance, or the one that is named, is not up.
-        UnableToMigrateToSelf: it is on the host that is named.
-        MigrationPreCheckError: the host that is named has not enough memory, or says that it cannot take it.
-        NoValidHost: no host can take it. No message to move it was sent in any of these cases.
+        BadRequest: the record has no host or no ``instance_type``.
+        ComputeServiceUnavailable: the current host, or the given target, is not up.
+        UnableToMigrateToSelf: the target is the current host.
+        MigrationPreCheckError: the given target lacks memory, or cannot receive the instance.
+        NoValidHost: no host can receive it. In all these cases no migration has been started.
     """
     for name in ("host", "instance_type"):
         if not instance.get(name):
@@ -78,7 +78,7 @@ def _find_destination(
     block_migration: object,
     disk_over_commit: object,
 ) -> tuple[str, object]:
-    """Return the first host chosen that can take an instance, and what it says for the present one."""
+    """Return the first chosen host that can receive an instance, and its data for the current host."""
     request_spec = {
         "instance_properties": instance,
         "instance_type": instance["instance_type"],
@@ -91,7 +91,7 @@ def _find_destination(
         chosen = driver.select_destinations(context, request_spec, {"ignore_hosts": [*ignored]})
         host: str = chosen[0]["host"]
         if host in ignored:
-            # A driver that does not ignore hosts would go on for ever.
+            # A driver that does not ignore hosts would cause an endless loop.
             raise NoValidHost(f"The scheduler chose {host}, which is to be ignored")
         try:
             return host, computes.check_can_live_migrate_destination(

@@ -1,4 +1,4 @@
-"""What Nova has in ``nova.scheduler.manager``: the service around a scheduler."""
+"""Counterpart of ``nova.scheduler.manager``: the service of a scheduler."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -10,7 +10,7 @@ from roost.errors import RoostError
 
 
 class SchedulerManager:
-    """Takes the messages of a scheduler, and passes what is asked on to it or to the compute service of a host."""
+    """Receives messages, and passes them to the scheduler or to the compute service of a host."""
 
     def __init__(self, driver: Scheduler) -> None:
         self.driver = driver
@@ -38,9 +38,9 @@ class SchedulerManager:
         filter_properties: dict[str, Any],
         legacy_bdm_in_spec: object = True,  # noqa: FBT002  # Nova's
     ) -> None:
-        """Have the scheduler choose a host for each instance, and have it built there.
+        """Choose a host for each instance, and build it there.
 
-        What keeps all of them from a host puts all of them in error. It is raised too, unless it is NoValidHost.
+        A failure of the whole request puts all its instances in error. It is raised, unless it is NoValidHost.
         """
         instance_uuids = list(request_spec.get("instance_uuids") or ())
         try:
@@ -69,13 +69,13 @@ class SchedulerManager:
         instance_type: Mapping[str, Any],
         reservations: object,
     ) -> None:
-        """Choose a host for an instance that is to have another size, and have that host get ready for it.
+        """Choose a host for an instance with a new size, and prepare it.
 
-        Without a valid host the instance stays in the state it is in; any other failure puts it in error and is
-        raised. Either way what is reserved of quotas is given back.
+        Without a valid host the instance keeps its state; any other failure puts it in error and is raised. Both
+        release the quota reservations.
         """
         deployment = self.driver.deployment
-        # The scheduler counts the attempt in here, unless what is asked is never tried again.
+        # The scheduler counts the attempt here, unless a retry is impossible.
         retry = filter_properties.get("retry") or {"num_attempts": 0, "hosts": []}
         properties = {**filter_properties, "instance_type": instance_type, "retry": retry}
         try:
@@ -112,11 +112,11 @@ class SchedulerManager:
         block_migration: object,
         disk_over_commit: object,
     ) -> None:
-        """Have the host of a running instance hand it over to another one, a chosen one if none is named.
+        """Migrate a running instance to a given host, or to a chosen one.
 
         Raises:
-            RoostError: of ``live_migrate``; the instance runs on, in the state it is in.
-            Exception: anything else; the instance is in error.
+            RoostError: from ``live_migrate``; the instance keeps running in its state.
+            Exception: any other error; the instance is in error.
         """
         try:
             live_migrate(
@@ -149,5 +149,5 @@ class SchedulerManager:
             )
 
     def _run_periodic_tasks(self, context: object) -> None:
-        """Let the scheduler do what it does from time to time."""
+        """Run the periodic tasks of the scheduler."""
         self.driver.run_periodic_tasks(context)

@@ -1,4 +1,4 @@
-"""What Nova has in ``nova.objects``: the records that filters and weighers read."""
+"""Counterpart of ``nova.objects``: the records for filters and weighers."""
 
 from roost.compat.objects.devices import InstancePCIRequest, InstancePCIRequests
 from roost.compat.objects.flavor_view import Flavor
@@ -47,4 +47,4 @@ __all__ = [
 
 
 def register_all() -> None:
-    """Do nothing: all objects are here from the start."""
+    """Do nothing: all objects are registered on import."""

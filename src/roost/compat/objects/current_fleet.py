@@ -1,4 +1,4 @@
-"""The fleet that plug-ins look things up in. The adapter names it before it calls one."""
+"""The fleet for look-ups of plug-ins; the adapter sets it for each call."""
 
 import contextlib
 from collections.abc import Iterable, Iterator
@@ -11,7 +11,7 @@ _current: list[Any] = [None]
 
 @contextlib.contextmanager
 def use_fleet(fleet: Any) -> Iterator[None]:
-    """Answer look-ups from a fleet (``lookups.Fleet``) within the block."""
+    """Use a fleet (``lookups.Fleet``) for look-ups within the block."""
     before = _current[0]
     _current[0] = fleet
     try:
@@ -21,7 +21,7 @@ def use_fleet(fleet: Any) -> Iterator[None]:
 
 
 def decision_time_s() -> float | None:
-    """Return the time of the current decision, in seconds since the epoch; None: there is none."""
+    """Return the time of the current decision, in seconds since the epoch; None: no decision."""
     return None if _current[0] is None else _current[0].now_s
 
 
@@ -29,11 +29,11 @@ def current_fleet() -> Any:
     """Return the fleet of the current decision.
 
     Raises:
-        NovaException: no decision is under way.
+        NovaException: no decision is in progress.
     """
     fleet = _current[0]
     if fleet is None:
-        raise exception.NovaException("objects are looked up while a filter or a weigher judges, and at no other time")
+        raise exception.NovaException("objects can be looked up only while a filter or weigher runs")
     return fleet
 
 
@@ -41,7 +41,7 @@ def get_group(uuid: str) -> Any:
     """Return a server group.
 
     Raises:
-        InstanceGroupNotFound: there is no such group.
+        InstanceGroupNotFound: the group does not exist.
     """
     for each in current_fleet().groups():
         if each.uuid == uuid:
@@ -53,7 +53,7 @@ def get_group_of(instance_uuid: str) -> Any:
     """Return the server group of an instance.
 
     Raises:
-        InstanceGroupNotFound: it is in none.
+        InstanceGroupNotFound: the instance has no group.
     """
     for each in current_fleet().groups():
         if instance_uuid in each.members:
@@ -62,7 +62,7 @@ def get_group_of(instance_uuid: str) -> Any:
 
 
 def hosts_with(instance_uuids: Iterable[str]) -> list[str]:
-    """Return the names of the hosts that any of some instances is on."""
+    """Return the names of the hosts of some instances."""
     instances = current_fleet().instances
     return sorted({instances[uuid].host for uuid in instance_uuids if uuid in instances})
 
@@ -71,7 +71,7 @@ def get_instance(uuid: str) -> Any:
     """Return an instance.
 
     Raises:
-        InstanceNotFound: it is on no host.
+        InstanceNotFound: the instance has no host.
     """
     instance = current_fleet().instances.get(uuid)
     if instance is None:
@@ -83,7 +83,7 @@ def get_aggregate(uuid: str) -> Any:
     """Return an aggregate.
 
     Raises:
-        AggregateNotFound: there is none of this uuid with hosts.
+        AggregateNotFound: no aggregate with hosts has this uuid.
     """
     aggregate = current_fleet().aggregates.get(uuid)
     if aggregate is None:

@@ -1,4 +1,4 @@
-"""Requests for PCI devices as Nova's filters read them."""
+"""Requests for PCI devices under Nova's names."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ from roost.model.devices.pci import PciRequest
 
 @dataclass(slots=True, kw_only=True)
 class InstancePCIRequest(Record):
-    """Devices of one kind that an instance wants."""
+    """A request for devices of one kind."""
 
     FLAVOR_ALIAS: ClassVar[int] = 0
     NEUTRON_PORT: ClassVar[int] = 1
@@ -25,12 +25,12 @@ class InstancePCIRequest(Record):
 
     @property
     def source(self) -> int:
-        """Who wants them: a flavor by an alias, or a port."""
+        """The source of the request: an alias in the flavor, or a port."""
         return self.NEUTRON_PORT if self.alias_name is None else self.FLAVOR_ALIAS
 
 
 def show_device(request: PciRequest) -> InstancePCIRequest:
-    """Return one of our requests for devices under Nova's names."""
+    """Return a request for devices under Nova's names."""
     alternatives = [{name: _show_value(value) for name, value in each.items()} for each in request.alternatives]
     return InstancePCIRequest(
         count=request.count,
@@ -52,10 +52,10 @@ def _read_value(value: Any) -> list[str] | str | None:
 
 
 def read_device(request: Any) -> PciRequest:
-    """Return a request for devices as our rules read it.
+    """Return a request for devices as Roost's rules read it.
 
     Raises:
-        msgspec.ValidationError: it makes no sense.
+        msgspec.ValidationError: the request is invalid.
     """
     alternatives = [{name: _read_value(value) for name, value in each.items()} for each in request.spec]
     return msgspec.convert(
@@ -76,11 +76,15 @@ class InstancePCIRequests(list[InstancePCIRequest]):
 
     @property
     def requests(self) -> list[InstancePCIRequest]:
-        """The same, under Nova's name."""
+        """The list itself, under Nova's name."""
         return self
 
 
 def read_devices(shown: Any) -> tuple[PciRequest, ...]:
-    """Return requests for devices, or something that has them as ``requests``, as our rules read them."""
+    """Return requests for devices as Roost's rules read them.
+
+    Args:
+        shown: the requests, or an object with them as ``requests``.
+    """
     requests: Iterable[Any] = getattr(shown, "requests", shown) or ()
     return tuple(map(read_device, requests))

@@ -1,4 +1,4 @@
-"""What Nova has in ``nova.objects.fields``: names of architectures, hypervisors, modes and policies."""
+"""Counterpart of ``nova.objects.fields``: names of architectures, hypervisors, modes and policies."""
 
 from typing import Any, ClassVar
 
@@ -7,7 +7,7 @@ from roost.scheduler.framework.image_properties import architecture, hypervisor,
 
 
 class _Names:
-    """A set of names, of which each has one spelling."""
+    """A set of names with canonical spellings."""
 
     ALL: ClassVar[tuple[str, ...]] = ()
 
@@ -17,15 +17,15 @@ class _Names:
 
     @classmethod
     def is_valid(cls, name: str | None) -> bool:
-        """Say whether there is such a name, in its one spelling."""
+        """Return whether a name is known and in its canonical spelling."""
         return name in cls.ALL
 
     @classmethod
     def canonicalize(cls, name: str | None) -> str | None:
-        """Return the one spelling of a name.
+        """Return the canonical spelling of a name.
 
         Raises:
-            InvalidName: there is no such name.
+            InvalidName: the name is unknown.
         """
         found = cls._spell(name)
         if found is not None and not cls._is_known(found):
@@ -131,26 +131,26 @@ class VMMode(_Names):
 
 
 class CPUAllocationPolicy:
-    """Whether processors are an instance's own."""
+    """Policies for dedicated and shared processors."""
 
     DEDICATED, SHARED, MIXED = "dedicated", "shared", "mixed"
     ALL = (DEDICATED, SHARED, MIXED)
 
 
 class CPUThreadAllocationPolicy:
-    """How threads of one core are used."""
+    """Policies for the threads of a core."""
 
     PREFER, ISOLATE, REQUIRE = "prefer", "isolate", "require"
     ALL = (PREFER, ISOLATE, REQUIRE)
 
 
 class PCINUMAAffinityPolicy:
-    """How near devices must be."""
+    """Policies for the distance of devices."""
 
     REQUIRED, LEGACY, PREFERRED, SOCKET = "required", "legacy", "preferred", "socket"
     ALL = (REQUIRED, LEGACY, PREFERRED, SOCKET)
 
 
 def __getattr__(name: str) -> Any:
-    """Say in a sentence which fields are here."""
-    raise AttributeError(f"nova.objects.fields has no {name} here; Roost lends names of architectures and policies")
+    """Raise an error for a field that Roost does not have."""
+    raise AttributeError(f"nova.objects.fields has no {name} here; Roost has only names of architectures and policies")

@@ -1,4 +1,4 @@
-"""The table that filters read before there were request specs, made from one."""
+"""Entries of the ``filter_properties`` of Icehouse, from a request spec."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ from roost.compat.objects.image_meta import all_properties
 
 
 def filter_property(spec: Any, key: str) -> Any:
-    """Return an entry of the table; None where there is none.
+    """Return an entry of the table; None: missing.
 
     Source:
         nova/scheduler/filter_scheduler.py of Icehouse, FilterScheduler.populate_filter_properties.

@@ -1,4 +1,4 @@
-"""What is on and around a host, as Nova's filters read it: instances, aggregates, metrics, devices."""
+"""Instances, aggregates, metrics and devices of a host, for Nova's filters."""
 
 import datetime as dt
 import json
@@ -17,7 +17,7 @@ from roost.model.host import HostFacts
 
 @dataclass(slots=True, kw_only=True)
 class Aggregate(Record):
-    """An aggregate a host is in."""
+    """An aggregate of a host."""
 
     name: str = ""
     uuid: str = ""
@@ -27,7 +27,7 @@ class Aggregate(Record):
 
     @property
     def availability_zone(self) -> str | None:
-        """The zone that the metadata names, if any."""
+        """The zone in the metadata, if any."""
         return self.metadata.get("availability_zone")
 
     @classmethod
@@ -35,7 +35,7 @@ class Aggregate(Record):
         """Return an aggregate.
 
         Raises:
-            AggregateNotFound: there is none of this uuid with hosts.
+            AggregateNotFound: no aggregate with hosts has this uuid.
         """
         aggregate: Aggregate = current_fleet.get_aggregate(aggregate_uuid)
         return aggregate
@@ -62,7 +62,7 @@ class Instance(Record):
         """Return an instance.
 
         Raises:
-            InstanceNotFound: it is on no host.
+            InstanceNotFound: the instance has no host.
         """
         instance: Instance = current_fleet.get_instance(uuid)
         return instance
@@ -70,14 +70,14 @@ class Instance(Record):
 
 @dataclass(slots=True, frozen=True)
 class MonitorMetric:
-    """A number that a host measures of itself."""
+    """A measured value of a host."""
 
     name: str
     value: float
 
 
 class CpuInfo(str):
-    """Facts about the processor as JSON text, which some filters of Nova read as the table that it holds."""
+    """Facts about the processor as JSON text; some filters of Nova read it as a table."""
 
     __slots__ = ()
 
@@ -94,15 +94,15 @@ class PciDeviceStats:
     pools: list[dict[str, Any]]
 
     def support_requests(self, requests: Iterable[Any], provider_mapping: Mappings | None = None) -> bool:
-        """Say whether the pools hold the devices of all requests."""
+        """Return whether the pools can serve all requests together."""
         mappings = UNMAPPED if provider_mapping is None else provider_mapping
         return supports(self.facts.pci_pools, read_devices(requests), mappings=mappings)
 
 
 def service_of(host: str, facts: HostFacts, *, now_s: float) -> dict[str, Any]:
-    """Return the service of a host as filters of Nova read it; times are of UTC, without a zone.
+    """Return the service of a host for Nova's filters; times are in UTC, without a time zone.
 
-    A host without an agent never reports. It counts as up, so its last report is now.
+    A host without an agent never reports, but counts as up, so its last report is the current time.
     """
     reported_at = _moment(now_s if facts.reported_at_s is None else facts.reported_at_s)
     return {
@@ -120,7 +120,7 @@ def service_of(host: str, facts: HostFacts, *, now_s: float) -> dict[str, Any]:
 
 
 def read_moment(moment: Any) -> float | None:
-    """Return a moment in seconds since the epoch, whether it is given so or as a time of UTC."""
+    """Return a moment in seconds since the epoch, from seconds or from a time in UTC."""
     if not isinstance(moment, dt.datetime):
         return None if moment is None else float(moment)
     return (moment if moment.tzinfo is not None else moment.replace(tzinfo=dt.UTC)).timestamp()
@@ -131,7 +131,7 @@ def _moment(seconds: float) -> dt.datetime:
 
 
 class Metrics(list[MonitorMetric]):
-    """What a host measures: a list, as today's filters read it, and a table by name, as those of Icehouse do."""
+    """The metrics of a host: a list for current filters, and a table by name for those of Icehouse."""
 
     def __getitem__(self, key: Any) -> Any:
         if not isinstance(key, str):
@@ -143,5 +143,5 @@ class Metrics(list[MonitorMetric]):
 
 
 def metrics_of(facts: HostFacts) -> Metrics:
-    """Return what a host measures."""
+    """Return the metrics of a host."""
     return Metrics(MonitorMetric(name, value) for name, value in facts.metrics.items())

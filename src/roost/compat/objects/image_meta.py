@@ -1,4 +1,4 @@
-"""Images as Nova's filters read them."""
+"""Images for Nova's filters."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -8,10 +8,10 @@ from roost.scheduler.framework.image_text import is_image_property, normalize_pr
 
 
 class ImageMetaProps(dict[str, Any]):
-    """The properties of an image, by their present names; each also is an attribute, None where it is not set.
+    """The properties of an image, by their current names, also as attributes; None: not set.
 
-    Numbers and switches are such; all others are texts, each in its one spelling. As in Nova there are only the
-    properties that Nova defines; ``others`` has those that it does not.
+    Numbers and switches are converted; all others are texts in canonical spelling. As in Nova, only properties
+    defined by Nova are included; ``others`` has the rest.
     """
 
     def __init__(self, known: Mapping[str, Any] | None = None, *, others: Mapping[str, str] | None = None) -> None:
@@ -28,16 +28,16 @@ class ImageMetaProps(dict[str, Any]):
         return dict(self)
 
     def obj_attr_is_set(self, attrname: str) -> bool:
-        """Say whether the image sets a property."""
+        """Return whether a property is set."""
         return attrname in self
 
 
 class ImageMeta(Image, frozen=True, kw_only=True):
-    """An image, whose properties are ``ImageMetaProps``."""
+    """An image with ``ImageMetaProps``."""
 
     @classmethod
     def from_dict(cls, image_meta: dict[str, Any]) -> "ImageMeta":
-        """Return an image from the table that an image service gives."""
+        """Build an image from the table of an image service."""
         properties = {name: str(value) for name, value in (image_meta.get("properties") or {}).items()}
         return cls(
             id=image_meta.get("id"),
@@ -46,19 +46,19 @@ class ImageMeta(Image, frozen=True, kw_only=True):
         )
 
     def __contains__(self, name: object) -> bool:
-        """Say whether a field is set."""
+        """Return whether a field is set."""
         return isinstance(name, str) and getattr(self, name, None) is not None
 
 
 def show_image(image: Image | None) -> ImageMeta:
-    """Return an image with what plug-ins expect of one; without an image, one that says nothing."""
+    """Return an image with the attributes for plug-ins; None becomes an image without properties."""
     if image is None:
         return ImageMeta(properties=ImageMetaProps())
     return ImageMeta(id=image.id, disk_format=image.disk_format, properties=_properties(image.properties))
 
 
 def read_image_meta(shown: Image | None) -> Image | None:
-    """Return an image as our rules read it."""
+    """Return an image as Roost's rules read it."""
     if not isinstance(shown, ImageMeta):
         return shown
     properties = all_properties(shown)
@@ -66,7 +66,7 @@ def read_image_meta(shown: Image | None) -> Image | None:
 
 
 def all_properties(image: Image) -> dict[str, str]:
-    """Return all properties of an image as texts, also those that Nova does not define."""
+    """Return all properties of an image as texts, including those that Nova does not define."""
     others = getattr(image.properties, "others", {})
     return {name: str(value) for name, value in image.properties.items()} | dict(others)
 

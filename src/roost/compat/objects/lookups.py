@@ -1,4 +1,4 @@
-"""Look-ups under Nova's names: aggregates, instances, groups, hosts and services, read from the columns."""
+"""Look-ups under Nova's names, in the columns: aggregates, instances, groups, hosts and services."""
 
 import functools
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -14,7 +14,7 @@ from roost.scheduler.framework.spec import Spec
 
 
 class Fleet:
-    """All hosts there are at one moment, and what is on and around them."""
+    """All hosts at one moment, with their instances, aggregates and groups."""
 
     def __init__(self, hosts: HostView, spec: Spec, rows_of: Callable[[HostView, Spec], Sequence[Any]]) -> None:
         self._hosts = hosts.all_hosts()
@@ -38,7 +38,7 @@ class Fleet:
 
     @functools.cached_property
     def aggregates(self) -> dict[str, Aggregate]:
-        """Every aggregate by its uuid, with the names of its hosts; one without hosts is not known here."""
+        """All aggregates with hosts, by uuid, with the names of the hosts."""
         found: dict[str, Aggregate] = {}
         for row in self.rows:
             for each in row.aggregates:
@@ -49,11 +49,11 @@ class Fleet:
 
     @functools.cached_property
     def instances(self) -> dict[str, Instance]:
-        """Every instance by its uuid."""
+        """All instances by uuid."""
         return {uuid: each for row in self.rows for uuid, each in row.instances.items()}
 
     def groups(self) -> Iterator[InstanceGroup]:
-        """Give every server group."""
+        """Yield every server group."""
         return map(self._group, self._hosts.groups())
 
     def _group(self, group: Group) -> InstanceGroup:
@@ -68,14 +68,14 @@ class Fleet:
 
 
 class _List(list[Any]):
-    """A list that is made as Nova's lists of objects are."""
+    """A list with the constructor of Nova's object lists."""
 
     def __init__(self, context: object = None, objects: Iterable[Any] = ()) -> None:  # Nova's.
         super().__init__(objects)
 
     @property
     def objects(self) -> list[Any]:
-        """The same, under Nova's name."""
+        """The list itself, under Nova's name."""
         return self
 
 
@@ -84,25 +84,25 @@ class AggregateList(_List):
 
     @classmethod
     def get_all(cls, context: object) -> "AggregateList":
-        """Return all that have hosts."""
+        """Return all aggregates with hosts."""
         return cls(context, current_fleet().aggregates.values())
 
     @classmethod
     def get_by_host(cls, context: object, host: str, key: str | None = None) -> "AggregateList":
-        """Return those of a host, or only those whose metadata has a key."""
+        """Return the aggregates of a host, optionally only those with a metadata key."""
         found = (each for each in current_fleet().aggregates.values() if host in each.hosts)
         return cls(context, (each for each in found if key is None or key in each.metadata))
 
     @classmethod
     def get_by_metadata_key(cls, context: object, key: str, hosts: Iterable[str] | None = None) -> "AggregateList":
-        """Return those whose metadata has a key, or only those with any of some hosts."""
+        """Return the aggregates with a metadata key, optionally only those with one of some hosts."""
         wanted = None if hosts is None else set(hosts)
         found = (each for each in current_fleet().aggregates.values() if key in each.metadata)
         return cls(context, (each for each in found if wanted is None or wanted & set(each.hosts)))
 
     @classmethod
     def get_by_metadata(cls, context: object, key: str | None = None, value: str | None = None) -> "AggregateList":
-        """Return those whose metadata has a key, a value, or both together."""
+        """Return the aggregates with a metadata entry of this key and value; None matches any."""
         return cls(
             context,
             (
@@ -118,20 +118,20 @@ class InstanceList(_List):
 
     @classmethod
     def get_by_host(cls, context: object, host: str, *_more: object, **_options: object) -> "InstanceList":
-        """Return those on all nodes of a host."""
+        """Return the instances on all nodes of a host."""
         return cls(context, (each for row in current_fleet().by_host.get(host, ()) for each in row.instances.values()))
 
     @classmethod
     def get_by_host_and_node(
         cls, context: object, host: str, node: str, *_more: object, **_options: object
     ) -> "InstanceList":
-        """Return those on one node of a host."""
+        """Return the instances on one node of a host."""
         rows = (row for row in current_fleet().by_host.get(host, ()) if row.nodename == node)
         return cls(context, (each for row in rows for each in row.instances.values()))
 
     @classmethod
     def get_uuids_by_host(cls, context: object, host: str) -> list[str]:
-        """Return the uuids of those on a host."""
+        """Return the uuids of the instances on a host."""
         return [each.uuid for each in cls.get_by_host(context, host)]
 
     @classmethod
@@ -153,10 +153,10 @@ class ComputeNodeList(_List):
 
     @classmethod
     def get_all_by_host(cls, context: object, host: str) -> "ComputeNodeList":
-        """Return those of a host.
+        """Return the nodes of a host.
 
         Raises:
-            ComputeHostNotFound: there is no such host.
+            ComputeHostNotFound: the host does not exist.
         """
         rows = current_fleet().by_host.get(host)
         if rows is None:
@@ -165,7 +165,7 @@ class ComputeNodeList(_List):
 
 
 class ComputeNode:
-    """A node under the names of Nova's ComputeNode; all others are those of HostState."""
+    """A node with the attributes of Nova's ComputeNode, and those of HostState."""
 
     def __init__(self, row: Any) -> None:
         self._row = row
@@ -197,7 +197,7 @@ class ComputeNode:
         """Return a node.
 
         Raises:
-            ComputeHostNotFound: there is no such node.
+            ComputeHostNotFound: the node does not exist.
         """
         rows = [row for row in current_fleet().by_host.get(host, ()) if row.nodename == nodename]
         if not rows:
@@ -209,7 +209,7 @@ class ComputeNode:
         """Return the first node of a host.
 
         Raises:
-            ComputeHostNotFound: there is no such host.
+            ComputeHostNotFound: the host does not exist.
         """
         first: ComputeNode = ComputeNodeList.get_all_by_host(context, host)[0]
         return first
@@ -232,7 +232,7 @@ class Service:
         """Return the service of a host.
 
         Raises:
-            ServiceNotFound: there is no such host.
+            ServiceNotFound: the host does not exist.
         """
         rows = current_fleet().by_host.get(host)
         if not rows:
@@ -252,7 +252,7 @@ class ServiceList(_List):
 
     @classmethod
     def get_by_binary(cls, context: object, binary: str, *_more: object, **_options: object) -> "ServiceList":
-        """Return those of a program: there are none but those of hosts."""
+        """Return the services of a program; only ``nova-compute`` has any."""
         return cls.get_all(context) if binary == "nova-compute" else cls(context)
 
 

@@ -1,4 +1,4 @@
-"""NUMA topologies of instances, and whether one fits a host."""
+"""NUMA topologies of instances, and their fit on a host."""
 
 from dataclasses import dataclass, field
 from types import SimpleNamespace
@@ -19,7 +19,7 @@ from roost.scheduler.numa.constraints import topology_of
 
 @dataclass(slots=True, kw_only=True)
 class NUMATopologyLimits(Record):
-    """How often a host may give out processors and memory of its nodes, and which networks are to be near."""
+    """Overcommit of a host's NUMA cells, and the networks that must be near."""
 
     cpu_allocation_ratio: float
     ram_allocation_ratio: float
@@ -28,23 +28,23 @@ class NUMATopologyLimits(Record):
 
 @dataclass(slots=True, kw_only=True)
 class InstanceNUMATopology(Record):
-    """The memory nodes that an instance wants."""
+    """The requested NUMA cells of an instance."""
 
     wanted: InstanceTopology
     cells: list[SimpleNamespace] = field(default_factory=list)
 
 
 def numa_get_constraints(flavor: Any, image_meta: Any) -> InstanceNUMATopology | None:
-    """Return the memory nodes that flavor and image ask for; None: none.
+    """Return the NUMA cells requested by flavor and image; None: none.
 
     Raises:
-        BadRequest: they do not go together.
+        BadRequest: flavor and image conflict.
     """
     return show_topology(topology_of(Request(flavor=flavor, image=image_meta)))
 
 
 def show_topology(wanted: InstanceTopology | None) -> InstanceNUMATopology | None:
-    """Return the memory nodes of an instance under Nova's names."""
+    """Return the NUMA cells of an instance under Nova's names."""
     if wanted is None:
         return None
     cells = [
@@ -70,7 +70,7 @@ def numa_fit_instance_to_host(
     pci_stats: Any = None,
     provider_mapping: Mappings | None = None,
 ) -> InstanceNUMATopology | None:
-    """Return the topology if its memory nodes fit onto a host's, near to networks and devices; None: they do not."""
+    """Return the topology if its cells fit on the host, near their networks and devices; None: they do not fit."""
     networks = None if limits is None else limits.network_metadata
     placed = place(
         HostFacts(numa=topology_from(host_topology), pci_pools=() if pci_stats is None else pci_stats.facts.pci_pools),

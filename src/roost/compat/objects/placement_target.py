@@ -1,4 +1,4 @@
-"""Where a request must go, and cells, as Nova's filters read them."""
+"""Destinations of requests, and cells, for Nova's filters."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -22,18 +22,18 @@ class CellMapping(Record):
 
 @dataclass(slots=True, kw_only=True)
 class Destination(Record):
-    """Where a request must go."""
+    """The required destination of a request."""
 
     host: str | None = None
     node: str | None = None
     cell: CellMapping | None = None
-    aggregates: list[str] | None = None  # uuids, comma-separated: each entry one of its aggregates
+    aggregates: list[str] | None = None  # uuids separated by commas: one aggregate of each entry is required
     forbidden_aggregates: list[str] = field(default_factory=list)
     allow_cross_cell_move: bool = False
 
 
 def show_destination(destination: ModelDestination | None) -> Destination | None:
-    """Return one of our destinations under Nova's names."""
+    """Return a destination under Nova's names."""
     if destination is None:
         return None
     return Destination(
@@ -47,7 +47,7 @@ def show_destination(destination: ModelDestination | None) -> Destination | None
 
 
 def read_destination(shown: Any) -> ModelDestination | None:
-    """Return a destination as our rules read it."""
+    """Return a destination as Roost's rules read it."""
     if shown is None or isinstance(shown, ModelDestination):
         return shown
     cell = getattr(shown, "cell", None)

@@ -1,4 +1,4 @@
-"""Requests as Nova's filters and weighers know them."""
+"""Requests for Nova's filters and weighers."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -27,7 +27,7 @@ from roost.scheduler.numa.constraints import networks_of, topology_of
 class RequestSpec(Record):
     """A request, as filters and weighers read it.
 
-    It is also the table of properties that filters of Icehouse read: ``filter_properties["instance_type"]``.
+    It is also the table of properties for filters of Icehouse: ``filter_properties["instance_type"]``.
     """
 
     flavor: Flavor
@@ -42,17 +42,19 @@ class RequestSpec(Record):
     ignore_hosts: list[str] | None = None
     force_hosts: list[str] | None = None
     force_nodes: list[str] | None = None
-    requested_destination: Any = None  # something that has the fields of ``objects.Destination``
+    requested_destination: Any = None  # an object with the fields of ``objects.Destination``
     retry: dict[str, Any] | None = None
     limits: dict[str, Any] = field(default_factory=dict)
-    network_metadata: Any = None  # something that has physnets and tunneled
-    pci_requests: Any = None  # requests for devices, a list of them or something that has them as ``requests``
-    is_bfv: bool = False  # whether it boots from a volume
+    network_metadata: Any = None  # an object with ``physnets`` and ``tunneled``
+    pci_requests: Any = None  # requests for devices, or an object with them as ``requests``
+    is_bfv: bool = False  # boots from a volume
     requested_networks: Any = None
     requested_resources: list[Any] = field(default_factory=list)
     security_groups: Any = None
-    shown_numa_topology: Any = None  # by an installed Nova, in place of what is made here
-    properties: Mapping[str, Any] = field(default_factory=dict)  # of Icehouse, where the request was made of them
+    shown_numa_topology: Any = None  # from an installed Nova, replaces the topology built here
+    properties: Mapping[str, Any] = field(
+        default_factory=dict
+    )  # ``filter_properties`` of Icehouse, if the request was made from them
 
     @property
     def vcpus(self) -> int:
@@ -80,7 +82,7 @@ class RequestSpec(Record):
         return self.flavor.swap
 
     def get(self, key: str, default: Any = None) -> Any:
-        """Return an entry of the properties of Icehouse, else a field; ``default`` where neither is set."""
+        """Return an entry of the properties of Icehouse, else a field, else ``default``."""
         for value in (self.properties.get(key), filter_property(self, key), getattr(self, key, None)):
             if value is not None:
                 return value
@@ -90,7 +92,7 @@ class RequestSpec(Record):
         """Return the same as ``get``.
 
         Raises:
-            KeyError: it is not set.
+            KeyError: the entry is not set.
         """
         value = self.get(key)
         if value is None:
@@ -98,11 +100,11 @@ class RequestSpec(Record):
         return value
 
     def __contains__(self, name: object) -> bool:
-        """Say whether a field, or an entry of the properties, is set."""
+        """Return whether a field, or an entry of the properties, is set."""
         return isinstance(name, str) and self.get(name) is not None
 
     def get_scheduler_hint(self, hint_name: str, default: Any = None) -> Any:
-        """Return a hint; of a list of exactly one its only value."""
+        """Return a hint; a list of one value is returned as the value."""
         if hint_name not in self.scheduler_hints:
             return default
         value = self.scheduler_hints[hint_name]
@@ -110,15 +112,15 @@ class RequestSpec(Record):
 
     @property
     def is_rebuild_check(self) -> bool:
-        """Whether the request only asks if an instance may be rebuilt where it is."""
+        """Whether the request only checks for a rebuild on the current host."""
         return bool(self.scheduler_hints.get("_nova_check_type") == ["rebuild"])
 
     @property
     def numa_topology(self) -> Any:
-        """The memory nodes that it wants.
+        """The requested NUMA cells.
 
         Raises:
-            BadRequest: flavor and image do not go together.
+            BadRequest: flavor and image conflict.
         """
         if self.shown_numa_topology is not None:
             return self.shown_numa_topology
@@ -128,7 +130,7 @@ class RequestSpec(Record):
     def from_primitives(
         cls, context: object, request_spec: Mapping[str, Any], filter_properties: Mapping[str, Any]
     ) -> "RequestSpec":
-        """Make a request of the two tables that schedulers were given before there was this class."""
+        """Build a request from the two tables of older schedulers."""
         flavor = filter_properties.get("instance_type") or request_spec.get("instance_type") or {"name": ""}
         fields = {key: value for key, value in dict(flavor).items() if key in Flavor.__struct_fields__}
         image = request_spec.get("image") or None
@@ -153,10 +155,10 @@ class RequestSpec(Record):
     def from_request(
         cls, request: Request, group: Group | None = None, *, pci_requests: Sequence[PciRequest] | None = None
     ) -> "RequestSpec":
-        """Show one of our requests.
+        """Build a request spec from a ``Request``.
 
         Args:
-            pci_requests: all devices that it wants; None: those that do not come from its flavor.
+            pci_requests: all requested devices; None: those that do not come from the flavor.
         """
         return cls(
             flavor=show_flavor(request.flavor),
@@ -193,7 +195,7 @@ class RequestSpec(Record):
         )
 
     def to_request(self) -> Request:
-        """Return the request as our rules read it."""
+        """Return the request as Roost's rules read it."""
         return Request(
             flavor=self.flavor,
             image=read_image_meta(self.image),
@@ -211,7 +213,7 @@ class RequestSpec(Record):
 
 
 def as_request_spec(spec: Any) -> RequestSpec:
-    """Return a request, also from the table of properties that was passed in its place before."""
+    """Return a request spec, from itself or from the ``filter_properties`` of Icehouse."""
     if isinstance(spec, RequestSpec):
         return spec
     return RequestSpec.from_primitives(None, spec.get("request_spec") or {}, spec)

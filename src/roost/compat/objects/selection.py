@@ -1,4 +1,4 @@
-"""Hosts chosen for instances, as Nova's conductor reads them."""
+"""Hosts chosen for instances, for Nova's conductor."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 
 @dataclass(slots=True, kw_only=True, frozen=True)
 class Selection:
-    """A host for one instance, with what is claimed there or, of an alternate, would be."""
+    """A chosen host or alternate for one instance, with its claim."""
 
     compute_node_uuid: str
     service_host: str

@@ -1,4 +1,4 @@
-"""Server groups as Nova's filters read them."""
+"""Server groups for Nova's filters."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -9,7 +9,7 @@ from roost.compat.objects.record import Record
 
 @dataclass(slots=True, kw_only=True)
 class InstanceGroup(Record):
-    """A server group: its policy, its members by uuid, and the hosts they are on."""
+    """A server group: its policy, the uuids of its members, and their hosts."""
 
     uuid: str = ""
     name: str = ""
@@ -20,11 +20,11 @@ class InstanceGroup(Record):
 
     @property
     def policies(self) -> list[str]:
-        """The policy, as the list that older plug-ins read."""
+        """The policy as a list, for older plug-ins."""
         return [self.policy]
 
     def get_hosts(self, exclude: Iterable[str] = ()) -> list[str]:
-        """Return the hosts that members are on, without those of some members."""
+        """Return the hosts of the members, except some members."""
         members = set(self.members) - set(exclude)
         return current_fleet.hosts_with(members) if exclude else list(self.hosts)
 
@@ -33,7 +33,7 @@ class InstanceGroup(Record):
         """Return a server group.
 
         Raises:
-            InstanceGroupNotFound: there is no such group.
+            InstanceGroupNotFound: the group does not exist.
         """
         group: InstanceGroup = current_fleet.get_group(uuid)
         return group
@@ -43,7 +43,7 @@ class InstanceGroup(Record):
         """Return the server group of an instance.
 
         Raises:
-            InstanceGroupNotFound: it is in none.
+            InstanceGroupNotFound: the instance has no group.
         """
         group: InstanceGroup = current_fleet.get_group_of(instance_uuid)
         return group

@@ -1,6 +1,6 @@
-"""The part of ``oslo_config.cfg`` that filters and weighers use: options that are registered and read.
+"""The part of ``oslo_config.cfg`` for filters and weighers: options and their values.
 
-Values come from Roost's settings alone, so that CONF is read-only.
+All values come from Roost's settings, so CONF is read-only.
 """
 
 import importlib
@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 
 class Error(Exception):
-    """Base of the errors of options."""
+    """Base of option errors."""
 
 
 class NoSuchOptError(Error, AttributeError):
@@ -29,11 +29,11 @@ class DuplicateOptError(Error):
 
 
 class Opt:
-    """An option: its name, its default, and what kind of value it has.
+    """An option: its name, default and kind of value.
 
     Args:
         name: with dashes or underscores.
-        more: what oslo.config knows besides and nothing here needs, such as ``deprecated_for_removal``.
+        more: unused arguments of oslo.config, such as ``deprecated_for_removal``.
     """
 
     kind: ClassVar[type] = str
@@ -69,7 +69,7 @@ class Opt:
         return self.__class__, self.name, self.dest, self.default, tuple(self.choices), self.min, self.max
 
     def check(self, value: Any) -> str:
-        """Return what is wrong with a value of the right kind; nothing where it is right."""
+        """Return the problem of a value of the right kind; empty: valid."""
         if self.choices and value not in self.choices:
             return f"must be one of {', '.join(map(str, self.choices))}"
         if self.min is not None and value < self.min:
@@ -88,7 +88,7 @@ class IntOpt(Opt):
 
 
 class PortOpt(IntOpt):
-    """A port of TCP or UDP."""
+    """A TCP or UDP port."""
 
 
 class FloatOpt(Opt):
@@ -104,37 +104,37 @@ class BoolOpt(Opt):
 
 
 class ListOpt(Opt):
-    """Texts with commas between them."""
+    """Texts separated by commas."""
 
     kind = list
 
 
 class MultiStrOpt(ListOpt):
-    """Texts, one for each line that sets the option."""
+    """Texts, one per line of the option."""
 
     multi = True
 
 
 class MultiOpt(MultiStrOpt):
-    """Values, one for each line that sets the option."""
+    """Values, one per line of the option."""
 
 
 class DictOpt(Opt):
-    """Texts ``key:value`` with commas between them."""
+    """Texts ``key:value`` separated by commas."""
 
     kind = dict
 
 
 class HostAddressOpt(StrOpt):
-    """A name or an address of a host."""
+    """The name or address of a host."""
 
 
 class HostnameOpt(StrOpt):
-    """A name of a host."""
+    """The name of a host."""
 
 
 class IPOpt(StrOpt):
-    """An address."""
+    """An IP address."""
 
 
 class URIOpt(StrOpt):
@@ -207,10 +207,10 @@ class ConfigOpts(Mapping[str, Any]):
         return list(dict.fromkeys([*self.settings.get(group, ()), *self.options.get(group, ())]))
 
     def value(self, group: str, name: str) -> Any:
-        """Return a value: what the settings say, else the default.
+        """Return the value in the settings, else the default.
 
         Raises:
-            NoSuchOptError: there is no such option.
+            NoSuchOptError: the option is unknown.
         """
         values = self.settings.get(group, {})
         if name in values:
@@ -221,11 +221,11 @@ class ConfigOpts(Mapping[str, Any]):
         return opt.default
 
     def register_group(self, group: OptGroup) -> None:
-        """Let there be a section."""
+        """Register a section."""
         self.options.setdefault(_name(group), {})
 
     def register_opt(self, opt: Opt, group: OptGroup | str | None = None, **_more: object) -> bool:
-        """Register an option; say whether it is new.
+        """Register an option; return whether it is new.
 
         Raises:
             DuplicateOptError: another option has its name.
@@ -255,14 +255,14 @@ class ConfigOpts(Mapping[str, Any]):
         importlib.import_module(module_str)
 
     def set_default(self, name: str, default: Any, group: OptGroup | str | None = None) -> None:
-        """Give an option another default."""
+        """Change the default of an option."""
         options = self.options.get(_name(group), {})
         if name not in options:
             raise NoSuchOptError(name, _name(group))
         options[name].default = default
 
     def set_override(self, name: str, _override: Any, group: OptGroup | str | None = None) -> None:
-        """Refuse.
+        """Raise an error, because CONF is read-only.
 
         Raises:
             Error: always.

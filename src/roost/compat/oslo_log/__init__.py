@@ -1,1 +1,1 @@
-"""A stand-in for oslo.log, for plug-ins on machines that lack it."""
+"""A stand-in for oslo.log, for plug-ins on machines without it."""

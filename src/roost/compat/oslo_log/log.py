@@ -1,4 +1,4 @@
-"""The part of ``oslo_log.log`` that plug-ins use: loggers. Handlers and levels are Roost's."""
+"""The part of ``oslo_log.log`` for plug-ins: loggers. Handlers and levels are Roost's."""
 
 import logging
 from collections.abc import MutableMapping
@@ -12,14 +12,14 @@ CRITICAL, ERROR, WARNING, WARN, INFO, DEBUG = (
     logging.INFO,
     logging.DEBUG,
 )
-TRACE = 5  # below DEBUG, as oslo.log has it
+TRACE = 5  # below DEBUG, as in oslo.log
 
 
 class KeywordArgumentAdapter(logging.LoggerAdapter[logging.Logger]):
-    """A logger that takes context as keywords, such as ``instance_uuid``, and puts it behind the message."""
+    """A logger with context in keywords, such as ``instance_uuid``, which precedes the message."""
 
     def process(self, msg: Any, kwargs: MutableMapping[str, Any]) -> tuple[Any, MutableMapping[str, Any]]:
-        """Take the keywords that Python's loggers lack out of the call."""
+        """Remove the keywords that Python's loggers do not have."""
         plain = {name: kwargs.pop(name) for name in ("exc_info", "stack_info", "stacklevel", "extra") if name in kwargs}
         context = {name: kwargs.pop(name) for name in list(kwargs)}
         uuid = context.get("instance_uuid") or getattr(context.get("instance"), "uuid", None)
@@ -38,7 +38,7 @@ def getLogger(name: str | None = None, project: str = "unknown", version: str = 
 
 
 def register_options(_conf: object) -> None:
-    """Do nothing: Roost has its own settings of logs."""
+    """Do nothing: Roost has its own log settings."""
 
 
 def setup(_conf: object, _product_name: str, _version: str = "unknown") -> None:

@@ -1,1 +1,1 @@
-"""A stand-in for oslo.utils, for plug-ins on machines that lack it."""
+"""A stand-in for oslo.utils, for plug-ins on machines without it."""

@@ -1,13 +1,13 @@
-"""The part of ``oslo_utils.strutils`` that plug-ins use."""
+"""The part of ``oslo_utils.strutils`` for plug-ins."""
 
 from roost.model.switches import NO, YES
 
 
 def bool_from_string(subject: object, strict: bool = False, default: bool = False) -> bool:  # noqa: FBT001, FBT002  # oslo.utils'
-    """Say whether a text means true.
+    """Return whether a text means true.
 
     Raises:
-        ValueError: it means neither true nor false, and ``strict`` is set.
+        ValueError: ``strict`` is set, and the text means neither true nor false.
     """
     if isinstance(subject, bool):
         return subject

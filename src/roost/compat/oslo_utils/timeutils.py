@@ -1,16 +1,16 @@
-"""The part of ``oslo_utils.timeutils`` that plug-ins use. Times are of UTC and have no zone."""
+"""The part of ``oslo_utils.timeutils`` for plug-ins. Times are in UTC, without a time zone."""
 
 import datetime as dt
 
 
 def utcnow(with_timezone: bool = False) -> dt.datetime:  # noqa: FBT001, FBT002  # oslo.utils'
-    """Return the time."""
+    """Return the current time."""
     now = dt.datetime.now(tz=dt.UTC)
     return now if with_timezone else now.replace(tzinfo=None)
 
 
 def normalize_time(timestamp: dt.datetime) -> dt.datetime:
-    """Return a time in UTC, without a zone."""
+    """Convert a time to UTC, without a time zone."""
     return timestamp if timestamp.tzinfo is None else timestamp.astimezone(dt.UTC).replace(tzinfo=None)
 
 
@@ -20,5 +20,5 @@ def delta_seconds(before: dt.datetime, after: dt.datetime) -> float:
 
 
 def is_older_than(before: dt.datetime, seconds: float) -> bool:
-    """Say whether a time is more than so many seconds ago."""
+    """Return whether a time is more than ``seconds`` ago."""
     return delta_seconds(before, utcnow()) > seconds

@@ -1,9 +1,9 @@
-"""What Nova has in ``nova.scheduler``."""
+"""Counterpart of ``nova.scheduler``."""
 
 from importlib import import_module
 from types import ModuleType
 
-# Modules that have another place or name here than in Nova.
+# Modules with another place or name than in Nova.
 _MOVED = {
     "caching_scheduler": "roost.compat.icehouse.caching_scheduler",
     "chance": "roost.compat.icehouse.chance",

@@ -1,4 +1,4 @@
-"""What the aggregates of a host say."""
+"""Metadata of the aggregates of a host."""
 
 import logging
 import math
@@ -12,14 +12,14 @@ _Number = TypeVar("_Number", int, float)
 
 
 def aggregate_values_from_key(host_state: HostState, key_name: str) -> set[str]:
-    """Return the values that a host's aggregates have under a key, as they are written."""
+    """Return the values of a metadata key in a host's aggregates, unchanged."""
     return {each.metadata[key_name] for each in host_state.aggregates if key_name in each.metadata}
 
 
 def aggregate_metadata_get_by_host(host_state: HostState, key: str | None = None) -> dict[str, set[str]]:
-    """Return all metadata of a host's aggregates, every value split at commas.
+    """Return all metadata of a host's aggregates, with every value split at commas.
 
-    With a key, only of the aggregates that have it, but all that those have.
+    With a key, only aggregates with that key count, but with all their metadata.
     """
     metadata: dict[str, set[str]] = {}
     for each in host_state.aggregates:
@@ -35,23 +35,23 @@ def validate_num_values(
     cast_to: Callable[[str], _Number],
     based_on: Callable[[list[_Number]], _Number],
 ) -> _Number:
-    """Return the one number that values stand for, or ``default`` where there are none.
+    """Reduce values to one number; ``default`` without values.
 
     Raises:
-        ValueError: a value is no number.
+        ValueError: a value is not a number.
     """
     numbers = [cast_to(value) for value in vals]
     if not numbers:
         return default
     if any(math.isnan(number) for number in numbers):
-        raise ValueError("a value is no number")
+        raise ValueError("a value is not a number")
     if len(numbers) > 1:
         _log.info("%d values are set, one of them is taken", len(numbers))
     return based_on(numbers)
 
 
 def number_from(host_state: HostState, key: str, *, default: _Number, cast_to: Callable[[str], _Number]) -> _Number:
-    """Return the least number that a host's aggregates set, or ``default`` where they set none that can be read."""
+    """Return the smallest number set by a host's aggregates, or ``default`` without a valid number."""
     try:
         return validate_num_values(aggregate_values_from_key(host_state, key), default, cast_to, min)
     except ValueError as error:

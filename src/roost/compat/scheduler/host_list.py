@@ -1,4 +1,4 @@
-"""A list of host states, as our rules see hosts: the same rules judge both."""
+"""A list of host states as a ``HostView``, so that Roost's rules can judge it."""
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -31,7 +31,7 @@ _RATIOS = {"VCPU": "cpu_allocation_ratio", "MEMORY_MB": "ram_allocation_ratio", 
 
 
 class HostList(HostView):
-    """Host states in the place of columns."""
+    """Host states in place of columns."""
 
     __slots__ = ("_facts", "_states")
 
@@ -49,7 +49,7 @@ class HostList(HostView):
         return self._states
 
     def subset(self, positions: Rows) -> "HostList":
-        """Return a list of those at some positions: intp, shape (part,)."""
+        """Return the hosts at some positions: intp, shape (part,)."""
         return HostList([self._states[at] for at in positions.tolist()])
 
     @property
@@ -58,7 +58,7 @@ class HostList(HostView):
         return np.arange(len(self._states))
 
     def alive(self) -> Mask:
-        """Say of all hosts that they are there: bool."""
+        """Return True for all hosts: bool."""
         return np.ones(len(self), dtype=np.bool_)
 
     def column(self, name: str) -> Scores:
@@ -98,7 +98,7 @@ class HostList(HostView):
         return np.array([getattr(host, _RATIOS[resource_class]) for host in self._states], dtype=np.float64)
 
     def in_cell(self, cell: str) -> Mask:
-        """Say which hosts are in a cell: bool."""
+        """Return a mask of the hosts in a cell: bool."""
         return np.array([host.cell_uuid == cell for host in self._states], dtype=np.bool_)
 
     def rack_names(self) -> tuple[str, ...]:
@@ -111,24 +111,24 @@ class HostList(HostView):
         return np.array([index[host.rack] for host in self._states], dtype=np.int64)
 
     def members(self, group: Group, *, excluding: str | None = None) -> Amounts:
-        """Return how many members of a group each host has, one of them left out: int64."""
+        """Return the number of members of a group on each host, optionally without one of them: int64."""
         counts = np.array([group.members.get(row, 0) for row in range(len(self._states))], dtype=np.int64)
         return counts if excluding is None else counts - self.holds_instance(excluding)
 
     def holds_instance(self, instance_uuid: str) -> Mask:
-        """Say which hosts an instance is on: bool."""
+        """Return a mask of the hosts with an instance: bool."""
         return np.array([instance_uuid in host.instances for host in self._states], dtype=np.bool_)
 
     def all_hosts(self) -> "HostList":
-        """Return the list itself: there are no other hosts."""
+        """Return the list itself, because there are no other hosts."""
         return self
 
     def hosts_of(self, group: Group) -> list[str]:
-        """Return the names of the hosts in the list with members of a server group."""
+        """Return the names of the hosts with members of a server group."""
         return [self._states[row].host for row in sorted(group.members) if row >= 0]
 
     def image_counts(self, name: str, text: str) -> Amounts:
-        """Return how many instances on each host have an image with this text for a property: int64."""
+        """Return the number of instances on each host with this value of an image property: int64."""
         images = [map(present_properties, host.read_image_properties()) for host in self._states]
         counts = [
             sum(name in image and normalize_property(name, image[name]) == text for image in each) for each in images
@@ -136,24 +136,24 @@ class HostList(HostView):
         return np.array(counts, dtype=np.int64)
 
     def memoize(self, key: object, make: Callable[[HostView], _Array]) -> _Array:
-        """Return what is made of these hosts; nothing is remembered, since anybody may change them."""
+        """Compute a value without caching, because callers may change the host states."""
         return make(self)
 
     def kinds(self, key: object, read: Callable[[HostFacts], _Fact]) -> InternedValues[_Fact]:
-        """Return what these hosts say of themselves, told apart; nothing is remembered."""
+        """Return the distinct values of a fact, without caching."""
         return InternedColumn(read, self.all_facts()).view
 
     def has_mappings(self, queries: Sequence[CompiledQuery]) -> bool:
-        """Say whether any host state has allocation candidates."""
+        """Return whether any host state has allocation candidates."""
         return any(host.allocation_candidates for host in self._states)
 
     def mappings(self, position: int, queries: Sequence[CompiledQuery]) -> Iterator[Mappings]:
-        """Yield the mappings of the allocation candidates that one host state has; one empty way where it has none."""
+        """Yield the mappings of a host state's allocation candidates; one empty mapping without candidates."""
         candidates: list[Mapping[str, Any]] = self._states[position].allocation_candidates or [{}]
         yield from map(mappings_of, candidates)
 
     def aggregate_members(self) -> list[tuple[Mapping[str, str], Mask]]:
-        """Return the metadata of each aggregate that has any, and which of these hosts are in it: bool."""
+        """Return the metadata of each aggregate with metadata, and a mask of its hosts: bool."""
         found: dict[int, tuple[Mapping[str, str], Mask]] = {}
         for position, host in enumerate(self._states):
             for each in host.aggregates:
@@ -163,13 +163,13 @@ class HostList(HostView):
         return list(found.values())
 
     def aggregate_metadata(self) -> Iterator[tuple[str, Mapping[str, str]]]:
-        """Yield the name of each aggregate, its uuid where it has none, with its metadata."""
+        """Yield the name of each aggregate, or else its uuid, and its metadata."""
         found = {id(each): each for host in self._states for each in host.aggregates}
         for each in found.values():
             yield str(getattr(each, "name", "") or getattr(each, "uuid", "")), each.metadata
 
     def aggregate_values(self, key: str) -> Mapping[int, list[str]]:
-        """Return, for each host in an aggregate that has ``key``, the values."""
+        """Return the values of a metadata key for each host in an aggregate with the key."""
         found: dict[int, list[str]] = {}
         for position, host in enumerate(self._states):
             values = [each.metadata[key] for each in host.aggregates if key in each.metadata]
@@ -179,7 +179,7 @@ class HostList(HostView):
 
 
 def spec_for(spec_obj: RequestSpec, states: Sequence[HostState]) -> Spec:
-    """Return a request as our rules see it, with its group counted over these hosts."""
+    """Return a request as Roost's rules read it, with its group members counted over these hosts."""
     group = None if spec_obj.instance_group is None else _group_over(spec_obj.instance_group, states)
     request = spec_obj.to_request()
     return Spec(
@@ -193,7 +193,7 @@ def _group_over(instance_group: InstanceGroup, states: Sequence[HostState]) -> G
     if instance_group.policy == "affinity":
         group.members = {row: 1 for row, host in enumerate(states) if host.host in instance_group.hosts}
         if instance_group.hosts and not group.members:
-            group.members[-1] = 1  # Members elsewhere: no host of this list will do.
+            group.members[-1] = 1  # All members are elsewhere, so no host of this list is valid.
         return group
     members = set(instance_group.members)
     counts = {row: len(members & host.instances.keys()) for row, host in enumerate(states)}

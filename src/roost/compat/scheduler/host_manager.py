@@ -1,4 +1,4 @@
-"""What Nova has in ``nova.scheduler.host_manager``: all hosts, filtered and weighed."""
+"""Counterpart of ``nova.scheduler.host_manager``: filters and weighs all hosts."""
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
@@ -20,11 +20,11 @@ __all__ = ["HostAggregate", "HostManager", "HostState", "host_states_of"]
 
 
 class HostManager:
-    """Knows the hosts, and the filters and weighers in use.
+    """The hosts, and the enabled filters and weighers.
 
     Args:
-        hosts: gives all hosts as they are now, as ``host_states_of`` does for a state of ours.
-        settings: say which filters and weighers are in use; defaults if left out.
+        hosts: returns all current hosts, as ``host_states_of`` does for a state.
+        settings: enable filters and weighers; default: the default settings.
         filters, weighers: instances or classes, in place of those of the settings.
     """
 
@@ -53,18 +53,18 @@ class HostManager:
         )
 
     def get_all_host_states(self, context: object = None) -> Iterator[HostState]:
-        """Return all hosts there are; to be read once."""
+        """Return all hosts, as a one-time iterator."""
         return iter(self._hosts())
 
     def get_host_states_by_uuids(
         self, context: object, compute_uuids: Iterable[str] | None, spec_obj: Any = None
     ) -> Iterator[HostState]:
-        """Return the hosts with these uuids, or all of them for None."""
+        """Return the hosts with these uuids; None: all hosts."""
         wanted = None if compute_uuids is None else set(compute_uuids)
         return (host for host in self._hosts() if wanted is None or host.uuid in wanted)
 
     def get_filtered_hosts(self, hosts: Iterable[HostState], spec_obj: Any, index: int = 0) -> list[HostState]:
-        """Return the hosts that the request allows by name and the filters keep; hosts it forces pass no filters."""
+        """Return the hosts that the request allows by name and the filters accept; forced hosts skip the filters."""
         spec = as_request_spec(spec_obj)
         left = _filter_by_name(list(hosts), spec)
         is_forced = bool(spec.force_hosts or spec.force_nodes)
@@ -83,7 +83,7 @@ class HostManager:
 
 
 def _filter(rule: RuleClass, settings: Settings) -> Any:
-    """Make a filter over host states; a class written for Nova is one already."""
+    """Make a filter of host states; a class for Nova is used directly."""
     kind = getattr(rule, "kind", None)
     if kind is not None and hasattr(kind, "filter_all"):
         use(settings)
@@ -92,7 +92,7 @@ def _filter(rule: RuleClass, settings: Settings) -> Any:
 
 
 def _weigher(rule: RuleClass, settings: Settings) -> Any:
-    """Make a weigher of host states; a class written for Nova is one already."""
+    """Make a weigher of host states; a class for Nova is used directly."""
     kind = getattr(rule, "kind", None)
     if kind is not None and hasattr(kind, "weigh_objects"):
         use(settings)
@@ -101,7 +101,7 @@ def _weigher(rule: RuleClass, settings: Settings) -> Any:
 
 
 def _filter_by_name(hosts: list[HostState], spec: Any) -> list[HostState]:
-    """Return the hosts that a request allows by name; letter case counts in names of nodes alone."""
+    """Return the hosts that a request allows by name; only the destination and names of nodes are case-sensitive."""
     destination = spec.requested_destination
     if destination is not None and destination.host:
         hosts = [host for host in hosts if host.host == destination.host]
@@ -118,7 +118,7 @@ def _filter_by_name(hosts: list[HostState], spec: Any) -> list[HostState]:
 
 
 def host_states_of(state: State) -> list[HostState]:
-    """Return the hosts of a state of ours as host states: a copy, one object a host."""
+    """Return copies of the hosts of a state as host states."""
     hosts = state.hosts
     instances: dict[int, dict[str, Any]] = {}
     for holder in state.holders.values():

@@ -1,4 +1,4 @@
-"""A host as Nova's filters and weighers know it."""
+"""Hosts for Nova's filters and weighers."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -19,9 +19,9 @@ HostAggregate = Aggregate
 
 @dataclass(slots=True)
 class HostState:
-    """What is known of one host (one node), and what a request would change of it.
+    """The state of one host (one node), updated by choices during a request.
 
-    Memory and disk amounts are in MiB, where the name does not say GiB.
+    Memory and disk amounts are in MiB, except for names ending in ``_gb``.
     """
 
     host: str
@@ -32,7 +32,7 @@ class HostState:
     hypervisor_type: str | None = None
     hypervisor_version: int | None = None
     host_ip: str | None = None
-    cpu_info: Any = None  # JSON text, or what it says
+    cpu_info: Any = None  # JSON text, or its content
     supported_instances: list[list[str]] = field(default_factory=list)
     total_usable_ram_mb: int = 0
     free_ram_mb: int = 0
@@ -48,10 +48,10 @@ class HostState:
     num_io_ops: int = 0
     failed_builds: int = 0
     stats: dict[str, str] = field(default_factory=dict)
-    # By name a number, or something with a value; or a list of things with name and value, or that as JSON text.
+    # Numbers or objects with a value, by name; or a list of objects with name and value, or its JSON text.
     metrics: Any = field(default_factory=dict)
-    pci_stats: Any = None  # pools of devices, or something that has pools
-    numa_topology: Any = None  # something that has cells, under Nova's names
+    pci_stats: Any = None  # pools of devices, or an object with ``pools``
+    numa_topology: Any = None  # an object with ``cells``, under Nova's names
     limits: dict[str, Any] = field(default_factory=dict)
     service: dict[str, Any] = field(default_factory=dict)  # disabled, forced_down, last_seen_up in seconds
     aggregates: list[HostAggregate] = field(default_factory=list)
@@ -67,7 +67,7 @@ class HostState:
         aggregates: Iterable[HostAggregate] | None = None,
         inst_dict: Mapping[str, Any] | None = None,
     ) -> None:
-        """Take over what a compute node reported, and what is known around it.
+        """Update the state from a compute node, its service, aggregates and instances.
 
         Source:
             nova/scheduler/host_manager.py, HostState.update.
@@ -86,7 +86,7 @@ class HostState:
             return  # The node is not ready yet.
         reported_at = compute.get("updated_at")
         if self.updated is not None and reported_at is not None and self.updated > reported_at:
-            return  # What was consumed here since then is newer than the report.
+            return  # The amounts consumed here since then are newer than the report.
         least, free_gb = compute.get("disk_available_least"), compute["free_disk_gb"]
         self.free_disk_mb = (free_gb if least is None else min(least, free_gb)) * 1024
         self.total_usable_disk_gb = compute["local_gb"]
@@ -120,7 +120,7 @@ class HostState:
         self.failed_builds = int(self.stats.get("failed_builds", 0))
 
     def consume_from_request(self, spec_obj: RequestSpec) -> None:
-        """Count an instance of a request as if it were here, for the choices that follow.
+        """Count an instance of a request as placed here, for later choices.
 
         Source:
             nova/scheduler/host_manager.py, HostState.consume_from_request.
@@ -150,7 +150,7 @@ class HostState:
                 self.pci_stats = pools
 
     def read_cpu_info(self) -> dict[str, Any]:
-        """Return what the processor says of itself, read from JSON if it is text."""
+        """Return the facts about the processor, parsed if they are text."""
         cpu_info = self.cpu_info
         if isinstance(cpu_info, str):
             try:
@@ -173,7 +173,7 @@ class HostState:
         return list(getattr(self.pci_stats, "pools", self.pci_stats) or [])
 
     def read_image_properties(self) -> list[Mapping[str, str]]:
-        """Return the properties of the images of those instances of which an image is known."""
+        """Return the image properties of all instances with a known image."""
         images = [getattr(each, "image_meta", each) for each in self.instances.values()]
         return [image.properties for image in images if hasattr(image, "properties")]
 
@@ -183,13 +183,13 @@ def _field(entry: Any, name: str) -> Any:
 
 
 def pools_of(facts: HostFacts) -> list[dict[str, Any]]:
-    """Return the pools of free devices as Nova has them, tags beside the rest."""
+    """Return the pools of free devices in Nova's form, with tags as entries."""
     pools = [msgspec.structs.asdict(pool) for pool in facts.pci_pools]
     return [{**pool.pop("tags"), **pool} for pool in pools]
 
 
 def facts_of(host: HostState) -> HostFacts:
-    """Return what a host state says, as our rules see it; a row of columns has its facts already."""
+    """Return the facts of a host state as Roost's rules read them; a row of columns has them already."""
     facts: HostFacts | None = getattr(host, "facts", None)
     if facts is not None:
         return facts
@@ -213,7 +213,7 @@ def facts_of(host: HostState) -> HostFacts:
 
 
 def mappings_of(candidate: Mapping[str, Any]) -> Mappings:
-    """Return which providers serve each resource group in an allocation candidate."""
+    """Return the providers of each request group in an allocation candidate."""
     return candidate.get("mappings") or {}
 
 
@@ -221,7 +221,7 @@ _POOL_KEYS = frozenset(PciPool.__struct_fields__) - {"tags", "rp_uuids"}
 
 
 def _pool_of(pool: Mapping[str, Any]) -> PciPool:
-    """Return a pool of devices as our rules see it; what has no field of its own is a tag."""
+    """Return a pool of devices as Roost's rules read it; unknown entries become tags."""
     fields = {key: pool[key] for key in _POOL_KEYS if pool.get(key) is not None}
     nodes = pool.get("rp_uuids") or filter(None, [pool.get("rp_uuid")])
     rest = pool.keys() - _POOL_KEYS - {"tags", "rp_uuids", "rp_uuid"}

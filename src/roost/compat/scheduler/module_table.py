@@ -1,4 +1,4 @@
-"""Modules under the names that Nova gives them, for classes that are made from our rules."""
+"""Nova's module names for the classes made from Roost's rules."""
 
 import sys
 from collections.abc import Callable, Mapping
@@ -48,16 +48,16 @@ WEIGHER_MODULES: Mapping[str, tuple[str, ...]] = {
 
 
 def place_modules(package: str, modules: Mapping[str, tuple[str, ...]], find_class: Callable[[str], Any]) -> None:
-    """Let a package have modules, each with some classes.
+    """Add modules with classes to a package.
 
     Args:
-        package: its name.
+        package: name of the package.
         modules: name of each module -> names of its classes.
-        find_class: gives the class of a name.
+        find_class: returns the class with a name.
     """
     for name, classes in modules.items():
         path = f"{package}.{name}"
-        module = ModuleType(path, f"What Nova has in its module ``{name}``.")
+        module = ModuleType(path, f"Counterpart of Nova's module ``{name}``.")
         module.__spec__ = ModuleSpec(path, None)
         module.__dict__.update({each: find_class(each) for each in classes})
         sys.modules[path] = module

@@ -1,4 +1,4 @@
-"""What Nova has in ``nova.scheduler.utils``, as far as filters and weighers use it."""
+"""Counterpart of ``nova.scheduler.utils``, for filters and weighers."""
 
 import logging
 from collections.abc import Callable, Iterable
@@ -12,7 +12,7 @@ _log = logging.getLogger(__name__)
 def parse_options(
     opts: Iterable[str], sep: str = "=", converter: Callable[[str], Any] = str, name: str = ""
 ) -> list[tuple[str, Any]]:
-    """Return name and value of each entry ``name=value``; entries that cannot be read are logged and left out."""
+    """Parse entries ``name=value``; invalid entries are logged and skipped."""
     good: list[tuple[str, Any]] = []
     bad: list[str] = []
     for entry in opts:
@@ -31,12 +31,12 @@ def parse_options(
 
 
 def get_weight_multiplier(host_state: Any, multiplier_name: str, multiplier_config: float) -> float:
-    """Return the least multiplier that the aggregates of a host set; the configured one where they set none."""
+    """Return the smallest multiplier set by the aggregates of a host, else the configured one."""
     return number_from(host_state, multiplier_name, default=multiplier_config, cast_to=float)
 
 
 def request_is_rebuild(spec_obj: Any) -> bool:
-    """Say whether a request only asks if an instance may be rebuilt where it is."""
+    """Return whether a request only checks for a rebuild on the current host."""
     if not spec_obj or "scheduler_hints" not in spec_obj:
         return False
     return bool(spec_obj.scheduler_hints.get("_nova_check_type") == ["rebuild"])

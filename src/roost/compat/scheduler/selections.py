@@ -1,4 +1,4 @@
-"""What Nova's scheduler returns: the chosen host of each instance and its alternates, in the forms of all releases."""
+"""Results in the forms of Nova's releases: the chosen host of each instance, and its alternates."""
 
 import json
 from collections.abc import Sequence
@@ -16,11 +16,11 @@ Selections = list[list[Selection]]
 
 
 def selections_of(decision: Decision, state: State, *, default_zone: str = "nova") -> Selections:
-    """Return, for each instance, the chosen host and the alternates in its cell, best first; nothing when refused.
+    """Return, for each instance, the chosen host and the alternates in its cell, best first; empty if refused.
 
     Args:
-        state: knows the hosts of the decision.
-        default_zone: the zone of hosts that no aggregate gives one.
+        state: with the hosts of the decision.
+        default_zone: zone of hosts without a zone.
     """
     tables = _Tables(state, default_zone)
     alternates = {cell: [tables.selection(pick) for pick in picks] for cell, picks in decision.alternates.items()}
@@ -28,7 +28,7 @@ def selections_of(decision: Decision, state: State, *, default_zone: str = "nova
 
 
 def as_dicts(selections: Sequence[Sequence[Selection]]) -> list[dict[str, Any]]:
-    """Return the chosen hosts alone, as callers get them that ask for no objects."""
+    """Return only the chosen hosts, as tables."""
     return [
         {"host": first.service_host, "nodename": first.nodename, "limits": first.limits} for first, *_ in selections
     ]
@@ -37,10 +37,10 @@ def as_dicts(selections: Sequence[Sequence[Selection]]) -> list[dict[str, Any]]:
 def as_two_lists(
     selections: Sequence[Sequence[Selection]],
 ) -> tuple[list[list[tuple[str, str]]], list[list[dict[str, Any]]]]:
-    """Return, for each instance, the hosts and the allocation requests, as lists that correspond.
+    """Return the hosts and the allocation requests of each instance, as parallel lists.
 
     Returns:
-        Lists of (host, node), and lists of the bodies of claims; of an instance the chosen host comes first.
+        Lists of (host, node), and lists of the bodies of claims; the chosen host comes first.
     """
     hosts = [[(each.service_host, each.nodename) for each in instance] for instance in selections]
     requests = [[json.loads(each.allocation_request) for each in instance] for instance in selections]
@@ -48,7 +48,7 @@ def as_two_lists(
 
 
 class _Tables:
-    """What is known of hosts by the names of service and node."""
+    """Rows and zones of hosts, by the names of service and node."""
 
     def __init__(self, state: State, default_zone: str) -> None:
         hosts = state.hosts

@@ -1,1 +1,1 @@
-"""Everything that a running upstream Placement holds, copied into Roost and compared with it."""
+"""Import of all data of an upstream Placement, with a comparison afterwards."""

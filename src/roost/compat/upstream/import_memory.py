@@ -1,7 +1,6 @@
-"""What earlier imports copied: for each provider and consumer, how it was there and what it became here.
+"""The memory of earlier imports: for each provider and consumer, digests of its source and of its copy.
 
-So that a later import can tell what has changed there since from what has changed here. It is kept in documents, in
-the same commit as what it tells of.
+By these a later import detects changes on either side. They are stored as documents, in the commit of the import.
 """
 
 import hashlib
@@ -17,31 +16,31 @@ _encoder = msgspec.msgpack.Encoder()
 
 
 class Copied(msgspec.Struct, frozen=True, array_like=True):
-    """Digests of one thing, when it was copied."""
+    """Digests of a provider or consumer, when it was copied."""
 
     there: bytes
     here: bytes
 
 
-Things = dict[str, Copied | None]  # by uuid; None: it is no more
+Things = dict[str, Copied | None]  # by uuid; None: deleted
 
 
 class _Body(msgspec.Struct, frozen=True):
     source: str
-    position: int  # of the columns then, so that no two are equal
+    position: int  # of the columns, so that every body is unique
     providers: Things
     consumers: Things
 
 
 class Memory(NamedTuple):
-    """Everything copied from one source."""
+    """All digests of one source."""
 
     providers: Things
     consumers: Things
 
 
 def recall(current: Current, source: str) -> Memory:
-    """Return what was copied from a source, as the last import of each thing left it."""
+    """Return the newest digests of everything copied from a source."""
     memory = Memory({}, {})
     numbers = sorted(number for (kind, _), number in current.state.documents.items() if kind == KIND)
     for number in numbers:
@@ -56,6 +55,6 @@ def recall(current: Current, source: str) -> Memory:
 
 
 def remember(current: Current, number: int, source: str, changed: Memory) -> PutDocument:
-    """Return the write that remembers what an import copied."""
+    """Return the write that stores the digests of an import."""
     body = _encoder.encode(_Body(source, current.state.position, changed.providers, changed.consumers))
     return PutDocument(number, KIND, hashlib.blake2b(body, digest_size=16).digest(), body)

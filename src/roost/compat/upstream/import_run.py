@@ -1,4 +1,4 @@
-"""One import, from what was read to what was checked."""
+"""One import: plan, commit and comparison."""
 
 from collections.abc import Callable
 from itertools import count
@@ -15,41 +15,41 @@ from roost.model.writes import Item
 from roost.placement.current import Current
 from roost.ports import IdKind
 
-# Identities that are never written start here.
+# First identity of a dry run; such identities are never written.
 _UNUSED = 2**40
-_CONFLICTS_MAX = 10
+_CONFLICTS_MAX = 10  # shown in an error
 
 
 class ImportCounts(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of providers, or of consumers."""
+    """Counts of providers, or of consumers."""
 
     created: int
     changed: int
     removed: int
     same: int
-    ahead: int  # changed here since they were copied, and left alone
+    ahead: int  # changed here since they were copied, so kept
 
 
 class ImportReport(msgspec.Struct, frozen=True, kw_only=True):
-    """What an import did, or would do."""
+    """The result of an import, or of a dry run."""
 
     source: str
     is_dry_run: bool
     providers: ImportCounts
     consumers: ImportCounts
-    verified: ImportCheck | None  # None: nothing was written
+    verified: ImportCheck | None  # None: dry run
 
 
 def run_import(current: Current, there: World, *, source: str, is_dry_run: bool) -> ImportReport:
-    """Let Roost hold what a source holds, all of it in one commit.
+    """Import all data of a source in one commit.
 
     Args:
-        source: names it, the same way each time.
-        is_dry_run: whether nothing is written.
+        source: name of the source, the same in each import.
+        is_dry_run: whether to write nothing.
 
     Raises:
-        Conflict: something changed here that would be overwritten, or somebody else writes at the same time.
-        BadRequest: something of the source cannot be kept.
+        Conflict: the import would overwrite local changes, or another process writes at the same time.
+        BadRequest: the source has unsupported data.
     """
     current.refresh()
     plan = _plan(current, there, source)
@@ -60,13 +60,13 @@ def run_import(current: Current, there: World, *, source: str, is_dry_run: bool)
     new = len(plan.providers.create)
     if new:
         with current.creating("provider", new) as first:
-            plan = _plan(current, there, source)  # Others may have been faster until now.
+            plan = _plan(current, there, source)  # Another process may have written meanwhile.
             if len(plan.providers.create) != new:
                 raise Conflict("others create providers at the same time; nothing was imported: try again")
             _commit(current, plan, there, source=source, first_id=first)
     else:
         _commit(current, plan, there, source=source, first_id=0)
-    again = Current(current.store)  # As the database has it, not as the columns went along.
+    again = Current(current.store)  # Read from the database, not from the updated columns.
     but = [*plan.providers.ahead, *plan.consumers.ahead]
     return _build_report(plan, source, verify(there, world_of(again.state), but=but), is_dry_run=False)
 
@@ -88,8 +88,8 @@ def _commit(current: Current, plan: ImportPlan, there: World, *, source: str, fi
     refusal = current.commit([Item(writes=writes)])[0]
     if refusal is not None:
         raise Conflict(
-            f"nothing was imported: the database refused {refusal.table or 'it'} {refusal.key} ({refusal.kind}), since "
-            "somebody else writes at the same time, or since it does not fit what is here; try again"
+            f"nothing was imported: the database refused {refusal.table or 'it'} {refusal.key} ({refusal.kind}). "
+            "Another process writes at the same time, or it conflicts with the data here; try again"
         )
 
 

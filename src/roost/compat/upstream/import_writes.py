@@ -1,4 +1,4 @@
-"""The writes of an import: one item, so that all of it is there or nothing."""
+"""The writes of an import: one item, so that the commit is atomic."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
@@ -29,7 +29,7 @@ from roost.placement.current import Current
 from roost.placement.writes.claims import release_of
 from roost.ports import IdKind
 
-# What everything fits into, for as long as consumers that hold more than they might are taken over.
+# An unlimited inventory, in effect while consumers with too much are imported.
 _WIDE = Offer(names.AMOUNT_MAX, 0, 1, names.AMOUNT_MAX, 1, float(names.AMOUNT_MAX))
 _NAME_MAX = 200
 _TEXT_MAX = 255
@@ -38,20 +38,20 @@ _TEXT_MAX = 255
 def writes_of(
     current: Current, plan: ImportPlan, there: World, *, source: str, first_id: int, new_id: Callable[[IdKind], int]
 ) -> tuple[Write, ...]:
-    """Return everything that an import writes, in order; nothing where nothing changed.
+    """Return all writes of an import, in order; empty without changes.
 
     Args:
-        first_id: the first of fresh identities of as many providers as are created.
-        new_id: gives a fresh identity of a consumer, an aggregate or a document.
+        first_id: first new identity; one is used per created provider.
+        new_id: returns a new identity of a consumer, an aggregate or a document.
 
     Raises:
-        BadRequest: something of the source cannot be kept as it is.
+        BadRequest: the source has unsupported data.
     """
     return _WriteBuilder(current, plan, there, new_id=new_id).writes(source, first_id)
 
 
 class _WriteBuilder:
-    """Numbers and generations as they are while the writes are made."""
+    """Builds the writes; tracks identities and generations during that."""
 
     def __init__(self, current: Current, plan: ImportPlan, there: World, *, new_id: Callable[[IdKind], int]) -> None:
         self._current, self._state, self._new_id = current, current.state, new_id
@@ -62,7 +62,7 @@ class _WriteBuilder:
         providers = self._state.providers
         self._ids = {uuid: providers.ids[row] for uuid, row in providers.row_of_uuid.items()}
         self._generations = {uuid: providers.generation.each[row] for uuid, row in providers.row_of_uuid.items()}
-        self._later: list[Provider] = []  # those that offer something else until all is held as it is to be
+        self._later: list[Provider] = []  # with interim inventories until all claims are written
         self._used = there.use()
         self._takes: dict[str, dict[str, list[int]]] = {}  # by provider and class
         for consumer in self._consumers:
@@ -77,7 +77,7 @@ class _WriteBuilder:
         self._aggregates: dict[str, int] = {}
 
     def writes(self, source: str, first_id: int) -> tuple[Write, ...]:
-        """Return all of them."""
+        """Return all writes."""
         for number, provider in enumerate(_parents_first(self._plan.providers.create), start=first_id):
             self._ids[provider.uuid] = number
             self._generations[provider.uuid] = 0
@@ -100,7 +100,7 @@ class _WriteBuilder:
                     )
 
     def _names(self) -> Iterator[Write]:
-        """Yield what gives names their numbers: those that were asked for on the way, and those nothing uses."""
+        """Yield writes of new names: those used by other writes, and unused ones of the source."""
         for kind, wanted in (("resource_class", self._there.classes), ("trait", self._there.traits)):
             for name in wanted:
                 self._number(kind, name)
@@ -125,7 +125,7 @@ class _WriteBuilder:
         return number
 
     def _structure(self) -> Iterator[Write]:
-        """Yield what creates, renames and moves providers, each after its parent, with whoever is below."""
+        """Yield writes that create, rename and move providers with their descendants, parents first."""
         if not self._put:
             return
         providers = self._state.providers
@@ -140,18 +140,18 @@ class _WriteBuilder:
             name = put[uuid].name if uuid in put else providers.names[row or 0]
             parent = parents[uuid]
             parent_id, root_id = None if parent is None else self._ids[parent], self._ids[path[-1]]
-            if row is None or (name, parent_id, root_id) != self._stored_place(row):
+            if row is None or (name, parent_id, root_id) != self._current_place(row):
                 version = 0 if row is None else providers.versions[row] + 1
                 yield PutProvider(self._ids[uuid], _bytes(uuid), name, parent_id, root_id, version)
 
-    def _stored_place(self, row: int) -> tuple[str, int | None, int]:
+    def _current_place(self, row: int) -> tuple[str, int | None, int]:
         providers = self._state.providers
         above = providers.parent.each[row]
         parent_id = None if above < 0 else providers.ids[above]
         return providers.names[row], parent_id, providers.ids[providers.root.each[row]]
 
     def _offers(self) -> Iterator[Write]:
-        """Yield what providers offer and wear, or offer until all is held as it is to be."""
+        """Yield writes of inventories (maybe interim ones), traits and aggregates."""
         for provider in self._put:
             before = self._before.get(provider.uuid)
             old = {} if before is None else before.inventories
@@ -169,12 +169,14 @@ class _WriteBuilder:
                 yield PutMembership(number, generation, sorted(numbers), raises=False)
 
     def _interim_offers(self, provider: Provider, old: Mapping[str, Offer]) -> Mapping[str, Offer]:
-        """Return what a provider offers while consumers come and go: by as few writes as can be.
+        """Return a provider's inventories for the time of the claims, with as few writes as possible.
 
-        What it will offer may be too little by then: it may have been cut when all was held, there as here.
+        The final inventories may be too small for the claims, if they were reduced after the allocations.
         """
         final, both = provider.inventories, {**old, **provider.inventories}
-        if len(both) == len(final) and self._fits(provider.uuid, final):  # What goes may be in use until released.
+        if len(both) == len(final) and self._fits(
+            provider.uuid, final
+        ):  # A removed inventory may be in use until its release.
             return final
         for offers in (old, both):
             if self._fits(provider.uuid, offers):
@@ -182,17 +184,17 @@ class _WriteBuilder:
         return dict.fromkeys(both, _WIDE)
 
     def _fits(self, uuid: str, offers: Mapping[str, Offer]) -> bool:
-        """Say whether the commit would let consumers take what they hold there."""
+        """Return whether the commit would accept the claims on a provider."""
         for name, amounts in self._takes.get(uuid, {}).items():
             offer = offers.get(name)
             if offer is None or not all(map(offer.allows, amounts)):
                 return False
             after = self._used[uuid, name]
-            if after > offer.capacity and after > self._stored_use(uuid, name):
+            if after > offer.capacity and after > self._current_use(uuid, name):
                 return False
         return True
 
-    def _stored_use(self, uuid: str, name: str) -> int:
+    def _current_use(self, uuid: str, name: str) -> int:
         row, class_id = self._state.providers.row_of_uuid.get(uuid), self._state.class_ids.id_of(name)
         if row is None or class_id is None or class_id not in self._state.classes:
             return 0
@@ -215,7 +217,7 @@ class _WriteBuilder:
         return PutInventories(self._ids[uuid], self._generations[uuid] - 1, rows)
 
     def _claims(self) -> Iterator[Write]:
-        """Yield who holds what no more, and who holds what."""
+        """Yield the release of old allocations and the claim of new ones."""
         ending = [*self._plan.consumers.remove, *(before for before, _ in self._plan.consumers.change)]
         if ending:
             yield release_of(self._state, [self._state.holders[_bytes(each.uuid)] for each in ending])
@@ -244,7 +246,7 @@ class _WriteBuilder:
             yield self._inventories(provider.uuid, provider.inventories)
 
     def _drops(self) -> Iterator[Write]:
-        """Yield which providers go, each before its parent."""
+        """Yield the deletions of providers, children first."""
         for provider in reversed(_parents_first(self._plan.providers.remove)):
             yield DropProvider(self._ids[provider.uuid])
 
@@ -256,7 +258,7 @@ class _WriteBuilder:
                 self._generations[provider.uuid] = provider.generation
 
     def _new_memory(self) -> Memory:
-        """Return what is to be remembered, as it will be here."""
+        """Return the digests to store."""
         providers, consumers = dict(self._plan.providers.known), dict(self._plan.consumers.known)
         for provider in self._put:
             ours = msgspec.structs.replace(provider, generation=self._generations[provider.uuid])
@@ -275,17 +277,17 @@ def _bytes(uuid: str) -> bytes:
 
 
 def _parents_first(providers: Iterable[Provider]) -> list[Provider]:
-    """Return providers so that each comes after its parent, where that is one of them."""
+    """Sort providers so that each follows its parent."""
     by_uuid = {each.uuid: each for each in providers}
     paths = _paths({uuid: each.parent_uuid for uuid, each in by_uuid.items()})
     return sorted(by_uuid.values(), key=lambda each: len(paths[each.uuid]))
 
 
 def _paths(parents: Mapping[str, str | None]) -> dict[str, list[str]]:
-    """Return the way from each provider up to the last one that is known, itself first.
+    """Return the path from each provider up to its topmost known ancestor, itself first.
 
     Raises:
-        BadRequest: a provider is above itself.
+        BadRequest: a provider is its own ancestor.
     """
     found: dict[str, list[str]] = {}
     for uuid in parents:

@@ -1,4 +1,4 @@
-"""What an import has to do: what is there, what is here, and what was copied before, laid side by side."""
+"""The plan of an import, from the source (there), the local data (here) and the memory of earlier imports."""
 
 from collections.abc import Callable, Mapping
 from typing import Generic, NamedTuple, TypeVar
@@ -10,19 +10,19 @@ Thing = TypeVar("Thing", Provider, Consumer)
 
 
 class Work(Generic[Thing]):
-    """What is to be done about the providers, or the consumers."""
+    """The planned changes of the providers, or of the consumers."""
 
     def __init__(self) -> None:
         self.create: list[Thing] = []
-        self.change: list[tuple[Thing, Thing]] = []  # as it is here, as it is there
-        self.remove: list[Thing] = []  # as it is here
+        self.change: list[tuple[Thing, Thing]] = []  # here, there
+        self.remove: list[Thing] = []  # as here
         self.same = 0
-        self.ahead: list[str] = []  # uuids of what changed or went here, and did not change there
-        self.known: Things = {}  # what is equal without having been copied, or went on both sides
+        self.ahead: list[str] = []  # uuids of things changed or deleted here only
+        self.known: Things = {}  # new digests of things equal without a copy, or deleted on both sides
 
 
 class ImportPlan(NamedTuple):
-    """The work of an import."""
+    """The planned changes of an import."""
 
     providers: Work[Provider]
     consumers: Work[Consumer]
@@ -30,9 +30,9 @@ class ImportPlan(NamedTuple):
 
 
 def merge(there: World, here: World, memory: Memory) -> ImportPlan:
-    """Return what brings here what changed there, and what cannot be brought.
+    """Plan the changes that bring the local data up to date with the source, and collect conflicts.
 
-    A thing is brought if it did not change here since it was copied. What is only here stays.
+    A thing is imported if it did not change here since it was copied. Things that exist only here stay.
     """
     conflicts: list[str] = []
     providers = _compare(there.providers, here.providers, memory.providers, _format_provider, conflicts)
@@ -75,7 +75,7 @@ def _compare(
 
 
 def _plan_thing(work: Work[Thing], theirs: Thing, ours: Thing | None, base: Copied | None) -> str:
-    """Note what is to be done about one thing that is there; return why it cannot be done, if so."""
+    """Plan the change of one thing of the source; return the conflict; empty: none."""
     there = digest(theirs)
     has_changed = base is None or base.there != there
     if ours is None:
@@ -106,7 +106,7 @@ def _plan_thing(work: Work[Thing], theirs: Thing, ours: Thing | None, base: Copi
 
 
 def _problems(here: World, providers: Work[Provider], consumers: Work[Consumer]) -> list[str]:
-    """Return what else keeps the work from being done."""
+    """Return the conflicts between the planned changes and the local data."""
     gone = {each.uuid for each in providers.remove}
     coming = {each.uuid: each for each in (*providers.create, *(now for _, now in providers.change))}
     after = {uuid: each for uuid, each in here.providers.items() if uuid not in gone} | coming

@@ -1,4 +1,4 @@
-"""What a Placement holds, wherever it was read: the same structs for upstream and for Roost, so that they compare."""
+"""The data of a Placement, in the same structs for upstream and for Roost, so that they are comparable."""
 
 import hashlib
 import uuid
@@ -16,11 +16,11 @@ from roost.model.writes import CLASS_BITS, CLASS_MASK
 _DIGEST_BYTES = 8
 _encoder = msgspec.msgpack.Encoder(order="sorted")
 
-Progress = Callable[[int, int], None]  # done, in all
+Progress = Callable[[int, int], None]  # done, total
 
 
 class Offer(msgspec.Struct, frozen=True, array_like=True):
-    """An inventory, as it is and not as it should be: whoever copies is no judge."""
+    """An inventory, copied without validation."""
 
     total: int
     reserved: int
@@ -31,38 +31,38 @@ class Offer(msgspec.Struct, frozen=True, array_like=True):
 
     @property
     def capacity(self) -> float:
-        """How much may be used."""
+        """The total less the reserved amount, times the allocation ratio."""
         return (self.total - self.reserved) * self.allocation_ratio
 
     def allows(self, amount: int) -> bool:
-        """Say whether one consumer may have so much."""
+        """Return whether one consumer may hold an amount."""
         return self.min_unit <= amount <= self.max_unit and amount % self.step_size == 0
 
 
 def offer_of(fields: Sequence[Any]) -> Offer:
-    """Return an inventory of its fields in their order, as whatever numbers a source has.
+    """Build an inventory from its fields in order, converted from the source's number types.
 
-    A reshape there may have left more reserved than there is, which nobody here could have written. It means the
-    same as all of it being reserved.
+    A reshape in the source may have left more reserved than the total, which Roost does not allow. Reserving the
+    total means the same.
     """
     total, reserved, min_unit, max_unit, step_size = map(int, fields[:5])
     return Offer(total, min(reserved, total), min_unit, max_unit, step_size, float(fields[5]))
 
 
 class Provider(msgspec.Struct, frozen=True, array_like=True):
-    """A provider with all that it offers and wears."""
+    """A provider with its inventories, traits and aggregates."""
 
     uuid: str
     name: str
     parent_uuid: str | None
     generation: int
     inventories: dict[str, Offer]
-    traits: list[str]  # sorted, as the next
+    traits: list[str]  # sorted, like ``aggregates``
     aggregates: list[str]
 
 
 class Consumer(msgspec.Struct, frozen=True, array_like=True):
-    """A consumer with all that it holds, at least something."""
+    """A consumer with its allocations, at least one."""
 
     uuid: str
     project_id: str
@@ -73,16 +73,16 @@ class Consumer(msgspec.Struct, frozen=True, array_like=True):
 
 
 class World(msgspec.Struct, kw_only=True):
-    """Everything."""
+    """All data of a Placement."""
 
-    providers: dict[str, Provider]  # by uuid, as the next
+    providers: dict[str, Provider]  # by uuid, like ``consumers``
     consumers: dict[str, Consumer]
-    # Names of which some may be in use nowhere.
+    # Names; some may be unused.
     classes: list[str]
     traits: list[str]
 
     def use(self) -> dict[tuple[str, str], int]:
-        """Return what is used, by provider and class."""
+        """Return the used amounts, by provider and class."""
         used: dict[tuple[str, str], int] = defaultdict(int)
         for consumer in self.consumers.values():
             for provider, amounts in consumer.amounts.items():
@@ -92,24 +92,24 @@ class World(msgspec.Struct, kw_only=True):
 
 
 def digest(one: Provider | Consumer) -> bytes:
-    """Return bytes that are equal for equal content."""
+    """Return a digest of the content."""
     return hashlib.blake2b(_encoder.encode(one), digest_size=_DIGEST_BYTES).digest()
 
 
 def same_uuid(text: str, what: str) -> str:
-    """Return a uuid in the spelling in which all are compared.
+    """Return a uuid in canonical spelling.
 
     Raises:
-        BadRequest: it is none.
+        BadRequest: the text is not a uuid.
     """
     try:
         return str(uuid.UUID(text))
     except (ValueError, AttributeError):
-        raise BadRequest(f"the source has a {what} whose uuid is {text!r}, which is none") from None
+        raise BadRequest(f"the source has a {what} with an invalid uuid: {text!r}") from None
 
 
 def provider_at(state: State, row: int) -> Provider:
-    """Return a provider as Roost has it."""
+    """Read a provider from the columns."""
     providers = state.providers
     parent = providers.parent.each[row]
     name_of = state.class_ids.name_of
@@ -136,7 +136,7 @@ def provider_at(state: State, row: int) -> Provider:
 
 
 def consumer_of(state: State, holder: Holder) -> Consumer:
-    """Return a consumer as Roost has it."""
+    """Read a consumer from the columns."""
     providers, amounts = state.providers, dict[str, dict[str, int]]()
     for inventory_id, amount in holder.takes:
         provider = providers.uuids[providers.row_of_id[inventory_id >> CLASS_BITS]]
@@ -146,7 +146,7 @@ def consumer_of(state: State, holder: Holder) -> Consumer:
 
 
 def world_of(state: State) -> World:
-    """Return everything that Roost has."""
+    """Read all data from the columns."""
     rows = (row for row, is_alive in enumerate(state.providers.alive.view.tolist()) if is_alive)
     consumers = (consumer_of(state, holder) for holder in state.holders.values())
     return World(

@@ -1,4 +1,4 @@
-"""A Placement read through its API, in its newest version, by a few connections at a time."""
+"""Reads a Placement through its API, in the newest microversion, over a few connections."""
 
 import http.client
 import json
@@ -18,7 +18,7 @@ from roost.placement.writes.claims import UNKNOWN_TYPE
 _CONNECTIONS = 4
 _TIMEOUT_S = 60
 _READ_AGAIN = 3
-_OLDEST = CONSUMER_GENERATIONS.minor  # microversion 1.x
+_OLDEST = CONSUMER_GENERATIONS.minor  # microversion 1.x with generations of consumers
 _TYPES = 38
 _FIELDS = Offer.__struct_fields__
 T = TypeVar("T")
@@ -26,19 +26,19 @@ R = TypeVar("R")
 
 
 def read_http(url: str, *, headers: Mapping[str, str], progress: Progress) -> World:
-    """Read everything that a Placement tells.
+    """Read all data of a Placement.
 
-    Nothing keeps others from writing meanwhile, so what was read is looked at again at the end, and read anew if
-    it changed. Unused aggregates, projects and users are not listed.
+    Others may write during the read, so the list of providers is compared at the end, and everything is read again
+    if it changed. The API does not list unused aggregates, projects and users.
 
     Args:
-        url: where ``/resource_providers`` is found below.
-        headers: that let us in.
+        url: parent of ``/resource_providers``.
+        headers: for authentication.
 
     Raises:
-        BadRequest: there is no Placement that is new enough, or it does not let us in.
-        Conflict: it is being written, again and again.
-        Unavailable: it does not answer.
+        BadRequest: the URL is not a Placement or its version is too old, or access is denied.
+        Conflict: the source keeps changing.
+        Unavailable: the source does not answer.
     """
     with closing(_Client(url, headers)) as client, ThreadPoolExecutor(_CONNECTIONS) as pool:
         for _ in range(_READ_AGAIN):
@@ -50,12 +50,12 @@ def read_http(url: str, *, headers: Mapping[str, str], progress: Progress) -> Wo
 
 
 class _Client:
-    """Asks, over as many connections as there are askers at a time."""
+    """An HTTP client with one connection per concurrent request."""
 
     def __init__(self, url: str, headers: Mapping[str, str]) -> None:
         parts = urlsplit(url)
         if parts.hostname is None:
-            raise BadRequest("the address of the source names no host")
+            raise BadRequest("the URL of the source has no host")
         self._prefix = parts.path.rstrip("/")
         secure = parts.scheme == "https"
         self._connect: Callable[[], http.client.HTTPConnection] = lambda: (
@@ -81,7 +81,7 @@ class _Client:
         return min(newest, NEWEST.minor)
 
     def get(self, path: str) -> Any:
-        """Return what is answered; None: there is no such thing."""
+        """Return the JSON body of a response; None: not found."""
         for is_last in (False, True):
             try:
                 connection = self._idle.get_nowait()
@@ -93,7 +93,7 @@ class _Client:
                 body = answer.read()
             except (OSError, http.client.HTTPException) as error:
                 connection.close()
-                # The server may have closed a connection on which nothing was asked for a while.
+                # The server may have closed an idle connection.
                 if is_last:
                     raise Unavailable(f"the source does not answer: {error}") from error
                 continue
@@ -129,7 +129,7 @@ def _decode(path: str, status: int, body: bytes) -> Any:
 
 
 class _SourceChanged(Exception):  # never leaves this file
-    """Something is not as it was when the providers were listed."""
+    """The source changed since the providers were listed."""
 
 
 def _read(
@@ -160,7 +160,7 @@ def _read(
 
 
 def _read_provider(client: _Client, listing: Mapping[str, Any]) -> tuple[Provider, list[str]]:
-    """Return a provider, and who holds something of it."""
+    """Return a provider, and the uuids of its consumers."""
 
     def part(name: str) -> Any:
         found = client.get(f"/resource_providers/{listing['uuid']}/{name}")

@@ -1,4 +1,4 @@
-"""Where a Placement is read: in its database, or through its API."""
+"""Chooses the reader of a Placement: for its database, or for its API."""
 
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -10,14 +10,14 @@ from roost.errors import BadRequest
 
 
 def reader_of(source: str, *, headers: Mapping[str, str], progress: Progress) -> Callable[[], World]:
-    """Return what reads all that a source holds; see ``read_sql`` and ``read_http``.
+    """Return a function that reads all data of a source; see ``read_sql`` and ``read_http``.
 
     Args:
         source: URL of a database or of an API.
-        headers: of requests to an API.
+        headers: for requests to an API.
 
     Raises:
-        BadRequest: the source is none.
+        BadRequest: the source is neither.
     """
     if is_sql(source):
         return partial(read_sql, source, progress=progress)
@@ -27,7 +27,7 @@ def reader_of(source: str, *, headers: Mapping[str, str], progress: Progress) ->
 
 
 def without_password(url: str) -> str:
-    """Return an address that may be shown and kept.
+    """Return a URL without password and parameters, to be shown and stored.
 
     >>> without_password("mysql://placement:secret@db/placement")
     'mysql://placement@db/placement'

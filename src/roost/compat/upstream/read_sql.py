@@ -1,4 +1,4 @@
-"""A Placement read from its database: one moment of its tables, through SQLAlchemy, without a write."""
+"""Reads the database of a Placement in one read-only transaction, through SQLAlchemy."""
 
 import sqlite3
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ from roost.errors import BadRequest, BadSettings, Unavailable, first_line
 from roost.model.settings.placement_settings import NOBODY
 
 _ROWS_AT_ONCE = 5000
-# The drivers that are used, whatever driver an address names: those that the extras bring.
+# The drivers of the extras, used in place of the driver in a URL.
 _DRIVERS = {
     "postgresql": "postgresql+psycopg",
     "postgres": "postgresql+psycopg",
@@ -52,12 +52,12 @@ _REQUIRED = (_PROVIDERS, _INVENTORIES, _PROVIDER_TRAITS, _PROVIDER_AGGREGATES, _
 
 
 def is_sql(url: str) -> bool:
-    """Say whether an address is that of a database."""
+    """Return whether a URL is that of a database."""
     return url.partition("://")[0].partition("+")[0] in {*_DRIVERS, "sqlite"}
 
 
 def driver_url(url: str) -> str:
-    """Return the address of a database with the driver that is used for it here.
+    """Return the URL of a database with the driver of the extras.
 
     >>> driver_url("mysql+mysqldb://placement@db/placement")
     'mysql+pymysql://placement@db/placement'
@@ -68,15 +68,15 @@ def driver_url(url: str) -> str:
 
 
 def read_sql(url: str, *, progress: Progress) -> World:
-    """Read everything that the database of a Placement holds.
+    """Read all data of the database of a Placement.
 
     Args:
         url: as in ``placement.conf``: of MySQL, MariaDB, PostgreSQL or SQLite.
 
     Raises:
-        BadSettings: what reads such a database is not installed.
-        BadRequest: it is not the database of a Placement, or what it holds cannot be.
-        Unavailable: it does not answer.
+        BadSettings: the driver of the database is not installed.
+        BadRequest: the database is not that of a Placement, or has invalid data.
+        Unavailable: the database does not answer.
     """
     with _connect(url) as connection:
         return _Reader(connection, progress).world()
@@ -84,7 +84,7 @@ def read_sql(url: str, *, progress: Progress) -> World:
 
 @contextmanager
 def _connect(url: str) -> Iterator[Connection]:
-    """Give a connection that sees one moment, and cannot write."""
+    """Open a connection in a read-only transaction with a consistent snapshot."""
     kind, _, rest = url.partition("://")
     kind = kind.partition("+")[0]
     try:
@@ -111,7 +111,7 @@ def _connect(url: str) -> Iterator[Connection]:
         cause = getattr(error, "orig", None) or error
         raise Unavailable(f"the source cannot be read: {first_line(cause)}") from error
     except SQLAlchemyError as error:
-        raise BadRequest(f"the address of the source cannot be meant: {first_line(error)}") from error
+        raise BadRequest(f"the URL of the source is invalid: {first_line(error)}") from error
 
 
 def _sqlite(rest: str) -> sqlalchemy.Engine:
@@ -126,7 +126,7 @@ def _sqlite(rest: str) -> sqlalchemy.Engine:
 
 
 class _Reader:
-    """Reads table after table."""
+    """Reads the tables one after the other."""
 
     def __init__(self, connection: Connection, progress: Progress) -> None:
         self._connection = connection

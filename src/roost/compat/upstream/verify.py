@@ -1,4 +1,4 @@
-"""Whether an import brought everything: what is here, read again, beside what is there."""
+"""Compares the imported data (here), read again, with the source (there)."""
 
 from collections import defaultdict
 from collections.abc import Iterable
@@ -9,7 +9,7 @@ from roost.compat.upstream.placement_world import World
 
 
 class ClassCheck(msgspec.Struct, frozen=True, kw_only=True):
-    """One resource class, there and here; here of the providers and consumers that are there alone."""
+    """Totals of one resource class, there and here; only providers and consumers of the source count."""
 
     resource_class: str
     providers: int  # there
@@ -20,12 +20,12 @@ class ClassCheck(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_equal(self) -> bool:
-        """Whether there and here agree."""
+        """Whether both sides are equal."""
         return self.total_there == self.total_here and self.used_there == self.used_here
 
 
 class CountCheck(msgspec.Struct, frozen=True, kw_only=True):
-    """How many of something there are, and how many of these are here."""
+    """A count in the source, and the number of these found here."""
 
     what: str
     there: int
@@ -33,15 +33,15 @@ class CountCheck(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ImportCheck(msgspec.Struct, frozen=True, kw_only=True):
-    """What was compared."""
+    """The result of the comparison."""
 
     counts: list[CountCheck]
     classes: list[ClassCheck]
-    differing: list[str]  # providers and consumers that are not the same, a sentence each
+    differing: list[str]  # one sentence per differing provider or consumer
 
     @property
     def is_equal(self) -> bool:
-        """Whether all of it agrees."""
+        """Whether everything is equal."""
         return (
             not self.differing
             and all(count.there == count.here for count in self.counts)
@@ -50,10 +50,10 @@ class ImportCheck(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def verify(there: World, here: World, *, but: Iterable[str]) -> ImportCheck:
-    """Compare everything that is there with the same here.
+    """Compare all data of the source with the data here.
 
     Args:
-        but: uuids of what changed here since it was copied, and is not compared.
+        but: uuids of things changed here since they were copied; these are skipped.
     """
     passed = set(but)
     return ImportCheck(

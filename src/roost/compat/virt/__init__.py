@@ -1,1 +1,1 @@
-"""What Nova has in ``nova.virt``, as far as filters and drivers of others import it."""
+"""Counterpart of ``nova.virt``, for third-party filters and drivers."""

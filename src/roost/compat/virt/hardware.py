@@ -1,4 +1,4 @@
-"""What Nova has in ``nova.virt.hardware``."""
+"""Counterpart of ``nova.virt.hardware``."""
 
 from roost.compat.objects.numa_topology import (
     InstanceNUMATopology,

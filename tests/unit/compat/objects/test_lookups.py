@@ -119,7 +119,7 @@ def test_what_is_not_there_is_an_error_of_nova_s_name(look, error):
 def test_nothing_is_looked_up_where_no_rule_is_at_work():
     judged(lambda *_: None)
     assert current_fleet.decision_time_s() is None
-    with pytest.raises(exception.NovaException, match="while a filter or a weigher judges"):
+    with pytest.raises(exception.NovaException, match="while a filter or weigher runs"):
         objects.AggregateList.get_all(CONTEXT)
 
 

@@ -1,1 +1,1 @@
-"""What Nova has in ``nova.api.validation``: validators of extra specs."""
+"""Counterpart of ``nova.api.validation``: validators of extra specs."""

@@ -1,1 +1,1 @@
-"""What Nova has in ``nova.scheduler.client``: the way of services to Placement."""
+"""Counterpart of ``nova.scheduler.client``: access of services to Placement."""

@@ -1,4 +1,4 @@
-"""What Nova has in ``nova.scheduler.client.report``: the report client, whose calls begin with a context."""
+"""Counterpart of ``nova.scheduler.client.report``: the report client; calls take a context first."""
 
 from collections.abc import Callable
 from typing import Any
@@ -7,10 +7,10 @@ from roost.compute.report.report_client import ReportClient
 
 
 class SchedulerReportClient:
-    """Every call of a ``ReportClient``, with the context that Nova's callers pass first. The context has no effect.
+    """A ``ReportClient`` with the context of Nova's callers as an additional first argument, without effect.
 
     Args:
-        client: of a Placement; ``roost.client.report_http`` and ``roost.direct.direct_report`` make one.
+        client: of a Placement, as from ``roost.client.report_http`` or ``roost.direct.direct_report``.
     """
 
     def __init__(self, client: ReportClient) -> None:

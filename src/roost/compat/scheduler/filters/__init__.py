@@ -1,4 +1,4 @@
-"""What Nova has in ``nova.scheduler.filters``: the base of host filters, and every filter under Nova's name."""
+"""Counterpart of ``nova.scheduler.filters``: the base of host filters, and all filters under Nova's names."""
 
 import logging
 from collections.abc import Callable, Iterable
@@ -32,32 +32,32 @@ _log = logging.getLogger(__name__)
 
 
 class BaseHostFilter(filters.BaseFilter):
-    """Base of a filter over hosts: override ``host_passes`` and nothing else."""
+    """Base of a filter of hosts; override ``host_passes`` only."""
 
     RUN_ON_REBUILD = False
 
     def _filter_one(self, obj: Any, spec_obj: Any) -> bool:
-        """Say whether a host passes; at a check for a rebuild most filters do not look."""
+        """Return whether a host passes; most filters skip the check for a rebuild."""
         is_rebuild_check = as_request_spec(spec_obj).is_rebuild_check
         return (is_rebuild_check and not self.RUN_ON_REBUILD) or bool(self.host_passes(obj, spec_obj))
 
     def host_passes(self, host_state: Any, spec_obj: Any) -> bool:
-        """Say whether a host passes."""
+        """Return whether a host passes."""
         raise NotImplementedError
 
 
 class Judge(Protocol):
-    """What is needed of a filter of ours to judge hosts with it."""
+    """The methods of a filter needed to judge hosts."""
 
     def concerns(self, spec: Spec) -> bool:
-        """Say whether any host can be refused."""
+        """Return whether any host can be refused."""
 
     def keep(self, hosts: HostView, spec: Spec) -> Mask:
         """Return the verdicts: bool, shape (len(hosts),)."""
 
 
 class RuleFilter(BaseHostFilter):
-    """One of our filters, over host states."""
+    """A filter of Roost, over host states."""
 
     rule_class: RuleClass
 
@@ -65,12 +65,12 @@ class RuleFilter(BaseHostFilter):
         self._rule: Judge = self.rule_class(options or options_of(self.rule_class))
 
     def filter_all(self, filter_obj_list: Iterable[Any], spec_obj: Any) -> Iterable[Any]:
-        """Return the hosts that pass, told of the limits by which they were judged.
+        """Return the hosts that pass, with the filter's limits set on them.
 
         Raises:
-            BadRequest: the request holds what the filter cannot make sense of.
+            BadRequest: the request is invalid for the filter.
         """
-        if type(self).host_passes is not RuleFilter.host_passes:  # Somebody's own, which is asked of each host.
+        if type(self).host_passes is not RuleFilter.host_passes:  # An override judges each host.
             return [host for host in filter_obj_list if self._filter_one(host, spec_obj)]
         return self._find_passing(filter_obj_list, spec_obj)
 
@@ -112,10 +112,10 @@ class RuleFilter(BaseHostFilter):
 
 
 class HookedFilter(RuleFilter):
-    """One of our filters that asks a method, which may be overridden, for a number of each host."""
+    """A filter of Roost with a number per host from a method that may be overridden."""
 
-    rule_name = ""  # of the filter that it stands for; empty in a base
-    judge_class: type[BelowLimit] | type[OvercommitFilter]  # judges by a number for each host
+    rule_name = ""  # of the filter; empty in a base
+    judge_class: type[BelowLimit] | type[OvercommitFilter]  # judges hosts by one number each
     hook: str  # name of the method: host state, request -> number
 
     def __init__(self, options: msgspec.Struct | None = None) -> None:
@@ -132,10 +132,10 @@ class HookedFilter(RuleFilter):
 
 
 class CandidateFilterMixin:
-    """Narrows the allocation candidates of a host."""
+    """Filters the allocation candidates of a host."""
 
     def filter_candidates(self, host_state: HostState, func: Callable[[Any], Any]) -> list[Any]:
-        """Keep only the candidates for which ``func`` says yes; return them."""
+        """Keep and return the candidates accepted by ``func``."""
         host_state.allocation_candidates = [each for each in host_state.allocation_candidates if func(each)]
         return host_state.allocation_candidates
 
@@ -144,7 +144,7 @@ class HostFilterHandler(filters.BaseFilterHandler):
     """Runs host filters."""
 
     def get_all_classes(self) -> list[type[BaseHostFilter]]:
-        """Return all filters there are."""
+        """Return all filters."""
         return all_filters()
 
 
@@ -164,7 +164,7 @@ _OURS = {made.__name__: made for made in map(_over_host_states, builtin_filters(
 
 
 def __getattr__(name: str) -> Any:
-    """Return the filter, or the module of helpers, that has this name in Nova."""
+    """Return the filter or module with this name in Nova."""
     if name == "utils":
         return import_module(f"{__name__}.aggregate_values")
     found = next((made for made in _classes().values() if made.__name__ == name), None) if name in _OURS else None
@@ -174,17 +174,17 @@ def __getattr__(name: str) -> Any:
 
 
 def filter_for(rule: RuleClass) -> type[RuleFilter]:
-    """Return the class that runs one of our filters over host states."""
+    """Return the class that runs a filter of Roost over host states."""
     return _classes().get(rule) or _over_host_states(rule)
 
 
 def all_filters() -> list[type[BaseHostFilter]]:
-    """Return every filter of this package, those that Nova has removed included."""
+    """Return every filter of this package, including those that Nova has removed."""
     return list(_classes().values())
 
 
 def _classes() -> dict[RuleClass, type[RuleFilter]]:
-    """Return the class of each filter: the one with a method to override, where there is one."""
+    """Return the class of each filter, preferably one with a method to override."""
     from roost.compat.scheduler.filters import core_filter, disk_filter, num_instances_filter, ram_filter
 
     hooked = {

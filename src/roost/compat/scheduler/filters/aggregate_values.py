@@ -1,4 +1,4 @@
-"""What Nova has in ``nova.scheduler.filters.utils``: what filters ask about aggregates and instances of a host."""
+"""Counterpart of ``nova.scheduler.filters.utils``: aggregates and instances of a host, for filters."""
 
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -15,7 +15,7 @@ __all__ = [
 
 
 def instance_uuids_overlap(host_state: Any, uuids: str | Iterable[str]) -> bool:
-    """Say whether a host has any of some instances."""
+    """Return whether a host has one of some instances."""
     instance_uuids = [uuids] if isinstance(uuids, str) else uuids
     return any(each in host_state.instances for each in instance_uuids)
 
@@ -26,9 +26,9 @@ def validate_num_values(
     cast_to: Callable[[str], Any] = int,
     based_on: Callable[[list[Any]], Any] = min,
 ) -> Any:
-    """Return the one number that values stand for, the least if nothing else is said; ``default`` for no values.
+    """Reduce values to one number, by default the smallest; ``default`` without values.
 
     Raises:
-        ValueError: a value is no number.
+        ValueError: a value is not a number.
     """
     return aggregates.validate_num_values(vals, default, cast_to, based_on)

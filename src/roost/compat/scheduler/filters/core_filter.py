@@ -1,4 +1,4 @@
-"""Enough virtual CPUs: what Placement's inventories do today."""
+"""Filters of hosts with enough virtual CPUs; today Placement's inventories serve this purpose."""
 
 from typing import Any
 

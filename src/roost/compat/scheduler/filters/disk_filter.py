@@ -1,4 +1,4 @@
-"""Enough free disk: what Placement's inventories do today."""
+"""Filters of hosts with enough free disk; today Placement's inventories serve this purpose."""
 
 from typing import Any
 

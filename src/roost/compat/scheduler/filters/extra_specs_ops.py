@@ -1,4 +1,4 @@
-"""What Nova has in ``nova.scheduler.filters.extra_specs_ops``: the operators of extra specs."""
+"""Counterpart of ``nova.scheduler.filters.extra_specs_ops``: the operators of extra specs."""
 
 from roost.scheduler.rule_support.operators import match
 

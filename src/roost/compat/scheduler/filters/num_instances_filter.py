@@ -1,4 +1,4 @@
-"""Not too many instances on one host."""
+"""Filters by the number of instances on a host."""
 
 from typing import Any
 

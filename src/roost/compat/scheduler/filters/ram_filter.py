@@ -1,4 +1,4 @@
-"""Enough free memory: what Placement's inventories do today."""
+"""Filters of hosts with enough free memory; today Placement's inventories serve this purpose."""
 
 from typing import Any
 

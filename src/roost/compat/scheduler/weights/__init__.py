@@ -1,4 +1,4 @@
-"""What Nova has in ``nova.scheduler.weights``: the base of host weighers, and every weigher under Nova's name."""
+"""Counterpart of ``nova.scheduler.weights``: the base of host weighers, and all weighers under Nova's names."""
 
 import math
 from collections.abc import Sequence
@@ -32,11 +32,11 @@ class WeighedHost(WeighedObject):
 
 
 class BaseHostWeigher(weights.BaseWeigher):
-    """Base of a weigher of hosts: override ``weight_multiplier`` and ``_weigh_object``."""
+    """Base of a weigher of hosts; override ``weight_multiplier`` and ``_weigh_object``."""
 
 
 class RuleWeigher(BaseHostWeigher):
-    """One of our weighers, over host states."""
+    """A weigher of Roost, over host states."""
 
     rule_class: RuleClass
 
@@ -44,7 +44,7 @@ class RuleWeigher(BaseHostWeigher):
         self._rule: Weigher = self.rule_class(options or options_of(self.rule_class))
 
     def weight_multiplier(self, host_state: Any = None) -> float:
-        """Return the multiplier: what the host's aggregates set, else the setting."""
+        """Return the multiplier set by the host's aggregates, else by the settings."""
         rule = self._rule
         if host_state is None:
             return rule.multiplier
@@ -76,7 +76,7 @@ class HostWeightHandler(weights.BaseWeightHandler):
     object_class = WeighedHost
 
     def get_all_classes(self) -> list[type[BaseHostWeigher]]:
-        """Return all weighers there are."""
+        """Return all weighers."""
         return all_weighers()
 
 
@@ -109,7 +109,7 @@ ServerGroupSoftAntiAffinityWeigher = _OURS["ServerGroupSoftAntiAffinityWeigher"]
 
 
 def weigher_for(rule: RuleClass) -> type[RuleWeigher]:
-    """Return the class that runs one of our weighers over host states."""
+    """Return the class that runs a weigher of Roost over host states."""
     return next((made for made in _OURS.values() if made.rule_class is rule), None) or _over_host_states(rule)
 
 

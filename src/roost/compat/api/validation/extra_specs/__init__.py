@@ -1,4 +1,4 @@
-"""What Nova has in ``nova.api.validation.extra_specs``: one module a namespace, and what they share."""
+"""Counterpart of ``nova.api.validation.extra_specs``: one module per namespace, and their base."""
 
 from roost.compat.api.validation.extra_specs import extra_spec as base
 

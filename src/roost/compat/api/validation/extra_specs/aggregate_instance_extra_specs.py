@@ -1,4 +1,4 @@
-"""Extra specs that are compared with the metadata of aggregates."""
+"""Extra specs for the metadata of aggregates."""
 
 from roost.compat.api.validation.extra_specs.extra_spec import ExtraSpecValidator
 
@@ -8,7 +8,7 @@ def register() -> list[ExtraSpecValidator]:
     return [
         ExtraSpecValidator(
             name="aggregate_instance_extra_specs:{key}",
-            description="What the metadata key of an aggregate must be.",
+            description="The required value of a metadata key of an aggregate.",
             value={"type": str},
             parameters=[{"name": "key", "pattern": r".+"}],
         )

@@ -1,4 +1,4 @@
-"""Extra specs that are compared with what a host says of itself."""
+"""Extra specs for the attributes of hosts."""
 
 from roost.compat.api.validation.extra_specs.extra_spec import ExtraSpecValidator
 
@@ -8,7 +8,7 @@ def register() -> list[ExtraSpecValidator]:
     return [
         ExtraSpecValidator(
             name="capabilities:{capability}",
-            description="What an attribute of the host must be, nested ones named with further colons.",
+            description="The required value of a host attribute; colons separate the names of nested attributes.",
             value={"type": str},
             parameters=[{"name": "capability", "pattern": r"[^:]+(?::[^:]+)*"}],
         )

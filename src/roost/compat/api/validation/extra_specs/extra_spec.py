@@ -1,4 +1,4 @@
-"""What Nova has in ``nova.api.validation.extra_specs.base``: what an extra spec is called, and what it may be."""
+"""Counterpart of ``nova.api.validation.extra_specs.base``: names and values of extra specs."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -16,14 +16,14 @@ class ExtraSpecValidator:
     """An extra spec, or a family of them.
 
     Args:
-        name: with its namespace; ``{parameter}`` stands for what matches the pattern of a parameter.
-        description: for people.
-        value: its ``type``, int, str or bool; of an int ``min`` and ``max``, of a str ``pattern`` or ``enum``.
-        deprecated: whether users should not set it any more.
+        name: with its namespace; ``{parameter}`` matches the pattern of the parameter.
+        description: help text.
+        value: ``type`` is int, str or bool; an int may have ``min`` and ``max``, a str ``pattern`` or ``enum``.
+        deprecated: whether users should stop setting it.
         parameters: each with ``name`` and ``pattern``.
 
     Raises:
-        ValueError: there is no such type.
+        ValueError: the type is unknown.
     """
 
     name: str
@@ -31,9 +31,9 @@ class ExtraSpecValidator:
     value: Mapping[str, Any]
     deprecated: bool = False
     parameters: Sequence[Mapping[str, str]] = ()
-    name_regex: re.Pattern[str] | None = field(init=False)  # None: only its own name matches
+    name_regex: re.Pattern[str] | None = field(init=False)  # None: without parameters
     value_regex: re.Pattern[str] | None = field(init=False)
-    _prefix: str = field(init=False, repr=False)  # all names that match begin so
+    _prefix: str = field(init=False, repr=False)  # of all matching names
 
     def __post_init__(self) -> None:
         if self.value.get("type") not in _TYPES:
@@ -48,17 +48,17 @@ class ExtraSpecValidator:
         self.value_regex = re.compile(value_pattern) if self.value["type"] is str and value_pattern else None
 
     def names(self, name: str) -> bool:
-        """Say whether this is the validator of an extra spec."""
+        """Return whether this validator matches a name."""
         if self.name_regex is None:
             return name == self.name
         # Most names differ in the prefix, and comparing it is faster than the pattern.
         return name.startswith(self._prefix) and self.name_regex.fullmatch(name) is not None
 
     def validate(self, name: str, value: str) -> None:
-        """Look at a value.
+        """Check a value.
 
         Raises:
-            ValidationError: the extra spec cannot have it.
+            ValidationError: the value is invalid.
         """
         problem = {int: self._number, str: self._text, bool: _truth}[self.value["type"]](value)
         if problem:

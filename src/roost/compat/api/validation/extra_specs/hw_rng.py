@@ -10,7 +10,9 @@ def register() -> list[ExtraSpecValidator]:
             name="hw_rng:allowed", description="Whether the instance has a generator.", value={"type": bool}
         ),
         ExtraSpecValidator(
-            name="hw_rng:rate_bytes", description="Bytes it may read in a period.", value={"type": int, "min": 0}
+            name="hw_rng:rate_bytes",
+            description="Bytes that the instance may read per period.",
+            value={"type": int, "min": 0},
         ),
         ExtraSpecValidator(
             name="hw_rng:rate_period", description="The period, in milliseconds.", value={"type": int, "min": 0}

@@ -8,7 +8,7 @@ def register() -> list[ExtraSpecValidator]:
     return [
         ExtraSpecValidator(
             name="hw_video:ram_max_mb",
-            description="The most video memory that an image may ask for, MiB.",
+            description="The maximum video memory of an image, MiB.",
             value={"type": int, "min": 0},
         )
     ]

@@ -14,7 +14,7 @@ def register() -> list[ExtraSpecValidator]:
         ),
         ExtraSpecValidator(
             name="group_policy",
-            description="Whether groups of resources are kept on providers of their own.",
+            description="Whether request groups must be on separate providers.",
             value={"type": str, "enum": ["isolate", "none"]},
         ),
     ]

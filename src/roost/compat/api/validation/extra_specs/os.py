@@ -8,7 +8,7 @@ def register() -> list[ExtraSpecValidator]:
     return [
         ExtraSpecValidator(
             name="os:secure_boot",
-            description="Whether the instance boots what is signed alone.",
+            description="Whether the instance boots only signed software.",
             value={"type": str, "enum": ["disabled", "required"]},
         )
     ]

@@ -1,4 +1,4 @@
-"""Extra specs of devices that an instance has for itself."""
+"""Extra specs of devices passed through to an instance."""
 
 from roost.compat.api.validation.extra_specs.extra_spec import ExtraSpecValidator
 
@@ -8,7 +8,7 @@ def register() -> list[ExtraSpecValidator]:
     return [
         ExtraSpecValidator(
             name="pci_passthrough:alias",
-            description="Aliases of devices and how many of each: name:count, several with commas.",
+            description="Aliases of devices with counts: name:count, separated by commas.",
             value={"type": str, "pattern": r"[^:]+:\d+(?:\s*,\s*[^:]+:\d+)*"},
         )
     ]

@@ -1,4 +1,4 @@
-"""Extra specs that bound what an instance may use."""
+"""Extra specs that limit the resource use of an instance."""
 
 from roost.compat.api.validation.extra_specs.extra_spec import ExtraSpecValidator
 
@@ -16,11 +16,11 @@ def _number(name: str, description: str) -> ExtraSpecValidator:
 
 def _processors() -> list[ExtraSpecValidator]:
     return [
-        _number("cpu_shares", "The weight of the instance among those of its host."),
-        _number("cpu_period", "The period in which the quota holds, in microseconds."),
+        _number("cpu_shares", "The weight of the instance among the instances of its host."),
+        _number("cpu_period", "The period of the quota, in microseconds."),
         ExtraSpecValidator(
             name="quota:cpu_quota",
-            description="Processor time in a period, in microseconds; negative: no bound.",
+            description="Processor time per period, in microseconds; negative: unlimited.",
             value={"type": int},
         ),
     ]
@@ -32,24 +32,24 @@ def _shares() -> list[ExtraSpecValidator]:
 
 def _shares_of(name: str, noun: str) -> list[ExtraSpecValidator]:
     return [
-        _number(f"{name}_limit", f"The most of {noun} that the instance gets."),
+        _number(f"{name}_limit", f"The upper limit of {noun} for the instance."),
         ExtraSpecValidator(
             name=f"quota:{name}_reservation",
-            description=f"What of {noun} the instance gets in any case.",
+            description=f"The guaranteed amount of {noun} for the instance.",
             value={"type": int},
         ),
         ExtraSpecValidator(
             name=f"quota:{name}_shares_level",
-            description=f"The weight of the instance where {noun} are short.",
+            description=f"The weight of the instance in a shortage of {noun}.",
             value={"type": str, "enum": ["custom", "high", "low", "normal"]},
         ),
-        _number(f"{name}_shares_share", f"The weight where the level of {noun} is custom."),
+        _number(f"{name}_shares_share", f"The weight for the custom level of {noun}."),
     ]
 
 
 def _disk() -> list[ExtraSpecValidator]:
     return [
-        _number(f"disk_{what}_{unit}_sec", f"Disk {unit} a second, {what}.")
+        _number(f"disk_{what}_{unit}_sec", f"Disk {unit} per second, {what}.")
         for what in ("read", "write", "total")
         for unit in ("bytes", "iops")
     ]
@@ -57,7 +57,7 @@ def _disk() -> list[ExtraSpecValidator]:
 
 def _network() -> list[ExtraSpecValidator]:
     return [
-        _number(f"vif_{way}_{bound}", f"The {bound} of {way} traffic, in kilobytes a second, of a burst in kilobytes.")
+        _number(f"vif_{way}_{bound}", f"The {bound} of {way} traffic, in kilobytes per second; a burst in kilobytes.")
         for way in ("inbound", "outbound")
         for bound in ("average", "peak", "burst")
     ]

@@ -1,4 +1,4 @@
-"""Extra specs that ask amounts of resource classes."""
+"""Extra specs that request amounts of resource classes."""
 
 from roost.compat.api.validation.extra_specs.extra_spec import ExtraSpecValidator
 from roost.model.names import standard_resource_classes
@@ -10,7 +10,7 @@ def register() -> list[ExtraSpecValidator]:
     return [
         ExtraSpecValidator(
             name="resources{group}:{resource_class}",
-            description="The amount of a resource class, in the group of the suffix; 0 takes away what the flavor has.",
+            description="The amount of a resource class, in the group of the suffix; 0 removes the flavor's amount.",
             value={"type": int, "min": 0},
             parameters=[
                 {"name": "group", "pattern": r"[A-Za-z0-9_-]{0,64}"},

@@ -1,4 +1,4 @@
-"""Extra specs that ask traits of providers."""
+"""Extra specs that require or forbid traits."""
 
 from roost.compat.api.validation.extra_specs.extra_spec import ExtraSpecValidator
 from roost.model.names import standard_traits
@@ -10,7 +10,7 @@ def register() -> list[ExtraSpecValidator]:
     return [
         ExtraSpecValidator(
             name="trait{group}:{trait}",
-            description="Whether providers of the group of the suffix must have a trait, or must not.",
+            description="Whether a trait is required or forbidden for providers of the suffix's group.",
             value={"type": str, "enum": ["forbidden", "required"]},
             parameters=[
                 {"name": "group", "pattern": r"[A-Za-z0-9_-]{0,64}"},

@@ -1,4 +1,4 @@
-"""What Nova has in ``nova.api.validation.extra_specs.validators``: the extra specs of a flavor, looked at."""
+"""Counterpart of ``nova.api.validation.extra_specs.validators``: checks of a flavor's extra specs."""
 
 import functools
 import logging
@@ -26,7 +26,7 @@ from roost.compat.api.validation.extra_specs import (
 from roost.compat.api.validation.extra_specs.extra_spec import ExtraSpecValidator
 from roost.compat.exception import ValidationError
 
-NAMESPACE = "nova.api.extra_spec_validators"  # the group of entry points by which packages announce theirs
+NAMESPACE = "nova.api.extra_spec_validators"  # group of entry points of third-party validators
 _OURS: tuple[ModuleType, ...] = (
     accel,
     aggregate_instance_extra_specs,
@@ -46,10 +46,10 @@ _log = logging.getLogger(__name__)
 
 
 def validate(name: str, value: str) -> None:
-    """Look at an extra spec. One in no namespace, or in one that no validator speaks of, is accepted as it is.
+    """Check an extra spec. Names without a namespace, or in an unknown one, are accepted.
 
     Raises:
-        ValidationError: its namespace has no extra spec of this name, or it cannot have this value.
+        ValidationError: the name is unknown in its namespace, or the value is invalid.
     """
     validators = _load_all()
     validator = validators.by_name.get(name) or next((each for each in validators.patterned if each.names(name)), None)
@@ -60,7 +60,7 @@ def validate(name: str, value: str) -> None:
 
 
 def problem_of(name: str, value: str) -> str:
-    """Return what is wrong with an extra spec, a sentence; nothing where it is right."""
+    """Return the problem of an extra spec as a sentence; empty: valid."""
     try:
         validate(name, value)
     except ValidationError as error:
@@ -69,29 +69,29 @@ def problem_of(name: str, value: str) -> str:
 
 
 def load_problems() -> list[tuple[str, str]]:
-    """Return the entry points whose validators cannot be loaded, and why."""
+    """Return the entry points that cannot be loaded, with the reasons."""
     return list(_load_all().problems)
 
 
 @dataclass(frozen=True)
 class _Validators:
-    """All validators, built-in ones and those of entry points."""
+    """All validators, built-in and from entry points."""
 
     by_name: dict[str, ExtraSpecValidator]
-    patterned: list[ExtraSpecValidator]  # those that match more names than their own
+    patterned: list[ExtraSpecValidator]  # validators with parameters in their names
     namespaces: set[str]
-    problems: list[tuple[str, str]]  # entry points that cannot be loaded, and why
+    problems: list[tuple[str, str]]  # entry points that cannot be loaded, with reasons
 
 
 @functools.cache
 def _load_all() -> _Validators:
-    """Load all validators; log those that fail."""
+    """Load all validators; log failures."""
     lend_names()
     problems: list[tuple[str, str]] = []
     by_name = {each.name: each for module in _OURS for each in module.register()}
     for entry in sorted(entry_points(group=NAMESPACE), key=lambda entry: entry.name):
         if entry.value.startswith("nova."):
-            continue  # An installed Nova announces its own namespaces, which are built in here.
+            continue  # The namespaces of an installed Nova are built in here.
         try:
             by_name.update({each.name: _ours(each) for each in entry.load().register()})
         except (Exception, SystemExit) as error:  # noqa: BLE001  # A plug-in may fail in any way.
@@ -106,7 +106,7 @@ def _load_all() -> _Validators:
 
 
 def _ours(validator: Any) -> ExtraSpecValidator:
-    """Return a validator, which may be of an installed Nova's class, as one of the class here."""
+    """Convert a validator of an installed Nova to the class here."""
     if isinstance(validator, ExtraSpecValidator):
         return validator
     return ExtraSpecValidator(
@@ -119,5 +119,5 @@ def _ours(validator: Any) -> ExtraSpecValidator:
 
 
 def _namespace(name: str) -> str:
-    """Return what stands before the colon, without the suffix that a validator's name may say."""
+    """Return the text before the colon, without a suffix parameter."""
     return name.partition(":")[0].partition("{")[0]

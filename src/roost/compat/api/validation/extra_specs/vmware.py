@@ -1,4 +1,4 @@
-"""Extra specs of hosts that run VMware."""
+"""Extra specs of VMware hosts."""
 
 from roost.compat.api.validation.extra_specs.extra_spec import ExtraSpecValidator
 
@@ -10,6 +10,6 @@ def register() -> list[ExtraSpecValidator]:
             name="vmware:hw_version", description="Version of the virtual hardware.", value={"type": str}
         ),
         ExtraSpecValidator(
-            name="vmware:storage_policy", description="Policy by which a datastore is chosen.", value={"type": str}
+            name="vmware:storage_policy", description="Policy for the choice of a datastore.", value={"type": str}
         ),
     ]
