@@ -262,4 +262,4 @@ def _act(step: Choose) -> Act[Step]:
             raise result
         return step
 
-    return Act(deed=step.deed, answer=answer)
+    return Act(deed=step.scheduler_request, answer=answer)

@@ -97,8 +97,8 @@ def _view(row: OperationRow, known: _Rows, *, now_s: float, terms: Terms) -> Vie
 def _read(read: Callable[[Sequence[K]], list[R]], keys: Iterable[K]) -> list[R]:
     """Read the rows of all keys, in queries of limited size."""
     left, found = iter(sorted(keys)), []
-    while asked := list(islice(left, _QUERY_MAX)):
-        found += read(asked)
+    while page := list(islice(left, _QUERY_MAX)):
+        found += read(page)
     return found
 
 

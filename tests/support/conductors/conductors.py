@@ -245,7 +245,7 @@ class Hand:
         number = order if isinstance(order, int) else order.id
         now_s = self.server.clock.now_s()
         return self.server.run(
-            lambda _current: answer(self.server.reader, number, run=self.run, given=given, now_s=now_s)
+            lambda _current: answer(self.server.reader, number, run=self.run, reply=given, now_s=now_s)
         )
 
     def act(self, order: Order, given: Answer = OK):

@@ -87,7 +87,7 @@ def register(
     if before is not None and _is_as_before(row, before) and not (given_back or over or odd):
         return answer
     work = [*map(require_unchanged, statuses.values()), Put(row, None if before is None else before.version)]
-    work += _cleaning(current, reader, row, found=found, before=before, now_s=now_s)
+    work += _plan_clean(current, reader, row, found=found, before=before, now_s=now_s)
     work += [*over, *new_syncs(current, odd, now_s=now_s)]
     work += [line(current, "agent.registered", now_s=now_s, host=host, state=row.state)]
     writes = (*given_back, *(write_report_time(current.state, name, reported_at_s=None) if found.is_clean else ()))
@@ -111,7 +111,7 @@ def poll(current: Current, reader: WorkReader, polls: Sequence[PollingAgent], *,
     waiting = [order for order in found if order.id not in known]
     waiting.sort(key=lambda order: (order.turn, order.operation_id, order.number))
     waiting = waiting[:most]
-    withdrawn, settled = _over(reader, sorted(known - {order.id for order in found}))
+    withdrawn, settled = _split_ended_orders(reader, sorted(known - {order.id for order in found}))
     answer = Polled(
         orders=tuple(map(order_message, waiting)),
         withdrawn=withdrawn,
@@ -128,7 +128,7 @@ def poll(current: Current, reader: WorkReader, polls: Sequence[PollingAgent], *,
     return Plan(answer=answer, work=tuple(taken), reads_work=True) if taken else answer
 
 
-def answer(reader: WorkReader, order_id: int, *, run: bytes, given: Answer, now_s: float) -> Plan[bool] | bool:
+def answer(reader: WorkReader, order_id: int, *, run: bytes, reply: Answer, now_s: float) -> Plan[bool] | bool:
     """Store the answer to an order, and make its operation due; a repeated answer counts once.
 
     Args:
@@ -149,7 +149,7 @@ def answer(reader: WorkReader, order_id: int, *, run: bytes, given: Answer, now_
         raise Conflict(f"the host {order.host} was registered by another run of its agent")
     if order.state in {"answered", "withdrawn"}:
         return order.state == "answered"
-    work = [replace_row(next_version(order, state="answered", run=run, answer=msgspec.json.encode(given)))]
+    work = [replace_row(next_version(order, state="answered", run=run, answer=msgspec.json.encode(reply)))]
     operation = reader.operation(order.operation_id)
     if operation is not None and not operation.outcome:
         work.append(replace_row(make_due(operation, now_s=now_s)))
@@ -251,13 +251,13 @@ def _check_owner(
     hosts, providers = state.hosts, state.providers
     rows = [row for row in hosts.rows_of_name.get(before.host, ()) if hosts.alive.each[row]]
     known = {hosts.nodes[row]: providers.uuids[int(hosts.provider_row.each[row])] for row in rows}
-    told = {each.node: uuid_form(each.uuid) for each in registration.nodes}
-    is_other = any(told.get(node, uuid) != uuid for node, uuid in known.items())
-    if is_other or (known and told and known.keys().isdisjoint(told)):
+    reported = {each.node: uuid_form(each.uuid) for each in registration.nodes}
+    is_other = any(reported.get(node, uuid) != uuid for node, uuid in known.items())
+    if is_other or (known and reported and known.keys().isdisjoint(reported)):
         raise Conflict(f"the host {host} is registered by another agent, which reports {', '.join(sorted(known))}")
 
 
-def _cleaning(
+def _plan_clean(
     current: Current,
     reader: WorkReader,
     agent: AgentRow,
@@ -330,7 +330,7 @@ def _deliverable(reader: WorkReader, agents: Mapping[str, AgentRow], *, most: in
     return found + (reader.open_orders(arriving, most=most, actions=["destroy"]) if arriving else [])
 
 
-def _over(reader: WorkReader, numbers: Sequence[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def _split_ended_orders(reader: WorkReader, numbers: Sequence[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Split orders into withdrawn ones and settled ones."""
     rows = {row.id: row for row in reader.orders_named(numbers)}
     withdrawn = tuple(number for number in numbers if number in rows and rows[number].state == "withdrawn")

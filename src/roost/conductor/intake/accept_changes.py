@@ -54,14 +54,14 @@ def rebuild(
     if image is not None and request.is_bfv:
         raise BadRequest(f"the instance {uuid_text(status.uuid)} boots from a volume: it cannot have another image")
     image = known if image is None else image
-    asked = msgspec.structs.replace(request, image=image if image != Image() else None)
+    renewed = msgspec.structs.replace(request, image=image if image != Image() else None)
     if image.id != known.id and not may_begin("rebuild", status):
-        refusal = rebuild_refusal(filters, asked, state=current.state, node=status.node, now_s=now_s)
+        refusal = rebuild_refusal(filters, renewed, state=current.state, node=status.node, now_s=now_s)
         if refusal:
             raise Conflict(f"the instance {uuid_text(status.uuid)} cannot be rebuilt from this image: {refusal}")
-    image_id, images = store_image(current.state, asked.image)
-    request_id, requests = store_document(current.state, "request", asked.body())
-    body = Rebuilding(request=asked, image_id=image_id, request_id=request_id, is_on=status.status != "SHUTOFF")
+    image_id, images = store_image(current.state, renewed.image)
+    request_id, requests = store_document(current.state, "request", renewed.body())
+    body = Rebuilding(request=renewed, image_id=image_id, request_id=request_id, is_on=status.status != "SHUTOFF")
     plan = act(current, reader, instance_uuid, kind="rebuild", body=body, operation_uuid=operation_uuid, now_s=now_s)
     if isinstance(plan, Plan):
         check_settled(reader, status, act="be rebuilt")

@@ -53,9 +53,9 @@ def drain_request(documents: Documents, status: StatusRow, *, migration_uuid: st
     Raises:
         StoreBroken: its request is not stored.
     """
-    asked = leave_request(request_of(documents, status), status)
-    assert asked.move is not None, "whoever leaves moves"
-    return msgspec.structs.replace(asked, move=msgspec.structs.replace(asked.move, migration_uuid=migration_uuid))
+    request = leave_request(request_of(documents, status), status)
+    assert request.move is not None, "it moves"
+    return msgspec.structs.replace(request, move=msgspec.structs.replace(request.move, migration_uuid=migration_uuid))
 
 
 def instances_of(reader: WorkReader, host: str) -> list[StatusRow]:

@@ -21,7 +21,7 @@ from roost.model.work.orders import Action, OrderBody
 from roost.model.writes import Write
 
 
-class AskTarget(Protocol):
+class SendToTarget(Protocol):
     """How a kind of moves orders something of the first pick; ``writes`` moves the claim there, if necessary."""
 
     def __call__(self, view: View, desk: Desk, body: Moving, /, *, writes: tuple[Write, ...] = ()) -> Commit:
@@ -40,20 +40,20 @@ def target_of(body: Moving) -> str:
     return body.picks[0].host
 
 
-def ask_first_target(
+def try_first_target(
     view: View,
     desk: Desk,
     body: Moving,
     *,
     leave: LeaveTarget,
-    ask: AskTarget | None = None,
+    send: SendToTarget | None = None,
     needs_source: bool = True,
 ) -> Commit:
     """Return the step after the decision.
 
     Args:
-        leave: called if the first target cannot be asked.
-        ask: how a target is asked; None: to reserve room.
+        leave: called if the first target cannot be tried.
+        send: how a target is tried; None: it reserves room first.
         needs_source: whether the host that the instance is on takes part.
     """
     move, source = targets.load_targets(desk, body), view.status.host
@@ -63,7 +63,7 @@ def ask_first_target(
         return keep_on_source(view, desk, move, problem=silence_problem(source))
     if problem := target_problem(view, target_of(move)):
         return leave(view, desk, move, problem=problem)
-    return (ask or ask_for_room)(view, desk, move)
+    return (send or prepare_target)(view, desk, move)
 
 
 def with_address(view: View, body: Moving) -> Moving | str:
@@ -74,23 +74,23 @@ def with_address(view: View, body: Moving) -> Moving | str:
     return msgspec.structs.replace(body, prepared=prepared)
 
 
-def ask_next_target(
-    view: View, desk: Desk, body: Moving, *, problem: str, is_final: bool = False, ask: AskTarget | None = None
+def try_next_target(
+    view: View, desk: Desk, body: Moving, *, problem: str, is_final: bool = False, send: SendToTarget | None = None
 ) -> Commit:
     """Return the step after the first pick failed: to the next target that can be claimed, or to the end.
 
     Args:
         problem: why it failed.
         is_final: whether no other host would do.
-        ask: how a target is asked; None: to reserve room.
+        send: how a target is tried; None: it reserves room first.
     """
     attempt = _find_next(view, desk, body, problem=problem, is_final=is_final)
     if attempt.fault:
         return keep_on_source(view, desk, attempt.body, problem=attempt.fault)
-    return (ask or ask_for_room)(view, desk, attempt.body, writes=attempt.writes)
+    return (send or prepare_target)(view, desk, attempt.body, writes=attempt.writes)
 
 
-def ask_for_room(view: View, desk: Desk, body: Moving, *, writes: tuple[Write, ...] = ()) -> Commit:
+def prepare_target(view: View, desk: Desk, body: Moving, *, writes: tuple[Write, ...] = ()) -> Commit:
     """Return the step that orders the first pick to reserve room.
 
     Args:

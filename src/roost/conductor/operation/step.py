@@ -110,7 +110,7 @@ class Choose:
     transition: Transition | None = None  # of this step
 
     @property
-    def deed(self) -> NamedRequest:
+    def scheduler_request(self) -> NamedRequest:
         """The request to the scheduler."""
         return NamedRequest(
             request=self.request, decision_uuid=self.decision_uuid, work=(replace_row(self.operation), *self.work)

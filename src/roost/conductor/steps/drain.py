@@ -157,19 +157,19 @@ def _part(view: View, desk: Desk, status: StatusRow, *, how: How) -> Plan[Operat
             desk.current, known, uuid, operation_uuid=part, now_s=view.now_s, parent_id=parent_id
         )
     else:
-        asked = drain_request(desk.document, status, migration_uuid=uuid_text(derive_uuid("migration", part)))
+        request = drain_request(desk.document, status, migration_uuid=uuid_text(derive_uuid("migration", part)))
         plan = accept.move(
             desk.current,
             known,
             uuid,
             kind=how,
-            wanted=asked,
+            wanted=request,
             operation_uuid=part,
             now_s=view.now_s,
             decision_uuid=uuid_text(derive_uuid("decision", part)),
             parent_id=parent_id,
         )
-    assert isinstance(plan, Plan), "nobody asked for it before"
+    assert isinstance(plan, Plan), "it is requested once"
     return plan
 
 

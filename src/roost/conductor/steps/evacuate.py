@@ -23,7 +23,7 @@ from roost.model.writes import Write
 def send(view: View, desk: Desk, body: Moving) -> Commit:
     """Order the target to build the instance; without a target, keep it on its host."""
     # No build was sent to a target that is skipped, so none failed there.
-    return try_targets.ask_first_target(view, desk, body, leave=_skip_target, ask=_order_build, needs_source=False)
+    return try_targets.try_first_target(view, desk, body, leave=_skip_target, send=_order_build, needs_source=False)
 
 
 def arrive(view: View, desk: Desk, body: Moving) -> Commit:
@@ -90,7 +90,7 @@ def _status(view: View) -> str:
     return "SHUTOFF" if view.status.status == "SHUTOFF" else "ACTIVE"
 
 
-_skip_target = partial(try_targets.ask_next_target, ask=_order_build)
+_skip_target = partial(try_targets.try_next_target, send=_order_build)
 TABLE = Table(
     Moving,
     {

@@ -38,7 +38,7 @@ _WHOLE = frozenset({"running", "stopped"})
 
 def send(view: View, desk: Desk, body: Moving) -> Commit:
     """Order the target to reserve room; without a target, or if the source is gone, keep the instance there."""
-    return try_targets.ask_first_target(view, desk, body, leave=try_targets.ask_next_target)
+    return try_targets.try_first_target(view, desk, body, leave=try_targets.try_next_target)
 
 
 def migrate(view: View, desk: Desk, body: Moving) -> Commit:
@@ -54,12 +54,12 @@ def migrate(view: View, desk: Desk, body: Moving) -> Commit:
 
 def try_next_target(view: View, desk: Desk, body: Moving) -> Commit:
     """Claim the next alternate and order it to reserve room, in one commit; with none left, keep the instance."""
-    return try_targets.ask_next_target(view, desk, body, problem=view.reply.problem)
+    return try_targets.try_next_target(view, desk, body, problem=view.reply.problem)
 
 
 def give_up(view: View, desk: Desk, body: Moving) -> Commit:
     """Keep the instance on its host: no other target would do."""
-    return try_targets.ask_next_target(view, desk, body, problem=view.reply.problem, is_final=True)
+    return try_targets.try_next_target(view, desk, body, problem=view.reply.problem, is_final=True)
 
 
 def clear_target(view: View, desk: Desk, body: Moving) -> Commit:
@@ -76,7 +76,7 @@ def clear_again(view: View, desk: Desk, body: Moving) -> Commit:
 def leave_target(view: View, desk: Desk, body: Moving) -> Commit:
     """Go on to the next target: nothing was on its way, so nothing can run on this one."""
     is_final = view.is_away(view.status.host)
-    return try_targets.ask_next_target(view, desk, body, problem=body.lost, is_final=is_final)
+    return try_targets.try_next_target(view, desk, body, problem=body.lost, is_final=is_final)
 
 
 def _clear_target(view: View, desk: Desk, body: Moving, *, lost: str) -> Commit:

@@ -57,7 +57,7 @@ from roost.model.work.work_rows import OrderRow, Put
 
 def send(view: View, desk: Desk, body: Moving) -> Commit:
     """Order the target to reserve room; without a target, or if the source is gone, keep the instance there."""
-    return try_targets.ask_first_target(view, desk, body, leave=_try_next)
+    return try_targets.try_first_target(view, desk, body, leave=_try_next)
 
 
 def leave_source(view: View, desk: Desk, body: Moving) -> Commit:
@@ -99,7 +99,7 @@ def _clear_target(view: View, desk: Desk, body: Moving, *, lost: str) -> Commit:
 
 
 def _try_next(view: View, desk: Desk, body: Moving, *, problem: str, is_final: bool = False) -> Commit:
-    step = try_targets.ask_next_target(view, desk, body, problem=problem, is_final=is_final)
+    step = try_targets.try_next_target(view, desk, body, problem=problem, is_final=is_final)
     return _require_absent_target(view, body, step)
 
 

@@ -45,7 +45,7 @@ def answer(process: Process, order_id: int, reply: OrderAnswer) -> None:
     )
 
     def task(_current: Current) -> Plan[bool] | bool:
-        return agent_protocol.answer(process.reader, order_id, run=run, given=answer, now_s=process.reader.now_s())
+        return agent_protocol.answer(process.reader, order_id, run=run, reply=answer, now_s=process.reader.now_s())
 
     try:
         is_wanted = process.run(task)

@@ -146,7 +146,7 @@ def test_two_answers_to_one_operation_in_one_group_are_both_kept(here):
     here.serving.submit(lambda _current: going_on.wait(30), Future())
     for number, run in ((1, one.run), (2, two.run)):
         outcomes.append(Future())
-        task = partial(answer, here.reader, number, run=run, given=OK, now_s=1000.0)
+        task = partial(answer, here.reader, number, run=run, reply=OK, now_s=1000.0)
         here.serving.submit(lambda _current, task=task: task(), outcomes[-1])
     going_on.set()
     assert [outcome.result(30) for outcome in outcomes] == [True, True]

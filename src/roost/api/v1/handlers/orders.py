@@ -66,7 +66,7 @@ def answer(call: Call) -> Response | Plan[Response]:
     stored = Answer(**{**fields, "problem": reply.problem.replace("\0", _NUL_REPLACEMENT)})
     run = uuid_bytes(reply.run)
     assert run is not None, "decoding validated it"
-    result = agent_protocol.answer(reader, order.id, run=run, given=stored, now_s=reader.now_s())
+    result = agent_protocol.answer(reader, order.id, run=run, reply=stored, now_s=reader.now_s())
     if isinstance(result, Plan):
         return plan_response(result, json_response(Kept(is_wanted=result.answer)))
     return json_response(Kept(is_wanted=result))
