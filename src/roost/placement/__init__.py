@@ -1,1 +1,1 @@
-"""What is free: providers, inventories, labels, candidates, claims."""
+"""Free capacity: providers, inventories, labels, candidates and claims."""

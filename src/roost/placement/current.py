@@ -1,4 +1,4 @@
-"""The state in memory and the store behind it, kept equal."""
+"""The columns in memory and the store behind them, kept equal."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -27,56 +27,56 @@ from roost.model.writes import (
 )
 from roost.ports import Clock, IdKind, Left, Store
 
-# How many identities are fetched from the store at once.
+# Number of identities fetched from the store at once.
 _BLOCK = 4096
-# So many rows of deleted providers are kept at least, and then no more than of living ones: reading everything again
-# takes time, and they take room and time of each search.
+# Minimum number of kept rows of deleted providers; above it, at most as many as of live ones. A reload takes time, and
+# dead rows take memory and time of each search.
 _DEAD_ROWS_MIN = 10_000
-# All symbols share one table, so the numbers of each kind have a range of their own. Custom classes begin where the
-# field lets them, so that standard ones can still come; an inventory's identity has no room for more classes.
+# All symbols share one table, so the numbers of each kind have their own range. Custom classes begin at a limit that
+# leaves room for new standard ones; an inventory's identity has no room for more classes.
 FIRST_NUMBERS = {"resource_class": 10_000, "trait": 1 << CLASS_BITS, "consumer_type": 1 << 32}
-# What a decision takes identities of.
+# The identities that a decision uses.
 _DECIDING: tuple[IdKind, ...] = ("consumer", "decision", "document")
-# The number of a dropped class is for another one after so long: until then a process may not know that it was dropped,
-# and the feed may tell of it.
+# Seconds before the number of a dropped class may be reused: until then a process may not know of the deletion, and the
+# feed may mention the old class.
 REUSE_AFTER_S = 7 * 86_400
 
 
 class Current:
-    """What this process knows of the database, and the way to change both.
+    """The database as this process knows it, and the way to change both.
 
-    Claims and releases are staged: applied to the columns at once, so that the next decision sees them,
-    and made durable by ``flush`` as one group. Nothing staged may be acknowledged before that. Everything
-    else is committed first and applied afterwards.
+    Claims and releases are staged: they apply to the columns at once, so that the next decision sees them, and
+    ``flush`` makes them durable as one group. Acknowledge nothing staged before that. All other writes are committed
+    first and applied afterwards.
     """
 
     def __init__(self, store: Store, *, state: State | None = None, clock: Clock | None = None) -> None:
-        """Start with what the store holds, or with a state that equals it.
+        """Start with the contents of the store, or with a state that equals them.
 
         Args:
             store: the database.
-            state: None: it is loaded.
-            clock: what changes are dated by when they get into the columns; None: they are not.
+            state: None: load it.
+            clock: dates changes as they reach the columns; None: leave them undated.
         """
         self.store = store
         self._clock = clock
         self.state = State() if state is None else state
         self._staged: list[Item] = []
-        self._left: dict[int, Left] = {}  # by the place of what is staged
-        self.ahead = 0  # claims and releases in the columns that the next commit makes durable
+        self._left: dict[int, Left] = {}  # by their place in the staged items
+        self.ahead = 0  # claims and releases in the columns that are not durable yet
         self._ids: dict[IdKind, tuple[int, int]] = {}
-        self._numbered: dict[str, int] = {}  # kind of symbol -> the last number given
-        self._reused: set[int] = set()  # numbers of dropped classes that were given
+        self._numbered: dict[str, int] = {}  # kind of symbol -> the last assigned number
+        self._reused: set[int] = set()  # reassigned numbers of dropped classes
         self._is_stale = state is None
-        self.kept: dict[type, Any] = {}  # what answers keep of these columns, each of its own kind
+        self.kept: dict[type, Any] = {}  # caches of responses from these columns, one per class
         self.refresh()
 
     def fork(self, store_of: Callable[[int, Mapping[IdKind, int]], Store], *, state: State | None = None) -> "Current":
-        """Return an independent copy over another store, with the same identities next.
+        """Return an independent copy over another store, with the same next identities.
 
         Args:
-            store_of: makes that store, from the position and the first identity of each kind beyond those here.
-            state: what to copy; None: the columns as they are.
+            store_of: creates that store from the position and the next identity of each kind.
+            state: the state to copy; None: the current columns.
         """
         for kind in _DECIDING:
             if kind not in self._ids:
@@ -89,14 +89,14 @@ class Current:
 
     @property
     def is_alone_and_fresh(self) -> bool:
-        """Whether the columns are right as they are, without a question to the database."""
+        """Whether the columns are current without a query to the database."""
         return not self._is_stale and not self.store.is_shared
 
     def refresh(self) -> bool:
-        """Apply what other processes committed; after a failed commit, read everything again.
+        """Apply the commits of other processes; after a failed commit, reload everything.
 
         Returns:
-            Whether there was, or may have been, anything.
+            Whether there were, or may have been, changes.
         """
         assert not self._staged, "what is staged must be flushed first"
         if self._is_stale:
@@ -109,7 +109,7 @@ class Current:
             return True
         if not changes:
             return False
-        # An interrupt in the middle must not leave half of the changes as if they were all.
+        # An interrupt must not leave half of the changes applied as if they were complete.
         self._is_stale = True
         known = len(self.state.providers), len(self.state.hosts)
         self._apply(changes)
@@ -117,14 +117,14 @@ class Current:
         return True
 
     def shed(self) -> None:
-        """Get rid of the rows of deleted providers, by reading everything again, where most rows are theirs."""
+        """Drop the rows of deleted providers, by a reload, if they outnumber the live ones."""
         rows, living = len(self.state.providers), len(self.state.providers.row_of_uuid)
         if rows - living > max(living, _DEAD_ROWS_MIN):
             assert not self._staged, "what is staged must be flushed first"
             self._reload()
 
     def _date(self, state: State) -> None:
-        """Let a state know what time it is."""
+        """Set the time of a state."""
         if self._clock is not None:
             state.now_s = self._clock.now_s()
 
@@ -137,13 +137,13 @@ class Current:
         recount_hosts(self.state)
 
     def _keep_order(self, known: tuple[int, int]) -> None:
-        """Read everything again if new rows are not in the order in which a load would bring them.
+        """Reload everything if new rows are out of the order of a load.
 
-        Equal hosts are told apart by the order of their rows, so it must be the same in every process, and
-        after a restart. ``creating`` sees to that; this is for databases where somebody did without.
+        Ties between equal hosts are broken by the order of their rows, so it must be the same in every process and
+        after a restart. ``creating`` guarantees it; this check is for databases written without it.
 
         Args:
-            known: how many providers and hosts there were before.
+            known: numbers of providers and hosts before.
         """
         rows = self.state.providers.ids[max(known[0] - 1, 0) :], self.state.hosts.ids[max(known[1] - 1, 0) :]
         self._is_stale = False
@@ -153,9 +153,9 @@ class Current:
 
     @contextmanager
     def creating(self, kind: IdKind, count: int) -> Iterator[int]:
-        """Give the first of fresh identities of providers or hosts, higher than all before.
+        """Reserve identities for new providers or hosts, higher than all before; yield the first.
 
-        Nobody else creates any until this ends, and what others created before is known.
+        No other process creates any meanwhile, and earlier ones are in the columns.
         """
         with self.store.order_creations():
             self.refresh()
@@ -175,9 +175,9 @@ class Current:
             raise StoreBroken(f"the database is corrupt: a row names number {error}, which is not there") from error
         state.position = loaded.position
         if self.state.consumer_index is not None:
-            state.consumers()  # Whoever asked for them will ask again, and may not have the time.
+            state.consumers()  # The next request for identities fetches new ones, and may have little time.
         self.state = state
-        # After a failover the database may give these out again, to others.
+        # After a failover the database may assign these again, to other processes.
         self._ids.clear()
         self._numbered.clear()
         self._reused.clear()
@@ -185,7 +185,7 @@ class Current:
         self._is_stale = False
 
     def new_id(self, kind: IdKind) -> int:
-        """Return an identity that nobody else will ever get."""
+        """Return an identity that no other process gets."""
         following, end = self._ids.get(kind, (0, 0))
         if following == end:
             following = self.store.reserve(kind, _BLOCK)
@@ -194,14 +194,14 @@ class Current:
         return following
 
     def new_symbol(self, kind: str, name: str) -> PutSymbol | ReuseSymbol:
-        """Return what gives a name a number that no other had here; another process may be giving it, too.
+        """Return the write that numbers a name; another process may number it at the same time.
 
         Args:
             kind: resource_class, trait or consumer_type.
-            name: one that has none.
+            name: a name without a number.
 
         Raises:
-            BadRequest: there are no more numbers for custom classes.
+            BadRequest: the numbers of custom classes are exhausted.
         """
         number = max(self.state.name_table(kind).highest, self._numbered.get(kind, 0), FIRST_NUMBERS[kind]) + 1
         if kind == "resource_class" and number >= FIRST_NUMBERS["trait"]:
@@ -210,13 +210,13 @@ class Current:
         return PutSymbol(kind, number, name)
 
     def _reuse_class_number(self, name: str) -> ReuseSymbol:
-        """Return what gives a class the number of one that was dropped long ago, since all others are used."""
+        """Return the write that gives a class the number of one dropped long ago, because all others are used."""
         before_s = self.state.now_s - REUSE_AFTER_S
         for number, at_s in self.state.class_ids.dropped.items():
             if at_s <= before_s and number not in self._reused:
                 self._reused.add(number)
                 return ReuseSymbol("resource_class", number, name, at_s)
-        # Most of those that were given here will not have been used.
+        # Most of those assigned here are probably unused.
         self._reused.clear()
         self._numbered.clear()
         room = FIRST_NUMBERS["trait"] - FIRST_NUMBERS["resource_class"] - 1
@@ -226,13 +226,13 @@ class Current:
         )
 
     def stage(self, item: Item, left: Left | None = None) -> int:
-        """Add claims that occupy the columns already, and evidence, to the next commit.
+        """Add applied claims and their evidence to the next commit.
 
         Args:
-            left: who left a host in the columns to make them, by the item's first write; refused, it will be back.
+            left: releases in the columns that make room for the item's first write; undone if it is refused.
 
         Returns:
-            The item's place in what ``flush`` returns.
+            The item's index in the result of ``flush``.
         """
         for write in item.writes:
             assert isinstance(write, Claim) or (left is not None and write is left.release), write
@@ -246,7 +246,7 @@ class Current:
 
     @property
     def staged_count(self) -> int:
-        """How many items wait for the next commit."""
+        """Number of items for the next commit."""
         return len(self._staged)
 
     def stage_write(self, item: Item) -> None:
@@ -257,19 +257,18 @@ class Current:
         self._staged.append(item)
 
     def stage_release(self, freed: Release) -> None:
-        """Let consumers end now, durably with the next commit."""
+        """Release consumers in the columns now, durably with the next commit."""
         apply(self.state, freed)
         self._staged.append(Item(writes=(freed,)))
         self.ahead += 1
 
     def flush(self) -> list[Refusal | None]:
-        """Make durable what is staged; return one verdict an item, in the order of staging.
+        """Make the staged items durable; return one verdict per item, in order.
 
-        Refused claims are taken back from the columns. A refused release was done by another process, which
-        counted it.
+        Refused claims are undone in the columns. A refused release was already carried out by another process.
 
         Raises:
-            Unavailable: nothing is known to be durable, and the columns will be read again.
+            Unavailable: no item is known to be durable, and the columns will be reloaded.
         """
         staged, self._staged = self._staged, []
         left, self._left = self._left, {}
@@ -294,27 +293,27 @@ class Current:
         return committed.refusals
 
     def drop(self) -> None:
-        """Forget what is staged, and what occupies the columns, after an error; they will be read again."""
+        """Discard the staged items after an error; the columns will be reloaded."""
         self._staged = []
         self._left = {}
         self.ahead = 0
         self._is_stale = True
 
     def commit(self, items: Iterable[Item]) -> list[Refusal | None]:
-        """Make items durable, then visible; return one verdict an item."""
+        """Make items durable, then visible; return one verdict per item."""
         assert not self._staged, "what is staged must be flushed first"
         if self._is_stale:
             self._reload()
         batch = self._with_tasks(items)
         known = len(self.state.providers), len(self.state.hosts)
-        # Until all of it is applied: an error or an interrupt leaves columns that must be read again.
+        # Stale until all of it is applied: an error or an interrupt leaves columns that must be reloaded.
         self._is_stale = True
         committed = self.store.commit(batch)
         verdicts = zip(batch, committed.refusals, strict=True)
         writes = [write for item, refusal in verdicts if refusal is None for write in item.writes]
         changes = [Change(committed.position, writes)]
         if not all(isinstance(write, Claim | Release) for item in batch for write in item.writes):
-            # Others may have changed the same just before: whose is the last word is told by the feed.
+            # Others may have changed the same rows just before: the feed has the final order.
             others = self.store.changes()
             if others is None:
                 self._reload()
@@ -325,10 +324,10 @@ class Current:
         return committed.refusals
 
     def _with_tasks(self, items: Iterable[Item]) -> list[Item]:
-        """Return items that also say which instances begin or end tasks that are I/O operations.
+        """Return items with the begins and ends of tasks that are I/O operations.
 
-        Their rows of work say so. Beside other processes each is said again: what is known here may be older than the
-        row that was read.
+        Their rows of work define them. With other processes on the database each is repeated: the known state may be
+        older than the row.
         """
         known: dict[bytes, bool] = {}
         found = []
@@ -345,10 +344,10 @@ class Current:
         return found
 
     def write(self, writes: Iterable[Write]) -> None:
-        """Commit writes that only fail if somebody else was faster, all or nothing.
+        """Commit writes that fail only after a concurrent change, all or nothing.
 
         Raises:
-            Unavailable: somebody was; try again.
+            Unavailable: another process made such a change; try again.
         """
         refusal = self.commit([Item(writes=tuple(writes))])[0]
         if refusal is not None:
@@ -356,5 +355,5 @@ class Current:
 
 
 def is_rising(numbers: Sequence[int]) -> bool:
-    """Say whether each number is higher than the one before it."""
+    """Return whether each number is higher than the one before it."""
     return all(one < other for one, other in pairwise(numbers))

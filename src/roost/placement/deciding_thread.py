@@ -1,4 +1,4 @@
-"""The thread that works on the columns: it answers what waits, and commits what was planned in groups."""
+"""The deciding thread: it runs tasks on the columns, and commits their plans in groups."""
 
 import threading
 import time
@@ -21,7 +21,7 @@ from roost.placement.group_commit import Gathering
 from roost.placement.task_queue import Arrivals
 from roost.placement.write_plan import Act, Again, Deed, Plan, Result
 
-# After so many lost races a plan is committed alone.
+# After this number of lost races a plan is committed alone.
 _TOGETHER_MAX = 3
 
 Answer = TypeVar("Answer")
@@ -32,20 +32,20 @@ Heed = Callable[[Sequence[Put]], None]
 
 
 class Outcome(Protocol[Taken_contra]):
-    """Where an answer goes: what a ``concurrent.futures.Future`` is, and more than one thing can be."""
+    """The destination of an answer: a ``concurrent.futures.Future`` or an object like it."""
 
     def set_running_or_notify_cancel(self) -> bool:
-        """Say whether anybody still wants the answer."""
+        """Return whether the answer is still wanted."""
 
     def set_result(self, result: Taken_contra, /) -> None:
-        """Take the answer."""
+        """Accept the answer."""
 
     def set_exception(self, exception: BaseException, /) -> None:
-        """Take an error instead."""
+        """Accept an error instead."""
 
 
 class _Job(Generic[Answer]):
-    """One task on its way."""
+    """A task in progress."""
 
     __slots__ = ("act", "attempts", "is_answered", "outcome", "plan", "since_s", "slices", "task")
 
@@ -55,28 +55,27 @@ class _Job(Generic[Answer]):
         self.plan: Plan[Answer] | None = None
         self.act: Act[Answer] | None = None
         self.attempts = 0
-        self.slices = 0  # how often its act was broken off to let others have a turn
+        self.slices = 0  # interruptions of its act in favour of others
         self.is_answered = False
         self.since_s = time.monotonic()
 
 
 class Serving:
-    """A queue of tasks and the thread that works on it.
+    """A queue of tasks, and the thread that runs them.
 
-    Whatever a task, the store or whoever is told of something does, the thread goes on, and everybody gets an answer.
-    Where it cannot go on all the same, all who wait are told so, ``problem`` says it, and nothing is taken any more.
+    Whatever a task, the store or a listener does, the thread continues, and every task gets an answer. If the thread
+    cannot continue, all waiting tasks get an error, ``problem`` has the reason, and no further task is accepted.
 
     Args:
-        current: the columns and the store behind them; nobody else touches them from now on.
-        queue_max: tasks that may wait, >= 1; more are turned away.
-        group_max: tasks that are worked on together, and committed together, at most, >= 1.
-        retries: how often a plan that lost a race is made anew.
-        tidy: told in the thread, after each group, how many commits were accepted since the last time.
-        decide: does acts on the same columns, in their order; None: there are none.
-        heed: told in the thread of work that plans wrote, when it is durable; what goes wrong there is only logged.
-        has_thread: whether there is a thread; else each task is worked on by whoever submits it, one at a time.
-        slices_max: how often an act may be broken off by ``OverBudget`` and go on behind what waits, the last time
-            included, >= 1.
+        current: the columns and the store behind them; used only by this thread from now on.
+        queue_max: maximum number of waiting tasks, >= 1; further ones are refused.
+        group_max: maximum number of tasks that run and commit together, >= 1.
+        retries: maximum number of new plans after lost races.
+        tidy: called in the thread after each group, with the number of accepted commits since the last call.
+        decide: runs acts on the same columns, in order; None: there are none.
+        heed: called in the thread with the work of durable plans; its errors are only logged.
+        has_thread: whether to start a thread; else each caller runs its task itself, one at a time.
+        slices_max: maximum number of slices of an act, including the last, >= 1; ``OverBudget`` ends a slice.
     """
 
     def __init__(
@@ -100,14 +99,14 @@ class Serving:
         self._decide = decide
         self._heed = heed
         self._accepted = 0
-        self._has_written = False  # whether the last group did
+        self._has_written = False  # whether the last group wrote
         self._silence = Silence()
-        self._trouble: type[Unavailable] | None = None  # with the database, as the log was told
-        self._begun_s: float | None = None  # when work on the group at hand began; None: the thread waits
+        self._trouble: type[Unavailable] | None = None  # of the database, as logged
+        self._begun_s: float | None = None  # start of the current group; None: the thread waits
         self.problem = ""  # why the thread ended by itself; empty: it did not
         self._is_stopped = False
-        self._entry = threading.Lock()  # Behind the end of the queue nobody would be answered.
-        self._turn = threading.Lock()  # Who holds it may touch the columns.
+        self._entry = threading.Lock()  # Held while the queue is closed: a task behind its end would get no answer.
+        self._turn = threading.Lock()  # Its holder may touch the columns.
         self._waiting: Arrivals[_Job[Any] | None] = Arrivals()
         self._gathering = Gathering(self._waiting, group_max)
         self._thread = threading.Thread(target=self._work, name="placement", daemon=True) if has_thread else None
@@ -116,22 +115,22 @@ class Serving:
 
     @property
     def waiting_count(self) -> int:
-        """How many tasks wait, about."""
+        """Approximate number of waiting tasks."""
         return len(self._waiting)
 
     @property
     def busy_s(self) -> float:
-        """Seconds for which the group at hand has been worked on; 0: the thread waits."""
+        """Duration of the current group, s; 0: the thread waits."""
         begun_s = self._begun_s
         return 0.0 if begun_s is None else time.monotonic() - begun_s
 
     @property
     def is_shared(self) -> bool:
-        """Whether other processes may write to the same database."""
+        """Whether other processes may write to the database."""
         return self._current.store.is_shared
 
     def measure(self) -> None:
-        """Tell the metrics how things are; from any thread."""
+        """Update the metrics; callable from any thread."""
         state = self._current.state
         metrics.QUEUE_DEPTH.set(self.waiting_count)
         metrics.PROVIDERS.set(len(state.providers.row_of_uuid))
@@ -139,14 +138,14 @@ class Serving:
         metrics.REVISION.set(state.position)
 
     def submit(self, task: Task[Answer], outcome: Outcome[Answer]) -> None:
-        """Let a task be worked on; its outcome is told from the thread.
+        """Queue a task; its outcome is set in the thread.
 
-        A task is a function of the columns. It returns an answer, or a plan whose answer is given when its
-        writes are durable; then it may run again, if somebody else was faster. Or it returns an act, which is done
-        with all others of its group.
+        A task is a function of the columns. It returns an answer, a plan or an act. The answer of a plan is sent when
+        its writes are durable; after a concurrent change the task runs again. An act runs together with all acts of its
+        group.
 
         Raises:
-            Unavailable: too much waits already, or the thread is to end, or has.
+            Unavailable: the queue is full, or the thread is ending or has ended.
         """
         job = _Job(task, outcome)
         with self._entry:
@@ -161,12 +160,12 @@ class Serving:
             self._work_on([job])
 
     def answer_at_once(self, task: Task[Answer]) -> Answer | None:
-        """Answer a task that plans nothing in the thread of the caller, if nothing has to be waited for.
+        """Run a task that plans nothing in the caller's thread, if it need not wait.
 
-        Handing a task to another thread and its answer back takes longer than many a task.
+        The handover to another thread and back takes longer than many a task.
 
         Returns:
-            The answer; None: others are at work, or the database has to be asked first: ``submit`` it.
+            The answer; None: the thread is busy, or the database must be read first: call ``submit``.
         """
         if not self._turn.acquire(blocking=False):
             return None
@@ -182,10 +181,10 @@ class Serving:
             self._turn.release()
 
     def run(self, task: Task[Answer]) -> Answer:
-        """Work on a task, and wait for its answer; not in the thread itself, which would wait for ever.
+        """Run a task and wait for its answer. Called in the thread itself, it would wait for ever.
 
         Raises:
-            RoostError: as the task raises it.
+            RoostError: from the task.
         """
         assert threading.current_thread() is not self._thread, "this is the thread that would answer"
         outcome: Future[Answer] = Future()
@@ -193,7 +192,7 @@ class Serving:
         return outcome.result()
 
     def stop(self) -> None:
-        """Finish what waits, end the thread, and close the store; what comes too late is told ``Unavailable``."""
+        """Finish the waiting tasks, end the thread, and close the store; later tasks get ``Unavailable``."""
         with self._entry:
             self._is_stopped = True
             self._waiting.put(None)
@@ -212,7 +211,7 @@ class Serving:
             self._give_up(group, error)
 
     def _give_up(self, group: Sequence[_Job[Any] | None], error: BaseException) -> None:
-        """Let nobody wait for a thread that ends."""
+        """Fail all waiting tasks before the thread ends."""
         log.fault("serving", error)
         with self._entry:
             self._is_stopped = True
@@ -244,19 +243,19 @@ class Serving:
             log.fault("tidy", error)
 
     def _serve(self, jobs: list[_Job[Any]]) -> None:
-        """Answer a group; what loses a race goes round again."""
+        """Run a group; repeat the tasks that lose a race."""
         metrics.GROUP_SIZE.observe(len(jobs))
         rounds = deque([jobs] if jobs else [])
         while rounds:
             beaten = self._serve_round(rounds.popleft())
-            # What loses again and again may be beaten by its own group: alone it cannot be.
+            # A task that keeps losing may lose to its own group; alone it cannot.
             alone = [job for job in beaten if job.attempts >= _TOGETHER_MAX]
             together = [job for job in beaten if job.attempts < _TOGETHER_MAX]
             rounds.extend([together] if together else [])
             rounds.extend([job] for job in alone)
 
     def _drop_stale_jobs(self, jobs: Sequence[_Job[Any]]) -> list[_Job[Any]]:
-        """Fail the jobs that waited while the database was silent; return the others."""
+        """Fail the jobs that waited through a silence of the database; return the others."""
         errors = [self._silence.error_for(job.since_s) for job in jobs]
         for job, error in zip(jobs, errors, strict=True):
             if error is not None:
@@ -264,7 +263,7 @@ class Serving:
         return [job for job, error in zip(jobs, errors, strict=True) if error is None]
 
     def _serve_round(self, jobs: Sequence[_Job[Any]]) -> list[_Job[Any]]:
-        """Answer what can be answered; return what lost a race and may try again."""
+        """Answer the jobs that can be answered; return those that lost a race and may try again."""
         jobs = self._drop_stale_jobs(jobs)
         if not jobs:
             return []
@@ -281,7 +280,7 @@ class Serving:
         found = [(job, job.act if job.slices else self._plan(job)) for job in jobs]
         planned = [job for job, result in found if isinstance(result, Plan)]
         beaten = [job for phase in _phases(planned) for job in self._commit(phase)]
-        # After the plans, which were made on the columns as they were.
+        # After the plans, which are made on the columns before the acts.
         acting = [job for job, result in found if isinstance(result, Act)]
         self._do(acting)
         behind = [job for job, result in found if isinstance(result, Again)]
@@ -292,8 +291,8 @@ class Serving:
         return beaten
 
     def _plan(self, job: _Job[Answer]) -> Plan[Answer] | Act[Answer] | Again | None:
-        """Run a task on the columns; return what it asks for if that is no answer yet."""
-        if not self._drop_stale_jobs([job]):  # Another one of its group may have met the silence just now.
+        """Run a task on the columns; return its plan or act, if it has no answer yet."""
+        if not self._drop_stale_jobs([job]):  # A job of the same group may have just met the silence.
             return None
         try:
             result = job.task(self._current)
@@ -311,7 +310,7 @@ class Serving:
         return result
 
     def _do(self, jobs: list[_Job[Any]]) -> None:
-        """Do acts together, and answer them: what loses a race is decided again there."""
+        """Run acts together, and answer them; after a lost race they are decided again here."""
         jobs = self._drop_stale_jobs(jobs)
         if not jobs:
             return
@@ -326,12 +325,12 @@ class Serving:
         else:
             self._tell(None)
         done = [(job, result) for job, result in zip(jobs, results, strict=True) if not self._goes_on(job, result)]
-        # Whoever is told wakes up, and wants the processor: all are told at the end.
+        # The receivers compete for the processor as soon as they wake: answer all at the end.
         for tell in [self._prepare_reply(job, result) for job, result in done]:
             tell()
 
     def _goes_on(self, job: _Job[Any], result: Result) -> bool:
-        """Put an act whose search took long behind what waits; say whether that was done."""
+        """Put an act with a long search behind the waiting jobs; return whether it continues."""
         if not isinstance(result, OverBudget) or self._thread is None:
             return False
         job.slices += 1
@@ -342,7 +341,7 @@ class Serving:
         return True
 
     def _prepare_reply(self, job: _Job[Answer], result: Result) -> Callable[[], None]:
-        """Return what tells of an act that was done, or could not be."""
+        """Return the function that answers an act that succeeded or failed."""
         assert job.act is not None
         self._accepted += not isinstance(result, Exception)
         try:
@@ -386,25 +385,25 @@ class Serving:
         return beaten
 
     def _select_retries(self, jobs: list[_Job[Any]], error: StoreReplaced) -> list[_Job[Any]]:
-        """Return the jobs that may be planned again on another database, where nothing of them is; fail the others."""
+        """Return the jobs that may be planned again on another database, which has none of them; fail the others."""
         for job in jobs:
             job.attempts += 1
         _fail([job for job in jobs if job.attempts > self._retries], error)
         return [job for job in jobs if job.attempts <= self._retries]
 
     def _tell_listeners(self, plan: Plan[Any]) -> None:
-        """Tell whoever listens of a plan that is durable; it stays so, whatever they do."""
+        """Call the listeners of a durable plan; their errors do not affect it."""
         if plan.told is not None:
             call_listener("told", plan.told)
         if plan.work and self._heed is not None:
             call_listener("heed", partial(self._heed, plan.work))
 
     def _tell(self, error: Exception | None) -> None:
-        """Let the log know when the database begins to fail, and how, and when it takes a write again."""
+        """Log the beginning and the kind of trouble with the database, and its end."""
         trouble = type(error) if isinstance(error, Unavailable) else None
         if trouble is not self._trouble:
             self._trouble = trouble
-            # The words of one kind of trouble change from one attempt to connect to the next.
+            # The text of one kind of error differs between attempts to connect.
             if trouble is None:
                 log.event("database_is_well")
             else:
@@ -421,7 +420,7 @@ class Serving:
 
 
 def call_listener(name: str, listen: Callable[[], None]) -> None:
-    """Let somebody hear of something; that it fails is logged and counted, and nobody else's concern."""
+    """Call a listener; log and count its error, which concerns nobody else."""
     try:
         listen()
     except Exception as error:  # noqa: BLE001  # whoever told it goes on
@@ -438,7 +437,7 @@ def _answer(job: _Job[Answer], result: Answer) -> None:
 
 
 def _fail(jobs: Sequence[_Job[Any]], error: Exception) -> None:
-    """Tell whoever was not answered that it went wrong."""
+    """Send an error to a job without an answer."""
     if not isinstance(error, RoostError) or isinstance(error, Unavailable):
         metrics.FAULTS.inc()
     for job in jobs:
@@ -452,9 +451,9 @@ def _fail(jobs: Sequence[_Job[Any]], error: Exception) -> None:
 
 
 def _phases(jobs: list[_Job[Any]]) -> list[list[_Job[Any]]]:
-    """Tell claims, which share few statements, from other writes, from work, and from what is created in turn.
+    """Separate claims, which share few statements, from other writes, from work, and from creations.
 
-    Claims come after the other writes: these name generations, which claims raise, and claims name none.
+    Claims follow the other writes: these check generations, which claims raise without a check.
     """
     phases: tuple[list[_Job[Any]], ...] = ([], [], [], [], [])
     for job in jobs:

@@ -1,4 +1,4 @@
-"""What a decision saw, as columns: the feed up to its position, and what its own group had done before it."""
+"""The columns before a decision: the feed up to its position, and the earlier items of its group."""
 
 import msgspec
 
@@ -14,10 +14,10 @@ from roost.ports import Past, Store
 
 
 def rebuild_state(store: Store, decision: Decision, moment: Moment) -> State:
-    """Return the columns as a stored decision found them.
+    """Return the columns as they were before a stored decision.
 
     Raises:
-        StateLost: they are no longer kept, or what is kept does not tell them exactly.
+        StateLost: they were deleted, or the stored data does not define them exactly.
     """
     if moment.ahead == UNKNOWN:
         raise StateLost(decision.uuid, "it was stored by an older version, which did not note what it saw")
@@ -42,17 +42,17 @@ def rebuild_state(store: Store, decision: Decision, moment: Moment) -> State:
 
 
 def _before(past: Past, decision: Decision, moment: Moment) -> list[Write]:
-    """Return what the decision's own group had done before it; in its change it comes before the claim.
+    """Return the earlier items of the decision's group; in its change they precede the claim.
 
-    A claim of the group that lost a race is in no change, but it was in the columns: then another number of
-    writes comes before.
+    A claim of the group that lost a race was in the columns, but is in no change: then the number of preceding writes
+    differs.
     """
     if not moment.ahead:
         return []
     count = moment.ahead
     own = [write for write in past.own if isinstance(write, Claim | Release)]
     mine = own[count] if len(own) > count else None
-    # A refusal is only stored once all that it saw is durable.
+    # A refusal is stored only after everything it saw is durable.
     is_whole = len(own) >= count
     if decision.is_granted:
         first = uuid_bytes(decision.picks[0].instance_uuid)

@@ -1,4 +1,4 @@
-"""Which tasks are done together: those that wait, and those that will in a moment."""
+"""The composition of groups: the waiting tasks, and those expected within a moment."""
 
 import queue
 from time import monotonic
@@ -6,15 +6,15 @@ from typing import Generic, Protocol, TypeVar
 
 Task = TypeVar("Task")
 Task_co = TypeVar("Task_co", covariant=True)
-# So long a group waits for the next of those it expects, and so long in all: a commit of its own takes longer.
+# Maximum wait for the next expected task, and in total, s; a commit of its own takes longer.
 _NEXT_S, _GATHERED_S = 0.0004, 0.002
 
 
 class Waiting(Protocol[Task_co]):
-    """The part of ``Arrivals`` that is needed."""
+    """The methods of ``Arrivals`` that this module uses."""
 
     def get(self, at_most_s: float | None = None) -> Task_co:
-        """Take the first task."""
+        """Remove and return the first task."""
 
     def __len__(self) -> int: ...
 
@@ -23,8 +23,8 @@ class Gathering(Generic[Task]):
     """Takes tasks from a queue in groups.
 
     Args:
-        waiting: None in it is the end.
-        most: tasks in a group, >= 1.
+        waiting: the queue; a None in it is the end.
+        most: maximum number of tasks in a group, >= 1.
     """
 
     def __init__(self, waiting: Waiting[Task | None], most: int) -> None:
@@ -32,13 +32,13 @@ class Gathering(Generic[Task]):
         self._last_size = 0
 
     def next(self, *, has_written: bool) -> list[Task | None]:
-        """Wait for something to do, and return all that is to be done together; the end is the last of it.
+        """Wait for tasks, and return those to run together; None as the last one is the end.
 
-        Where several clients write, those whom the last group answered are about to ask again, and share a commit with
-        those who wait already if they are given a moment. Whoever asks alone never waits.
+        With several writing clients, those answered by the last group are about to send their next request. After a
+        short wait it shares the commit of the waiting tasks. A single client never waits.
 
         Args:
-            has_written: whether the last group was answered with a commit.
+            has_written: whether the last group committed.
         """
         expected = self._last_size + len(self._waiting) if has_written else 0
         group = [self._waiting.get()]

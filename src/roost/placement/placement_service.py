@@ -1,4 +1,4 @@
-"""Placement: providers and what they offer, and who holds how much of it."""
+"""Placement: providers with their inventories, and the holders of amounts."""
 
 from collections.abc import Iterable, Sequence
 
@@ -30,7 +30,7 @@ _NAME_MAX = 200  # as in the Placement API
 
 
 class Placement:
-    """What is free, and the acts that change it.
+    """Free amounts, and the acts that change them.
 
     Args:
         current: the columns and the store behind them.
@@ -48,24 +48,23 @@ class Placement:
     def ensure_names(
         self, *, resource_classes: Iterable[str] = (), traits: Iterable[str] = (), consumer_types: Iterable[str] = ()
     ) -> None:
-        """Give names that are new here their numbers.
+        """Number new names.
 
         Raises:
-            BadRequest: a name is neither standard nor a well-formed custom one, or no number is left.
-            Unavailable: other processes were faster, again and again.
+            BadRequest: a name is neither standard nor a well-formed custom one, or the numbers are exhausted.
+            Unavailable: concurrent changes of other processes, again and again.
         """
         wanted = {"resource_class": resource_classes, "trait": traits, "consumer_type": consumer_types}
         name_numbers.ensure(self._current, {kind: frozenset(each) for kind, each in wanted.items()})
 
     def create_providers(self, specs: Sequence[ProviderSpec]) -> None:
-        """Create providers with all they offer and wear; parents come before their children.
+        """Create providers with their inventories and traits, parents before children.
 
-        The aggregates they are in must exist. Committed in groups of 1,000; an error in one leaves the
-        groups before it in place.
+        Their aggregates must exist. Commits have 1,000 providers each; an error leaves earlier commits in place.
 
         Raises:
-            BadRequest: a uuid, name, class or trait is malformed or taken, or a parent is not known.
-            NotFound: an aggregate is not known.
+            BadRequest: a uuid, name, class or trait is malformed or in use, or a parent does not exist.
+            NotFound: an aggregate does not exist.
         """
         specs = [_spelt(spec) for spec in specs]
         self.check_new(specs)
@@ -74,22 +73,22 @@ class Placement:
             traits={trait for spec in specs for trait in spec.traits},
         )
         with self._current.creating("provider", len(specs)) as first:
-            self.check_new(specs)  # Others may have been faster until now.
-            places: dict[str, tuple[int, int]] = {}  # uuid -> id, root id, of the new ones
+            self.check_new(specs)  # Other processes may have committed until now.
+            places: dict[str, tuple[int, int]] = {}  # uuid -> id and root id, of new ones
             writes = [self._creation(spec, number, places) for number, spec in enumerate(specs, start=first)]
             for start in range(0, len(writes), _BATCH):
                 self._current.write([write for group in writes[start : start + _BATCH] for write in group])
 
     def check_new(self, specs: Iterable[ProviderSpec], *, aggregates: Iterable[str] = ()) -> None:
-        """Check providers that are to be created, and write nothing.
+        """Check providers before their creation, and write nothing.
 
         Args:
-            specs: parents before their children.
-            aggregates: uuids of those that are to be created before the providers.
+            specs: parents before children.
+            aggregates: uuids of aggregates that are created before the providers.
 
         Raises:
-            BadRequest: a uuid, name, class or trait is malformed or taken, or a parent is not known.
-            NotFound: an aggregate is not known.
+            BadRequest: a uuid, name, class or trait is malformed or in use, or a parent does not exist.
+            NotFound: an aggregate does not exist.
         """
         providers = self.state.providers
         coming = {names.uuid_form(uuid) for uuid in aggregates}
@@ -150,7 +149,7 @@ class Placement:
             min_unit=inventory.min_unit,
             max_unit=inventory.max_unit,
             step_size=inventory.step_size,
-            allocation_ratio=float(inventory.allocation_ratio),  # A whole number may be longer than a database keeps.
+            allocation_ratio=float(inventory.allocation_ratio),  # A whole number may exceed the database's range.
         )
 
     @staticmethod
@@ -160,41 +159,41 @@ class Placement:
 
     @property
     def staged_count(self) -> int:
-        """How many items wait for the next commit."""
+        """Number of items for the next commit."""
         return self._current.staged_count
 
     @property
     def ahead(self) -> int:
-        """How many claims and releases are in the columns, and wait for the next commit."""
+        """Number of claims and releases in the columns that are not durable yet."""
         return self._current.ahead
 
     @property
     def seen(self) -> str:
-        """What names the changes that are in the columns: see ``Store.seen``."""
+        """The changes in the columns, as one text: see ``Store.seen``."""
         return self._current.store.seen
 
     @property
     def is_shared(self) -> bool:
-        """Whether other processes may write too."""
+        """Whether other processes may write to the database."""
         return self._current.store.is_shared
 
     def refresh(self) -> bool:
-        """Read what other processes committed; say whether there was anything."""
+        """Apply the commits of other processes; return whether there were any."""
         return self._current.refresh()
 
     def new_id(self, kind: IdKind) -> int:
-        """Return an identity that nobody else will ever get."""
+        """Return an identity that no other process gets."""
         return self._current.new_id(kind)
 
     def occupy(self, claim: Claim) -> None:
-        """Let a consumer take its amounts in the columns, for the searches after it to see."""
+        """Apply a claim to the columns, for later searches."""
         occupy(self.state, claim)
 
     def leave(self, instance: bytes) -> Left:
-        """Let an instance leave its host in the columns, to occupy another.
+        """Release an instance in the columns, before it occupies another host.
 
         Args:
-            instance: its uuid; it is on a host.
+            instance: uuid of an instance on a host.
         """
         holder = self.state.holders[instance]
         freed = release_of(self.state, [holder])
@@ -202,34 +201,34 @@ class Placement:
         return Left(freed, claim_of(holder, freed.places))
 
     def withdraw(self, claims: Sequence[Claim], left: Left | None = None) -> None:
-        """Take back what was occupied and not staged, and let who left be back."""
+        """Undo claims that are applied but not staged, and restore the released instance."""
         for claim in reversed(claims):
             undo_claim(self.state, claim, was_counted=False)
         if left is not None:
             occupy(self.state, left.held)
 
     def stage(self, item: Item, left: Left | None = None) -> int:
-        """Add a claim that occupies already, with its evidence, to the next commit; return its place there.
+        """Add an applied claim and its evidence to the next commit; return its index there.
 
         Args:
-            left: who left a host to make that claim; its release is the first write of the item.
+            left: the instance released for that claim; its release becomes the first write of the item.
         """
         return self._current.stage(item, left)
 
     def flush(self) -> list[Refusal | None]:
-        """Make all that is staged durable; one verdict an item."""
+        """Make the staged items durable; return one verdict per item."""
         return self._current.flush()
 
     def commit(self, items: Sequence[Item]) -> list[Refusal | None]:
-        """Make items durable, then visible; nothing is staged meanwhile. Return one verdict an item."""
+        """Make items durable, then visible, while nothing is staged; return one verdict per item."""
         return self._current.commit(items)
 
     def drop(self) -> None:
-        """Forget what is staged after an error."""
+        """Discard the staged items after an error."""
         self._current.drop()
 
     def release(self, consumer_uuids: Iterable[str]) -> int:
-        """Stage the end of consumers; return how many were known."""
+        """Stage the release of consumers; return the number of existing ones."""
         holders = self.state.holders
         ended = 0
         for body in [_uuid_bytes(text, "consumer") for text in consumer_uuids]:
@@ -242,7 +241,7 @@ class Placement:
 
 
 def _spelt(spec: ProviderSpec) -> ProviderSpec:
-    """Return a spec with its uuids in the spelling that is kept."""
+    """Return a spec with its uuids in the stored spelling."""
     form = names.uuid_form
     return msgspec.structs.replace(
         spec,

@@ -1,17 +1,17 @@
-"""Old evidence goes, and snapshots are made, while nobody waits for it."""
+"""Deletion of old evidence, and creation of snapshots, while no request waits."""
 
 from roost.model.settings import roost_settings
 from roost.ports import Clock, Store
 
-# Old evidence is looked for after so many acts: fewer than the rows that one look may delete, so it keeps up.
+# Acts between two prunings: fewer than the rows that one pruning may delete, so it keeps up.
 PRUNE_EVERY = 1024
 _DAY_S = 86_400.0
 
 
 def prune(store: Store, bounds: roost_settings.Store, *, now_s: float) -> int:
-    """Delete evidence, feed, snapshots and work beyond the bounds of the settings, a part of it; return how many rows.
+    """Delete some evidence, feed, snapshots and work beyond the limits of the settings; return the number of rows.
 
-    A snapshot is begun beside this process where one is due.
+    If a snapshot is due, start it in another process.
     """
     if bounds.snapshot_every_bytes:
         store.start_snapshot(every_bytes=bounds.snapshot_every_bytes)
@@ -21,12 +21,12 @@ def prune(store: Store, bounds: roost_settings.Store, *, now_s: float) -> int:
 
 
 class Tidier:
-    """Prunes after every so many commits.
+    """Prunes after a number of commits.
 
     Args:
-        store: what is tidied, by the thread that uses it.
-        bounds: how much is kept.
-        clock: tells how old things are.
+        store: the store; used in its own thread.
+        bounds: limits of what is kept.
+        clock: gives the age of rows.
     """
 
     def __init__(self, store: Store, bounds: roost_settings.Store, *, clock: Clock) -> None:
@@ -34,7 +34,7 @@ class Tidier:
         self._acts = 0
 
     def __call__(self, accepted: int) -> None:
-        """Hear of commits."""
+        """Count commits, and prune if it is time."""
         self._acts += accepted
         if self._acts >= PRUNE_EVERY:
             self._acts = 0

@@ -1,4 +1,4 @@
-"""Names in queries for candidates that nobody has defined, and when that is told."""
+"""Unknown names in candidate queries, and the queries that they invalidate."""
 
 from collections.abc import Iterable, Iterator
 
@@ -12,10 +12,10 @@ from roost.model.request import CandidateQuery, ResourceGroup
 
 
 def refuse(state: State, query: CandidateQuery) -> None:
-    """Refuse a query that names unknown classes or traits, unless the groups before them leave nothing to find.
+    """Refuse a query with unknown classes or traits, unless the groups before them have no candidates anyway.
 
     Raises:
-        BadRequest: it names what nobody has defined.
+        BadRequest: a name is unknown.
     """
     _check_traits(state, sorted(query.root_required | query.root_forbidden))
     if (query.root_required or query.root_forbidden) and not _has_root(state, query):
@@ -59,7 +59,7 @@ def _find_aggregates(state: State, uuids: Iterable[str]) -> Iterator[int]:
 
 
 def _is_served(state: State, query: CandidateQuery, group: ResourceGroup) -> bool:
-    """Say whether a group alone, under the traits of the root, has a candidate; one without resources is not asked."""
+    """Return whether a group alone has a candidate under the traits of the root; one without resources is skipped."""
     if not group.resources:
         return True
     alone = CandidateQuery(

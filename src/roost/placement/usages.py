@@ -1,4 +1,4 @@
-"""What is in use: of one provider from the columns, of a project from what its consumers hold."""
+"""Usages: of a provider from the columns, of a project from its consumers."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -10,7 +10,7 @@ from roost.placement.writes.claims import UNKNOWN_TYPE
 
 
 def of_provider(state: State, row: int) -> dict[str, int]:
-    """Return the amount in use by resource class, of each that a provider offers."""
+    """Return the used amount of each class in a provider's inventory."""
     return {
         state.class_ids.name_of(number): columns.used.each[row]
         for number, columns in sorted(state.classes.items())
@@ -20,17 +20,17 @@ def of_provider(state: State, row: int) -> dict[str, int]:
 
 @dataclass(slots=True)
 class Usage:
-    """What some consumers hold together."""
+    """The common usage of some consumers."""
 
     consumer_count: int = 0
-    amounts: Counter[int] = field(default_factory=Counter)  # by number of the resource class
+    amounts: Counter[int] = field(default_factory=Counter)  # by class id
 
 
 def holders_of(state: State, project_id: str, *, user_id: str | None = None) -> Iterator[Holder]:
     """Yield the consumers of a project.
 
     Args:
-        user_id: of this user only; None: of everybody.
+        user_id: the user of the consumers; None: any.
     """
     for holder in state.consumers().find_by_project(project_id):
         if user_id is None or holder.user_id == user_id:
@@ -38,7 +38,7 @@ def holders_of(state: State, project_id: str, *, user_id: str | None = None) -> 
 
 
 def by_type(state: State, holders: Iterable[Holder]) -> Mapping[str, Usage]:
-    """Return what consumers hold together, by consumer type."""
+    """Return the usage of consumers by consumer type."""
     usages: dict[int, Usage] = {}
     for holder in holders:
         usage = usages.setdefault(holder.type_id, Usage())
@@ -50,7 +50,7 @@ def by_type(state: State, holders: Iterable[Holder]) -> Mapping[str, Usage]:
 
 
 def total(usages: Iterable[Usage]) -> Usage:
-    """Return what all hold together."""
+    """Return the common usage of all."""
     found = Usage()
     for usage in usages:
         found.consumer_count += usage.consumer_count
@@ -59,5 +59,5 @@ def total(usages: Iterable[Usage]) -> Usage:
 
 
 def by_class(state: State, usage: Usage) -> dict[str, int]:
-    """Return the amounts of a usage by the name of the resource class."""
+    """Return the amounts of a usage by the name of the class."""
     return {state.class_ids.name_of(number): amount for number, amount in sorted(usage.amounts.items())}

@@ -1,4 +1,4 @@
-"""What a request wants to write or to be decided, planned on the columns before anybody commits it."""
+"""Plans of requests: writes or acts prepared on the columns before their commit."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,41 +11,39 @@ from roost.model.work.work_rows import Put
 from roost.model.writes import Write
 
 Answer = TypeVar("Answer")
-Deed = Request | NamedRequest | Departure  # what is decided or done
-Result = Decision | Exception | None  # what comes of one; None: of a departure
+Deed = Request | NamedRequest | Departure  # the request or departure
+Result = Decision | Exception | None  # its result; None: of a departure
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan(Generic[Answer]):
-    """Writes that are committed together or not at all, and the answer once they are durable.
+    """Writes that are committed all or nothing, and the answer after that.
 
-    A plan is made from the columns as they are. Where a commit refuses it, somebody was faster: then it is
-    made anew, and whoever makes it sees what changed and decides what to say. So a plan never needs to know
-    why it was refused. Only work is not in the columns: a step of it that was taken already ends in ``Conflict``,
-    unless the plan says that whoever makes it anew reads its work again.
+    A plan is made on the current columns. If a commit refuses it, there was a concurrent change: the task runs again,
+    sees the change, and decides anew. So a plan never needs the reason of a refusal. Only work is not in the columns: a
+    repeated step of it raises ``Conflict``, unless ``reads_work`` is set.
     """
 
     answer: Answer
     writes: tuple[Write, ...] = ()
     work: tuple[Put, ...] = ()  # committed with the writes
-    reads_work: bool = False  # whether its work is read in the task, so that it is made anew where others went on
-    # In place of ``writes`` where a provider or a host is created: makes them of a fresh identity.
+    reads_work: bool = False  # whether the task reads its work itself, and so can run again after a concurrent step
+    # Instead of ``writes`` if a provider or host is created: makes them from a new identity.
     create: Callable[[int], tuple[Write, ...]] | None = None
     creates: Literal["provider", "host"] = "provider"
-    told: Callable[[], None] | None = None  # is called once the writes are durable
+    told: Callable[[], None] | None = None  # called once the writes are durable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Act(Generic[Answer]):
-    """A request or a departure, done in one commit with those of others, and the answer to what comes of it.
+    """A request or a departure that shares a commit with others, and the answer to its result.
 
-    What it was planned from may be other columns than those on which it is decided: all that depends on them is
-    looked at there again.
+    The columns at its decision may differ from those at its plan: check there again whatever depends on them.
     """
 
     deed: Deed
-    answer: Callable[[Result], Answer]  # is called once, whatever happens; may raise
+    answer: Callable[[Result], Answer]  # called exactly once; may raise
 
 
 class Again:
-    """What waits for an act of the same group, and is to be asked once more when that is done."""
+    """A request that waits for an act of the same group, and then runs again."""
