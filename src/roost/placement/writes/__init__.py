@@ -1,1 +1,1 @@
-"""What each act of the Placement API writes, planned on the columns."""
+"""The writes of each act of the Placement API, planned on the columns."""

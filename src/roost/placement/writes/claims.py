@@ -1,4 +1,4 @@
-"""Consumers take, replace and give back what they hold: what each act writes, planned on the columns."""
+"""Allocations of consumers: the writes that create, replace and release them."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
@@ -26,57 +26,57 @@ from roost.model.writes import (
 from roost.placement.current import Current
 
 _TYPE = "consumer_type"
-UNKNOWN_TYPE = "unknown"  # how a consumer without a type is shown
+UNKNOWN_TYPE = "unknown"  # shown type of a consumer without one
 
 
 class Wish(msgspec.Struct, frozen=True, kw_only=True):
-    """What a consumer is to hold, in place of all that it holds."""
+    """The new allocations of a consumer, in place of all its present ones."""
 
     uuid: bytes  # 16 bytes
-    amounts: Mapping[str, Mapping[str, float]]  # by the provider's uuid and the class, whole; none: the consumer ends
+    amounts: Mapping[str, Mapping[str, float]]  # by provider uuid and class, whole numbers; empty: release the consumer
     project_id: str
     user_id: str
-    consumer_type: str | None = None  # None: as it is
-    # That the consumer has; None: there is no such consumer; UNSET: whatever it is.
+    consumer_type: str | None = None  # None: unchanged
+    # of the consumer; None: it must not exist; UNSET: any
     generation: float | msgspec.UnsetType | None = msgspec.UNSET
 
 
 class Replacement(NamedTuple):
-    """What becomes of some consumers: written in this order, with nothing between but inventories."""
+    """The writes for some consumers, in this order; only inventories may be written between them."""
 
-    names: list[PutSymbol | ReuseSymbol]  # types that are new
+    names: list[PutSymbol | ReuseSymbol]  # new consumer types
     release: Release | None
     claim: Claim | None
 
     @property
     def writes(self) -> tuple[Write, ...]:
-        """All of it."""
+        """All writes."""
         return tuple(filter(None, (*self.names, self.release, self.claim)))
 
 
 def replacement(current: Current, wishes: Sequence[Wish], *, unknown_class: str) -> Replacement:
-    """Plan that consumers hold something else than before, all of them or none.
+    """Plan new allocations for consumers, all or nothing.
 
-    Everything that they held is given back first. A plan never names the generation of a provider, so claims on
-    the same one do not stand in each other's way.
+    All previous allocations are released first. A plan never checks the generation of a provider, so claims on one
+    provider do not conflict.
 
     Args:
-        wishes: each consumer once.
-        unknown_class: what stands before the name of a class that is not there, when that is told.
+        wishes: one per consumer.
+        unknown_class: prefix of the error for an unknown class.
 
     Raises:
-        Conflict: a consumer has another generation, or something does not fit.
-        BadRequest: a provider or class is not there.
+        Conflict: a consumer has another generation, or an amount does not fit.
+        BadRequest: a provider or class does not exist.
     """
     return move(current, wishes, find_holders(current.state, wishes), unknown_class=unknown_class)
 
 
 def find_holders(state: State, wishes: Sequence[Wish]) -> list[Holder | None]:
-    """Return the consumers that wishes are about; None: one that holds nothing yet.
+    """Return the consumers of some wishes; None for one without allocations.
 
     Raises:
-        Conflict: a consumer has another generation than its wish says.
-        BadRequest: a provider is not there.
+        Conflict: the generation of a consumer differs from its wish.
+        BadRequest: a provider does not exist.
     """
     holders = [state.holders.get(wish.uuid) for wish in wishes]
     for wish, holder in zip(wishes, holders, strict=True):
@@ -102,11 +102,11 @@ def move(
     unknown_class: str,
     instead: InventoryOverrides | None = None,
 ) -> Replacement:
-    """Plan the same of consumers that are known.
+    """Plan new allocations for found consumers.
 
     Args:
-        holders: as ``known`` gives them.
-        instead: inventories that are written before the claim, in place of those in the columns.
+        holders: from ``find_holders``.
+        instead: inventories written before the claim, in place of those in the columns.
     """
     state = current.state
     takes = [_takes(state, wish, unknown_class) for wish in wishes]
@@ -115,7 +115,7 @@ def move(
         state, (take for each in takes for take in each), frees=_takes_of(state, ending), instead=instead
     )
     if refusal is not None:
-        # What somebody held who ends counts as named too.
+        # The previous allocations of a released consumer count as named.
         named = [each or _takes_of(state, filter(None, [holder])) for each, holder in zip(takes, holders, strict=True)]
         raise _describe_refusal(state, refusal, [take for each in named for take in each], instead=instead)
     names = _new_types(current, wishes)
@@ -125,10 +125,10 @@ def move(
 
 
 def end(state: State, uuid: str) -> Release:
-    """Plan that a consumer gives back all it holds.
+    """Plan the release of a consumer.
 
     Raises:
-        NotFound: it holds nothing.
+        NotFound: it has no allocations.
     """
     holder = holder_of(state, uuid)
     if holder is None:
@@ -137,7 +137,7 @@ def end(state: State, uuid: str) -> Release:
 
 
 def holder_of(state: State, uuid: str) -> Holder | None:
-    """Return a consumer, by its uuid in the spelling that is shown; None: it holds nothing."""
+    """Return a consumer by its uuid in the shown spelling; None: it has no allocations."""
     try:
         holder = state.holders.get(bytes.fromhex(uuid.replace("-", "")))
     except ValueError:
@@ -146,10 +146,10 @@ def holder_of(state: State, uuid: str) -> Holder | None:
 
 
 def release_of(state: State, holders: Iterable[Holder], *, raised: Iterable[int] = ()) -> Release:
-    """Return what is given back when consumers end, with the places of their instances in server groups.
+    """Return the release of consumers, including the places of their instances in server groups.
 
     Args:
-        raised: identities of providers whose generation rises.
+        raised: ids of providers whose generation rises.
     """
     ids, frees, places = [], [], []
     for holder in holders:
@@ -160,16 +160,16 @@ def release_of(state: State, holders: Iterable[Holder], *, raised: Iterable[int]
 
 
 def plan_release(state: State, uuids: Iterable[bytes]) -> tuple[Release, ...]:
-    """Return what gives back all that some consumers hold, if one of them holds anything."""
+    """Return the release of all allocations of some consumers, if there are any."""
     holders = [state.holders[uuid] for uuid in uuids if uuid in state.holders]
     return (release_of(state, holders),) if holders else ()
 
 
 def claim_of(holder: Holder, places: list[Place]) -> Claim:
-    """Return what a consumer holds as the claim by which it would come to hold it.
+    """Return the allocations of a consumer as a claim.
 
     Args:
-        places: those of its instance, as its release has them.
+        places: those of its instance, as in its release.
     """
     consumer = ConsumerRow(holder.id, holder.uuid, holder.project_id, holder.user_id, holder.type_id, holder.generation)
     takes = [(holder.id, inventory_id, amount) for inventory_id, amount in holder.takes]
@@ -178,7 +178,7 @@ def claim_of(holder: Holder, places: list[Place]) -> Claim:
 
 
 def type_name(state: State, holder: Holder) -> str:
-    """Return the type of a consumer as it is shown."""
+    """Return the shown type of a consumer."""
     return state.consumer_types.name_of(holder.type_id) if holder.type_id else UNKNOWN_TYPE
 
 
@@ -196,7 +196,7 @@ def _takes(state: State, wish: Wish, unknown_class: str) -> list[Take]:
 
 
 def unknown(before: str, name: str) -> BadRequest:
-    """Return what is said of a resource class that is not there."""
+    """Return the error text for an unknown resource class."""
     return BadRequest(f"{before}No such resource class {name}.")
 
 
@@ -212,9 +212,9 @@ def _takes_of(state: State, holders: Iterable[Holder]) -> list[Take]:
 def _describe_refusal(
     state: State, refusal: ClaimRefusal, named: Sequence[Take], *, instead: InventoryOverrides | None
 ) -> Conflict:
-    """Return a refusal as the field tells it: providers without any of the classes asked come first of all."""
+    """Return a refusal in the order of upstream: providers without any of the requested classes come first."""
     uuids, name_of = state.providers.uuids, state.class_ids.name_of
-    # In the order of a set of numbers that begin with 0, as clients of this field know it.
+    # In the order of a set of small numbers, which clients know from upstream.
     numbers = [number + 1 for number in {class_id - 1 for _, class_id, _ in named}]
     bare = [
         row
@@ -273,7 +273,7 @@ def _claim(
 
 
 def places_of(state: State, instance: InstanceRow | None) -> list[Place]:
-    """Return the place of an instance in its server group; who has one already meets no bound on it."""
+    """Return the place of an instance in its server group; an existing member is not checked against the group's limit."""
     group = None if instance is None else state.groups.get(instance.group_id)
     if instance is None or group is None or group.policy not in GUARDED_POLICIES:
         return []
@@ -281,7 +281,7 @@ def places_of(state: State, instance: InstanceRow | None) -> list[Place]:
 
 
 def _find_emptied_providers(wishes: Sequence[Wish], holders: Sequence[Holder | None], claim: Claim | None) -> set[int]:
-    """Return the providers whose generation rises because a consumer was left with nothing; claims raise their own."""
+    """Return the providers whose generation rises because a consumer lost all its allocations; claims raise their own."""
     left = {
         inventory_id >> CLASS_BITS
         for wish, holder in zip(wishes, holders, strict=True)

@@ -1,4 +1,4 @@
-"""What providers offer comes, changes and goes: what each act writes, planned on the columns."""
+"""Inventories of providers: the writes that create, change and delete them."""
 
 import math
 from collections.abc import Iterable, Mapping
@@ -16,15 +16,15 @@ _IN_USE = "placement.inventory.inuse"
 def inventory_of(
     record: Mapping[str, float], *, resource_class: str, provider_uuid: str, may_reserve_all: bool, act: str
 ) -> Inventory:
-    """Return an inventory as it is meant, with the defaults of what is left out.
+    """Return an inventory with the defaults of omitted fields.
 
     Args:
-        record: whole numbers within the bounds of the schema, but for the ratio.
-        may_reserve_all: whether nothing need be left.
-        act: what was to be done, for the error: create or update.
+        record: whole numbers within the limits of the schema, except the ratio.
+        may_reserve_all: whether the whole total may be reserved.
+        act: for the error: create or update.
 
     Raises:
-        BadRequest: nothing, or less than nothing, would be left.
+        BadRequest: the capacity would be zero, or negative.
     """
     total, reserved = int(record["total"]), int(record.get("reserved", 0))
     ratio = float(record.get("allocation_ratio", 1.0))
@@ -37,7 +37,7 @@ def inventory_of(
     capacity = int((total - reserved) * ratio)
     if not may_reserve_all and capacity <= 0:
         raise BadRequest(f"{problem} The reserved value is greater than or equal to total.")
-    # Less than nothing twice is much in arithmetic alone.
+    # The product of two negative numbers would be positive.
     if capacity < 0 or reserved > total:
         raise BadRequest(f"{problem} The reserved value is greater than total.")
     if ratio < 0:
@@ -58,13 +58,13 @@ def list_inventories(state: State, row: int) -> dict[str, Inventory]:
 
 
 def find_inventory(state: State, row: int, resource_class: str) -> Inventory | None:
-    """Return one of them, or None."""
+    """Return one inventory, or None."""
     class_id = _find_class_id(state, row, resource_class)
     return None if class_id is None else _one(state, class_id, row)
 
 
 def check_generation(state: State, row: int, expected: int) -> None:
-    """Refuse a change by somebody who did not see the last one.
+    """Refuse a change that is based on an older generation.
 
     Raises:
         Conflict: the provider has another generation.
@@ -74,11 +74,11 @@ def check_generation(state: State, row: int, expected: int) -> None:
 
 
 def plan_replacement(state: State, row: int, inventories: Mapping[str, Inventory]) -> tuple[Write, ...]:
-    """Plan that a provider offers this and nothing else.
+    """Plan the replacement of all inventories of a provider.
 
     Raises:
-        BadRequest: a resource class is not known.
-        Conflict: somebody holds something of a class that would go.
+        BadRequest: a resource class is unknown.
+        Conflict: an inventory to delete is in use.
     """
     rows = []
     for name, inventory in inventories.items():
@@ -94,7 +94,7 @@ def plan_replacement(state: State, row: int, inventories: Mapping[str, Inventory
 
 
 def unknown_class(state: State, row: int, name: str) -> BadRequest:
-    """Return the error of a class that is not known among all that a provider is to offer."""
+    """Return the error for an unknown class in a replacement."""
     uuid = state.providers.uuids[row]
     return BadRequest(
         f"Unknown resource class in inventory for resource provider {uuid}: No such resource class {name}."
@@ -102,11 +102,11 @@ def unknown_class(state: State, row: int, name: str) -> BadRequest:
 
 
 def plan_addition(state: State, row: int, *, resource_class: str, inventory: Inventory) -> tuple[Write, ...]:
-    """Plan that a provider offers one class more.
+    """Plan an inventory of another class.
 
     Raises:
-        BadRequest: the class is not known.
-        Conflict: the provider offers it already.
+        BadRequest: the class is unknown.
+        Conflict: the provider already has such an inventory.
     """
     class_id = state.class_ids.id_of(resource_class)
     if class_id is None:
@@ -120,11 +120,11 @@ def plan_addition(state: State, row: int, *, resource_class: str, inventory: Inv
 
 
 def plan_change(state: State, row: int, *, resource_class: str, inventory: Inventory) -> tuple[Write, ...]:
-    """Plan that a provider offers something else of one class.
+    """Plan the change of an inventory.
 
     Raises:
-        NotFound: the class is not known.
-        BadRequest: the provider does not offer it.
+        NotFound: the class is unknown.
+        BadRequest: the provider has no such inventory.
     """
     if resource_class not in state.class_ids:
         raise NotFound("resource class", resource_class, message=f"No such resource class {resource_class}.")
@@ -139,11 +139,11 @@ def plan_change(state: State, row: int, *, resource_class: str, inventory: Inven
 
 
 def plan_removal(state: State, row: int, resource_class: str) -> tuple[Write, ...]:
-    """Plan that a provider offers nothing of one class any more.
+    """Plan the deletion of an inventory.
 
     Raises:
-        NotFound: it does not offer it.
-        Conflict: somebody holds something of it.
+        NotFound: the provider has no such inventory.
+        Conflict: it is in use.
     """
     class_id = _find_class_id(state, row, resource_class)
     if class_id is None:
@@ -158,10 +158,10 @@ def plan_removal(state: State, row: int, resource_class: str) -> tuple[Write, ..
 
 
 def plan_clearing(state: State, row: int) -> tuple[Write, ...]:
-    """Plan that a provider offers nothing any more.
+    """Plan the deletion of all inventories of a provider.
 
     Raises:
-        Conflict: somebody holds something of it.
+        Conflict: one of them is in use.
     """
     used = _describe_use(state, row, _class_ids(state, row))
     if used:
@@ -175,7 +175,7 @@ def _writes(state: State, row: int, rows: list[InventoryRow]) -> tuple[Write, ..
 
 
 def _describe_use(state: State, row: int, class_ids: Iterable[int]) -> str:
-    """Say which of some classes are in use on a provider; nothing if none is."""
+    """Name the classes that are in use on a provider; empty if none is."""
     names = [state.class_ids.name_of(class_id) for class_id in class_ids if state.classes[class_id].used.each[row]]
     if not names:
         return ""
@@ -192,7 +192,7 @@ def _find_class_id(state: State, row: int, resource_class: str) -> int | None:
 
 
 def rows_of(state: State, row: int) -> list[InventoryRow]:
-    """Return all inventories of a provider as they are written."""
+    """Return the rows of all inventories of a provider."""
     return [row_of(class_id, _one(state, class_id, row)) for class_id in _class_ids(state, row)]
 
 
@@ -209,7 +209,7 @@ def _one(state: State, class_id: int, row: int) -> Inventory:
 
 
 def row_of(class_id: int, inventory: Inventory) -> InventoryRow:
-    """Return an inventory as it is written."""
+    """Return the row of an inventory."""
     return InventoryRow(
         class_id,
         inventory.total,

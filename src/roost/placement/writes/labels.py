@@ -1,4 +1,4 @@
-"""Providers wear traits and are in aggregates: what each act writes, planned on the columns."""
+"""Traits and aggregates of providers: the writes that change them."""
 
 from collections.abc import Sequence
 
@@ -10,19 +10,19 @@ from roost.placement.current import Current
 
 
 def traits_of(state: State, row: int) -> list[str]:
-    """Return what a provider wears, in the order in which the traits came to be."""
+    """Return the traits of a provider in the order of their creation."""
     return [state.trait_ids.name_of(number) for number in sorted(state.traits.labels_of(row))]
 
 
 def wearing(state: State, row: int, *, names: Sequence[str], generation: int) -> tuple[Write, ...]:
-    """Plan what a provider wears; where it wears just that, nothing is to be written, and no generation rises.
+    """Plan the traits of a provider; if they are unchanged, write nothing and keep its generation.
 
     Args:
         generation: of the provider, as the client knows it.
 
     Raises:
         Conflict: the provider has another generation.
-        BadRequest: there is no such trait.
+        BadRequest: a trait does not exist.
     """
     _check_generation(state, row, generation)
     missing = state.trait_ids.find_missing(names)
@@ -32,7 +32,7 @@ def wearing(state: State, row: int, *, names: Sequence[str], generation: int) ->
 
 
 def taking_off(state: State, row: int) -> tuple[Write, ...]:
-    """Plan that a provider wears nothing; where that is so already, nothing is to be written."""
+    """Plan the removal of all traits of a provider; if it has none, write nothing."""
     return _plan_traits(state, row, set())
 
 
@@ -43,16 +43,16 @@ def _plan_traits(state: State, row: int, numbers: set[int]) -> tuple[Write, ...]
 
 
 def aggregates_of(state: State, row: int) -> list[str]:
-    """Return the aggregates that a provider is in, in the order in which they came to be."""
+    """Return the aggregates of a provider in the order of their creation."""
     return [state.aggregates.name_of(number) for number in sorted(state.membership.labels_of(row))]
 
 
 def joining(current: Current, row: int, *, uuids: Sequence[str], generation: int | None) -> tuple[Write, ...]:
-    """Plan the aggregates that a provider is in; those that are new come to be.
+    """Plan the aggregates of a provider; create missing ones.
 
     Args:
-        uuids: in the spelling that is kept, each once.
-        generation: of the provider, as the client knows it; None: any will do, and it does not rise.
+        uuids: in the stored spelling, without repetition.
+        generation: of the provider, as the client knows it; None: any, and it does not rise.
 
     Raises:
         Conflict: the provider has another generation.

@@ -1,4 +1,4 @@
-"""Names and their numbers: which are standard, and how new ones get theirs."""
+"""Names and their numbers: the standard names, and the numbering of new ones."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 
@@ -7,7 +7,7 @@ from roost.model import names
 from roost.model.writes import Item, PutSymbol, ReuseSymbol
 from roost.placement.current import FIRST_NUMBERS, Current
 
-# Names are numbered anew when other processes were faster with a number.
+# Attempts to number names, after concurrent numbering by other processes.
 _ROUNDS = 8
 
 _FORMS: dict[str, tuple[Callable[[str], bool], str]] = {
@@ -21,7 +21,7 @@ def check(kind: str, wanted: Iterable[str]) -> None:
     """Refuse a name that is neither standard nor a well-formed one of its kind.
 
     Raises:
-        BadRequest: there is one.
+        BadRequest: a name is malformed.
     """
     is_one, problem = _FORMS[kind]
     for name in wanted:
@@ -33,8 +33,8 @@ def missing_standard(classes: Collection[str], traits: Collection[str], *, highe
     """Return the standard resource classes and traits that a database lacks, with their numbers.
 
     Args:
-        classes, traits: the names that it has.
-        highest_trait: the highest number that it ever gave to a trait; 0: none.
+        classes, traits: names in the database.
+        highest_trait: highest number ever given to a trait; 0: none.
     """
     new_classes = [
         PutSymbol("resource_class", number, name)
@@ -47,29 +47,29 @@ def missing_standard(classes: Collection[str], traits: Collection[str], *, highe
 
 
 def install_standard(current: Current) -> None:
-    """Give the standard names their numbers, where a database lacks them."""
+    """Number the standard names that a database lacks."""
     for _ in range(_ROUNDS):
         state = current.state
         missing = missing_standard(set(state.class_ids), set(state.trait_ids), highest_trait=state.trait_ids.highest)
         if not missing:
             return
-        # Another process may be at it too: each has what the other was faster with.
+        # Another process may do the same: each reads the numbers of the other.
         current.commit([Item(writes=(write,)) for write in missing])
 
 
 def ensure(current: Current, wanted: Mapping[str, Iterable[str]]) -> None:
-    """Give names that are new their numbers.
+    """Number new names.
 
     Args:
         wanted: names by kind.
 
     Raises:
-        BadRequest: a name is neither standard nor well formed, or no number is left.
-        Unavailable: other processes were faster, again and again.
+        BadRequest: a name is neither standard nor well formed, or the numbers are exhausted.
+        Unavailable: concurrent numbering by other processes, again and again.
     """
     for _ in range(_ROUNDS):
         writes = _number_names(current, wanted)
-        # Who is refused has read meanwhile what others named.
+        # A refusal has read the names of others meanwhile.
         if not writes or current.commit([Item(writes=tuple(writes))])[0] is None:
             return
     raise Unavailable("other processes give names their numbers all the time; try again")

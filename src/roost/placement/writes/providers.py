@@ -1,4 +1,4 @@
-"""Providers come, change and go: what each act writes, planned on the columns."""
+"""Providers: the writes that create, change and delete them."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -23,10 +23,10 @@ def row_of(state: State, uuid: str) -> int:
     """Return the row of a provider.
 
     Args:
-        uuid: in the one spelling that is kept; others name nobody.
+        uuid: in the stored spelling; no other matches.
 
     Raises:
-        NotFound: there is none of that uuid.
+        NotFound: there is no such provider.
     """
     row = state.providers.row_of_uuid.get(uuid)
     if row is None:
@@ -35,12 +35,12 @@ def row_of(state: State, uuid: str) -> int:
 
 
 def matching(state: State, group: ResourceGroup, *, name: str | None = None, uuid: str | None = None) -> Rows:
-    """Return the providers of a name or uuid that alone have all that a group asks.
+    """Return the providers with a name or uuid that satisfy a group alone.
 
-    An unknown aggregate or tree is nobody's.
+    An unknown aggregate or tree matches no provider.
 
     Raises:
-        BadRequest: a trait or resource class is not known.
+        BadRequest: a trait or resource class is unknown.
     """
     tree_row = None
     if group.in_tree is not None:
@@ -91,23 +91,23 @@ def _find_numbers(table: NameTable, names: frozenset[str]) -> frozenset[int]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Creation:
-    """A provider that is to be."""
+    """A new provider."""
 
-    writes: Callable[[int], tuple[Write, ...]]  # of its identity
+    writes: Callable[[int], tuple[Write, ...]]  # from its identity
     parent_uuid: str | None
     root_uuid: str
 
 
 def creation(state: State, *, uuid: str, name: str, parent_uuid: str | None = None) -> Creation:
-    """Plan a new provider, without inventory.
+    """Plan a new provider without inventories.
 
     Args:
-        uuid: its own, in the spelling that is kept.
-        parent_uuid: of the provider it is to be a child of; None: it is a root.
+        uuid: in the stored spelling.
+        parent_uuid: uuid of its parent; None: it is a root.
 
     Raises:
-        Conflict: the name or the uuid is taken.
-        BadRequest: there is no name or no such parent.
+        Conflict: the name or the uuid is in use.
+        BadRequest: the name is missing, or the parent does not exist.
     """
     providers = state.providers
     body = uuid_bytes(uuid)
@@ -138,7 +138,7 @@ def creation(state: State, *, uuid: str, name: str, parent_uuid: str | None = No
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Revision:
-    """A provider that is to have another name or place."""
+    """A new name or parent for a provider."""
 
     writes: tuple[Write, ...]
     parent_uuid: str | None
@@ -148,15 +148,15 @@ class Revision:
 def revision(
     state: State, row: int, *, name: str, parent: tuple[str | None] | None = None, may_move: bool = True
 ) -> Revision:
-    """Plan another name for a provider, or another place in the trees, to which everything below it follows.
+    """Plan a new name for a provider, or a new parent; its subtree follows.
 
     Args:
-        parent: the uuid of its parent, or of none; left out: it stays where it is.
-        may_move: whether one that has a parent may get another, or none.
+        parent: uuid of the new parent, or None for a root; UNSET: unchanged.
+        may_move: whether a provider with a parent may get another one, or none.
 
     Raises:
-        BadRequest: there is no such parent, it stands below the provider, or it must not move.
-        Conflict: the name is another provider's.
+        BadRequest: the parent does not exist or is below the provider, or the provider must not move.
+        Conflict: the name is in use.
     """
     providers = state.providers
     parent_row = providers.parent.each[row]
@@ -165,7 +165,7 @@ def revision(
     if providers.row_of_name.get(name, row) != row:
         raise _duplicate_error(name)
     root_row = providers.root.each[parent_row] if parent_row >= 0 else row
-    # Parents come before their children: each is judged by the root that its parent has by then.
+    # Parents come before children, so each is judged by its parent's new root.
     moved = [each for each in providers.subtree(row) if each != row] if parent_row != providers.parent.each[row] else []
     writes = [_put(state, row, name=name, parent_row=parent_row, root_row=root_row)]
     for each in moved:
@@ -193,7 +193,7 @@ def _put(state: State, row: int, *, name: str, parent_row: int, root_row: int) -
 
 
 def _new_parent(state: State, row: int, parent_uuid: str | None, *, may_move: bool) -> int:
-    """Return the row of the parent that a provider is to have, -1 for none."""
+    """Return the row of the new parent, -1 for none."""
     providers = state.providers
     old_row = providers.parent.each[row]
     problem = f"Unable to save resource provider {providers.uuids[row]}: Object action "
@@ -217,10 +217,10 @@ def _parent_row(state: State, uuid: str, problem: str) -> int:
 
 
 def deletion(state: State, row: int) -> tuple[Write, ...]:
-    """Plan the end of a provider; what it offers and wears goes with it.
+    """Plan the deletion of a provider with its inventories and traits.
 
     Raises:
-        Conflict: it has children, or somebody holds something of it.
+        Conflict: it has children or allocations.
     """
     providers = state.providers
     uuid = providers.uuids[row]

@@ -1,4 +1,4 @@
-"""Inventories move between providers with the allocations on them: one act, planned on the columns."""
+"""Reshapes: inventories that move between providers together with their allocations."""
 
 from collections.abc import Mapping, Sequence
 
@@ -15,11 +15,11 @@ _MALFORMED = "malformed reshaper data: "
 
 
 class Offer(msgspec.Struct, frozen=True, kw_only=True):
-    """All that a provider is to offer."""
+    """The new inventories of a provider."""
 
     uuid: str
-    generation: float  # that the provider has
-    inventories: Mapping[str, Mapping[str, float]]  # by class: fields as in the Placement API, ``total`` at least
+    generation: float  # of the provider
+    inventories: Mapping[str, Mapping[str, float]]  # by class: fields of the Placement API, at least ``total``
 
 
 class _Planned(msgspec.Struct, frozen=True):
@@ -32,19 +32,19 @@ class _Planned(msgspec.Struct, frozen=True):
 
 
 def reshape(current: Current, offers: Sequence[Offer], wishes: Sequence[Wish]) -> tuple[Write, ...]:
-    """Plan that providers offer and consumers hold something else than before, all of it or nothing.
+    """Plan new inventories of providers and new allocations of consumers, all or nothing.
 
-    In between, what a provider offered and what it will offer stand together, unless that is nothing; and the
-    allocations move. So nothing is ever held that nobody offers.
+    In between, the old and the new inventories exist together, except empty ones, while the allocations move. So no
+    allocation is ever without its inventory.
 
     Args:
-        offers: each provider once.
-        wishes: each consumer once.
+        offers: one per provider.
+        wishes: one per consumer.
 
     Raises:
-        BadRequest: a provider or a class is not there, or an inventory reserves more than it has.
-        Conflict: a provider or a consumer has another generation, an amount does not fit, or an inventory that
-            goes is still in use.
+        BadRequest: a provider or a class does not exist, or an inventory reserves more than its total.
+        Conflict: a provider or a consumer has another generation, an amount does not fit, or an inventory to
+            delete is still in use.
     """
     state = current.state
     rows = [_row_of(state, offer) for offer in offers]
@@ -103,7 +103,7 @@ def _plan_offer(state: State, offer: Offer, row: int) -> _Planned:
 
 
 def _check_use(state: State, planned: _Planned, moved: Replacement) -> None:
-    """Refuse to take an inventory away that somebody still uses when all else is done."""
+    """Refuse the deletion of inventories that would still be in use afterwards."""
     first = planned.provider_id << CLASS_BITS
     going = {first | class_id: class_id for class_id in planned.before if class_id not in planned.after}
     used = {inventory_id: state.classes[class_id].used.each[planned.row] for inventory_id, class_id in going.items()}

@@ -1,4 +1,4 @@
-"""Resource classes are named: what each act writes, planned on the columns."""
+"""Resource classes: the writes that create, rename and delete them."""
 
 from roost.engine.columns.state import State
 from roost.errors import BadRequest, Conflict, NotFound
@@ -13,7 +13,7 @@ def number_of(state: State, name: str) -> int:
     """Return the number of a class.
 
     Raises:
-        NotFound: there is none of that name.
+        NotFound: there is no such class.
     """
     number = state.class_ids.id_of(name)
     if number is None:
@@ -25,8 +25,8 @@ def creation(current: Current, name: str) -> tuple[Write, ...]:
     """Plan a new class.
 
     Raises:
-        BadRequest: the name is none of a custom class.
-        Conflict: there is one of that name.
+        BadRequest: the name is not that of a custom class.
+        Conflict: the class exists.
     """
     if name in current.state.class_ids:
         raise Conflict(f"Conflicting resource class already exists: {name}")
@@ -34,21 +34,21 @@ def creation(current: Current, name: str) -> tuple[Write, ...]:
 
 
 def ensuring(current: Current, name: str) -> tuple[Write, ...]:
-    """Plan that a class is there; nothing is to be written where it is.
+    """Plan the creation of a class; if it exists, write nothing.
 
     Raises:
-        BadRequest: the name is none of a custom class.
+        BadRequest: the name is not that of a custom class.
     """
     _check_custom(name)
     return () if name in current.state.class_ids else (current.new_symbol(_KIND, name),)
 
 
 def renaming(state: State, name: str, *, to: str) -> tuple[Write, ...]:
-    """Plan another name for a class; inventories and allocations of it stay.
+    """Plan another name for a class; its inventories and allocations stay.
 
     Raises:
         NotFound: there is no such class.
-        BadRequest: it is a standard one, or the new name is none of a custom class.
+        BadRequest: it is a standard one, or the new name is not that of a custom class.
         Conflict: another class has that name.
     """
     number = number_of(state, name)
@@ -63,12 +63,12 @@ def renaming(state: State, name: str, *, to: str) -> tuple[Write, ...]:
 
 
 def removal(state: State, name: str) -> tuple[Write, ...]:
-    """Plan the end of a class that no provider offers.
+    """Plan the deletion of a class without inventories.
 
     Raises:
         NotFound: there is no such class.
         BadRequest: it is a standard one.
-        Conflict: a provider has inventory of it.
+        Conflict: a provider has an inventory of it.
     """
     number = number_of(state, name)
     if name in standard_resource_classes():
@@ -82,6 +82,6 @@ def removal(state: State, name: str) -> tuple[Write, ...]:
 
 
 def _check_custom(name: str) -> None:
-    # A pattern of JSON Schema lets a line break at the end pass.
+    # A pattern of JSON Schema accepts a line break at the end.
     if not is_resource_class(name) or name in standard_resource_classes():
         raise BadRequest(f"JSON does not validate: {name!r} does not match '^CUSTOM_[A-Z0-9_]+$'")

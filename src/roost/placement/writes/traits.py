@@ -1,4 +1,4 @@
-"""Traits are named: what each act writes, planned on the columns."""
+"""Traits: the writes that create and delete them."""
 
 import re
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ def number_of(state: State, name: str) -> int:
     """Return the number of a trait.
 
     Raises:
-        NotFound: there is none of that name.
+        NotFound: there is no such trait.
     """
     number = state.trait_ids.id_of(name)
     if number is None:
@@ -27,13 +27,13 @@ def number_of(state: State, name: str) -> int:
 def matching(
     state: State, *, names: Sequence[str] | None = None, prefix: str | None = None, is_worn: bool | None = None
 ) -> Sequence[str]:
-    """Return names of traits, in the order in which they came to be.
+    """Return names of traits in the order of their creation.
 
     Args:
         names: only these; None: any.
-        prefix: what a name begins with, as a pattern of SQL: case does not matter, ``_`` is any character and ``%``
-            any text; None: anything.
-        is_worn: whether a provider wears the trait; None: either.
+        prefix: start of the name, as a pattern of SQL: case does not matter, ``_`` is any character and ``%`` any
+            text; None: any.
+        is_worn: whether a provider has the trait; None: either.
     """
     found: Sequence[str] = state.trait_ids.names
     if names is not None:
@@ -53,10 +53,10 @@ def _as_expression(prefix: str) -> str:
 
 
 def ensuring(current: Current, name: str) -> tuple[Write, ...]:
-    """Plan that a custom trait is there; nothing is to be written where it is.
+    """Plan the creation of a custom trait; if it exists, write nothing.
 
     Raises:
-        BadRequest: the name is none of a custom trait.
+        BadRequest: the name is not that of a custom trait.
     """
     if not is_trait(name) or name in standard_traits():
         raise BadRequest(
@@ -67,12 +67,12 @@ def ensuring(current: Current, name: str) -> tuple[Write, ...]:
 
 
 def removal(state: State, name: str) -> tuple[Write, ...]:
-    """Plan the end of a trait that nobody wears.
+    """Plan the deletion of an unused trait.
 
     Raises:
         NotFound: there is no such trait.
         BadRequest: it is a standard one.
-        Conflict: a provider wears it.
+        Conflict: a provider has it.
     """
     number = number_of(state, name)
     if name in standard_traits():

@@ -1,4 +1,4 @@
-"""How deep and how large trees of providers may become."""
+"""Limits of the depth and the size of provider trees."""
 
 from roost.engine.columns.trees import Providers
 from roost.errors import BadRequest
@@ -7,13 +7,13 @@ from roost.errors import BadRequest
 def check_tree(
     providers: Providers, parent_uuid: str | None, *, moved_row: int | None, depth_max: int, providers_max: int
 ) -> None:
-    """Refuse a provider, with all below it, a place where its tree would become too deep or too large.
+    """Refuse a place for a provider, with its subtree, where the tree would become too deep or too large.
 
     Args:
-        parent_uuid: of the provider it is to be below; None: it is to be a root.
+        parent_uuid: uuid of the new parent; None: the provider becomes a root.
         moved_row: its row; None: it is new.
-        depth_max: providers on the way from a root to a leaf, both included, >= 1.
-        providers_max: providers of one tree, >= 1.
+        depth_max: maximum number of providers from a root to a leaf, both included, >= 1.
+        providers_max: maximum number of providers of a tree, >= 1.
 
     Raises:
         BadRequest: with the limit.
@@ -22,7 +22,7 @@ def check_tree(
         return
     parent_row = providers.row_of_uuid[parent_uuid]
     if moved_row is not None and providers.parent.each[moved_row] == parent_row:
-        return  # It stays where it is, whatever the limits were when it came there.
+        return  # It keeps its place, whatever the present limits are.
     coming = [] if moved_row is None else providers.subtree(moved_row)
     root = providers.root.each[parent_row]
     is_same_tree = moved_row is not None and providers.root.each[moved_row] == root
@@ -39,7 +39,7 @@ def check_tree(
 
 
 def _depth(providers: Providers, row: int) -> int:
-    """Return how many providers there are from the root to a row, both included."""
+    """Return the number of providers from the root to a row, both included."""
     depth = 0
     while row >= 0:
         row, depth = providers.parent.each[row], depth + 1
@@ -47,7 +47,7 @@ def _depth(providers: Providers, row: int) -> int:
 
 
 def _height(providers: Providers, rows: list[int], top: int | None) -> int:
-    """Return how many providers there are from the top of a subtree to its deepest leaf, both included."""
+    """Return the number of providers from the top of a subtree to its deepest leaf, both included."""
     if top is None:
         return 1
     return max(_depth(providers, row) for row in rows) - _depth(providers, top) + 1
