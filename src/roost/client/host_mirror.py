@@ -118,11 +118,11 @@ def _differences(current: Current, spec: ProviderSpec) -> Iterator[tuple[Write, 
     if inventories.list_inventories(current.state, row) != spec.inventories:
         yield inventories.plan_replacement(current.state, row, spec.inventories)
     generation = current.state.providers.generation.each[row]
-    worn = labels.wearing(current.state, row, names=sorted(spec.traits), generation=generation)
+    worn = labels.plan_traits(current.state, row, names=sorted(spec.traits), generation=generation)
     if worn:
         yield worn
     if set(labels.aggregates_of(current.state, row)) != spec.aggregates:
-        yield labels.joining(current, row, uuids=sorted(spec.aggregates), generation=None)
+        yield labels.plan_aggregates(current, row, uuids=sorted(spec.aggregates), generation=None)
 
 
 def _parents_first(records: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:

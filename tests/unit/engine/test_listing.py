@@ -3,7 +3,7 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roost.placement.writes.providers import matching
+from roost.placement.writes.providers import find_matching
 from tests.reference.candidates import Query, is_member, root
 from tests.support.fleets.forests import FEATURES, query_of, random_forest, random_group, state_of
 
@@ -19,7 +19,7 @@ def test_a_provider_is_listed_if_it_alone_has_everything(size, seed):
         group = type(group)(**{**vars(group), "resources": {}})
     state = state_of(forest)
     wanted = query_of(Query((group, type(group)("_", {"VCPU": 1})))).groups[0]
-    found = {state.providers.names[row] for row in matching(state, wanted)}
+    found = {state.providers.names[row] for row in find_matching(state, wanted)}
     trees = {root(forest, name) for name in forest if name == group.in_tree}
     assert found == {
         name

@@ -54,7 +54,7 @@ class Replacement(NamedTuple):
         return tuple(filter(None, (*self.names, self.release, self.claim)))
 
 
-def replacement(current: Current, wishes: Sequence[Wish], *, unknown_class: str) -> Replacement:
+def plan_replacement(current: Current, wishes: Sequence[Wish], *, unknown_class: str) -> Replacement:
     """Plan new allocations for consumers, all or nothing.
 
     All previous allocations are released first. A plan never checks the generation of a provider, so claims on one
@@ -124,7 +124,7 @@ def move(
     return Replacement(names, release_of(state, ending, raised=raised) if ending else None, claim)
 
 
-def end(state: State, uuid: str) -> Release:
+def plan_end(state: State, uuid: str) -> Release:
     """Plan the release of a consumer.
 
     Raises:
@@ -281,7 +281,7 @@ def places_of(state: State, instance: InstanceRow | None) -> list[Place]:
 
 
 def _find_emptied_providers(wishes: Sequence[Wish], holders: Sequence[Holder | None], claim: Claim | None) -> set[int]:
-    """Return the providers whose generation rises because a consumer lost all its allocations; claims raise their own."""
+    """Return the providers whose generation rises because a consumer lost all its allocations; a claim raises its own."""
     left = {
         inventory_id >> CLASS_BITS
         for wish, holder in zip(wishes, holders, strict=True)

@@ -14,7 +14,7 @@ def traits_of(state: State, row: int) -> list[str]:
     return [state.trait_ids.name_of(number) for number in sorted(state.traits.labels_of(row))]
 
 
-def wearing(state: State, row: int, *, names: Sequence[str], generation: int) -> tuple[Write, ...]:
+def plan_traits(state: State, row: int, *, names: Sequence[str], generation: int) -> tuple[Write, ...]:
     """Plan the traits of a provider; if they are unchanged, write nothing and keep its generation.
 
     Args:
@@ -31,7 +31,7 @@ def wearing(state: State, row: int, *, names: Sequence[str], generation: int) ->
     return _plan_traits(state, row, {number for name in names if (number := state.trait_ids.id_of(name)) is not None})
 
 
-def taking_off(state: State, row: int) -> tuple[Write, ...]:
+def plan_trait_removal(state: State, row: int) -> tuple[Write, ...]:
     """Plan the removal of all traits of a provider; if it has none, write nothing."""
     return _plan_traits(state, row, set())
 
@@ -47,7 +47,7 @@ def aggregates_of(state: State, row: int) -> list[str]:
     return [state.aggregates.name_of(number) for number in sorted(state.membership.labels_of(row))]
 
 
-def joining(current: Current, row: int, *, uuids: Sequence[str], generation: int | None) -> tuple[Write, ...]:
+def plan_aggregates(current: Current, row: int, *, uuids: Sequence[str], generation: int | None) -> tuple[Write, ...]:
     """Plan the aggregates of a provider; create missing ones.
 
     Args:

@@ -34,7 +34,7 @@ def row_of(state: State, uuid: str) -> int:
     return row
 
 
-def matching(state: State, group: ResourceGroup, *, name: str | None = None, uuid: str | None = None) -> Rows:
+def find_matching(state: State, group: ResourceGroup, *, name: str | None = None, uuid: str | None = None) -> Rows:
     """Return the providers with a name or uuid that satisfy a group alone.
 
     An unknown aggregate or tree matches no provider.
@@ -98,7 +98,7 @@ class Creation:
     root_uuid: str
 
 
-def creation(state: State, *, uuid: str, name: str, parent_uuid: str | None = None) -> Creation:
+def plan_creation(state: State, *, uuid: str, name: str, parent_uuid: str | None = None) -> Creation:
     """Plan a new provider without inventories.
 
     Args:
@@ -145,7 +145,7 @@ class Revision:
     root_uuid: str
 
 
-def revision(
+def plan_revision(
     state: State, row: int, *, name: str, parent: tuple[str | None] | None = None, may_move: bool = True
 ) -> Revision:
     """Plan a new name for a provider, or a new parent; its subtree follows.
@@ -216,7 +216,7 @@ def _parent_row(state: State, uuid: str, problem: str) -> int:
     return row
 
 
-def deletion(state: State, row: int) -> tuple[Write, ...]:
+def plan_deletion(state: State, row: int) -> tuple[Write, ...]:
     """Plan the deletion of a provider with its inventories and traits.
 
     Raises:

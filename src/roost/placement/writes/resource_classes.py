@@ -21,7 +21,7 @@ def number_of(state: State, name: str) -> int:
     return number
 
 
-def creation(current: Current, name: str) -> tuple[Write, ...]:
+def plan_creation(current: Current, name: str) -> tuple[Write, ...]:
     """Plan a new class.
 
     Raises:
@@ -30,10 +30,10 @@ def creation(current: Current, name: str) -> tuple[Write, ...]:
     """
     if name in current.state.class_ids:
         raise Conflict(f"Conflicting resource class already exists: {name}")
-    return ensuring(current, name)
+    return plan_existence(current, name)
 
 
-def ensuring(current: Current, name: str) -> tuple[Write, ...]:
+def plan_existence(current: Current, name: str) -> tuple[Write, ...]:
     """Plan the creation of a class; if it exists, write nothing.
 
     Raises:
@@ -43,7 +43,7 @@ def ensuring(current: Current, name: str) -> tuple[Write, ...]:
     return () if name in current.state.class_ids else (current.new_symbol(_KIND, name),)
 
 
-def renaming(state: State, name: str, *, to: str) -> tuple[Write, ...]:
+def plan_new_name(state: State, name: str, *, to: str) -> tuple[Write, ...]:
     """Plan another name for a class; its inventories and allocations stay.
 
     Raises:
@@ -62,7 +62,7 @@ def renaming(state: State, name: str, *, to: str) -> tuple[Write, ...]:
     return (RenameSymbol(_KIND, number, to),)
 
 
-def removal(state: State, name: str) -> tuple[Write, ...]:
+def plan_removal(state: State, name: str) -> tuple[Write, ...]:
     """Plan the deletion of a class without inventories.
 
     Raises:

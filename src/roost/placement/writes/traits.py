@@ -24,7 +24,7 @@ def number_of(state: State, name: str) -> int:
     return number
 
 
-def matching(
+def find_matching(
     state: State, *, names: Sequence[str] | None = None, prefix: str | None = None, is_worn: bool | None = None
 ) -> Sequence[str]:
     """Return names of traits in the order of their creation.
@@ -52,7 +52,7 @@ def _as_expression(prefix: str) -> str:
     return "".join({"%": ".*", "_": "."}.get(letter) or re.escape(letter) for letter in prefix)
 
 
-def ensuring(current: Current, name: str) -> tuple[Write, ...]:
+def plan_existence(current: Current, name: str) -> tuple[Write, ...]:
     """Plan the creation of a custom trait; if it exists, write nothing.
 
     Raises:
@@ -66,7 +66,7 @@ def ensuring(current: Current, name: str) -> tuple[Write, ...]:
     return () if name in current.state.trait_ids else (current.new_symbol(_KIND, name),)
 
 
-def removal(state: State, name: str) -> tuple[Write, ...]:
+def plan_removal(state: State, name: str) -> tuple[Write, ...]:
     """Plan the deletion of an unused trait.
 
     Raises:

@@ -41,7 +41,7 @@ def replace(request: Request, current: Current) -> Plan[Response]:
     else:
         names, generation = request.json(_BARE), None
     uuids = list(dict.fromkeys(map(uuid_form, names)))
-    writes = labels.joining(current, row, uuids=uuids, generation=generation)
+    writes = labels.plan_aggregates(current, row, uuids=uuids, generation=generation)
     risen = state.providers.generation.each[row] + 1
     return Plan(writes=writes, answer=_respond(request, uuids, generation=risen, changed_s=state.now_s))
 

@@ -88,7 +88,7 @@ def replace_many(request: Request, current: Current) -> Response | Plan[Response
 def delete(request: Request, current: Current) -> Plan[Response]:
     """Delete the allocations of a consumer."""
     try:
-        freed = claims.end(current.state, request.parameters["consumer"])
+        freed = claims.plan_end(current.state, request.parameters["consumer"])
     except NotFound as error:
         raise Problem(404, str(error)) from None
     return Plan(writes=(freed,), answer=make_response(request, status=204))
@@ -135,7 +135,7 @@ def wishes_of(consumers: Mapping[str, Any], options: Options) -> list[Wish]:
 
 def _plan(request: Request, current: Current, wishes: list[Wish], *, unknown_class: str) -> Response | Plan[Response]:
     done = make_response(request, status=204)
-    writes = claims.replacement(current, wishes, unknown_class=unknown_class).writes
+    writes = claims.plan_replacement(current, wishes, unknown_class=unknown_class).writes
     return Plan(writes=writes, answer=done) if writes else done
 
 

@@ -78,7 +78,7 @@ def list_providers(request: Request, current: Current) -> Response:
         in_tree=query.get("in_tree"),
     )
     # An empty name matches every name.
-    rows = providers.matching(state, group, name=query.get("name") or None, uuid=query.get("uuid"))
+    rows = providers.find_matching(state, group, name=query.get("name") or None, uuid=query.get("uuid"))
     touched_s = state.providers.touched_s.view[rows]
     changed_s = float(touched_s.max()) if len(rows) else state.now_s
     form = _Form(request)
@@ -99,7 +99,7 @@ def create(request: Request, current: Current) -> Response | Plan[Response]:
     """Create a provider."""
     body = creation_body(request)
     number = uuid_form(body.get("uuid") or str(uuid.uuid4()))
-    creation = providers.creation(
+    creation = providers.plan_creation(
         current.state, uuid=number, name=body["name"], parent_uuid=body.get("parent_provider_uuid")
     )
     _check_tree(request, current.state, creation.parent_uuid)
@@ -118,7 +118,7 @@ def update(request: Request, current: Current) -> Plan[Response]:
     state = current.state
     row = providers.row_of(state, request.parameters["uuid"])
     body = revision_body(request)
-    revision = providers.revision(
+    revision = providers.plan_revision(
         state,
         row,
         name=body["name"],
@@ -177,7 +177,7 @@ def delete(request: Request, current: Current) -> Plan[Response]:
         row = providers.row_of(current.state, uuid_text)
     except NotFound:
         raise Problem(404, f"No resource provider with uuid {uuid_text} found for delete") from None
-    return Plan(writes=providers.deletion(current.state, row), answer=make_response(request, status=204))
+    return Plan(writes=providers.plan_deletion(current.state, row), answer=make_response(request, status=204))
 
 
 class _Form:

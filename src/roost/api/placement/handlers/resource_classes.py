@@ -43,7 +43,7 @@ def new_name(request: Request) -> str:
 def create(request: Request, current: Current) -> Plan[Response]:
     """Create a class."""
     name = new_name(request)
-    writes = resource_classes.creation(current, name)
+    writes = resource_classes.plan_creation(current, name)
     return Plan(writes=writes, answer=make_response(request, status=201, headers=_location(request, name)))
 
 
@@ -55,7 +55,7 @@ def update(request: Request, current: Current) -> Response | Plan[Response]:
     problem = _NAME_BODY.problem({"name": name})
     if problem is not None:
         raise BadRequest(f"JSON does not validate: {problem}")
-    writes = resource_classes.ensuring(current, name)
+    writes = resource_classes.plan_existence(current, name)
     if not writes:
         return make_response(request, status=204, headers=_location(request, name))
     return Plan(writes=writes, answer=make_response(request, status=201, headers=_location(request, name)))
@@ -63,14 +63,14 @@ def update(request: Request, current: Current) -> Response | Plan[Response]:
 
 def _rename(request: Request, current: Current, name: str) -> Response | Plan[Response]:
     new = request.json(_NAME_BODY)["name"]
-    writes = resource_classes.renaming(current.state, name, to=new)
+    writes = resource_classes.plan_new_name(current.state, name, to=new)
     renamed = make_response(request, _describe_class(request, new))
     return Plan(writes=writes, answer=renamed) if writes else renamed
 
 
 def delete(request: Request, current: Current) -> Plan[Response]:
     """Delete a class."""
-    writes = resource_classes.removal(current.state, request.parameters["name"])
+    writes = resource_classes.plan_removal(current.state, request.parameters["name"])
     return Plan(writes=writes, answer=make_response(request, status=204))
 
 

@@ -37,7 +37,7 @@ def list_traits(request: Request, current: Current) -> Response:
     """List traits, filtered by name and by use on providers."""
     query = request.query(_LIST)
     kind, value = _name_filter(query.get("name"))
-    names = traits.matching(
+    names = traits.find_matching(
         current.state,
         names=value.split(",") if kind == "in" else None,
         prefix=value if kind == "startswith" else None,
@@ -75,7 +75,7 @@ def show(request: Request, current: Current) -> Response:
 def ensure(request: Request, current: Current) -> Response | Plan[Response]:
     """Create a custom trait unless it exists."""
     name = request.parameters["name"]
-    writes = traits.ensuring(current, name)
+    writes = traits.plan_existence(current, name)
     headers, state = request.location(f"/traits/{name}"), current.state
     if not writes:
         return make_response(request, status=204, headers=headers, changed_s=state.names_touched_s)
@@ -84,7 +84,7 @@ def ensure(request: Request, current: Current) -> Response | Plan[Response]:
 
 def delete(request: Request, current: Current) -> Plan[Response]:
     """Delete a custom trait."""
-    writes = traits.removal(current.state, _existing_trait(request, current.state))
+    writes = traits.plan_removal(current.state, _existing_trait(request, current.state))
     return Plan(writes=writes, answer=make_response(request, status=204))
 
 
@@ -116,7 +116,7 @@ def replace_of_provider(request: Request, current: Current) -> Response | Plan[R
     state = current.state
     row = row_of(state, request.parameters["uuid"])
     names, generation = sorted(set(body["traits"])), state.providers.generation.each[row]
-    writes = labels.wearing(state, row, names=names, generation=body["resource_provider_generation"])
+    writes = labels.plan_traits(state, row, names=names, generation=body["resource_provider_generation"])
     if not writes:
         return _respond(request, names, generation=generation, changed_s=state.providers.touched_s.each[row])
     return Plan(writes=writes, answer=_respond(request, names, generation=generation + 1, changed_s=state.now_s))
@@ -125,7 +125,7 @@ def replace_of_provider(request: Request, current: Current) -> Response | Plan[R
 def clear_of_provider(request: Request, current: Current) -> Response | Plan[Response]:
     """Remove all traits of a provider."""
     state = current.state
-    writes = labels.taking_off(state, row_of(state, request.parameters["uuid"]))
+    writes = labels.plan_trait_removal(state, row_of(state, request.parameters["uuid"]))
     bare = make_response(request, status=204)
     return Plan(writes=writes, answer=bare) if writes else bare
 
