@@ -1,6 +1,6 @@
 """Stores: SQLite in one file, PostgreSQL for several processes, memory for tests and simulation.
 
-``opening.open_store`` picks one by its URL. All three give the verdicts of ``verdict.judge``: the memory
-store by calling it, the others by guarded statements that agree with it and, when one of them does not
-pass, by calling it on the rows that a batch touches.
+``backends.open_store`` chooses one by its URL. All three give the verdicts of ``commit_rules.judge``. The memory store
+calls it. The others use equivalent guarded statements; if one of these does not pass, they call it on the rows that a
+batch touches.
 """

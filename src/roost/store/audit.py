@@ -1,4 +1,4 @@
-"""Check a database by its tables alone: plain SQL, and none of the code that wrote them."""
+"""The audit of a database by its tables alone: plain SQL, without the code that wrote them."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,12 +12,12 @@ from roost.store.database import Query
 from roost.store.orphans import ORPHANS, Orphan, orphan_of
 from roost.store.rules.schema import check_version
 
-# Sums and counts are made by the database, so that a million allocations pass through no memory of ours.
-# 65536 is 2 to the power of the bits that a class has in an inventory's identity.
+# The database computes sums and counts, so that a million allocations need no memory here.
+# 65536 is 2 to the number of bits of a class in an inventory's identity.
 
 
 class Finding(msgspec.Struct, frozen=True):
-    """Something that should not be."""
+    """A violated rule."""
 
     check: str
     subject: str
@@ -25,7 +25,7 @@ class Finding(msgspec.Struct, frozen=True):
 
 
 class Check(msgspec.Struct, frozen=True):
-    """A query that returns what is wrong, and how to say it."""
+    """A query for violations, and how to describe them."""
 
     name: str
     query: str
@@ -33,8 +33,8 @@ class Check(msgspec.Struct, frozen=True):
     problem: str
 
 
-# An inventory may be changed while it is in use, and the tables do not tell what it was when something was taken: what
-# may be right is found all the same, since an overbooking leaves the same rows.
+# An inventory may be changed while it is in use, and the tables do not hold its state at the time of a claim. Such
+# excesses are reported as well, because an overbooking leaves the same rows.
 _CHECKS = (
     Check(
         "used",
@@ -74,7 +74,7 @@ _CHECKS = (
         "there is no inventory of class {2} on provider {1}",
     ),
     Check(
-        # Where a remote Placement keeps the amounts, there are no allocations, and instances all the same.
+        # With a remote Placement there are instances without allocations.
         "empty consumer",
         """SELECT c.id FROM consumer c WHERE NOT EXISTS (SELECT 1 FROM allocation a WHERE a.consumer_id = c.id)
            AND (EXISTS (SELECT 1 FROM allocation)
@@ -203,7 +203,7 @@ _CHECKS = (
         "is {1} on {2}, and holds nothing",
     ),
     Check(
-        # While an operation moves an instance, its status tells where it was.
+        # While an operation moves an instance, its status has the old host.
         "status",
         """SELECT s.id, s.host, s.node, h.host, h.node FROM instance_status s JOIN consumer c ON c.uuid = s.uuid
            JOIN instance i ON i.consumer_id = c.id JOIN host h ON h.id = i.host_id
@@ -220,7 +220,7 @@ _CHECKS = (
         "waits for operation {1}, which is over or not there",
     ),
     Check(
-        # One without a turn waits for it, and a deletion that sweeps has let go of its instance.
+        # An operation without a turn waits for one, and a deletion that sweeps has released its instance.
         "operation",
         """SELECT o.id, o.kind FROM operation o
            LEFT JOIN instance_status s ON s.uuid = o.instance_uuid AND s.operation_id = o.id
@@ -232,11 +232,11 @@ _CHECKS = (
 
 
 def audit(url_or_path: str | Path) -> list[Finding]:
-    """Read a whole database, and return what is wrong in it.
+    """Check a whole database, and return the violations.
 
     Raises:
-        StoreBroken: it is not a database of ours.
-        StoreOutdated: its schema is older or newer than ours.
+        StoreBroken: it is not a database of Roost.
+        StoreOutdated: its schema is older or newer than the program's.
         Unavailable: PostgreSQL does not answer.
     """
     with _open(str(url_or_path)) as (query, place):
@@ -244,9 +244,9 @@ def audit(url_or_path: str | Path) -> list[Finding]:
 
 
 def orphans(url_or_path: str | Path) -> list[Orphan]:
-    """Return the allocations whose consumer is neither an instance nor a migration under way, or one of other hosts.
+    """Return the allocations of unknown consumers, and those of instances and migrations of other hosts.
 
-    None, where no instance has a status.
+    Empty if no instance has a status.
 
     Raises:
         StoreBroken, StoreOutdated, Unavailable: as for ``audit``.
@@ -258,7 +258,7 @@ def orphans(url_or_path: str | Path) -> list[Orphan]:
 
 @contextmanager
 def _open(url: str) -> Iterator[tuple[Query, str]]:
-    """Give what executes queries on a database, all as of one moment, and its label."""
+    """Return a function that queries a database, all as of one moment, and the database's label."""
     database = database_at(url)
     with database.audit_query() as query:
         yield query, database.label
@@ -281,7 +281,7 @@ def _check_version(query: Query, place: str) -> None:
 
 
 def _cycles(query: Query) -> Iterator[Finding]:
-    """Find providers that are above themselves: each has a parent with the right root, so only a walk shows it."""
+    """Find providers above themselves: each has a parent with the right root, so only a walk finds them."""
     parents: dict[int, int] = dict(query("SELECT id, parent_id FROM provider WHERE parent_id IS NOT NULL"))
     good: set[int] = set()
     for start in parents:
@@ -296,7 +296,7 @@ def _cycles(query: Query) -> Iterator[Finding]:
 
 
 def _fault_domains(query: Query) -> Iterator[Finding]:
-    """Find racks that hold members of different domains, by what the hosts say of themselves."""
+    """Find racks with members of different domains, by the facts of the hosts."""
     members = """SELECT i.group_id, i.host_id, i.holder, count(*) FROM instance i
                  JOIN server_group g ON g.id = i.group_id WHERE g.policy = 'fault-domain'
                  GROUP BY i.group_id, i.host_id, i.holder ORDER BY i.group_id"""

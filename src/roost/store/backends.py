@@ -21,7 +21,7 @@ class Backend(NamedTuple):
     module: str
     class_name: str
     is_shared: bool  # whether several processes may serve one database
-    extra: str = ""  # the extra of Roost that installs its driver; empty: none is necessary
+    extra: str = ""  # Roost's extra with its driver; empty: none is necessary
 
 
 BACKENDS = (
@@ -74,7 +74,7 @@ def database_at(url_or_path: str | Path) -> Database:
 
 
 def is_shared(url_or_path: str | Path) -> bool:
-    """Say whether several processes may serve a database."""
+    """Return whether several processes may serve a database."""
     return backend_of(url_or_path).is_shared
 
 
@@ -110,7 +110,7 @@ def open_reader(url_or_path: str | Path, *, settings: model_settings.Store = _DE
 
 
 def open_follower(url_or_path: str | Path, *, settings: model_settings.Store = _DEFAULTS) -> ReadingStore:
-    """Open the same for a process that forks and follows the commits of others.
+    """Open an existing database for a process that forks and follows the commits of others.
 
     Its children call ``ReadingStore.fix``.
     """
@@ -139,7 +139,7 @@ def stamp(url_or_path: str | Path, version: str) -> None:
 
 
 def exists(url_or_path: str | Path) -> bool:
-    """Say whether a database exists; a server is not asked whether it has one."""
+    """Return whether a database exists; a server counts as existing."""
     return database_at(url_or_path).exists()
 
 

@@ -1,4 +1,4 @@
-"""Backup and restore, for either database: all rows of one moment into a file, and back in one transaction."""
+"""Backup and restore for every kind of database: all rows of one moment into a file, and back in one transaction."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -14,22 +14,22 @@ from roost.store.database import BackupReader
 from roost.store.rules.codec import CODECS
 from roost.store.rules.schema import DECISION, SCHEMA_VERSION, SEQUENCE, Table
 
-# Feed and snapshots are the way back to moments before: a database that was restored begins a way of its own.
+# Feed and snapshots lead to earlier moments: the history of a restored database starts anew.
 TABLES: tuple[Table, ...] = (*(codec.table for codec in CODECS.values()), SEQUENCE)
 _ROWS_PER_BLOCK = 2000
 _BODY = DECISION.columns.index("body")
 
 
 def backup(url: str, path: Path, *, progress: Progress) -> tuple[Header, int]:
-    """Write all that a database holds at one moment into a new file, beside the processes that serve it.
+    """Write the content of a database at one moment into a new file, beside the processes that serve it.
 
     Returns:
-        What the file holds, and its bytes.
+        The header of the file, and its size in bytes.
 
     Raises:
-        BadRequest: there is a file of this name already.
+        BadRequest: the file exists.
         BadFile: it cannot be written.
-        StoreOutdated: run the command that the message names.
+        StoreOutdated: run the command in the message.
         Unavailable: the database cannot be read.
     """
     database = database_at(url)
@@ -52,17 +52,17 @@ def _blocks(reader: BackupReader) -> Iterator[Block]:
 
 
 def restore(url: str, path: Path, *, may_replace: bool, progress: Progress) -> Header:
-    """Let a database hold what a backup holds, in one transaction: it has all of it, or what it had.
+    """Replace the content of a database by a backup, in one transaction.
 
-    An absent or empty database is made first. Processes that serve a PostgreSQL database read it again by
-    themselves; a SQLite file must not be served.
+    An absent or empty database is created first. Processes that serve a PostgreSQL database reload it by themselves; a
+    SQLite file must not be served.
 
     Args:
-        may_replace: whether a database that holds anything is replaced.
+        may_replace: whether existing content may be replaced.
 
     Raises:
-        BadFile: it is no backup, not whole, or of another schema.
-        BadRequest: the database holds something, and may not be replaced.
+        BadFile: it is not a complete backup, or has another schema.
+        BadRequest: the database has content that may not be replaced.
         StoreBusy: the SQLite file is served.
         Unavailable: the database cannot be written.
     """
@@ -90,6 +90,6 @@ def restore(url: str, path: Path, *, may_replace: bool, progress: Progress) -> H
 
 
 def _forgetful(rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
-    """Return decisions that know no more which changes they saw: here others have their numbers."""
+    """Return decisions without their position in the feed: here these numbers belong to other changes."""
     with report_corruption("a decision"):
         return [(*row[:_BODY], drop_seen(row[_BODY]), *row[_BODY + 1 :]) for row in rows]

@@ -1,7 +1,7 @@
-"""The file of a backup: what is in it, in which order, and how it is known to be whole.
+"""The file format of a backup: contents, order and checksum.
 
-Two lines of text come first: what it is, and a JSON object that says what it holds, for ``head -n 2``. Then follow
-blocks of rows, each its length in four bytes and msgpack under zlib, an empty block, and the SHA-256 of all before.
+It starts with two lines of text for ``head -n 2``: its kind, and a JSON object with its contents. Then follow blocks of
+rows, each with its length in four bytes and msgpack under zlib, an empty block, and the SHA-256 of everything before.
 """
 
 import hashlib
@@ -17,12 +17,12 @@ import msgspec
 
 from roost.errors import BadFile, BadRequest
 
-Progress = Callable[[int, int], None]  # rows done, rows in all
-Block = tuple[int, list[tuple[Any, ...]]]  # number of a table in the header, rows of it
+Progress = Callable[[int, int], None]  # written rows, all rows
+Block = tuple[int, list[tuple[Any, ...]]]  # index of a table in the header, rows of it
 
 _MAGIC = b"roost-backup 1\n"
 _LENGTH = struct.Struct(">I")
-_BLOCK_MAX = 2**30  # bytes; a longer one is a broken length
+_BLOCK_MAX = 2**30  # bytes; a longer block has a broken length
 _HEADER_MAX = 2**20
 _CHUNK = 2**20
 _DIGEST_BYTES = hashlib.sha256().digest_size
@@ -39,7 +39,7 @@ class TableHead(msgspec.Struct, frozen=True):
 
 
 class Header(msgspec.Struct, frozen=True, kw_only=True):
-    """What a backup holds."""
+    """The contents of a backup."""
 
     schema: str
     database: str  # sqlite, postgresql
@@ -49,29 +49,29 @@ class Header(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def rows(self) -> int:
-        """How many there are in all tables."""
+        """Number of rows in all tables."""
         return sum(table.rows for table in self.tables)
 
 
 def write_backup(path: Path, header: Header, blocks: Iterable[Block], *, progress: Progress) -> int:
-    """Write a backup that appears when it is whole; return its bytes.
+    """Write a backup; the file appears when it is complete. Return its size in bytes.
 
     Raises:
-        BadRequest: there is a file of this name already.
+        BadRequest: the file exists.
         BadFile: it cannot be written.
     """
     if path.exists():
         raise BadRequest(f"{path} exists already: name a file that does not")
     beside = path.with_name(path.name + ".new")
     with _translate_errors(path):
-        # A backup holds everything, so nobody else may read it.
+        # A backup holds everything, so only its owner may read it.
         descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
         try:
             with os.fdopen(descriptor, "wb") as file:
                 size = _write(file, header, blocks, progress=progress)
                 file.flush()
                 os.fsync(file.fileno())
-            os.link(beside, path)  # Unlike a rename it never replaces what came meanwhile.
+            os.link(beside, path)  # Unlike a rename, it never replaces a file created meanwhile.
         finally:
             beside.unlink(missing_ok=True)
         folder = os.open(path.parent, os.O_RDONLY)
@@ -106,10 +106,10 @@ def _parts(header: Header, blocks: Iterable[Block]) -> Iterator[bytes | int]:
 
 
 def read_header(path: Path) -> Header:
-    """Return what a backup holds, after all of it was found to be as it was written.
+    """Return the contents of a backup, after a check of its checksum.
 
     Raises:
-        BadFile: it is no backup, or not whole.
+        BadFile: it is not a complete backup.
     """
     with _translate_errors(path), path.open("rb") as file:
         digest, left = hashlib.sha256(), path.stat().st_size - _DIGEST_BYTES
@@ -127,10 +127,10 @@ def read_header(path: Path) -> Header:
 
 
 def read_blocks(path: Path) -> Iterator[Block]:
-    """Yield the rows of a backup whose checksum is right, in the order in which they were written.
+    """Yield the rows of a backup with a correct checksum, in the order of writing.
 
     Raises:
-        BadFile: it is no backup, or not whole.
+        BadFile: it is not a complete backup.
     """
     with _translate_errors(path), path.open("rb") as file:
         _header(path, file)

@@ -1,4 +1,4 @@
-"""A kind of database: everything that programs do with one beside serving it."""
+"""The interface of a kind of database: everything that programs do with one besides serving it."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
@@ -10,7 +10,7 @@ from roost.ports import Store
 from roost.store.reader import ReadingStore
 from roost.store.rules.schema import Table
 
-# Executes a query of the audit, and gives its rows.
+# Executes a query of the audit, and returns its rows.
 Query = Callable[[str], Iterable[tuple[Any, ...]]]
 
 
@@ -31,7 +31,7 @@ class BackupWriter(Protocol):
     """One transaction that replaces the content of a database."""
 
     def is_empty(self) -> bool:
-        """Say whether the database holds nothing worth keeping."""
+        """Return whether the database has no content worth keeping."""
 
     def clear(self) -> None:
         """Delete all rows."""
@@ -40,7 +40,7 @@ class BackupWriter(Protocol):
         """Add rows."""
 
     def finish(self, position: int) -> None:
-        """Move identities and positions beyond all that were ever used, here or in the backup.
+        """Advance identities and positions beyond all used ones, here or in the backup.
 
         Args:
             position: of the newest change in the backup.
@@ -48,13 +48,13 @@ class BackupWriter(Protocol):
 
 
 class Database(ABC):
-    """A database at a URL. A new kind is a subclass in a folder of its own, and an entry in ``backends``.
+    """A database at a URL. A new kind is a subclass in its own folder, and an entry in ``backends``.
 
     Args:
         url: as in the setting ``store.url``.
     """
 
-    kind: ClassVar[str]  # as backups name it
+    kind: ClassVar[str]  # its name in backups
 
     def __init__(self, url: str) -> None:
         self.url = url
@@ -78,14 +78,14 @@ class Database(ABC):
 
     @abstractmethod
     def exists(self) -> bool:
-        """Say whether it exists; a server is not asked whether it has one."""
+        """Return whether it exists; a server counts as existing."""
 
     @abstractmethod
     def version(self) -> str | None:
         """Return its schema version; None: it has no tables of Roost.
 
         Raises:
-            StoreBroken: it does not exist, or is no database of Roost.
+            StoreBroken: it does not exist, or is not a database of Roost.
             Unavailable: it cannot be read.
         """
 
@@ -111,17 +111,17 @@ class Database(ABC):
 
     @abstractmethod
     def write_snapshot(self) -> bool:
-        """Write a snapshot in this process; return whether there was anything new, and no other process wrote one.
+        """Write a snapshot in this process; return whether it was necessary and no other process wrote one.
 
         Raises:
-            Unavailable: it cannot be used.
+            Unavailable: the database cannot be used.
         """
 
     @abstractmethod
     def audit_query(self) -> AbstractContextManager[Query]:
-        """Give a function that executes queries, all as of one moment.
+        """Yield a function that executes queries, all as of one moment.
 
         Raises:
-            StoreBroken: it is corrupt, or no database of Roost.
+            StoreBroken: it is corrupt, or not a database of Roost.
             Unavailable: it cannot be read.
         """

@@ -1,4 +1,4 @@
-"""A store for dry runs: it takes every claim and keeps nothing."""
+"""A store for dry runs: it accepts every claim and stores nothing."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -9,16 +9,16 @@ from roost.model.stored_decision import DecisionQuery
 from roost.model.writes import Change, EvidenceRow, Item
 from roost.ports import Clock, Committed, IdKind, Loaded, Past, WorkReader
 
-# Where identities start of a kind that the origin has none of in stock.
+# First identity of a kind without reserved ones at the origin.
 _FIRST = 2**40
 
 
 class DryStore:
-    """Behind a forked state. Whatever was judged from memory is accepted, since nobody else writes there.
+    """The store of a forked state. It accepts whatever the columns accepted, because nobody else writes there.
 
     Args:
         position: of the newest change in the state.
-        next_ids: the first identity of each kind that the state's owner has not taken.
+        next_ids: the next identity of each kind at the state's owner.
     """
 
     is_shared = False
@@ -29,7 +29,7 @@ class DryStore:
         self._next_ids = dict(next_ids)
 
     def load(self) -> Loaded:
-        """See ``Store.load``. There is nothing to load: after an error a dry run is over.
+        """See ``Store.load``. There is nothing to load: an error ends a dry run.
 
         Raises:
             Unavailable: always.
@@ -53,42 +53,42 @@ class DryStore:
         return ()
 
     def order_creations(self) -> AbstractContextManager[None]:
-        """See ``Store.order_creations``. Nobody else is there."""
+        """See ``Store.order_creations``. There are no other processes."""
         return nullcontext()
 
     def past(self, position: int, seen: str) -> Past | None:
-        """See ``Store.past``. There is none."""
+        """See ``Store.past``. It has no past."""
         return None
 
     def prune_work(self, *, older_than_s: float) -> int:
-        """See ``Store.prune_work``. There is none."""
+        """See ``Store.prune_work``. It has no work."""
         return 0
 
     def start_snapshot(self, *, every_bytes: int) -> bool:
-        """See ``Store.start_snapshot``. There is nothing to keep."""
+        """See ``Store.start_snapshot``. It has no snapshots."""
         return False
 
     def evidence(self, *, uuid: bytes | None = None, newest: int = 20) -> list[EvidenceRow]:
-        """See ``Store.evidence``. There is none."""
+        """See ``Store.evidence``. It has none."""
         return []
 
     def refusals(self, *, since_s: float, newest: int) -> list[EvidenceRow]:
-        """See ``Store.refusals``. There are none."""
+        """See ``Store.refusals``. It has none."""
         return []
 
     def decisions(self, query: DecisionQuery) -> list[EvidenceRow]:
-        """See ``Store.decisions``. None are stored."""
+        """See ``Store.decisions``. It has none."""
         return []
 
     def document(self, number: int) -> bytes | None:
-        """See ``Store.document``. There is none."""
+        """See ``Store.document``. It has none."""
         return None
 
     def beat(self, hosts: Iterable[str], now_s: float) -> None:
-        """See ``Store.beat``. There are no agents."""
+        """See ``Store.beat``. It has no agents."""
 
     def work_reader(self, clock: Clock) -> WorkReader:
-        """See ``Store.work_reader``. A dry run knows of no work.
+        """See ``Store.work_reader``. It has no work.
 
         Raises:
             Unavailable: always.

@@ -1,4 +1,4 @@
-"""A whole database as writes, in an order in which they can be applied."""
+"""A whole database as writes, in a valid order of application."""
 
 from collections.abc import Callable, Iterable, Iterator
 from itertools import groupby
@@ -52,15 +52,15 @@ from roost.store.rules.schema import (
 _CONSUMERS_PER_CLAIM = 500
 _FIRST = itemgetter(0)
 
-# Reads a table in the order of its first columns, all columns of a row in their order.
+# Reads a table in the order of its first columns, with the columns of each row in their order.
 Scan = Callable[[Table], Iterable[tuple[Any, ...]]]
 
 
 def writes_of(scan: Scan) -> Iterator[Write]:
-    """Yield everything that the tables hold.
+    """Yield the content of all tables.
 
-    ``PutInventories``, ``PutTraits`` and ``PutMembership`` expect generation 0 here, whatever it was; the
-    generations follow at the end. The limit of a place is 0: it was checked when it was taken.
+    ``PutInventories``, ``PutTraits`` and ``PutMembership`` expect generation 0 here; the actual generations follow at
+    the end. The limit of a place is 0: it was checked at its claim.
     """
     yield from (symbol_of(row) for row in scan(SYMBOL))
     yield from (PutDocument(*row) for row in scan(DOCUMENT))
@@ -80,7 +80,7 @@ def writes_of(scan: Scan) -> Iterator[Write]:
 
 
 def symbol_of(row: tuple[Any, ...]) -> PutSymbol | DropSymbol:
-    """Return a name, or that its number has none; see ``dropped_row``."""
+    """Return the name of a number, or its deletion; see ``tombstone_of``."""
     symbol = PutSymbol(*row)
     if not symbol.kind.startswith(DROPPED):
         return symbol
@@ -89,7 +89,7 @@ def symbol_of(row: tuple[Any, ...]) -> PutSymbol | DropSymbol:
 
 
 def _providers(rows: Iterable[tuple[Any, ...]]) -> Iterator[PutProvider]:
-    """Yield providers in the order of their rows; whose parent is younger comes as a root first, and once more."""
+    """Yield providers in the order of their rows; one with a younger parent comes as a root first, and again later."""
     moved: list[PutProvider] = []
     for row in rows:
         provider = PutProvider(*row)
@@ -101,7 +101,7 @@ def _providers(rows: Iterable[tuple[Any, ...]]) -> Iterator[PutProvider]:
 
 
 def _inventories(rows: Iterable[tuple[Any, ...]], generations: list[tuple[int, int]]) -> Iterator[PutInventories]:
-    """Yield the inventories of each provider; note the generations on the way."""
+    """Yield the inventories of each provider; collect the generations."""
     for provider_id, own in groupby(rows, key=lambda row: row[0] >> CLASS_BITS):
         inventories = []
         for row in own:
@@ -115,7 +115,7 @@ def _inventories(rows: Iterable[tuple[Any, ...]], generations: list[tuple[int, i
 
 
 def _claims(scan: Scan) -> Iterator[Claim]:
-    """Yield who holds what: the three tables are read side by side, in the order of the consumers."""
+    """Yield the holders: the three tables are read side by side, in the order of the consumers."""
     seated = {(row[0], row[1]) for row in scan(PLACE) if row[3] > 0}
     takes, instances = _Beside(scan(ALLOCATION)), _Beside(scan(INSTANCE))
     claim = Claim([], [], [], [])
@@ -142,7 +142,7 @@ class _Beside:
         self._next = next(self._rows, None)
 
     def of(self, consumer_id: int) -> list[tuple[Any, ...]]:
-        """Return the rows of one consumer; those of consumers that do not exist are passed over."""
+        """Return the rows of one consumer; rows of missing consumers are skipped."""
         own = []
         while self._next is not None and self._next[0] <= consumer_id:
             if self._next[0] == consumer_id:

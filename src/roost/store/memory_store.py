@@ -25,7 +25,7 @@ _PRUNED_PER_CALL = 2500
 
 
 class _World:
-    """What the stores of several simulated processes share."""
+    """The shared rows of the stores of several simulated processes."""
 
     def __init__(self) -> None:
         self.shelves = Shelves()
@@ -36,7 +36,7 @@ class _World:
 
 
 class _Rows:
-    """Finds rows by looking at all of them."""
+    """Finds rows by a scan of all of them."""
 
     def __init__(self, shelves: Shelves, clock: Clock) -> None:
         self._shelves = shelves
@@ -61,12 +61,12 @@ def _find(shelves: Shelves, question: Question) -> list[tuple[Any, ...]]:
 
 
 def _rows(shelves: Shelves, table: Table) -> list[Any]:
-    """Return the rows of a table, all taken at one moment: the store may write them meanwhile."""
+    """Return the rows of a table, copied at one moment: the store may write them meanwhile."""
     return [*shelves.by_table()[table.name].rows.values()]
 
 
 class MemoryStore:
-    """Rows in memory, judged one item after the other. Nothing is durable.
+    """Rows in memory, judged item by item. Nothing is durable.
 
     Several stores may share one world, as several processes share one PostgreSQL: see ``peer``.
     """
@@ -78,7 +78,7 @@ class MemoryStore:
         self._own: set[int] = set()
 
     def peer(self) -> Self:
-        """Return what another process would have: a store of the same rows that has read nothing yet."""
+        """Return the store of another process: it shares the rows, and has read nothing yet."""
         other = type(self)()
         self._world.peers += 1
         # It is the same class.
@@ -92,7 +92,7 @@ class MemoryStore:
 
     @property
     def shelves(self) -> Shelves:
-        """All rows as they are now, for whoever looks at them from outside."""
+        """All present rows, for tests and checks."""
         return self._world.shelves
 
     def load(self) -> Loaded:
@@ -137,11 +137,11 @@ class MemoryStore:
 
     @property
     def seen(self) -> str:
-        """See ``Store.seen``: who, the newest change that was read, and the newest one that was made since."""
+        """See ``Store.seen``: the process, the newest change that it read, and its newest change since."""
         return f"{self._peer} {self._seen} {max(self._own, default=self._seen)}" if self.is_shared else ""
 
     def past(self, position: int, seen: str) -> Past:
-        """See ``Store.past``. The feed of this store is never cut."""
+        """See ``Store.past``. The feed of this store is never pruned."""
         peer, read, made = map(int, seen.split()) if seen else (0, position, position)
         before = [body for at, by, body in self._world.feed if at <= read or (by == peer and at <= made)]
         after = (body for at, by, body in self._world.feed if at > made and peer in (0, by))
@@ -154,7 +154,7 @@ class MemoryStore:
         return nullcontext()
 
     def start_snapshot(self, *, every_bytes: int) -> bool:
-        """See ``Store.start_snapshot``. There is nothing to shorten."""
+        """See ``Store.start_snapshot``. There is no feed to shorten."""
         return False
 
     def evidence(self, *, uuid: bytes | None = None, newest: int = 20) -> list[EvidenceRow]:
@@ -194,7 +194,7 @@ class MemoryStore:
         return WorkReading(_Rows(self._world.shelves, clock))
 
     def prune(self, *, older_than_s: float, max_bytes: int) -> int:
-        """See ``Store.prune``. The feed of this store has no time, so it is cut by size alone."""
+        """See ``Store.prune``. The feed of this store has no times, so only its size limits it."""
         rows = self._world.shelves.decisions.rows
         size = sum(len(row.body) for row in rows.values())
         pruned = 0

@@ -1,4 +1,4 @@
-"""Run migrations on a connection. This and its callers are the only code that needs SQLAlchemy and alembic."""
+"""Migrations on a connection. Only this module and its callers need SQLAlchemy and alembic."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -33,7 +33,7 @@ def stamp_version(connection: sqlalchemy.Connection, version: str) -> None:
 
 def head() -> str:
     """Return the newest migration."""
-    import alembic.script  # only a test asks
+    import alembic.script  # overridden by tests only
 
     found = alembic.script.ScriptDirectory.from_config(_config()).get_current_head()
     assert found is not None
@@ -42,7 +42,7 @@ def head() -> str:
 
 @contextmanager
 def driver_errors() -> Iterator[None]:
-    """Let errors of the database come out as its driver raised them: only so do the stores know them."""
+    """Re-raise errors of SQLAlchemy as the driver's own, which the stores recognise."""
     try:
         yield
     except sqlalchemy.exc.DBAPIError as error:

@@ -1,4 +1,4 @@
-"""Allocations that nobody gives back: their consumer is nobody, or has no business where they are."""
+"""Allocations that nothing will release: their consumer does not exist, or belongs to other hosts."""
 
 from typing import Any, Literal
 
@@ -6,9 +6,9 @@ import msgspec
 
 from roost.model.names import uuid_text
 
-# Consumers of other services, by their type, are left out. Where no instance has a status, nobody tells which there
-# are, so nothing is an orphan. An instance without a status is one that was decided and is run by somebody else. A
-# migration that is over holds nothing, nor does an instance that is on no host, but for one that is being built.
+# Consumers of other services, by their type, are left out. Without any status there is no list of instances, so nothing
+# is an orphan. An instance without a status was decided here and is run by another service. A completed migration holds
+# nothing, nor does an instance without a host, except during its build.
 _OF_NOBODY = """
     SELECT c.uuid, p.uuid, s.name, a.amount, 'nobody' FROM consumer c
     JOIN allocation a ON a.consumer_id = c.id JOIN provider p ON p.id = a.inventory_id / 65536
@@ -21,8 +21,8 @@ _OF_NOBODY = """
       AND COALESCE(m.status, '') NOT IN ('moving', 'finished', 'left', 'reverting')
       AND (m.uuid IS NOT NULL OR (t.uuid IS NULL AND i.consumer_id IS NULL) OR t.status = 'DELETED'
            OR (t.host = '' AND t.status <> 'BUILD' AND t.operation_id = 0))"""
-# What providers share is held by instances of any host. Where a status and what is held name two hosts, or somebody
-# works on the instance, or a move that is not settled names the host, nobody tells here which of them is wrong.
+# Instances of any host may hold shared providers. If the status and the allocations name two hosts, and an operation is
+# open on the instance, or an unsettled move names the host, it is unknown which of them is wrong.
 _ELSEWHERE = """
     SELECT c.uuid, p.uuid, s.name, a.amount, '{holder}' FROM consumer c
     {known} JOIN allocation a ON a.consumer_id = c.id JOIN provider p ON p.id = a.inventory_id / 65536
@@ -56,22 +56,22 @@ _WHO: dict[Holder, str] = {
 
 
 class Orphan(msgspec.Struct, frozen=True, kw_only=True):
-    """An allocation that nobody gives back."""
+    """An allocation that nothing will release."""
 
     consumer: str  # uuid
     provider: str  # uuid
     resource_class: str
     amount: int
-    holder: Holder = "nobody"  # an instance or a migration that holds something elsewhere, too, or is to
+    holder: Holder = "nobody"  # an instance or a migration that also holds, or will hold, something elsewhere
 
     @property
     def problem(self) -> str:
-        """What is wrong with it, as the end of a sentence that begins with the consumer."""
+        """The problem, as the end of a sentence that begins with the consumer."""
         return f"holds {self.amount} {self.resource_class} on provider {self.provider}, and {_WHO[self.holder]}"
 
 
 def orphan_of(row: tuple[Any, ...]) -> Orphan:
-    """Return what a row of ``ORPHANS`` says, whichever database it is of."""
+    """Return a row of ``ORPHANS`` of either database as a struct."""
     consumer, provider, resource_class, amount, holder = row
     return Orphan(
         consumer=_text(consumer), provider=_text(provider), resource_class=resource_class, amount=amount, holder=holder

@@ -1,4 +1,4 @@
-"""A store that is read and never written, beside the processes that serve it."""
+"""A read-only store, beside the processes that serve the database."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -10,12 +10,12 @@ from roost.model.writes import Change, EvidenceRow, Item, PutSymbol, Write
 from roost.placement.writes.name_numbers import missing_standard
 from roost.ports import Clock, Committed, IdKind, Loaded, Past, Store, WorkReader
 
-# Identities that nobody will ever see start here: far from those that the database gives out.
+# First of the identities used only here: far from those of the database.
 _FIRST = 2**40
 
 
 class ReadingStore:
-    """What another store holds, without a way to change it.
+    """The content of another store, without a way to change it.
 
     Args:
         store: the database, opened for reading; closed with this one.
@@ -29,22 +29,22 @@ class ReadingStore:
 
     @property
     def is_shared(self) -> bool:
-        """See ``Store.is_shared``: somebody else writes."""
+        """See ``Store.is_shared``: other processes write."""
         return True
 
     def fix(self, open_own: Callable[[], Store]) -> None:
-        """Follow the database no more, and read it by a connection of one's own: in a forked child."""
+        """Stop following the database, and use an own connection: in a forked child."""
         self._left.append(self._store)
         self._store = open_own()
         self._is_fixed = True
 
     def load(self) -> Loaded:
-        """See ``Store.load``. What the first process that serves a database adds is added here if it is not there."""
+        """See ``Store.load``. Adds the standard names that a first serving process would add."""
         loaded = self._store.load()
         return Loaded(loaded.position, _add_standard_names(loaded.writes))
 
     def reserve(self, kind: IdKind, count: int) -> int:
-        """See ``Store.reserve``. They are good for dry runs alone, and the database is not asked."""
+        """See ``Store.reserve``. These are for dry runs only; the database is not changed."""
         first = self._next_ids.get(kind, _FIRST)
         self._next_ids[kind] = first + count
         return first
@@ -71,7 +71,7 @@ class ReadingStore:
         return self._store.past(position, seen)
 
     def order_creations(self) -> AbstractContextManager[None]:
-        """See ``Store.order_creations``. Nothing can be created here."""
+        """See ``Store.order_creations``. It creates nothing."""
         return nullcontext()
 
     def evidence(self, *, uuid: bytes | None = None, newest: int = 20) -> list[EvidenceRow]:
@@ -111,7 +111,7 @@ class ReadingStore:
         return 0
 
     def start_snapshot(self, *, every_bytes: int) -> bool:
-        """See ``Store.start_snapshot``. Those who serve the database write them."""
+        """See ``Store.start_snapshot``. The serving processes write them."""
         return False
 
     def close(self) -> None:

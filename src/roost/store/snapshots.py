@@ -1,24 +1,24 @@
-"""When a snapshot is due, and the process that writes it, so that the server never waits for one."""
+"""The schedule of snapshots, and the process that writes one, so that the server never waits for it."""
 
 import math
 import subprocess
 import sys
 import time
 
-# A snapshot that fails, or that another process is writing, is not tried again at once.
+# Seconds before another attempt, after a failure or while another process writes one.
 _PAUSE_S = 60.0
 _DAY_S = 86_400.0
 _PROGRAM = "roost.store.snapshot_program"
 
 
 def is_due(changes: int, feed_bytes: int, *, age_s: float | None, every_bytes: int) -> bool:
-    """Say whether it is time for a snapshot.
+    """Return whether a snapshot is due.
 
     Args:
-        changes: how many came after the newest snapshot, or are there at all.
-        feed_bytes: of these, about.
+        changes: number of changes after the newest snapshot, or in all.
+        feed_bytes: approximate size of these.
         age_s: of the newest snapshot; None: there is none.
-        every_bytes: of feed, about, from one snapshot to the next.
+        every_bytes: approximate size of the feed between two snapshots.
     """
     if not changes:
         return False
@@ -26,9 +26,9 @@ def is_due(changes: int, feed_bytes: int, *, age_s: float | None, every_bytes: i
 
 
 class Writer:
-    """Starts the process that writes a snapshot, one at a time, and forgets how it ends.
+    """Starts the process that writes a snapshot, one at a time, and ignores its result.
 
-    A snapshot that fails costs nothing but a longer way back: the next one is tried later.
+    A failed snapshot only makes replays longer: the next one is tried later.
     """
 
     def __init__(self, url: str) -> None:
@@ -37,11 +37,11 @@ class Writer:
         self._started_s = -math.inf
 
     def is_writing(self) -> bool:
-        """Say whether it is at work."""
+        """Return whether the process runs."""
         return self._process is not None and self._process.poll() is None
 
     def start(self) -> bool:
-        """Start it, unless it is at work or was started a moment ago; say whether it was."""
+        """Start the process, unless it runs or was started recently; return whether it was started."""
         now_s = time.monotonic()
         if self.is_writing() or now_s - self._started_s < _PAUSE_S:
             return False
@@ -61,12 +61,12 @@ class Writer:
         return True
 
     def wait(self, timeout_s: float) -> None:
-        """Wait for its end."""
+        """Wait for the process."""
         if self._process is not None:
             self._process.wait(timeout_s)
 
     def stop(self) -> None:
-        """End it; what it has written so far is no snapshot, and is deleted later."""
+        """End the process; its incomplete snapshot is deleted later."""
         if self._process is not None:
             self._process.kill()
             self._process.wait()

@@ -1,4 +1,4 @@
-"""Questions about work, asked of any store: what they mean is said once, and each store finds the rows."""
+"""Queries of work for any store: they are defined once here, and each store finds the rows."""
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -22,7 +22,7 @@ from roost.store.rules.schema import EVENT, INSTANCE_STATUS, MIGRATION, OPERATIO
 
 
 class Has(NamedTuple):
-    """What a column of a row has to be; with ``in`` the value is a sequence."""
+    """A condition on a column; for ``in`` the value is a sequence."""
 
     column: str
     sign: Literal["=", ">", ">=", "<=", "in"]
@@ -30,40 +30,40 @@ class Has(NamedTuple):
 
 
 class Part(NamedTuple):
-    """The part of a table that has an index of its own, and so has to be asked for in these very words."""
+    """The indexed part of a table, which a query must name in exactly these words."""
 
     text: str
     holds: Callable[[Any], bool]
 
 
 class Question(NamedTuple):
-    """Which rows of a table are wanted."""
+    """A query of one table."""
 
     table: Table
     has: tuple[Has, ...]
     order: tuple[str, ...]
-    is_newest: bool = False  # whether the order is a descending one
+    is_newest: bool = False  # whether the order is descending
     most: int | None = None
     part: Part | None = None
 
 
 class Rows(Protocol):
-    """Where rows are found."""
+    """A source of rows."""
 
     def now_s(self) -> float:
         """See ``WorkReader.now_s``."""
 
     def find(self, question: Question) -> list[tuple[Any, ...]]:
-        """Return the rows that a question wants, all columns of each."""
+        """Return the rows that match a query, with all columns."""
 
     def tally(self, table: Table) -> tuple[int, int]:
-        """Return how many rows of a table there are, and the sum of their versions."""
+        """Return the number of rows of a table, and the sum of their versions."""
 
     def close(self) -> None:
         """See ``WorkReader.close``."""
 
 
-# Each process gives out numbers of its own, so they do not rise with time where there are several.
+# Each process uses its own block of numbers, so with several processes they do not rise with time.
 _IN_TIME = ("created_at_s", "id")
 _OPEN = Part("outcome = ''", lambda row: row.outcome == "")
 _UNANSWERED = Part("state IN ('waiting', 'taken')", lambda row: row.state in {"waiting", "taken"})
@@ -77,7 +77,7 @@ _OVER = {
 
 
 class WorkReading:
-    """Answers questions about work.
+    """Answers queries of work.
 
     Args:
         rows: of one store.
@@ -213,14 +213,14 @@ class WorkReading:
         return self._find(EventRow, [Has("at_s", ">=", at_s)], order=("at_s", "id"), most=most)
 
     def agents(self) -> list[AgentRow]:
-        """See ``WorkReader.agents``. Databases differ in the order of texts, so it is made here."""
+        """See ``WorkReader.agents``. Databases sort texts differently, so it is sorted here."""
         return sorted(self._find(AgentRow, [], order=("host",)), key=lambda agent: agent.host)
 
     def agents_in_charge(self) -> Mapping[str, AgentRow]:
         """See ``WorkReader.agents_in_charge``. Agents are never deleted, and versions only grow."""
         tally = self._rows.tally(WORK[AgentRow])
         if tally != self._agents_tally:
-            # What is committed in between is in the rows, not in the tally: then they are read once more.
+            # Commits in between are in the rows, but not in the tally: then the rows are read again.
             self._agents = {agent.host: agent for agent in self._find(AgentRow, [], order=("host",))}
             self._agents_tally = tally
         return self._agents
@@ -264,13 +264,13 @@ def _equal_conditions(**values: str | None) -> list[Has]:
 def find_expired(
     rows: Callable[[Question], list[tuple[Any, ...]]], older_than_s: float, *, most: int
 ) -> list[tuple[Table, list[Values]]]:
-    """Return the keys of work that is over since a moment or longer, the oldest first, and of the orders of it.
+    """Return the keys of work that ended at a moment or earlier, oldest first, and of its orders.
 
-    An operation is not over before its orders are: what is to be destroyed waits for the return of its host.
+    An operation ends after its orders: a guest to destroy waits for the return of its host.
 
     Args:
-        rows: finds the rows that a question wants.
-        most: of each table, orders aside.
+        rows: the source of rows.
+        most: maximum number per table, except orders.
     """
     questions = [Question(EVENT, (Has("at_s", "<=", older_than_s),), ("at_s", "id"), most=most)]
     for table, part in _OVER.items():
@@ -283,7 +283,7 @@ def find_expired(
 def _find_ended(
     rows: Callable[[Question], list[tuple[Any, ...]]], older_than_s: float, *, most: int
 ) -> list[tuple[Table, list[Values]]]:
-    """Return the keys of operations to which no answer is waited for any more, and of their orders."""
+    """Return the keys of operations without outstanding answers, and of their orders."""
     after_s = -math.inf
     while True:
         has = (Has("changed_at_s", "<=", older_than_s), Has("changed_at_s", ">", after_s))
@@ -304,13 +304,13 @@ def tallying(table: Table) -> str:
     return f"SELECT count(*), coalesce(sum(version), 0) FROM {table.name}"  # noqa: S608  # our names
 
 
-def statement(question: Question, said: Callable[[Has], str]) -> str:
-    """Return the statement that asks a database.
+def statement(question: Question, condition_of: Callable[[Has], str]) -> str:
+    """Return the SQL statement of a query.
 
     Args:
-        said: what it is for one column, in the words of that database.
+        condition_of: the condition on one column, in the dialect of the database.
     """
-    conditions = [said(has) for has in question.has]
+    conditions = [condition_of(has) for has in question.has]
     if question.part is not None:
         conditions.append(question.part.text)
     where = f"WHERE {' AND '.join(conditions)} " if conditions else ""
@@ -320,7 +320,7 @@ def statement(question: Question, said: Callable[[Has], str]) -> str:
 
 
 def select_rows(question: Question, rows: Iterable[WorkRow]) -> list[WorkRow]:
-    """Return which of all rows of a table a question wants."""
+    """Return the rows of a table that match a query."""
     part = question.part
     found = [row for row in rows if all(_is(row, has) for has in question.has) and (part is None or part.holds(row))]
     found.sort(key=attrgetter(*question.order), reverse=question.is_newest)

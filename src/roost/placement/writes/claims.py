@@ -273,7 +273,7 @@ def _claim(
 
 
 def places_of(state: State, instance: InstanceRow | None) -> list[Place]:
-    """Return the place of an instance in its server group; an existing member is not checked against the group's limit."""
+    """Return the place of an instance in its server group; the group's limit does not apply to an existing member."""
     group = None if instance is None else state.groups.get(instance.group_id)
     if instance is None or group is None or group.policy not in GUARDED_POLICIES:
         return []
@@ -281,7 +281,7 @@ def places_of(state: State, instance: InstanceRow | None) -> list[Place]:
 
 
 def _find_emptied_providers(wishes: Sequence[Wish], holders: Sequence[Holder | None], claim: Claim | None) -> set[int]:
-    """Return the providers whose generation rises because a consumer lost all its allocations; a claim raises its own."""
+    """Return the providers whose generation rises because a consumer ends there; a claim raises its own."""
     left = {
         inventory_id >> CLASS_BITS
         for wish, holder in zip(wishes, holders, strict=True)

@@ -1,8 +1,8 @@
-"""What a batch of claims and releases comes to, so that few guarded statements can write it.
+"""The net effect of a batch of claims and releases, so that few guarded statements can write it.
 
-The statements pass only if every item of the batch would be accepted in order; if one does not, nothing is
-written and the batch is judged item by item (``verdict``). So a batch may be turned down here for being
-unusual, but never accepted for a reason that ``verdict.judge`` does not know.
+The statements pass only if every item of the batch would be accepted in order. If one does not pass, nothing is
+written, and the batch is judged item by item (``commit_rules``). So an unusual batch may be rejected here, but none is
+accepted that ``commit_rules.judge`` would refuse.
 """
 
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ import msgspec
 from roost.model.writes import CLASS_BITS, Claim, Item, Place, PutDocument, Release, Write
 from roost.store.rules.footprint import Values
 
-# Bounds that pass every guard: of a row that is only freed, and of a generation.
+# Bounds that pass every guard: of a row with releases only, and of a generation.
 NO_PEAK = -(2**62)
 NO_LEAST = 2**62
 NO_LIMIT = 2**62
@@ -39,10 +39,10 @@ class Batch:
     )
 
     def __init__(self) -> None:
-        # Inventory id, or the slot of a generation -> what is added to ``used``, the most that was added at
-        # any take, and least, largest and common divisor of the amounts taken.
+        # Inventory id, or the slot of a generation -> the increment of ``used``, its maximum at any claim, and minimum,
+        # maximum and common divisor of the claimed amounts.
         self.stocks: dict[int, list[int]] = {}
-        # Group and scope -> holder, members added, most members allowed afterwards.
+        # Group and scope -> holder, added members, maximum number of members afterwards.
         self.places: dict[tuple[int, int], list[int]] = {}
         self.consumers: dict[int, Values] = {}
         self.allocations: list[tuple[int, int, int]] = []
@@ -50,15 +50,15 @@ class Batch:
         self.documents: list[Values] = []
         self.decisions: list[Values] = []
         self.released: dict[int, None] = {}  # in order
-        # How many were released and came so far, wherever a release follows a claim: a uuid may go and come
-        # again in one batch, in this order only.
+        # Releases and claims so far, wherever a release follows a claim: in one batch a uuid may be released and
+        # claimed again, in this order only.
         self.turns: list[tuple[int, int]] = []
         self.frees: list[tuple[int, int, int]] = []
         self.writes: list[Write] = []
 
 
 def gather(items: Sequence[Item]) -> Batch | None:
-    """Add up a batch; None if it holds anything but claims, releases and documents, or unusual ones."""
+    """Add up a batch; None if it has other writes than claims, releases and documents, or unusual ones."""
     batch = Batch()
     for item in items:
         if item.work:
@@ -118,7 +118,7 @@ def _claim(batch: Batch, claim: Claim) -> bool:
 
 def _release(batch: Batch, release: Release) -> bool:
     consumer_ids, come = dict.fromkeys(release.consumer_ids), len(batch.consumers)
-    # One that comes and goes in one batch, in whatever order, is left to the verdict.
+    # A consumer that is claimed and released in one batch is left to the verdict.
     is_known = any(number in batch.consumers or number in batch.released for number in consumer_ids)
     if is_known or len(consumer_ids) != len(release.consumer_ids):
         return False
@@ -140,7 +140,7 @@ def _release(batch: Batch, release: Release) -> bool:
 
 
 def _raise(stocks: dict[int, list[int]], provider_id: int) -> None:
-    """Count in a generation."""
+    """Count the rise of a generation."""
     stock = stocks.get(provider_id << CLASS_BITS)
     if stock is None:
         stocks[provider_id << CLASS_BITS] = [1, NO_PEAK, NO_LEAST, 0, 0]
@@ -149,7 +149,7 @@ def _raise(stocks: dict[int, list[int]], provider_id: int) -> None:
 
 
 def _place(batch: Batch, place: Place, *, sign: int) -> bool:
-    """Add a place; places that are both taken and given back, or by two holders, are left to the verdict."""
+    """Add a place; places that are both taken and released, or by two holders, are left to the verdict."""
     key = (place.group_id, place.scope)
     if place.members < 1 or (sign > 0 and place.members > place.limit):
         return False

@@ -1,4 +1,4 @@
-"""Rows as structs and rows as the databases hold them."""
+"""Conversion between structs and rows of the databases."""
 
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
@@ -29,12 +29,12 @@ R = TypeVar("R", bound=msgspec.Struct)
 _WRITES = msgspec.msgpack.Encoder()
 _WRITES_OF = msgspec.msgpack.Decoder(list[Write])
 _AS_TUPLE = msgspec.structs.astuple
-# What one row of a snapshot holds, about: it is written in a transaction of its own, for which others wait.
+# Approximate size of a row of a snapshot; each is written in its own transaction, for which others wait.
 _PART_BYTES = 256 * 1024
 
 
 class Codec(NamedTuple):
-    """How one table's rows become structs, and back."""
+    """The conversion of one table's rows to structs, and back."""
 
     table: Table
     decode: Callable[[list[Any]], Any]  # rows with one key -> struct
@@ -48,7 +48,7 @@ def encode_writes(writes: list[Write]) -> bytes:
 
 
 def parts_of(writes: Iterable[Write]) -> Iterator[bytes]:
-    """Pack many writes into bodies of some size each, which ``decode_writes`` reads."""
+    """Pack many writes into bodies of limited size, for ``decode_writes``."""
     part: list[msgspec.Raw] = []
     size = 0
     for write in writes:
@@ -92,7 +92,7 @@ def _one(row: Any) -> list[Values]:
 
 
 def work_of(kind: type[R], row: Iterable[Any]) -> R:
-    """Return a row of work; the databases keep what is true as 1."""
+    """Return a row of work; the databases store true as 1."""
     return msgspec.convert(tuple(row), kind, strict=False)
 
 
@@ -140,7 +140,7 @@ CODECS = _codecs()
 
 
 def fill(shelves: Shelves, table: str, rows: list[Values]) -> None:
-    """Put rows as a database returned them into the shelf of their table; rows with one key are neighbours."""
+    """Add rows from the database to the shelf of their table; rows with one key are neighbours."""
     codec, shelf = CODECS[table], shelves.by_table()[table]
     width = [codec.table.columns.index(column) for column in codec.table.key]
     for _, same in groupby(rows, key=lambda row: [row[at] for at in width]):
@@ -148,16 +148,16 @@ def fill(shelves: Shelves, table: str, rows: list[Values]) -> None:
 
 
 class Rewrite(NamedTuple):
-    """What accepted items did to one table."""
+    """The effect of accepted items on one table."""
 
     table: Table
     gone: list[Values]  # keys
     updated: list[Values]  # whole rows; only of tables with ``is_updated``
-    fresh: list[Values]  # whole rows, to be inserted after ``gone`` went
+    fresh: list[Values]  # whole rows, to be inserted after the deletion of ``gone``
 
 
 def rewrites(shelves: Shelves) -> Iterator[Rewrite]:
-    """Yield what accepted items changed, a table at a time."""
+    """Yield the effect of accepted items, table by table."""
     for name, shelf in shelves.by_table().items():
         if shelf.changed:
             yield _rewrite(CODECS[name], shelf)

@@ -1,4 +1,4 @@
-"""The verdict on one item, in plain Python: what every store does, whatever its statements look like."""
+"""The verdict on one item in plain Python: the reference for the statements of every store."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
@@ -34,23 +34,23 @@ from roost.model.writes import (
 from roost.store.rules.row_cache import Holding, Labels, Seat, Shelves, Stock
 from roost.store.rules.schema import WORK, Table
 
-# Before the kind of a symbol whose name was dropped. Its row stays, so that its number is not given out again soon, and
-# a process that has not read of it yet is refused.
+# Prefix of the kind of a dropped symbol. Its row stays, so that its number is not reused soon, and a process that still
+# uses it is refused.
 DROPPED = "dropped "
 
 
 def tombstone_of(write: DropSymbol) -> PutSymbol:
-    """Return the row of a number without a name; in place of the name it says since when."""
+    """Return the row of a dropped number; its name is the time of the deletion."""
     since = f" {int(write.at_s)}" if write.at_s else ""
     return PutSymbol(DROPPED + write.kind, write.id, f"{write.id}{since}")
 
 
 def judge(shelves: Shelves, item: Item) -> Refusal | None:
-    """Apply an item if every write of it may be made; else say why not, and leave the rows as they were.
+    """Apply an item if every write of it is valid; else return the reason, and leave the rows unchanged.
 
     Args:
-        shelves: the rows, at least all that ``touched.touched_by`` names for this item.
-        item: judged write by write, in order, each against what the ones before left.
+        shelves: the rows, at least those that ``footprint.find_touched`` returns for this item.
+        item: judged write by write, each after the effect of those before.
 
     Returns:
         None if the item is applied.
@@ -99,7 +99,7 @@ def slot_of(provider_id: int) -> int:
 def generation_row(provider_id: int, generation: int) -> Stock:
     """Return the row that holds a provider's generation.
 
-    Its bounds are such that the guard of a claim's statement passes for a row that is only freed.
+    Its bounds let the guard of a claim pass for a row with releases only.
     """
     return Stock(slot_of(provider_id), 0, 0, 0, 0, 1, 0.0, generation)
 
@@ -163,7 +163,7 @@ def _takes(shelves: Shelves, takes: list[tuple[int, int, int]]) -> Refusal | Non
 def _refusal_of(
     shelves: Shelves, stock: Stock | None, take: tuple[int, int], *, held: Mapping[int, Mapping[int, int]]
 ) -> Refusal | None:
-    """Say why an amount may not be taken of an inventory, whatever of that is in use; None: it may."""
+    """Return why an amount cannot be claimed from an inventory, regardless of its use; None: it can."""
     inventory_id, amount = take
     if stock is None or inventory_id & CLASS_MASK == GENERATION_SLOT:
         return Refusal("missing", "inventory", inventory_id)
@@ -174,10 +174,10 @@ def _refusal_of(
 
 
 def _is_handed_on(shelves: Shelves, take: tuple[int, int], held: Mapping[int, Mapping[int, int]]) -> bool:
-    """Say whether the item gives back just this, and nobody took it since, so that it is the same all along.
+    """Return whether the item releases just this amount and nobody claimed it since, so that the use never changes.
 
     Args:
-        held: what consumers hold by the claim that is being judged, which is not in the rows yet.
+        held: allocations of the claim being judged, which are not in the rows yet.
     """
     inventory_id, amount = take
     before = {number: shelves.holdings.get(number) for number in held} | shelves.holdings.previous_rows()
@@ -190,7 +190,7 @@ def _is_handed_on(shelves: Shelves, take: tuple[int, int], held: Mapping[int, Ma
 
 
 def _is_overfull(shelves: Shelves, stock: Stock) -> bool:
-    """Say whether more is used than there may be, and more than before this item: an excess may shrink."""
+    """Return whether the use exceeds the capacity and rises with this item: an excess may shrink."""
     if stock.used <= (stock.total - stock.reserved) * stock.allocation_ratio:
         return False
     before = shelves.stocks.before(stock.id)
@@ -261,7 +261,7 @@ def _put_provider(shelves: Shelves, write: PutProvider) -> Refusal | None:
 
 
 def _judge_trees(shelves: Shelves, writes: Sequence[Write]) -> Refusal | None:
-    """Check what only the whole item shows: a moved provider takes its subtree along, and never into itself."""
+    """Check the final trees of the whole item: a moved provider takes its subtree along, and never moves below itself."""
     for write in writes:
         if not isinstance(write, PutProvider):
             continue
@@ -412,7 +412,7 @@ def _drop_symbol(shelves: Shelves, write: DropSymbol) -> Refusal | None:
         case "trait":
             is_used = any(write.id in labels.ids for labels in shelves.traits.rows.values())
         case _:
-            is_used = True  # Consumers of a type are not looked for: types stay.
+            is_used = True  # Types are not checked for consumers, because they are never deleted.
     if is_used:
         return Refusal("in_use", "symbol", write.id)
     shelves.symbols.put(tombstone_of(write))
@@ -453,10 +453,10 @@ def _put_document(shelves: Shelves, write: PutDocument) -> Refusal | None:
 
 
 def _put_task(_shelves: Shelves, _write: PutTask) -> None:
-    """Accept it: the row of work in the same item is what is judged."""
+    """Accept it: the row of work in the same item is judged."""
 
 
-# PutGeneration is not here: it is never committed.
+# PutGeneration is missing because it is never committed.
 _JUDGES: dict[type, Callable[..., Refusal | None]] = {
     PutSymbol: _put_symbol,
     DropSymbol: _drop_symbol,

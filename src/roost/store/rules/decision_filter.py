@@ -1,4 +1,4 @@
-"""Stored decisions looked for: one condition for both databases, and the same for the store in memory."""
+"""The filter of stored decisions: one condition for both databases, and its equal for the memory store."""
 
 from typing import Literal
 
@@ -9,11 +9,11 @@ Value = int | float | str
 
 
 def where(query: DecisionQuery, *, mark: str, position: Literal["instr", "strpos"]) -> tuple[str, tuple[Value, ...]]:
-    """Return the end of a statement that reads decisions, and its values.
+    """Return the condition of a statement that reads decisions, and its values.
 
     Args:
-        mark: where a value goes.
-        position: the function of the database that says where one text is in another.
+        mark: placeholder of a value.
+        position: the function of the database that finds a text in another.
     """
     parts: list[tuple[str, Value]] = [(f"id < {mark}", query.before)]
     if query.since_s:
@@ -31,7 +31,7 @@ def where(query: DecisionQuery, *, mark: str, position: Literal["instr", "strpos
 
 
 def is_wanted(row: EvidenceRow, query: DecisionQuery) -> bool:
-    """Say whether a decision is one of those that a query wants."""
+    """Return whether a decision matches a query."""
     return (
         row.id < query.before
         and row.decided_at_s >= query.since_s

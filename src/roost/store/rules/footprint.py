@@ -1,4 +1,4 @@
-"""Which rows a verdict looks at: what the databases read before they judge a batch in Python."""
+"""The rows that a verdict needs: the databases read them before they judge a batch in Python."""
 
 from collections.abc import Callable, Iterable, Sequence
 
@@ -33,25 +33,25 @@ Values = tuple[Value, ...]
 
 
 class Touched:
-    """Keys of rows, by table and by the columns that they are keys of."""
+    """Keys of rows, by table and key columns."""
 
     def __init__(self) -> None:
         self.lookups: dict[tuple[str, tuple[str, ...]], set[Values]] = {}
         self.stock_ids: set[int] = set()  # single inventories, and generations
         self.place_keys: set[tuple[int, int]] = set()
-        self.whole_providers: set[int] = set()  # providers of which every inventory is needed
-        self.trees: set[int] = set()  # providers of which the whole tree is needed
-        self.offered: set[int] = set()  # classes of which every inventory is needed
-        self.worn: set[int] = set()  # traits of which every wearer is needed
-        self.is_structural = False  # more than claims and releases
+        self.whole_providers: set[int] = set()  # providers whose inventories are all needed
+        self.trees: set[int] = set()  # providers whose whole tree is needed
+        self.offered: set[int] = set()  # classes whose inventories are all needed
+        self.worn: set[int] = set()  # traits whose providers are all needed
+        self.is_structural = False  # whether there is more than claims and releases
 
     def look(self, table: str, columns: str, *values: Value) -> None:
-        """Note the row(s) of ``table`` with these values in these blank separated columns."""
+        """Add the row(s) of ``table`` with these values in these blank-separated columns."""
         self.lookups.setdefault((table, tuple(columns.split())), set()).add(values)
 
 
 def find_touched(items: Iterable[Item]) -> Touched:
-    """Return all that ``verdict.judge`` looks at for these items."""
+    """Return the rows that ``commit_rules.judge`` needs for these items."""
     touched = Touched()
     for item in items:
         for write in item.writes:
@@ -71,7 +71,7 @@ def _put_work(touched: Touched, put: Put) -> None:
 
 
 def committable(items: Sequence[Item]) -> bool:
-    """Say whether all writes are of a kind that is committed at all."""
+    """Return whether all writes are of kinds that can be committed."""
     return all(type(write) in _LOOKS for item in items for write in item.writes)
 
 

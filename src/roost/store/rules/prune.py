@@ -1,4 +1,4 @@
-"""Which decisions, changes and snapshots go when there are too many of them."""
+"""The choice of decisions, changes and snapshots to delete."""
 
 import math
 from bisect import bisect_left
@@ -15,7 +15,7 @@ class Row(NamedTuple):
     number: int
     written_at_s: float
     size: int  # bytes
-    mark: int = 0  # of a change: a snapshot with this mark or a higher one holds it
+    mark: int = 0  # of a change: snapshots with this mark or a higher one contain it
 
 
 class Snapshot(NamedTuple):
@@ -29,7 +29,7 @@ class Snapshot(NamedTuple):
 
 
 class Doomed(NamedTuple):
-    """What is to be deleted, by number, each in a tuple of its own; and the bytes that are left."""
+    """The rows to delete, by number, one tuple per kind; and the remaining bytes."""
 
     decisions: list[tuple[int]]
     changes: list[tuple[int]]
@@ -38,13 +38,13 @@ class Doomed(NamedTuple):
 
 
 class _Candidate(NamedTuple):
-    """What may go: in the order in which it does."""
+    """A row that may be deleted, in the order of deletion."""
 
     order_s: float
-    span: int  # between two snapshots; -1: a decision, which goes before what it needs
-    rank: int  # a snapshot goes before the changes that it makes useful
+    span: int  # between two snapshots; -1: a decision, which precedes the changes it needs
+    rank: int  # a snapshot precedes the changes that it makes useful
     number: int
-    age_s: float  # what is older than the bound goes; infinite: never for its age
+    age_s: float  # deleted if below the limit; infinite: never deleted for its age
     table: str
     size: int
 
@@ -58,21 +58,21 @@ def choose_doomed(
     max_bytes: int,
     limit: int,
 ) -> Doomed:
-    """Choose what to delete, such that what is left can still be rebuilt from the snapshots that are left.
+    """Choose rows to delete so that all remaining decisions can be rebuilt from the remaining snapshots.
 
-    A state is rebuilt from the newest snapshot before it and the changes after that one. So a snapshot and the
-    changes up to the next one are as old as the next one is: then the last decision that needs them was made.
-    Those after the newest snapshot never go for their age; when bytes must go, its own goes before the changes.
+    A state is rebuilt from the newest snapshot before it and the changes after that one. So a snapshot and the changes
+    up to the next one are as old as the next one: then the last decision that needs them was made. Changes after the
+    newest snapshot are never deleted for their age. For their size, the snapshot is deleted before them.
 
     Args:
-        oldest: the oldest decisions and changes, ``limit`` of each kind at most.
-        snapshots: all there are.
-        kept_bytes: bytes of all decisions, changes and snapshots.
-        older_than_s: decisions that were made before this moment go.
-        max_bytes: the oldest go until no more than this is left.
+        oldest: the oldest decisions and changes, at most ``limit`` of each kind.
+        snapshots: all snapshots.
+        kept_bytes: size of all decisions, changes and snapshots.
+        older_than_s: delete decisions made before this moment.
+        max_bytes: delete the oldest rows until at most this size is left.
     """
     candidates = sorted(_candidates(oldest, snapshots))
-    # Where not all of a kind were read, nothing may go before what was not read.
+    # If not all of a kind were read, keep everything newer than those that were.
     horizon_s = math.inf
     for table in ("decision", "feed"):
         read = [each.order_s for each in candidates if each.table == table]
@@ -89,7 +89,7 @@ def choose_doomed(
 def _candidates(oldest: Sequence[Row], snapshots: Sequence[Snapshot]) -> list[_Candidate]:
     heads = sorted((each for each in snapshots if each.is_complete), key=lambda head: head.mark)
     marks = [head.mark for head in heads]
-    # When what begins with each head is no longer needed; clocks may go back, this may not.
+    # The time after which the rows of each head are not needed; it rises even if clocks go back.
     ends_s: list[float] = []
     for head in heads[1:]:
         ends_s.append(max([head.made_at_s, *ends_s[-1:]]))
@@ -99,9 +99,9 @@ def _candidates(oldest: Sequence[Row], snapshots: Sequence[Snapshot]) -> list[_C
         if row.table == "decision":
             found.append(_Candidate(row.written_at_s, -1, 0, row.number, row.written_at_s, "decision", row.size))
             continue
-        span = bisect_left(marks, row.mark) - 1  # The last head that does not hold it.
+        span = bisect_left(marks, row.mark) - 1  # The last head without it.
         if span == -1 and heads:
-            order_s = age_s = _NO_AGE  # The oldest snapshot holds it.
+            order_s = age_s = _NO_AGE  # The oldest snapshot contains it.
         elif span < len(ends_s) and heads:
             order_s = age_s = ends_s[span]
         else:
@@ -117,45 +117,44 @@ def _candidates(oldest: Sequence[Row], snapshots: Sequence[Snapshot]) -> list[_C
 
 
 class Kept:
-    """The bytes of decisions and changes in a database that may hold millions.
+    """The size of decisions and changes in a database that may hold millions.
 
-    What was there before is counted a part at a time, the newest first, since counting all of it at once
-    would keep an answer waiting for as long as reading the file takes. Until it is counted, an old row is
-    taken to be as large as the counted ones are on average.
+    Old rows are counted in parts, newest first, since a full count would delay answers as long as the file takes to
+    read. Until then, an old row counts as the average of the counted ones.
 
     Args:
-        tops: by table, the newest number that was there before.
+        tops: by table, the newest number at the start.
     """
 
     def __init__(self, tops: Mapping[str, int]) -> None:
-        self._uncounted = dict(tops)  # table -> all rows up to this number are still to be counted
+        self._uncounted = dict(tops)  # table -> the newest row not yet counted
         self._rows = dict.fromkeys(tops, 0)
         self._bytes = dict.fromkeys(tops, 0)
 
     def last_to_count(self, table: str) -> int:
-        """Return the newest number that is still to be counted; 0: all are."""
+        """Return the newest number not yet counted; 0: all are."""
         return self._uncounted[table]
 
     def count(self, table: str, rows: int, size: int, *, lowest: int | None) -> None:
-        """Count rows that were there before: all from ``lowest`` to ``last_to_count``; None: there were no more."""
+        """Count old rows, from ``lowest`` to ``last_to_count``; None: there are no more."""
         self.add(table, rows, size)
         self._uncounted[table] = 0 if lowest is None else lowest - 1
 
     def add(self, table: str, rows: int, size: int) -> None:
-        """Count rows that come to be."""
+        """Count new rows."""
         self._rows[table] += rows
         self._bytes[table] += size
 
     def remove(self, table: str, number: int, size: int) -> None:
-        """Forget a row that is deleted."""
+        """Subtract a deleted row."""
         if number > self._uncounted[table]:
             self.add(table, -1, -size)
 
     def total(self, oldest: Mapping[str, int]) -> int:
-        """Return the bytes of all rows.
+        """Return the size of all rows.
 
         Args:
-            oldest: by table, the lowest number there; a table that is empty may be left out.
+            oldest: by table, its lowest number; an empty table may be left out.
         """
         found = 0
         for table, top in self._uncounted.items():

@@ -1,4 +1,4 @@
-"""Rows in memory, with undo: the whole database of ``MemoryStore``, or the part of one that a batch touches."""
+"""Rows in memory, with undo: the whole database of ``MemoryStore``, or the rows of a batch."""
 
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from operator import attrgetter
@@ -25,7 +25,7 @@ R = TypeVar("R")
 
 
 class Stock(msgspec.Struct, frozen=True, array_like=True):
-    """An inventory and how much of it is used; in slot 0, the provider's generation as ``used``."""
+    """An inventory and its used amount; in slot 0, the provider's generation as ``used``."""
 
     id: int
     total: int
@@ -37,7 +37,7 @@ class Stock(msgspec.Struct, frozen=True, array_like=True):
     used: int
 
     def with_used(self, used: int) -> "Stock":
-        """Return the same inventory with another amount in use."""
+        """Return the same inventory with another used amount."""
         return Stock(
             self.id,
             self.total,
@@ -51,7 +51,7 @@ class Stock(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Seat(msgspec.Struct, frozen=True, array_like=True):
-    """Who has places of a group in one scope, and how many. Nobody, when ``members`` is 0."""
+    """The holder of places of a group in one scope, and their number; no holder if ``members`` is 0."""
 
     group_id: int
     scope: int
@@ -67,14 +67,14 @@ class Labels(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Holding(msgspec.Struct, frozen=True, array_like=True):
-    """All that one consumer holds."""
+    """The allocations of one consumer."""
 
     consumer_id: int
-    takes: tuple[tuple[int, int], ...]  # inventory id, amount; in the order of the ids
+    takes: tuple[tuple[int, int], ...]  # inventory id and amount, by id
 
 
 class Shelf(Generic[K, R]):
-    """The rows of one table: by key, by what must be unique, and in groups."""
+    """The rows of one table: by key, by unique columns, and in groups."""
 
     def __init__(
         self,
@@ -85,7 +85,7 @@ class Shelf(Generic[K, R]):
         group: Callable[[R], Hashable] | None = None,
     ) -> None:
         self.rows: dict[K, R] = {}
-        self.changed: dict[K, R | None] = {}  # what accepted items changed -> the row as it was before
+        self.changed: dict[K, R | None] = {}  # effect of accepted items -> the row before
         self._log = log
         self._key, self._uniques, self._group = key, uniques, group
         self._by: tuple[dict[Hashable, K], ...] = tuple({} for _ in uniques)
@@ -96,11 +96,11 @@ class Shelf(Generic[K, R]):
         return self.rows.get(key)
 
     def key_of(self, row: R) -> K:
-        """Return the key of a row, whether it is here or not."""
+        """Return the key of a row, present or not."""
         return self._key(row)
 
     def is_known_as(self, row: R, other: R) -> bool:
-        """Say whether two rows have the same in all that only one row may have."""
+        """Return whether two rows have equal values in all unique columns."""
         return all(unique(row) == unique(other) for unique in self._uniques)
 
     def find(self, unique: int, value: Hashable) -> R | None:
@@ -109,12 +109,12 @@ class Shelf(Generic[K, R]):
         return None if key is None else self.rows[key]
 
     def before(self, key: K) -> R | None:
-        """Return a row as it was before the item that is being judged, or None."""
+        """Return a row as it was before the current item, or None."""
         changes = (old for shelf, changed, old in self._log if shelf is self and changed == key)
         return next(changes, self.rows.get(key))
 
     def previous_rows(self) -> dict[K, R | None]:
-        """Return the rows that the item that is being judged has changed, by key, as they were before it."""
+        """Return the rows changed by the current item, by key, as they were before it."""
         found: dict[K, R | None] = {}
         for shelf, key, old in self._log:
             if shelf is self:
@@ -122,31 +122,31 @@ class Shelf(Generic[K, R]):
         return found
 
     def among(self, group: Hashable) -> Iterator[R]:
-        """Yield the rows of one group, as it was when the call began."""
+        """Yield the rows of one group as of the call."""
         for key in sorted(self._groups.get(group, ()), key=repr):
             yield self.rows[key]
 
     def clashes(self, row: R) -> bool:
-        """Say whether another row has a value that only one may have."""
+        """Return whether another row has the same value in a unique column."""
         key = self._key(row)
         return any(by.get(unique(row), key) != key for unique, by in zip(self._uniques, self._by, strict=True))
 
     def fill(self, row: R) -> None:
-        """Add a row as the database has it."""
+        """Add a row from the database."""
         self._set(self._key(row), row)
 
     def forget(self, key: K) -> None:
-        """Remove a row as the database did."""
+        """Remove a row that the database removed."""
         self._set(key, None)
 
     def put(self, row: R) -> None:
-        """Add or replace a row, in a way that can be undone."""
+        """Add or replace a row; can be undone."""
         key = self._key(row)
         self._log.append((self, key, self.rows.get(key)))
         self._set(key, row)
 
     def drop(self, key: K) -> None:
-        """Remove a row, in a way that can be undone."""
+        """Remove a row; can be undone."""
         old = self.rows.get(key)
         if old is not None:
             self._log.append((self, key, old))
@@ -157,7 +157,7 @@ class Shelf(Generic[K, R]):
         self._set(key, row)
 
     def keep(self, key: K, before: R | None) -> None:
-        """Note that an accepted item changed a row."""
+        """Record the change of a row by an accepted item."""
         self.changed.setdefault(key, before)
 
     def _set(self, key: K, row: R | None) -> None:
@@ -165,7 +165,7 @@ class Shelf(Generic[K, R]):
         if old is not None:
             for unique, by in zip(self._uniques, self._by, strict=True):
                 value = unique(old)
-                if by.get(value) == key:  # Undoing in reverse order may meet the value's next owner.
+                if by.get(value) == key:  # An undo in reverse order may meet the value's next owner.
                     del by[value]
             if self._group is not None:
                 self._groups[self._group(old)].discard(key)
@@ -177,12 +177,12 @@ class Shelf(Generic[K, R]):
                 self._groups.setdefault(self._group(row), set()).add(key)
 
 
-# What was changed, in order: the shelf, the key, and the row as it was. One log for all types of rows.
+# Changes in order: shelf, key, and the previous row. One log for all tables.
 Log = list[tuple[Shelf[Any, Any], Any, Any]]
 
 
 class Shelves:
-    """All tables that a verdict looks at."""
+    """The tables of a verdict."""
 
     def __init__(self) -> None:
         log: Log = []
@@ -213,7 +213,7 @@ class Shelves:
         }
 
     def by_table(self) -> Mapping[str, Shelf[Any, Any]]:
-        """Return the shelves under the names of their tables, in the order in which rows are written."""
+        """Return the shelves by table name, in the order of writing."""
         return {
             "symbol": self.symbols,
             "provider": self.providers,
@@ -233,18 +233,18 @@ class Shelves:
         }
 
     def keep(self) -> None:
-        """Make what was changed since the last call final."""
+        """Make the changes since the last call final."""
         for shelf, key, old in self._log:
             shelf.keep(key, old)
         self._log.clear()
 
     def undo(self) -> None:
-        """Take back what was changed since the last ``keep``."""
+        """Undo the changes since the last ``keep``."""
         while self._log:
             shelf, key, old = self._log.pop()
             shelf.restore(key, old)
 
     def forget_changes(self) -> None:
-        """Start to note changes anew."""
+        """Start a new record of changes."""
         for shelf in self.by_table().values():
             shelf.changed.clear()

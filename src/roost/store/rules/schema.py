@@ -1,4 +1,4 @@
-"""The tables, as plain names: what the statements of both databases are made from."""
+"""The tables by name, from which the statements of both databases are built."""
 
 from typing import Literal, NamedTuple
 
@@ -7,29 +7,31 @@ import msgspec
 from roost.errors import StoreOutdated
 from roost.model.work import work_rows
 
-# The newest migration. Migrations are numbered, so that an older program can tell a newer database.
+# The newest migration. Migrations are numbered, so that an older program recognises a newer database.
 SCHEMA_VERSION = "0005"
 
 ColumnType = Literal["bigint", "float8", "text", "bytea", "uuid"]
 
 
 class Table(NamedTuple):
-    """One table: its columns in the order of the struct that is its row."""
+    """One table: its columns in the order of its struct."""
 
     name: str
     columns: tuple[str, ...]
     types: tuple[ColumnType, ...]  # of PostgreSQL; SQLite keeps uuid and bytea as blobs
-    key: tuple[str, ...]  # what a row, or a set of rows that is replaced as one, is found by
+    key: tuple[str, ...]  # the key of a row, or of a set of rows replaced as one
     uniques: tuple[tuple[str, ...], ...] = ()
-    is_updated: bool = False  # concurrent writers wait for these rows, so they are never deleted to be rewritten
+    is_updated: bool = (
+        False  # whether concurrent writers wait for these rows, so that they must never be deleted and rewritten
+    )
 
     def types_of(self, columns: tuple[str, ...]) -> tuple[ColumnType, ...]:
-        """Return the types of some of the columns."""
+        """Return the types of some columns."""
         return tuple(self.types[self.columns.index(column)] for column in columns)
 
 
 def _table(name: str, columns: str, *, key: str, uniques: tuple[str, ...] = (), is_updated: bool = False) -> Table:
-    """Read ``column:type`` pairs; a column without a type is a bigint."""
+    """Parse ``column:type`` pairs; a column without a type is a bigint."""
     pairs = [column.partition(":") for column in columns.split()]
     types: list[ColumnType] = []
     for _, _, kind in pairs:
@@ -97,7 +99,7 @@ INSTANCE_STATUS = _table(
     uniques=("id",),
     is_updated=True,
 )
-# What of it concerns the columns.
+# the constraints on the columns
 TASK = _table("instance_status", "uuid:uuid task:text", key="uuid")
 OPERATION = _table(
     "operation",
@@ -136,18 +138,18 @@ WORK: dict[type[msgspec.Struct], Table] = {
     work_rows.EventRow: EVENT,
 }
 
-# Numbers that were given out, and on PostgreSQL ``epoch``: another one after each restore.
+# Issued numbers and, on PostgreSQL, ``epoch``, which changes at each restore.
 SEQUENCE = _table("sequence", "kind:text next", key="kind")
 
-# Finds a row of a database that somebody used: the names that every database has are not looked at.
+# Finds content in a database, except the names that every database has.
 ANYTHING = """
 SELECT 1 FROM provider UNION ALL SELECT 1 FROM aggregate UNION ALL SELECT 1 FROM consumer
 UNION ALL SELECT 1 FROM server_group UNION ALL SELECT 1 FROM decision
 UNION ALL SELECT 1 FROM agent UNION ALL SELECT 1 FROM instance_status UNION ALL SELECT 1 FROM operation
 UNION ALL SELECT 1 FROM symbol WHERE substr(name, 1, 7) = 'CUSTOM_' LIMIT 1"""
 
-# Identities handed out at once. Symbols go one by one: a class number has 16 bits, and a restart loses the
-# rest of a block. So do providers and hosts: they rise in the order in which they are created, by whomever.
+# Identities per block. Symbols are issued one by one: a class number has 16 bits, and a restart loses the rest of a
+# block. So are providers and hosts: their numbers rise in the order of creation, across processes.
 BLOCK_SIZES = {
     "symbol": 1,
     "provider": 1,
@@ -181,12 +183,12 @@ SEQUENCE_TABLES = {
 
 
 def select(table: Table, where: str) -> str:
-    """Return a statement that reads rows of a table, whole."""
+    """Return a statement that reads whole rows of a table."""
     return f"SELECT {', '.join(table.columns)} FROM {table.name} {where}"  # noqa: S608  # names from this file
 
 
 def check_version(found: str | None, place: str) -> None:
-    """Refuse a database whose schema is not the one of this program.
+    """Refuse a database with another schema than the program's.
 
     Raises:
         StoreOutdated: with the command that upgrades an older database.
