@@ -53,7 +53,7 @@ class _Rows:
         return len(rows), sum(row.version for row in rows)
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing: it holds no resources."""
 
 
 def _find(shelves: Shelves, question: Question) -> list[tuple[Any, ...]]:

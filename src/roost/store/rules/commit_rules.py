@@ -261,7 +261,7 @@ def _put_provider(shelves: Shelves, write: PutProvider) -> Refusal | None:
 
 
 def _judge_trees(shelves: Shelves, writes: Sequence[Write]) -> Refusal | None:
-    """Check the final trees of the whole item: a moved provider takes its subtree along, and never moves below itself."""
+    """Check the final trees of the whole item: a moved provider takes its subtree along, never below itself."""
     for write in writes:
         if not isinstance(write, PutProvider):
             continue

@@ -21,9 +21,7 @@ class Table(NamedTuple):
     types: tuple[ColumnType, ...]  # of PostgreSQL; SQLite keeps uuid and bytea as blobs
     key: tuple[str, ...]  # the key of a row, or of a set of rows replaced as one
     uniques: tuple[tuple[str, ...], ...] = ()
-    is_updated: bool = (
-        False  # whether concurrent writers wait for these rows, so that they must never be deleted and rewritten
-    )
+    is_updated: bool = False  # whether concurrent writers wait for these rows: never delete and rewrite them
 
     def types_of(self, columns: tuple[str, ...]) -> tuple[ColumnType, ...]:
         """Return the types of some columns."""
