@@ -1,4 +1,4 @@
-"""The seams: what each part needs of its neighbours, as protocols and nothing else."""
+"""The interfaces between the parts, as protocols only."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -33,92 +33,91 @@ IdKind = Literal[
 
 
 class Left(msgspec.Struct, frozen=True):
-    """An instance that left its host in the columns."""
+    """The release of an instance in the columns, before it occupies another host."""
 
-    release: Release  # which lets it leave there in the database, too
-    held: Claim  # by which it comes back to what it held
+    release: Release  # its release in the database
+    held: Claim  # restores its allocations
 
 
 class Clock(Protocol):
-    """Time as an argument."""
+    """A source of time."""
 
     def now_s(self) -> float:
         """Return seconds since the epoch."""
 
     def elapsed_s(self) -> float:
-        """Return seconds of a clock that never goes back, for durations."""
+        """Return the seconds of a monotonic clock, for durations."""
 
 
 class Random(Protocol):
-    """Randomness as an argument."""
+    """A source of randomness."""
 
     def seed(self) -> int:
-        """Return a fresh seed, 0..2**62 - 1."""
+        """Return a new seed, 0..2**62 - 1."""
 
     def uuids(self, count: int) -> list[bytes]:
-        """Return ``count`` fresh uuids, 16 bytes each, that sort by the time they were made."""
+        """Return ``count`` new uuids, 16 bytes each, that sort by time."""
 
 
 class Loaded(msgspec.Struct, frozen=True):
-    """A whole database at one moment."""
+    """The content of a database at one moment."""
 
-    position: int  # of the newest change it holds
-    writes: Iterator[Write]  # in an order in which they can be applied; read it to its end, once
+    position: int  # of the newest change in it
+    writes: Iterator[Write]  # in a valid order of application; read it to its end, once
 
 
 class Committed(msgspec.Struct, frozen=True):
-    """What became of a group of items."""
+    """The result of a commit."""
 
-    refusals: list[Refusal | None]  # one an item, in order; None: accepted and durable
-    position: int  # of the change that holds the accepted ones
+    refusals: list[Refusal | None]  # one per item, in order; None: accepted and durable
+    position: int  # of the change with the accepted items
 
 
 class Past(msgspec.Struct, frozen=True):
-    """A whole database as a decision saw it, and the change that the decision's own group became."""
+    """The content of a database as seen by a decision, and the change of the decision's own group."""
 
-    writes: Iterator[Write]  # in an order in which they can be applied; read it to its end, once
-    own: list[Write]  # of the next change that the same process made; none where it made no other
+    writes: Iterator[Write]  # in a valid order of application; read it to its end, once
+    own: list[Write]  # of the next change of the same process; None if there is none
 
 
 class Store(Protocol):
-    """The durable truth. One thread uses it at a time."""
+    """The durable store. One thread uses it at a time."""
 
     @property
     def is_shared(self) -> bool:
         """Whether other processes may write too."""
 
     def load(self) -> Loaded:
-        """Read everything, as of one moment, and remember that moment for ``changes``."""
+        """Read everything as of one moment, from which ``changes`` continues."""
 
     def reserve(self, kind: IdKind, count: int) -> int:
-        """Return the first of ``count`` identities that nobody else will ever get."""
+        """Return the first of ``count`` identities that no other process gets."""
 
     def commit(self, items: Sequence[Item]) -> Committed:
         """Write items in one transaction, durable on return.
 
-        Each item is taken whole or refused whole, judged in order against the rows as they are now:
-        capacity and unit bounds of every inventory it takes from, places, generations, uniqueness.
-        An error leaves nothing behind.
+        Each item is accepted or refused as a whole, judged in order against the current rows: capacity and unit bounds
+        of every claimed inventory, places, generations, uniqueness. An error leaves nothing behind.
 
         Raises:
             StoreBroken: the database is read-only, full or corrupt.
             StoreBusy: another program has locked it.
-            Unavailable: the server is gone. Whether the items are in is not known: load again before the next
+            Unavailable: the server is gone. It is unknown whether the items are durable: load again before the next
                 answer.
         """
 
     def changes(self) -> Sequence[Change] | None:
-        """Return what was committed since the last call (or ``load``), this process's own left out.
+        """Return the commits of other processes since the last call (or ``load``).
 
-        ``load`` comes before the first call. None: the database was restored, and ``load`` must come again.
+        Call ``load`` first. None: the database was restored, and must be loaded again.
         """
 
     @property
     def seen(self) -> str:
-        """What names exactly the changes that this process has read or made; empty: their position does."""
+        """The exact set of changes that this process has read or made, as a text; empty: the position defines it."""
 
     def order_creations(self) -> AbstractContextManager[None]:
-        """Let nobody else create providers or hosts meanwhile.
+        """Exclude other processes from creating providers or hosts meanwhile.
 
         So their identities rise in the order of the feed, and every process has them in the same order.
         """
@@ -127,91 +126,91 @@ class Store(Protocol):
         """Return one stored decision, or the newest ones, newest first."""
 
     def refusals(self, *, since_s: float, newest: int) -> list[EvidenceRow]:
-        """Return refused decisions made at a moment or later, newest first, so many at most."""
+        """Return refused decisions since a moment, newest first, at most so many."""
 
     def decisions(self, query: DecisionQuery) -> list[EvidenceRow]:
-        """Return the decisions that a query wants, those of the highest numbers first."""
+        """Return the decisions that match a query, highest numbers first."""
 
     def document(self, number: int) -> bytes | None:
-        """Return the body of a stored document, or None where there is none of that number."""
+        """Return the body of a stored document, or None if there is none of that number."""
 
     def beat(self, hosts: Iterable[str], now_s: float) -> None:
-        """Note that agents were heard: a hint that is no commit and no change, and may be lost.
+        """Record when agents were last heard: a hint, not a change, that may be lost.
 
         Args:
-            hosts: as in ``AgentRow``; those unknown are passed over.
-            now_s: when; what was noted of a later moment stays.
+            hosts: as in ``AgentRow``; unknown ones are ignored.
+            now_s: the time; a later recorded time stays.
         """
 
     def work_reader(self, clock: Clock) -> "WorkReader":
-        """Return what reads work beside this store; from any thread, and good for any one thread.
+        """Return a reader of work; callable from any thread, for use in one thread.
 
         Args:
-            clock: tells the time where the database has none of its own.
+            clock: gives the time if the database has none.
 
         Raises:
             Unavailable: the database cannot be read.
         """
 
     def prune(self, *, older_than_s: float, max_bytes: int) -> int:
-        """Delete decisions, and feed and snapshots that no other decision needs, beyond the bounds.
+        """Delete decisions beyond the limits, with the feed and the snapshots that no remaining decision needs.
 
         Args:
-            older_than_s: a moment, in seconds since the epoch; decisions that were made before it go.
-            max_bytes: of decisions, feed and snapshots together, >= 0; the oldest go until no more is left.
+            older_than_s: delete decisions made before this moment, in seconds since the epoch.
+            max_bytes: maximum size of decisions, feed and snapshots, >= 0; the oldest are deleted beyond it.
 
         Returns:
-            How many decisions and changes went; a call deletes a bounded number.
+            The number of deleted decisions and changes; bounded per call.
         """
 
     def prune_work(self, *, older_than_s: float) -> int:
-        """Delete work that is over: operations with their orders, migrations, deleted instances, and events.
+        """Delete ended work: operations with their orders, migrations, deleted instances, and events.
 
         Args:
-            older_than_s: a moment, in seconds since the epoch; what is over since then or longer goes.
+            older_than_s: delete work that ended at this moment or earlier, in seconds since the epoch.
 
         Returns:
-            How many rows went; a call deletes a bounded number.
+            The number of deleted rows; bounded per call.
         """
 
     def start_snapshot(self, *, every_bytes: int) -> bool:
-        """Begin to write a snapshot beside this process, where one is due; say whether.
+        """Start writing a snapshot in another process, if one is due; return whether it was started.
 
         Args:
-            every_bytes: of feed, about, from one snapshot to the next, >= 1.
+            every_bytes: approximate size of the feed between two snapshots, >= 1.
         """
 
     def past(self, position: int, seen: str) -> Past | None:
-        """Return everything as it was when a decision was made; None: it is no longer kept.
+        """Return the content of the database at a decision; None: it was deleted.
 
         Args:
-            position: of the newest change then.
-            seen: as the store of the deciding process gave it then.
+            position: of the newest change at that time.
+            seen: ``seen`` of the deciding process at that time.
         """
 
     def close(self) -> None:
-        """Let go of the database, and of the lock beside it."""
+        """Close the database, and release the lock beside it."""
 
 
 class WorkReader(Protocol):
-    """What is known of work, as last committed; one thread uses it at a time.
+    """Committed work; one thread uses it at a time.
 
-    What it says may be out of date at once: a commit that rests on it names the versions it read, and is refused
-    if they are others by then. Lists are in the order of their ids, ascending, unless something else is said.
+    Its answers may be outdated at once: a commit based on them names the versions it read, and is refused if these have
+    changed. Lists are sorted by id, ascending, unless stated otherwise.
     """
 
     def now_s(self) -> float:
-        """Return the time that all who share the database agree on, in seconds since the epoch.
+        """Return the common time of all processes on the database, in seconds since the epoch.
 
         Raises:
-            Unavailable: the database cannot be read; so for all of these.
+            Unavailable: the database cannot be read; also from all methods below.
         """
 
     def due_operations(self, cells: Sequence[str] | None, *, now_s: float, most: int) -> list[OperationRow]:
-        """Return open operations of some cells that are due and that nobody owns, those that were due first first.
+        """Return due open operations without an owner in some cells, by due time.
 
         Args:
-            cells: None: all of them, for which all open operations are looked at.
+            cells: None: all cells; then all open operations are read.
         """
 
     def operation(self, number: int) -> OperationRow | None:
@@ -227,22 +226,22 @@ class WorkReader(Protocol):
         """Return the last operations of an instance, newest first."""
 
     def operations_by(self, numbers: Sequence[int]) -> list[OperationRow]:
-        """Return operations by their ids; those unknown are left out."""
+        """Return operations by their ids; unknown ones are left out."""
 
     def open_operations_on(self, instance_uuids: Sequence[bytes]) -> list[OperationRow]:
         """Return the open operations of some instances."""
 
     def parts_of(self, operation_id: int) -> list[OperationRow]:
-        """Return the operations that an operation consists of."""
+        """Return the sub-operations of an operation."""
 
     def open_parts_of(self, operation_id: int, *, most: int) -> list[OperationRow]:
-        """Return some of those that are still open."""
+        """Return some of its open sub-operations."""
 
     def status(self, uuid: bytes) -> StatusRow | None:
         """Return the status of an instance."""
 
     def statuses_of(self, uuids: Sequence[bytes]) -> list[StatusRow]:
-        """Return the statuses of instances; those unknown are left out."""
+        """Return the statuses of instances; unknown ones are left out."""
 
     def statuses(
         self,
@@ -253,22 +252,22 @@ class WorkReader(Protocol):
         host: str | None = None,
         status: str | None = None,
     ) -> list[StatusRow]:
-        """Return a page of statuses, all or those with what is given."""
+        """Return a page of statuses, all or filtered."""
 
     def open_orders(self, hosts: Sequence[str], *, most: int, actions: Sequence[str] | None = None) -> list[OrderRow]:
-        """Return orders to the agents of hosts that wait, or were taken and not answered: all, or of some actions."""
+        """Return unanswered orders of hosts, all or with some actions."""
 
     def order(self, number: int) -> OrderRow | None:
         """Return an order by its id."""
 
     def orders_named(self, numbers: Sequence[int]) -> list[OrderRow]:
-        """Return orders by their ids; those unknown are left out."""
+        """Return orders by their ids; unknown ones are left out."""
 
     def orders_of(self, operation_id: int) -> list[OrderRow]:
-        """Return the orders of an operation, in the order of their numbers."""
+        """Return the orders of an operation, by number."""
 
     def orders_of_all(self, operation_ids: Sequence[int]) -> list[OrderRow]:
-        """Return the orders of some operations, in the order of their numbers."""
+        """Return the orders of some operations, by number."""
 
     def migration(self, uuid: bytes) -> MigrationRow | None:
         """Return a migration."""
@@ -288,7 +287,7 @@ class WorkReader(Protocol):
         source_host: str | None = None,
         target_host: str | None = None,
     ) -> list[MigrationRow]:
-        """Return a page of migrations, all or those with what is given."""
+        """Return a page of migrations, all or filtered."""
 
     def events_on(self, instance_uuid: bytes, *, newest: int) -> list[EventRow]:
         """Return the last events of an instance, newest first."""
@@ -297,13 +296,13 @@ class WorkReader(Protocol):
         """Return the last events of an operation, newest first."""
 
     def events_since(self, at_s: float, *, most: int) -> list[EventRow]:
-        """Return events of a moment and later, in the order of their moments."""
+        """Return events since a moment, by time."""
 
     def agents(self) -> list[AgentRow]:
-        """Return all agents, in the order of their hosts."""
+        """Return all agents, by host."""
 
     def agents_in_charge(self) -> Mapping[str, AgentRow]:
-        """Return all agents by host, each as it was written last; when it was heard may be told too early."""
+        """Return all agents by host, as last written; the time of their last poll may be outdated."""
 
     def agent(self, host: str) -> AgentRow | None:
         """Return the agent of a host."""
@@ -312,7 +311,7 @@ class WorkReader(Protocol):
         """Return a lease."""
 
     def close(self) -> None:
-        """Let go of the database."""
+        """Close its connection."""
 
 
 class Journal(Protocol):
@@ -407,44 +406,44 @@ class Builder(Protocol):
     """Builds instances on hosts."""
 
     def build(self, instance: Instance, *, host: str, node: str, limits: Limits) -> None:
-        """Build an instance; when this returns, it runs.
+        """Build an instance; it runs on return.
 
         Args:
-            instance: what is built, and what it holds on the host.
+            instance: the instance, with its allocations on the host.
             host, node: the service and its node.
-            limits: what the host may have in use with it; empty where it was forced.
+            limits: upper bounds of use on the host, with the instance; empty if the host was forced.
 
         Raises:
-            BuildFailed: another host may do; nothing of it is left on this one, so for all of these.
-            BuildAborted: no other host would do.
+            BuildFailed: another host may succeed; nothing is left on this one, after any of these errors.
+            BuildAborted: no other host can succeed.
         """
 
 
 class RemotePlacement(Protocol):
-    """A Placement of another server: what is free there, and claims there."""
+    """The Placement of another server."""
 
     def dry(self) -> "RemotePlacement":
-        """Return the same for dry runs: it asks, and writes nothing."""
+        """Return a copy for dry runs, which writes nothing."""
 
     def candidates(self, query: CandidateQuery) -> RemoteAnswer:
-        """Ask which hosts could hold a query.
+        """Return the hosts that can satisfy a query.
 
         Raises:
-            PlacementGone: it does not answer; so for all of these.
+            PlacementGone: it does not answer; also from all methods below.
         """
 
     def claim(self, consumer_uuid: str, allocations: Amounts, *, project_id: str, user_id: str) -> bool:
-        """Let a new consumer take amounts; say whether it did, or somebody was faster."""
+        """Claim amounts for a new consumer; return whether it succeeded."""
 
     def replace(self, consumer_uuid: str, allocations: Amounts, *, project_id: str, user_id: str) -> bool:
-        """Let a consumer take amounts in place of all that it holds, both or neither; say whether it did."""
+        """Replace all allocations of a consumer, all or nothing; return whether it succeeded."""
 
     def release(self, consumer_uuid: str) -> None:
-        """Let a consumer give back all it holds, if it holds anything."""
+        """Release all allocations of a consumer, if it has any."""
 
 
 class Documents(Protocol):
-    """Where flavors, images, requests and settings are stored once: the fleet's service."""
+    """The storage of flavors, images, requests and settings, each once: the fleet service."""
 
     def document(self, kind: str, body: bytes) -> int:
         """Return the number of a document."""

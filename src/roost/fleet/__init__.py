@@ -1,1 +1,1 @@
-"""What runs where: hosts, aggregates, server groups, instances."""
+"""The fleet: hosts, aggregates, server groups and instances."""

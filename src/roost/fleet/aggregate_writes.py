@@ -1,7 +1,7 @@
-"""Aggregates: what their creation and their end, and what joins and leaves them, writes.
+"""Aggregates: the writes that create, change and delete them, and those of their members.
 
-An aggregate ends by losing name and metadata, once nobody is in it: its number and version stay, so that writers who
-have not seen its end are told.
+A deleted aggregate loses its name and metadata once it is empty. Its number and version stay, so that concurrent
+changes by processes unaware of the deletion are refused.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,13 +19,13 @@ _PAIRS_MAX = 1000
 
 
 def is_named(state: State, uuid: str) -> bool:
-    """Say whether an aggregate has a name; those that came to be when a provider joined them have none."""
+    """Return whether an aggregate has a name; one created by the membership of a provider has none."""
     number = state.aggregates.id_of(uuid)
     return number is not None and bool(state.aggregate_names[number])
 
 
 def is_there(state: State, number: int) -> bool:
-    """Say whether there is an aggregate of a number: it has a name, metadata or members."""
+    """Return whether an aggregate exists: it has a name, metadata or members."""
     return bool(state.aggregate_names[number] or state.metadata[number]) or bool(members(state, number))
 
 
@@ -39,7 +39,7 @@ def aggregate_of(state: State, uuid: str) -> int:
     """Return the number of an aggregate.
 
     Raises:
-        NotFound: there is none of that uuid.
+        NotFound: there is no such aggregate.
     """
     number = state.aggregates.id_of(uuid_form(uuid))
     if number is None or not is_there(state, number):
@@ -48,10 +48,10 @@ def aggregate_of(state: State, uuid: str) -> int:
 
 
 def check_metadata(metadata: Mapping[str, str]) -> None:
-    """Refuse metadata that not every database can keep.
+    """Refuse metadata that some database cannot store.
 
     Raises:
-        BadRequest: there is too much, or a key or value is too long or no text.
+        BadRequest: there is too much, or a key or value is too long or not text.
     """
     if len(metadata) > _PAIRS_MAX:
         raise BadRequest(f"metadata must be {_PAIRS_MAX:,} pairs at most, got {len(metadata):,}")
@@ -81,10 +81,10 @@ def creation(journal: Journal, aggregate: Aggregate) -> PutAggregate:
 
 
 def check_name_free(state: State, name: str) -> None:
-    """Refuse a name that another aggregate has.
+    """Refuse the name of another aggregate.
 
     Raises:
-        Conflict: it is taken.
+        Conflict: it is in use.
     """
     for number, each in state.aggregate_names.items():
         if each == name:
@@ -97,12 +97,12 @@ def change(
     """Plan another name or other metadata; None: nothing changes.
 
     Args:
-        name: None: as it was.
-        metadata: keys to set, and with None to take away; others stay.
+        name: None: unchanged.
+        metadata: keys to set, or with None to delete; others stay.
 
     Raises:
-        BadRequest: name or metadata cannot be kept.
-        Conflict: another aggregate is called so.
+        BadRequest: name or metadata cannot be stored.
+        Conflict: another aggregate has the name.
     """
     known_name, known = state.aggregate_names[number], state.metadata[number]
     new_name = known_name if name is None else name
@@ -116,10 +116,10 @@ def change(
 
 
 def end(state: State, number: int) -> tuple[Write, ...]:
-    """Plan the end of an aggregate.
+    """Plan the deletion of an aggregate.
 
     Raises:
-        Conflict: somebody is in it.
+        Conflict: it has members.
     """
     inside = len(members(state, number))
     if inside:
@@ -129,7 +129,7 @@ def end(state: State, number: int) -> tuple[Write, ...]:
 
 
 def join(state: State, number: int, host_rows: Sequence[int]) -> tuple[Write, ...]:
-    """Plan that hosts join an aggregate; those inside already stay."""
+    """Plan that hosts join an aggregate; members stay."""
     rows = [int(state.hosts.provider_row.each[row]) for row in host_rows]
     return tuple(
         _membership(state, row, state.membership.labels_of(row) | {number})
@@ -142,7 +142,7 @@ def leave(state: State, number: int, host_rows: Sequence[int]) -> tuple[Write, .
     """Plan that hosts leave an aggregate.
 
     Raises:
-        NotFound: none of them is in it.
+        NotFound: none of them is a member.
     """
     rows = [int(state.hosts.provider_row.each[row]) for row in host_rows]
     inside = [row for row in rows if number in state.membership.labels_of(row)]
@@ -153,7 +153,7 @@ def leave(state: State, number: int, host_rows: Sequence[int]) -> tuple[Write, .
 
 
 def _membership(state: State, row: int, labels: frozenset[int]) -> PutMembership:
-    # Its generation rises, so that of two who change the same at once one is told, and plans anew.
+    # Its generation rises, so that one of two concurrent changes is refused and planned again.
     return PutMembership(state.providers.ids[row], state.providers.generation.each[row], sorted(labels))
 
 

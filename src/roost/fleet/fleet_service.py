@@ -1,4 +1,4 @@
-"""Fleet: the hosts on the providers, their aggregates and server groups, and the documents requests name."""
+"""The fleet service: hosts on providers, aggregates, server groups, and the documents that requests name."""
 
 from collections.abc import Mapping, Sequence
 
@@ -20,7 +20,7 @@ _BATCH = 1000
 
 
 class Fleet:
-    """What runs where, and the acts that change it."""
+    """The fleet, and the acts that change it."""
 
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
@@ -31,17 +31,17 @@ class Fleet:
         return self._journal.state
 
     def create_aggregates(self, aggregates: Sequence[Aggregate]) -> None:
-        """Create aggregates, or name those that came to be when a provider joined them.
+        """Create aggregates, or name those created by the membership of a provider.
 
         Hosts join by the ``aggregates`` of their root provider.
 
         Raises:
-            BadRequest: a uuid or name is malformed, or a uuid taken.
+            BadRequest: a uuid or name is malformed, or a uuid is in use.
         """
         self._write(self._aggregates(aggregates))
 
     def check_new(self, fleet: FleetValue) -> None:
-        """Check what is to be created, except providers, and write nothing; errors are those of the creation."""
+        """Check all of a fleet but its providers before its creation; raise the errors of the creation."""
         self._aggregates(fleet.aggregates)
         self._check_hosts(fleet.hosts, {uuid_form(each.uuid): each.parent_uuid is None for each in fleet.providers})
         self._groups(fleet.groups)
@@ -58,11 +58,11 @@ class Fleet:
         return writes
 
     def register_hosts(self, specs: Sequence[HostSpec]) -> None:
-        """Put services on root providers.
+        """Create hosts on root providers.
 
         Raises:
-            NotFound: a provider is not known.
-            BadRequest: a provider is no root, or has a host already.
+            NotFound: a provider does not exist.
+            BadRequest: a provider is not a root, or already has a host.
         """
         with self._journal.creating("host", len(specs)) as first:
             self._check_hosts(specs, {})
@@ -75,7 +75,7 @@ class Fleet:
             self._write(writes)
 
     def _check_hosts(self, specs: Sequence[HostSpec], coming: Mapping[str, bool]) -> None:
-        """Check hosts on providers that exist, or are to be created; of these is told whether each is a root."""
+        """Check hosts on existing or new providers; for the new ones it is given whether each is a root."""
         providers, hosts = self.state.providers, self.state.hosts
         taken: set[str] = set()
         for spec in specs:
@@ -96,7 +96,7 @@ class Fleet:
         """Create server groups.
 
         Raises:
-            BadRequest: a uuid or name is malformed, a uuid taken, or there is no such policy.
+            BadRequest: a uuid or name is malformed, a uuid is in use, or the policy is unknown.
         """
         self._write(self._groups(groups))
 
@@ -118,7 +118,7 @@ class Fleet:
     def document(self, kind: str, body: bytes) -> int:
         """Return the number of a flavor, image, request or settings; a new one is stored with the next commit.
 
-        The number is a digest of kind and body, so processes that store the same document agree on it.
+        The number is a digest of kind and body, so it is equal in all processes.
         """
         document = document_of(kind, body, body)
         if (kind, document.fingerprint) not in self.state.documents:

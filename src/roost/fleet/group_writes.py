@@ -1,4 +1,4 @@
-"""Server groups: what their creation writes."""
+"""Server groups: the writes that create them."""
 
 from roost.errors import BadRequest
 from roost.fleet.name_rules import check_name, uuid_bytes_of
@@ -11,10 +11,10 @@ def group_creation(journal: Journal, group: ServerGroup) -> PutGroup:
     """Plan the creation of a server group.
 
     Args:
-        group: its uuid is not taken.
+        group: its uuid is not in use.
 
     Raises:
-        BadRequest: its uuid or name is malformed, or there is no such policy.
+        BadRequest: its uuid or name is malformed, or its policy is unknown.
     """
     check_name(group.name, f"server group {group.uuid}")
     if group.policy not in GROUP_POLICIES:

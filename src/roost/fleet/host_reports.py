@@ -1,4 +1,4 @@
-"""What an agent says of a node of its host: what is written of it, and what stays as operators and conductors said."""
+"""Reports of agents on their nodes: the writes that result, without the facts of operators and conductors."""
 
 from collections.abc import Callable
 
@@ -11,19 +11,19 @@ from roost.model.host import HostFacts
 from roost.model.names import uuid_form
 from roost.model.writes import PutHost, Write
 
-# Facts that are not an agent's to tell.
+# Facts that agents cannot change.
 _NOT_ITS_OWN = ("cell", "is_disabled", "disabled_reason", "is_forced_down", "failed_builds", "reported_at_s")
 
 
 def check_node(state: State, *, host: str, node: str, uuid: str | None = None) -> int | None:
-    """Return the row of the root provider of a node; None: there is none yet.
+    """Return the row of a node's root provider; None: it does not exist yet.
 
     Args:
-        host: the service that says that the node is its own.
-        uuid: of the provider, as the service says; None: it does not say.
+        host: the service that reports the node as its own.
+        uuid: reported uuid of the provider; None: not reported.
 
     Raises:
-        Conflict: it is a node of another service, or the provider is another one, or has a parent.
+        Conflict: the node belongs to another service, or the provider is another one, or has a parent.
     """
     providers, hosts = state.providers, state.hosts
     row = providers.row_of_name.get(node)
@@ -44,10 +44,10 @@ def check_node(state: State, *, host: str, node: str, uuid: str | None = None) -
 
 
 def facts_of_node(state: State, provider_row: int, told: HostFacts) -> tuple[Write, ...]:
-    """Plan that a known node has the facts that its agent tells; where they are as they were, nothing is written.
+    """Plan the reported facts of a node; if they are unchanged, write nothing.
 
     Raises:
-        BadRequest: facts cannot be kept.
+        BadRequest: the facts cannot be stored.
     """
     host_row = state.hosts.row_of_root[provider_row]
     return writes_of_facts(state, [host_row], [_merge(state.hosts.facts[host_row], told)])
@@ -56,13 +56,13 @@ def facts_of_node(state: State, provider_row: int, told: HostFacts) -> tuple[Wri
 def registration_of_node(
     state: State, provider_row: int, *, host: str, told: HostFacts, initial: HostFacts
 ) -> Callable[[int], tuple[Write, ...]]:
-    """Plan that a root becomes a node of a service; return what writes it of the identity of the new host.
+    """Plan a node on a root provider; return the function that makes its writes from the id of the new host.
 
     Args:
-        initial: facts that are not the agent's to tell.
+        initial: facts that agents cannot change.
 
     Raises:
-        BadRequest: facts cannot be kept.
+        BadRequest: the facts cannot be stored.
     """
     number, node = state.providers.ids[provider_row], state.providers.names[provider_row]
     body = facts_body(node, _merge(initial, told))

@@ -1,4 +1,4 @@
-"""Hosts: what a change of their facts writes."""
+"""Hosts: the writes that change their facts."""
 
 from collections.abc import Sequence
 
@@ -15,7 +15,7 @@ _REASON_MAX = 255
 
 
 class ServiceChange(msgspec.Struct, frozen=True, kw_only=True):
-    """What an operator says of a service; None: as it was."""
+    """A change of a service by an operator; None: unchanged."""
 
     is_disabled: bool | None = None
     disabled_reason: str | None = None
@@ -23,7 +23,7 @@ class ServiceChange(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def rows_of_service(state: State, name: str) -> list[int]:
-    """Return the rows of the nodes of a service, letter case aside.
+    """Return the rows of a service's nodes, ignoring letter case.
 
     Raises:
         NotFound: there is no such service.
@@ -36,30 +36,30 @@ def rows_of_service(state: State, name: str) -> list[int]:
 
 
 def apply_service_change(state: State, rows: Sequence[int], change: ServiceChange) -> list[HostFacts]:
-    """Return the facts of the nodes of a service after a change.
+    """Return the facts of a service's nodes after a change.
 
     Raises:
-        BadRequest: a reason is given for a service that is not disabled, or is too long.
+        BadRequest: the reason is too long, or the service is not disabled.
     """
     return [_apply_to_host(state.hosts.facts[row], change, host=state.hosts.names[row]) for row in rows]
 
 
 def writes_of_facts(state: State, rows: Sequence[int], facts: Sequence[HostFacts]) -> tuple[Write, ...]:
-    """Plan that hosts have other facts; where they are as they were, nothing is written.
+    """Plan the facts of hosts; if they are unchanged, write nothing.
 
     Raises:
-        BadRequest: facts cannot be kept.
+        BadRequest: the facts cannot be stored.
     """
     pairs = zip(rows, facts, strict=True)
     return tuple(_put(state, row, each) for row, each in pairs if each != state.hosts.facts[row])
 
 
 def facts_body(node: str, facts: HostFacts) -> msgspec.Raw:
-    """Return facts as they are kept.
+    """Return facts in their stored form.
 
     Raises:
-        BadRequest: they could be written and never read again: then no process could open the database; or a number is
-            so large that what is made of it is none any more.
+        BadRequest: they could be written but never read, so that no process could open the database; or a number
+            exceeds the range of its column.
     """
     ratio = 0.0 if facts.cpu_allocation_ratio is None else facts.cpu_allocation_ratio
     for name, number in (("cpu_allocation_ratio", ratio), *facts.metrics.items()):

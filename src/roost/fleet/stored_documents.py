@@ -1,4 +1,4 @@
-"""Flavors and images under names: what storing and deleting them writes."""
+"""Stored flavors and images: the writes that store and delete them."""
 
 import hashlib
 from collections.abc import Callable
@@ -16,21 +16,21 @@ _encoder = msgspec.msgpack.Encoder()
 
 
 def document_of(kind: str, told: bytes, body: bytes) -> PutDocument:
-    """Return a document whose number and fingerprint are a digest of its kind and of what it is told apart by."""
+    """Return a document; its number and fingerprint are digests of its kind and its identifying fields."""
     fingerprint = hashlib.blake2b(kind.encode() + b"\0" + told, digest_size=16).digest()
     return PutDocument(int.from_bytes(fingerprint[:8], "big") >> 2 | 1, kind, fingerprint, body)
 
 
 def bodies_of(state: State, noun: Noun) -> dict[str, bytes]:
-    """Return what is stored of a noun, by name, in the order of the names."""
+    """Return the stored objects of a kind, sorted by name."""
     return {name: each.body for (kind, name), each in sorted(state.named.items()) if kind == noun and each.body}
 
 
 def body_of(state: State, noun: Noun, name: str) -> bytes:
-    """Return what is stored under a name.
+    """Return a stored object.
 
     Raises:
-        NotFound: nothing is.
+        NotFound: there is none.
     """
     known = state.named.get((noun, name))
     if known is None or not known.body:
@@ -39,15 +39,15 @@ def body_of(state: State, noun: Noun, name: str) -> bytes:
 
 
 def storing(state: State, noun: Noun, name: str, *, body: bytes) -> tuple[PutDocument, ...]:
-    """Plan that a name stands for something; where it does already, nothing is written.
+    """Plan the storage of an object under a name; if it is unchanged, write nothing.
 
-    Of two who write the same version one is refused, since what tells these documents apart is name and version.
+    Of two concurrent writes of the same version one is refused, because name and version identify the document.
 
     Args:
-        body: JSON; empty: the name stands for nothing any more.
+        body: JSON; empty: delete the object.
 
     Raises:
-        BadRequest: the name cannot be kept.
+        BadRequest: the name cannot be stored.
     """
     check_name(name, f"the {noun}", length_min=1)
     known = state.named.get((noun, name))
@@ -59,7 +59,7 @@ def storing(state: State, noun: Noun, name: str, *, body: bytes) -> tuple[PutDoc
 
 
 def find_flavors(state: State, document: Callable[[int], bytes | None]) -> list[Flavor]:
-    """Return every flavor that is stored or that decisions were made for, by name; a stored one hides all others.
+    """Return all stored and all previously requested flavors, by name; a stored one hides others of its name.
 
     Args:
         state: the columns.

@@ -1,1 +1,1 @@
-"""Evidence out: what a server tells about itself while it runs."""
+"""Observability: log, metrics, events and notifications of a running server."""

@@ -1,4 +1,4 @@
-"""Events for readers that follow them: a bounded past, and readers that each go through it at their own pace."""
+"""Events for followers: a bounded past, and readers with a position each."""
 
 import asyncio
 from collections import deque
@@ -14,12 +14,12 @@ from roost.model.settings.notification_settings import Notifications
 from roost.model.work.notification import VERSION, Happening, Notification, Selecting
 from roost.observe import metrics
 
-# What is handed to a connection at once, so that the rest waits here, where it is bounded.
+# Events handed to a connection at once; the others wait here, where their number is bounded.
 _BATCH_BYTES = 64 * 2**10
 
 
 class ReaderLeft(Exception):
-    """A reader is so far behind that what it would read next is no longer kept."""
+    """A reader is so far behind that its next event was dropped."""
 
 
 class Events:
@@ -28,10 +28,10 @@ class Events:
     Events come from any thread; readers live on one loop.
 
     Args:
-        limits: how much is kept, and for how many readers.
-        run: word without a hyphen that no other run of a process has.
-        publisher: who decides.
-        sink: is handed the JSON of each event, too, and must not wait.
+        limits: bounds of kept events and of readers.
+        run: a word without a hyphen, unique among all runs of processes.
+        publisher: machine and process of the decisions.
+        sink: also receives the JSON of each event; must not wait.
     """
 
     def __init__(
@@ -40,7 +40,7 @@ class Events:
         self.limits = limits
         self._run, self._publisher, self._sink = run, publisher, sink
         self._lock = Lock()
-        self._kept: deque[bytes] = deque()  # as they are sent, the newest with the number ``_last``
+        self._kept: deque[bytes] = deque()  # as they are sent; the newest has the number ``_last``
         self._kept_bytes = 0
         self._last = 0
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -49,10 +49,10 @@ class Events:
         self.is_closed = False
 
     def publish(self, event_type: str, payload: Selecting | Happening, *, time_s: float, is_sent: bool = True) -> str:
-        """Tell an event; return its id.
+        """Add an event; return its id.
 
         Args:
-            is_sent: whether the sink is told too.
+            is_sent: whether the sink receives it too.
         """
         with self._lock:
             number = self._last + 1
@@ -80,11 +80,11 @@ class Events:
         """Return a new reader, on the loop.
 
         Args:
-            last_id: of the newest event that it knows; empty: it begins with the next one.
-            owner: the identity that follows; each has a bounded number of readers.
+            last_id: of the last event that the client received; empty: begin with the next one.
+            owner: the client; the number of readers per client is bounded.
 
         Raises:
-            Unavailable: there are too many, or the server is stopping.
+            Unavailable: there are too many readers, or the server is stopping.
         """
         if self.is_closed:
             raise Unavailable("the server is stopping; try again")
@@ -103,20 +103,20 @@ class Events:
         return reader
 
     def leave(self, reader: "Reader") -> None:
-        """Let a reader go, on the loop."""
+        """Remove a reader, on the loop."""
         self._readers.discard(reader)
         metrics.EVENT_READERS.set(len(self._readers))
 
     def close(self) -> None:
-        """Let all readers come to an end, on the loop."""
+        """End all readers, on the loop."""
         self.is_closed = True
         self._wake_readers()
 
     def after(self, number: int) -> tuple[bytes, int]:
-        """Return some of what comes after an event, as it is sent, and the number of the last of that.
+        """Return some events after a number, as they are sent, and the number of the last of them.
 
         Raises:
-            ReaderLeft: the next one is no longer kept.
+            ReaderLeft: the next one was dropped.
         """
         with self._lock:
             at = len(self._kept) - (self._last - number)
@@ -141,26 +141,26 @@ class Events:
         return Reader(self, after=oldest, has_gap=True)
 
     def _wake(self) -> None:
-        """Wake the readers once for all events that come until they are awake."""
+        """Wake the readers once for all events that arrive until they run."""
         if self._readers and not self._is_woken and self._loop is not None:
             self._is_woken = True
             with suppress(RuntimeError):  # The loop has ended, and the readers with it.
                 self._loop.call_soon_threadsafe(self._wake_readers)
 
     def _wake_readers(self) -> None:
-        # First of all: what comes from now on wakes them again.
+        # First of all: later events wake them again.
         self._is_woken = False
         for reader in self._readers:
             reader.awake.set()
 
 
 class Reader:
-    """Somebody who follows the events.
+    """A reader of the events.
 
     Args:
-        events: those.
-        after: number of the newest event that it knows.
-        has_gap: whether it missed some that are no longer kept.
+        events: its source.
+        after: number of the last received event.
+        has_gap: whether events after it were dropped.
     """
 
     def __init__(self, events: Events, *, after: int, has_gap: bool) -> None:
@@ -171,7 +171,7 @@ class Reader:
         self.awake = asyncio.Event()
 
     async def next(self) -> bytes | None:
-        """Wait for events, and return some as they are sent: nothing if there was none for long; None at the end.
+        """Wait for events, and return some as they are sent: empty after a long pause; None at the end.
 
         Raises:
             ReaderLeft: it was too slow.

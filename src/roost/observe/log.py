@@ -1,4 +1,4 @@
-"""The log: one line of JSON an event on standard error, with nothing secret in it."""
+"""The log: one line of JSON per event on standard error, without secrets."""
 
 import sys
 import time
@@ -11,13 +11,13 @@ import msgspec
 from roost.errors import BuildAborted, BuildFailed, Unavailable
 
 Sink = Callable[[dict[str, object]], None]
-_SPEAKING = (Unavailable, BuildFailed, BuildAborted)  # Where they were raised says nothing more.
+_SPEAKING = (Unavailable, BuildFailed, BuildAborted)  # Errors whose place of origin is irrelevant.
 _sinks: list[Sink] = []
 
 
 @contextmanager
 def redirect_events(sink: Sink) -> Iterator[None]:
-    """Let somebody be told of events meanwhile, and nothing be written; for all threads of the process."""
+    """Pass events to a function instead of the log meanwhile, for all threads of the process."""
     _sinks.append(sink)
     try:
         yield
@@ -37,7 +37,7 @@ def request(
     version: str,
     size: int,
 ) -> None:
-    """Tell of a request that was answered. Of its headers and its query string nothing is told."""
+    """Log an answered request, without its headers and query string."""
     _write(
         {
             "event": "request",
@@ -55,7 +55,7 @@ def request(
 
 
 def fault(request_id: str, error: BaseException) -> None:
-    """Tell of an error that nobody expected, with where it came from, unless its message says what to mend."""
+    """Log an unexpected error, with its traceback unless its message says what to do."""
     told: dict[str, object] = {"event": "fault", "request_id": request_id, "error": repr(error)}
     if not isinstance(error, _SPEAKING):
         told["traceback"] = "".join(traceback.format_exception(error))
@@ -63,7 +63,7 @@ def fault(request_id: str, error: BaseException) -> None:
 
 
 def event(name: str, **fields: str | float | None) -> None:
-    """Tell of something else that happened."""
+    """Log any other event."""
     _write({"event": name, **fields})
 
 
@@ -73,7 +73,7 @@ def _write(fields: dict[str, object]) -> None:
         return
     now_s = time.time()
     line = msgspec.json.encode({"time_s": round(now_s, 3), **fields}) + b"\n"
-    # Nobody may read it any more; that is no reason to stop.
+    # The log may have lost its reader; that is no reason to stop.
     try:
         sys.stderr.buffer.write(line)
         sys.stderr.buffer.flush()

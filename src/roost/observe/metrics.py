@@ -1,7 +1,7 @@
-"""Every metric, declared once, with its unit and labels.
+"""All metrics, each declared once, with unit and labels.
 
-Where several processes serve one database, each writes its own numbers into files of one folder, and the process
-that started them adds them up.
+If several processes serve one database, each writes its metrics into files of one folder, and the process that started
+them sums them up.
 """
 
 import functools
@@ -47,12 +47,12 @@ WEBHOOK_RETRIES = Counter("roost_webhook_retries", "Events that were sent once m
 
 
 def count_response(route: str, method: str, status: int, *, elapsed_s: float) -> None:
-    """Count an answer.
+    """Count a response.
 
     Args:
-        route: the path with the names of its parameters; empty: there is no such path.
+        route: the path with the names of its parameters; empty: unknown path.
         method, status: of HTTP.
-        elapsed_s: since the request began.
+        elapsed_s: duration of the request.
     """
     counter, histogram = _children(route or "none", method if method in _METHODS else "other", status)
     counter.inc()
@@ -65,13 +65,13 @@ def _children(route: str, method: str, status: int) -> tuple[Counter, Histogram]
 
 
 def forget(process: int) -> None:
-    """Let what a process said of the present go with it; what it counted stays."""
+    """Drop the gauges of a process; its counters stay."""
     if os.environ.get(FOLDER_VARIABLE):
         mark_process_dead(process)  # type: ignore[no-untyped-call]  # as the library has it
 
 
 def text() -> bytes:
-    """Return the metrics of this process, or of all of a folder where there is one, as Prometheus reads them."""
+    """Return the metrics of this process, or of all processes of a folder, in the format of Prometheus."""
     folder = os.environ.get(FOLDER_VARIABLE)
     if not folder or not Path(folder).is_dir():
         return generate_latest(REGISTRY)

@@ -1,4 +1,4 @@
-"""Telling others of decisions: before they are made, and when they are durable."""
+"""Notifications of decisions: before they are made, and when they are durable."""
 
 from collections.abc import Callable, Sequence
 
@@ -18,11 +18,11 @@ _OLDER_NAMES = ("scheduler.run_instance",)
 
 
 class Notifying:
-    """Does acts as somebody else does, and tells of those that ask for hosts.
+    """Wraps the function that does acts, and publishes those that request hosts.
 
     Args:
         decide: does acts, in order.
-        events: where it is told.
+        events: where to publish.
         now_s: seconds since the epoch.
     """
 
@@ -33,7 +33,7 @@ class Notifying:
         self._names = _NAMES + (_OLDER_NAMES if events.limits.run_instance else ())
 
     def __call__(self, deeds: Sequence[Deed]) -> Sequence[Result]:
-        """Do acts in order; those that end with an error end for those who listen, too."""
+        """Do acts in order; an act that fails is published as failed."""
         begun = [self._begin(deed) for deed in deeds]
         try:
             results = self._decide(deeds)
@@ -46,7 +46,7 @@ class Notifying:
         return results
 
     def _begin(self, deed: Deed) -> list[Selecting]:
-        """Tell that something begins; return the payloads to end with, one a name."""
+        """Publish the begin of each act; return the payloads of its end, by name."""
         if isinstance(deed, Departure):
             return []
         request = deed.request if isinstance(deed, NamedRequest) else deed
@@ -64,7 +64,7 @@ class Notifying:
         return begun
 
     def _end(self, payloads: Sequence[Selecting], result: Result) -> None:
-        for name, payload in zip(self._names, payloads, strict=False):  # Of a departure nothing is told.
+        for name, payload in zip(self._names, payloads, strict=False):  # Departures are not published.
             self._tell(f"{name}.end", _end_payload(payload, result))
 
     def _tell(self, event_type: str, payload: Selecting) -> str | None:

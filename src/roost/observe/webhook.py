@@ -1,4 +1,4 @@
-"""A webhook: every event is sent to one URL, beside the decisions, and never instead of one."""
+"""The webhook: sends every event to one URL, without delaying any decision."""
 
 import http.client
 import queue
@@ -12,29 +12,29 @@ from roost.model.settings.notification_settings import Notifications
 from roost.observe import log, metrics
 
 _BACKOFF_S_MAX = 60.0
-# What is left when the server stops has this long.
+# Seconds for the waiting events when the server stops.
 _LAST_S = 5.0
 _ANSWER_MAX_BYTES = 64 * 2**10
-# Answers after which asking again is worth while, although the other side says that it is our fault.
+# Client errors after which another attempt makes sense.
 _PASSING = frozenset({408, 425, 429})
 _STALE = (ConnectionError, http.client.RemoteDisconnected)
 
 
 class Webhook:
-    """Threads that send what waits in a bounded queue.
+    """Threads that send the events of a bounded queue.
 
-    An event is sent again, later each time, until it is taken with a status 2xx; of one that comes while the queue is
-    full, or that is refused or given up, only a number is left. Those in flight may overtake each other.
+    A failed event is sent again, later each time, until the answer has a status 2xx. Events that arrive while the queue
+    is full, or that are refused or given up, are only counted. Events in flight may overtake each other.
 
     Args:
-        limits: where events go, how many at once, and how often each is tried.
+        limits: URL, number of threads, and attempts per event.
     """
 
     def __init__(self, limits: Notifications) -> None:
         self._limits = limits
         self._waiting: queue.Queue[bytes | None] = queue.Queue(limits.webhook_queue_max)
         self._is_stopping = threading.Event()
-        self._trouble = False  # as the log was told
+        self._trouble = False  # as logged
         self._lock = threading.Lock()
         self._threads = [
             threading.Thread(target=self._work, name="webhook", daemon=True) for _ in range(limits.webhook_in_flight)
@@ -43,7 +43,7 @@ class Webhook:
             thread.start()
 
     def send(self, body: bytes) -> None:
-        """Let an event be sent soon; from any thread, without waiting."""
+        """Queue an event; from any thread, without waiting."""
         try:
             self._waiting.put_nowait(body)
         except queue.Full:
@@ -51,10 +51,10 @@ class Webhook:
             self._count_loss("dropped", f"{count:,} events wait already (limit notifications.webhook_queue_max)")
 
     def close(self) -> None:
-        """Send what waits, once more each and for some seconds at most, and end."""
+        """Send each waiting event once more, for at most some seconds, and end."""
         self._is_stopping.set()
         until_s = time.monotonic() + _LAST_S
-        with suppress(queue.Full):  # The other side does not take what waits.
+        with suppress(queue.Full):  # The receiver does not accept events.
             for _ in self._threads:
                 self._waiting.put(None, timeout=max(0.0, until_s - time.monotonic()))
         for thread in self._threads:
@@ -101,7 +101,7 @@ class Webhook:
             log.event("webhook_is_well")
 
     def _count_loss(self, outcome: str, problem: str) -> None:
-        """Count an event that is lost, and let the log know of the first since all was well."""
+        """Count a lost event; log the first after a success."""
         metrics.WEBHOOK_EVENTS.labels(outcome).inc()
         with self._lock:
             was_trouble, self._trouble = self._trouble, True
@@ -110,7 +110,7 @@ class Webhook:
 
 
 class _Link:
-    """A connection to the other side, kept as long as it keeps it."""
+    """A connection to the receiver, open as long as the receiver allows."""
 
     def __init__(self, limits: Notifications) -> None:
         parts = urlsplit(limits.webhook)
@@ -128,12 +128,12 @@ class _Link:
             self.close()
             if not self._is_used:
                 raise
-            # The other side closed a connection that it had kept: a new one tells whether it is there.
+            # The receiver closed an idle connection: a new one shows whether it is still there.
             self._is_used = False
             return self._post(body)
 
     def close(self) -> None:
-        """Let the next event have a new connection."""
+        """Use a new connection for the next event."""
         self._connection.close()
 
     def _post(self, body: bytes) -> int:
