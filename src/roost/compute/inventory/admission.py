@@ -1,4 +1,4 @@
-"""Whether a host has the memory nodes and devices of a guest, and room within its limits, when the guest comes."""
+"""The admission of a guest to a host: memory nodes, devices, and limits."""
 
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
@@ -12,26 +12,26 @@ from roost.model.work.guest_use import GuestNeeds, GuestUse
 
 
 class Admission(NamedTuple):
-    """The answer to a guest that asks to be on a host."""
+    """The result of an admission."""
 
-    use: GuestUse | None  # what it gets; None: it may not be there
-    reason: str = ""  # why not: one sentence a thing that is missing, divided by semicolons
+    use: GuestUse | None  # the guest's use; None: it is refused
+    reason: str = ""  # reasons of a refusal: one sentence per shortfall, separated by semicolons
 
 
 def admit(facts: HostFacts, needs: GuestNeeds, *, lacks: Iterable[str] = (), is_packing: bool = False) -> Admission:
-    """Choose the cells and devices of a host that a guest gets, or say all that keeps it away.
+    """Choose the cells and devices of a guest on a host, or describe all shortfalls.
 
-    Amounts are not looked at: the allocations of the guest hold them. A host that tells no cells at all has them
-    nowhere, so a topology does not keep guests away from it.
+    Amounts are not checked: the guest's allocations claim them. A topology does not exclude a host that reports no
+    cells.
 
     Args:
-        facts: of the host now, with what of it is in use by others.
-        needs: what the guest wants.
-        lacks: what is found to keep it away beside cells and devices, a sentence each.
-        is_packing: whether cells with least left are preferred, rather than those with most.
+        facts: of the host, with the use of others.
+        needs: of the guest.
+        lacks: shortfalls besides cells and devices, one sentence each.
+        is_packing: whether to prefer the fullest cells to the emptiest.
 
     Raises:
-        BadRequest: the limits cannot be meant.
+        BadRequest: the limits are invalid.
 
     Source:
         nova/compute/claims.py, Claim and MoveClaim.
@@ -55,7 +55,7 @@ def admit(facts: HostFacts, needs: GuestNeeds, *, lacks: Iterable[str] = (), is_
 
 
 def _place(facts: HostFacts, needs: GuestNeeds, *, is_packing: bool) -> tuple[PlacedCell, ...] | None:
-    """Return the cells of a guest, none where it or the host has none; None where they do not fit."""
+    """Return the cells of a guest, empty if it or the host has none; None if they do not fit."""
     overcommit, networks = read_overcommit(needs.limits), read_networks(needs.limits)
     if needs.topology is None or facts.numa is None:
         return ()
@@ -84,11 +84,10 @@ def _lack_of_devices(facts: HostFacts, needs: GuestNeeds) -> str:
 
 
 def change_of_pages(now: Sequence[int | None], then: Sequence[int | None]) -> str:
-    """Say which pages of a guest that moves while it runs would be of another size; empty: none.
+    """Describe the pages of a live-migrating guest that would change their size; empty: none.
 
     Args:
-        now, then: the size of the pages of each of its cells where it is and where it goes, KiB; None: of no size in
-            particular, as all are where there are no cells.
+        now, then: page size of each cell on source and target, KiB; None: no particular size, as without cells.
 
     Source:
         nova/compute/claims.py, MoveClaim.

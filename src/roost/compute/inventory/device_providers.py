@@ -1,4 +1,4 @@
-"""PCI devices in Placement: a provider each below that of their node, and what guests hold of them."""
+"""PCI devices in Placement: one provider each below their node, and the guests' allocations on them."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
@@ -14,23 +14,23 @@ from roost.model.work.agent_terms import PciDevice
 from roost.model.work.device_spec import DeviceSpec
 from roost.observe import log
 
-Holders = Mapping[str, Sequence[str]]  # uuid of an instance or a move -> addresses of the devices that it has
+Holders = Mapping[str, Sequence[str]]  # uuid of an instance or a migration -> addresses of its devices
 
 
 class CountedDevices(NamedTuple):
-    """The devices of a node that Placement counts, and who has which."""
+    """The devices of a node in Placement's inventories, and their holders."""
 
     offered: OfferedDevices = OfferedDevices()
     holders: Holders = MappingProxyType({})
 
 
 class DeviceProviders:
-    """Brings the devices of nodes into their trees.
+    """Adds the devices of nodes to their provider trees.
 
     Args:
-        report: of the host.
-        is_on: whether Placement is to count them.
-        specs: which of them, and as what; none: all.
+        report: the report client of the host.
+        is_on: whether devices get inventories in Placement.
+        specs: the offered devices and their classes; empty: all.
     """
 
     def __init__(self, report: ReportClient, *, is_on: bool, specs: Sequence[DeviceSpec] = ()) -> None:
@@ -38,33 +38,33 @@ class DeviceProviders:
         self.is_on = is_on
 
     def offered_by(self, devices: Iterable[PciDevice]) -> OfferedDevices:
-        """Return those of a node's devices that are offered.
+        """Return the offered devices of a node.
 
         Raises:
-            BadSettings: see ``offered_devices``.
+            BadSettings: see ``match_devices``.
         """
         return match_devices(devices, self._specs)
 
     def update(
         self, tree: ProviderTree, node: str, told: CountedDevices, *, held: Allocations | None
     ) -> Allocations | None:
-        """Bring the devices of a node into its tree, and let guests hold what they have of them.
+        """Add the devices of a node to its tree, and claim those of its guests.
 
-        What somebody has who holds nothing in this tree is kept back, so that nobody else is given it. A device that
-        is gone keeps its provider for as long as something is held of it.
+        Devices of a guest without allocations in this tree are reserved, so that no other guest gets them. A missing
+        device keeps its provider while there are allocations on it.
 
         Args:
-            tree: as the driver left it.
+            tree: the tree from the driver.
             node: name of the root.
-            told: the devices, and who has which.
-            held: what is held in the tree, if that is about to be replaced; edited in place.
+            told: the devices and their holders.
+            held: the tree's allocations if they are about to be replaced; edited in place.
 
         Returns:
-            What is to be held, where that is to be replaced.
+            The new allocations, if they are to be replaced.
 
         Raises:
-            BadSettings: a provider has the name that a device's would have, or Placement is not to count devices any
-                more, and does.
+            BadSettings: another provider has the name of a device's provider, or devices are in Placement although the
+                settings exclude them.
         """
         present = _present(tree, node)
         if not self.is_on:
@@ -92,7 +92,7 @@ class DeviceProviders:
         return held
 
     def providers(self, tree: ProviderTree, node: str, told: OfferedDevices) -> dict[str, str]:
-        """Return the provider of each device, uuids by address; empty where Placement does not count them."""
+        """Return the provider of each device, uuids by address; empty if Placement does not count them."""
         found: dict[str, str] = {}
         for slot in told.slots if self.is_on else ():
             uuid = tree.data(provider_name(node, slot.address)).uuid
@@ -100,19 +100,19 @@ class DeviceProviders:
         return found
 
     def _missing(self, tree: ProviderTree, name: str, *, slot: Slot, holders: Holders) -> int:
-        """Return how many of the devices of a slot guests have without that anybody holds them."""
+        """Return the number of a slot's devices that guests use without an allocation."""
         had = _count(slot, {address for addresses in holders.values() for address in addresses})
         if not had or not tree.exists(name):
             return had
         data = tree.data(name)
         if data.inventory and slot.resource_class not in data.inventory:
-            return 0  # What is held of it is of another class, which cannot go yet.
+            return 0  # Its allocations are of another class, which cannot be deleted yet.
         held = self._report.get_allocations_for_resource_provider(data.uuid)
         claimed: int = sum(each["resources"].get(slot.resource_class, 0) for each in held.values())
         return max(had - claimed, 0)
 
     def _drop(self, tree: ProviderTree, name: str) -> None:
-        """Remove the provider of a device that is gone, or let nobody take more of it."""
+        """Remove the provider of a missing device, or reserve it while it has allocations."""
         data = tree.data(name)
         holders = self._report.get_allocations_for_resource_provider(data.uuid)
         if not holders:
@@ -124,14 +124,14 @@ class DeviceProviders:
 
 
 def _present(tree: ProviderTree, node: str) -> list[str]:
-    """Return the names of the providers of devices that there are."""
+    """Return the names of the providers of present devices."""
     root = tree.data(node).uuid
     below = map(tree.data, tree.get_provider_uuids(root)[1:])
     return [each.name for each in below if each.parent_uuid == root and DEVICE_TRAIT in each.traits]
 
 
 def _check_free(tree: ProviderTree, node: str, *, name: str, slot: Slot) -> None:
-    """Refuse a provider of the name of a device's that is somebody else's; one may be there without its traits yet."""
+    """Refuse a foreign provider with the name of a device's; a new one of ours may lack its traits."""
     if not tree.exists(name):
         return
     data = tree.data(name)
@@ -152,16 +152,16 @@ def _count(slot: Slot, addresses: Iterable[str]) -> int:
 
 
 def _heal(held: Allocations, uuid: str, below: Mapping[str, Slot], *, holders: Holders, missing: int) -> int:
-    """Let those who have devices of a slot hold them, as far as they hold something else; return what is left then.
+    """Claim a slot's devices for the guests that use them, if they have other allocations; return the remaining number.
 
-    What they hold in place of these, of devices of the same class that they do not have, they give back.
+    In return they release devices of the same class that they do not use.
 
     Args:
-        held: in the tree; edited in place.
-        uuid: of the provider.
-        below: what it and all other providers of devices stand for, by uuid.
-        holders: who has which devices.
-        missing: how many nobody holds.
+        held: of the tree; edited in place.
+        uuid: uuid of the provider.
+        below: slots of this and all other device providers, by uuid.
+        holders: guests and their devices.
+        missing: number of devices without an allocation.
     """
     slot = below[uuid]
     for consumer in sorted(holders):
@@ -188,7 +188,7 @@ def _amount(allocations: Mapping[str, Holding], uuid: str, slot: Slot) -> int:
 
 
 def _add(allocations: dict[str, Holding], uuid: str, slot: Slot, *, amount: int) -> None:
-    """Let a consumer hold more of a provider, or less; what is nothing then goes."""
+    """Raise or lower an allocation of a consumer; delete it at 0."""
     held = allocations[uuid]["resources"] if uuid in allocations else {}
     held = {**held, slot.resource_class: held.get(slot.resource_class, 0) + amount}
     allocations[uuid] = Holding(resources={name: each for name, each in held.items() if each})

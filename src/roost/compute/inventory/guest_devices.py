@@ -1,4 +1,4 @@
-"""Which devices guests have of a node, where the agent let them have some and the driver chose which."""
+"""The devices of guests on a node whose amounts the agent claimed, and whose addresses the driver chose."""
 
 from collections.abc import Mapping
 
@@ -11,15 +11,15 @@ from roost.model.work.guest_use import GuestUse
 def with_addresses(
     node: str, uses: Mapping[str, GuestUse], *, told: Mapping[str, tuple[str, ...]]
 ) -> dict[str, GuestUse]:
-    """Return with the addresses of its devices what each has of a node without them, by the same holder.
+    """Return the uses of a node without device addresses, with them, by holder.
 
     Args:
-        node: its name.
-        uses: what instances, and operations that move them, have of it, by uuid.
-        told: by the driver: which devices each guest has, by uuid of the instance.
+        node: name of the node.
+        uses: uses of instances and migrations, by uuid.
+        told: the driver's addresses of each guest's devices, by uuid of the instance.
 
     Raises:
-        BadSettings: of one of them that cannot be told.
+        BadSettings: the driver does not know the devices of a guest.
     """
     named = {}
     for holder, use in uses.items():

@@ -1,4 +1,4 @@
-"""Whether a guest is within what filters let its host give out of processors, memory and disk."""
+"""The limits that filters set for processors, memory and disk of a host, checked for a guest."""
 
 from collections.abc import Collection, Iterable, Mapping
 
@@ -7,7 +7,7 @@ from roost.model.evidence.decision import Limits
 from roost.model.flavor import Flavor
 from roost.model.work.guest_use import GuestAmounts
 
-# By Nova's name of the limit, which is that of a field, too: the classes that count, and what they are in reasons.
+# By Nova's name of the limit, which is also that of a field: its classes, and its name in reasons.
 _COUNTED: Mapping[str, tuple[tuple[str, ...], str]] = {
     "vcpu": (("VCPU", "PCPU"), "virtual CPUs"),
     "memory_mb": (("MEMORY_MB",), "MiB memory"),
@@ -16,17 +16,17 @@ _COUNTED: Mapping[str, tuple[tuple[str, ...], str]] = {
 
 
 def flavor_amounts(flavor: Flavor) -> GuestAmounts:
-    """Return what filters look for on a host for a guest: all that its flavor says, swap included."""
+    """Return the amounts that filters require for a guest: those of its flavor, including swap."""
     disk_gb = flavor.root_gb + flavor.ephemeral_gb + flavor.swap / 1024
     return GuestAmounts(vcpu=flavor.vcpus, memory_mb=flavor.memory_mb, disk_gb=disk_gb)
 
 
 def used_amounts(allocations: Mapping[str, Mapping[str, int]], providers: Collection[str]) -> GuestAmounts:
-    """Return what filters count as in use by a guest: what it holds of a host's own providers.
+    """Return a guest's use as filters count it: its allocations on the host's own providers.
 
     Args:
         allocations: provider uuid -> resource class -> amount.
-        providers: uuids of those of the host; what others share with it is not its own.
+        providers: uuids of the host's own providers; shared ones do not count.
     """
     own = [amounts for uuid, amounts in allocations.items() if uuid in providers]
     return GuestAmounts(
@@ -38,21 +38,21 @@ def used_amounts(allocations: Mapping[str, Mapping[str, int]], providers: Collec
 
 
 def sum_of(parts: Iterable[GuestAmounts]) -> GuestAmounts:
-    """Return the amounts of several guests together."""
+    """Return the sum of the amounts of guests."""
     listed = [*parts]
     return GuestAmounts(**{name: sum(getattr(each, name) for each in listed) for name in _COUNTED})
 
 
 def lack_of_amounts(limits: Limits, asked: GuestAmounts, *, used: GuestAmounts) -> list[str]:
-    """Say what of a guest is beyond the limits of its host, a sentence each.
+    """Describe each limit that a guest exceeds, one sentence each.
 
     Args:
-        limits: what a host may have in use; what they do not name is not looked at.
-        asked: what the guest asks for.
-        used: what others have in use.
+        limits: upper bounds of use on the host; missing ones are not checked.
+        asked: amounts of the guest.
+        used: amounts of the others.
 
     Raises:
-        BadRequest: a limit is no number.
+        BadRequest: a limit is not a number.
     """
     told = []
     for name, (_, noun) in _COUNTED.items():

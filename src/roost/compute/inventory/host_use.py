@@ -1,4 +1,4 @@
-"""Who has which of a host's memory nodes, devices and pieces, and how much of the rest; and what is left."""
+"""The use of a host by guest: memory nodes, devices, pieces and amounts; and what is free."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -25,9 +25,9 @@ _ALIKE = Pooled()
 
 
 class Size(msgspec.Struct, frozen=True, kw_only=True):
-    """How much a guest takes."""
+    """The amounts of a guest."""
 
-    flavor: Flavor | None = None  # None: nobody asks for any
+    flavor: Flavor | None = None  # None: no flavor
     allocations: dict[str, dict[str, int]] = {}  # provider uuid -> resource class -> amount
 
 
@@ -36,18 +36,17 @@ _NONE: Providers = MappingProxyType({})
 
 
 class HostUse:
-    """What guests have of a host: instances that are on it, and migrations, which keep what their instance left there.
+    """The use of a host by its instances, and by migrations, which keep the use of their instance at its source.
 
-    What is in use is always made anew from what each has, so giving back leaves what others have as it was.
+    The total is always recomputed from the individual uses, so a release leaves the others unchanged.
 
     Args:
-        facts: of the host without any guest, as its driver tells them.
-        devices: the same devices one by one, each of which is given out by its address then; none: drivers choose
-            among those that are alike.
-        instances: what guests have, by the uuid of the instance.
-        migrations: what instances that move can come back to, by the uuid of the migration.
-        is_packing: whether cells with least left are preferred, rather than those with most.
-        providers: of the host, with their pieces; what others share with it is not counted.
+        facts: of the host without guests, as its driver reports them.
+        devices: the same devices one by one, to be assigned by address; empty: drivers choose among equal ones.
+        instances: uses of guests, by uuid of the instance.
+        migrations: uses that moving instances may return to, by uuid of the migration.
+        is_packing: whether to prefer the fullest cells to the emptiest.
+        providers: the host's own, with their pieces; shared ones do not count.
     """
 
     def __init__(
@@ -66,53 +65,53 @@ class HostUse:
 
     @property
     def facts(self) -> HostFacts:
-        """The facts of the host with all that is in use."""
+        """The facts of the host, with all use."""
         return _with_uses(self._bare, self._devices, self._uses)
 
     @property
     def uses(self) -> dict[str, GuestUse]:
-        """What each has, by the uuid of its instance or migration."""
+        """The use of each instance and migration, by uuid."""
         return dict(self._uses)
 
     @property
     def missing_pieces(self) -> dict[str, list[str]]:
-        """Who has single resources that the host has no more, and the names of these."""
+        """The names of used pieces that the host no longer has, by holder."""
         return missing(self._uses, self._providers)
 
     def tell(self, facts: HostFacts, *, providers: Providers = _NONE, devices: Pooled = _ALIKE) -> None:
-        """Let the host be as its driver tells now, without any guest; what guests have stays theirs."""
+        """Set the host's facts as its driver reports them now, without guests; all uses stay."""
         self._bare, self._providers, self._devices = facts, providers, devices
 
     def mappings(self, guest: GuestSpec) -> Mappings:
-        """Return which providers serve the devices of a guest: as it was decided, else by what it holds.
+        """Return the providers of a guest's devices: from its decision, else from its allocations.
 
-        Nothing is said where devices are in no provider's inventory.
+        Empty if the devices are in no inventory.
         """
         if not self._devices.pools:
             return UNMAPPED
         return guest.mappings or match_providers(guest.pci, guest.allocations, self._devices.pools)
 
     def claim(self, holder: str, needs: GuestNeeds, *, size: Size = _NO_SIZE, rebuilding: str = "") -> Admission:
-        """Let a guest have what it needs, in place of what it has; where it may not, it keeps that.
+        """Set the use of a guest; if it is refused, its previous use stays.
 
         Args:
             holder: uuid of the instance.
-            needs: what it wants.
-            size: how much it takes.
-            rebuilding: the operation that rebuilds it, and keeps what it had before; empty: none does.
+            needs: of the guest.
+            size: of the guest.
+            rebuilding: the operation that rebuilds it, and keeps its previous use; empty: none.
 
         Raises:
-            BadRequest: the limits cannot be meant; nothing has changed.
+            BadRequest: the limits are invalid; nothing has changed.
         """
         return self._claim(self._uses, holder, needs, size=size, rebuilding=rebuilding)
 
     def claim_move(
         self, holder: str, needs: GuestNeeds, *, migration: str, size: Size = _NO_SIZE, rebuilding: str = ""
     ) -> Admission:
-        """Let an instance that moves have what it needs here, and its migration keep what it has here already.
+        """Set the use of a moving instance here; its migration keeps its previous use here, if any.
 
-        Only a resize on one host finds anything to keep, and then both are held until it is confirmed or reverted.
-        Asked again, the migration keeps what it kept at first.
+        Only a resize on the same host has a previous use, and both stay claimed until it is confirmed or reverted. A
+        repeated call leaves the migration's use unchanged.
 
         Args:
             holder, needs, size, rebuilding: as for ``claim``.
@@ -125,7 +124,7 @@ class HostUse:
         return self._claim(kept, holder, needs, size=size, rebuilding=rebuilding)
 
     def is_served(self, holder: str, topology: InstanceTopology | None) -> bool:
-        """Say whether a guest has just the cells that it wants; a host without cells gives none to anybody."""
+        """Return whether a guest has exactly the cells that it needs; a host without cells provides none."""
         if self._bare.numa is None:
             return True
         use, wanted = self._uses.get(holder, GuestUse()), () if topology is None else topology.cells
@@ -135,23 +134,23 @@ class HostUse:
         )
 
     def hand_over(self, holder: str, successor: str) -> None:
-        """Let another have what one has, in place of what it had; nothing happens where that one has nothing.
+        """Give the use of one holder to another, in place of the latter's; without use of the former, do nothing.
 
-        An instance that leaves hands over to its migration, and a migration that is reverted to its instance.
+        A departing instance hands over to its migration, and a reverted migration to its instance.
         """
         self._uses = _hand_over(self._uses, holder, successor)
 
     def give_back(self, holder: str) -> None:
-        """Take from one all that it has, if it has anything."""
+        """Release the use of a holder, if any."""
         self._uses = _without(self._uses, holder)
 
     def _claim(
         self, uses: Mapping[str, GuestUse], holder: str, needs: GuestNeeds, *, size: Size, rebuilding: str
     ) -> Admission:
-        """Let a guest have what it needs beside others; where it may not, nothing changes.
+        """Set the use of a guest besides others; if it is refused, change nothing.
 
         Args:
-            rebuilding: who keeps what the guest had and is the same guest, so its devices, pieces and amounts are.
+            rebuilding: holder of the guest's previous use, whose devices, pieces and amounts are the guest's own.
         """
         others = _without(uses, holder)
         strangers = [use for uuid, use in others.items() if uuid != rebuilding]
@@ -162,7 +161,7 @@ class HostUse:
             used = sum_of(each.amounts for each in strangers)
             lacks += lack_of_amounts(needs.limits, flavor_amounts(size.flavor), used=used)
         left = _without_devices(others, rebuilding)
-        bare, devices = self._bare, self._devices  # Others may tell what the host has meanwhile.
+        bare, devices = self._bare, self._devices  # The driver may report other facts meanwhile.
         admission = admit(_with_uses(bare, devices, left), needs, lacks=lacks, is_packing=self._is_packing)
         if admission.use is None:
             return admission
@@ -182,7 +181,7 @@ def _hand_over(uses: Mapping[str, GuestUse], holder: str, successor: str) -> dic
 
 
 def _without_devices(uses: Mapping[str, GuestUse], holder: str) -> dict[str, GuestUse]:
-    """Return what each has, but the devices of one."""
+    """Return all uses, one of them without its devices."""
     return {
         uuid: msgspec.structs.replace(use, devices=(), addresses=()) if uuid == holder else use
         for uuid, use in uses.items()
@@ -196,13 +195,13 @@ def _addresses(uses: Mapping[str, GuestUse]) -> frozenset[str]:
 def _addresses_of(
     use: GuestUse, devices: Pooled, others: Mapping[str, GuestUse], *, before: GuestUse | None
 ) -> tuple[str, ...]:
-    """Return the addresses of the devices that a guest gets, where they are given out by these.
+    """Return the addresses of a guest's devices, if they are assigned here.
 
     Args:
-        use: what it gets of each pool.
+        use: the guest's number of devices per pool.
         devices: the pools.
-        others: what all others have.
-        before: what it had, and would rather keep.
+        others: uses of all others.
+        before: previous use, whose devices are preferred.
     """
     taken = _addresses(others)
     had = () if before is None else before.addresses
@@ -215,7 +214,7 @@ def _addresses_of(
 
 
 def _with_uses(facts: HostFacts, devices: Pooled, uses: Mapping[str, GuestUse]) -> HostFacts:
-    """Return the facts of a host with guests on it."""
+    """Return the facts of a host with its guests."""
     numa = facts.numa
     for use in uses.values():
         if numa is not None and use.cells:

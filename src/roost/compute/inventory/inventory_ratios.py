@@ -1,10 +1,10 @@
-"""Overcommit of what a host offers, and what it keeps for itself."""
+"""Overcommit and reserves of a host's inventories."""
 
 from collections.abc import Iterable, Mapping
 
 from roost.model.work.agent_terms import HostTerms
 
-# Resource class -> the words of its settings. Whatever else there is cannot be shared, so its ratio is 1.
+# Resource class -> prefix of its settings. All other classes cannot be overcommitted, so their ratio is 1.
 _CONFIGURED = {"VCPU": "cpu", "MEMORY_MB": "ram", "DISK_GB": "disk"}
 _MIB_PER_GIB = 1024
 
@@ -12,13 +12,13 @@ _MIB_PER_GIB = 1024
 def allocation_ratio(
     terms: HostTerms, resource_class: str, present: Iterable[Mapping[str, Mapping[str, float]]]
 ) -> float:
-    """Return the overcommit of a resource class: that of the settings, else as Placement has it, else the initial one.
+    """Return the allocation ratio of a class: from the settings, else from Placement, else the initial one.
 
     Args:
-        terms: of the host; a ratio of 0 in it counts as none.
-        resource_class: of any kind; of those without settings the ratio is 1, whatever Placement has.
-        present: inventories in Placement by resource class, of the provider itself first; then of those from which
-            the class moves to it, whose ratio goes with it.
+        terms: of the host; a ratio of 0 counts as none.
+        resource_class: any class; without settings its ratio is 1, whatever Placement has.
+        present: inventories in Placement by class: of the provider itself first, then of those from which the class
+            moves to it with its ratio.
     """
     word = _CONFIGURED.get(resource_class)
     if word is None:
@@ -35,7 +35,7 @@ def allocation_ratio(
 
 
 def reserve_of(terms: HostTerms, resource_class: str) -> int:
-    """Return how much of a resource class a host keeps for itself, in the unit of the class, rounded up."""
+    """Return the reserved amount of a class on a host, in the unit of the class, rounded up."""
     amounts = {
         "VCPU": terms.reserved_host_cpus,
         "MEMORY_MB": terms.reserved_host_memory_mb,
@@ -52,12 +52,12 @@ def offer_of(
     present: Iterable[Mapping[str, Mapping[str, float]]],
     kept: int = 0,
 ) -> dict[str, float]:
-    """Return the inventory of a resource class as a host offers it.
+    """Return a host's inventory of a class.
 
     Args:
         terms, resource_class, present: as for ``allocation_ratio``.
-        total: in the unit of the class, 1 or more.
-        kept: how much the host keeps for itself on other providers already, in the same unit.
+        total: in the unit of the class, >= 1.
+        kept: amount already reserved on other providers of the host, in the same unit.
     """
     return {
         "total": total,

@@ -1,4 +1,4 @@
-"""Monitors: what a host measures, by the names that weighers and filters know."""
+"""Monitors: the measurements of a host, by the names that weighers and filters use."""
 
 from collections.abc import Mapping, Sequence
 
@@ -7,23 +7,23 @@ from roost.errors import BadSettings
 from roost.model.names import RATIO_MAX, is_text
 from roost.observe import log
 
-_NAMES = {"cpu.virt_driver": "cpu.", "virt_driver": "cpu."}  # a monitor -> how its metrics begin
+_NAMES = {"cpu.virt_driver": "cpu.", "virt_driver": "cpu."}  # monitor -> prefix of its metrics
 _KINDS = ("user", "kernel", "idle", "iowait")
 
 
 class Monitors:
     """The monitors of one host.
 
-    Monitor ``cpu.virt_driver`` tells what the driver measures of the processor: ``cpu.frequency`` in MHz, times
-    ``cpu.user.time``, ``cpu.kernel.time``, ``cpu.idle.time`` and ``cpu.iowait.time`` in ns, and shares of the time
-    since it was asked before, 0..1: ``cpu.<kind>.percent`` of each kind, and ``cpu.percent`` of all but idle time.
-    Shares that the driver tells itself are taken as they are; what no server could be told is left out.
+    Monitor ``cpu.virt_driver`` reports the driver's measurements of the processor: ``cpu.frequency`` in MHz; times
+    ``cpu.user.time``, ``cpu.kernel.time``, ``cpu.idle.time`` and ``cpu.iowait.time`` in ns; and shares of the time
+    since the last reading, 0..1: ``cpu.<kind>.percent`` of each kind, and ``cpu.percent`` of all but idle time. The
+    driver's own shares are kept as they are; values that the server would refuse are left out.
 
     Args:
-        names: of the monitors in use, as the setting ``compute_monitors`` has them.
+        names: of the enabled monitors, as in the setting ``compute_monitors``.
 
     Raises:
-        BadSettings: there is no monitor of a name.
+        BadSettings: a monitor does not exist.
     """
 
     def __init__(self, names: Sequence[str]) -> None:
@@ -34,7 +34,7 @@ class Monitors:
         self._before: dict[str, dict[str, float]] = {}  # times by kind, of each node
 
     def metrics(self, driver: Driver, node: str) -> dict[str, float]:
-        """Return what a node measures now; a driver that cannot tell it is logged, and then there are none."""
+        """Return the measurements of a node; if the driver fails, log its error and return none."""
         if not self._prefixes:
             return {}
         try:
@@ -53,10 +53,10 @@ class Monitors:
 
 
 def _shares(before: Mapping[str, float], now: Mapping[str, float]) -> dict[str, float]:
-    """Return shares of the time between two readings, or since the start where there is one; none of no time."""
+    """Return shares of the time between two readings, or since the start after a restart; empty if no time passed."""
     if len(now) < len(_KINDS):
         return {}
-    # A host that was started anew counts from 0 again.
+    # After a restart of the host its counters begin at 0.
     is_later = all(now[kind] >= before.get(kind, 0.0) for kind in _KINDS)
     spent = {kind: now[kind] - (before.get(kind, 0.0) if is_later else 0.0) for kind in _KINDS}
     total = sum(spent.values())

@@ -1,4 +1,4 @@
-"""What the server is told of a node: what its driver says of it, in the form of facts."""
+"""The facts of a node that the agent reports, from the report of its driver."""
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
@@ -13,10 +13,10 @@ _NOWHERE: Mapping[str, str] = MappingProxyType({})
 
 
 class Pooled(NamedTuple):
-    """Devices of a host in pools of those that are alike."""
+    """The devices of a host, pooled by equality."""
 
     pools: tuple[PciPool, ...] = ()
-    addresses: tuple[tuple[str, ...], ...] = ()  # of the devices of each pool
+    addresses: tuple[tuple[str, ...], ...] = ()  # the devices of each pool
 
 
 def facts_of(
@@ -27,16 +27,16 @@ def facts_of(
     rack: str = "",
     pools: tuple[PciPool, ...] | None = None,
 ) -> HostFacts:
-    """Return the facts of a node without any guest on it.
+    """Return the facts of a node without guests.
 
-    Overcommit is left out: it is that of the inventories.
+    Overcommit is left out: the inventories have it.
 
     Args:
-        resources: as the driver tells them.
-        metrics: what it measures, by name.
-        host_ip: where its guests are reached from; empty: not known.
-        rack: where it stands; empty: not known.
-        pools: its devices; None: as the driver tells them.
+        resources: from the driver.
+        metrics: measurements by name.
+        host_ip: address for its guests; empty: unknown.
+        rack: its rack; empty: unknown.
+        pools: its devices; None: those of the driver.
     """
     return HostFacts(
         vcpus_total=resources.vcpus,
@@ -56,19 +56,19 @@ def facts_of(
 
 
 def pools_of(devices: Sequence[PciDevice]) -> tuple[PciPool, ...]:
-    """Return devices as pools of those that are alike, in the order in which they are first met.
+    """Return the pools of equal devices, by first occurrence.
 
-    A device that is like no other is told with its address.
+    A unique device is reported with its address.
     """
     return pool_devices(devices).pools
 
 
 def pool_devices(devices: Sequence[PciDevice], *, providers: Mapping[str, str] = _NOWHERE) -> Pooled:
-    """Return the same, and which devices are in each pool; those of two providers are not alike.
+    """Return the pools and the devices of each; devices of different providers are not equal.
 
     Args:
         devices: of a host.
-        providers: in whose inventories they are, uuids by address; those that are in none are left out.
+        providers: the devices' providers, uuids by address; devices without one are left out.
     """
     alike: dict[tuple[bytes, str], list[PciDevice]] = {}
     for device in devices:

@@ -1,4 +1,4 @@
-"""Which PCI devices of a node are offered in Placement, and which of them one provider stands for."""
+"""The PCI devices of a node that Placement offers, and the devices of each provider."""
 
 from collections.abc import Iterable, Sequence
 
@@ -11,39 +11,39 @@ from roost.model.work.agent_terms import PciDevice
 from roost.model.work.device_spec import DeviceSpec
 
 SETTING = "agent.device_spec"
-DEVICE_TRAIT = "COMPUTE_MANAGED_PCI_DEVICE"  # by which their providers are known
+DEVICE_TRAIT = "COMPUTE_MANAGED_PCI_DEVICE"  # part of their providers' names
 _FUNCTIONS = frozenset({"type-VF", "vdpa"})
 _ANYTHING = (DeviceSpec(),)
 
 
 class Slot(msgspec.Struct, frozen=True, kw_only=True):
-    """What one provider stands for: a device, or the virtual functions of one."""
+    """The devices of one provider: one device, or the virtual functions of one."""
 
-    address: str  # of the device, or of the one that the functions belong to
+    address: str  # of the device, or of the functions' parent
     resource_class: str
     traits: frozenset[str]
-    devices: tuple[str, ...]  # addresses of what instances may have of it
+    devices: tuple[str, ...]  # addresses of the devices for instances
 
 
 class OfferedDevices(msgspec.Struct, frozen=True, kw_only=True):
-    """The devices of a node that instances may have."""
+    """The devices of a node for instances."""
 
-    devices: tuple[PciDevice, ...] = ()  # with what is said of them besides
-    slots: tuple[Slot, ...] = ()  # in the order of the devices; those of a network are in none
+    devices: tuple[PciDevice, ...] = ()  # with the fields of their spec
+    slots: tuple[Slot, ...] = ()  # in the order of the devices, without those of physical networks
 
 
 def match_devices(devices: Iterable[PciDevice], specs: Sequence[DeviceSpec]) -> OfferedDevices:
-    """Return the devices of a node that some spec fits, as the first of these says.
+    """Return the devices of a node that match a spec, with the fields of the first matching one.
 
-    Devices of a physical network belong to ports, for which Placement is not asked.
+    Devices of a physical network belong to ports, and are not requested from Placement.
 
     Args:
-        devices: as the driver tells them.
-        specs: none: all of them, called by vendor and product.
+        devices: from the driver.
+        specs: empty: all devices, named by vendor and product.
 
     Raises:
-        BadSettings: one provider would stand for what differs, a device is offered beside its own functions, or a
-            name cannot be one of Placement.
+        BadSettings: one provider would have unequal devices, a device is offered beside its own functions, or a name
+            is invalid in Placement.
 
     Source:
         nova/compute/pci_placement_translator.py, PlacementView.
@@ -63,7 +63,7 @@ def match_devices(devices: Iterable[PciDevice], specs: Sequence[DeviceSpec]) -> 
 
 
 def provider_name(node: str, address: str) -> str:
-    """Return the name of the provider of a device, as Nova gives it."""
+    """Return the name of a device's provider, equal to Nova's."""
     return f"{node}_{address.upper()}"
 
 
@@ -83,7 +83,7 @@ def _slot(device: PciDevice, spec: DeviceSpec) -> Slot:
 
 
 def _join(one: Slot, other: Slot) -> Slot:
-    """Return one slot of two of the same address."""
+    """Return the union of two slots with the same address."""
     (new,) = other.devices
     if one.address in (new, *one.devices):
         function = next(each for each in (new, *one.devices) if each != one.address)

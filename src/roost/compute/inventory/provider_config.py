@@ -1,4 +1,4 @@
-"""Provider config files: inventories and traits that operators add to what drivers say."""
+"""Provider config files: inventories and traits that operators add to those of drivers."""
 
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -16,7 +16,7 @@ from roost.errors import BadSettings, first_line, quote_value
 from roost.model.names import uuid_bytes, uuid_form
 from roost.model.provider import Inventory
 
-COMPUTE_NODE = "$COMPUTE_NODE"  # stands for every root that is a compute node
+COMPUTE_NODE = "$COMPUTE_NODE"  # matches every root that is a compute node
 COMPUTE_NODE_TRAIT, OWNER_TRAIT = "COMPUTE_NODE", "OWNER_NOVA"
 _CUSTOM = re.compile(r"CUSTOM_[A-Z0-9_]{1,248}")
 _VERSION = re.compile(r"1\.[0-9]{1,9}")
@@ -56,7 +56,7 @@ class _Record(Inventory, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class ProviderConfig(msgspec.Struct, frozen=True, kw_only=True):
-    """What an operator adds to one provider, or to every compute node."""
+    """An operator's additions to one provider, or to every compute node."""
 
     provider: str  # uuid, name, or COMPUTE_NODE
     inventories: dict[str, Inventory] = {}  # by resource class
@@ -65,13 +65,13 @@ class ProviderConfig(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read(folder: str) -> list[ProviderConfig]:
-    """Return what the files ``*.yaml`` of a folder add, in the order of their names; none where there is no folder.
+    """Return the additions of the files ``*.yaml`` in a folder, sorted by file name; empty if the folder is missing.
 
     Args:
-        folder: its path; empty: there is none.
+        folder: its path; empty: none.
 
     Raises:
-        BadSettings: the folder or a file cannot be read, or a file is no YAML, says what cannot be meant, or names a
+        BadSettings: the folder or a file cannot be read, or a file is not YAML, has invalid content, or names a
             provider a second time.
     """
     if not folder:
@@ -94,11 +94,11 @@ def read(folder: str) -> list[ProviderConfig]:
 
 
 class ProviderConfigs:
-    """Adds what operators say to the tree of a host.
+    """Adds the operators' inventories and traits to the tree of a host.
 
     Args:
-        configs: as ``read`` gives them.
-        warn: is told, once each, of providers that there are not.
+        configs: from ``read``.
+        warn: called once per missing provider.
     """
 
     def __init__(self, configs: Sequence[ProviderConfig], *, warn: Callable[[str], None]) -> None:
@@ -106,12 +106,13 @@ class ProviderConfigs:
         self._warned: set[str] = set()
 
     def merge(self, tree: ProviderTree) -> None:
-        """Add inventories and traits, after the driver has said what it has; all of them or none.
+        """Add inventories and traits to a complete tree of the driver, all or nothing.
 
-        An entry of a uuid or a name goes before that of all compute nodes. What is there as it should be stays.
+        An entry for a uuid or a name takes precedence over that for all compute nodes. Unchanged values stay.
 
         Raises:
-            ValueError: a provider has a resource class or a standard trait already, or two entries are of one provider.
+            ValueError: a provider already has the resource class or a standard trait, or two entries match one
+                provider.
         """
         found = self._match(tree)
         for uuid, config in found.items():
@@ -122,7 +123,7 @@ class ProviderConfigs:
             tree.add_traits(uuid, OWNER_TRAIT, *config.traits)
 
     def _match(self, tree: ProviderTree) -> dict[str, ProviderConfig]:
-        """Return the entry of each provider that has one, by uuid."""
+        """Return the matching entry of each provider, by uuid."""
         found: dict[str, ProviderConfig] = {}
         for config in self._configs:
             if config.provider == COMPUTE_NODE:
@@ -159,7 +160,7 @@ def _check(tree: ProviderTree, uuid: str, config: ProviderConfig) -> None:
 
 
 def _configs(path: str) -> Iterator[ProviderConfig]:
-    """Yield what one file adds."""
+    """Yield the entries of one file."""
     told = _load(path)
     try:
         file = msgspec.convert(told, _File)
@@ -200,7 +201,7 @@ def _load(path: str) -> object:
     except yaml.MarkedYAMLError as error:
         where = f"line {error.problem_mark.line + 1}: " if error.problem_mark else ""
         raise BadSettings(path, f"is no YAML: {where}{error.problem}") from None
-    except (yaml.YAMLError, ValueError, RecursionError) as error:  # Dates that are none are a ValueError.
+    except (yaml.YAMLError, ValueError, RecursionError) as error:  # Invalid dates raise a ValueError.
         raise BadSettings(path, f"is no YAML: {first_line(error)}") from None
 
 

@@ -1,4 +1,4 @@
-"""What a driver says of a node, brought to Placement; where inventories move, with all that is held of them."""
+"""Writes a driver's provider tree to Placement; if inventories move, their allocations move too."""
 
 import copy
 from collections.abc import Callable
@@ -21,38 +21,38 @@ _NO_DEVICES = CountedDevices()
 
 
 class Brought(NamedTuple):
-    """What Placement has of a node now."""
+    """The state of a node in Placement."""
 
     tree: ProviderTree
-    is_reshaped: bool  # whether inventories moved with what is held of them
+    is_reshaped: bool  # whether inventories and their allocations moved
 
 
 @dataclass(kw_only=True)
 class _Node:
-    """A node that is being brought, through all tries."""
+    """The update of a node, over all attempts."""
 
     name: str
     uuid: str
     is_startup: bool
     is_disabled: bool | None
     devices: CountedDevices = _NO_DEVICES
-    known: frozenset[str] | None = None  # its providers before the first try
-    made: set[str] = field(default_factory=set)  # those that the driver added in any try
-    is_reshaping: bool = False  # in the last try
-    was_reshaping: bool = False  # in any of them
+    known: frozenset[str] | None = None  # its providers before the first attempt
+    made: set[str] = field(default_factory=set)  # providers that the driver added in any attempt
+    is_reshaping: bool = False  # in the last attempt
+    was_reshaping: bool = False  # in any attempt
 
 
 class Reshaper:
-    """Brings what a driver says of its nodes to a Placement.
+    """Writes the provider trees of a driver's nodes to a Placement.
 
     Args:
         driver: of the host.
-        report: of the host.
-        configs: what operators add.
-        terms: how often is tried, and how long is waited in between.
-        sleep: waits so many seconds.
-        uniform: gives a random number between two.
-        devices: brings PCI devices; None: they are as they are.
+        report: the report client of the host.
+        configs: additions of operators.
+        terms: number of attempts, and the pauses between them.
+        sleep: waits a number of seconds.
+        uniform: returns a random number between two.
+        devices: adds PCI devices; None: leave them unchanged.
 
     Source:
         nova/compute/resource_tracker.py, _update_to_placement.
@@ -82,24 +82,25 @@ class Reshaper:
         is_disabled: bool | None = None,
         devices: CountedDevices = _NO_DEVICES,
     ) -> Brought:
-        """Bring all that the driver says of a node; nothing is written where nothing differs.
+        """Write the provider tree of a node; write nothing that is unchanged.
 
-        Whoever writes meanwhile makes it a new try, with a new tree and new allocations.
+        After a concurrent change, repeat it with a new tree and new allocations.
 
         Args:
-            node: its name.
-            uuid: of its root provider, which is created where there is none.
+            node: name of the node.
+            uuid: uuid of its root provider, created if missing.
             is_startup: whether inventories may move.
-            is_disabled: whether an operator lets nothing new be placed there; None: it stays as it is.
+            is_disabled: whether an operator has disabled the service; None: unchanged.
             devices: its PCI devices.
 
         Raises:
             ReshapeNeeded: inventories must move, and may not now; nothing was written.
-            ReshapeFailed: they cannot move, or others came before every try. Placement is as it was, unless the
+            ReshapeFailed: they cannot move, or every attempt met a concurrent change. Placement is unchanged, unless
+                the
                 message says otherwise.
-            Conflict: others came before every try, and nothing has to move any more.
-            ValueError: what operators add does not go with what the driver says.
-            BadSettings: its devices cannot be as the settings say.
+            Conflict: every attempt met a concurrent change, and inventories need not move any more.
+            ValueError: the operators' additions conflict with the driver's inventories.
+            BadSettings: its devices conflict with the settings.
             InUse, SyncFailed, PlacementGone: see ``ReportClient``.
         """
         found = _Node(name=node, uuid=uuid, is_startup=is_startup, is_disabled=is_disabled, devices=devices)
@@ -108,10 +109,10 @@ class Reshaper:
         return Brought(tree, found.was_reshaping)
 
     def reshape(self, node: str, uuid: str) -> bool:
-        """Do the same as at a start, but only where inventories must move; say whether they did.
+        """Do the same as at a start, but only if inventories must move; return whether they did.
 
         Raises:
-            Whatever ``bring`` raises, but ReshapeNeeded.
+            As for ``bring``, except ReshapeNeeded.
         """
         found = _Node(name=node, uuid=uuid, is_startup=True, is_disabled=None)
         self._try(found, self._move)
@@ -132,13 +133,13 @@ class Reshaper:
         raise self._give_up(node, lost) from lost
 
     def _all(self, node: _Node) -> ProviderTree:
-        """Try once to bring everything."""
+        """Attempt the whole update once."""
         tree, held = self._edit(node)
         self._flush(node, tree, held)
         return tree
 
     def _move(self, node: _Node) -> ProviderTree | None:
-        """Try once, where anything must move."""
+        """Attempt the update once if inventories must move."""
         tree, held = self._edit(node)
         if held is None:
             return None
@@ -146,7 +147,7 @@ class Reshaper:
         return tree
 
     def _edit(self, node: _Node) -> tuple[ProviderTree, Allocations | None]:
-        """Return the tree as the driver wants it, and what is held, where that moves."""
+        """Return the driver's tree, and the allocations if inventories move."""
         tree = self._read_tree(node)
         if self._driver.capabilities.wants_allocations:
             return tree, self._edit_with_allocations(node, tree)
@@ -158,13 +159,13 @@ class Reshaper:
             self._begin(node, needed.moved)
         else:
             return tree, None
-        tree = self._read_tree(node)  # Whatever the driver did before it raised.
+        tree = self._read_tree(node)  # The state before the driver's error does not matter.
         held = self._report.get_allocations_for_provider_tree(node.uuid)
         self._driver.update_provider_tree(tree, node.name, held)
         return tree, held
 
     def _edit_with_allocations(self, node: _Node, tree: ProviderTree) -> Allocations | None:
-        """Let a driver edit that is told each time what is held; return that, where it or inventories moved."""
+        """Let the driver edit tree and allocations; return the allocations if they or inventories moved."""
         held = self._report.get_allocations_for_provider_tree(node.uuid)
         held_before, tree_before = copy.deepcopy(held), copy.deepcopy(tree)
         self._driver.update_provider_tree(tree, node.name, held)
@@ -207,22 +208,22 @@ class Reshaper:
             if held is not None:
                 raise
             self._report.forget()
-            raise SyncFailed(str(error)) from error  # No inventory moves, so the next update may do.
+            raise SyncFailed(str(error)) from error  # No inventory moves, so the next update may succeed.
 
     def _still_moves(self, node: _Node) -> bool:
-        """Say whether inventories must move, where the last try may have moved them before others came."""
+        """Return whether inventories must still move; the last attempt may have moved them."""
         try:
             self._edit(replace(node, is_startup=False))
-        except RoostError:  # ReshapeNeeded, or what hides whether it is.
+        except RoostError:  # ReshapeNeeded, or an error that hides it.
             return True
         return False
 
     def _give_up(self, node: _Node, lost: Conflict) -> ReshapeFailed:
-        """Delete what is left of providers that were created in vain, and say why it is given up."""
+        """Delete the unused providers of failed attempts, and raise the reason."""
         problem = f"others came before each of {self._tries} tries, the last time so: {lost}"
         try:
             tree = self._report.get_provider_tree_and_ensure_root(node.uuid, node.name)
-            # What a reshape that was carried out all the same has filled stays.
+            # Those that a completed reshape has filled stay.
             empty = [each for each in tree.get_provider_uuids(node.uuid) if not tree.has_inventory(each)]
             left = [
                 name
@@ -238,7 +239,7 @@ class Reshaper:
 
 
 def _find_moving_classes(before: ProviderTree, after: ProviderTree) -> set[str]:
-    """Return the classes that left one provider and came to another."""
+    """Return the classes that left one provider and joined another."""
     had = {uuid: set(before.data(uuid).inventory) for uuid in before.get_provider_uuids()}
     has = {uuid: set(after.data(uuid).inventory) for uuid in after.get_provider_uuids()}
     left = {name for uuid, names in had.items() for name in names - has.get(uuid, set())}

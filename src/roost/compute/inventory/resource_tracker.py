@@ -1,4 +1,4 @@
-"""The resource tracker: what a node has and has in use, brought to Placement and told to the server."""
+"""The resource tracker: writes a node's inventories and use to Placement, and reports them to the server."""
 
 import uuid as uuids
 from collections.abc import Callable, Mapping, Sequence
@@ -38,54 +38,54 @@ from roost.observe import log
 
 
 class Book(Protocol):
-    """What the agent of a host remembers beyond its life."""
+    """The durable records of a host's agent."""
 
     def node_uuids(self) -> Mapping[str, str]:
-        """Return the uuids of all nodes that were ever seen, by name."""
+        """Return the uuids of all known nodes, by name."""
 
     def keep_node(self, node: str, uuid: str) -> None:
-        """Remember the uuid of a node; durable on return."""
+        """Record the uuid of a node; durable on return."""
 
     def forget_node(self, node: str) -> None:
-        """Forget a node."""
+        """Delete the record of a node."""
 
     def instances(self, node: str) -> Mapping[str, GuestUse]:
-        """Return what instances have of a node, by uuid; all that are known there, whatever they have."""
+        """Return the uses of a node by instance, including empty ones."""
 
     def migrations(self, node: str) -> Mapping[str, GuestUse]:
-        """Return the same of migrations, which keep what their instances left there."""
+        """Return the uses of a node by migration, which keep those of their instances."""
 
     def name_devices(self, node: str, uses: Mapping[str, GuestUse]) -> None:
-        """Remember which devices of a node some have, by uuid of the instance or the migration; durable on return."""
+        """Record the addresses of devices by uuid of their instance or migration; durable on return."""
 
 
 class NodeReport(msgspec.Struct, frozen=True, kw_only=True):
-    """What was learned of a node, and done about it."""
+    """The result of an update of a node."""
 
     node: str
     uuid: str  # of its root provider
-    facts: HostFacts  # with what guests have in use
-    is_reshaped: bool = False  # whether inventories moved with what is held of them
-    released: tuple[str, ...] = ()  # uuids of instances, deleted or elsewhere, whose allocations were given back
+    facts: HostFacts  # with the use of guests
+    is_reshaped: bool = False  # whether inventories and their allocations moved
+    released: tuple[str, ...] = ()  # uuids of instances, deleted or moved, whose allocations were released
 
 
 class Tracker:
-    """Keeps what is known of the nodes of a host as their driver says; one thread at a time updates.
+    """Tracks the nodes of a host as its driver reports them; one thread at a time updates.
 
     Args:
         host: name of the service.
-        driver: has begun to work for the host.
-        report: of the host.
-        bringing: of the same driver and report client.
-        book: what is remembered.
-        monitors: what is measured.
-        instances: knows what became of instances; None: allocations are nobody's business here.
-        devices: brings PCI devices to Placement, as ``bringing`` does; None: nobody does.
+        driver: the initialised driver of the host.
+        report: the report client of the host.
+        bringing: with the same driver and report client.
+        book: durable records.
+        monitors: measurements.
+        instances: returns the state of instances; None: leave their allocations alone.
+        devices: writes PCI devices to Placement, as ``bringing`` does; None: none are written.
         periodic_reshape: see ``ReshapeTerms``.
-        is_packing: whether guests go onto the memory nodes with least left, rather than those with most.
-        host_ip: where guests are reached from; empty: not known.
-        rack: where the host stands; empty: not known.
-        new_uuid: gives the uuids of new nodes.
+        is_packing: whether to prefer the fullest memory nodes to the emptiest.
+        host_ip: address for guests; empty: unknown.
+        rack: rack of the host; empty: unknown.
+        new_uuid: returns the uuid of a new node.
     """
 
     def __init__(
@@ -112,30 +112,29 @@ class Tracker:
         self._new_uuid = new_uuid
         self._devices = devices if devices is not None and devices.is_on else None
         self._uses: dict[str, HostUse] = {}
-        self._told: dict[str, object] = {}  # what was last said in the log, by what it is about
+        self._told: dict[str, object] = {}  # the last logged message, by its subject
 
     def update(self, node: str, *, is_startup: bool, is_disabled: bool | None = None) -> NodeReport | None:
-        """Bring a node to Placement, and return what the server is to know of it.
+        """Write a node to Placement, and return its report for the server.
 
         Args:
-            node: its name.
-            is_startup: whether the agent is starting, so that inventories may move; until the first report, in
-                other words.
-            is_disabled: whether an operator lets nothing new be placed there; None: not known.
+            node: name of the node.
+            is_startup: whether the agent is starting, so that inventories may move: until the first report.
+            is_disabled: whether an operator has disabled the service; None: unknown.
 
         Returns:
-            None: it could not be done this time, and the log says why.
+            None: it failed this time, and the log has the reason.
 
         Raises:
-            ReshapeFailed: inventories must move and cannot: the agent must end; so for all of these.
-            JournalLost: the node cannot be remembered.
-            ReshapeNeeded: inventories must move, the agent is not starting, and may end.
-            InUse: at the start, an inventory is to go of which something is held.
-            BadSettings: at the start, the node cannot be what it was.
+            ReshapeFailed: inventories must move and cannot; after any of these errors the agent must end.
+            JournalLost: the node cannot be recorded.
+            ReshapeNeeded: inventories must move, and the agent is not starting.
+            InUse: at the start, an inventory to delete is in use.
+            BadSettings: at the start, the node conflicts with its record.
         """
         try:
             return self._update(node, is_startup=is_startup, is_disabled=is_disabled)
-        except Exception as error:  # A driver may raise anything; the next update may do.
+        except Exception as error:  # A driver may raise anything; the next update may succeed.
             if self._is_deadly(error, is_startup=is_startup):
                 log.event("agent_ends", host=self._host, node=node, problem=str(error))
                 raise
@@ -146,21 +145,21 @@ class Tracker:
             return None
 
     def use(self, node: str) -> HostUse:
-        """Return who has what of a node; it was updated before.
+        """Return the use of a node after its update.
 
         Raises:
-            KeyError: it was not.
+            KeyError: it was not updated.
         """
         return self._uses[node]
 
     def node_uuid(self, node: str, told: str | None = None) -> str:
-        """Return the uuid of a node, a fresh one where it is new, and remember it.
+        """Return the uuid of a node, and record it; a new node gets a new one.
 
         Args:
-            told: by its driver; None: it says none.
+            told: uuid from its driver; None: it has none.
 
         Raises:
-            BadSettings: it was another one, or is none.
+            BadSettings: it differs from the record, or is malformed.
         """
         known = self._book.node_uuids().get(node)
         if told is not None and uuid_bytes(told) is None:
@@ -173,12 +172,12 @@ class Tracker:
         return found
 
     def drop_gone_nodes(self) -> list[str]:
-        """Delete the providers of nodes that will not come back and on which nothing is held; name the nodes.
+        """Delete the providers of permanently removed nodes without allocations; return the names of these nodes.
 
-        What cannot be deleted now is left for later, and the log says why.
+        What cannot be deleted now stays for later, and the log has the reason.
 
         Raises:
-            JournalLost: a node cannot be forgotten.
+            JournalLost: the record of a node cannot be deleted.
         """
         try:
             here = check_nodes(self._driver.nodes())
@@ -192,7 +191,7 @@ class Tracker:
             return []
 
     def _is_dropped(self, node: str) -> bool:
-        """Delete the providers of a node as far as nothing is held there, and say whether none is left."""
+        """Delete the providers of a node that have no allocations; return whether none is left."""
         left = self._report.delete_resource_provider(self._book.node_uuids()[node])
         if left:
             self._log_once(node, left, "node_left", node=node, providers=", ".join(left))
@@ -247,10 +246,10 @@ class Tracker:
         return NodeReport(node=node, uuid=uuid, facts=use.facts, is_reshaped=brought.is_reshaped, released=released)
 
     def _count_devices(self, node: str, resources: NodeResources) -> CountedDevices:
-        """Return the devices of a node that Placement counts, and who has which; none where it counts none.
+        """Return the devices of a node in Placement's inventories with their holders; empty if there are none.
 
         Raises:
-            BadSettings: they cannot be as the settings say, or it cannot be told which somebody has.
+            BadSettings: they conflict with the settings, or the devices of a guest are unknown.
         """
         if self._devices is None:
             return CountedDevices()
@@ -262,9 +261,9 @@ class Tracker:
         return CountedDevices(self._devices.offered_by(resources.pci_devices), holders)
 
     def _clean(self, node: str, uuid: str, brought: Brought) -> tuple[str, ...]:
-        """Give back what instances hold on a node that are deleted or elsewhere; name those.
+        """Release the allocations of deleted and moved instances on a node; return their uuids.
 
-        What cannot be told now is left for later.
+        If their state is unknown, leave them for later.
         """
         if self._instances is None:
             return ()
@@ -277,7 +276,7 @@ class Tracker:
 
     def _release_strangers(self, instances: Instances, node: str, below: Sequence[str]) -> tuple[str, ...]:
         holders = {each for one in below for each in self._report.get_allocations_for_resource_provider(one)}
-        # A guest that is not wanted here any more uses what it holds until it is destroyed.
+        # A guest to destroy uses its resources until then.
         guests = (each.uuid for each in check_guests(self._driver.guests()))
         tracked = {*self._book.instances(node), *self._book.migrations(node), *guests}
         others = sorted(holders - tracked)
@@ -295,9 +294,9 @@ class Tracker:
     def _release_moved(
         self, instances: Instances, node: str, moved: Sequence[str], *, below: Sequence[str]
     ) -> list[str]:
-        """Give back what instances that are elsewhere hold on a node; name those."""
+        """Release the allocations that moved instances have on a node; return their uuids."""
         known = {each: self._report.get_allocs_for_consumer(each) for each in moved}
-        # Asked again: one that was on its way back before it was read is busy now, one that begins later has changed.
+        # Read again: one that returned meanwhile is busy now, and a later operation changes its status.
         standings = instances.standings(moved) if moved else {}
         left = []
         for each in judge(moved, tracked=(), standings=standings, host=self._host).moved:
@@ -312,7 +311,7 @@ class Tracker:
         return left
 
     def _gives_back(self, node: str, consumer: str, give: Callable[[], bool]) -> bool:
-        """Let a consumer give back something, and say whether it did."""
+        """Call the release of a consumer; return whether it succeeded."""
         try:
             give()
         except Conflict as error:  # It changed a moment ago; the next update looks again.
