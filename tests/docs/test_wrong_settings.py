@@ -21,7 +21,7 @@ from tests.support.servers.in_process_api import asking_own
 
 TEXT = (ROOT / "docs" / "how-to" / "find-a-wrong-setting.md").read_text(encoding="utf-8")
 SMALL = {"vcpus": 1, "memory_mb": 512}
-_ENDING = ("must be", "which is not there")  # how sentences go on that end a command
+_ENDING = ("must be", "which is not set")  # how sentences go on that end a command
 
 
 def tables(section):
