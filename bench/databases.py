@@ -14,7 +14,7 @@ from bench.workloads import Workload
 from roost.app import Roost
 from roost.model.settings.roost_settings import Store as StoreSettings
 from roost.model.writes import Item
-from roost.ports import Committed, Store
+from roost.ports import CommitResult, Store
 from roost.settings import load_settings
 from roost.store.backends import open_store
 from roost.store.memory_store import MemoryStore
@@ -46,7 +46,7 @@ class TimedStore:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._store, name)
 
-    def commit(self, items: Sequence[Item]) -> Committed:
+    def commit(self, items: Sequence[Item]) -> CommitResult:
         """Commit, and note when."""
         start = Moment.now()
         committed = self._store.commit(items)

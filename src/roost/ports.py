@@ -32,7 +32,7 @@ IdKind = Literal[
 ]
 
 
-class Left(msgspec.Struct, frozen=True):
+class DepartedInstance(msgspec.Struct, frozen=True):
     """The release of an instance in the columns, before it occupies another host."""
 
     release: Release  # its release in the database
@@ -59,14 +59,14 @@ class Random(Protocol):
         """Return ``count`` new uuids, 16 bytes each, that sort by time."""
 
 
-class Loaded(msgspec.Struct, frozen=True):
+class LoadedDatabase(msgspec.Struct, frozen=True):
     """The content of a database at one moment."""
 
     position: int  # of the newest change in it
     writes: Iterator[Write]  # in a valid order of application; read it to its end, once
 
 
-class Committed(msgspec.Struct, frozen=True):
+class CommitResult(msgspec.Struct, frozen=True):
     """The result of a commit."""
 
     refusals: list[Refusal | None]  # one per item, in order; None: accepted and durable
@@ -87,13 +87,13 @@ class Store(Protocol):
     def is_shared(self) -> bool:
         """Whether other processes may write too."""
 
-    def load(self) -> Loaded:
+    def load(self) -> LoadedDatabase:
         """Read everything as of one moment, from which ``changes`` continues."""
 
     def reserve(self, kind: IdKind, count: int) -> int:
         """Return the first of ``count`` identities that no other process gets."""
 
-    def commit(self, items: Sequence[Item]) -> Committed:
+    def commit(self, items: Sequence[Item]) -> CommitResult:
         """Write items in one transaction, durable on return.
 
         Each item is accepted or refused as a whole, judged in order against the current rows: capacity and unit bounds
@@ -366,13 +366,13 @@ class Placement(Protocol):
     def occupy(self, claim: Claim) -> None:
         """Let one instance take its amounts in the columns, for the picks after it to see."""
 
-    def withdraw(self, claims: Sequence[Claim], left: Left | None = None) -> None:
+    def withdraw(self, claims: Sequence[Claim], left: DepartedInstance | None = None) -> None:
         """Take back what was occupied and not staged, and let who left be back."""
 
-    def leave(self, instance: bytes) -> Left:
+    def leave(self, instance: bytes) -> DepartedInstance:
         """Let an instance leave its host in the columns, to occupy another."""
 
-    def stage(self, item: Item, left: Left | None = None) -> int:
+    def stage(self, item: Item, left: DepartedInstance | None = None) -> int:
         """Add a claim that occupies already, with its evidence, to the next commit; return its place there."""
 
     def release(self, consumer_uuids: Sequence[str]) -> int:

@@ -20,7 +20,7 @@ from roost.machine import SystemClock, SystemRandom
 from roost.model.evidence.capacity import LIMIT, Capacity
 from roost.model.evidence.decision import Decision
 from roost.model.evidence.explain import Change, Explanation, Never, Why
-from roost.model.evidence.replay_result import Replayed
+from roost.model.evidence.replay_result import ReplayResult
 from roost.model.evidence.summary import Summary
 from roost.model.flavor import Flavor
 from roost.model.fleet import Departure, Fleet, NamedRequest
@@ -443,7 +443,7 @@ class Roost:
             # Name the stored settings, so that users do not search the current ones.
             raise BadSettings(f"the settings of decision {decision.uuid}", str(error)) from None
 
-    def replay(self, uuid: str, settings: Settings | None = None) -> Replayed:
+    def replay(self, uuid: str, settings: Settings | None = None) -> ReplayResult:
         """Repeat a stored decision on its state, and compare; change nothing.
 
         Under the settings of the decision the result is identical.

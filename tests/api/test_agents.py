@@ -5,7 +5,7 @@ import pytest
 
 from roost.model.names import uuid_bytes, uuid_text
 from roost.model.work.orders import Power
-from roost.model.work.standing import ASKED_MAX
+from roost.model.work.standing import STANDINGS_MAX
 from roost.simulator.stable_uuids import uuid_of
 from tests.api.agents import NEXT_RUN, ORDER, RUN, given, polling, put, registration
 from tests.api.bound_tokens import AGENT, OTHER, bound
@@ -97,7 +97,7 @@ def test_the_token_of_a_host_lets_its_agent_know_what_became_of_instances_anywhe
         ]
         refused = apis.ask_own(OTHER, "POST", "/agents/host-0/standings", asked)
         assert (refused.status, refused.json["detail"]) == (403, "this token may only touch host host-1, not host-0")
-        many = {"instances": [uuid_of("many", str(number)) for number in range(ASKED_MAX + 1)]}
+        many = {"instances": [uuid_of("many", str(number)) for number in range(STANDINGS_MAX + 1)]}
         assert apis.ask_own(AGENT, "POST", "/agents/host-0/standings", many).status == 400
 
 

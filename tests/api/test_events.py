@@ -98,7 +98,7 @@ def test_what_happens_to_instances_is_told_and_who_comes_back_goes_on(folder):
         assert [(line["instance_uuid"], line["operation_uuid"]) for line in lines] == [(uuid, ended["operation"])] * 2
         known = server.ask("GET", f"/v1/operations/{ended['operation']}", headers=ADMIN)[2]["story"]
         assert [line["kind"] for line in known] == ["delete.asked", "delete.done"]
-        schema = {"$ref": "#/components/schemas/Happening", "components": openapi.document()["components"]}
+        schema = {"$ref": "#/components/schemas/StoryEvent", "components": openapi.document()["components"]}
         jsonschema.validate(lines[0], schema)
 
 

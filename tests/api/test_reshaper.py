@@ -5,7 +5,7 @@ import msgspec
 import pytest
 
 from roost.model.writes import Refusal
-from roost.ports import Committed
+from roost.ports import CommitResult
 from roost.store.memory_store import MemoryStore
 from tests.support.fleets.worlds import digest, uuid_named
 from tests.support.servers.in_process_api import asking
@@ -186,7 +186,7 @@ class LateStore(MemoryStore):
         if not self.is_late:
             return super().commit(items)
         self.tries += 1
-        return Committed([Refusal("capacity", "inventory")] * len(items), super().commit([]).position)
+        return CommitResult([Refusal("capacity", "inventory")] * len(items), super().commit([]).position)
 
 
 @pytest.mark.shows("S126")

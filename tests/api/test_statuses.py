@@ -4,7 +4,7 @@ import pytest
 
 from roost.api.v1.routes import TABLE
 from roost.model.names import uuid_bytes
-from roost.model.work.operation import ASKED, STATUSES, TASKS, may_begin
+from roost.model.work.operation import STATUSES, TASKS, USER_OPERATIONS, may_begin
 from roost.simulator.stable_uuids import uuid_of
 from tests.api.agents import put, registration
 from tests.support.conductors.bare_statuses import be
@@ -13,7 +13,7 @@ from tests.support.fleets.products import fleet
 from tests.support.servers.in_process_api import asking_own
 
 BODIES = {"resize": {"flavor": {"vcpus": 1, "memory_mb": 32}}}
-ROUTES = {kind: ("POST", f"/{kind.replace('_', '-')}") for kind in ASKED} | {"delete": ("DELETE", "")}
+ROUTES = {kind: ("POST", f"/{kind.replace('_', '-')}") for kind in USER_OPERATIONS} | {"delete": ("DELETE", "")}
 # The host that it is on, and whether the agent there is gone.
 PLACES = {"on a host": ("host-0", False), "on a host that is gone": ("host-1", True), "nowhere": ("", False)}
 
@@ -42,10 +42,10 @@ def asked(own, kind, uuid):
 def test_every_kind_of_operation_has_a_route():
     assert {
         kind: TABLE["/instances/{id}" + path].get(method) is not None for kind, (method, path) in ROUTES.items()
-    } == (dict.fromkeys(ASKED, True))
+    } == (dict.fromkeys(USER_OPERATIONS, True))
 
 
-@pytest.mark.parametrize("kind", ASKED)
+@pytest.mark.parametrize("kind", USER_OPERATIONS)
 @pytest.mark.parametrize("place", PLACES)
 def test_in_every_status_it_begins_or_the_sentence_says_why_not(own, kind, place):
     host, is_gone = PLACES[place]
@@ -66,8 +66,8 @@ def test_in_every_status_it_begins_or_the_sentence_says_why_not(own, kind, place
             assert task == TASKS[kind]
 
 
-@pytest.mark.parametrize("first", ASKED)
-@pytest.mark.parametrize("then", ASKED)
+@pytest.mark.parametrize("first", USER_OPERATIONS)
+@pytest.mark.parametrize("then", USER_OPERATIONS)
 def test_while_something_is_done_only_a_deletion_may_come_once(own, first, then):
     begin = next(each for each in STATUSES if not may_begin(first, status(1, status=each, task="", host="h")))
     uuid = made(own)

@@ -12,7 +12,7 @@ from roost.app import audit_database, open_roost
 from roost.errors import RoostError
 from roost.model.request import Request
 from roost.model.writes import Item
-from roost.ports import Committed
+from roost.ports import CommitResult
 from roost.store.postgresql.store import PostgresStore
 from tests.support.fleets.products import kill, worker
 
@@ -77,7 +77,7 @@ class MeddledStore(PostgresStore):
 
     before: Callable[[], object] | None = None
 
-    def commit(self, items: Sequence[Item]) -> Committed:
+    def commit(self, items: Sequence[Item]) -> CommitResult:
         """Let the other go first."""
         before, self.before = self.before, None
         if before is not None:

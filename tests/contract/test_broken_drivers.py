@@ -4,7 +4,7 @@ from asyncio import CancelledError
 
 import pytest
 
-from roost.model.work.guest import Found, Prepared
+from roost.model.work.guest import GuestReport, TransferTarget
 from roost.model.work.orders import (
     AbortMigration,
     Destroy,
@@ -24,7 +24,7 @@ from tests.support.agents.scripted_agents import MemoryServer, living, order, re
 from tests.support.fleets.worlds import uuid_named
 from tests.support.waiting import until
 
-THERE = Prepared(uuid=uuid_named("guest"), node="host-b", address="host-b")
+THERE = TransferTarget(uuid=uuid_named("guest"), node="host-b", address="host-b")
 ACTS = {
     "spawn": Spawn(spec_of("guest")),
     "destroy": Destroy(),
@@ -115,7 +115,9 @@ def test_nodes_that_cannot_be_meant_are_told_and_asked_for_again(told, capsys):
 
 def test_a_driver_that_tells_of_another_guest_is_not_believed(capsys):
     driver = Broken(fake(), "inspect", RuntimeError)
-    driver._fail = lambda _uuid: Found(uuid=uuid_named("other"), node="host-a", operation="operation", state="running")
+    driver._fail = lambda _uuid: GuestReport(
+        uuid=uuid_named("other"), node="host-a", operation="operation", state="running"
+    )
     server = MemoryServer()
     with living(server, resident(driver=driver)) as (ends, _):
         server.put(spawn(order_id=1), order(Inspect(), 2, order_id=2))

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from roost.errors import RoostError
-from roost.model.work.guest import Prepared
+from roost.model.work.guest import TransferTarget
 from tests.support.agents.driver_doubles import FakeRig
 from tests.support.agents.libvirt_hosts import LibvirtRig
 from tests.support.fleets.worlds import uuid_named
@@ -44,7 +44,7 @@ class World:
         operation = f"{name if name in ('spawn', 'rebuild') else 'move'}-{number}"  # An operation is of one kind.
         spec = self.rig.spec(host=host)
         other = HOSTS[1 - HOSTS.index(host)]
-        to = self.to.get(other, Prepared(uuid=GUEST, node=other, address="nowhere"))
+        to = self.to.get(other, TransferTarget(uuid=GUEST, node=other, address="nowhere"))
         calls = {
             "spawn": lambda: driver.spawn(spec, operation),
             "destroy": lambda: driver.destroy(GUEST, operation),

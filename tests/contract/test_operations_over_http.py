@@ -2,7 +2,7 @@
 
 from roost.conductor.intake import accept
 from roost.model.names import uuid_bytes
-from roost.model.work.operation import Powering
+from roost.model.work.operation import PowerChange
 from tests.contract.agents_over_http import answering, conducting, is_ready, living
 from tests.support.fleets.named_uuids import uuid_named
 from tests.support.fleets.worlds import host, joined, wish
@@ -49,10 +49,10 @@ def test_an_instance_is_built_on_an_alternate_stopped_started_and_deleted(tmp_pa
             assert (status(own).status, status(own).host, status(own).fault) == ("ACTIVE", "host-b", "")
             assert bad.guests() == []
             assert [(guest.uuid, guest.state) for guest in good.guests()] == [(ONE, "running")]
-            ask(own, accept.act, ONE, key="stop", kind="stop", body=Powering())
+            ask(own, accept.act, ONE, key="stop", kind="stop", body=PowerChange())
             until(lambda: status(own).status == "SHUTOFF")
             assert [guest.state for guest in good.guests()] == ["stopped"]
-            ask(own, accept.act, ONE, key="start", kind="start", body=Powering())
+            ask(own, accept.act, ONE, key="start", kind="start", body=PowerChange())
             until(lambda: status(own).status == "ACTIVE")
             ask(own, accept.delete, ONE, key="delete")
             until(lambda: status(own).status == "DELETED")

@@ -11,10 +11,10 @@ from roost.compute.agent.execute_order import OrderExecutor
 from roost.conductor.agents import agent_protocol
 from roost.conductor.intake import accept
 from roost.conductor.operation.events import Event
-from roost.conductor.operation.reconcile import Reconciled
+from roost.conductor.operation.reconcile import GuestFates
 from roost.conductor.operation.step import body_of, is_open
 from roost.conductor.steps import clean, delete, spawn
-from roost.model.work.operation import Cleaning
+from roost.model.work.operation import HostCleanup
 from roost.model.work.work_rows import AgentRow, OrderRow, Put
 from tests.simulation.plants_of_moves import PLANTS_OF_MOVES
 
@@ -79,7 +79,7 @@ def destroyed_too_late(monkeypatch):
 
 def unclean_return(monkeypatch):
     """Let a host count as up with guests that are elsewhere by now."""
-    monkeypatch.setattr(Reconciled, "is_clean", True)
+    monkeypatch.setattr(GuestFates, "is_clean", True)
 
 
 def lost_return(monkeypatch):
@@ -116,7 +116,7 @@ def stale_run_accepted(monkeypatch):
     next_step = clean.TABLE.next_step
 
     def stepped(view, desk):
-        body = body_of(view.operation, Cleaning)
+        body = body_of(view.operation, HostCleanup)
         agent = view.agent(body.host)
         if agent is None:
             return next_step(view, desk)

@@ -9,7 +9,7 @@ from roost.conductor.story_feed import StoryFeed
 from roost.errors import Unavailable
 from roost.machine import SystemClock
 from roost.model.names import uuid_text
-from roost.model.work.notification import Happening
+from roost.model.work.notification import StoryEvent
 from roost.model.work.work_rows import EventRow
 from roost.observe import log
 from roost.observe.event_buffer import Events
@@ -81,7 +81,7 @@ class StoryPublisher:
 
     def _publish(self, row: EventRow, reader: WorkReader) -> None:
         instance = None if row.instance_uuid is None else uuid_text(row.instance_uuid)
-        payload = Happening(
+        payload = StoryEvent(
             number=row.id,
             instance_uuid=instance,
             operation_uuid=self._operation(row.operation_id, reader),

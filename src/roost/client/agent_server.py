@@ -12,8 +12,16 @@ import msgspec
 from roost.client.wire import LOST, Wire, is_explained, problem_of
 from roost.errors import BadRequest, BadSettings, Conflict, NotFound, Unavailable
 from roost.model.host import HostFacts
-from roost.model.work.orders import WAIT_MAX_S, Kept, OrderAnswer, Poll, Polled, Registered, Registration
-from roost.model.work.standing import ASKED_MAX, Holders, Standing, Standings
+from roost.model.work.orders import (
+    WAIT_MAX_S,
+    Acknowledgement,
+    OrderAnswer,
+    Poll,
+    PollAnswer,
+    Registration,
+    RegistrationAnswer,
+)
+from roost.model.work.standing import STANDINGS_MAX, Holders, Standing, Standings
 from roost.observe import log
 
 SETTING = "agent.server"
@@ -27,10 +35,10 @@ _REFUSALS = frozenset({400, 401, 403, 404, 409, 413, 422})
 _TERMINAL = frozenset({401, 403, 404})  # They end or restart an agent; a proxy may send them while the server is away.
 
 Result = TypeVar("Result")
-_decode_registered = msgspec.json.Decoder(Registered).decode
-_decode_polled = msgspec.json.Decoder(Polled).decode
+_decode_registered = msgspec.json.Decoder(RegistrationAnswer).decode
+_decode_polled = msgspec.json.Decoder(PollAnswer).decode
 _decode_standings = msgspec.json.Decoder(Standings).decode
-_decode_kept = msgspec.json.Decoder(Kept).decode
+_decode_kept = msgspec.json.Decoder(Acknowledgement).decode
 
 
 class HttpServer:
@@ -57,7 +65,7 @@ class HttpServer:
         self._runs: dict[str, str] = {}  # registered run, by host
         self._failing_count = 0  # requests in retries
 
-    def register(self, host: str, registration: Registration) -> Registered:
+    def register(self, host: str, registration: Registration) -> RegistrationAnswer:
         """See ``Server``."""
         try:
             registered = self._ask("PUT", f"/v1/agents/{quote(host, safe='')}", registration, decode=_decode_registered)
@@ -71,7 +79,7 @@ class HttpServer:
         path = f"/v1/agents/{quote(host, safe='')}/nodes/{quote(node, safe='')}{self._run_query(host)}"
         self._ask("PUT", path, facts, decode=_discard)
 
-    def poll(self, poll: Poll) -> Polled:
+    def poll(self, poll: Poll) -> PollAnswer:
         """See ``Server``."""
         return self._ask("POST", "/v1/orders/poll", poll, decode=_decode_polled)
 
@@ -96,8 +104,8 @@ class HttpServer:
         """
         names, standings = sorted(uuids), dict[str, Standing]()
         path = f"/v1/agents/{quote(host, safe='')}/standings"
-        for at in range(0, len(names), ASKED_MAX):
-            holders = Holders(instances=tuple(names[at : at + ASKED_MAX]))
+        for at in range(0, len(names), STANDINGS_MAX):
+            holders = Holders(instances=tuple(names[at : at + STANDINGS_MAX]))
             standings |= self._ask("POST", path, holders, decode=_decode_standings).instances
         return standings
 

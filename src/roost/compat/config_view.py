@@ -111,7 +111,7 @@ def list_plugin_options() -> list[tuple[str, type[msgspec.Struct]]]:
             default = opt.default if opt.default is None else _plain(opt.default)
             field = msgspec.field(default_factory=functools.partial(_copy, default)) if kind is list else default
             found.setdefault(group, []).append((opt.dest, kind, field))
-    return [(group, msgspec.defstruct("Registered", fields, frozen=True)) for group, fields in found.items()]
+    return [(group, msgspec.defstruct("PluginOptions", fields, frozen=True)) for group, fields in found.items()]
 
 
 def list_repeated_options() -> Iterator[tuple[str, str]]:

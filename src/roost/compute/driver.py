@@ -13,7 +13,7 @@ from roost.compute.providers.held_allocations import Allocations
 from roost.compute.providers.provider_tree import ProviderTree
 from roost.errors import BadRequest, BadSettings, RoostError, quote_value
 from roost.model.work.agent_terms import Capabilities, HostTerms, NodeResources
-from roost.model.work.guest import Found, GuestSpec, Prepared
+from roost.model.work.guest import GuestReport, GuestSpec, TransferTarget
 
 # What a driver may raise, by itself or by what it calls. A simulation ends processes by errors of another kind.
 RAISED = (Exception, SystemExit, KeyboardInterrupt, GeneratorExit, CancelledError)
@@ -92,10 +92,10 @@ class Driver(Protocol):
     def rebuild(self, spec: GuestSpec, operation: str) -> None:
         """Give a guest the disk of an image anew, in its place."""
 
-    def prepare(self, spec: GuestSpec, operation: str) -> Prepared:
+    def prepare(self, spec: GuestSpec, operation: str) -> TransferTarget:
         """Keep room for a guest that is to come from a host, perhaps this one, and say where it is to arrive."""
 
-    def send_disk(self, uuid: str, to: Prepared) -> None:
+    def send_disk(self, uuid: str, to: TransferTarget) -> None:
         """Send the disk of a stopped guest to where it is to arrive, and keep it here, too."""
 
     def finish(self, spec: GuestSpec, operation: str) -> None:
@@ -107,7 +107,7 @@ class Driver(Protocol):
     def settle(self, uuid: str, operation: str) -> None:
         """Let what ``finish`` of an operation did here stay: what it kept to be undone goes; none is fine."""
 
-    def live_migrate(self, uuid: str, to: Prepared) -> None:
+    def live_migrate(self, uuid: str, to: TransferTarget) -> None:
         """Let a running guest run where it is to arrive; on return it does, and nothing of it is here."""
 
     def abort_migration(self, uuid: str) -> None:
@@ -125,10 +125,10 @@ class Driver(Protocol):
     def drop_saved_image(self, uuid: str) -> None:
         """Let nothing be left of what a guest was saved as, also of a ``save`` that is under way; none is fine."""
 
-    def inspect(self, uuid: str) -> Found | None:
+    def inspect(self, uuid: str) -> GuestReport | None:
         """Return what there is of a guest; None: nothing."""
 
-    def guests(self) -> list[Found]:
+    def guests(self) -> list[GuestReport]:
         """Return what there is of any guest, by uuid."""
 
     def console(self, uuid: str) -> str:

@@ -6,21 +6,21 @@ import msgspec
 
 from roost.errors import first_line, quote_value
 from roost.model.names import is_text
-from roost.model.work.guest import Found, GuestSpec, Prepared
+from roost.model.work.guest import GuestReport, GuestSpec, TransferTarget
 from roost.model.work.orders import AGENTS_MAX
 
 T = TypeVar("T")
 
 
-def check_guests(value: object) -> list[Found]:
+def check_guests(value: object) -> list[GuestReport]:
     """Return the guests that a driver listed.
 
     Raises:
-        TypeError: the value is not a list of ``Found``.
+        TypeError: the value is not a list of ``GuestReport``.
     """
-    if not isinstance(value, (list, tuple)) or not all(isinstance(each, Found) for each in value):
-        raise TypeError("guests of the driver returned no list of Found")
-    return [_check(each, Found, of="guests") for each in value]
+    if not isinstance(value, (list, tuple)) or not all(isinstance(each, GuestReport) for each in value):
+        raise TypeError("guests of the driver returned no list of GuestReport")
+    return [_check(each, GuestReport, of="guests") for each in value]
 
 
 def check_nodes(value: object) -> list[str]:
@@ -40,22 +40,22 @@ def check_nodes(value: object) -> list[str]:
     return [*value]
 
 
-def check_guest(value: object) -> Found | None:
+def check_guest(value: object) -> GuestReport | None:
     """Return the guest that a driver inspected; None if there is none.
 
     Raises:
-        TypeError: the value is neither ``Found`` nor None.
+        TypeError: the value is neither ``GuestReport`` nor None.
     """
-    return None if value is None else _check(value, Found, of="inspect")
+    return None if value is None else _check(value, GuestReport, of="inspect")
 
 
-def check_prepared(value: object, guest: GuestSpec) -> Prepared:
+def check_prepared(value: object, guest: GuestSpec) -> TransferTarget:
     """Return where a guest will arrive, as a driver prepared it.
 
     Raises:
-        TypeError: the value is not ``Prepared``, or for another guest or node.
+        TypeError: the value is not ``TransferTarget``, or for another guest or node.
     """
-    prepared = _check(value, Prepared, of="prepare")
+    prepared = _check(value, TransferTarget, of="prepare")
     if (prepared.uuid, prepared.node) != (guest.uuid, guest.node):
         raise TypeError(f"prepare of the driver returned room for {prepared.uuid} on {prepared.node}")
     return prepared

@@ -15,7 +15,7 @@ from requests.adapters import HTTPAdapter
 from roost.api.placement.in_process import InProcess
 
 
-class Opened(NamedTuple):
+class AdapterSession(NamedTuple):
     """An adapter and the session of ``requests`` below it."""
 
     adapter: Adapter
@@ -66,7 +66,7 @@ def _text(value: str | bytes) -> str:
     return value.decode("latin-1") if isinstance(value, bytes) else value
 
 
-def adapter(api: InProcess, *, microversion: str | None) -> Opened:
+def adapter(api: InProcess, *, microversion: str | None) -> AdapterSession:
     """Return an adapter of a random address, at which nothing but this API answers.
 
     Args:
@@ -84,4 +84,4 @@ def adapter(api: InProcess, *, microversion: str | None) -> Opened:
         default_microversion=microversion,
         raise_exc=False,
     )
-    return Opened(made, opened)
+    return AdapterSession(made, opened)

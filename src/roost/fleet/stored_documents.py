@@ -9,7 +9,7 @@ from roost.engine.columns.state import State
 from roost.errors import NotFound, report_corruption
 from roost.fleet.name_rules import check_name
 from roost.model.flavor import Flavor
-from roost.model.stored_names import NAMED, Named, Noun
+from roost.model.stored_names import NAMED, NamedVersion, Noun
 from roost.model.writes import PutDocument
 
 _encoder = msgspec.msgpack.Encoder()
@@ -55,7 +55,7 @@ def storing(state: State, noun: Noun, name: str, *, body: bytes) -> tuple[PutDoc
         return ()
     version = 0 if known is None else known.version + 1
     told = f"{noun}\0{version}\0{name}".encode()
-    return (document_of(NAMED, told, _encoder.encode(Named(noun, name, version, body))),)
+    return (document_of(NAMED, told, _encoder.encode(NamedVersion(noun, name, version, body))),)
 
 
 def find_flavors(state: State, document: Callable[[int], bytes | None]) -> list[Flavor]:

@@ -13,7 +13,7 @@ from roost.model.names import uuid_text
 from roost.model.writes import EvidenceRow
 
 # An allocation: the provider's uuid, and an index into the record's amounts.
-Held = tuple[bytes, int]
+StoredAllocation = tuple[bytes, int]
 # Stands for a number of writes in records older than the field.
 UNKNOWN = -1
 
@@ -45,14 +45,14 @@ class Checks(msgspec.Struct, frozen=True, array_like=True):
     weighers: list[str]
 
 
-class Chosen(msgspec.Struct, frozen=True, array_like=True):
+class StoredPick(msgspec.Struct, frozen=True, array_like=True):
     """A pick or an alternate."""
 
     host: str
     node: str  # empty: named like the host
     cell: str
     instance_uuid: bytes  # empty: an alternate
-    held: list[Held]
+    held: list[StoredAllocation]
     limits: Limits = {}
     mappings: dict[str, list[bytes]] = {}
 
@@ -68,8 +68,8 @@ class Record(msgspec.Struct, frozen=True, array_like=True):
     scales: list[tuple[float, float, float]]  # low, high, multiplier; one per weigher
     best: list[HostScore]
     amounts: list[dict[str, int]]
-    picks: list[Chosen]
-    alternates: list[Chosen]
+    picks: list[StoredPick]
+    alternates: list[StoredPick]
     conflicts: list[str]
     warnings: list[str]
     position: int
@@ -124,7 +124,7 @@ def pack(decision: Decision, *, checks_id: int, ahead: int = 0, seen: str = "") 
     )
 
 
-def _pack_pick(pick: Pick, amounts: list[dict[str, int]]) -> Chosen:
+def _pack_pick(pick: Pick, amounts: list[dict[str, int]]) -> StoredPick:
     held = []
     for provider, amount in pick.allocations.items():
         if amount not in amounts:
@@ -133,7 +133,7 @@ def _pack_pick(pick: Pick, amounts: list[dict[str, int]]) -> Chosen:
     node = "" if pick.node == pick.host else pick.node
     instance = bytes.fromhex(pick.instance_uuid.replace("-", ""))
     mappings = {suffix: [_provider_bytes(each) for each in uuids] for suffix, uuids in pick.mappings.items()}
-    return Chosen(pick.host, node, pick.cell, instance, held, pick.limits, mappings)
+    return StoredPick(pick.host, node, pick.cell, instance, held, pick.limits, mappings)
 
 
 @lru_cache(maxsize=65_536)
@@ -198,7 +198,7 @@ def drop_seen(body: bytes) -> bytes:
     return _encoder.encode(msgspec.structs.replace(record, seen="")) if record.seen not in {"", REMOTE} else body
 
 
-def _unpack_pick(chosen: Chosen, amounts: list[dict[str, int]]) -> Pick:
+def _unpack_pick(chosen: StoredPick, amounts: list[dict[str, int]]) -> Pick:
     return Pick(
         chosen.host,
         chosen.node or chosen.host,

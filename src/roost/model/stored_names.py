@@ -9,7 +9,7 @@ NAMED = "named"
 Noun = Literal["flavor", "image"]
 
 
-class Named(msgspec.Struct, frozen=True, array_like=True):
+class NamedVersion(msgspec.Struct, frozen=True, array_like=True):
     """One version of a named flavor or image."""
 
     noun: Noun

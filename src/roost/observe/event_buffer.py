@@ -11,7 +11,7 @@ import msgspec
 
 from roost.errors import Unavailable
 from roost.model.settings.notification_settings import Notifications
-from roost.model.work.notification import VERSION, Happening, Notification, Selecting
+from roost.model.work.notification import VERSION, HostSelection, Notification, StoryEvent
 from roost.observe import metrics
 
 # Events handed to a connection at once; the others wait here, where their number is bounded.
@@ -48,7 +48,9 @@ class Events:
         self._is_woken = False
         self.is_closed = False
 
-    def publish(self, event_type: str, payload: Selecting | Happening, *, time_s: float, is_sent: bool = True) -> str:
+    def publish(
+        self, event_type: str, payload: HostSelection | StoryEvent, *, time_s: float, is_sent: bool = True
+    ) -> str:
         """Add an event; return its id.
 
         Args:

@@ -7,7 +7,7 @@ import msgspec
 from roost.model.evidence.decision import Decision
 from roost.model.fleet import Departure, NamedRequest
 from roost.model.request import Request
-from roost.model.work.notification import Placed, Selecting
+from roost.model.work.notification import HostSelection, InstancePlace
 from roost.observe import log
 from roost.observe.event_buffer import Events
 
@@ -45,12 +45,12 @@ class Notifying:
             self._end(payloads, result)
         return results
 
-    def _begin(self, deed: Deed) -> list[Selecting]:
+    def _begin(self, deed: Deed) -> list[HostSelection]:
         """Publish the begin of each act; return the payloads of its end, by name."""
         if isinstance(deed, Departure):
             return []
         request = deed.request if isinstance(deed, NamedRequest) else deed
-        payload = Selecting(
+        payload = HostSelection(
             project_id=request.project_id,
             user_id=request.user_id,
             flavor=request.flavor.name,
@@ -63,11 +63,11 @@ class Notifying:
             begun.append(msgspec.structs.replace(payload, start_id=start_id))
         return begun
 
-    def _end(self, payloads: Sequence[Selecting], result: Result) -> None:
+    def _end(self, payloads: Sequence[HostSelection], result: Result) -> None:
         for name, payload in zip(self._names, payloads, strict=False):  # Departures are not published.
             self._tell(f"{name}.end", _end_payload(payload, result))
 
-    def _tell(self, event_type: str, payload: Selecting) -> str | None:
+    def _tell(self, event_type: str, payload: HostSelection) -> str | None:
         try:
             return self._events.publish(event_type, payload, time_s=self._now_s())
         except Exception as error:  # noqa: BLE001  # a decision does not depend on who hears of it
@@ -75,11 +75,11 @@ class Notifying:
             return None
 
 
-def _end_payload(payload: Selecting, result: Result) -> Selecting:
+def _end_payload(payload: HostSelection, result: Result) -> HostSelection:
     if not isinstance(result, Decision):
         return msgspec.structs.replace(payload, outcome="failed", reason=str(result))
     placed = [
-        Placed(instance_uuid=pick.instance_uuid, host=pick.host, node=pick.node, cell=pick.cell)
+        InstancePlace(instance_uuid=pick.instance_uuid, host=pick.host, node=pick.node, cell=pick.cell)
         for pick in result.picks
     ]
     return msgspec.structs.replace(

@@ -25,7 +25,7 @@ from roost.model.writes import (
     ReuseSymbol,
     Write,
 )
-from roost.ports import Clock, IdKind, Left, Store
+from roost.ports import Clock, DepartedInstance, IdKind, Store
 
 # Number of identities fetched from the store at once.
 _BLOCK = 4096
@@ -62,7 +62,7 @@ class Current:
         self._clock = clock
         self.state = State() if state is None else state
         self._staged: list[Item] = []
-        self._left: dict[int, Left] = {}  # by their place in the staged items
+        self._left: dict[int, DepartedInstance] = {}  # by their place in the staged items
         self.ahead = 0  # claims and releases in the columns that are not durable yet
         self._ids: dict[IdKind, tuple[int, int]] = {}
         self._numbered: dict[str, int] = {}  # kind of symbol -> the last assigned number
@@ -225,7 +225,7 @@ class Current:
             f"{REUSE_AFTER_S // 86_400} days"
         )
 
-    def stage(self, item: Item, left: Left | None = None) -> int:
+    def stage(self, item: Item, left: DepartedInstance | None = None) -> int:
         """Add applied claims and their evidence to the next commit.
 
         Args:

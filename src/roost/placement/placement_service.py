@@ -23,7 +23,7 @@ from roost.model.writes import (
 from roost.placement.current import Current
 from roost.placement.writes import name_numbers
 from roost.placement.writes.claims import claim_of, release_of
-from roost.ports import IdKind, Left
+from roost.ports import DepartedInstance, IdKind
 
 _BATCH = 1000
 _NAME_MAX = 200  # as in the Placement API
@@ -189,7 +189,7 @@ class Placement:
         """Apply a claim to the columns, for later searches."""
         occupy(self.state, claim)
 
-    def leave(self, instance: bytes) -> Left:
+    def leave(self, instance: bytes) -> DepartedInstance:
         """Release an instance in the columns, before it occupies another host.
 
         Args:
@@ -198,16 +198,16 @@ class Placement:
         holder = self.state.holders[instance]
         freed = release_of(self.state, [holder])
         apply_release(self.state, freed)
-        return Left(freed, claim_of(holder, freed.places))
+        return DepartedInstance(freed, claim_of(holder, freed.places))
 
-    def withdraw(self, claims: Sequence[Claim], left: Left | None = None) -> None:
+    def withdraw(self, claims: Sequence[Claim], left: DepartedInstance | None = None) -> None:
         """Undo claims that are applied but not staged, and restore the released instance."""
         for claim in reversed(claims):
             undo_claim(self.state, claim, was_counted=False)
         if left is not None:
             occupy(self.state, left.held)
 
-    def stage(self, item: Item, left: Left | None = None) -> int:
+    def stage(self, item: Item, left: DepartedInstance | None = None) -> int:
         """Add an applied claim and its evidence to the next commit; return its index there.
 
         Args:

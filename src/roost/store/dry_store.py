@@ -7,7 +7,7 @@ from typing import Never
 from roost.errors import Unavailable
 from roost.model.stored_decision import DecisionQuery
 from roost.model.writes import Change, EvidenceRow, Item
-from roost.ports import Clock, Committed, IdKind, Loaded, Past, WorkReader
+from roost.ports import Clock, CommitResult, IdKind, LoadedDatabase, Past, WorkReader
 
 # First identity of a kind without reserved ones at the origin.
 _FIRST = 2**40
@@ -28,7 +28,7 @@ class DryStore:
         self._position = position
         self._next_ids = dict(next_ids)
 
-    def load(self) -> Loaded:
+    def load(self) -> LoadedDatabase:
         """See ``Store.load``. There is nothing to load: an error ends a dry run.
 
         Raises:
@@ -42,11 +42,11 @@ class DryStore:
         self._next_ids[kind] = first + count
         return first
 
-    def commit(self, items: Sequence[Item]) -> Committed:
+    def commit(self, items: Sequence[Item]) -> CommitResult:
         """See ``Store.commit``."""
         if any(item.writes for item in items):
             self._position += 1
-        return Committed([None] * len(items), self._position)
+        return CommitResult([None] * len(items), self._position)
 
     def changes(self) -> Sequence[Change]:
         """See ``Store.changes``."""

@@ -11,7 +11,7 @@ import msgspec
 from roost.model.stored_decision import DecisionQuery
 from roost.model.work.work_rows import AgentRow
 from roost.model.writes import Change, EvidenceRow, Item, Refusal, Write
-from roost.ports import Clock, Committed, IdKind, Loaded, Past
+from roost.ports import Clock, CommitResult, IdKind, LoadedDatabase, Past
 from roost.store.dump import writes_of
 from roost.store.rules.codec import CODECS, decode_writes, encode_writes
 from roost.store.rules.commit_rules import judge
@@ -95,11 +95,11 @@ class MemoryStore:
         """All present rows, for tests and checks."""
         return self._world.shelves
 
-    def load(self) -> Loaded:
+    def load(self) -> LoadedDatabase:
         """See ``Store.load``."""
         self._seen = self._world.position
         self._own.clear()
-        return Loaded(self._world.position, iter(list(writes_of(self._scan))))
+        return LoadedDatabase(self._world.position, iter(list(writes_of(self._scan))))
 
     def reserve(self, kind: IdKind, count: int) -> int:
         """See ``Store.reserve``."""
@@ -107,7 +107,7 @@ class MemoryStore:
         self._world.next_ids[kind] = first + count
         return first
 
-    def commit(self, items: Sequence[Item]) -> Committed:
+    def commit(self, items: Sequence[Item]) -> CommitResult:
         """See ``Store.commit``."""
         assert committable(items), "a generation is never committed"
         refusals: list[Refusal | None] = []
@@ -121,7 +121,7 @@ class MemoryStore:
             self._world.position += 1
             self._own.add(self._world.position)
             self._world.feed.append((self._world.position, self._peer, encode_writes(writes)))
-        return Committed(refusals, self._world.position)
+        return CommitResult(refusals, self._world.position)
 
     def changes(self) -> Sequence[Change]:
         """See ``Store.changes``."""

@@ -8,7 +8,7 @@ from roost.errors import Unavailable
 from roost.model.stored_decision import DecisionQuery
 from roost.model.writes import Change, EvidenceRow, Item, PutSymbol, Write
 from roost.placement.writes.name_numbers import missing_standard
-from roost.ports import Clock, Committed, IdKind, Loaded, Past, Store, WorkReader
+from roost.ports import Clock, CommitResult, IdKind, LoadedDatabase, Past, Store, WorkReader
 
 # First of the identities used only here: far from those of the database.
 _FIRST = 2**40
@@ -38,10 +38,10 @@ class ReadingStore:
         self._store = open_own()
         self._is_fixed = True
 
-    def load(self) -> Loaded:
+    def load(self) -> LoadedDatabase:
         """See ``Store.load``. Adds the standard names that a first serving process would add."""
         loaded = self._store.load()
-        return Loaded(loaded.position, _add_standard_names(loaded.writes))
+        return LoadedDatabase(loaded.position, _add_standard_names(loaded.writes))
 
     def reserve(self, kind: IdKind, count: int) -> int:
         """See ``Store.reserve``. These are for dry runs only; the database is not changed."""
@@ -49,7 +49,7 @@ class ReadingStore:
         self._next_ids[kind] = first + count
         return first
 
-    def commit(self, items: Sequence[Item]) -> Committed:
+    def commit(self, items: Sequence[Item]) -> CommitResult:
         """See ``Store.commit``.
 
         Raises:

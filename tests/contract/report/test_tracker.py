@@ -270,7 +270,7 @@ def test_guests_that_the_driver_cannot_tell_leave_all_as_it_is_and_the_node_is_r
     machine.start()
     machine.driver.guests = lambda: [None]
     assert machine.update(is_startup=False).released == ()
-    assert "TypeError: guests of the driver returned no list of Found" in capfd.readouterr().err
+    assert "TypeError: guests of the driver returned no list of GuestReport" in capfd.readouterr().err
     assert world.held("gone")
 
 

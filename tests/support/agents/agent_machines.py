@@ -4,8 +4,8 @@ from roost.compute.agent.agent_journal import Journal
 from roost.compute.agent.identity import Identity
 from roost.compute.agent.state_machine import Agent
 from roost.compute.agent.tasks import Look, Register, Tell
-from roost.model.work.guest import Found
-from roost.model.work.orders import OrderAnswer, OwnNode, Registered
+from roost.model.work.guest import GuestReport
+from roost.model.work.orders import OrderAnswer, OwnNode, RegistrationAnswer
 from tests.support.agents.scripted_agents import HOST, RUN
 from tests.support.fleets.worlds import uuid_named
 
@@ -26,7 +26,7 @@ def arrived(one, *guests, now_s=0.0, is_ready=True, fence=1, **lists):
     one.on_scan([OwnNode(node=HOST, uuid=uuid_named(HOST))], guests)
     (register,) = one.due(now_s)
     assert isinstance(register, Register)
-    one.on_registered(Registered(fence=fence, is_ready=is_ready, down_after_s=60.0, **lists), now_s)
+    one.on_registered(RegistrationAnswer(fence=fence, is_ready=is_ready, down_after_s=60.0, **lists), now_s)
     return register.registration
 
 
@@ -46,7 +46,7 @@ def hear(one, *orders, now_s=0.0, **more):
 
 def found(name="guest", state="running"):
     """Give what a driver has of a guest."""
-    return Found(uuid=uuid_named(name), node=HOST, operation="old", state=state)
+    return GuestReport(uuid=uuid_named(name), node=HOST, operation="old", state=state)
 
 
 def outcomes(tasks):

@@ -15,7 +15,7 @@ from roost.compute.inventory.host_use import HostUse
 from roost.errors import Conflict, NotFound, RoostError
 from roost.machine import SystemClock
 from roost.model.host import HostFacts
-from roost.model.work.orders import Order, OrderAnswer, Polled, Registered, Spawn
+from roost.model.work.orders import Order, OrderAnswer, PollAnswer, RegistrationAnswer, Spawn
 from tests.support.agents.driver_doubles import fake, spec_of
 from tests.support.fleets.worlds import uuid_named
 
@@ -88,7 +88,7 @@ class MemoryServer:
             destroy = tuple(sorted(book.destroy & found.keys()))
             hold = tuple(sorted(book.hold & found.keys()))
             self._save()
-            return Registered(
+            return RegistrationAnswer(
                 fence=book.fences[host],
                 is_ready=not destroy and not hold,
                 destroy=destroy,
@@ -107,7 +107,7 @@ class MemoryServer:
     def poll(self, poll):
         """Give the orders that agents do not hold."""
         with self.changed:
-            self.changed.wait_for(lambda: self._polled(poll) != Polled(), poll.wait_s)
+            self.changed.wait_for(lambda: self._polled(poll) != PollAnswer(), poll.wait_s)
             return self._polled(poll)
 
     def answer(self, order_id, answer):
@@ -131,7 +131,7 @@ class MemoryServer:
         known = {host for host, each in agents.items() if self.book.runs.get(host) == each.run}
         lines = [each for each in self.book.lines if each.order.host in known]
         orders = [each.order for each in lines if each.state == "waiting" and each.order.id not in held]
-        return Polled(
+        return PollAnswer(
             orders=tuple(sorted(orders, key=lambda order: (order.turn, order.number)))[: poll.most],
             withdrawn=tuple(each.order.id for each in lines if each.state == "withdrawn" and each.order.id in held),
             unknown=tuple(host for host in agents if host not in self.book.runs),

@@ -16,8 +16,8 @@ from roost.model.fleet import Fleet
 from roost.model.image import Image
 from roost.model.names import uuid_bytes
 from roost.model.settings.roost_settings import Settings
-from roost.model.work.guest import Found
-from roost.model.work.operation import Powering
+from roost.model.work.guest import GuestReport
+from roost.model.work.operation import PowerChange
 from roost.model.work.orders import Answer, Order, OwnNode, PollingAgent, Power, Registration
 from roost.model.work.work_rows import StatusRow
 from roost.placement.current import Current
@@ -124,7 +124,7 @@ class Server:
                 self.reader,
                 uuid_named(name),
                 kind=kind,
-                body=Powering(),
+                body=PowerChange(),
                 operation_uuid=uuid,
                 now_s=self.clock.now_s(),
             )
@@ -215,7 +215,7 @@ class Hand:
             driver="fake",
             nodes=tuple(OwnNode(node=node, uuid=uuid) for node, uuid in (nodes or {}).items()),
             guests=tuple(
-                Found(uuid=uuid, node=self.host, operation="", state=state) for uuid, state in self.guests.items()
+                GuestReport(uuid=uuid, node=self.host, operation="", state=state) for uuid, state in self.guests.items()
             ),
             paused=tuple(paused),
         )
@@ -264,7 +264,7 @@ class Hand:
         """Give an answer with what it says of what was done."""
         state = self.guests.get(order.instance)
         if action(order) == "inspect" and state is not None:
-            found = Found(uuid=order.instance, node=self.host, operation="", state=state)
+            found = GuestReport(uuid=order.instance, node=self.host, operation="", state=state)
             return msgspec.structs.replace(given, found=found)
         return msgspec.structs.replace(given, saved=f"saved {order.instance}") if action(order) == "save" else given
 

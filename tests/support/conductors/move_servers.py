@@ -9,7 +9,7 @@ from roost.conductor.moves.migration import leave_request
 from roost.conductor.operation.liveness import require_gone_agent
 from roost.model.names import uuid_bytes, uuid_text
 from roost.model.request import Destination, Request
-from roost.model.work.guest import Found, Prepared
+from roost.model.work.guest import GuestReport, TransferTarget
 from roost.model.work.orders import Answer
 from roost.model.writes import CLASS_BITS
 from roost.placement.write_plan import Plan
@@ -54,7 +54,7 @@ class Mover(Hand):
         if kind == "prepare":
             self.guests.setdefault(uuid, "prepared")
             self.marks.setdefault(uuid, order.operation)
-            prepared = Prepared(uuid=uuid, node=order.act.guest.node, address=self.host)
+            prepared = TransferTarget(uuid=uuid, node=order.act.guest.node, address=self.host)
             return Answer(outcome="ok", prepared=prepared)
         if kind == "live_migrate":
             return self.let_go(uuid, order.act.to.address)
@@ -84,7 +84,7 @@ class Mover(Hand):
         """Give what there is of a guest."""
         if uuid not in self.guests:
             return None
-        return Found(uuid=uuid, node=self.host, operation=self.marks.get(uuid, uuid), state=self.guests[uuid])
+        return GuestReport(uuid=uuid, node=self.host, operation=self.marks.get(uuid, uuid), state=self.guests[uuid])
 
 
 def movers(server, names):

@@ -10,8 +10,8 @@ from roost.conductor.moves.migration import move_request
 from roost.errors import NotFound
 from roost.model.names import uuid_bytes
 from roost.model.request import Destination, Request
-from roost.model.work.guest import Found, Prepared
-from roost.model.work.operation import Settling
+from roost.model.work.guest import GuestReport, TransferTarget
+from roost.model.work.operation import MoveSettlement
 from roost.model.work.orders import Answer
 from tests.support.conductors.conductors import OK, Hand, action
 from tests.support.fleets.named_uuids import uuid_named
@@ -81,7 +81,7 @@ class Keeper(Hand):
         if copy is None:
             return OK
         return msgspec.structs.replace(
-            OK, found=Found(uuid=uuid, node=self.host, operation=copy.mark, state=copy.state)
+            OK, found=GuestReport(uuid=uuid, node=self.host, operation=copy.mark, state=copy.state)
         )
 
     def _spawn(self, uuid, act, mark):
@@ -103,7 +103,7 @@ class Keeper(Hand):
     def _prepare(self, uuid, act, mark):
         if self.copies.get(uuid, Copy("")).mark != mark:
             self.coming[uuid] = Copy("prepared", mark, act.guest.flavor.vcpus)
-        return Answer(outcome="ok", prepared=Prepared(uuid=uuid, node=act.guest.node, address=self.host))
+        return Answer(outcome="ok", prepared=TransferTarget(uuid=uuid, node=act.guest.node, address=self.host))
 
     def _send_disk(self, uuid, act, mark):
         assert self.copies[uuid].state == "stopped"
@@ -155,7 +155,13 @@ def ask(server, kind, name, *, vcpus=0, host="", is_verified=False, is_lost=Fals
     def task(current):
         if kind == "confirm":
             return accept.act(
-                current, server.reader, uuid_named(name), kind=kind, body=Settling(), operation_uuid=uuid, now_s=now_s
+                current,
+                server.reader,
+                uuid_named(name),
+                kind=kind,
+                body=MoveSettlement(),
+                operation_uuid=uuid,
+                now_s=now_s,
             )
         if kind == "revert":
             return revert(current, server.reader, uuid_named(name), operation_uuid=uuid, now_s=now_s, is_lost=is_lost)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 from roost.errors import StoreBroken, Unavailable
 from roost.model.writes import Claim, Item, Refusal
-from roost.ports import Committed, Store
+from roost.ports import CommitResult, Store
 from roost.store.memory_store import MemoryStore
 
 
@@ -18,7 +18,7 @@ class Overtaken(MemoryStore):
 
     meanwhile: Callable[[], object] = staticmethod(lambda: None)
 
-    def commit(self, items: Sequence[Item]) -> Committed:
+    def commit(self, items: Sequence[Item]) -> CommitResult:
         """See ``Store.commit``."""
         self.meanwhile()
         return super().commit(items)
@@ -36,7 +36,7 @@ class RacyStore(MemoryStore):
         self.afterwards: list[Callable[[], object]] = []
         self.refusals: list[Refusal] = []  # all that claims met
 
-    def commit(self, items: Sequence[Item]) -> Committed:
+    def commit(self, items: Sequence[Item]) -> CommitResult:
         """See ``Store.commit``."""
         is_raced = bool(claims_in(items))
         if self.rivals and is_raced:
@@ -55,7 +55,7 @@ class BreakableStore(MemoryStore):
 
     is_broken = False
 
-    def commit(self, items: Sequence[Item]) -> Committed:
+    def commit(self, items: Sequence[Item]) -> CommitResult:
         """See ``Store.commit``."""
         if self.is_broken and claims_in(items):
             raise StoreBroken("the disk is full")
@@ -78,7 +78,7 @@ class Dying:
     def __getattr__(self, name: str) -> object:
         return getattr(self._store, name)
 
-    def commit(self, items: Sequence[Item]) -> Committed:
+    def commit(self, items: Sequence[Item]) -> CommitResult:
         """See ``Store.commit``."""
         self._left -= 1
         if self._left < 0 or (self._left == 0 and not self._is_made):

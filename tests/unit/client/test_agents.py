@@ -12,15 +12,15 @@ from roost.client.agent_server import HttpServer, InstanceLookup
 from roost.errors import BadRequest, BadSettings, Conflict, NotFound, Unavailable
 from roost.model.host import HostFacts
 from roost.model.work.orders import (
-    Kept,
+    Acknowledgement,
     Order,
     OrderAnswer,
     Poll,
-    Polled,
+    PollAnswer,
     PollingAgent,
     Power,
-    Registered,
     Registration,
+    RegistrationAnswer,
 )
 from roost.model.work.standing import Standing, Standings
 from tests.support.fleets.named_uuids import uuid_named
@@ -28,7 +28,7 @@ from tests.support.servers.scripted_server import scripted
 
 RUN = uuid_named("run")
 REGISTRATION = Registration(run=RUN, driver="fake", nodes=())
-REGISTERED = Registered(fence=3, is_ready=True, down_after_s=60.0)
+REGISTERED = RegistrationAnswer(fence=3, is_ready=True, down_after_s=60.0)
 POLL = Poll(agents=(PollingAgent(host="h", run=RUN, fence=3),))
 OK = OrderAnswer(run=RUN, outcome="ok")
 
@@ -60,7 +60,13 @@ def problem(status, detail):
 
 def test_questions_and_answers_are_those_of_the_api():
     order = Order(id=7, host="h", operation=RUN, number=1, act=Power(is_on=False), limit_s=9.0)
-    answers = told(REGISTERED), (204, None), told(Polled(orders=(order,))), told(Kept(is_wanted=True)), (204, None)
+    answers = (
+        told(REGISTERED),
+        (204, None),
+        told(PollAnswer(orders=(order,))),
+        told(Acknowledgement(is_wanted=True)),
+        (204, None),
+    )
     known = Standings(instances={RUN: Standing(is_deleted=True)})
     with asked_of(*answers, told(known)) as (server, asked, _):
         assert server.register("a b", REGISTRATION) == REGISTERED
@@ -138,9 +144,9 @@ def test_an_agent_that_is_to_stop_asks_no_more(capfd):
 
 
 def test_a_connection_that_was_closed_meanwhile_is_opened_again_at_once():
-    with asked_of(told(REGISTERED), None, told(Polled())) as (server, asked, pauses):
+    with asked_of(told(REGISTERED), None, told(PollAnswer())) as (server, asked, pauses):
         server.register("h", REGISTRATION)
-        assert server.poll(POLL) == Polled()
+        assert server.poll(POLL) == PollAnswer()
         assert (len(asked), pauses) == (3, [])
 
 
@@ -182,7 +188,7 @@ def test_who_was_let_in_is_not_sent_away_by_what_stands_before_the_server():
 
 
 def test_an_answer_that_nobody_wants_is_undone_and_one_of_an_old_run_ends_the_agent():
-    with asked_of(told(Kept(is_wanted=False)), problem(409, "by another run")) as (server, *_):
+    with asked_of(told(Acknowledgement(is_wanted=False)), problem(409, "by another run")) as (server, *_):
         with pytest.raises(Conflict, match="the order 7 was withdrawn: undo"):
             server.answer(7, OK)
         with pytest.raises(BadSettings, match="by another run"):

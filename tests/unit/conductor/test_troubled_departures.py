@@ -7,7 +7,7 @@ import pytest
 
 from roost.errors import Conflict, NotFound, Unavailable
 from roost.model.names import uuid_text
-from roost.model.work.guest import Found, Prepared
+from roost.model.work.guest import GuestReport, TransferTarget
 from roost.model.work.orders import Answer
 from tests.support.conductors.conductors import OK, action, failed
 from tests.support.conductors.move_servers import ask
@@ -46,7 +46,7 @@ class Traveller(Worker):
         if kind == "prepare":
             if uuid not in self.guests:
                 self.guests[uuid], self.marks[uuid], self.made[uuid] = "prepared", order.operation, order.id
-            return Answer(outcome="ok", prepared=Prepared(uuid=uuid, node=self.host, address=self.host))
+            return Answer(outcome="ok", prepared=TransferTarget(uuid=uuid, node=self.host, address=self.host))
         if kind == "live_migrate":
             target = next(hand for hand in self.world.hands if hand.host == order.act.to.address)
             if uuid not in self.guests:
@@ -60,7 +60,7 @@ class Traveller(Worker):
         found = None
         if uuid in self.guests:
             mark = self.marks.get(uuid, uuid)
-            found = Found(uuid=uuid, node=self.host, operation=mark, state=self.guests[uuid])
+            found = GuestReport(uuid=uuid, node=self.host, operation=mark, state=self.guests[uuid])
         return msgspec.structs.replace(OK, found=found)
 
 

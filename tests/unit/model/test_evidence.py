@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from roost.model.evidence.decision import Decision, HostScore, Pick, Scale, Stage
 from roost.model.names import uuid_bytes
-from roost.model.stored_decision import Checks, Chosen, checks_of, pack, pack_checks, unpack
+from roost.model.stored_decision import Checks, StoredPick, checks_of, pack, pack_checks, unpack
 from roost.model.writes import EvidenceRow
 
 UUID = "0199a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b"
@@ -90,7 +90,7 @@ def test_a_packed_decision_comes_back_as_it_was(decision):
 
 
 def test_what_was_stored_before_there_were_mappings_is_read_without():
-    chosen = Chosen("a", "", "cell", uuid_bytes(UUID), [(uuid_bytes(PROVIDERS[0]), 0)])
+    chosen = StoredPick("a", "", "cell", uuid_bytes(UUID), [(uuid_bytes(PROVIDERS[0]), 0)])
     decision = Decision(uuid=UUID, decided_at_s=1.5, outcome="granted", request_id=7)
     record = msgspec.msgpack.decode(pack(decision, checks_id=5))
     older = msgspec.msgpack.decode(msgspec.msgpack.encode(chosen))[:-1]

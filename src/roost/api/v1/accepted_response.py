@@ -5,7 +5,7 @@ import msgspec
 from roost.api.http import Response
 from roost.api.v1.call import Call, json_response, plan_response
 from roost.api.v1.idempotency import mark_replay
-from roost.api.v1.schemas.instances import Accepted
+from roost.api.v1.schemas.instances import OperationReference
 from roost.model.work.work_rows import OperationRow
 from roost.placement.write_plan import Plan
 
@@ -29,4 +29,4 @@ def respond_accepted(
 def respond_with_location(call: Call, uuid: str, *, body: msgspec.Struct | None = None) -> Response:
     """Return the 202 response with the location of an operation; see ``respond_accepted``."""
     location = call.request.location(f"/operations/{uuid}")["location"]
-    return json_response(body or Accepted(operation=uuid), status=202, location=location)
+    return json_response(body or OperationReference(operation=uuid), status=202, location=location)

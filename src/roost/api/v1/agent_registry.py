@@ -11,7 +11,7 @@ from typing import TypeVar
 from roost.api.v1.wakeups import Waiter, Wakeups
 from roost.conductor.agents import agent_protocol
 from roost.errors import RoostError, Unavailable
-from roost.model.work.orders import Poll, Polled
+from roost.model.work.orders import Poll, PollAnswer
 from roost.placement.current import Current
 from roost.placement.deciding_thread import Serving
 from roost.placement.write_plan import Plan
@@ -46,7 +46,7 @@ class AgentRegistry:
             self._reader = current.store.work_reader(self._clock)
         return self._reader
 
-    def poll(self, current: Current, poll: Poll) -> Plan[Polled] | Polled:
+    def poll(self, current: Current, poll: Poll) -> Plan[PollAnswer] | PollAnswer:
         """Return the work of agents, and record heartbeats of those in charge; in the thread that owns the columns."""
         result = agent_protocol.poll(current, self.reader(current), poll.agents, most=poll.most)
         answer = result.answer if isinstance(result, Plan) else result
@@ -60,11 +60,11 @@ class AgentRegistry:
             with suppress(Unavailable):  # The queue is full: the next second will do.
                 self._serving.submit(self._beat, Future())
 
-    async def wait_for_work(self, poll: Poll, waiter: Waiter) -> Polled:
+    async def wait_for_work(self, poll: Poll, waiter: Waiter) -> PollAnswer:
         """Wait until agents have work, at most as long as their poll allows; return the work."""
         self._start_refresh(asyncio.get_running_loop())
         end_s = asyncio.get_running_loop().time() + poll.wait_s
-        work = Polled()
+        work = PollAnswer()
         while not self.wakeups.is_closed and not has_news(work):
             left_s = end_s - asyncio.get_running_loop().time()
             if left_s <= 0:
@@ -112,6 +112,6 @@ class AgentRegistry:
         return {order.host for order in orders if order.state == "waiting"}
 
 
-def has_news(polled: Polled) -> bool:
+def has_news(polled: PollAnswer) -> bool:
     """Return whether agents have work."""
     return bool(polled.orders or polled.withdrawn or polled.unknown or polled.superseded)

@@ -7,7 +7,7 @@ from roost.errors import RoostError
 from roost.model.evidence.capacity import Capacity
 from roost.model.evidence.decision import Decision
 from roost.model.evidence.explain import Why
-from roost.model.evidence.replay_result import Replayed
+from roost.model.evidence.replay_result import ReplayResult
 from roost.model.flavor import Flavor
 from roost.model.fleet import Departure, NamedRequest
 from roost.model.request import Request
@@ -55,7 +55,7 @@ class Product(Protocol):
     def why(self, uuid: str) -> Why:
         """Explain a stored decision."""
 
-    def replay(self, uuid: str, settings: Settings | None = None) -> Replayed:
+    def replay(self, uuid: str, settings: Settings | None = None) -> ReplayResult:
         """Decide the request of a stored decision again."""
 
     def capacity(self, request: Request, *, by: Collection[By], limit: int | None) -> Capacity:

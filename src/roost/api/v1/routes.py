@@ -53,7 +53,7 @@ from roost.api.v1.schemas.hosts import (
     ShownService,
 )
 from roost.api.v1.schemas.instances import (
-    Accepted,
+    OperationReference,
 )
 from roost.api.v1.schemas.stored_names import FlavorsList, ImagesList, ShownImage
 from roost.api.v1.wire.pages import PageQuery
@@ -62,7 +62,7 @@ from roost.model.evidence.capacity import Capacity
 from roost.model.flavor import Flavor
 from roost.model.host import HostFacts
 from roost.model.work.notification import Notification
-from roost.model.work.orders import Kept, OrderAnswer, Poll, Polled, Registered, Registration
+from roost.model.work.orders import Acknowledgement, OrderAnswer, Poll, PollAnswer, Registration, RegistrationAnswer
 from roost.model.work.standing import Holders, Standings
 
 # The protocol of agents.
@@ -76,7 +76,7 @@ _AGENTS: Mapping[str, Mapping[str, Route]] = {
             handler=agents.register,
             about="Register the agent of a host, with the guests that it found.",
             body=Registration,
-            answer=Registered,
+            answer=RegistrationAnswer,
             body_max_bytes=None,
         ),
         "DELETE": Route(
@@ -112,7 +112,7 @@ _AGENTS: Mapping[str, Mapping[str, Route]] = {
             handler=orders.poll,
             about="Send heartbeats of agents, and wait for orders.",
             body=Poll,
-            answer=Polled,
+            answer=PollAnswer,
             body_max_bytes=None,
         ),
     },
@@ -121,7 +121,7 @@ _AGENTS: Mapping[str, Mapping[str, Route]] = {
             handler=orders.answer,
             about="Reply to an order; of repeated replies the first one stays.",
             body=OrderAnswer,
-            answer=Kept,
+            answer=Acknowledgement,
             body_max_bytes=None,
         ),
     },
@@ -245,7 +245,7 @@ _FLEET: Mapping[str, Mapping[str, Route]] = {
             about="Drain a host, or plan the drain.",
             body=DrainBody,
             answer=DrainPlan,
-            later=Accepted,
+            later=OperationReference,
             is_keyed=True,
             work="copy",
         ),

@@ -6,8 +6,8 @@ from roost.cli.text.plain_text import format_time, paragraph
 from roost.cli.text.tables import Table, align
 from roost.model.evidence.decision import Decision
 from roost.model.evidence.explain import Explanation, Shortfall, Why
-from roost.model.evidence.replay_result import HostStanding, Replayed
-from roost.model.evidence.summary import Summary, Wanted
+from roost.model.evidence.replay_result import HostStanding, ReplayResult
+from roost.model.evidence.summary import RefusedRequests, Summary
 from roost.model.names import amount_text
 from roost.model.request import Request
 
@@ -140,7 +140,7 @@ def _tipping_text(multiplier: float, tipping: float) -> str:
     return "any other" if abs(tipping - multiplier) < _TIED else f"{tipping:.4g}"
 
 
-def replay_text(replayed: Replayed, *, top: int) -> str:
+def replay_text(replayed: ReplayResult, *, top: int) -> str:
     """Return the comparison of a stored decision with its replay."""
     past, present = replayed.stored, replayed.again
     lines = list(_heading(past))
@@ -196,7 +196,7 @@ def summary_text(summary: Summary, *, top: int) -> str:
     return paragraph(lines)
 
 
-def _request_counts(requests: list[Wanted]) -> str:
+def _request_counts(requests: list[RefusedRequests]) -> str:
     parts = [
         f"{each.flavor or 'a flavor no longer kept'}{f' in {each.zone}' if each.zone else ''} ({each.refusals:,})"
         for each in requests[:_REQUESTS_SHOWN]

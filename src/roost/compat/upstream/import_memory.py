@@ -15,14 +15,14 @@ KIND = "import"
 _encoder = msgspec.msgpack.Encoder()
 
 
-class Copied(msgspec.Struct, frozen=True, array_like=True):
+class CopyDigests(msgspec.Struct, frozen=True, array_like=True):
     """Digests of a provider or consumer, when it was copied."""
 
     there: bytes
     here: bytes
 
 
-Things = dict[str, Copied | None]  # by uuid; None: deleted
+Things = dict[str, CopyDigests | None]  # by uuid; None: deleted
 
 
 class _Body(msgspec.Struct, frozen=True):

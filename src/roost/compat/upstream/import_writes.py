@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 
 import msgspec
 
-from roost.compat.upstream.import_memory import Copied, Memory, remember
+from roost.compat.upstream.import_memory import CopyDigests, Memory, remember
 from roost.compat.upstream.merge import ImportPlan
 from roost.compat.upstream.placement_world import Offer, Provider, World, digest
 from roost.errors import BadRequest
@@ -262,9 +262,9 @@ class _WriteBuilder:
         providers, consumers = dict(self._plan.providers.known), dict(self._plan.consumers.known)
         for provider in self._put:
             ours = msgspec.structs.replace(provider, generation=self._generations[provider.uuid])
-            providers[provider.uuid] = Copied(digest(provider), digest(ours))
+            providers[provider.uuid] = CopyDigests(digest(provider), digest(ours))
         for consumer in self._consumers:
-            consumers[consumer.uuid] = Copied(digest(consumer), digest(consumer))
+            consumers[consumer.uuid] = CopyDigests(digest(consumer), digest(consumer))
         providers |= dict.fromkeys((each.uuid for each in self._plan.providers.remove), None)
         consumers |= dict.fromkeys((each.uuid for each in self._plan.consumers.remove), None)
         return Memory(providers, consumers)

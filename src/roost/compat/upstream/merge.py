@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Generic, NamedTuple, TypeVar
 
-from roost.compat.upstream.import_memory import Copied, Memory, Things
+from roost.compat.upstream.import_memory import CopyDigests, Memory, Things
 from roost.compat.upstream.placement_world import Consumer, Provider, World, digest
 
 Thing = TypeVar("Thing", Provider, Consumer)
@@ -74,7 +74,7 @@ def _compare(
     return work
 
 
-def _plan_thing(work: Work[Thing], theirs: Thing, ours: Thing | None, base: Copied | None) -> str:
+def _plan_thing(work: Work[Thing], theirs: Thing, ours: Thing | None, base: CopyDigests | None) -> str:
     """Plan the change of one thing of the source; return the conflict; empty: none."""
     there = digest(theirs)
     has_changed = base is None or base.there != there
@@ -90,7 +90,7 @@ def _plan_thing(work: Work[Thing], theirs: Thing, ours: Thing | None, base: Copi
     if here == there:
         work.same += 1
         if has_changed:
-            work.known[theirs.uuid] = Copied(there, here)
+            work.known[theirs.uuid] = CopyDigests(there, here)
     elif base is None:
         return "is here already, and differs from what is there"
     elif not has_changed:

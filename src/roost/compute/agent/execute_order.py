@@ -15,7 +15,7 @@ from roost.compute.inventory.admission import change_of_pages
 from roost.compute.inventory.host_use import HostUse, Size
 from roost.errors import BadRequest, BuildAborted, BuildFailed, DriverNotReady, JournalLost, first_line
 from roost.model.names import is_text, uuid_form
-from roost.model.work.guest import Found, GuestSpec, Prepared
+from roost.model.work.guest import GuestReport, GuestSpec, TransferTarget
 from roost.model.work.guest_use import GuestNeeds, GuestUse
 from roost.model.work.orders import (
     PROBLEM_MAX,
@@ -38,7 +38,7 @@ from roost.model.work.orders import (
 )
 from roost.observe import log
 
-T = TypeVar("T", Found, Prepared)
+T = TypeVar("T", GuestReport, TransferTarget)
 
 
 class OrderExecutor:
@@ -108,7 +108,7 @@ class OrderExecutor:
         found = self._inspect(instance)
         return found is not None and found.operation == order.operation and found.state in ("running", "stopped")
 
-    def _act(self, order: Order, instance: str) -> tuple[Prepared | None, str]:
+    def _act(self, order: Order, instance: str) -> tuple[TransferTarget | None, str]:
         driver, operation, act = self._driver, order.operation, order.act
         match act:
             case Spawn(guest):
@@ -157,7 +157,7 @@ class OrderExecutor:
                 pass  # The answer always contains the guest.
         return None, ""
 
-    def _find_guest(self, instance: str, *, is_asked: bool) -> Found | None:
+    def _find_guest(self, instance: str, *, is_asked: bool) -> GuestReport | None:
         try:
             return self._inspect(instance)
         except RAISED:
@@ -212,7 +212,7 @@ class OrderExecutor:
         found = self._inspect(instance)
         return found is not None and found.state == "running" and found.operation == operation
 
-    def _inspect(self, instance: str) -> Found | None:
+    def _inspect(self, instance: str) -> GuestReport | None:
         """Return the driver's report of a guest."""
         found = check_guest(self._driver.inspect(instance))
         if found is not None and uuid_form(found.uuid) != uuid_form(instance):
@@ -284,7 +284,7 @@ class OrderExecutor:
             return self._admit(guest, operation, is_move=True, is_rebuild=True)
         return _with_resources(guest, own.use)
 
-    def _check_pages(self, instance: str, to: Prepared) -> None:
+    def _check_pages(self, instance: str, to: TransferTarget) -> None:
         """Refuse a live migration to memory pages of another size, if the present size is known.
 
         Raises:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from roost.compute.agent.queues import Lane
-from roost.model.work.guest import Found
+from roost.model.work.guest import GuestReport
 
 # Seconds before a scan after an order that failed or was withdrawn, so that the server knows of that first.
 _AGAIN_S = 5.0
@@ -22,7 +22,7 @@ class GuestScans:
         self.is_going_on = False
         self.due_at_s = float("inf")  # the next scan of a ready agent
         # By lane that existed since the last scan began: the guest that may have come in it.
-        self._coming: dict[str, Found | None] = {}
+        self._coming: dict[str, GuestReport | None] = {}
 
     @property
     def names(self) -> frozenset[str]:
@@ -56,7 +56,7 @@ class GuestScans:
         """Schedule the next scan soon, since it is unknown whether a guest runs."""
         self.due_at_s = min(self.due_at_s, now_s + _AGAIN_S * self._spread)
 
-    def with_coming(self, guests: Sequence[Found]) -> tuple[Found, ...]:
+    def with_coming(self, guests: Sequence[GuestReport]) -> tuple[GuestReport, ...]:
         """Return the guests that were seen, and those that may have come meanwhile: none may be missing."""
         seen = {found.uuid for found in guests}
         return (*guests, *(found for found in self._coming.values() if found is not None and found.uuid not in seen))

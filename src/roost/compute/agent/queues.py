@@ -7,7 +7,7 @@ import msgspec
 
 from roost.compute.agent.agent_journal import Key, Mark
 from roost.compute.agent.tasks import Clean, Task, Undo, Work
-from roost.model.work.guest import Found
+from roost.model.work.guest import GuestReport
 from roost.model.work.orders import Discard, Finish, Inspect, Order, OrderAnswer, Prepare, Spawn
 
 
@@ -41,7 +41,7 @@ class Lane:
     current: Task | None = None
 
     @property
-    def coming(self) -> Found | None:
+    def coming(self) -> GuestReport | None:
         """The guest that the present work may create."""
         return coming_of(self.current.order) if isinstance(self.current, Work) else None
 
@@ -78,12 +78,12 @@ def undone_answer(order: Order, answer: OrderAnswer) -> OrderAnswer:
     return msgspec.structs.replace(answer, found=None)
 
 
-def coming_of(order: Order) -> Found | None:
+def coming_of(order: Order) -> GuestReport | None:
     """Return the guest that an order may create; None: it creates none."""
     if not isinstance(order.act, (Spawn, Prepare, Finish)):
         return None
     guest = order.act.guest
-    return Found(
+    return GuestReport(
         uuid=guest.uuid,
         node=guest.node,
         operation=order.operation,

@@ -29,7 +29,7 @@ from roost.errors import (
     first_line,
 )
 from roost.model.host import HostFacts
-from roost.model.work.orders import AGENTS_MAX, ORDERS_MAX, WAIT_MAX_S, Order, OwnNode, Poll, Polled, PollingAgent
+from roost.model.work.orders import AGENTS_MAX, ORDERS_MAX, WAIT_MAX_S, Order, OwnNode, Poll, PollAnswer, PollingAgent
 from roost.observe import log
 from roost.ports import Clock
 
@@ -402,7 +402,7 @@ class Running:
                 Poll(agents=tuple(asking), wait_s=wait_s, most=min(100 * len(asking), ORDERS_MAX))
             )
         except NotFound:
-            polled = Polled(unknown=tuple(each.host for each in asking))
+            polled = PollAnswer(unknown=tuple(each.host for each in asking))
         except BadSettings as error:
             for each in asking:
                 resident = self._residents[each.host]
@@ -415,7 +415,7 @@ class Running:
         self._hear(asking, polled)
         return True
 
-    def _hear(self, asking: Sequence[PollingAgent], polled: Polled) -> None:
+    def _hear(self, asking: Sequence[PollingAgent], polled: PollAnswer) -> None:
         orders: dict[str, list[Order]] = {}
         for order in polled.orders:
             orders.setdefault(order.host, []).append(order)

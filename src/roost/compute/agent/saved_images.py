@@ -6,7 +6,7 @@ from roost.compute.driver import RAISED, Driver
 from roost.compute.inventory.stale_allocations import Instances
 from roost.errors import error_text, quote_value
 from roost.model.names import is_uuid_form
-from roost.model.work.standing import ASKED_MAX, Standing
+from roost.model.work.standing import STANDINGS_MAX, Standing
 from roost.observe import log
 
 
@@ -33,8 +33,8 @@ class SavedImages:
         dropped, problem = [], ""
         try:
             kept = _check_images(self._driver.saved_images())
-            for at in range(0, len(kept), ASKED_MAX):
-                asked = kept[at : at + ASKED_MAX]
+            for at in range(0, len(kept), STANDINGS_MAX):
+                asked = kept[at : at + STANDINGS_MAX]
                 # Nothing is asked between an answer and what follows from it: by the next answer another, older
                 # database may be there.
                 for uuid in find_deleted(asked, self._instances.standings(asked)):

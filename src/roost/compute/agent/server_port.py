@@ -3,7 +3,7 @@
 from typing import Protocol
 
 from roost.model.host import HostFacts
-from roost.model.work.orders import OrderAnswer, Poll, Polled, Registered, Registration
+from roost.model.work.orders import OrderAnswer, Poll, PollAnswer, Registration, RegistrationAnswer
 
 
 class Server(Protocol):
@@ -19,7 +19,7 @@ class Server(Protocol):
         Unavailable: the agent is stopping, and the server has not answered.
     """
 
-    def register(self, host: str, registration: Registration) -> Registered:
+    def register(self, host: str, registration: Registration) -> RegistrationAnswer:
         """Register an agent and the guests of its host.
 
         Raises:
@@ -33,7 +33,7 @@ class Server(Protocol):
             Conflict: the provider is missing, or belongs to another host; the next report may succeed.
         """
 
-    def poll(self, poll: Poll) -> Polled:
+    def poll(self, poll: Poll) -> PollAnswer:
         """Report that agents are alive, and return their orders; wait for some as long as the poll allows."""
 
     def answer(self, order_id: int, answer: OrderAnswer) -> None:

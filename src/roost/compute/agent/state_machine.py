@@ -16,7 +16,7 @@ from roost.compute.agent.journal_port import OrderMemory
 from roost.compute.agent.queues import Lane, OpenOrder, key_of, lane_of
 from roost.compute.agent.tasks import Clean, Look, Register, Task, Tell, Undo, Work
 from roost.errors import BadRequest, BadSettings, Conflict, JournalLost, NotFound, RoostError
-from roost.model.work.guest import Found
+from roost.model.work.guest import GuestReport
 from roost.model.work.orders import (
     HELD_MAX,
     PROBLEM_MAX,
@@ -30,8 +30,8 @@ from roost.model.work.orders import (
     PollingAgent,
     Power,
     Reboot,
-    Registered,
     Registration,
+    RegistrationAnswer,
 )
 
 _AGAIN_S, _AGAIN_MAX_S = 0.5, 15.0  # seconds between requests to the server: doubling, from the first to the last
@@ -58,7 +58,7 @@ class Agent:
         self._again_at_s, self._pause_s = 0.0, _AGAIN_S
         self._seen: Registration | None = None
         self._looking = GuestScans(every_s=sync_s, spread=spread)
-        self._registered: Registered | None = None
+        self._registered: RegistrationAnswer | None = None
         self._has_failed_to_clean = self._was_polled = self._is_tracked = self._is_stopping = False
         self._orders: dict[Key, OpenOrder] = {}
         self._lanes: dict[str, Lane] = {}
@@ -142,7 +142,7 @@ class Agent:
 
     # --- events ---
 
-    def on_scan(self, nodes: Sequence[OwnNode], guests: Sequence[Found]) -> None:
+    def on_scan(self, nodes: Sequence[OwnNode], guests: Sequence[GuestReport]) -> None:
         """Take the result of a scan."""
         self._looking.end()
         if self._phase not in ("looking", "ready"):
@@ -158,7 +158,7 @@ class Agent:
         )
         self._phase = "seen"
 
-    def on_registered(self, registered: Registered, now_s: float) -> None:
+    def on_registered(self, registered: RegistrationAnswer, now_s: float) -> None:
         """Take the answer to a registration: the fate of the guests."""
         assert self._seen is not None, "it registers what it has seen"
         self._was_polled &= self._registered is not None and registered.fence == self._registered.fence
@@ -208,7 +208,7 @@ class Agent:
         Args:
             fence: of the poll.
             now_s: of its arrival.
-            orders, withdrawn, settled, is_unknown, is_superseded, is_disabled: its part of ``Polled``.
+            orders, withdrawn, settled, is_unknown, is_superseded, is_disabled: its part of ``PollAnswer``.
         """
         if self._registered is None or fence != self._registered.fence or self.end is not None:
             return
@@ -496,5 +496,5 @@ class Agent:
         if not is_at_once:
             self._pause_s = min(self._pause_s * 2, _AGAIN_MAX_S)
 
-    def _says(self, outcome: Literal["failed", "stale"], problem: str, found: Found | None = None) -> OrderAnswer:
+    def _says(self, outcome: Literal["failed", "stale"], problem: str, found: GuestReport | None = None) -> OrderAnswer:
         return OrderAnswer(run=self._identity.run, outcome=outcome, problem=problem, found=found)

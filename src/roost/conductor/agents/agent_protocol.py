@@ -23,15 +23,15 @@ import msgspec
 from roost.conductor.agents.order_messages import order_message
 from roost.conductor.agents.power_sync import differing_instances, new_syncs
 from roost.conductor.operation.liveness import give_up_agent, is_silent, write_report_time
-from roost.conductor.operation.reconcile import Reconciled, end_moves, is_held_by, is_left_by, moves_away, reconcile
+from roost.conductor.operation.reconcile import GuestFates, end_moves, is_held_by, is_left_by, moves_away, reconcile
 from roost.conductor.operation.row_changes import make_due, next_version, replace_row, require_unchanged
 from roost.conductor.operation.step import withdraw_orders
 from roost.conductor.operation.story import line
 from roost.engine.columns.state import State
 from roost.errors import BadRequest, Conflict, NotFound, quote_value
 from roost.model.names import uuid_bytes, uuid_form, uuid_text
-from roost.model.work.operation import Cleaning
-from roost.model.work.orders import Answer, Polled, PollingAgent, Registered, Registration
+from roost.model.work.operation import HostCleanup
+from roost.model.work.orders import Answer, PollAnswer, PollingAgent, Registration, RegistrationAnswer
 from roost.model.work.work_rows import AgentRow, MigrationRow, OperationRow, OrderRow, Put, StatusRow
 from roost.placement.current import Current
 from roost.placement.write_plan import Plan
@@ -40,7 +40,7 @@ from roost.ports import WorkReader
 
 def register(
     current: Current, reader: WorkReader, registration: Registration, *, host: str, now_s: float, down_time_s: float
-) -> Plan[Registered] | Registered:
+) -> Plan[RegistrationAnswer] | RegistrationAnswer:
     """Register a new or returning agent; a new run takes over from the old one of the same host.
 
     The host counts as up once it has no guests but its own: at once, or when it has answered the orders to destroy the
@@ -75,7 +75,7 @@ def register(
     kept = [statuses[uuid] for uuid in found.keep if uuid in statuses] if found.is_clean else []
     odd = differing_instances(name, registration.guests, statuses=kept, paused=registration.paused)
     keep, hold, destroy = (tuple(map(uuid_text, each)) for each in found)
-    answer = Registered(
+    answer = RegistrationAnswer(
         fence=row.fence,
         is_ready=found.is_clean,
         keep=keep,
@@ -94,7 +94,9 @@ def register(
     return Plan(answer=answer, writes=writes, work=tuple(work), reads_work=True)
 
 
-def poll(current: Current, reader: WorkReader, polls: Sequence[PollingAgent], *, most: int) -> Plan[Polled] | Polled:
+def poll(
+    current: Current, reader: WorkReader, polls: Sequence[PollingAgent], *, most: int
+) -> Plan[PollAnswer] | PollAnswer:
     """Deliver the orders that agents have not confirmed, and mark them as taken.
 
     Args:
@@ -112,7 +114,7 @@ def poll(current: Current, reader: WorkReader, polls: Sequence[PollingAgent], *,
     waiting.sort(key=lambda order: (order.turn, order.operation_id, order.number))
     waiting = waiting[:most]
     withdrawn, settled = _split_ended_orders(reader, sorted(known - {order.id for order in found}))
-    answer = Polled(
+    answer = PollAnswer(
         orders=tuple(map(order_message, waiting)),
         withdrawn=withdrawn,
         settled=settled,
@@ -262,7 +264,7 @@ def _plan_clean(
     reader: WorkReader,
     agent: AgentRow,
     *,
-    found: Reconciled,
+    found: GuestFates,
     before: AgentRow | None,
     now_s: float,
 ) -> list[Put]:
@@ -277,7 +279,7 @@ def _plan_clean(
         return work
     numbers = [] if known is None else [order.number for order in reader.orders_of(known.id)]
     guests = tuple(map(uuid_text, found.hold + found.destroy))
-    body = Cleaning(host=agent.host, fence=agent.fence, guests=guests, after=max(numbers, default=0))
+    body = HostCleanup(host=agent.host, fence=agent.fence, guests=guests, after=max(numbers, default=0))
     row = OperationRow(
         id=current.new_id("operation") if known is None else known.id,
         uuid=agent.run,

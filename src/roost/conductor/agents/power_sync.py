@@ -8,8 +8,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from roost.conductor.operation.lock import lock_instance, new_operation
 from roost.conductor.operation.row_changes import derive_uuid
 from roost.model.names import uuid_bytes
-from roost.model.work.guest import Found, GuestState
-from roost.model.work.operation import Powering, Status
+from roost.model.work.guest import GuestReport, GuestState
+from roost.model.work.operation import PowerChange, Status
 from roost.model.work.work_rows import Put, StatusRow
 from roost.ports import Commits
 
@@ -21,7 +21,7 @@ _STATUSES: Mapping[str, Status] = {"running": "ACTIVE", "stopped": "SHUTOFF"}
 
 
 def differing_instances(
-    host: str, guests: Iterable[Found], *, statuses: Iterable[StatusRow], paused: Collection[str]
+    host: str, guests: Iterable[GuestReport], *, statuses: Iterable[StatusRow], paused: Collection[str]
 ) -> list[StatusRow]:
     """Return the unlocked instances of a host whose reported state contradicts their status.
 
@@ -61,7 +61,7 @@ def _new_sync(current: Commits, status: StatusRow, *, now_s: float) -> tuple[Put
         current,
         status,
         kind="sync",
-        body=Powering(),
+        body=PowerChange(),
         now_s=now_s,
         operation_uuid=derive_uuid("sync", status.uuid, str(status.version).encode()),
     )

@@ -18,7 +18,7 @@ from roost.engine.columns.state import State
 from roost.errors import BadRequest, Conflict, NotFound
 from roost.model.names import is_text, uuid_bytes, uuid_form, uuid_text
 from roost.model.request import Request
-from roost.model.work.operation import Asked, Build, Delete, Moving, may_begin
+from roost.model.work.operation import Build, Delete, InstanceMove, UserOperation, may_begin
 from roost.model.work.work_rows import MigrationRow, OperationRow, Put, StatusRow
 from roost.model.writes import PutDocument
 from roost.placement.write_plan import Plan
@@ -144,7 +144,7 @@ def act(
     reader: WorkIndex,
     instance_uuid: str,
     *,
-    kind: Asked,
+    kind: UserOperation,
     body: Body,
     operation_uuid: bytes,
     now_s: float,
@@ -210,7 +210,7 @@ def move(
     migration_uuid = uuid_bytes(wanted.move.migration_uuid or "")
     assert migration_uuid is not None, "whoever moves has a migration"
     wanted = msgspec.structs.replace(wanted, move=msgspec.structs.replace(wanted.move, may_return=True))
-    body = Moving(
+    body = InstanceMove(
         request=wanted,
         decision_uuid=decision_uuid,
         migration_uuid=uuid_text(migration_uuid),
@@ -336,7 +336,7 @@ def find_status(reader: WorkIndex, instance_uuid: str) -> StatusRow:
     return status
 
 
-def _status_for(reader: WorkIndex, kind: Asked, instance_uuid: str) -> StatusRow:
+def _status_for(reader: WorkIndex, kind: UserOperation, instance_uuid: str) -> StatusRow:
     """Return the status of an instance that allows an operation.
 
     Raises:

@@ -16,7 +16,7 @@ from roost.errors import BadRequest, Conflict
 from roost.model.image import Image
 from roost.model.names import uuid_text
 from roost.model.request import Destination, Request
-from roost.model.work.change_memory import Rebuilding, Shelve, Unshelve
+from roost.model.work.change_memory import InstanceRebuild, Shelve, Unshelve
 from roost.model.work.operation import may_begin
 from roost.model.work.work_rows import OperationRow, StatusRow
 from roost.placement.current import Current
@@ -25,7 +25,7 @@ from roost.ports import Commits, WorkReader
 from roost.scheduler.explain.rebuild_check import rebuild_refusal
 from roost.scheduler.framework.plugin import Filter
 
-Accepted = Plan[OperationRow] | OperationRow
+Acceptance = Plan[OperationRow] | OperationRow
 
 
 def rebuild(
@@ -37,7 +37,7 @@ def rebuild(
     filters: Sequence[Filter],
     operation_uuid: bytes,
     now_s: float,
-) -> Accepted:
+) -> Acceptance:
     """Accept a rebuild of an instance from an image.
 
     Args:
@@ -61,7 +61,7 @@ def rebuild(
             raise Conflict(f"the instance {uuid_text(status.uuid)} cannot be rebuilt from this image: {refusal}")
     image_id, images = store_image(current.state, renewed.image)
     request_id, requests = store_document(current.state, "request", renewed.body())
-    body = Rebuilding(request=renewed, image_id=image_id, request_id=request_id, is_on=status.status != "SHUTOFF")
+    body = InstanceRebuild(request=renewed, image_id=image_id, request_id=request_id, is_on=status.status != "SHUTOFF")
     plan = act(current, reader, instance_uuid, kind="rebuild", body=body, operation_uuid=operation_uuid, now_s=now_s)
     if isinstance(plan, Plan):
         check_settled(reader, status, act="be rebuilt")
@@ -70,7 +70,7 @@ def rebuild(
 
 def shelve(
     current: Current, reader: WorkReader, instance_uuid: str, *, operation_uuid: bytes, now_s: float
-) -> Accepted:
+) -> Acceptance:
     """Accept that an instance is stopped and its disk saved; the settings decide whether it leaves its host.
 
     Raises:
@@ -94,7 +94,7 @@ def offload(
     operation_uuid: bytes,
     now_s: float,
     parent_id: int = 0,
-) -> Accepted:
+) -> Acceptance:
     """Accept that a shelved instance leaves its host.
 
     Args:
@@ -119,7 +119,7 @@ def offload(
 
 def unshelve(
     current: Current, reader: WorkReader, instance_uuid: str, *, operation_uuid: bytes, decision_uuid: str, now_s: float
-) -> Accepted:
+) -> Acceptance:
     """Accept that a shelved instance runs again.
 
     Args:

@@ -8,7 +8,7 @@ from roost.conductor.intake.accept import act, find_status
 from roost.conductor.operation.liveness import check_gone
 from roost.conductor.operation.row_changes import make_due, replace_row
 from roost.conductor.operation.step import body_of
-from roost.model.work.operation import Moving, Settling
+from roost.model.work.operation import InstanceMove, MoveSettlement
 from roost.model.work.work_rows import OperationRow, StatusRow
 from roost.placement.write_plan import Plan
 from roost.ports import Commits, WorkReader
@@ -43,10 +43,10 @@ def revert(
     status = find_status(reader, instance_uuid)
     on_its_way = _open_revert(reader, status) if is_lost else None
     if on_its_way is None:
-        body = Settling(is_lost=is_lost, was_on=not is_lost or _was_on(reader, status))
+        body = MoveSettlement(is_lost=is_lost, was_on=not is_lost or _was_on(reader, status))
         plan = act(current, reader, instance_uuid, kind="revert", body=body, operation_uuid=operation_uuid, now_s=now_s)
     else:
-        body = msgspec.structs.replace(body_of(on_its_way, Settling), is_lost=True)
+        body = msgspec.structs.replace(body_of(on_its_way, MoveSettlement), is_lost=True)
         row = msgspec.structs.replace(make_due(on_its_way, now_s=now_s), body=msgspec.msgpack.encode(body))
         plan = Plan(answer=row, work=(replace_row(row),), reads_work=True)
     if not is_lost or not isinstance(plan, Plan):
@@ -59,11 +59,11 @@ def _open_revert(reader: WorkReader, status: StatusRow) -> OperationRow | None:
     """Return the open revert of an instance."""
     found = reader.operation(status.operation_id) if status.operation_id else None
     is_one = found is not None and found.kind == "revert" and not found.outcome and not found.is_cancelled
-    return found if is_one and found is not None and not body_of(found, Settling).is_apart else None
+    return found if is_one and found is not None and not body_of(found, MoveSettlement).is_apart else None
 
 
 def _was_on(reader: WorkReader, status: StatusRow) -> bool:
     """Return whether an instance ran before its move; without a record of the move, assume that it did."""
     move = None if status.migration_uuid is None else reader.migration(status.migration_uuid)
     moved = None if move is None else reader.operation(move.operation_id)
-    return moved is None or moved.kind not in _MOVES or body_of(moved, Moving).is_on
+    return moved is None or moved.kind not in _MOVES or body_of(moved, InstanceMove).is_on

@@ -6,17 +6,17 @@ import msgspec
 
 from roost.conductor.operation.step import Commit, Desk, View, new_order, simple_order, wait_until, withdraw_orders
 from roost.conductor.operation.watches import PAUSE_S
-from roost.model.work.change_memory import Rebuilding, Shelve, Unshelve
-from roost.model.work.operation import Moving, Powering, Settling
+from roost.model.work.change_memory import InstanceRebuild, Shelve, Unshelve
+from roost.model.work.operation import InstanceMove, MoveSettlement, PowerChange
 from roost.model.work.orders import Action, OrderBody
 from roost.model.work.work_rows import Put
 
 # Bodies with ``limit_at_s``, the time until which a host may answer.
-Limited = Moving | Settling | Powering | Rebuilding | Shelve | Unshelve
+TimedBody = InstanceMove | MoveSettlement | PowerChange | InstanceRebuild | Shelve | Unshelve
 
 
 def send_order(
-    view: View, desk: Desk, body: Limited, *, host: str, action: Action, step: str, order: OrderBody | None = None
+    view: View, desk: Desk, body: TimedBody, *, host: str, action: Action, step: str, order: OrderBody | None = None
 ) -> Commit:
     """Return the step that sends an order to a host, which has until the limit of the order to answer.
 
@@ -36,7 +36,7 @@ def send_order(
 def send_until_done(
     view: View,
     desk: Desk,
-    body: Limited,
+    body: TimedBody,
     *,
     host: str,
     actions: Sequence[Action],

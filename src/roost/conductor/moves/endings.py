@@ -6,10 +6,10 @@ from roost.conductor.operation.reconcile import OPEN_MOVES
 from roost.conductor.operation.step import Commit, Desk, View, end, release_lock, story_line, withdraw_orders
 from roost.errors import Conflict
 from roost.model.names import uuid_bytes
-from roost.model.work.operation import Moving, Settling, Spawning
+from roost.model.work.operation import InstanceBuild, InstanceMove, MoveSettlement
 
 
-def finish_move(view: View, desk: Desk, body: Moving, *, status: str, is_clean: bool) -> Commit:
+def finish_move(view: View, desk: Desk, body: InstanceMove, *, status: str, is_clean: bool) -> Commit:
     """Return the end of a move whose instance is on the target.
 
     Args:
@@ -45,7 +45,7 @@ def finish_move(view: View, desk: Desk, body: Moving, *, status: str, is_clean: 
     )
 
 
-def keep_on_source(view: View, desk: Desk, body: Moving, *, problem: str, status: str = "") -> Commit:
+def keep_on_source(view: View, desk: Desk, body: InstanceMove, *, problem: str, status: str = "") -> Commit:
     """Return the end of a move whose instance stays on its source, with its old allocations.
 
     Args:
@@ -80,7 +80,7 @@ def keep_on_source(view: View, desk: Desk, body: Moving, *, problem: str, status
     )
 
 
-def hand_over(view: View, desk: Desk, body: Moving | Settling | Spawning) -> Commit:
+def hand_over(view: View, desk: Desk, body: InstanceMove | MoveSettlement | InstanceBuild) -> Commit:
     """Hand the instance over to the deletion, which releases the allocations of instance and migration."""
     return Commit(
         operation=end(view, body=body, problem="it was cancelled"),

@@ -6,7 +6,7 @@ from roost.model.image import Image
 from roost.model.names import uuid_text
 from roost.model.request import Request
 from roost.model.work.guest import GuestSpec
-from roost.model.work.operation import Moving, Spawning
+from roost.model.work.operation import InstanceBuild, InstanceMove
 from roost.model.writes import CLASS_BITS, CLASS_MASK
 from roost.scheduler.numa.constraints import topology_of
 
@@ -44,7 +44,7 @@ def guest_here(view: View, desk: Desk, request: Request, *, is_on: bool) -> Gues
     )
 
 
-def guest_of_pick(body: Moving | Spawning, uuid: bytes, *, is_on: bool = True) -> GuestSpec:
+def guest_of_pick(body: InstanceMove | InstanceBuild, uuid: bytes, *, is_on: bool = True) -> GuestSpec:
     """Return the guest of an instance on the first of its picks.
 
     Args:

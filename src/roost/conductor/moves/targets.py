@@ -10,23 +10,23 @@ from roost.conductor.operation.step_table import Refusal, State, To
 from roost.conductor.operation.watches import AT_ONCE
 from roost.errors import RoostError
 from roost.model.names import uuid_bytes
-from roost.model.work.operation import Moving
+from roost.model.work.operation import InstanceMove
 
 
-def choose(view: View, _desk: Desk, body: Moving) -> Choose:
+def choose(view: View, _desk: Desk, body: InstanceMove) -> Choose:
     """Decide; the decision, granted or refused, is committed together with the next step."""
     return Choose(operation=advance(view, "send"), request=body.request, decision_uuid=body.decision_uuid)
 
 
 def note_refusal(view: View, desk: Desk, error: RoostError) -> Commit:
     """Decide again after a lost race; otherwise go on without a target."""
-    body = body_of(view.operation, Moving)
+    body = body_of(view.operation, InstanceMove)
     problem = msgspec.structs.replace(body, problem=describe_error(error))
     again = retry_decision(view, desk, error, consumers=[uuid_bytes(body.migration_uuid)])
     return again or Commit(operation=advance(view, "send", body=problem))
 
 
-def load_targets(desk: Desk, body: Moving) -> Moving | str:
+def load_targets(desk: Desk, body: InstanceMove) -> InstanceMove | str:
     """Return a move with the hosts of its decision, or why there are none."""
     if body.problem:
         return body.problem
@@ -38,4 +38,4 @@ def load_targets(desk: Desk, body: Moving) -> Moving | str:
 
 
 REFUSAL = Refusal(note_refusal, "choose", "send")
-CHOOSE = State[Moving](AT_ONCE, {Event.STARTED: To(choose, "send")})
+CHOOSE = State[InstanceMove](AT_ONCE, {Event.STARTED: To(choose, "send")})

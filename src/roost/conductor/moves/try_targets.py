@@ -16,7 +16,7 @@ from roost.conductor.operation.step import Commit, Desk, View, story_line
 from roost.conductor.operation.watches import silence_problem, target_problem
 from roost.errors import BuildFailed, Conflict, MaxRetriesExceeded
 from roost.model.names import uuid_text
-from roost.model.work.operation import Moving
+from roost.model.work.operation import InstanceMove
 from roost.model.work.orders import Action, OrderBody
 from roost.model.writes import Write
 
@@ -24,18 +24,20 @@ from roost.model.writes import Write
 class SendToTarget(Protocol):
     """How a kind of moves orders something of the first pick; ``writes`` moves the claim there, if necessary."""
 
-    def __call__(self, view: View, desk: Desk, body: Moving, /, *, writes: tuple[Write, ...] = ()) -> Commit:
+    def __call__(self, view: View, desk: Desk, body: InstanceMove, /, *, writes: tuple[Write, ...] = ()) -> Commit:
         """Return the step."""
 
 
 class LeaveTarget(Protocol):
     """How a kind of moves goes on after the first pick failed; ``is_final`` says that no other host would do."""
 
-    def __call__(self, view: View, desk: Desk, body: Moving, /, *, problem: str, is_final: bool = False) -> Commit:
+    def __call__(
+        self, view: View, desk: Desk, body: InstanceMove, /, *, problem: str, is_final: bool = False
+    ) -> Commit:
         """Return the step."""
 
 
-def target_of(body: Moving) -> str:
+def target_of(body: InstanceMove) -> str:
     """Return the target."""
     return body.picks[0].host
 
@@ -43,7 +45,7 @@ def target_of(body: Moving) -> str:
 def try_first_target(
     view: View,
     desk: Desk,
-    body: Moving,
+    body: InstanceMove,
     *,
     leave: LeaveTarget,
     send: SendToTarget | None = None,
@@ -66,7 +68,7 @@ def try_first_target(
     return (send or prepare_target)(view, desk, move)
 
 
-def with_address(view: View, body: Moving) -> Moving | str:
+def with_address(view: View, body: InstanceMove) -> InstanceMove | str:
     """Return a move with the address at which its instance arrives, or why the target is not ready."""
     prepared = None if view.reply.answer is None else view.reply.answer.prepared
     if prepared is None:
@@ -75,7 +77,13 @@ def with_address(view: View, body: Moving) -> Moving | str:
 
 
 def try_next_target(
-    view: View, desk: Desk, body: Moving, *, problem: str, is_final: bool = False, send: SendToTarget | None = None
+    view: View,
+    desk: Desk,
+    body: InstanceMove,
+    *,
+    problem: str,
+    is_final: bool = False,
+    send: SendToTarget | None = None,
 ) -> Commit:
     """Return the step after the first pick failed: to the next target that can be claimed, or to the end.
 
@@ -90,7 +98,7 @@ def try_next_target(
     return (send or prepare_target)(view, desk, attempt.body, writes=attempt.writes)
 
 
-def prepare_target(view: View, desk: Desk, body: Moving, *, writes: tuple[Write, ...] = ()) -> Commit:
+def prepare_target(view: View, desk: Desk, body: InstanceMove, *, writes: tuple[Write, ...] = ()) -> Commit:
     """Return the step that orders the first pick to reserve room.
 
     Args:
@@ -101,7 +109,7 @@ def prepare_target(view: View, desk: Desk, body: Moving, *, writes: tuple[Write,
 
 
 def order_target(
-    view: View, desk: Desk, body: Moving, *, action: Action, order: OrderBody, writes: tuple[Write, ...]
+    view: View, desk: Desk, body: InstanceMove, *, action: Action, order: OrderBody, writes: tuple[Write, ...]
 ) -> Commit:
     """Return the step that makes the first pick the target; it is named after its order."""
     pick, kind = body.picks[0], view.operation.kind
@@ -112,7 +120,7 @@ def order_target(
     )
 
 
-def guest_order(view: View, body: Moving, *, limit_s: float, is_on: bool) -> OrderBody:
+def guest_order(view: View, body: InstanceMove, *, limit_s: float, is_on: bool) -> OrderBody:
     """Return an order with the guest of the instance on the first pick.
 
     Args:
@@ -125,12 +133,12 @@ def guest_order(view: View, body: Moving, *, limit_s: float, is_on: bool) -> Ord
 class _Attempt(NamedTuple):
     """The next attempt of a move."""
 
-    body: Moving  # its first pick is the next target
+    body: InstanceMove  # its first pick is the next target
     writes: tuple[Write, ...] = ()  # move the claim there
     fault: str = ""  # why there is no next attempt
 
 
-def _find_next(view: View, desk: Desk, body: Moving, *, problem: str, is_final: bool) -> _Attempt:
+def _find_next(view: View, desk: Desk, body: InstanceMove, *, problem: str, is_final: bool) -> _Attempt:
     """Find the next target that can be claimed.
 
     Args:
@@ -157,7 +165,7 @@ def _find_next(view: View, desk: Desk, body: Moving, *, problem: str, is_final: 
     return _Attempt(after, fault=f"{problem}; and no other host can take it")
 
 
-def _check(view: View, body: Moving, *, problem: str) -> None:
+def _check(view: View, body: InstanceMove, *, problem: str) -> None:
     check_attempt(
         body.request,
         instance_uuid=uuid_text(view.status.uuid),

@@ -22,7 +22,7 @@ _LEFT = frozenset({"live", "evacuate"})
 _PAGE = 500
 
 
-class Reconciled(NamedTuple):
+class GuestFates(NamedTuple):
     """The fate of the guests of a host, by uuid of their instances."""
 
     keep: tuple[bytes, ...]
@@ -37,7 +37,7 @@ class Reconciled(NamedTuple):
 
 def reconcile(
     host: str, guests: Iterable[bytes], *, statuses: Mapping[bytes, StatusRow], migrations: Sequence[MigrationRow]
-) -> Reconciled:
+) -> GuestFates:
     """Decide the fate of the guests of a host.
 
     Only guests of instances that are elsewhere or deleted are destroyed. An unknown guest stays, and so does one of an
@@ -53,7 +53,7 @@ def reconcile(
     for uuid in guests:
         moves = [each for each in migrations if each.instance_uuid == uuid and each.status in OPEN_MOVES]
         found[_fate(host, statuses.get(uuid), moves)].append(uuid)
-    return Reconciled(tuple(found["keep"]), tuple(found["hold"]), tuple(found["destroy"]))
+    return GuestFates(tuple(found["keep"]), tuple(found["hold"]), tuple(found["destroy"]))
 
 
 def _fate(host: str, status: StatusRow | None, moves: Sequence[MigrationRow]) -> str:

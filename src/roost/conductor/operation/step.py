@@ -16,14 +16,34 @@ from roost.model.evidence.decision import Decision, Pick
 from roost.model.fleet import NamedRequest
 from roost.model.names import uuid_text
 from roost.model.request import Request
-from roost.model.work.change_memory import Drain, Rebuilding, Shelve, Unshelve
-from roost.model.work.operation import Build, Cleaning, Delete, Moving, Powering, Settling, Spawning
+from roost.model.work.change_memory import Drain, InstanceRebuild, Shelve, Unshelve
+from roost.model.work.operation import (
+    Build,
+    Delete,
+    HostCleanup,
+    InstanceBuild,
+    InstanceMove,
+    MoveSettlement,
+    PowerChange,
+)
 from roost.model.work.orders import Action, Answer, OrderBody
 from roost.model.work.work_rows import NEVER_S, AgentRow, MigrationRow, OperationRow, OrderRow, Put, StatusRow
 from roost.model.writes import Write
 from roost.ports import Commits
 
-Body = Build | Spawning | Delete | Powering | Moving | Settling | Cleaning | Rebuilding | Shelve | Unshelve | Drain
+Body = (
+    Build
+    | InstanceBuild
+    | Delete
+    | PowerChange
+    | InstanceMove
+    | MoveSettlement
+    | HostCleanup
+    | InstanceRebuild
+    | Shelve
+    | Unshelve
+    | Drain
+)
 B = TypeVar("B", bound=Body)
 
 # The step in which an operation requests a decision.

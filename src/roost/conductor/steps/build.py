@@ -25,7 +25,7 @@ from roost.errors import MaxRetriesExceeded, RoostError
 from roost.model.evidence.decision import Pick
 from roost.model.names import uuid_bytes, uuid_text
 from roost.model.request import Request
-from roost.model.work.operation import Build, Spawning
+from roost.model.work.operation import Build, InstanceBuild
 from roost.model.work.work_rows import OperationRow, Put, StatusRow
 from roost.placement.writes.claims import plan_release
 
@@ -100,7 +100,7 @@ def _start_build(
 ) -> list[Put]:
     """Return the operation that builds one instance, with its first order."""
     request = msgspec.structs.replace(body.request, instance_uuids=(), count=1)
-    spawn = Spawning(
+    spawn = InstanceBuild(
         request=request,
         name=status.name,
         needs=granted.needs,

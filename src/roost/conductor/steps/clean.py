@@ -6,7 +6,7 @@ import msgspec
 
 from roost.conductor.operation.events import STARTED, Event, Reply
 from roost.conductor.operation.liveness import write_report_time
-from roost.conductor.operation.reconcile import Reconciled, end_moves, is_left_by, reconcile
+from roost.conductor.operation.reconcile import GuestFates, end_moves, is_left_by, reconcile
 from roost.conductor.operation.row_changes import next_version, replace_row
 from roost.conductor.operation.step import (
     Commit,
@@ -25,17 +25,17 @@ from roost.conductor.operation.step import (
 from roost.conductor.operation.step_table import State, Table, To
 from roost.conductor.operation.watches import PAUSE_S, Watch
 from roost.model.names import uuid_bytes
-from roost.model.work.operation import Cleaning
+from roost.model.work.operation import HostCleanup
 from roost.model.work.work_rows import OperationRow, OrderRow, Put
 from roost.model.writes import Write
 
 
 def subjects(operation: OperationRow) -> tuple[bytes, ...]:
     """Return the instances that may have to be destroyed on the host."""
-    return tuple(filter(None, map(uuid_bytes, body_of(operation, Cleaning).guests)))
+    return tuple(filter(None, map(uuid_bytes, body_of(operation, HostCleanup).guests)))
 
 
-def clean(view: View, desk: Desk, body: Cleaning) -> Commit:
+def clean(view: View, desk: Desk, body: HostCleanup) -> Commit:
     """Order the host to destroy what is not its own, again after a pause where it failed; release what had left it."""
     found = _reconcile(view, body)
     orders_of = {order.instance_uuid: order for order in view.orders if order.number > body.after or is_open(order)}
@@ -61,24 +61,24 @@ def clean(view: View, desk: Desk, body: Cleaning) -> Commit:
     return Commit(operation=wait_until(view, view.now_s + PAUSE_S, body=after), writes=writes, work=(*ends, *orders))
 
 
-def stop(view: View, _desk: Desk, body: Cleaning) -> Commit:
+def stop(view: View, _desk: Desk, body: HostCleanup) -> Commit:
     """Withdraw the orders: another operation cleans the host, if that is necessary."""
     return Commit(operation=end(view, body=body), work=withdraw_orders(view.orders))
 
 
-def _reconcile(view: View, body: Cleaning) -> Reconciled:
+def _reconcile(view: View, body: HostCleanup) -> GuestFates:
     return reconcile(body.host, subjects(view.operation), statuses=view.statuses, migrations=view.migrations)
 
 
 def _end_moves(
-    view: View, desk: Desk, body: Cleaning, *, destroyed: Collection[bytes]
+    view: View, desk: Desk, body: HostCleanup, *, destroyed: Collection[bytes]
 ) -> tuple[tuple[Write, ...], tuple[Put, ...]]:
     """Return what ends the moves by which destroyed instances had left the host."""
     moves = [each for each in view.migrations if each.instance_uuid in destroyed and is_left_by(each, body.host)]
     return end_moves(desk.current.state, moves, now_s=view.now_s)
 
 
-def _finish(view: View, desk: Desk, body: Cleaning, *, writes: tuple[Write, ...], ends: tuple[Put, ...]) -> Commit:
+def _finish(view: View, desk: Desk, body: HostCleanup, *, writes: tuple[Write, ...], ends: tuple[Put, ...]) -> Commit:
     """Mark the host up."""
     agent = view.agent(body.host)
     assert agent is not None, "the watch saw it"
@@ -98,14 +98,14 @@ def _is_destroyed(order: OrderRow | None) -> bool:
     return order is not None and order.state == "answered" and answer_of(order).outcome == "ok"
 
 
-def _find_registration(view: View, body: Cleaning) -> Reply:
+def _find_registration(view: View, body: HostCleanup) -> Reply:
     agent = view.agent(body.host)
     is_current = agent is not None and agent.state == "arriving" and agent.fence == body.fence
     return STARTED if is_current else Reply(event=Event.HOST_GONE)
 
 
 TABLE = Table(
-    Cleaning,
+    HostCleanup,
     {
         "clean": State(
             Watch(_find_registration, Event.STARTED | Event.HOST_GONE),

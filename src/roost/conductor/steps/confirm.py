@@ -32,20 +32,20 @@ from roost.conductor.operation.watches import (
     wait_for_answer,
 )
 from roost.model.names import uuid_text
-from roost.model.work.guest import Found
-from roost.model.work.operation import Moving, Settling
+from roost.model.work.guest import GuestReport
+from roost.model.work.operation import InstanceMove, MoveSettlement
 from roost.model.work.orders import Action, OrderBody
 from roost.model.work.work_rows import OrderRow
 
 _PARTING = frozenset({"destroy", "settle"})
 
 
-def inspect(view: View, desk: Desk, body: Settling) -> Commit:
+def inspect(view: View, desk: Desk, body: MoveSettlement) -> Commit:
     """Inspect the guest on the host of the instance."""
     return send_order(view, desk, body, host=view.status.host, action="inspect", step="look")
 
 
-def begin_parting(view: View, desk: Desk, body: Settling) -> Commit:
+def begin_parting(view: View, desk: Desk, body: MoveSettlement) -> Commit:
     """Order the old host to drop what it has, if the instance is complete on its new host."""
     guest = whole_guest(view)
     if guest is None:
@@ -56,39 +56,39 @@ def begin_parting(view: View, desk: Desk, body: Settling) -> Commit:
     return order_parting(view, desk, after)
 
 
-def refuse(view: View, desk: Desk, body: Settling) -> Commit:
+def refuse(view: View, desk: Desk, body: MoveSettlement) -> Commit:
     """Keep VERIFY_RESIZE; the fault gives the reason."""
     return fail(view, desk, body, problem=view.reply.problem)
 
 
-def order_parting(view: View, desk: Desk, body: Moving | Settling) -> Commit:
+def order_parting(view: View, desk: Desk, body: InstanceMove | MoveSettlement) -> Commit:
     """Order the old host to drop what it has."""
     move = migration_of(view)
     action: Action = "settle" if _is_same_host(view) else "destroy"
-    mark = body.of if isinstance(body, Settling) and action == "settle" else ""
+    mark = body.of if isinstance(body, MoveSettlement) and action == "settle" else ""
     order = OrderBody(operation=uuid_text(view.operation.uuid), limit_s=view.terms.act_timeout_s, of=mark)
     return send_until_done(view, desk, body, host=move.source_host, actions=(action,), order=order, step="part")
 
 
-def leave_source(view: View, desk: Desk, body: Moving | Settling) -> Commit:
+def leave_source(view: View, desk: Desk, body: InstanceMove | MoveSettlement) -> Commit:
     """End; the migration keeps the old allocations until the old host is back. The same host is waited for."""
     if _is_same_host(view):
         return Commit(operation=wait_until(view, view.now_s + PAUSE_S, step="part", body=body))
     return _finish(view, desk, body, is_clean=False)
 
 
-def finish(view: View, desk: Desk, body: Moving | Settling) -> Commit:
+def finish(view: View, desk: Desk, body: InstanceMove | MoveSettlement) -> Commit:
     """Set ACTIVE or SHUTOFF, and release the old allocations."""
     return _finish(view, desk, body, is_clean=True)
 
 
-def whole_guest(view: View) -> Found | None:
+def whole_guest(view: View) -> GuestReport | None:
     """Return the guest that a host reports, if it is complete: running or stopped."""
     found = None if view.reply.answer is None else view.reply.answer.found
     return found if found is not None and found.state in {"running", "stopped"} else None
 
 
-def fail(view: View, desk: Desk, body: Settling, *, problem: str) -> Commit:
+def fail(view: View, desk: Desk, body: MoveSettlement, *, problem: str) -> Commit:
     """End without a change: the instance still waits to be confirmed or reverted."""
     lock = release_lock(view, fault=problem)
     event = story_line(view, desk, f"{view.operation.kind}.failed", problem=problem)
@@ -99,7 +99,7 @@ def _is_same_host(view: View) -> bool:
     return migration_of(view).source_host.lower() == view.status.host.lower()
 
 
-def _finish(view: View, desk: Desk, body: Moving | Settling, *, is_clean: bool) -> Commit:
+def _finish(view: View, desk: Desk, body: InstanceMove | MoveSettlement, *, is_clean: bool) -> Commit:
     move = migration_of(view)
     return Commit(
         operation=end(view, body=body),
@@ -123,7 +123,7 @@ def _last_parting(view: View) -> OrderRow | None:
     return next((order for order in reversed(view.orders) if order.action in _PARTING), None)
 
 
-def _find_parting(view: View, body: Moving | Settling) -> Reply:
+def _find_parting(view: View, body: InstanceMove | MoveSettlement) -> Reply:
     last = _last_parting(view)
     if last is not None and last.state == "answered" and answer_of(last).outcome == "ok":
         return Reply(event=Event.DONE)
@@ -137,7 +137,7 @@ def _find_parting(view: View, body: Moving | Settling) -> Reply:
 
 
 # The last step of a move that nothing undoes any more.
-PART = State[Moving | Settling](
+PART = State[InstanceMove | MoveSettlement](
     Watch(_find_parting, Event.STARTED | Event.NOT_YET | Event.DONE | Event.FAILED | Event.HOST_GONE),
     {
         Event.STARTED | Event.FAILED: To(order_parting, "part"),
@@ -146,7 +146,7 @@ PART = State[Moving | Settling](
     },
 )
 TABLE = Table(
-    Settling,
+    MoveSettlement,
     {
         "send": State(ON_HOST, {Event.STARTED: To(inspect, "look"), Event.HOST_GONE: To(refuse, "end")}),
         "look": State(WITHIN_LIMIT, {Event.DONE: To(begin_parting, "part", "end"), NOT_DONE: To(refuse, "end")}),

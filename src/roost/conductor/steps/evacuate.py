@@ -16,17 +16,17 @@ from roost.conductor.operation.events import Event
 from roost.conductor.operation.step import Commit, Desk, View
 from roost.conductor.operation.step_table import State, Table, To
 from roost.conductor.operation.watches import AT_ONCE, UNTIL_DONE, WITHIN_LIMIT
-from roost.model.work.operation import Moving
+from roost.model.work.operation import InstanceMove
 from roost.model.writes import Write
 
 
-def send(view: View, desk: Desk, body: Moving) -> Commit:
+def send(view: View, desk: Desk, body: InstanceMove) -> Commit:
     """Order the target to build the instance; without a target, keep it on its host."""
     # No build was sent to a target that is skipped, so none failed there.
     return try_targets.try_first_target(view, desk, body, leave=_skip_target, send=_order_build, needs_source=False)
 
 
-def arrive(view: View, desk: Desk, body: Moving) -> Commit:
+def arrive(view: View, desk: Desk, body: InstanceMove) -> Commit:
     """Put the instance on the target; if its old host is back, destroy what is left there first."""
     agent = view.agent(view.status.host)
     if agent is not None and agent.state == "ready":
@@ -34,53 +34,53 @@ def arrive(view: View, desk: Desk, body: Moving) -> Commit:
     return _finish(view, desk, body, is_clean=False)
 
 
-def try_next_target(view: View, desk: Desk, body: Moving) -> Commit:
+def try_next_target(view: View, desk: Desk, body: InstanceMove) -> Commit:
     """Claim the next alternate and order the build there, in one commit; with none left, keep the instance."""
     return _try_next(view, desk, body, problem=view.reply.problem)
 
 
-def give_up(view: View, desk: Desk, body: Moving) -> Commit:
+def give_up(view: View, desk: Desk, body: InstanceMove) -> Commit:
     """Keep the instance on its host: no other target would do."""
     return _try_next(view, desk, body, problem=view.reply.problem, is_final=True)
 
 
-def clear_target(view: View, desk: Desk, body: Moving) -> Commit:
+def clear_target(view: View, desk: Desk, body: InstanceMove) -> Commit:
     """Order the target to destroy what it may have built."""
     lost = f"it was not built within {view.terms.build_timeout_s:,.0f} s"
     after = msgspec.structs.replace(body, lost=lost)
     return _order_destroy(view, desk, after, host=target_of(body), step="clear")
 
 
-def leave_target(view: View, desk: Desk, body: Moving) -> Commit:
+def leave_target(view: View, desk: Desk, body: InstanceMove) -> Commit:
     """Go on as after a failed build."""
     return _try_next(view, desk, body, problem=body.lost)
 
 
-def finish(view: View, desk: Desk, body: Moving) -> Commit:
+def finish(view: View, desk: Desk, body: InstanceMove) -> Commit:
     """Put the instance on the target, and release its old allocations unless its old host is gone again."""
     return _finish(view, desk, body, is_clean=view.reply.event is Event.DONE)
 
 
-def destroy_again(view: View, desk: Desk, body: Moving) -> Commit:
+def destroy_again(view: View, desk: Desk, body: InstanceMove) -> Commit:
     """Order it again."""
     return _order_destroy(view, desk, body, host=view.orders[-1].host, step=view.operation.step)
 
 
-def _order_build(view: View, desk: Desk, body: Moving, *, writes: tuple[Write, ...] = ()) -> Commit:
+def _order_build(view: View, desk: Desk, body: InstanceMove, *, writes: tuple[Write, ...] = ()) -> Commit:
     order = guest_order(view, body, limit_s=view.terms.build_timeout_s, is_on=_status(view) == "ACTIVE")
     return try_targets.order_target(view, desk, body, action="spawn", order=order, writes=writes)
 
 
-def _order_destroy(view: View, desk: Desk, body: Moving, *, host: str, step: str) -> Commit:
+def _order_destroy(view: View, desk: Desk, body: InstanceMove, *, host: str, step: str) -> Commit:
     return send_until_done(view, desk, body, host=host, actions=("destroy",), step=step)
 
 
-def _try_next(view: View, desk: Desk, body: Moving, *, problem: str, is_final: bool = False) -> Commit:
+def _try_next(view: View, desk: Desk, body: InstanceMove, *, problem: str, is_final: bool = False) -> Commit:
     step = _skip_target(view, desk, body, problem=problem, is_final=is_final)
     return replace(step, builds=((body.picks[0], True),))
 
 
-def _finish(view: View, desk: Desk, body: Moving, *, is_clean: bool) -> Commit:
+def _finish(view: View, desk: Desk, body: InstanceMove, *, is_clean: bool) -> Commit:
     step = finish_move(view, desk, body, status=_status(view), is_clean=is_clean)
     return replace(step, builds=((body.picks[0], False),))
 
@@ -92,7 +92,7 @@ def _status(view: View) -> str:
 
 _skip_target = partial(try_targets.try_next_target, send=_order_build)
 TABLE = Table(
-    Moving,
+    InstanceMove,
     {
         "choose": targets.CHOOSE,
         "send": State(AT_ONCE, {Event.STARTED: To(send, "spawn", "end")}),

@@ -24,8 +24,8 @@ from roost.conductor.operation.watches import (
     wait_for_answer,
 )
 from roost.model.names import uuid_text
-from roost.model.work.guest import Found
-from roost.model.work.operation import Moving
+from roost.model.work.guest import GuestReport
+from roost.model.work.operation import InstanceMove
 from roost.model.work.orders import Action, Answer, OrderBody
 from roost.model.work.work_rows import OrderRow
 
@@ -36,12 +36,12 @@ _WHOLE = frozenset({"running", "stopped"})
 # --- before anything moves ---
 
 
-def send(view: View, desk: Desk, body: Moving) -> Commit:
+def send(view: View, desk: Desk, body: InstanceMove) -> Commit:
     """Order the target to reserve room; without a target, or if the source is gone, keep the instance there."""
     return try_targets.try_first_target(view, desk, body, leave=try_targets.try_next_target)
 
 
-def migrate(view: View, desk: Desk, body: Moving) -> Commit:
+def migrate(view: View, desk: Desk, body: InstanceMove) -> Commit:
     """Order the source to migrate the instance to the target."""
     source, move = view.status.host, with_address(view, body)
     if isinstance(move, str):
@@ -52,63 +52,63 @@ def migrate(view: View, desk: Desk, body: Moving) -> Commit:
     return send_order(view, desk, move, host=source, action="live_migrate", order=order, step="migrate")
 
 
-def try_next_target(view: View, desk: Desk, body: Moving) -> Commit:
+def try_next_target(view: View, desk: Desk, body: InstanceMove) -> Commit:
     """Claim the next alternate and order it to reserve room, in one commit; with none left, keep the instance."""
     return try_targets.try_next_target(view, desk, body, problem=view.reply.problem)
 
 
-def give_up(view: View, desk: Desk, body: Moving) -> Commit:
+def give_up(view: View, desk: Desk, body: InstanceMove) -> Commit:
     """Keep the instance on its host: no other target would do."""
     return try_targets.try_next_target(view, desk, body, problem=view.reply.problem, is_final=True)
 
 
-def clear_target(view: View, desk: Desk, body: Moving) -> Commit:
+def clear_target(view: View, desk: Desk, body: InstanceMove) -> Commit:
     """Order the target to discard what it may have reserved."""
     lost = f"{target_of(body)} kept no room within {view.terms.act_timeout_s:,.0f} s"
     return _clear_target(view, desk, body, lost=lost)
 
 
-def clear_again(view: View, desk: Desk, body: Moving) -> Commit:
+def clear_again(view: View, desk: Desk, body: InstanceMove) -> Commit:
     """Order it again, up to three times."""
     return _clear_target(view, desk, body, lost=body.lost)
 
 
-def leave_target(view: View, desk: Desk, body: Moving) -> Commit:
+def leave_target(view: View, desk: Desk, body: InstanceMove) -> Commit:
     """Go on to the next target: nothing was on its way, so nothing can run on this one."""
     is_final = view.is_away(view.status.host)
     return try_targets.try_next_target(view, desk, body, problem=body.lost, is_final=is_final)
 
 
-def _clear_target(view: View, desk: Desk, body: Moving, *, lost: str) -> Commit:
+def _clear_target(view: View, desk: Desk, body: InstanceMove, *, lost: str) -> Commit:
     return _send(view, desk, body, host=target_of(body), actions=("discard",), step="clear", lost=lost)
 
 
 # --- where the instance is ---
 
 
-def arrive(view: View, desk: Desk, body: Moving) -> Commit:
+def arrive(view: View, desk: Desk, body: InstanceMove) -> Commit:
     """Put the instance on the target, and release its old allocations."""
     return finish_move(view, desk, body, status="ACTIVE", is_clean=True)
 
 
-def inspect_source(view: View, desk: Desk, body: Moving) -> Commit:
+def inspect_source(view: View, desk: Desk, body: InstanceMove) -> Commit:
     """Abort the migration, and inspect the guest on the source."""
     late = f"it did not move within {view.terms.build_timeout_s:,.0f} s"
     lost = late if view.reply.event is Event.TIMED_OUT else view.reply.problem
     return _inspect(view, desk, body, host=view.status.host, lost=lost)
 
 
-def inspect_target(view: View, desk: Desk, body: Moving) -> Commit:
+def inspect_target(view: View, desk: Desk, body: InstanceMove) -> Commit:
     """Inspect the guest on the target."""
     return _inspect(view, desk, body, host=target_of(body), lost=silence_problem(view.status.host))
 
 
-def inspect_again(view: View, desk: Desk, body: Moving) -> Commit:
+def inspect_again(view: View, desk: Desk, body: InstanceMove) -> Commit:
     """Inspect the guest on the same host again."""
     return _inspect(view, desk, body, host=view.orders[-1].host)
 
 
-def inspect_other(view: View, desk: Desk, body: Moving) -> Commit:
+def inspect_other(view: View, desk: Desk, body: InstanceMove) -> Commit:
     """Inspect the other host; wait if that is gone as well, or is known to have nothing."""
     other = _other_host(view, body)
     if view.is_away(other) or _has_nothing(_source_report(view)):
@@ -116,7 +116,7 @@ def inspect_other(view: View, desk: Desk, body: Moving) -> Commit:
     return _inspect(view, desk, body, host=other)
 
 
-def judge(view: View, desk: Desk, body: Moving) -> Commit:
+def judge(view: View, desk: Desk, body: InstanceMove) -> Commit:
     """Decide from the report of a host where the instance is, or inspect the other host."""
     order, answer = view.orders[-1], view.reply.answer
     assert answer is not None, "the host has answered"
@@ -127,13 +127,13 @@ def judge(view: View, desk: Desk, body: Moving) -> Commit:
     return _inspect(view, desk, body, host=target_of(body))
 
 
-def _inspect(view: View, desk: Desk, body: Moving, *, host: str, lost: str = "") -> Commit:
+def _inspect(view: View, desk: Desk, body: InstanceMove, *, host: str, lost: str = "") -> Commit:
     """Inspect the guest on a host. The source aborts the migration first, so nothing moves once it has answered."""
     actions: tuple[Action, ...] = ("abort_migration", "inspect") if _is_source(view, host) else ("inspect",)
     return _send(view, desk, body, host=host, actions=actions, step="look", lost=lost or body.lost)
 
 
-def _judge_target(view: View, desk: Desk, body: Moving, *, guest: Found | None) -> Commit:
+def _judge_target(view: View, desk: Desk, body: InstanceMove, *, guest: GuestReport | None) -> Commit:
     source, is_only_here = view.status.host, _has_nothing(_source_report(view))
     if guest is not None and (guest.state == "running" or (guest.state in _WHOLE and is_only_here)):
         status = "ACTIVE" if guest.state == "running" else "SHUTOFF"
@@ -148,14 +148,14 @@ def _judge_target(view: View, desk: Desk, body: Moving, *, guest: Found | None) 
 # --- back to the source ---
 
 
-def undo(view: View, desk: Desk, body: Moving) -> Commit:
+def undo(view: View, desk: Desk, body: InstanceMove) -> Commit:
     """Order the target to discard what it reserved; it spares a guest that came to run there meanwhile."""
     is_sparing = not _is_on_source(view)
     order = msgspec.structs.replace(simple_order(view, limit_s=view.terms.act_timeout_s), is_sparing=is_sparing)
     return send_until_done(view, desk, body, host=target_of(body), actions=("discard",), step="undo", order=order)
 
 
-def keep(view: View, desk: Desk, body: Moving) -> Commit:
+def keep(view: View, desk: Desk, body: InstanceMove) -> Commit:
     """Keep the instance on the source; if the target spared it, put it there. If neither host has it, set ERROR."""
     report, guest = _source_report(view), None if view.reply.answer is None else view.reply.answer.found
     if view.reply.event is Event.DONE and not _is_on_source(view) and _is_spared(view, guest):
@@ -167,7 +167,7 @@ def keep(view: View, desk: Desk, body: Moving) -> Commit:
     return keep_on_source(view, desk, body, problem=problem, status="ERROR")
 
 
-def keep_or_inspect(view: View, desk: Desk, body: Moving) -> Commit:
+def keep_or_inspect(view: View, desk: Desk, body: InstanceMove) -> Commit:
     """Keep the instance on the source if it is known to be there; otherwise inspect the source, or wait."""
     if _is_on_source(view):
         return keep(view, desk, body)
@@ -177,12 +177,12 @@ def keep_or_inspect(view: View, desk: Desk, body: Moving) -> Commit:
     return _inspect(view, desk, body, host=source)
 
 
-def finish_sweep(view: View, desk: Desk, body: Moving) -> Commit:
+def finish_sweep(view: View, desk: Desk, body: InstanceMove) -> Commit:
     """Put the instance on the target; a source that is gone again keeps its allocations until it is back."""
     return finish_move(view, desk, body, status="ACTIVE", is_clean=view.reply.event is Event.DONE)
 
 
-def sweep_again(view: View, desk: Desk, body: Moving) -> Commit:
+def sweep_again(view: View, desk: Desk, body: InstanceMove) -> Commit:
     """Order the source again to destroy what it has."""
     host = view.orders[-1].host
     return _send(view, desk, body, host=host, actions=("destroy",), step="sweep", lost=body.lost)
@@ -192,7 +192,7 @@ def sweep_again(view: View, desk: Desk, body: Moving) -> Commit:
 
 
 def _send(
-    view: View, desk: Desk, body: Moving, *, host: str, actions: tuple[Action, ...], step: str, lost: str
+    view: View, desk: Desk, body: InstanceMove, *, host: str, actions: tuple[Action, ...], step: str, lost: str
 ) -> Commit:
     """Send orders after a migration failed.
 
@@ -226,7 +226,7 @@ def _is_source(view: View, host: str) -> bool:
     return host.lower() == view.status.host.lower()
 
 
-def _other_host(view: View, body: Moving) -> str:
+def _other_host(view: View, body: InstanceMove) -> str:
     """Return the source if the last order went to the target, and the reverse."""
     return target_of(body) if _is_source(view, view.orders[-1].host) else view.status.host
 
@@ -237,7 +237,7 @@ def _is_on_source(view: View) -> bool:
     return report is not None and _has_whole(report)
 
 
-def _is_spared(view: View, guest: Found | None) -> bool:
+def _is_spared(view: View, guest: GuestReport | None) -> bool:
     """Return whether the guest came to run on the target before that discarded what it had reserved."""
     return guest is not None and (guest.state, guest.operation) == ("running", uuid_text(view.operation.uuid))
 
@@ -251,7 +251,7 @@ def _has_whole(report: Answer) -> bool:
     return report.found is not None and report.found.state in _WHOLE
 
 
-def _find_clear(view: View, body: Moving) -> Reply:
+def _find_clear(view: View, body: InstanceMove) -> Reply:
     """Find the reply of the target; a failure that is not worth another order is ``ABORTED``."""
     reply = find_reply(view, view.orders[-1])
     if reply is None:
@@ -263,7 +263,7 @@ def _find_clear(view: View, body: Moving) -> Reply:
     return Reply(event=Event.ABORTED, problem=reply.problem, answer=reply.answer)
 
 
-def _find_undo(view: View, body: Moving) -> Reply:
+def _find_undo(view: View, body: InstanceMove) -> Reply:
     """As before; as long as the source has not reported the guest, another order is always worth it."""
     if _is_on_source(view):
         return _find_clear(view, body)
@@ -273,7 +273,7 @@ def _find_undo(view: View, body: Moving) -> Reply:
 _REPLIES = UNTIL_DONE.events | Event.ABORTED
 _JUDGED = ("undo", "look", "sweep", "end")
 TABLE = Table(
-    Moving,
+    InstanceMove,
     {
         "choose": targets.CHOOSE,
         "send": State(AT_ONCE, {Event.STARTED: To(send, "prepare", "end")}),

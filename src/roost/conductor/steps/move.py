@@ -48,19 +48,19 @@ from roost.conductor.operation.watches import (
 from roost.conductor.steps.confirm import PART
 from roost.errors import Conflict
 from roost.model.names import uuid_bytes, uuid_text
-from roost.model.work.operation import Moving
+from roost.model.work.operation import InstanceMove
 from roost.model.work.orders import OrderBody
 from roost.model.work.work_rows import OrderRow, Put
 
 # --- the target reserves room ---
 
 
-def send(view: View, desk: Desk, body: Moving) -> Commit:
+def send(view: View, desk: Desk, body: InstanceMove) -> Commit:
     """Order the target to reserve room; without a target, or if the source is gone, keep the instance there."""
     return try_targets.try_first_target(view, desk, body, leave=_try_next)
 
 
-def leave_source(view: View, desk: Desk, body: Moving) -> Commit:
+def leave_source(view: View, desk: Desk, body: InstanceMove) -> Commit:
     """Order the source to stop the instance, or, if it does not run, to send its disk."""
     move = with_address(view, body)
     if isinstance(move, str):
@@ -72,33 +72,33 @@ def leave_source(view: View, desk: Desk, body: Moving) -> Commit:
     return send_order(view, desk, move, host=view.status.host, action="power_off", step="stop")
 
 
-def try_next_target(view: View, desk: Desk, body: Moving) -> Commit:
+def try_next_target(view: View, desk: Desk, body: InstanceMove) -> Commit:
     """Claim the next alternate and order it to reserve room, in one commit; with none left, keep the instance."""
     return _try_next(view, desk, body, problem=view.reply.problem)
 
 
-def give_up(view: View, desk: Desk, body: Moving) -> Commit:
+def give_up(view: View, desk: Desk, body: InstanceMove) -> Commit:
     """Keep the instance on its host: no other target would do."""
     return _try_next(view, desk, body, problem=view.reply.problem, is_final=True)
 
 
-def clear_target(view: View, desk: Desk, body: Moving) -> Commit:
+def clear_target(view: View, desk: Desk, body: InstanceMove) -> Commit:
     """Order the target to discard what it may have reserved."""
     lost = f"{target_of(body)} did not answer within {view.terms.act_timeout_s:,.0f} s"
     return _clear_target(view, desk, body, lost=lost)
 
 
-def leave_target(view: View, desk: Desk, body: Moving) -> Commit:
+def leave_target(view: View, desk: Desk, body: InstanceMove) -> Commit:
     """Go on to the next target, whatever the answer: nothing can run where room was reserved at most."""
     return _try_next(view, desk, body, problem=body.lost, is_final=view.is_away(view.status.host))
 
 
-def _clear_target(view: View, desk: Desk, body: Moving, *, lost: str) -> Commit:
+def _clear_target(view: View, desk: Desk, body: InstanceMove, *, lost: str) -> Commit:
     after = msgspec.structs.replace(body, lost=lost)
     return send_until_done(view, desk, after, host=target_of(body), actions=("discard",), step="clear")
 
 
-def _try_next(view: View, desk: Desk, body: Moving, *, problem: str, is_final: bool = False) -> Commit:
+def _try_next(view: View, desk: Desk, body: InstanceMove, *, problem: str, is_final: bool = False) -> Commit:
     step = try_targets.try_next_target(view, desk, body, problem=problem, is_final=is_final)
     return _require_absent_target(view, body, step)
 
@@ -106,13 +106,13 @@ def _try_next(view: View, desk: Desk, body: Moving, *, problem: str, is_final: b
 # --- from the source to the target ---
 
 
-def copy(view: View, desk: Desk, body: Moving) -> Commit:
+def copy(view: View, desk: Desk, body: InstanceMove) -> Commit:
     """Order the source to send the disk."""
     order = OrderBody(operation=uuid_text(view.operation.uuid), limit_s=view.terms.build_timeout_s, to=body.prepared)
     return send_order(view, desk, body, host=view.status.host, action="send_disk", order=order, step="copy")
 
 
-def complete(view: View, desk: Desk, body: Moving) -> Commit:
+def complete(view: View, desk: Desk, body: InstanceMove) -> Commit:
     """Order the target to complete the guest."""
     if view.is_away(target_of(body)):
         return _undo(view, desk, body, lost=silence_problem(target_of(body)))
@@ -120,7 +120,7 @@ def complete(view: View, desk: Desk, body: Moving) -> Commit:
     return send_order(view, desk, body, host=target_of(body), action="finish", order=order, step="finish")
 
 
-def arrive(view: View, desk: Desk, body: Moving) -> Commit:
+def arrive(view: View, desk: Desk, body: InstanceMove) -> Commit:
     """Put the instance on the target: VERIFY_RESIZE, or settle the move at once."""
     problem = _claim_problem(view, desk, body)
     if problem:
@@ -143,7 +143,7 @@ def arrive(view: View, desk: Desk, body: Moving) -> Commit:
     return Commit(operation=advance(view, "part", body=body), work=(*work, replace_row(status)))
 
 
-def _claim_problem(view: View, desk: Desk, body: Moving) -> str:
+def _claim_problem(view: View, desk: Desk, body: InstanceMove) -> str:
     """Return why the claim of the instance is no longer on the target; empty: it is there."""
     pick, name = body.picks[0], uuid_text(view.status.uuid)
     try:
@@ -158,17 +158,17 @@ def _claim_problem(view: View, desk: Desk, body: Moving) -> str:
 # --- back to the source ---
 
 
-def undo(view: View, desk: Desk, body: Moving) -> Commit:
+def undo(view: View, desk: Desk, body: InstanceMove) -> Commit:
     """Order the target to discard what it has; a target that is gone and may run the instance is waited for."""
     return _undo(view, desk, body, lost=view.reply.problem)
 
 
-def undo_again(view: View, desk: Desk, body: Moving) -> Commit:
+def undo_again(view: View, desk: Desk, body: InstanceMove) -> Commit:
     """Order the target to discard what it has."""
     return _undo(view, desk, body, lost=body.lost)
 
 
-def restart(view: View, desk: Desk, body: Moving) -> Commit:
+def restart(view: View, desk: Desk, body: InstanceMove) -> Commit:
     """Order the source to start the instance, if the move stopped it; otherwise keep it there.
 
     A target that is gone and is the same host discards what it has when it is back.
@@ -187,25 +187,25 @@ def restart(view: View, desk: Desk, body: Moving) -> Commit:
     return _require_absent_target(view, body, step)
 
 
-def restart_or_wait(view: View, desk: Desk, body: Moving) -> Commit:
+def restart_or_wait(view: View, desk: Desk, body: InstanceMove) -> Commit:
     """Start the instance on the source, unless it may run on the target: then wait for that."""
     if not _may_run_on_target(view):
         return restart(view, desk, body)
     return Commit(operation=wait_until(view, view.now_s + PAUSE_S))
 
 
-def finish_restart(view: View, desk: Desk, body: Moving) -> Commit:
+def finish_restart(view: View, desk: Desk, body: InstanceMove) -> Commit:
     """Keep the instance on the source; the fault gives the reason."""
     return keep_on_source(view, desk, body, problem=body.lost)
 
 
-def fail_restart(view: View, desk: Desk, body: Moving) -> Commit:
+def fail_restart(view: View, desk: Desk, body: InstanceMove) -> Commit:
     """Keep the instance on the source and set SHUTOFF; the fault gives the reason."""
     fault = f"{body.lost}; and it was not started again: {view.reply.problem}"
     return keep_on_source(view, desk, body, problem=fault, status="SHUTOFF")
 
 
-def _undo(view: View, desk: Desk, body: Moving, *, lost: str) -> Commit:
+def _undo(view: View, desk: Desk, body: InstanceMove, *, lost: str) -> Commit:
     target, now_s = target_of(body), view.now_s
     after = msgspec.structs.replace(body, lost=lost, limit_at_s=now_s + PAUSE_S)
     if not view.is_away(target):
@@ -220,7 +220,7 @@ def _undo(view: View, desk: Desk, body: Moving, *, lost: str) -> Commit:
     )
 
 
-def _leave(view: View, desk: Desk, body: Moving, *, step: Commit) -> Commit:
+def _leave(view: View, desk: Desk, body: InstanceMove, *, step: Commit) -> Commit:
     """Add to the end of a move the order that a target which is gone finds on its return, if it is the own host.
 
     Any other host destroys guests that are elsewhere before it counts as up again.
@@ -232,7 +232,7 @@ def _leave(view: View, desk: Desk, body: Moving, *, step: Commit) -> Commit:
     return replace(step, work=(*step.work, Put(order)))
 
 
-def _require_absent_target(view: View, body: Moving, step: Commit) -> Commit:
+def _require_absent_target(view: View, body: InstanceMove, step: Commit) -> Commit:
     """Let a step fail if a target that it takes for gone is back by the commit."""
     target = target_of(body)
     if not view.is_away(target):
@@ -249,7 +249,7 @@ def _was_delivered(order: OrderRow) -> bool:
     return order.run is not None
 
 
-def _find_undo(view: View, body: Moving) -> Reply:
+def _find_undo(view: View, body: InstanceMove) -> Reply:
     last = view.orders[-1]
     is_discard = last.action == "discard"
     if is_discard and last.state == "answered" and answer_of(last).outcome == "ok":
@@ -261,7 +261,7 @@ def _find_undo(view: View, body: Moving) -> Reply:
     return retry_after_pause(view, body, Reply(event=Event.FAILED))
 
 
-def _find_restart(view: View, body: Moving) -> Reply:
+def _find_restart(view: View, body: InstanceMove) -> Reply:
     """Find the reply of the source, unless the target, which was gone when it should discard, is back."""
     target = target_of(body)
     discards = [order for order in view.orders if order.action == "discard" and order.host == target.lower()]
@@ -273,7 +273,7 @@ def _find_restart(view: View, body: Moving) -> Reply:
 
 _UNDO = To(undo, "undo", "restart", "end")
 TABLE = Table(
-    Moving,
+    InstanceMove,
     {
         "choose": targets.CHOOSE,
         "send": State(AT_ONCE, {Event.STARTED: To(send, "prepare", "end")}),

@@ -7,7 +7,7 @@ from roost.conductor.operation.events import NOT_DONE, Event
 from roost.conductor.operation.step import Commit, Desk, View, end, release_lock, story_line, withdraw_orders
 from roost.conductor.operation.step_table import State, Table, To
 from roost.conductor.operation.watches import ON_HOST, WITHIN_LIMIT
-from roost.model.work.operation import Powering
+from roost.model.work.operation import PowerChange
 from roost.model.work.orders import Action
 
 # By kind of operation: the order, and the status once that is carried out.
@@ -18,13 +18,13 @@ _ORDERS: Mapping[str, tuple[Action, str]] = {
 }
 
 
-def send(view: View, desk: Desk, body: Powering) -> Commit:
+def send(view: View, desk: Desk, body: PowerChange) -> Commit:
     """Order the host to start, stop or reboot the instance."""
     action, _ = _ORDERS[view.operation.kind]
     return send_order(view, desk, body, host=view.status.host, action=action, step="wait")
 
 
-def finish(view: View, desk: Desk, body: Powering) -> Commit:
+def finish(view: View, desk: Desk, body: PowerChange) -> Commit:
     """Set the new status: ACTIVE or SHUTOFF."""
     kind = view.operation.kind
     status = release_lock(view, status=_ORDERS[kind][1], fault="")
@@ -32,7 +32,7 @@ def finish(view: View, desk: Desk, body: Powering) -> Commit:
     return Commit(operation=end(view, body=body), work=work)
 
 
-def fail(view: View, desk: Desk, body: Powering) -> Commit:
+def fail(view: View, desk: Desk, body: PowerChange) -> Commit:
     """Record the fault; the status stays."""
     problem, event = view.reply.problem, f"{view.operation.kind}.failed"
     lock = release_lock(view, fault=problem)
@@ -41,7 +41,7 @@ def fail(view: View, desk: Desk, body: Powering) -> Commit:
 
 
 TABLE = Table(
-    Powering,
+    PowerChange,
     {
         "send": State(ON_HOST, {Event.STARTED: To(send, "wait"), Event.HOST_GONE: To(fail, "end")}),
         "wait": State(WITHIN_LIMIT, {Event.DONE: To(finish, "end"), NOT_DONE: To(fail, "end")}),

@@ -10,16 +10,16 @@ from roost.conductor.operation.step import Commit, Desk, View, end, release_lock
 from roost.conductor.operation.step_table import State, Table, To
 from roost.conductor.operation.stored_request import request_of, store_image
 from roost.conductor.operation.watches import ON_HOST, WITHIN_LIMIT
-from roost.model.work.operation import Powering
+from roost.model.work.operation import PowerChange
 from roost.model.writes import PutDocument
 
 
-def send(view: View, desk: Desk, body: Powering) -> Commit:
+def send(view: View, desk: Desk, body: PowerChange) -> Commit:
     """Query the host for the state of the instance."""
     return send_order(view, desk, body, host=view.status.host, action="inspect", step="wait")
 
 
-def apply_report(view: View, desk: Desk, body: Powering) -> Commit:
+def apply_report(view: View, desk: Desk, body: PowerChange) -> Commit:
     """Set ACTIVE or SHUTOFF as the host reports; SHELVED stays while it is stopped; otherwise keep the status."""
     answer = view.reply.answer
     found = answer.found.state if answer is not None and answer.found is not None else ""
@@ -38,7 +38,7 @@ def apply_report(view: View, desk: Desk, body: Powering) -> Commit:
     return Commit(operation=end(view, body=body), writes=writes, work=(*withdraw_orders(view.orders), *lock, event))
 
 
-def keep(view: View, desk: Desk, body: Powering) -> Commit:
+def keep(view: View, desk: Desk, body: PowerChange) -> Commit:
     """Keep status and fault; the story gives the reason."""
     return _keep(view, desk, body, problem=view.reply.problem)
 
@@ -58,14 +58,14 @@ def _find_problem(view: View, desk: Desk, found: str) -> str:
     return "" if status_of_state(view.status, found) else f"{view.status.host} has it as {found}"
 
 
-def _keep(view: View, desk: Desk, body: Powering, *, problem: str) -> Commit:
+def _keep(view: View, desk: Desk, body: PowerChange, *, problem: str) -> Commit:
     event = story_line(view, desk, f"{view.operation.kind}.failed", problem=problem)
     work = (*withdraw_orders(view.orders), *release_lock(view), event)
     return Commit(operation=end(view, body=body, problem=problem), work=work)
 
 
 TABLE = Table(
-    Powering,
+    PowerChange,
     {
         "send": State(ON_HOST, {Event.STARTED: To(send, "wait"), Event.HOST_GONE: To(keep, "end")}),
         "wait": State(WITHIN_LIMIT, {Event.DONE: To(apply_report, "end"), NOT_DONE: To(keep, "end")}),

@@ -37,12 +37,12 @@ from roost.conductor.operation.watches import (
 from roost.conductor.steps.confirm import fail, inspect, whole_guest
 from roost.errors import Conflict
 from roost.model.names import uuid_text
-from roost.model.work.operation import Settling
+from roost.model.work.operation import MoveSettlement
 from roost.model.work.orders import Action, OrderBody
 from roost.model.work.work_rows import MigrationRow, Put
 
 
-def begin(view: View, desk: Desk, body: Settling) -> Commit:
+def begin(view: View, desk: Desk, body: MoveSettlement) -> Commit:
     """Inspect the guest on the host of the instance; end if that host or the old one is gone."""
     source = migration_of(view).source_host
     if view.is_away(source):
@@ -54,7 +54,7 @@ def begin(view: View, desk: Desk, body: Settling) -> Commit:
     return inspect(view, desk, body)
 
 
-def undo(view: View, desk: Desk, body: Settling) -> Commit:
+def undo(view: View, desk: Desk, body: MoveSettlement) -> Commit:
     """Order the host of the instance to discard the move; destroy the rest if the guest is not complete there."""
     guest, source = whole_guest(view), migration_of(view).source_host
     if guest is None and source.lower() == view.status.host.lower():
@@ -67,24 +67,24 @@ def undo(view: View, desk: Desk, body: Settling) -> Commit:
     return _order_undo(view, desk, after, moves=(update_migration(view, "reverting"),))
 
 
-def refuse(view: View, desk: Desk, body: Settling) -> Commit:
+def refuse(view: View, desk: Desk, body: MoveSettlement) -> Commit:
     """Keep VERIFY_RESIZE; the fault gives the reason."""
     return fail(view, desk, body, problem=view.reply.problem)
 
 
-def return_or_refuse(view: View, desk: Desk, body: Settling) -> Commit:
+def return_or_refuse(view: View, desk: Desk, body: MoveSettlement) -> Commit:
     """Bring the instance to its old host if its present one is lost; otherwise keep VERIFY_RESIZE."""
     if _is_lost(view, body):
         return _return_from_lost(view, desk, body, is_on=body.was_on)
     return fail(view, desk, body, problem=_absence_problem(view))
 
 
-def undo_again(view: View, desk: Desk, body: Settling) -> Commit:
+def undo_again(view: View, desk: Desk, body: MoveSettlement) -> Commit:
     """Order it again."""
     return _order_undo(view, desk, body)
 
 
-def return_or_wait(view: View, desk: Desk, body: Settling) -> Commit:
+def return_or_wait(view: View, desk: Desk, body: MoveSettlement) -> Commit:
     """Bring the instance to its old host if its present one is lost; otherwise wait: it may run there."""
     if _is_lost(view, body):
         return _return_from_lost(view, desk, body, is_on=body.is_on)
@@ -93,7 +93,7 @@ def return_or_wait(view: View, desk: Desk, body: Settling) -> Commit:
     return Commit(operation=wait_until(view, view.now_s + PAUSE_S), work=status)
 
 
-def restart(view: View, desk: Desk, body: Settling) -> Commit:
+def restart(view: View, desk: Desk, body: MoveSettlement) -> Commit:
     """Order the old host to start the instance, if it ran; otherwise it is back."""
     home = _home(view, body)
     if not body.is_on:
@@ -103,12 +103,12 @@ def restart(view: View, desk: Desk, body: Settling) -> Commit:
     return send_order(view, desk, body, host=home, action="power_on", step="restart")
 
 
-def finish(view: View, desk: Desk, body: Settling) -> Commit:
+def finish(view: View, desk: Desk, body: MoveSettlement) -> Commit:
     """Put the instance on its old host, with its old allocations: ACTIVE, or SHUTOFF if it was not started."""
     return _finish(view, desk, body, problem=view.reply.problem)
 
 
-def _order_undo(view: View, desk: Desk, body: Settling, *, moves: tuple[Put, ...] = ()) -> Commit:
+def _order_undo(view: View, desk: Desk, body: MoveSettlement, *, moves: tuple[Put, ...] = ()) -> Commit:
     limit_s = view.terms.act_timeout_s
     action: Action = "discard" if body.of else "destroy"
     order_body = OrderBody(operation=uuid_text(view.operation.uuid), limit_s=limit_s, of=body.of)
@@ -128,12 +128,12 @@ def _absence_problem(view: View) -> str:
     return f"{silence_problem(host)}; if that is off for good, `roost instance revert --lost` does without it"
 
 
-def _is_lost(view: View, body: Settling) -> bool:
+def _is_lost(view: View, body: MoveSettlement) -> bool:
     """Return whether the instance returns without its present host, which is lost, while the old host is there."""
     return body.is_lost and view.is_away(view.status.host) and not view.is_away(migration_of(view).source_host)
 
 
-def _return_from_lost(view: View, desk: Desk, body: Settling, *, is_on: bool) -> Commit:
+def _return_from_lost(view: View, desk: Desk, body: MoveSettlement, *, is_on: bool) -> Commit:
     """Put the instance on its old host, stopped; another migration keeps the allocations on the lost host."""
     move, status = migration_of(view), view.status
     left = MigrationRow(
@@ -181,12 +181,12 @@ def _return_from_lost(view: View, desk: Desk, body: Settling, *, is_on: bool) ->
     )
 
 
-def _home(view: View, body: Settling) -> str:
+def _home(view: View, body: MoveSettlement) -> str:
     """Return the old host."""
     return view.status.host if body.is_apart else migration_of(view).source_host
 
 
-def _finish(view: View, desk: Desk, body: Settling, *, problem: str = "") -> Commit:
+def _finish(view: View, desk: Desk, body: MoveSettlement, *, problem: str = "") -> Commit:
     """End with the instance on its old host.
 
     Args:
@@ -225,21 +225,21 @@ def _finish(view: View, desk: Desk, body: Settling, *, problem: str = "") -> Com
     )
 
 
-def _bury(view: View, desk: Desk, body: Settling, *, problem: str) -> Commit:
+def _bury(view: View, desk: Desk, body: MoveSettlement, *, problem: str) -> Commit:
     """Set ERROR: the instance cannot return. Its deletion releases what its migration holds."""
     event = story_line(view, desk, "revert.failed", problem=problem)
     work = (*withdraw_orders(view.orders), *release_lock(view, status="ERROR", fault=problem), event)
     return Commit(operation=end(view, body=body, problem=problem), work=work)
 
 
-def _find_guest(view: View, body: Settling) -> Reply:
+def _find_guest(view: View, body: MoveSettlement) -> Reply:
     if _is_lost(view, body):
         return Reply(event=Event.HOST_GONE)
     return WITHIN_LIMIT.observe(view, body)
 
 
 TABLE = Table(
-    Settling,
+    MoveSettlement,
     {
         "send": State(AT_ONCE, {Event.STARTED: To(begin, "look", "apart", "end")}),
         "look": State(

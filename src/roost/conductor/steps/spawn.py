@@ -26,7 +26,7 @@ from roost.conductor.operation.watches import WHILE_ALIVE, WITHIN_LIMIT, target_
 from roost.errors import BuildFailed, Conflict, MaxRetriesExceeded
 from roost.model.evidence.decision import Pick
 from roost.model.names import uuid_text
-from roost.model.work.operation import Spawning
+from roost.model.work.operation import InstanceBuild
 from roost.model.work.orders import OrderBody
 from roost.model.work.work_rows import OperationRow, OrderRow, Put, StatusRow
 from roost.placement.writes.claims import plan_release
@@ -34,7 +34,7 @@ from roost.placement.writes.claims import plan_release
 Builds = tuple[tuple[Pick, bool], ...]
 
 
-def new_spawn(view: View, desk: Desk, status: StatusRow, *, body: Spawning) -> tuple[OperationRow, OrderRow]:
+def new_spawn(view: View, desk: Desk, status: StatusRow, *, body: InstanceBuild) -> tuple[OperationRow, OrderRow]:
     """Return the operation that builds an instance on the first of its picks, and its first order."""
     now_s, limit_s = view.now_s, view.terms.build_timeout_s
     has_agent = view.agent(body.picks[0].host) is not None
@@ -57,7 +57,7 @@ def new_spawn(view: View, desk: Desk, status: StatusRow, *, body: Spawning) -> t
     return operation, order
 
 
-def finish(view: View, desk: Desk, body: Spawning) -> Commit:
+def finish(view: View, desk: Desk, body: InstanceBuild) -> Commit:
     """Set ACTIVE. If the claim is no longer on this host, clear the guest instead."""
     pick, name = body.picks[0], uuid_text(view.status.uuid)
     try:
@@ -76,29 +76,29 @@ def finish(view: View, desk: Desk, body: Spawning) -> Commit:
     )
 
 
-def try_next(view: View, desk: Desk, body: Spawning) -> Commit:
+def try_next(view: View, desk: Desk, body: InstanceBuild) -> Commit:
     """Claim the next alternate and order the build there, in one commit; with none left, set ERROR."""
     is_gone = view.reply.event is Event.HOST_GONE
     problem = target_problem(view, body.picks[0].host) if is_gone else view.reply.problem
     return _try_next(view, desk, body, problem=problem, is_final=False)
 
 
-def give_up(view: View, desk: Desk, body: Spawning) -> Commit:
+def give_up(view: View, desk: Desk, body: InstanceBuild) -> Commit:
     """Release all allocations and set ERROR: no other host would do."""
     return _try_next(view, desk, body, problem=view.reply.problem, is_final=True)
 
 
-def clear(view: View, desk: Desk, body: Spawning) -> Commit:
+def clear(view: View, desk: Desk, body: InstanceBuild) -> Commit:
     """Withdraw the order, and order the host to destroy what it may have built."""
     return _clear(view, desk, body, lost=f"it was not built within {view.terms.build_timeout_s:,.0f} s")
 
 
-def resume(view: View, desk: Desk, body: Spawning) -> Commit:
+def resume(view: View, desk: Desk, body: InstanceBuild) -> Commit:
     """Go on as after a failed build."""
     return _try_next(view, desk, body, problem=body.lost, is_final=body.is_final)
 
 
-def keep_claim(view: View, desk: Desk, body: Spawning) -> Commit:
+def keep_claim(view: View, desk: Desk, body: InstanceBuild) -> Commit:
     """Set ERROR and keep the allocations: the guest may still be on the host."""
     answer = view.reply.answer
     problem = "" if answer is None else answer.problem or answer.outcome
@@ -111,7 +111,7 @@ def keep_claim(view: View, desk: Desk, body: Spawning) -> Commit:
     )
 
 
-def _try_next(view: View, desk: Desk, body: Spawning, *, problem: str, is_final: bool) -> Commit:
+def _try_next(view: View, desk: Desk, body: InstanceBuild, *, problem: str, is_final: bool) -> Commit:
     """Return the step after a failed attempt.
 
     Args:
@@ -143,7 +143,7 @@ def _try_next(view: View, desk: Desk, body: Spawning, *, problem: str, is_final:
         return _bury(view, desk, after, fault=describe_error(error), builds=builds)
 
 
-def _order_elsewhere(view: View, desk: Desk, body: Spawning, *, builds: Builds) -> Commit:
+def _order_elsewhere(view: View, desk: Desk, body: InstanceBuild, *, builds: Builds) -> Commit:
     """Return the step to the first alternate that can be claimed, or to the end.
 
     Raises:
@@ -180,7 +180,7 @@ def _order_elsewhere(view: View, desk: Desk, body: Spawning, *, builds: Builds) 
     return _bury(view, desk, after, fault=fault, builds=builds)
 
 
-def _clear(view: View, desk: Desk, body: Spawning, *, lost: str, is_final: bool = False) -> Commit:
+def _clear(view: View, desk: Desk, body: InstanceBuild, *, lost: str, is_final: bool = False) -> Commit:
     limit_s = view.terms.act_timeout_s
     after = msgspec.structs.replace(body, lost=lost, is_final=is_final)
     destroy = new_order(view, desk, body.picks[0].host, action="destroy", body=simple_order(view, limit_s=limit_s))
@@ -190,7 +190,7 @@ def _clear(view: View, desk: Desk, body: Spawning, *, lost: str, is_final: bool 
     )
 
 
-def _bury(view: View, desk: Desk, body: Spawning, *, fault: str, builds: Builds) -> Commit:
+def _bury(view: View, desk: Desk, body: InstanceBuild, *, fault: str, builds: Builds) -> Commit:
     """Set ERROR and release all allocations; an instance that was being unshelved is shelved again."""
     status = {"status": "SHELVED_OFFLOADED"} if body.is_unshelved else {"status": "ERROR", "cell": ""}
     lock = release_lock(view, **status, fault=fault, host="", node="")
@@ -203,23 +203,23 @@ def _bury(view: View, desk: Desk, body: Spawning, *, fault: str, builds: Builds)
     )
 
 
-def _first_image(body: Spawning) -> dict[str, int]:
+def _first_image(body: InstanceBuild) -> dict[str, int]:
     """Return the change of an unshelved instance that is on a host again: the image that it was first built from."""
     return {"image_id": body.image_id} if body.is_unshelved else {}
 
 
-def _order(operation: OperationRow, body: Spawning, uuid: bytes, *, limit_s: float) -> OrderBody:
+def _order(operation: OperationRow, body: InstanceBuild, uuid: bytes, *, limit_s: float) -> OrderBody:
     """Return the order to build the guest on the first of the picks."""
     return OrderBody(operation=uuid_text(operation.uuid), limit_s=limit_s, guest=guest_of_pick(body, uuid))
 
 
-def _last_problem(body: Spawning) -> str:
+def _last_problem(body: InstanceBuild) -> str:
     """Return why the last attempt with a claim failed."""
     return next((each.problem for each in reversed(body.attempts) if each.claim == "claimed"), "")
 
 
 TABLE = Table(
-    Spawning,
+    InstanceBuild,
     {
         "spawn": State(
             WITHIN_LIMIT,

@@ -25,7 +25,7 @@ from roost.conductor.steps.spawn import new_spawn
 from roost.errors import RoostError
 from roost.model.names import uuid_bytes
 from roost.model.work.change_memory import Unshelve
-from roost.model.work.operation import Spawning
+from roost.model.work.operation import InstanceBuild
 from roost.model.work.work_rows import Put
 from roost.model.writes import Write
 from roost.placement.writes.claims import plan_release
@@ -63,7 +63,7 @@ def place(view: View, desk: Desk, body: Unshelve) -> Commit:
         return _fail(view, desk, body, problem=granted, writes=writes)
     (pick,) = granted.decision.picks
     request = msgspec.structs.replace(body.request, instance_uuids=(), image=body.image if body.image.id else None)
-    spawn = Spawning(
+    spawn = InstanceBuild(
         request=request,
         name=view.status.name,
         needs=granted.needs,

@@ -9,11 +9,11 @@ from roost.engine.columns.state import Group, Holder, State
 from roost.model import writes
 from roost.model.group import GUARDED_POLICIES
 from roost.model.host import HostFacts
-from roost.model.stored_names import NAMED, Named
+from roost.model.stored_names import NAMED, NamedVersion
 from roost.model.writes import CLASS_BITS, CLASS_MASK, Claim, PutInventories, Release
 
 _facts = msgspec.msgpack.Decoder(HostFacts)
-_named = msgspec.msgpack.Decoder(Named)
+_named = msgspec.msgpack.Decoder(NamedVersion)
 
 
 def apply(state: State, write: writes.Write) -> None:
@@ -347,7 +347,7 @@ def _put_aggregate(state: State, write: writes.PutAggregate) -> None:
     state.changes.touch_all()
 
 
-def _put_named(state: State, named: Named) -> None:
+def _put_named(state: State, named: NamedVersion) -> None:
     known = state.named.get((named.noun, named.name))
     if known is None or known.version < named.version:
         state.named[named.noun, named.name] = named

@@ -16,7 +16,7 @@ from roost.engine.columns.name_table import NameTable
 from roost.engine.columns.trees import Providers
 from roost.engine.columns.types import NO_INVENTORY, Amounts, Cells, Mask, Rows
 from roost.model.names import SHARING_TRAIT
-from roost.model.stored_names import Named
+from roost.model.stored_names import NamedVersion
 from roost.model.writes import KEPT, ConsumerRow, InstanceRow
 
 
@@ -141,7 +141,7 @@ class State:
         self.aggregate_versions: dict[int, int] = {}
         self.metadata: dict[int, dict[str, str]] = {}  # of aggregates
         self.documents: dict[tuple[str, bytes], int] = {}  # kind, fingerprint -> id
-        self.named: dict[tuple[str, str], Named] = {}  # noun, name -> newest version
+        self.named: dict[tuple[str, str], NamedVersion] = {}  # noun, name -> newest version
         self.images: dict[int, bytes] = {}  # bodies of the image documents
         self.providers = Providers()
         self.classes: dict[int, ClassColumns] = {}

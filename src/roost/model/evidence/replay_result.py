@@ -22,7 +22,7 @@ class HostDifference(msgspec.Struct, frozen=True, kw_only=True):
     now: HostStanding
 
 
-class Replayed(msgspec.Struct, frozen=True, kw_only=True):
+class ReplayResult(msgspec.Struct, frozen=True, kw_only=True):
     """A stored decision, and the result of deciding it again from the same state."""
 
     stored: Decision

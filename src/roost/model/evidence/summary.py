@@ -3,7 +3,7 @@
 import msgspec
 
 
-class Wanted(msgspec.Struct, frozen=True, kw_only=True):
+class RefusedRequests(msgspec.Struct, frozen=True, kw_only=True):
     """Refused requests for one flavor in one zone."""
 
     flavor: str  # empty: the request is no longer stored
@@ -12,7 +12,7 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     instances: int  # asked for in all
 
 
-class RefusedFor(msgspec.Struct, frozen=True, kw_only=True):
+class RefusalReason(msgspec.Struct, frozen=True, kw_only=True):
     """All refusals of one reason."""
 
     reason: str  # without numbers
@@ -22,7 +22,7 @@ class RefusedFor(msgspec.Struct, frozen=True, kw_only=True):
     first_at_s: float
     last_at_s: float
     newest: str  # uuid of the newest of these decisions
-    requests: list[Wanted]  # those refused most often first
+    requests: list[RefusedRequests]  # those refused most often first
 
 
 class Summary(msgspec.Struct, frozen=True, kw_only=True):
@@ -31,4 +31,4 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     since_s: float
     refusals: int
     is_complete: bool  # False: older refusals were not read
-    reasons: list[RefusedFor]
+    reasons: list[RefusalReason]

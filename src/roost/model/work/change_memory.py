@@ -6,7 +6,7 @@ from roost.model.image import Image
 from roost.model.request import Request
 
 
-class Rebuilding(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class InstanceRebuild(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Rebuild of an instance's disk from an image."""
 
     request: Request  # for the instance after the rebuild

@@ -33,7 +33,7 @@ class GuestSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     is_on: bool = True  # whether it runs when complete
 
 
-class Found(msgspec.Struct, frozen=True, kw_only=True):
+class GuestReport(msgspec.Struct, frozen=True, kw_only=True):
     """A guest as its driver reports it."""
 
     uuid: str
@@ -42,7 +42,7 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
     state: GuestState
 
 
-class Prepared(msgspec.Struct, frozen=True, kw_only=True):
+class TransferTarget(msgspec.Struct, frozen=True, kw_only=True):
     """The target of a guest that leaves its host."""
 
     uuid: str  # of the instance

@@ -9,7 +9,7 @@ from msgspec import Meta
 VERSION = "1.0"
 
 
-class Placed(msgspec.Struct, frozen=True, kw_only=True):
+class InstancePlace(msgspec.Struct, frozen=True, kw_only=True):
     """The host of one instance."""
 
     instance_uuid: Annotated[str, Meta(description="Uuid of the instance.")]
@@ -18,7 +18,7 @@ class Placed(msgspec.Struct, frozen=True, kw_only=True):
     cell: Annotated[str, Meta(description="Name of the cell.")]
 
 
-class Selecting(msgspec.Struct, frozen=True, kw_only=True, tag_field="about", tag="decision"):
+class HostSelection(msgspec.Struct, frozen=True, kw_only=True, tag_field="about", tag="decision"):
     """A request for hosts; at its end, also the result."""
 
     project_id: Annotated[str, Meta(description="Project of the instances.")]
@@ -33,10 +33,10 @@ class Selecting(msgspec.Struct, frozen=True, kw_only=True, tag_field="about", ta
     ] = None
     decision_uuid: Annotated[str | None, Meta(description="Uuid of the decision; null: none, or not yet.")] = None
     reason: Annotated[str, Meta(description="Reason of a refusal or failure, in one line; otherwise empty.")] = ""
-    placed: Annotated[list[Placed], Meta(description="One place per granted instance.")] = []
+    placed: Annotated[list[InstancePlace], Meta(description="One place per granted instance.")] = []
 
 
-class Happening(msgspec.Struct, frozen=True, kw_only=True, tag_field="about", tag="story"):
+class StoryEvent(msgspec.Struct, frozen=True, kw_only=True, tag_field="about", tag="story"):
     """A line of the story of an instance, an operation or an agent."""
 
     number: Annotated[int, Meta(description="Number of the event, the same from every process.")]
@@ -55,4 +55,4 @@ class Notification(msgspec.Struct, frozen=True, kw_only=True):
     version: Annotated[str, Meta(description="Version of the payload; within a major version fields are only added.")]
     publisher: Annotated[str, Meta(description="Machine and process of the decision.")]
     time_s: Annotated[float, Meta(description="Time, in seconds since the epoch.")]
-    payload: Annotated[Selecting | Happening, Meta(description="Payload; its field about names its type.")]
+    payload: Annotated[HostSelection | StoryEvent, Meta(description="Payload; its field about names its type.")]

@@ -9,13 +9,13 @@ from roost.model.evidence.decision import Pick
 from roost.model.names import uuid_text
 from roost.model.request import Request
 from roost.model.work.builds import Attempt
-from roost.model.work.guest import Prepared
+from roost.model.work.guest import TransferTarget
 from roost.model.work.guest_use import GuestNeeds
 from roost.model.work.work_rows import StatusRow
 
 Status = Literal["BUILD", "ACTIVE", "SHUTOFF", "VERIFY_RESIZE", "SHELVED", "SHELVED_OFFLOADED", "ERROR", "DELETED"]
 # Operations that users request on an existing instance.
-Asked = Literal[
+UserOperation = Literal[
     "delete",
     "start",
     "stop",
@@ -34,13 +34,13 @@ Asked = Literal[
 ]
 # Further kinds: a request for instances, one of its instances, a drain, a returning host, and an instance with a
 # status that differs from its host's report.
-Kind = Literal[Asked, "build", "spawn", "drain", "clean", "sync"]
+Kind = Literal[UserOperation, "build", "spawn", "drain", "clean", "sync"]
 
 STATUSES: tuple[Status, ...] = get_args(Status)
-ASKED: tuple[Asked, ...] = get_args(Asked)
+USER_OPERATIONS: tuple[UserOperation, ...] = get_args(UserOperation)
 _ALL_BUT_DELETED = frozenset(STATUSES) - {"DELETED"}
 _ON_HOST = frozenset[Status]({"ACTIVE", "SHUTOFF"})
-_FROM: Mapping[Asked, frozenset[Status]] = {
+_FROM: Mapping[UserOperation, frozenset[Status]] = {
     "delete": _ALL_BUT_DELETED,
     "start": frozenset({"SHUTOFF"}),
     "stop": frozenset({"ACTIVE"}),
@@ -58,7 +58,7 @@ _FROM: Mapping[Asked, frozenset[Status]] = {
     "reset": frozenset({"ERROR"}),
 }
 # An instance in ERROR may have no host.
-_NEED_HOST = frozenset[Asked]({"evacuate", "rebuild", "reset"})
+_NEED_HOST = frozenset[UserOperation]({"evacuate", "rebuild", "reset"})
 # Task of an instance during each operation.
 TASKS: Mapping[str, str] = {
     "delete": "deleting",
@@ -91,10 +91,10 @@ IO_TASKS = frozenset(
         "unshelving",
     }
 )
-_WORDS: Mapping[Asked, str] = {"live_migrate": "live-migrate"}
+_WORDS: Mapping[UserOperation, str] = {"live_migrate": "live-migrate"}
 
 
-def may_begin(kind: Asked, status: StatusRow) -> str:
+def may_begin(kind: UserOperation, status: StatusRow) -> str:
     """Return the reason why an operation may not begin on an instance; empty: it may.
 
     An instance has at most one operation at a time. Only a delete may follow earlier; it cancels the other.
@@ -122,7 +122,7 @@ class Build(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     problem: str = ""  # reason of failure, as in all kinds
 
 
-class Spawning(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class InstanceBuild(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Build of one instance of a request."""
 
     request: Request  # without uuids
@@ -147,14 +147,14 @@ class Delete(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     problem: str = ""
 
 
-class Powering(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class PowerChange(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Start or stop of an instance."""
 
     limit_at_s: float = 0.0
     problem: str = ""
 
 
-class Moving(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class InstanceMove(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Move of an instance to another host: resize, migration, live migration or evacuation."""
 
     request: Request  # for the scheduler, with ``move``
@@ -167,13 +167,13 @@ class Moving(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     picks: tuple[Pick, ...] = ()  # the target, then the remaining alternates
     attempt: int = 0  # the number of this one
     attempts: tuple[Attempt, ...] = ()  # those that are over
-    prepared: Prepared | None = None  # its destination
+    prepared: TransferTarget | None = None  # its destination
     limit_at_s: float = 0.0  # until then a host may take its time
     lost: str = ""  # how this attempt failed, while hosts clear up
     problem: str = ""
 
 
-class Settling(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class MoveSettlement(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Confirmation or reversal of a move."""
 
     is_on: bool = False  # whether the instance runs, from its host
@@ -187,7 +187,7 @@ class Settling(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     problem: str = ""
 
 
-class Cleaning(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class HostCleanup(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Cleanup of a returning host: destroy guests that no longer belong to it, before it counts as up."""
 
     host: str  # as in ``AgentRow``

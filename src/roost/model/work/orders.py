@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Meta
 
 from roost.model.names import AMOUNT_MAX
-from roost.model.work.guest import Found, GuestSpec, Prepared
+from roost.model.work.guest import GuestReport, GuestSpec, TransferTarget
 
 # Maximum number of agents in a poll, of orders in its answer, and of orders that an agent holds.
 AGENTS_MAX = 1_000
@@ -25,7 +25,7 @@ _Uuid = Annotated[str, Meta(pattern=f"^[0-9a-f]{{8}}(-[0-9a-f]{{4}}){{3}}-[0-9a-
 # PostgreSQL cannot store NUL.
 _NO_NUL = r"^[^\x00]*$"
 _Name = Annotated[str, Meta(min_length=1, max_length=255, pattern=_NO_NUL)]
-_Said = Annotated[str, Meta(max_length=255, pattern=_NO_NUL)]
+_Text = Annotated[str, Meta(max_length=255, pattern=_NO_NUL)]
 _Number = Annotated[int, Meta(ge=0, le=AMOUNT_MAX)]
 _OrderId = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 
@@ -42,17 +42,17 @@ class Registration(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
     run: Annotated[_Uuid, Meta(description="Uuid of the run of the agent's process.")]
     driver: Annotated[_Name, Meta(description="Name of the driver that runs its guests.")]
-    software: Annotated[_Said, Meta(description="Name and version of the agent.")] = ""
-    cell: Annotated[_Said, Meta(description="Cell of its conductor; empty: the only cell.")] = ""
+    software: Annotated[_Text, Meta(description="Name and version of the agent.")] = ""
+    cell: Annotated[_Text, Meta(description="Cell of its conductor; empty: the only cell.")] = ""
     nodes: Annotated[tuple[OwnNode, ...], Meta(max_length=AGENTS_MAX, description="Nodes of the host.")]
-    guests: Annotated[tuple[Found, ...], Meta(max_length=HELD_MAX, description="All guests of its driver.")] = ()
+    guests: Annotated[tuple[GuestReport, ...], Meta(max_length=HELD_MAX, description="All guests of its driver.")] = ()
     paused: Annotated[
         tuple[_Uuid, ...],
         Meta(max_length=HELD_MAX, description="Uuids of guests that it stopped until the server decides about them."),
     ] = ()
 
 
-class Registered(msgspec.Struct, frozen=True, kw_only=True):
+class RegistrationAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """The answer to a registration: the guests to keep, to hold and to destroy.
 
     Until a host is ready, its agent gets only orders to destroy foreign guests; then it becomes ready.
@@ -127,13 +127,13 @@ class Power(msgspec.Struct, frozen=True, tag_field="action", tag="power"):
 class SendDisk(msgspec.Struct, frozen=True, tag_field="action", tag="send_disk"):
     """Send the disk of a stopped guest to its target."""
 
-    to: Prepared
+    to: TransferTarget
 
 
 class LiveMigrate(msgspec.Struct, frozen=True, tag_field="action", tag="live_migrate"):
     """Move a running guest to its target."""
 
-    to: Prepared
+    to: TransferTarget
 
 
 class Reboot(msgspec.Struct, frozen=True, tag_field="action", tag="reboot"):
@@ -186,7 +186,7 @@ class OrderBody(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     operation: str  # uuid of the operation, which marks its results
     limit_s: float = 0.0  # timeout of the reply; 0: none
     guest: GuestSpec | None = None  # of spawn, rebuild, prepare and finish
-    to: Prepared | None = None  # of send_disk and live_migrate
+    to: TransferTarget | None = None  # of send_disk and live_migrate
     of: str = ""  # of discard and settle
     is_sparing: bool = False  # of discard
 
@@ -230,7 +230,7 @@ class Poll(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     most: Annotated[Annotated[int, Meta(ge=1, le=ORDERS_MAX)], Meta(description="Maximum number of orders.")] = 100
 
 
-class Polled(msgspec.Struct, frozen=True, kw_only=True):
+class PollAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """Work for agents."""
 
     orders: Annotated[
@@ -256,8 +256,8 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         ),
     ]
     problem: Annotated[str, Meta(max_length=PROBLEM_MAX, description="Reason of a failure.")] = ""
-    found: Annotated[Found | None, Meta(description="State of the guest; null: no guest.")] = None
-    prepared: Annotated[Prepared | None, Meta(description="Target for an arriving guest.")] = None
+    found: Annotated[GuestReport | None, Meta(description="State of the guest; null: no guest.")] = None
+    prepared: Annotated[TransferTarget | None, Meta(description="Target for an arriving guest.")] = None
     saved: Annotated[str, Meta(max_length=255, description="Id of the saved image.")] = ""
 
 
@@ -267,7 +267,7 @@ class OrderAnswer(Answer, frozen=True, kw_only=True, forbid_unknown_fields=True)
     run: Annotated[_Uuid, Meta(description="Run of the agent.")]
 
 
-class Kept(msgspec.Struct, frozen=True, kw_only=True):
+class Acknowledgement(msgspec.Struct, frozen=True, kw_only=True):
     """The acknowledgement of a reply."""
 
     is_wanted: Annotated[bool, Meta(description="false: the order was withdrawn, and the agent undoes its work.")]

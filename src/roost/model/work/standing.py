@@ -5,7 +5,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-ASKED_MAX = 1000
+STANDINGS_MAX = 1000
 _Uuid = Annotated[str, Meta(pattern=r"^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$(?!\n)")]
 
 
@@ -20,7 +20,7 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
 class Holders(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Instances and other consumers with allocations or saved images on a host."""
 
-    instances: Annotated[tuple[_Uuid, ...], Meta(max_length=ASKED_MAX, description="Uuids of the consumers.")] = ()
+    instances: Annotated[tuple[_Uuid, ...], Meta(max_length=STANDINGS_MAX, description="Uuids of the consumers.")] = ()
 
 
 class Standings(msgspec.Struct, frozen=True, kw_only=True):

@@ -7,7 +7,7 @@ import msgspec
 
 from roost.errors import StateLost
 from roost.model.evidence.decision import Decision
-from roost.model.evidence.replay_result import HostDifference, HostStanding, Replayed
+from roost.model.evidence.replay_result import HostDifference, HostStanding, ReplayResult
 from roost.model.request import Request
 from roost.model.settings.roost_settings import Settings
 from roost.ports import Store
@@ -49,7 +49,7 @@ def _read(decision: Decision, body: bytes | None, kind: type[_Document]) -> _Doc
 
 def compare_decisions(
     stored: Decision, again: Decision, standings: tuple[dict[str, HostStanding], dict[str, HostStanding]] = ({}, {})
-) -> Replayed:
+) -> ReplayResult:
     """Compare a decision with its replay.
 
     Args:
@@ -75,7 +75,7 @@ def compare_decisions(
                 node=node, picks_then=picks[0][node], picks_now=picks[1][node], then=then, now=now
             )
             differences.append(difference)
-    return Replayed(stored=stored, again=again, is_same=not fields, fields=fields, differences=differences)
+    return ReplayResult(stored=stored, again=again, is_same=not fields, fields=fields, differences=differences)
 
 
 def _strip_text(decision: Decision) -> Decision:

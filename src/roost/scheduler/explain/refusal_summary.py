@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 import msgspec
 
 from roost.errors import report_corruption
-from roost.model.evidence.summary import RefusedFor, Summary, Wanted
+from roost.model.evidence.summary import RefusalReason, RefusedRequests, Summary
 from roost.model.names import uuid_text
 from roost.model.request import Request
 from roost.model.stored_decision import request_of
@@ -59,7 +59,7 @@ def summarise(
         refusals=sum(tally.refusals for tally in reasons.values()),
         is_complete=is_complete,
         reasons=[
-            RefusedFor(
+            RefusalReason(
                 reason=reason,
                 refusals=tally.refusals,
                 instances=tally.instances,
@@ -74,7 +74,7 @@ def summarise(
     )
 
 
-def _count_requests(tally: _Tally, document: Callable[[int], bytes | None]) -> list[Wanted]:
+def _count_requests(tally: _Tally, document: Callable[[int], bytes | None]) -> list[RefusedRequests]:
     counts_by_key: dict[tuple[str, str], list[int]] = {}  # flavor, zone -> refusals, instances
     for request_id, part in tally.requests.items():
         with report_corruption("the request of a decision"):
@@ -85,6 +85,6 @@ def _count_requests(tally: _Tally, document: Callable[[int], bytes | None]) -> l
         counts[0] += part.refusals
         counts[1] += part.instances
     return [
-        Wanted(flavor=flavor, zone=zone, refusals=refusals, instances=instances)
+        RefusedRequests(flavor=flavor, zone=zone, refusals=refusals, instances=instances)
         for (flavor, zone), (refusals, instances) in sorted(counts_by_key.items(), key=lambda entry: -entry[1][0])
     ]

@@ -2,7 +2,7 @@
 
 from roost.model.evidence.decision import HostScore, Pick, Scale, Stage
 from roost.model.writes import Claim
-from roost.ports import Left
+from roost.ports import DepartedInstance
 from roost.scheduler.shape.host_ranking import Ranking
 from roost.scheduler.shape.shape import Shape
 
@@ -17,7 +17,7 @@ class Choice:
         self.rows: list[int] = []
         self.picks: list[Pick] = []
         self.claims: list[Claim] = []
-        self.left: Left | None = None  # the moving instance on its previous host
+        self.left: DepartedInstance | None = None  # the moving instance on its previous host
         self.alternates: dict[str, list[Pick]] = {}
         self.stages: list[Stage] = []
         self.scales: list[Scale] = []

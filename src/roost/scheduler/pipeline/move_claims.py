@@ -9,7 +9,7 @@ from roost.errors import BadRequest, Conflict, NotFound
 from roost.model.names import uuid_bytes
 from roost.model.request import Move, Request
 from roost.model.writes import Claim, ConsumerRow
-from roost.ports import IdKind, Left
+from roost.ports import DepartedInstance, IdKind
 from roost.scheduler.framework.group_slots import is_outside, place_during_move, return_place
 
 
@@ -45,14 +45,14 @@ def complete_request(request: Request, state: State) -> Request:
     )
 
 
-def build_successor(left: Left, number: int) -> ConsumerRow:
+def build_successor(left: DepartedInstance, number: int) -> ConsumerRow:
     """Return the instance's consumer on its new host, with another number."""
     (before,) = left.held.consumers
     return msgspec.structs.replace(before, id=number, generation=before.generation + 1)
 
 
 def build_migration_claim(
-    move: Move, left: Left, new_id: Callable[[IdKind], int], *, state: State, host_id: int
+    move: Move, left: DepartedInstance, new_id: Callable[[IdKind], int], *, state: State, host_id: int
 ) -> list[Claim]:
     """Return the migration's claim on the instance's previous allocations, if the move has a migration.
 
@@ -74,7 +74,7 @@ def build_migration_claim(
     return [Claim([consumer], takes, *(([], []) if slot is None else ([slot[0]], [slot[1]])))]
 
 
-def build_instance_claim(move: Move, left: Left, claim: Claim, *, state: State) -> Claim:
+def build_instance_claim(move: Move, left: DepartedInstance, claim: Claim, *, state: State) -> Claim:
     """Return the instance's claim on its new host, with its server group slot during the move.
 
     Args:

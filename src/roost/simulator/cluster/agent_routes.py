@@ -8,7 +8,7 @@ from roost.errors import BadSettings, Conflict
 from roost.fleet.host_reports import check_node, facts_of_node
 from roost.model.host import HostFacts
 from roost.model.names import uuid_bytes
-from roost.model.work.orders import Answer, OrderAnswer, Polled, PollingAgent, Registered, Registration
+from roost.model.work.orders import Answer, OrderAnswer, PollAnswer, PollingAgent, Registration, RegistrationAnswer
 from roost.model.work.standing import Standing
 from roost.placement.current import Current
 from roost.placement.write_plan import Plan
@@ -17,10 +17,10 @@ from roost.simulator.cluster.processes import DOWN_TIME_S, Process
 _ORDERS_MAX = 100
 
 
-def register(process: Process, host: str, registration: Registration) -> Registered:
+def register(process: Process, host: str, registration: Registration) -> RegistrationAnswer:
     """Implement ``roost.compute.agent.server_port.Server``, as all functions here do."""
 
-    def task(current: Current) -> Plan[Registered] | Registered:
+    def task(current: Current) -> Plan[RegistrationAnswer] | RegistrationAnswer:
         return agent_protocol.register(
             current, process.reader, registration, host=host, now_s=process.reader.now_s(), down_time_s=DOWN_TIME_S
         )
@@ -28,7 +28,7 @@ def register(process: Process, host: str, registration: Registration) -> Registe
     return process.run(task)
 
 
-def poll(process: Process, agent: PollingAgent) -> Polled:
+def poll(process: Process, agent: PollingAgent) -> PollAnswer:
     """Return an agent's orders; record a heartbeat if the agent is current."""
     polled = process.run(lambda current: agent_protocol.poll(current, process.reader, [agent], most=_ORDERS_MAX))
     if not (polled.unknown or polled.superseded):

@@ -9,7 +9,7 @@ import msgspec
 from roost.compute.drivers.fake.guests import FakeGuest
 from roost.model.names import uuid_bytes, uuid_text
 from roost.model.work.change_memory import Drain
-from roost.model.work.operation import Cleaning, Delete
+from roost.model.work.operation import Delete, HostCleanup
 from roost.model.work.orders import Answer
 from roost.model.work.work_rows import AgentRow, EventRow, MigrationRow, OperationRow, OrderRow, StatusRow
 from roost.model.writes import CLASS_BITS, CLASS_MASK
@@ -111,7 +111,7 @@ class InvariantChecker:
         self._event_count = len(events)
 
     def _check_current_agent(self, operation: OperationRow) -> None:
-        body = msgspec.msgpack.decode(operation.body, type=Cleaning)
+        body = msgspec.msgpack.decode(operation.body, type=HostCleanup)
         agent = self._shelves.work[AgentRow].rows[body.host]
         if agent.fence != body.fence:
             raise InvariantBroken(

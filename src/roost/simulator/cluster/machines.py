@@ -21,8 +21,16 @@ from roost.errors import BadSettings, DriverNotReady, NotFound, RoostError
 from roost.model.host import HostFacts
 from roost.model.names import uuid_text
 from roost.model.work.agent_terms import HostTerms
-from roost.model.work.guest import Found
-from roost.model.work.orders import Order, OrderAnswer, OwnNode, Polled, PollingAgent, Registered, Registration
+from roost.model.work.guest import GuestReport
+from roost.model.work.orders import (
+    Order,
+    OrderAnswer,
+    OwnNode,
+    PollAnswer,
+    PollingAgent,
+    Registration,
+    RegistrationAnswer,
+)
 from roost.model.work.standing import Standing
 from roost.simulator.cluster import agent_routes
 from roost.simulator.cluster.environment.trouble import DriverChance
@@ -252,14 +260,14 @@ class AgentProcess:
             return
         self._advance()
 
-    def _finish_scan(self, guests: Sequence[Found]) -> None:
+    def _finish_scan(self, guests: Sequence[GuestReport]) -> None:
         self.agent.on_scan([OwnNode(node=self.host, uuid=self.machine.uuid)], guests)
         self._advance()
 
     # --- the server ---
 
     def _register(self, registration: Registration) -> None:
-        def apply_reply(registered: Registered) -> None:
+        def apply_reply(registered: RegistrationAnswer) -> None:
             self.agent.on_registered(registered, self._now_s)
             self._advance()
 
@@ -292,7 +300,7 @@ class AgentProcess:
         )
 
     def _poll(self, agent: PollingAgent) -> None:
-        def apply_reply(polled: Polled) -> None:
+        def apply_reply(polled: PollAnswer) -> None:
             self._is_polling = False
             self.agent.on_polled(
                 agent.fence,

@@ -16,14 +16,14 @@ from roost.conductor.steps import TABLES
 from roost.model.flavor import Flavor
 from roost.model.names import uuid_bytes, uuid_text
 from roost.model.request import Request
-from roost.model.work.operation import Asked, Powering, Settling, may_begin
+from roost.model.work.operation import MoveSettlement, PowerChange, UserOperation, may_begin
 from roost.model.work.work_rows import AgentRow, OperationRow, StatusRow
 from roost.placement.current import Current
 from roost.placement.write_plan import Plan
 from roost.simulator.cluster.processes import Process
 from roost.simulator.cluster.world import World
 
-Accepted = Plan[OperationRow] | OperationRow
+Acceptance = Plan[OperationRow] | OperationRow
 Action = Callable[[Process], object]
 
 _FLAVORS = tuple(Flavor(name=f"of {vcpus}", vcpus=vcpus, memory_mb=vcpus) for vcpus in (1, 1, 2, 3))
@@ -45,7 +45,7 @@ class RequestIds(NamedTuple):
     decision: str
 
 
-Change = Callable[[Current, Process, RequestIds], Accepted]
+Change = Callable[[Current, Process, RequestIds], Acceptance]
 
 
 class RequestKind(msgspec.Struct, frozen=True, kw_only=True):
@@ -81,7 +81,7 @@ def _build(world: World, _kind: str) -> Action:
     )
     decision = world.new_uuid()
 
-    def submit(current: Current, process: Process) -> Accepted:
+    def submit(current: Current, process: Process) -> Acceptance:
         return accept.build(
             current,
             process.reader,
@@ -103,7 +103,7 @@ def _delete(world: World, _kind: str) -> Action | None:
         return None
     key, uuid, is_forced = world.new_uuid(), uuid_text(status.uuid), chance.random() < _FORCED_SHARE
 
-    def submit(current: Current, process: Process) -> Accepted:
+    def submit(current: Current, process: Process) -> Acceptance:
         return accept.delete(
             current,
             process.reader,
@@ -124,13 +124,13 @@ def _act(body: Callable[[], Body]) -> Callable[[World, str], Action | None]:
     """
 
     def make(world: World, kind: str) -> Action | None:
-        request: Asked = kind  # type: ignore[assignment]  # every line of the table has a valid kind
+        request: UserOperation = kind  # type: ignore[assignment]  # every line of the table has a valid kind
         status = _pick_instance(world, request)
         if status is None:
             return None
         key, uuid = world.new_uuid(), uuid_text(status.uuid)
 
-        def submit(current: Current, process: Process) -> Accepted:
+        def submit(current: Current, process: Process) -> Acceptance:
             return accept.act(
                 current,
                 process.reader,
@@ -158,7 +158,7 @@ def _revert(world: World, _kind: str) -> Action | None:
         return None
     key, uuid = world.new_uuid(), uuid_text(status.uuid)
 
-    def submit(current: Current, process: Process) -> Accepted:
+    def submit(current: Current, process: Process) -> Acceptance:
         return accept_revert.revert(
             current,
             process.reader,
@@ -175,7 +175,7 @@ def _change(submit: Change) -> Callable[[World, str], Action | None]:
     """Return a maker of requests that rebuild, shelve, offload or unshelve an instance."""
 
     def make(world: World, kind: str) -> Action | None:
-        request: Asked = kind  # type: ignore[assignment]  # as above
+        request: UserOperation = kind  # type: ignore[assignment]  # as above
         status = _pick_instance(world, request)
         if status is None:
             return None
@@ -185,7 +185,7 @@ def _change(submit: Change) -> Callable[[World, str], Action | None]:
     return make
 
 
-def _rebuild(current: Current, process: Process, names: RequestIds) -> Accepted:
+def _rebuild(current: Current, process: Process, names: RequestIds) -> Acceptance:
     return accept_changes.rebuild(
         current,
         process.reader,
@@ -197,19 +197,19 @@ def _rebuild(current: Current, process: Process, names: RequestIds) -> Accepted:
     )
 
 
-def _shelve(current: Current, process: Process, names: RequestIds) -> Accepted:
+def _shelve(current: Current, process: Process, names: RequestIds) -> Acceptance:
     return accept_changes.shelve(
         current, process.reader, names.instance, operation_uuid=names.operation, now_s=process.reader.now_s()
     )
 
 
-def _offload(current: Current, process: Process, names: RequestIds) -> Accepted:
+def _offload(current: Current, process: Process, names: RequestIds) -> Acceptance:
     return accept_changes.offload(
         current, process.reader, names.instance, operation_uuid=names.operation, now_s=process.reader.now_s()
     )
 
 
-def _unshelve(current: Current, process: Process, names: RequestIds) -> Accepted:
+def _unshelve(current: Current, process: Process, names: RequestIds) -> Acceptance:
     return accept_changes.unshelve(
         current,
         process.reader,
@@ -230,7 +230,7 @@ def _move(world: World, kind: str) -> Action | None:
     request = _move_query(world, kind, status)
     is_verified = kind == "resize" or (kind == "migrate" and world.chance.random() < _UNCHECKED_SHARE)
 
-    def submit(current: Current, process: Process) -> Accepted:
+    def submit(current: Current, process: Process) -> Acceptance:
         now = process.reader.status(status.uuid)
         assert now is not None, "statuses are never deleted"
         query = msgspec.structs.replace(request, ignore_hosts=(now.host,)) if request.ignore_hosts else request
@@ -262,7 +262,7 @@ def _drain(world: World, _kind: str) -> Action:
     if chance.random() < _CANCEL_SHARE:
         world.send_request_later(chance.uniform(*_CANCEL_S), "cancel drain", partial(_cancel_drain, key))
 
-    def submit(current: Current, process: Process) -> Accepted:
+    def submit(current: Current, process: Process) -> Acceptance:
         return accept_drain.drain(
             current,
             process.reader,
@@ -280,7 +280,7 @@ def _cancel_drain(key: str, process: Process) -> object:
     return process.run(lambda _current: accept_drain.cancel(process.reader, key, now_s=process.reader.now_s()))
 
 
-def _as_action(submit: Callable[[Current, Process], Accepted]) -> Action:
+def _as_action(submit: Callable[[Current, Process], Acceptance]) -> Action:
     """Return the server's work for a request."""
     return lambda process: process.run(lambda current: submit(current, process))
 
@@ -297,7 +297,7 @@ def _move_query(world: World, kind: str, status: StatusRow) -> Request:
     return msgspec.structs.replace(request, move=move)
 
 
-def _pick_instance(world: World, kind: Asked | None = None) -> StatusRow | None:
+def _pick_instance(world: World, kind: UserOperation | None = None) -> StatusRow | None:
     """Return a random instance that is not deleted; most often one that permits the request.
 
     Args:
@@ -321,12 +321,12 @@ def _bytes(uuid: str) -> bytes:
 REQUEST_KINDS: Sequence[RequestKind] = (
     RequestKind(kind="build", weight=10, make=_build),
     RequestKind(kind="delete", weight=6, make=_delete),
-    RequestKind(kind="start", weight=3, make=_act(Powering)),
-    RequestKind(kind="stop", weight=3, make=_act(Powering)),
-    RequestKind(kind="reboot", weight=1, make=_act(Powering)),
-    RequestKind(kind="reset", weight=5, make=_act(Powering)),
+    RequestKind(kind="start", weight=3, make=_act(PowerChange)),
+    RequestKind(kind="stop", weight=3, make=_act(PowerChange)),
+    RequestKind(kind="reboot", weight=1, make=_act(PowerChange)),
+    RequestKind(kind="reset", weight=5, make=_act(PowerChange)),
     RequestKind(kind="resize", weight=4, make=_move),
-    RequestKind(kind="confirm", weight=4, make=_act(Settling)),
+    RequestKind(kind="confirm", weight=4, make=_act(MoveSettlement)),
     RequestKind(kind="revert", weight=7, make=_revert),
     RequestKind(kind="migrate", weight=4, make=_move),
     RequestKind(kind="live_migrate", weight=4, make=_move),

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import psycopg
 
 from roost.model.writes import Write
-from roost.ports import Loaded, Past
+from roost.ports import LoadedDatabase, Past
 from roost.store.dump import writes_of
 from roost.store.postgresql.connection import Connection
 from roost.store.postgresql.link import DEFAULTS, HISTORY, History, connect, translate_errors
@@ -75,7 +75,7 @@ def _read_seen(text: str) -> _Seen:
     return _Seen(snapshot, int(token, 16), int(token, 16) - int(since, 16), "".join(timeline))
 
 
-def load(url: str, *, deadline_s: float = DEFAULTS.bulk_deadline_s) -> tuple[History, str, Loaded]:
+def load(url: str, *, deadline_s: float = DEFAULTS.bulk_deadline_s) -> tuple[History, str, LoadedDatabase]:
     """Return the history, the present snapshot, and everything as it shows it; see ``Store.load``.
 
     Reads on a connection of its own, so commits may go on meanwhile.
@@ -94,7 +94,7 @@ def load(url: str, *, deadline_s: float = DEFAULTS.bulk_deadline_s) -> tuple[His
             raise
     assert history is not None
     assert row is not None
-    return History(*history), row[0], Loaded(row[1] or 0, _closing(connection, writes_of(_scan_of(connection))))
+    return History(*history), row[0], LoadedDatabase(row[1] or 0, _closing(connection, writes_of(_scan_of(connection))))
 
 
 def past(url: str, position: int, text: str, *, deadline_s: float = DEFAULTS.bulk_deadline_s) -> Past | None:

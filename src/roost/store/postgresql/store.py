@@ -14,7 +14,7 @@ from roost.model.settings.roost_settings import Store as Settings
 from roost.model.stored_decision import DecisionQuery
 from roost.model.writes import Change, EvidenceRow, Item, Refusal, Write
 from roost.observe import log
-from roost.ports import Clock, Committed, IdKind, Loaded, Past
+from roost.ports import Clock, CommitResult, IdKind, LoadedDatabase, Past
 from roost.store.postgresql import history as postgresql_history
 from roost.store.postgresql import link, work
 from roost.store.postgresql.arrays import Array
@@ -120,7 +120,7 @@ class PostgresStore:
         self._tokens = self._seen_token = secrets.randbits(62)  # of the last attempt to commit; at the snapshot
         self._kept: tuple[int, float] | None = None  # bytes, and when they were counted
 
-    def load(self) -> Loaded:
+    def load(self) -> LoadedDatabase:
         """See ``Store.load``. Reads on a connection of its own, so commits may go on meanwhile."""
         load = partial(postgresql_history.load, self._url, deadline_s=self._settings.bulk_deadline_s)
         history, snapshot, loaded = link.insist(load, wait_s=self._settings.wait_s)
@@ -165,7 +165,7 @@ class PostgresStore:
         self._blocks[kind] = (first + count, end)
         return first
 
-    def commit(self, items: Sequence[Item]) -> Committed:
+    def commit(self, items: Sequence[Item]) -> CommitResult:
         """See ``Store.commit``. A group of claims and releases is one statement, and one round trip.
 
         A connection that is lost meanwhile is made again, and the database is asked whether the commit is in
@@ -189,7 +189,7 @@ class PostgresStore:
                 is_lost = False
         raise Unavailable("PostgreSQL lost the connection, or every race, too often in one commit: retry later")
 
-    def _commit(self, items: Sequence[Item]) -> Committed:
+    def _commit(self, items: Sequence[Item]) -> CommitResult:
         batch = gather(items)
         position = None if batch is None else self._commit_batch(batch, len(items))
         if position is not None:
@@ -228,13 +228,13 @@ class PostgresStore:
         assert row is not None
         return int(row[0])
 
-    def _commit_result(self, position: int) -> Committed:
+    def _commit_result(self, position: int) -> CommitResult:
         if position:
             self._own.append(position)
             self._position = max(self._position, position)
-        return Committed(self._verdicts, position or self._position)
+        return CommitResult(self._verdicts, position or self._position)
 
-    def _find(self, items: Sequence[Item]) -> Committed | None:
+    def _find(self, items: Sequence[Item]) -> CommitResult | None:
         """Return what became of the last attempt to commit, whose connection was lost; None if it is not there.
 
         What is there may be on the primary alone: the process that waited for a standby was ended.

@@ -13,7 +13,7 @@ from typing import Never
 from roost.errors import Unavailable
 from roost.model.stored_decision import DecisionQuery
 from roost.model.writes import Change, EvidenceRow, Item
-from roost.ports import Clock, Committed, IdKind, Loaded, Past
+from roost.ports import Clock, CommitResult, IdKind, LoadedDatabase, Past
 from roost.store.rules.codec import decode_writes
 from roost.store.sqlite import history, work
 from roost.store.sqlite.file import identity_of, open_reader, translate_errors
@@ -52,7 +52,7 @@ class SqliteFollower:
         finally:
             store.close()
 
-    def load(self) -> Loaded:
+    def load(self) -> LoadedDatabase:
         """See ``Store.load``."""
         self._identity = identity_of(self._path)
         loaded = history.load(self._path)
@@ -113,7 +113,7 @@ class SqliteFollower:
         """
         return self._refuse()
 
-    def commit(self, items: Sequence[Item]) -> Committed:
+    def commit(self, items: Sequence[Item]) -> CommitResult:
         """See ``Store.commit``.
 
         Raises:

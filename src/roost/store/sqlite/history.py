@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from roost.errors import report_corruption
 from roost.model.writes import Write
-from roost.ports import Loaded, Past
+from roost.ports import LoadedDatabase, Past
 from roost.store.dump import writes_of
 from roost.store.rules.codec import decode_writes, parts_of
 from roost.store.rules.prune import Snapshot
@@ -31,7 +31,7 @@ GROUP BY position ORDER BY position"""
 _DROP = "DELETE FROM snapshot WHERE rowid IN (SELECT rowid FROM snapshot WHERE position = ? LIMIT ?)"
 
 
-def load(path: Path) -> Loaded:
+def load(path: Path) -> LoadedDatabase:
     """See ``Store.load``. Reads on a connection of its own, so commits may go on meanwhile."""
     with translate_errors(path):
         connection = open_reader(path)
@@ -41,7 +41,7 @@ def load(path: Path) -> Loaded:
         except BaseException:
             connection.close()
             raise
-        return Loaded(position, _closing(connection, path, writes_of(_scan_of(connection))))
+        return LoadedDatabase(position, _closing(connection, path, writes_of(_scan_of(connection))))
 
 
 def past(path: Path, position: int) -> Past | None:

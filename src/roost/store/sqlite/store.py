@@ -8,7 +8,7 @@ from pathlib import Path
 from roost.errors import StoreBroken
 from roost.model.stored_decision import DecisionQuery
 from roost.model.writes import Change, EvidenceRow, Item, Refusal, Write
-from roost.ports import Clock, Committed, IdKind, Loaded, Past
+from roost.ports import Clock, CommitResult, IdKind, LoadedDatabase, Past
 from roost.store.rules.batch import Batch, gather
 from roost.store.rules.codec import encode_writes
 from roost.store.rules.commit_rules import judge
@@ -128,7 +128,7 @@ class SqliteStore:
         self._kept = Kept({"decision": self._next_ids["decision"] - 1, "feed": self._position})
         self._body_bytes = 0  # of the change in the running transaction
 
-    def load(self) -> Loaded:
+    def load(self) -> LoadedDatabase:
         """See ``Store.load``. Reads on a connection of its own, so commits may go on meanwhile."""
         if self._lock is not None:
             self._check_place()
@@ -150,7 +150,7 @@ class SqliteStore:
             self._reserved[kind] = self._unsaved[kind] = max(after, self._reserved[kind] + BLOCK_SIZES[kind])
         return first
 
-    def commit(self, items: Sequence[Item]) -> Committed:
+    def commit(self, items: Sequence[Item]) -> CommitResult:
         """See ``Store.commit``. A group of claims and releases is a few guarded statements."""
         assert committable(items), "a generation is never committed"
         self._check_place()
@@ -173,7 +173,7 @@ class SqliteStore:
             what = "was deleted or replaced, so another process may serve the database: nothing is written"
             raise StoreBroken(f"the lock file of {self.path} {what}; restart")
 
-    def _count(self, items: Sequence[Item], committed: Committed) -> None:
+    def _count(self, items: Sequence[Item], committed: CommitResult) -> None:
         """Add what was committed to what is kept."""
         if self._body_bytes:
             self._kept.add("feed", 1, self._body_bytes)
@@ -185,7 +185,7 @@ class SqliteStore:
         ]
         self._kept.add("decision", len(sizes), sum(sizes))
 
-    def _commit_batch(self, items: Sequence[Item], batch: Batch) -> Committed | None:
+    def _commit_batch(self, items: Sequence[Item], batch: Batch) -> CommitResult | None:
         connection = self._connection
         connection.execute("BEGIN IMMEDIATE")
         if not write_batch(connection, batch):
@@ -193,9 +193,9 @@ class SqliteStore:
             return None
         position = self._append(batch.writes)
         connection.execute("COMMIT")
-        return Committed([None] * len(items), position)
+        return CommitResult([None] * len(items), position)
 
-    def _commit_judged(self, items: Sequence[Item]) -> Committed:
+    def _commit_judged(self, items: Sequence[Item]) -> CommitResult:
         self._connection.execute("BEGIN IMMEDIATE")
         shelves = read_touched(self._connection, find_touched(items))
         refusals: list[Refusal | None] = []
@@ -207,7 +207,7 @@ class SqliteStore:
         write_changed(self._connection, shelves)
         position = self._append(writes)
         self._connection.execute("COMMIT")
-        return Committed(refusals, position)
+        return CommitResult(refusals, position)
 
     def _append(self, writes: list[Write]) -> int:
         """Write the change, if there is one, and the counters; return the position afterwards."""

@@ -14,7 +14,7 @@ from roost.compute.drivers.fake.script import Fault, Script
 from roost.errors import BuildFailed, JournalLost
 from roost.model.devices.topology import InstanceCell, InstanceTopology
 from roost.model.work.agent_terms import Capabilities
-from roost.model.work.guest import Found, Prepared
+from roost.model.work.guest import GuestReport, TransferTarget
 from roost.model.work.orders import (
     PROBLEM_MAX,
     AbortMigration,
@@ -115,7 +115,7 @@ def test_an_error_of_the_driver_is_an_answer_whatever_it_is(capsys):
     [
         (Save(), "save", f"guests on {HOST} cannot be saved"),
         (
-            LiveMigrate(Prepared(uuid=GUEST, node=HOST, address="x")),
+            LiveMigrate(TransferTarget(uuid=GUEST, node=HOST, address="x")),
             "live_migrate",
             f"guests on {HOST} cannot move while they run",
         ),
@@ -137,23 +137,23 @@ def test_a_driver_is_not_asked_for_what_it_says_it_cannot(monkeypatch, act, name
 @pytest.mark.parametrize(
     ("told", "act", "problem"),
     [
-        ({"prepare": 1}, Prepare(spec()), "TypeError: prepare of the driver returned int, no Prepared"),
+        ({"prepare": 1}, Prepare(spec()), "TypeError: prepare of the driver returned int, no TransferTarget"),
         ({"save": ""}, Save(), "TypeError: save of the driver returned no id of an image"),
-        ({"inspect": "here"}, Inspect(), "TypeError: inspect of the driver returned str, no Found"),
+        ({"inspect": "here"}, Inspect(), "TypeError: inspect of the driver returned str, no GuestReport"),
         (
-            {"prepare": Prepared(uuid=uuid_named("other"), node=HOST, address="a")},
+            {"prepare": TransferTarget(uuid=uuid_named("other"), node=HOST, address="a")},
             Prepare(spec()),
             f"TypeError: prepare of the driver returned room for {uuid_named('other')} on {HOST}",
         ),
         (
-            {"prepare": Prepared(uuid=GUEST, node=HOST, address=7)},
+            {"prepare": TransferTarget(uuid=GUEST, node=HOST, address=7)},
             Prepare(spec()),
-            "TypeError: prepare of the driver returned no Prepared: Expected `str`, got `int` - at `$.address`",
+            "TypeError: prepare of the driver returned no TransferTarget: Expected `str`, got `int` - at `$.address`",
         ),
         (
-            {"inspect": Found(uuid=GUEST, node=HOST, operation="", state="merry")},
+            {"inspect": GuestReport(uuid=GUEST, node=HOST, operation="", state="merry")},
             Inspect(),
-            "TypeError: inspect of the driver returned no Found: Invalid enum value 'merry' - at `$.state`",
+            "TypeError: inspect of the driver returned no GuestReport: Invalid enum value 'merry' - at `$.state`",
         ),
         ({"save": "\0"}, Save(), "TypeError: save of the driver returned no id of an image"),
     ],
@@ -337,7 +337,7 @@ def test_what_may_be_left_of_a_build_that_could_not_be_undone_is_told():
     answer = host.acting.carry_out(Work(wanted))
     assert (answer.outcome, answer.found) == (
         "aborted",
-        Found(uuid=GUEST, node=HOST, operation=wanted.operation, state="building"),
+        GuestReport(uuid=GUEST, node=HOST, operation=wanted.operation, state="building"),
     )
     assert host.driver.inspect(GUEST) is not None
     assert host.acting.carry_out(Undo(wanted)).outcome == "ok"
@@ -412,7 +412,7 @@ def test_of_other_orders_nothing_can_be_undone(act):
     assert host.driver.inspect(GUEST).state == "running"
 
 
-@pytest.mark.parametrize("act", [Destroy(), LiveMigrate(Prepared(uuid=GUEST, node="host-b", address="host-b"))])
+@pytest.mark.parametrize("act", [Destroy(), LiveMigrate(TransferTarget(uuid=GUEST, node="host-b", address="host-b"))])
 def test_what_a_guest_had_that_is_gone_is_given_back_though_nobody_wants_that_order_any_more(act):
     host = Host()
     host.do(Spawn(spec(**CARD)))
@@ -474,7 +474,7 @@ def test_a_journal_that_is_lost_is_no_answer():
 
 
 def test_guests_must_be_a_list_of_what_was_found():
-    found = Found(uuid=GUEST, node=HOST, operation="", state="running")
+    found = GuestReport(uuid=GUEST, node=HOST, operation="", state="running")
     assert check_guests((found,)) == [found]
     for wrong in (None, {GUEST: found}, [GUEST]):
         with pytest.raises(TypeError):

@@ -7,7 +7,7 @@ from roost.compute.agent.tasks import Undo, Work
 from roost.model.devices.numa import MemoryPages, NumaTopology
 from roost.model.devices.topology import InstanceCell, InstanceTopology
 from roost.model.host import HostFacts
-from roost.model.work.guest import Prepared
+from roost.model.work.guest import TransferTarget
 from roost.model.work.orders import Destroy, LiveMigrate, Prepare, Rebuild, Spawn
 from tests.support.agents.driver_doubles import spec_of
 from tests.support.agents.order_execution import CELLS, GUEST, Host, failing, pinned, pinned_on
@@ -133,7 +133,7 @@ def test_a_guest_that_only_a_lost_journal_knew_is_rebuilt():
 
 
 def test_a_guest_that_only_a_lost_journal_knew_moves_while_it_runs(monkeypatch):
-    source, to = Host(), Prepared(uuid=GUEST, node="target", address="target", page_sizes=(2048,))
+    source, to = Host(), TransferTarget(uuid=GUEST, node="target", address="target", page_sizes=(2048,))
     source.do(Spawn(spec()))
     monkeypatch.setattr(source.driver, "live_migrate", lambda *_: None)
     assert done(Host(source.driver), order(LiveMigrate(to), turn=2)).outcome == "ok"

@@ -6,7 +6,7 @@ import pytest
 from roost.compute.agent.agent_journal import Holding, Journal
 from roost.compute.agent.tasks import Clean, Look, Tell, Undo, Work
 from roost.errors import BadRequest, BadSettings, Conflict, DriverNotReady, NotFound, Unavailable
-from roost.model.work.guest import Prepared
+from roost.model.work.guest import TransferTarget
 from roost.model.work.guest_use import GuestUse
 from roost.model.work.orders import (
     AbortMigration,
@@ -15,7 +15,7 @@ from roost.model.work.orders import (
     LiveMigrate,
     PollingAgent,
     Power,
-    Registered,
+    RegistrationAnswer,
     Spawn,
 )
 from tests.support.agents.agent_machines import FAILED, GUEST, OK, agent, arrived, found, hear, outcomes, ready
@@ -81,7 +81,7 @@ def test_who_is_not_ready_comes_again_now_and_then_later_each_time():
         assert tasks == [Look()]
         one.on_scan([], [])
         one.due(now_s)
-        one.on_registered(Registered(fence=1, is_ready=False, down_after_s=60.0), now_s)
+        one.on_registered(RegistrationAnswer(fence=1, is_ready=False, down_after_s=60.0), now_s)
     assert pauses == [0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 15.0]
 
 
@@ -209,7 +209,7 @@ def test_of_two_turns_that_wait_only_the_later_is_done():
 
 def test_the_abort_of_a_move_does_not_wait_for_its_end():
     one = ready()
-    to = Prepared(uuid=GUEST, node="host-b", address="host-b")
+    to = TransferTarget(uuid=GUEST, node="host-b", address="host-b")
     move, abort = order(LiveMigrate(to), 1), order(AbortMigration(), 2)
     assert hear(one, move) == [Work(move)]
     assert hear(one, abort) == [Work(abort)]

@@ -6,7 +6,7 @@ from roost.compute.agent.agent_journal import Holding, Journal
 from roost.compute.agent.tasks import Look, Register, Tell
 from roost.errors import BadSettings, DriverNotReady, JournalLost
 from roost.model.work.guest_use import GuestUse
-from roost.model.work.orders import OwnNode, Power, Prepare, Reboot, Registered, Spawn
+from roost.model.work.orders import OwnNode, Power, Prepare, Reboot, RegistrationAnswer, Spawn
 from tests.support.agents.agent_machines import FAILED, GUEST, OK, agent, arrived, found, hear, ready
 from tests.support.agents.scripted_agents import HOST, order, spec
 from tests.support.fleets.worlds import uuid_named
@@ -20,7 +20,7 @@ def looked_again(one, *guests, now_s):
     assert one.polling() is not None, "who looks is there all the same"
     one.on_scan([OwnNode(node=HOST, uuid=uuid_named(HOST))], guests)
     (register,) = one.due(now_s)
-    one.on_registered(Registered(fence=1, is_ready=True, down_after_s=60.0), now_s)
+    one.on_registered(RegistrationAnswer(fence=1, is_ready=True, down_after_s=60.0), now_s)
     return register.registration
 
 
@@ -104,7 +104,7 @@ def test_a_guest_that_was_built_since_it_looked_keeps_what_it_has():
     one.on_worked(work, OK, 100.0)
     (register,) = one.due(100.0)
     assert [each.state for each in register.registration.guests] == ["building"]
-    one.on_registered(Registered(fence=1, is_ready=True, down_after_s=60.0), 100.0)
+    one.on_registered(RegistrationAnswer(fence=1, is_ready=True, down_after_s=60.0), 100.0)
     assert [type(each) for each in one.due(100.0)] == [Tell]
 
 

@@ -17,7 +17,7 @@ from roost.compute.drivers.fake.guests import MemoryShelf
 from roost.compute.drivers.fake.script import Fault, Script
 from roost.errors import RoostError
 from roost.model.work.agent_terms import HostTerms
-from roost.model.work.guest import Found
+from roost.model.work.guest import GuestReport
 from roost.model.work.orders import Destroy, OwnNode, Poll, Power, Rebuild, Spawn
 from tests.support.agents.scripted_agents import HOST, Dead, MemoryServer, PlainTracker, order, spec
 from tests.support.fleets.worlds import uuid_named
@@ -44,7 +44,7 @@ EVENTS = {
 class Seen(NamedTuple):
     """What an agent is told that it has; more may have happened since."""
 
-    guests: tuple[Found, ...]
+    guests: tuple[GuestReport, ...]
 
 
 class Fragile:

@@ -7,7 +7,7 @@ import pytest
 from roost.compute.agent.saved_images import SavedImages, find_deleted
 from roost.compute.drivers.fake.script import Fault, Script
 from roost.errors import BadSettings, Unavailable
-from roost.model.work.standing import ASKED_MAX, Standing
+from roost.model.work.standing import STANDINGS_MAX, Standing
 from tests.support.agents.driver_doubles import fake, spec_of
 from tests.support.fleets.worlds import uuid_named
 
@@ -105,14 +105,14 @@ def test_what_the_server_does_not_answer_stays_and_is_told_once(capfd):
 
 
 def test_each_answer_is_acted_upon_before_the_next_is_asked_for():
-    names = [f"guest {number}" for number in range(2 * ASKED_MAX + 1)]
+    names = [f"guest {number}" for number in range(2 * STANDINGS_MAX + 1)]
     driver = Keeper(*map(uuid_named, names))
     known = Known(dict.fromkeys(names, GONE), None, Unavailable("the server is away"))
-    assert len(images_of(driver, known).drop_deleted()) == ASKED_MAX
-    assert driver.dropped == sorted(driver.kept)[:ASKED_MAX]
+    assert len(images_of(driver, known).drop_deleted()) == STANDINGS_MAX
+    assert driver.dropped == sorted(driver.kept)[:STANDINGS_MAX]
     driver = Keeper(*driver.kept)
     assert images_of(driver, known).drop_deleted() == driver.dropped == sorted(driver.kept)
-    assert [*map(len, known.asked)] == [ASKED_MAX, ASKED_MAX, ASKED_MAX, ASKED_MAX, 1]
+    assert [*map(len, known.asked)] == [STANDINGS_MAX, STANDINGS_MAX, STANDINGS_MAX, STANDINGS_MAX, 1]
 
 
 def test_an_image_that_cannot_be_dropped_keeps_no_other_one_and_is_told_once(capfd):

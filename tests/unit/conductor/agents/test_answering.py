@@ -12,7 +12,7 @@ from roost.errors import BadRequest, Conflict, NotFound
 from roost.model.flavor import Flavor
 from roost.model.names import uuid_bytes
 from roost.model.work.guest import GuestSpec
-from roost.model.work.operation import Cleaning
+from roost.model.work.operation import HostCleanup
 from roost.model.work.orders import Answer, OrderBody, Spawn
 from roost.model.work.work_rows import Put
 from roost.model.writes import Item
@@ -197,7 +197,7 @@ def test_a_host_that_comes_back_with_what_is_not_its_own_gets_orders_to_destroy_
     assert [each.id for each in one.poll().orders] == [2]
     cleaning = here.reader.operation_of(one.run)
     assert (cleaning.kind, cleaning.outcome) == ("clean", "")
-    assert msgspec.msgpack.decode(cleaning.body, type=Cleaning) == Cleaning(host="h0", fence=1, guests=(ONE,))
+    assert msgspec.msgpack.decode(cleaning.body, type=HostCleanup) == HostCleanup(host="h0", fence=1, guests=(ONE,))
     assert one.register().fence == 1
     assert here.reader.operation_of(one.run).version == cleaning.version + 1
 

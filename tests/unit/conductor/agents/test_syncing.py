@@ -7,7 +7,7 @@ import pytest
 from roost.conductor.agents.power_sync import differing_instances
 from roost.errors import Conflict
 from roost.model.names import uuid_bytes, uuid_text
-from roost.model.work.guest import Found
+from roost.model.work.guest import GuestReport
 from tests.support.conductors.builders import ladder
 from tests.support.conductors.conductors import OK, TERMS, Hand, action, failed, hand, looks, served, server
 from tests.support.conductors.move_servers import at_rest
@@ -111,7 +111,7 @@ def test_one_whose_move_waits_to_be_confirmed_may_run_or_not_on_both_hosts():
 @pytest.mark.parametrize(("host", "count"), [("H0", 1), ("h1", 0), ("", 0)])
 def test_of_what_a_host_has_what_is_on_another_host_does_not_count(host, count):
     row = status(1, status="ACTIVE", host=host)
-    guest = Found(uuid=uuid_text(row.uuid), node="h0", operation=ONE, state="stopped")
+    guest = GuestReport(uuid=uuid_text(row.uuid), node="h0", operation=ONE, state="stopped")
     assert differing_instances("h0", [guest], statuses=[row], paused=()) == [row] * count
 
 

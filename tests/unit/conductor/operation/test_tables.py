@@ -11,7 +11,7 @@ from roost.conductor.operation.step_table import State, Table, To
 from roost.conductor.operation.watches import AT_ONCE, ON_HOST, UNTIL_DONE, WHILE_ALIVE, WITHIN_LIMIT, Watch
 from roost.conductor.steps import TABLES
 from roost.model.names import uuid_bytes
-from roost.model.work.operation import Powering
+from roost.model.work.operation import PowerChange
 from roost.model.work.orders import Answer, OrderBody
 from roost.model.work.work_rows import AgentRow, OperationRow, OrderRow, StatusRow
 
@@ -90,7 +90,7 @@ def view(state="waiting", *, outcome="ok", agent="ready"):
 
 def observe(watch, limit_at_s=NOW_S + 5, **seen):
     """Return the event that a watch finds, and its problem."""
-    reply = watch.observe(view(**seen), Powering(limit_at_s=limit_at_s))
+    reply = watch.observe(view(**seen), PowerChange(limit_at_s=limit_at_s))
     assert reply.event in watch.events
     return reply.event.name, reply.problem
 
@@ -140,7 +140,7 @@ def test_the_event_of_a_step(watch, seen, event, problem):
     ],
 )
 def test_when_a_waiting_step_looks_again(watch, seen, until_s):
-    assert watch.observe(view(**seen), Powering(limit_at_s=NOW_S + 5)).until_s == until_s
+    assert watch.observe(view(**seen), PowerChange(limit_at_s=NOW_S + 5)).until_s == until_s
 
 
 @pytest.mark.parametrize("kind", TABLES)
@@ -150,7 +150,7 @@ def test_each_table_is_complete(kind):
 
 def table(**states):
     """Return a table that begins with ``send``."""
-    return Table(Powering, states, first=("send",))
+    return Table(PowerChange, states, first=("send",))
 
 
 @pytest.mark.parametrize(
@@ -174,7 +174,7 @@ def test_a_step_without_a_handler_for_a_wait_stays_where_it_is():
     watch = Watch(lambda _view, _body: Reply(event=Event.NOT_YET, until_s=NOW_S + 3), Event.NOT_YET)
     (allowed,) = table(wait=State(watch, {})).transitions("start")
     seen = view()
-    body = msgspec.msgpack.encode(Powering())
+    body = msgspec.msgpack.encode(PowerChange())
     step = table(wait=State(watch, {})).next_step(
         View(
             operation=msgspec.structs.replace(seen.operation, body=body),

@@ -9,7 +9,7 @@ from roost.model.fleet import Departure
 from roost.model.host import HostFacts
 from roost.model.names import uuid_bytes, uuid_text
 from roost.model.request import Retry
-from roost.model.work.operation import Build, Spawning
+from roost.model.work.operation import Build, InstanceBuild
 from roost.model.work.orders import Answer
 from roost.model.work.work_rows import Put
 from roost.model.writes import Item
@@ -36,7 +36,7 @@ def spawn_of(here, name):
     """Give the operation that built an instance, and what it remembers."""
     found = here.reader.operations_on(uuid_bytes(uuid_named(name)), newest=9)
     row = next(row for row in found if row.kind == "spawn")
-    return row, body_of(row, Spawning)
+    return row, body_of(row, InstanceBuild)
 
 
 def attempts(here, name):

@@ -3,7 +3,7 @@
 import pytest
 
 from roost.errors import Conflict
-from roost.model.work.guest import Found
+from roost.model.work.guest import GuestReport
 from roost.model.work.orders import Answer
 from tests.support.conductors.builders import ladder
 from tests.support.conductors.conductors import OK, action, failed, hand, looks, served, server
@@ -56,7 +56,7 @@ def test_it_is_what_its_host_says(here, state, status):
     [
         (OK, "h0 has nothing of it"),
         (
-            Answer(outcome="ok", found=Found(uuid=ONE, node="h0", operation="", state="building")),
+            Answer(outcome="ok", found=GuestReport(uuid=ONE, node="h0", operation="", state="building")),
             "h0 has it as building",
         ),
         (failed("it hangs"), "it hangs"),

@@ -3,7 +3,7 @@ from itertools import product
 import pytest
 
 from roost.model.names import uuid_text
-from roost.model.work.operation import ASKED, STATUSES, may_begin
+from roost.model.work.operation import STATUSES, USER_OPERATIONS, may_begin
 from tests.support.conductors.work_rows import status
 
 # What may begin in which status, once more and the other way round: by status.
@@ -19,7 +19,7 @@ ALLOWED = {
 }
 
 
-@pytest.mark.parametrize(("kind", "state"), list(product(ASKED, STATUSES)))
+@pytest.mark.parametrize(("kind", "state"), list(product(USER_OPERATIONS, STATUSES)))
 def test_every_operation_begins_in_the_statuses_it_may_and_in_no_other(kind, state):
     said = may_begin(kind, status(status=state, host="h1", task=""))
     assert (said == "") is (kind in ALLOWED[state])

@@ -20,7 +20,7 @@ from roost.errors import Conflict, NotFound
 from roost.model.fleet import Departure
 from roost.model.names import derive_uuid, uuid_bytes, uuid_form, uuid_text
 from roost.model.request import Move, Request
-from roost.model.work.operation import Asked, Build, Delete, Powering
+from roost.model.work.operation import Build, Delete, PowerChange, UserOperation
 from roost.model.work.work_rows import OperationRow, StatusRow
 from roost.placement.current import Current
 from roost.placement.write_plan import Act, Plan, Result
@@ -99,7 +99,7 @@ def start(call: Call) -> Response | Plan[Response]:
 
     Returns the operation (202). Refuses with 404 an unknown instance, with 409 an unsuitable status.
     """
-    return act(call, "start", Powering())
+    return act(call, "start", PowerChange())
 
 
 def stop(call: Call) -> Response | Plan[Response]:
@@ -107,10 +107,10 @@ def stop(call: Call) -> Response | Plan[Response]:
 
     Returns the operation (202). Refuses with 404 an unknown instance, with 409 an unsuitable status.
     """
-    return act(call, "stop", Powering())
+    return act(call, "stop", PowerChange())
 
 
-def act(call: Call, kind: Asked, body: Body) -> Response | Plan[Response]:
+def act(call: Call, kind: UserOperation, body: Body) -> Response | Plan[Response]:
     """Begin an operation on an instance that this server runs.
 
     Args:
@@ -162,7 +162,7 @@ def _always_same(_known: OperationRow) -> bool:
 
 
 def begin(
-    call: Call, kind: Asked, accept: Accept, *, is_same: Callable[[OperationRow], bool] = _always_same
+    call: Call, kind: UserOperation, accept: Accept, *, is_same: Callable[[OperationRow], bool] = _always_same
 ) -> Response | Plan[Response]:
     """Begin an operation on an instance that this server runs, unless the same request was made already.
 
@@ -181,7 +181,7 @@ def begin(
 
 
 def find_repeat(
-    call: Call, kind: Asked, is_same: Callable[[OperationRow], bool] = _always_same
+    call: Call, kind: UserOperation, is_same: Callable[[OperationRow], bool] = _always_same
 ) -> Response | Plan[Response] | None:
     """Return the answer to an earlier request under the same key; None: there was no such request.
 
@@ -199,7 +199,7 @@ def find_repeat(
     return respond_accepted(call, previous, uuid_text(uuid))
 
 
-def status_of(call: Call, kind: Asked) -> StatusRow:
+def status_of(call: Call, kind: UserOperation) -> StatusRow:
     """Return the status of the instance in the path.
 
     Raises:

@@ -11,7 +11,7 @@ from roost.api.v1.schemas.instances import RebuildBody
 from roost.conductor.intake import accept_changes
 from roost.model.image import Image
 from roost.model.names import derive_uuid, uuid_text
-from roost.model.work.operation import Powering
+from roost.model.work.operation import PowerChange
 from roost.placement.write_plan import Plan
 
 
@@ -62,7 +62,7 @@ def reboot(call: Call) -> Response | Plan[Response]:
 
     Returns the operation (202). Refuses with 404 an unknown instance, with 409 an unsuitable status.
     """
-    return act(call, "reboot", Powering())
+    return act(call, "reboot", PowerChange())
 
 
 def reset(call: Call) -> Response | Plan[Response]:
@@ -70,4 +70,4 @@ def reset(call: Call) -> Response | Plan[Response]:
 
     Returns the operation (202). Refuses with 404 an unknown instance, with 409 an unsuitable status.
     """
-    return act(call, "reset", Powering())
+    return act(call, "reset", PowerChange())

@@ -17,7 +17,7 @@ from roost.conductor.operation.step import body_of
 from roost.conductor.operation.stored_request import request_of
 from roost.model.flavor import Flavor
 from roost.model.request import Destination, Request
-from roost.model.work.operation import Moving, Settling
+from roost.model.work.operation import InstanceMove, MoveSettlement
 from roost.model.work.work_rows import OperationRow, StatusRow
 from roost.placement.write_plan import Plan
 from roost.scheduler.query.request_lookup import flavor_of
@@ -54,7 +54,7 @@ def migrate(call: Call) -> Response | Plan[Response]:
         return aim_at_host(call, move_request(stored, status), status, host=body.host)
 
     def is_same(previous: OperationRow) -> bool:
-        return is_aimed_at(previous, body.host) and body_of(previous, Moving).is_verified == body.verify
+        return is_aimed_at(previous, body.host) and body_of(previous, InstanceMove).is_verified == body.verify
 
     return move(call, "migrate", build_request, is_same=is_same, is_verified=body.verify)
 
@@ -64,7 +64,7 @@ def confirm(call: Call) -> Response | Plan[Response]:
 
     Returns the operation (202). Refuses with 404 an unknown instance, with 409 without a move to confirm.
     """
-    return act(call, "confirm", Settling())
+    return act(call, "confirm", MoveSettlement())
 
 
 def revert(call: Call) -> Response | Plan[Response]:
@@ -81,7 +81,7 @@ def revert(call: Call) -> Response | Plan[Response]:
         call,
         "revert",
         partial(accept_revert.revert, is_lost=body.lost),
-        is_same=lambda previous: body_of(previous, Settling).is_lost >= body.lost,
+        is_same=lambda previous: body_of(previous, MoveSettlement).is_lost >= body.lost,
     )
 
 
@@ -121,14 +121,14 @@ def _resize_request(call: Call, status: StatusRow) -> Request:
 
 def is_aimed_at(previous: OperationRow, host: str | None) -> bool:
     """Return whether a move has a host as its destination; None: no destination."""
-    aim = body_of(previous, Moving).request.destination
+    aim = body_of(previous, InstanceMove).request.destination
     target = None if aim is None else aim.host
     return (target or "").lower() == (host or "").lower()
 
 
 def _is_same_size(previous: OperationRow, body: ResizeBody) -> bool:
     """Return whether a resize has the requested flavor; a name counts even if its flavor has changed since."""
-    flavor = body_of(previous, Moving).request.flavor
+    flavor = body_of(previous, InstanceMove).request.flavor
     return flavor.name == body.flavor if isinstance(body.flavor, str) else flavor == _flavor(body)
 
 

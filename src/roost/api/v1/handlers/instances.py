@@ -24,7 +24,7 @@ from roost.engine.columns.state import Holder, State
 from roost.errors import NotFound
 from roost.model.names import uuid_bytes, uuid_text
 from roost.model.work.builds import Attempt
-from roost.model.work.operation import Spawning, Status
+from roost.model.work.operation import InstanceBuild, Status
 from roost.model.work.work_rows import MigrationRow, OperationRow, StatusRow
 from roost.model.writes import CLASS_BITS, CLASS_MASK
 from roost.ports import WorkReader
@@ -36,7 +36,7 @@ _CHUNK = 200
 _OPERATIONS_MAX = 20
 
 # The cursor after an instance, and the instance; None: the query excludes it.
-_Found = Iterator[tuple[str, StatusRow | Holder | None]]
+_InstanceRows = Iterator[tuple[str, StatusRow | Holder | None]]
 
 
 def list_instances(call: Call) -> Response:
@@ -115,7 +115,7 @@ def allocations_of(state: State, holder: Holder) -> dict[str, dict[str, int]]:
     return allocations
 
 
-def _find_statuses(call: Call, query: InstancesQuery, *, after_id: int) -> _Found:
+def _find_statuses(call: Call, query: InstancesQuery, *, after_id: int) -> _InstanceRows:
     """Yield instances with a status, by number."""
     reader = call.agents.reader(call.current)
     host = canonical_service(call.current.state, query.host) if query.host else None
@@ -129,7 +129,7 @@ def _find_statuses(call: Call, query: InstancesQuery, *, after_id: int) -> _Foun
             yield str(status.id), status if is_wanted else None
 
 
-def _find_claims(call: Call, query: InstancesQuery, *, after: bytes) -> _Found:
+def _find_claims(call: Call, query: InstancesQuery, *, after: bytes) -> _InstanceRows:
     """Yield mere claims, by uuid; they match no name and no status."""
     if query.name or query.status is not None:
         return
@@ -213,7 +213,7 @@ def _attempts(operations: list[OperationRow]) -> list[Attempt]:
     row = next((each for each in operations if each.kind == "spawn"), None)
     if row is None:
         return []
-    body = body_of(row, Spawning)
+    body = body_of(row, InstanceBuild)
     return [*body.attempts, *([] if row.outcome or not body.picks else [attempt_record(body.picks[0])])]
 
 

@@ -11,7 +11,7 @@ from roost.api.v1.wire.decode_body import field_problem
 from roost.conductor.agents import agent_protocol
 from roost.errors import NotFound, RoostError, quote_value
 from roost.model.names import is_text, uuid_bytes
-from roost.model.work.orders import Answer, Kept, OrderAnswer, Poll, Polled
+from roost.model.work.orders import Acknowledgement, Answer, OrderAnswer, Poll, PollAnswer
 from roost.model.work.work_rows import OrderRow
 from roost.observe import log
 from roost.placement.write_plan import Plan
@@ -68,8 +68,8 @@ def answer(call: Call) -> Response | Plan[Response]:
     assert run is not None, "decoding validated it"
     result = agent_protocol.answer(reader, order.id, run=run, reply=stored, now_s=reader.now_s())
     if isinstance(result, Plan):
-        return plan_response(result, json_response(Kept(is_wanted=result.answer)))
-    return json_response(Kept(is_wanted=result))
+        return plan_response(result, json_response(Acknowledgement(is_wanted=result.answer)))
+    return json_response(Acknowledgement(is_wanted=result))
 
 
 def _check_about(order: OrderRow, reply: OrderAnswer) -> None:
@@ -89,10 +89,10 @@ def _check_about(order: OrderRow, reply: OrderAnswer) -> None:
             raise field_problem(f"$.prepared.{name}", f"must be text of at most {_PLACE_MAX:,} characters, without NUL")
 
 
-async def _wait_for_orders(waiter: Waiter, *, agents: AgentRegistry, request: Poll) -> Polled:
+async def _wait_for_orders(waiter: Waiter, *, agents: AgentRegistry, request: Poll) -> PollAnswer:
     try:
         return await agents.wait_for_work(request, waiter)
     except RoostError as error:
         # The head with status 200 is sent already; the next poll reports the error.
         log.event("poll_ends", problem=str(error))
-        return Polled()
+        return PollAnswer()

@@ -8,7 +8,7 @@ from msgspec import Meta
 from roost.model.documents.request_document import FlavorEntry, ImageEntry, RequestDocument
 from roost.model.evidence.decision import Contribution, Decision, Limits, Pick
 from roost.model.evidence.explain import Explanation
-from roost.model.evidence.replay_result import HostDifference, Replayed
+from roost.model.evidence.replay_result import HostDifference, ReplayResult
 from roost.model.request import Request
 
 _Image = Annotated[
@@ -210,7 +210,7 @@ def show_decision(decision: Decision, *, dry_run: bool = False) -> ShownDecision
     )
 
 
-def show_replay(replay: Replayed) -> ShownReplay:
+def show_replay(replay: ReplayResult) -> ShownReplay:
     """Convert a replay for a response."""
     return ShownReplay(
         is_same=replay.is_same,

@@ -34,7 +34,7 @@ class AcceptedInstances(msgspec.Struct, frozen=True, kw_only=True):
     instances: Annotated[list[str], Meta(description="Uuids of the instances.")]
 
 
-class Accepted(msgspec.Struct, frozen=True, kw_only=True):
+class OperationReference(msgspec.Struct, frozen=True, kw_only=True):
     """The operation that does the requested work."""
 
     operation: Annotated[str, Meta(description="Uuid of the operation.")]

@@ -35,7 +35,7 @@ from roost.compute.providers.provider_tree import ProviderTree
 from roost.errors import BadSettings, BuildAborted, BuildFailed, Conflict, DriverNotReady, NotFound
 from roost.model.names import is_uuid_form
 from roost.model.work.agent_terms import Capabilities, HostTerms, NodeResources
-from roost.model.work.guest import Found, GuestSpec, GuestState, Prepared
+from roost.model.work.guest import GuestReport, GuestSpec, GuestState, TransferTarget
 
 _TRAITS = frozenset({"COMPUTE_IMAGE_TYPE_QCOW2", "COMPUTE_IMAGE_TYPE_RAW", "COMPUTE_SAME_HOST_COLD_MIGRATE"})
 _SAVED = "saved-"  # begins the ids of images that guests were saved as
@@ -214,10 +214,10 @@ class Fake:
 
     # --- guests that move ---
 
-    def prepare(self, spec: GuestSpec, operation: str) -> Prepared:
+    def prepare(self, spec: GuestSpec, operation: str) -> TransferTarget:
         """Keep room for a guest that is to come."""
         address = self._shelf.address(self._host)
-        prepared = Prepared(uuid=spec.uuid, node=spec.node, address=address, disk=f"{address}/{spec.uuid}")
+        prepared = TransferTarget(uuid=spec.uuid, node=spec.node, address=address, disk=f"{address}/{spec.uuid}")
         self._receive()  # What is prepared takes the place of what is awaited, and not of a guest that has come.
         with self._lock:
             coming = self._kept.coming.get(spec.uuid)
@@ -235,7 +235,7 @@ class Fake:
             self._save()
         return prepared
 
-    def send_disk(self, uuid: str, to: Prepared) -> None:
+    def send_disk(self, uuid: str, to: TransferTarget) -> None:
         """Send the disk of a stopped guest."""
         guest = self._stopped_guest(uuid)
         self._faults.strike("send_disk")
@@ -279,7 +279,7 @@ class Fake:
             if self._is_by(uuid, operation) and self._kept.replaced.pop(uuid, None) is not None:
                 self._save()
 
-    def live_migrate(self, uuid: str, to: Prepared) -> None:
+    def live_migrate(self, uuid: str, to: TransferTarget) -> None:
         """Let a running guest run elsewhere."""
         if not self._script.can_live_migrate:
             raise BuildAborted(f"guests on {self._host} cannot move while they run")
@@ -313,11 +313,11 @@ class Fake:
 
     # --- what there is ---
 
-    def inspect(self, uuid: str) -> Found | None:
+    def inspect(self, uuid: str) -> GuestReport | None:
         """Return what there is of a guest."""
         return next((guest.report for guest in self._all() if guest.spec.uuid == uuid), None)
 
-    def guests(self) -> list[Found]:
+    def guests(self) -> list[GuestReport]:
         """Return what there is of any guest, by uuid."""
         return sorted((guest.report for guest in self._all()), key=lambda found: found.uuid)
 
@@ -401,7 +401,7 @@ class Fake:
         body = self._shelf.load_arrival(self._shelf.address(self._host), uuid)
         return None if body is None or body == _AWAITED else read_arrival(body, uuid)
 
-    def _check_awaited(self, to: Prepared) -> None:
+    def _check_awaited(self, to: TransferTarget) -> None:
         """Refuse to send a guest to where it is not awaited, since it would be lost there."""
         if self._shelf.load_arrival(to.address, to.uuid) is None:
             raise BuildFailed(f"guest {to.uuid} is not awaited at {to.address}, so it stays on {self._host}")

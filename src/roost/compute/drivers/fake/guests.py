@@ -11,7 +11,7 @@ from urllib.parse import quote, unquote
 import msgspec
 
 from roost.errors import BuildAborted, DriverNotReady, first_line
-from roost.model.work.guest import Found, GuestSpec, GuestState
+from roost.model.work.guest import GuestReport, GuestSpec, GuestState
 
 # What a guest uses of the parts of its node: name of the part -> resource class -> amount.
 Uses = dict[str, dict[str, int]]
@@ -27,9 +27,9 @@ class FakeGuest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     uses: Uses = {}
 
     @property
-    def report(self) -> Found:
+    def report(self) -> GuestReport:
         """What is told of it."""
-        return Found(uuid=self.spec.uuid, node=self.spec.node, operation=self.operation, state=self.state)
+        return GuestReport(uuid=self.spec.uuid, node=self.spec.node, operation=self.operation, state=self.state)
 
 
 class Arrival(msgspec.Struct, frozen=True, kw_only=True):

@@ -12,7 +12,7 @@ from urllib.parse import quote, unquote
 import msgspec
 
 from roost.errors import BuildAborted, BuildFailed, Unavailable, first_line
-from roost.model.work.guest import Found, GuestSpec, Prepared
+from roost.model.work.guest import GuestReport, GuestSpec, TransferTarget
 
 _GIB = 2**30
 _CHUNK = 2**20  # bytes copied at a time
@@ -31,9 +31,9 @@ class Coming(msgspec.Struct, frozen=True, kw_only=True):
     operation: str
 
     @property
-    def report(self) -> Found:
+    def report(self) -> GuestReport:
         """What an agent is told of it."""
-        return Found(uuid=self.spec.uuid, node=self.spec.node, operation=self.operation, state="prepared")
+        return GuestReport(uuid=self.spec.uuid, node=self.spec.node, operation=self.operation, state="prepared")
 
 
 class Disks:
@@ -170,7 +170,7 @@ class Disks:
             self.note_arrival(uuid)
             self.drop(uuid, coming.operation)
 
-    def send(self, disk: Path, to: Prepared) -> None:
+    def send(self, disk: Path, to: TransferTarget) -> None:
         """Copy a disk to where it is to arrive.
 
         Raises:

@@ -24,7 +24,7 @@ from roost.compute.providers.provider_tree import ProviderTree
 from roost.errors import BadSettings, BuildAborted, BuildFailed, Conflict, NotFound, Unavailable, first_line
 from roost.model.devices.numa import NumaTopology
 from roost.model.work.agent_terms import Capabilities, HostTerms, NodeResources
-from roost.model.work.guest import Found, GuestSpec, Prepared
+from roost.model.work.guest import GuestReport, GuestSpec, TransferTarget
 
 _TRAITS = frozenset({"COMPUTE_IMAGE_TYPE_RAW", "COMPUTE_SAME_HOST_COLD_MIGRATE"})
 _GIB = 2**30
@@ -212,19 +212,19 @@ class Libvirt:
 
     # --- guests that move ---
 
-    def prepare(self, spec: GuestSpec, operation: str) -> Prepared:
+    def prepare(self, spec: GuestSpec, operation: str) -> TransferTarget:
         """Await a guest; its disk is to arrive in the folder that hosts share."""
         with build_errors(self._link, self._host, spec.uuid):
             self._check_spec(spec)
             disk = str(self._disks.path(spec.uuid, operation))
-            prepared = Prepared(uuid=spec.uuid, node=spec.node, address=self._host, disk=disk)
+            prepared = TransferTarget(uuid=spec.uuid, node=spec.node, address=self._host, disk=disk)
             coming = self._disks.coming(spec.uuid)
             is_awaited = coming is not None and coming.operation == operation
             if not self._is_by(spec.uuid, operation) and not is_awaited:
                 self._disks.expect(Coming(spec=spec, operation=operation))
             return prepared
 
-    def send_disk(self, uuid: str, to: Prepared) -> None:
+    def send_disk(self, uuid: str, to: TransferTarget) -> None:
         """Copy the disk of a stopped guest to where it is to arrive."""
         with build_errors(self._link, self._host, uuid):
             self._disks.send(Path(self._stopped_guest(uuid).mark.disk), to)
@@ -272,7 +272,7 @@ class Libvirt:
             if guest is not None and guest.mark.operation == operation:
                 self._disks.drop_others(uuid, operation)
 
-    def live_migrate(self, uuid: str, to: Prepared) -> None:
+    def live_migrate(self, uuid: str, to: TransferTarget) -> None:
         """Refuse: guests of this driver move while they are stopped."""
         with self._asking_of(uuid):
             self._guest(uuid)
@@ -283,7 +283,7 @@ class Libvirt:
 
     # --- what there is ---
 
-    def inspect(self, uuid: str) -> Found | None:
+    def inspect(self, uuid: str) -> GuestReport | None:
         """Return what there is of a guest."""
         with self._asking_of(uuid):
             guest, coming = self._link.guest(uuid), self._disks.coming(uuid)
@@ -291,7 +291,7 @@ class Libvirt:
             return guest.report
         return None if coming is None else coming.report
 
-    def guests(self) -> list[Found]:
+    def guests(self) -> list[GuestReport]:
         """Return what there is of any guest, by uuid."""
         with self._link.asking(f"the guests of {self._host} cannot be told"):
             found = {each.spec.uuid: each.report for each in self._disks.all_coming()}

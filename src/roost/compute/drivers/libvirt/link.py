@@ -19,7 +19,7 @@ from roost.compute.drivers.libvirt.host import (
     read_xml,
 )
 from roost.errors import DriverNotReady, Unavailable, first_line
-from roost.model.work.guest import Found, GuestState
+from roost.model.work.guest import GuestReport, GuestState
 from roost.observe import log
 
 _ALL_PROCESSORS = -1
@@ -37,11 +37,11 @@ class Guest:
     domain: Any  # libvirt's own object
 
     @property
-    def report(self) -> Found:
+    def report(self) -> GuestReport:
         """What an agent is told of it."""
         mark = self.mark
         state: GuestState = "building" if not mark.is_complete else "running" if self.is_active else "stopped"
-        return Found(uuid=mark.uuid, node=mark.node, operation=mark.operation, state=state)
+        return GuestReport(uuid=mark.uuid, node=mark.node, operation=mark.operation, state=state)
 
 
 class Link:

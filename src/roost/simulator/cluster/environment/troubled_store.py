@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 
 from roost.model.writes import Item
-from roost.ports import Committed
+from roost.ports import CommitResult
 from roost.store.memory_store import MemoryStore
 
 
@@ -15,7 +15,7 @@ class TroubledStore(MemoryStore):
         self.before: Callable[[], None] = lambda: None
         self.after: Callable[[], None] = lambda: None
 
-    def commit(self, items: Sequence[Item]) -> Committed:
+    def commit(self, items: Sequence[Item]) -> CommitResult:
         """Commit items, as ``Store.commit``."""
         self.before()
         committed = super().commit(items)

@@ -8,7 +8,7 @@ import pytest
 
 from roost.compute.drivers.libvirt import disks as libvirt_disks
 from roost.compute.drivers.libvirt.disks import Disks, copy_sparse
-from roost.model.work.guest import Prepared
+from roost.model.work.guest import TransferTarget
 from tests.support.agents.driver_doubles import spec_of
 from tests.support.fleets.worlds import uuid_named
 
@@ -46,7 +46,7 @@ def test_what_there_is_no_room_for_leaves_no_part_of_it(disks, tmp_path):
     large, there = tmp_path / "images" / "large", tmp_path / "hosts" / "host-b" / GUEST
     there.mkdir(parents=True)
     (there / "coming.json").write_text('{"spec":{"uuid":"u","node":"n","flavor":{"name":"f"}},"operation":"move"}')
-    to = Prepared(uuid=GUEST, node="host-b", address="host-b", disk=str(there / "move.raw"))
+    to = TransferTarget(uuid=GUEST, node="host-b", address="host-b", disk=str(there / "move.raw"))
     before = files(tmp_path)
     acts = (
         lambda: disks.save(GUEST, large),
