@@ -136,7 +136,7 @@ def _heal(arguments: argparse.Namespace, url: str) -> int:
         is_dry_run=arguments.dry_run,
     )
     report = _print if arguments.verbose or arguments.dry_run else _ignore
-    result = heal_allocations.heal(url, settings_of(arguments.config, os.environ), request, tell=report)
+    result = heal_allocations.heal(url, settings_of(arguments.config, os.environ), request, echo=report)
     _print_error(result.problem)
     if result.left:
         _print_error(f"{result.left} further instances were not checked; --instance <uuid> heals one of them")
@@ -164,7 +164,7 @@ def _audit(arguments: argparse.Namespace, url: str) -> int:
 def _sync(arguments: argparse.Namespace, url: str) -> int:
     from roost.direct.sync_aggregates import sync_aggregates
 
-    result = sync_aggregates(url, tell=_print if arguments.verbose else _ignore)
+    result = sync_aggregates(url, echo=_print if arguments.verbose else _ignore)
     _print_error(result.problem)
     return _SYNC_EXIT_CODES[result.verdict]
 

@@ -28,7 +28,7 @@ _DEVICES = frozenset({"VGPU"})
 _DEVICE_PROFILE = "accel:device_profile"
 
 Verdict = Literal["healed", "limit", "no node", "refused", "device", "nothing"]
-Tell = Callable[[str], None]
+Echo = Callable[[str], None]
 
 
 class HealOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,7 +55,7 @@ class _Stop(NamedTuple):
     problem: str
 
 
-def heal(url: str, settings: Settings, asked: HealOptions, *, tell: Tell) -> HealResult:
+def heal(url: str, settings: Settings, options: HealOptions, *, echo: Echo) -> HealResult:
     """Claim the missing allocations of instances on their nodes, oldest first.
 
     The amounts and providers are those that the scheduler would claim. The instance then counts on its host and in its
@@ -65,7 +65,7 @@ def heal(url: str, settings: Settings, asked: HealOptions, *, tell: Tell) -> Hea
     Args:
         url: of the database.
         settings: of the scheduler.
-        tell: called with one sentence per instance.
+        echo: called with one sentence per instance.
 
     Raises:
         NotFound: the instance does not exist.
@@ -76,23 +76,23 @@ def heal(url: str, settings: Settings, asked: HealOptions, *, tell: Tell) -> Hea
     count = 0
     opened = open_reader(url, settings=settings.store)
     with closing(opened) as store, closing(store.work_reader(SystemClock())) as reader:
-        found = _read_one(reader, asked.instance) if asked.instance else _read_all(reader)
-        rows = (row for row in found if asked.cell is None or row.cell == asked.cell)
+        found = _read_one(reader, options.instance) if options.instance else _read_all(reader)
+        rows = (row for row in found if options.cell is None or row.cell == options.cell)
         with open_offline(url, settings) as roost:
-            healing = _Healer(store, roost, asked=asked, tell=tell)
+            healing = _Healer(store, roost, options=options, echo=echo)
             for row in rows:
                 done = healing.heal(row)
                 if isinstance(done, _Stop):
                     return HealResult(done.verdict, count, done.problem, sum(1 for _ in rows))
                 count += done
-                if asked.most is not None and count >= asked.most:
+                if options.most is not None and count >= options.most:
                     return HealResult("limit", count)
     return HealResult("healed" if count else "nothing", count)
 
 
 class _Healer:
-    def __init__(self, store: Store, roost: Roost, *, asked: HealOptions, tell: Tell) -> None:
-        self._roost, self._asked, self._tell = roost, asked, tell
+    def __init__(self, store: Store, roost: Roost, *, options: HealOptions, echo: Echo) -> None:
+        self._roost, self._options, self._echo = roost, options, echo
         self._reclaiming = ClaimPlanner(roost, store.document)
 
     def heal(self, status: StatusRow) -> bool | _Stop:
@@ -100,14 +100,14 @@ class _Healer:
         uuid = uuid_text(status.uuid)
         reason = _skip_reason(status)
         if reason:
-            self._tell(f"instance {uuid} is skipped: {reason}")
+            self._echo(f"instance {uuid} is skipped: {reason}")
             return False
         row, holder = self._reclaiming.find_row(status), self._reclaiming.state.holders.get(status.uuid)
         is_whole = (
             holder is not None and self._is_owned(holder, status) and (holder.instance is not None or row is None)
         )
-        if is_whole and not self._asked.is_forced:
-            self._tell(f"instance {uuid} holds what it needs")
+        if is_whole and not self._options.is_forced:
+            self._echo(f"instance {uuid} holds what it needs")
             return False
         if row is None:
             return _Stop("no node", f"instance {uuid} is on node {status.node}, of which there is no host")
@@ -122,7 +122,7 @@ class _Healer:
         shape = self._roost.scheduler.shape(request)
         holder = state.holders.get(status.uuid)
         held: Allocations = {} if holder is None else self._reclaiming.read_allocations(holder)
-        if held and not self._asked.is_forced:
+        if held and not self._options.is_forced:
             return self._put(shape, status, row, wanted=held)
         device = _find_device(request, shape)
         if device:
@@ -135,16 +135,16 @@ class _Healer:
         return self._put(shape, status, row, wanted=wanted)
 
     def _put(self, shape: Shape, status: StatusRow, row: int, *, wanted: Allocations) -> bool | _Stop:
-        uuid, told = uuid_text(status.uuid), _describe_amounts(wanted)
+        uuid, amounts = uuid_text(status.uuid), _describe_amounts(wanted)
         found = self._reclaiming.plan(shape, status, row, allocations=wanted)
         if isinstance(found, str):
-            return _Stop("refused", f"instance {uuid} cannot hold {told}: {found}")
-        refusal = None if self._asked.is_dry_run else self._roost.placement.commit([found.item])[0]
+            return _Stop("refused", f"instance {uuid} cannot hold {amounts}: {found}")
+        refusal = None if self._options.is_dry_run else self._roost.placement.commit([found.item])[0]
         if refusal is not None:
             reason = refusal.work or refusal.table or refusal.kind
-            return _Stop("refused", f"instance {uuid} cannot hold {told}: {reason} was changed meanwhile")
+            return _Stop("refused", f"instance {uuid} cannot hold {amounts}: {reason} was changed meanwhile")
         outside = f", outside of its server group: {found.outside}" if found.outside else ""
-        self._tell(f"instance {uuid} {'would hold' if self._asked.is_dry_run else 'holds'} {told}{outside}")
+        self._echo(f"instance {uuid} {'would hold' if self._options.is_dry_run else 'holds'} {amounts}{outside}")
         return True
 
     def _is_owned(self, holder: Holder, status: StatusRow) -> bool:

@@ -1,4 +1,4 @@
-"""A keystoneauth adapter whose requests are answered in process, over a transport of ``requests``."""
+"""A keystoneauth adapter that answers requests in process, by a transport of ``requests``."""
 
 import io
 import uuid
@@ -22,12 +22,12 @@ class AdapterSession(NamedTuple):
     requests_session: requests.Session
 
     def close(self) -> None:
-        """Let go of the session."""
+        """Close the session."""
         self.requests_session.close()
 
 
 class _Transport(HTTPAdapter):
-    """What ``requests`` sends with: into the application instead of a socket."""
+    """A transport of ``requests`` into the application instead of a socket."""
 
     def __init__(self, api: InProcess) -> None:
         super().__init__()
@@ -67,10 +67,10 @@ def _text(value: str | bytes) -> str:
 
 
 def adapter(api: InProcess, *, microversion: str | None) -> AdapterSession:
-    """Return an adapter of a random address, at which nothing but this API answers.
+    """Return an adapter with a random address for this API only.
 
     Args:
-        microversion: of requests that name none.
+        microversion: of requests without one.
     """
     address = f"http://{uuid.uuid4()}"
     opened = requests.Session()

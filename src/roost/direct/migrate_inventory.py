@@ -1,4 +1,4 @@
-"""Moves inventories to the providers that a driver wants while all services but the database are stopped."""
+"""Moves inventories to the providers of a driver's layout while all services but the database are stopped."""
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -77,36 +77,36 @@ def read_options(
     )
 
 
-def migrate_inventory(url: str, asked: MigrateOptions, *, warn: Callable[[str], None]) -> Iterator[NodeResult]:
+def migrate_inventory(url: str, options: MigrateOptions, *, warn: Callable[[str], None]) -> Iterator[NodeResult]:
     """Reshape the nodes of a host as its agent would at the start, one after the other; others stay untouched.
 
     Args:
         url: of the database.
-        warn: is told of providers that operators add something to, and that there are not.
+        warn: called for providers in provider config files that do not exist.
 
     Raises:
-        BadSettings: there is no such driver, or it cannot be made; a provider config file cannot be meant.
+        BadSettings: the driver is unknown or cannot start, or a provider config file is invalid.
         NotFound: the driver or the database has no such node; nothing was moved.
-        ReshapeFailed: a node cannot be reshaped; those before it were.
-        DriverNotReady: ask again.
-        Unavailable: the driver raises, or what operators add does not go with what it says; that node was not moved.
+        ReshapeFailed: a node cannot be reshaped; earlier nodes were.
+        DriverNotReady: try again later.
+        Unavailable: the driver failed, or conflicts with the provider config files; the node was not reshaped.
         StoreBusy, Unavailable: see ``offline``.
     """
-    if asked.driver == _BARE_METAL:
+    if options.driver == _BARE_METAL:
         return
-    driver = load(asked.driver, asked.options, asked.terms)
-    configs = ProviderConfigs(provider_config.read(asked.provider_config), warn=warn)
-    with _report_driver_error(f"host {asked.host}"):
-        driver.start(asked.host)
+    driver = load(options.driver, options.options, options.terms)
+    configs = ProviderConfigs(provider_config.read(options.provider_config), warn=warn)
+    with _report_driver_error(f"host {options.host}"):
+        driver.start(options.host)
         known = check_nodes(driver.nodes())
-    for node in asked.nodes:
+    for node in options.nodes:
         if node not in known:
-            raise NotFound("node", node, message=f"host {asked.host} has no node {node}, only {', '.join(known)}")
+            raise NotFound("node", node, message=f"host {options.host} has no node {node}, only {', '.join(known)}")
     with open_report(url) as report:
-        names = asked.nodes or known
+        names = options.nodes or known
         found = {node: report.get_provider_by_name(node)["uuid"] for node in names}
         bringing = Reshaper(
-            driver, report, configs=configs, terms=asked.reshape, sleep=time.sleep, uniform=Random().uniform
+            driver, report, configs=configs, terms=options.reshape, sleep=time.sleep, uniform=Random().uniform
         )
         for node, uuid in found.items():
             with _report_driver_error(f"node {node}"):

@@ -52,8 +52,8 @@ class ClaimPlanner:
         Raises:
             StoreBroken: the stored request cannot be decoded.
         """
-        asked = renew_request(request_of(self._documents, status), status)
-        return mark_rebuild(msgspec.structs.replace(asked, destination=None, move=None))
+        request = renew_request(request_of(self._documents, status), status)
+        return mark_rebuild(msgspec.structs.replace(request, destination=None, move=None))
 
     def find_row(self, status: StatusRow) -> int | None:
         """Find the row of an instance's host; None if it does not exist."""
@@ -134,7 +134,7 @@ class ClaimPlanner:
     def _find_place(self, shape: Shape, status: StatusRow, row: int, *, number: int) -> Place | None:
         """Find the place of an instance in its server group; None if it needs none."""
         state, hosts, group = self.state, self.state.hosts, shape.spec.group
-        assert group is not None, "it was asked for"
+        assert group is not None, "the request names it"
         place = place_of(
             group, host_id=hosts.ids[row], rack=hosts.facts[row].rack, domain=shape.spec.hint("fault_domain") or ""
         )

@@ -23,19 +23,19 @@ class SyncResult(NamedTuple):
     problem: str = ""
 
 
-def sync_aggregates(url: str, *, tell: Callable[[str], None]) -> SyncResult:
+def sync_aggregates(url: str, *, echo: Callable[[str], None]) -> SyncResult:
     """Add the provider of each host to the host's aggregates, and remove none.
 
     Args:
         url: of the database.
-        tell: called with one sentence per host.
+        echo: called with one sentence per host.
 
     Raises:
         StoreBusy, Unavailable: see ``open_report``.
     """
     joined = read_hosts(url)
     with open_report(url) as report:
-        return add_hosts(joined, report, tell=tell)
+        return add_hosts(joined, report, echo=echo)
 
 
 def read_hosts(url: str) -> dict[str, list[str]]:
@@ -52,13 +52,13 @@ def read_hosts(url: str) -> dict[str, list[str]]:
         return found
 
 
-def add_hosts(joined: Mapping[str, Sequence[str]], report: ReportClient, *, tell: Callable[[str], None]) -> SyncResult:
+def add_hosts(joined: Mapping[str, Sequence[str]], report: ReportClient, *, echo: Callable[[str], None]) -> SyncResult:
     """Add the providers of nodes to aggregates.
 
     Args:
         joined: names of nodes by the uuid of their aggregate.
         report: client of their Placement.
-        tell: called with one sentence per node.
+        echo: called with one sentence per node.
     """
     count = 0
     for uuid, nodes in joined.items():
@@ -71,6 +71,6 @@ def add_hosts(joined: Mapping[str, Sequence[str]], report: ReportClient, *, tell
                 return SyncResult("refused", count, str(error))
             except Unavailable as error:
                 return SyncResult("unavailable", count, str(error))
-            tell(f"the provider of node {node} is in aggregate {uuid}")
+            echo(f"the provider of node {node} is in aggregate {uuid}")
             count += 1
     return SyncResult("done", count)

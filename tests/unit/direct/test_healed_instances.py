@@ -75,7 +75,7 @@ def lost(url, fleet, *, settings=None, **asked):
 def healed(url, settings=None, **asked):
     """Heal; give what came of it, and the sentences that were told."""
     said = []
-    return heal(url, settings or Settings(), HealOptions(**asked), tell=said.append), said
+    return heal(url, settings or Settings(), HealOptions(**asked), echo=said.append), said
 
 
 def held(url, name="one"):

@@ -72,17 +72,17 @@ def populate(url, *, flavor=b"", is_bfv=False):
 @pytest.mark.parametrize("is_bfv", [False, True])
 def test_an_instance_holds_all_that_its_flavor_and_its_request_say(url, is_bfv):
     uuid, said = populate(url, is_bfv=is_bfv), []
-    assert heal(url, Settings(), HealOptions(), tell=said.append) == HealResult("healed", 1)
+    assert heal(url, Settings(), HealOptions(), echo=said.append) == HealResult("healed", 1)
     with PlacementDirect(url) as client:
         world = World(DirectHttp(client))
         wanted = {"PCPU": 2, "MEMORY_MB": 512, "DISK_GB": 1 if is_bfv else 3, "CUSTOM_CARD": 2}
         assert world.held("lost") == world.amounts(host=wanted)
         found = world.ask("GET", f"/allocations/{uuid}")
     assert (found["project_id"], found["user_id"], len(said)) == ("project", "user", 1)
-    assert heal(url, Settings(), HealOptions(), tell=said.append) == HealResult("nothing", 0)
+    assert heal(url, Settings(), HealOptions(), echo=said.append) == HealResult("nothing", 0)
 
 
 def test_a_flavor_that_cannot_be_understood_says_so(url):
     uuid = populate(url, flavor=b"{}")
     with pytest.raises(StoreBroken, match=f"the flavor of instance {uuid} cannot be understood"):
-        heal(url, Settings(), HealOptions(), tell=lambda _: None)
+        heal(url, Settings(), HealOptions(), echo=lambda _: None)
