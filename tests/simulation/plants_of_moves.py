@@ -131,7 +131,7 @@ def reverted_unseen(monkeypatch):
 
 
 def offloaded_unheard(monkeypatch):
-    """Let an instance count as off its host when that could not get rid of it."""
+    """Let an instance count as off its host when that could not destroy it."""
     to = shelve.TABLE.states["offload"].find(Event.FAILED)
     monkeypatch.setattr(to, "handler", shelve.finish_offload)
 

@@ -17,11 +17,11 @@ from roost.placement.deciding_thread import Serving, Task
 from roost.placement.write_plan import Plan
 from roost.ports import WorkReader
 
-# Seconds; after a longer pause, a process does not know which agents were heard meanwhile. Three turns.
+# Seconds; after a longer pause, a process may have missed heartbeats of agents. Three turns.
 _BLIND_S = 15.0
 # Statuses read at once.
 _PAGE = 200
-# Orders to absent agents that one turn looks at.
+# Upper bound on orders to absent agents per turn.
 _ORDERS_MAX = 1000
 # Orders whose operations must notice that the agent is gone. Orders to destroy wait for its return.
 _WATCHED_ACTIONS = sorted({*get_args(Action)} - {"destroy"})
@@ -40,11 +40,11 @@ class Jobs:
 
     Args:
         name: unique among the processes of the database.
-        serving: the thread that owns the columns and commits.
+        serving: the owner of the columns and commits.
         reader: of operations and statuses; not shared during a turn.
-        down_time_s: seconds of silence after which an agent is given up.
-        offload_s: seconds after which a shelved instance leaves its host; 0 or less: never by this job.
-        is_hearing: whether agents talk to this process; otherwise it cannot know that one is silent.
+        down_time_s: seconds of silence until an agent is given up.
+        offload_s: seconds until a shelved instance leaves its host; 0 or less: never by this job.
+        is_hearing: whether agents talk to this process; otherwise it cannot detect silent ones.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class Jobs:
         self._next_s: dict[str, float] = {}
 
     def turn(self) -> None:
-        """Run the jobs that are due.
+        """Run the due jobs.
 
         Raises:
             Unavailable: the database cannot be used.
@@ -97,7 +97,7 @@ class Jobs:
 
 
 def watch(jobs: Jobs) -> None:
-    """Give up silent agents: mark their hosts down, and make the operations that wait for them due.
+    """Give up silent agents: mark their hosts down, and make operations waiting for them due.
 
     After a long pause, for example while the database was away, silence counts anew: no agent could be heard.
     """
@@ -115,7 +115,7 @@ def watch(jobs: Jobs) -> None:
 
 
 def _wake_late_operations(jobs: Jobs) -> None:
-    """Make operations due that sent an order at the very moment when its agent was given up."""
+    """Make operations due whose order was sent just as its agent was given up."""
     gone = [agent.host for agent in jobs.reader.agents() if agent.state == "gone"]
     orders = jobs.reader.open_orders(gone, most=_ORDERS_MAX, actions=_WATCHED_ACTIONS) if gone else []
     for row in jobs.reader.operations_by(sorted({order.operation_id for order in orders})):
@@ -145,7 +145,7 @@ def _is_silent(jobs: Jobs, agent: AgentRow) -> bool:
 
 
 def offload_shelved(jobs: Jobs) -> None:
-    """Offload the instances that have been shelved for long enough."""
+    """Offload the instances shelved for long enough."""
     after_s, last = jobs.offload_s(), 0
     while page := jobs.reader.statuses(after_id=last, most=_PAGE, status="SHELVED"):
         last = page[-1].id

@@ -1,4 +1,4 @@
-"""The loop of a conductor: take the operations that are due, find the next step of each, and commit it.
+"""The loop of a conductor: take the due operations, find the next step of each, and commit it.
 
 Several conductors may share a database. The one that takes an operation owns it for a while. A step is committed only
 if the operation is unchanged, so a conductor that was too slow, or was taken for dead, loses the commit and its work.
@@ -34,7 +34,7 @@ from roost.ports import WorkReader
 _TOGETHER_MAX = 64
 # Seconds between looks at all cells, by a conductor of all cells.
 _EVERYWHERE_S = 10.0
-# Attempts in one turn at a step that is refused because of another row than its operation.
+# Attempts per turn at a step, if the commit is refused because of another row than its operation.
 _TRIES = 3
 # Seconds until the next attempt after that.
 _PAUSE_S = 1.0
@@ -44,7 +44,7 @@ A = TypeVar("A")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Product:
-    """The functions of the product that a conductor calls, all in the thread that owns the columns."""
+    """The functions of the product for a conductor, all in the thread of the columns."""
 
     decision: Callable[[str], Decision]  # loads one; raises NotFound
     devices: Callable[[Request], tuple[PciRequest, ...]]  # of a request
@@ -58,7 +58,7 @@ class Conductor:
     Args:
         name: unique among the conductors of the database.
         cells: None: all. The empty name stands for operations without a host.
-        serving: the thread that owns the columns and commits.
+        serving: the owner of the columns and commits.
         reader: of operations and statuses; not shared during a turn.
     """
 
@@ -73,7 +73,7 @@ class Conductor:
         self._everywhere_at_s = 0.0
 
     def turn(self) -> int:
-        """Take the operations that are due, carry on each until it waits or ends, and return their number.
+        """Take the due operations, advance each until it waits or ends, and return their number.
 
         Raises:
             Unavailable: the database cannot be read.
@@ -103,21 +103,21 @@ class Conductor:
         if self._cells is not None:
             return self._reader.due_operations(self._cells, now_s=now_s, most=_TOGETHER_MAX) if self._cells else []
         if now_s >= self._everywhere_at_s:
-            # An instance may belong to a cell that has no host any more. This query takes longer.
+            # An instance may belong to a cell without hosts. This query takes longer.
             self._everywhere_at_s = now_s + _EVERYWHERE_S
             return self._reader.due_operations(None, now_s=now_s, most=_TOGETHER_MAX)
         cells = self._serving.run(lambda current: sorted({"", *current.state.hosts.cells}))
         return self._reader.due_operations(cells, now_s=now_s, most=_TOGETHER_MAX)
 
     def _take(self, due: Sequence[OperationRow], *, until_s: float) -> list[OperationRow]:
-        """Take operations, each on its own; return those that no other conductor took first."""
+        """Take operations, each on its own; return those not taken by other conductors."""
         rows = [next_version(row, owner=self._name, owned_until_s=until_s) for row in due]
         outcomes = [self._submit(_always(Plan(answer=row, work=(replace_row(row),)))) for row in rows]
         found = [_outcome(outcome)[0] for outcome in outcomes]
         return [row for row in found if row is not None]
 
     def _views(self, rows: Sequence[OperationRow], *, terms: Terms) -> list[View]:
-        """Read the views of operations; set aside those that cannot be decoded."""
+        """Read the views of operations; set aside undecodable ones."""
         try:
             return views_of(rows, reader=self._reader, terms=terms)
         except StoreBroken:  # Read each on its own.
@@ -161,7 +161,7 @@ class Conductor:
         return False
 
     def _task(self, view: View) -> Task[Step]:
-        """Return the task that finds the next step from the current columns, and commits it."""
+        """Return the task to find the next step from the current columns, and to commit it."""
         table = table_of(view.operation)
 
         def task(current: Current) -> Plan[Step] | Act[Step]:

@@ -1,9 +1,9 @@
-"""The feed of new story lines, which any process may have committed; each line is found once."""
+"""The feed of new story lines, committed by any process; each line is found once."""
 
 from roost.model.work.work_rows import EventRow
 from roost.ports import WorkReader
 
-# A line has the time at which its step began, and appears when that is committed: seconds that this may take.
+# A line has the start time of its step, and appears with the commit: upper bound of the delay, seconds.
 _LATE_S = 10.0
 _PAGE = 1000
 
@@ -11,7 +11,7 @@ _PAGE = 1000
 class StoryFeed:
     """The new lines of the story of all instances, operations and agents.
 
-    A line that is committed more than ten seconds after its time is not found here. The story of its instance or
+    A line committed more than ten seconds after its time is not found here. The story of its instance or
     operation has it.
 
     Args:
@@ -25,10 +25,10 @@ class StoryFeed:
         self._reader = reader
         self._seen: dict[int, float] = {}  # times of the lines since ``_from_s``, by id
         self._from_s = reader.now_s() - _LATE_S
-        self.news()  # Lines that exist already are not new.
+        self.news()  # Existing lines are not new.
 
     def news(self) -> list[EventRow]:
-        """Return the lines that were committed since the last call, by time."""
+        """Return the lines committed since the last call, by time."""
         from_s = self._reader.now_s() - _LATE_S
         found = [row for row in self._since(self._from_s) if row.id not in self._seen]
         self._seen |= {row.id: row.at_s for row in found}

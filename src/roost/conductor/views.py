@@ -1,4 +1,4 @@
-"""Views of operations: the rows that their next steps depend on, read for all of them together."""
+"""Views of operations: the rows needed for their next steps, read for all of them together."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -11,7 +11,7 @@ from roost.conductor.steps import table_of
 from roost.model.work.work_rows import AgentRow, MigrationRow, OperationRow, OrderRow, StatusRow
 from roost.ports import WorkReader
 
-# Rows that one query names.
+# Rows per query.
 _QUERY_MAX = 500
 
 R = TypeVar("R")
@@ -20,16 +20,16 @@ K = TypeVar("K", int, bytes)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Rows:
-    """The rows that were read for several operations."""
+    """The rows of several operations."""
 
     subjects: Mapping[int, Sequence[bytes]]  # by operation: uuids of its instances
     statuses: Mapping[bytes, StatusRow]  # by instance
-    migrations: Mapping[bytes, Sequence[MigrationRow]]  # by instance; only those that an operation needs
+    migrations: Mapping[bytes, Sequence[MigrationRow]]  # by instance, as far as needed
     orders: Mapping[int, Sequence[OrderRow]]  # by operation
     others: Mapping[bytes, Sequence[OperationRow]]  # other open operations, by instance
     holders: Mapping[int, OperationRow]  # by id
     agents: Mapping[str, AgentRow]  # by host
-    parts: Mapping[int, Sequence[OperationRow]]  # by operation; only for kinds that need them
+    parts: Mapping[int, Sequence[OperationRow]]  # by operation, as far as needed
 
 
 def views_of(rows: Sequence[OperationRow], *, reader: WorkReader, terms: Terms) -> list[View]:
@@ -63,7 +63,7 @@ def _read_rows(rows: Sequence[OperationRow], reader: WorkReader) -> _Rows:
 
 
 def _moving_instances(row: OperationRow, subjects: Iterable[bytes], statuses: Mapping[bytes, StatusRow]) -> list[bytes]:
-    """Return the instances whose migrations an operation needs."""
+    """Return the instances with migrations that an operation needs."""
     found = [statuses[uuid] for uuid in subjects if uuid in statuses]
     return [status.uuid for status in found if status.migration_uuid is not None or row.kind == "clean"]
 

@@ -1,4 +1,4 @@
-"""What a commit writes: the same values go to the tables, into the feed, and into the columns.
+"""The writes of a commit: the same values go to the tables, into the feed, and into the columns.
 
 Amounts in ``Claim`` and ``Release`` are differences, so they may be applied in any order, each once.
 Everything else carries the row's whole new value and that row's version; of two, the higher version wins.

@@ -4,8 +4,8 @@
 
     register   compare the guests of the agent with the database: it keeps, holds or destroys each
     poll       mark orders as taken by this run of the agent; deliver them until it confirms them
-    answer     store an answer with its order, once; the operation that waits for it is due
-    beat       note that the agent was heard, without a commit
+    answer     store an answer with its order, once; make the waiting operation due
+    beat       record a heartbeat, without a commit
     leave      mark the host down at once
 
 Each function but ``beat`` is a task of the deciding thread, or a part of one. It runs in that thread, on its columns,
@@ -44,8 +44,8 @@ def register(
     """Register a new or returning agent; a new run takes over from the old one of the same host.
 
     The host counts as up once it has no guests but its own: at once, or when it has answered the orders to destroy the
-    others. Registering the same run again changes nothing that need not change. Operations ``sync`` begin for instances
-    that differ from their status; see ``conductor.agents.power_sync``.
+    others. Registering the same run again changes only what differs. Operations ``sync`` begin for instances in
+    contradiction to their status; see ``conductor.agents.power_sync``.
 
     Args:
         host: name of the service.
@@ -100,7 +100,7 @@ def poll(
     """Deliver the orders that agents have not confirmed, and mark them as taken.
 
     Args:
-        polls: of agents that share a connection; the answer also names those that are not in charge of their host.
+        polls: of agents with one connection; the answer also lists agents no longer in charge of their host.
         most: orders in one answer, >= 1.
     """
     agents = {agent.host: agent for agent in _agents(reader, polls)}
@@ -159,14 +159,14 @@ def answer(reader: WorkReader, order_id: int, *, run: bytes, reply: Answer, now_
 
 
 def beat(current: Current, hosts: Iterable[str], *, now_s: float) -> None:
-    """Note that agents were heard. Call it in the deciding thread, for many agents together, about once a second."""
+    """Record heartbeats. Call it in the deciding thread, for many agents together, about once a second."""
     current.store.beat(sorted({host.lower() for host in hosts}), now_s)
 
 
 def leave(
     current: Current, reader: WorkReader, host: str, *, run: bytes, now_s: float, down_time_s: float
 ) -> Plan[None] | None:
-    """Mark the host of an agent that ends on purpose down at once; its instances stay.
+    """Mark the host of an agent down at once, because the agent signs off; its instances stay.
 
     Raises:
         NotFound: no such agent is known.
@@ -186,7 +186,7 @@ def leave(
 def _row_of(
     registration: Registration, before: AgentRow | None, *, run: bytes, host: str, now_s: float, is_clean: bool
 ) -> AgentRow:
-    """Return the row of an agent that registers.
+    """Return the row of a registering agent.
 
     Args:
         before: its previous version; None: there is none.
@@ -209,7 +209,7 @@ def _row_of(
 
 
 def _moves_of(reader: WorkReader, host: str, statuses: Iterable[StatusRow]) -> list[MigrationRow]:
-    """Return the moves of instances that may have open ones."""
+    """Return the moves of instances with possibly open moves."""
     moved = [each.uuid for each in statuses if each.migration_uuid is not None or each.host.lower() != host]
     return [each for uuid in moved for each in reader.migrations_of(uuid)]
 
@@ -229,7 +229,7 @@ def is_disabled(state: State, host: str) -> bool:
 
 
 def _letter_cases(state: State, host: str) -> set[str]:
-    """Return all spellings of a service that differ in letter case."""
+    """Return all spellings of a service name, by letter case."""
     return {host, *(state.hosts.names[row] for row in state.hosts.rows_of_name.get(host.lower(), ()))}
 
 
@@ -322,9 +322,9 @@ def _is_superseded(agent: AgentRow | None, each: PollingAgent) -> bool:
 
 
 def _deliverable(reader: WorkReader, agents: Mapping[str, AgentRow], *, most: int) -> list[OrderRow]:
-    """Return orders that may be delivered now: until a host is clean, only orders to destroy.
+    """Return the deliverable orders: until a host is clean, only orders to destroy.
 
-    Orders that a host does not get yet are not read: they would take the places of others.
+    Other orders to such a host are not read, because they would count towards ``most``.
     """
     ready = sorted(host for host, agent in agents.items() if agent.state == "ready")
     arriving = sorted(agents.keys() - set(ready))

@@ -29,7 +29,7 @@ def differing_instances(
         host: the service in lower case.
         guests: its report.
         statuses: of these guests.
-        paused: uuids of guests that the agent stopped until their host is known.
+        paused: uuids of guests stopped by the agent until their host is known.
     """
     states = {uuid_bytes(guest.uuid): guest.state for guest in guests if guest.uuid not in paused}
     return [
@@ -44,12 +44,12 @@ def differing_instances(
 
 
 def new_syncs(current: Commits, differing: Sequence[StatusRow], *, now_s: float) -> list[Put]:
-    """Return operations ``sync``, which lock their instances."""
+    """Return operations ``sync`` with the locks of their instances."""
     return [put for status in differing[:_SYNCS_MAX] for put in _new_sync(current, status, now_s=now_s)]
 
 
 def status_of_state(status: StatusRow, state: str) -> str:
-    """Return the status that follows from a reported state; empty: the guest is not well.
+    """Return the status for a reported state; empty: the state is abnormal.
 
     A shelved instance stays shelved while it is stopped.
     """

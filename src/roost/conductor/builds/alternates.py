@@ -43,7 +43,7 @@ def next_alternate(
     Args:
         decision: of the instance.
         instance_uuid: None: the only instance of the decision.
-        from_host: the service that it leaves, so that a repeated call does not move it twice; None: any.
+        from_host: expected current service, so that a repeated call does not move it twice; None: any.
 
     Raises:
         BadRequest: the decision has several instances, and none is named.
@@ -146,7 +146,7 @@ def _move(current: Commits, holder: Holder, pick: Pick) -> Claim | str:
 
 
 def takes_of(state: State, holder: Holder | None, pick: Pick) -> tuple[int, list[tuple[int, int]]] | str:
-    """Return the row of a host and the amounts that an instance takes there, or why they do not fit now.
+    """Return the row of a host and an instance's amounts there, or the reason why they do not fit.
 
     Args:
         holder: the instance, whose present allocations are released; None: it holds nothing.
@@ -198,7 +198,7 @@ def _amounts_of(state: State, holder: Holder) -> Iterator[Take]:
 
 
 def _place(state: State, instance: InstanceRow, *, host_id: int, rack: str) -> Place | None:
-    """Return the place in its server group that an instance takes on a host."""
+    """Return an instance's place in its server group on a host."""
     group = state.groups.get(instance.group_id)
     if group is None or group.policy not in GUARDED_POLICIES:
         return None

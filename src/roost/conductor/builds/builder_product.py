@@ -1,4 +1,4 @@
-"""The interfaces that conductors with a program's builder need."""
+"""The interfaces for conductors with a program's builder."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -37,4 +37,4 @@ class Cell(Protocol):
     """The conductor of a cell."""
 
     def build(self, order: BuildOrder) -> Outcome:
-        """Build an instance on the host that is claimed for it, or on an alternate."""
+        """Build an instance on its claimed host, or on an alternate."""

@@ -65,7 +65,7 @@ class CellConductor:
         )
 
     def _build(self, order: BuildOrder, attempts: list[Attempt]) -> Pick:
-        """Return where the instance runs; record each attempt.
+        """Return the host of the instance; record each attempt.
 
         Raises:
             Exception: the instance ends in ERROR.
@@ -111,7 +111,7 @@ class CellConductor:
             raise Conflict(f"the instance {order.instance_uuid} went to {here[1]} while it was built on {pick.node}")
 
     def _claim_next(self, order: BuildOrder, left: deque[Pick], attempts: list[Attempt]) -> Pick:
-        """Claim the next alternate that fits; record those that do not.
+        """Claim the next fitting alternate; record the others.
 
         Raises:
             MaxRetriesExceeded: none is left.

@@ -34,7 +34,7 @@ def transfer_claim(product: Product, order: BuildOrder, pick: Pick) -> str:
 
 
 def release_claims(product: Product, instance_uuids: tuple[str, ...], *, decision_uuid: str) -> str:
-    """Release all allocations of instances; return why that failed, or nothing."""
+    """Release all allocations of instances; return the problem; empty: released."""
     try:
         product.work([Departure(instance_uuids=instance_uuids)])
     except Exception as error:  # noqa: BLE001  # whatever it is, it becomes part of the story

@@ -28,7 +28,7 @@ def next_remote_alternate(
         The new pick, and the number of alternates after it.
 
     Raises:
-        BadRequest, NotFound, Conflict: as ``next_alternate``; the instance is where it was.
+        BadRequest, NotFound, Conflict: as ``next_alternate``; the instance has not moved.
         PlacementGone: the remote Placement does not answer; the instance is where it was here, and may have moved
             there.
     """
@@ -79,7 +79,7 @@ def _return_place(current: Commits, pick: Pick, held: Claim) -> None:
 
 
 def _without(decision: Decision, pick: Pick) -> Decision:
-    """Return a decision without an alternate that failed."""
+    """Return a decision without a failed alternate."""
     alternates = {
         cell: [each for each in picks if (each.host, each.node) != (pick.host, pick.node)]
         for cell, picks in decision.alternates.items()

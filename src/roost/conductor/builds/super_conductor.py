@@ -104,7 +104,7 @@ class SuperConductor:
         return error_outcome(order.instance_uuid, order.decision_uuid, fault=fault, unreleased=unreleased)
 
     def _take_back(self, named: NamedRequest) -> str:
-        """Release the claims of a decision that did not arrive; return why that failed, or nothing.
+        """Release the claims of a decision without an answer; return the problem; empty: released.
 
         A claim and its decision are one commit. So instances of the request that existed before are left alone.
         """

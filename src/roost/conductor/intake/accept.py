@@ -96,7 +96,7 @@ def build(
 
 
 def check_unused(reader: WorkReader, instance_uuids: Sequence[bytes]) -> None:
-    """Refuse uuids of existing instances, and of deleted ones that are still recorded.
+    """Refuse uuids of existing instances, and of deleted ones with a record.
 
     Raises:
         Conflict: an instance with one of the uuids exists.
@@ -156,7 +156,7 @@ def act(
     Args:
         body: of the kind.
         step: the first one.
-        parent_id: the operation that this is a part of; 0: none.
+        parent_id: the operation with this as a part; 0: none.
 
     Raises:
         NotFound: there is no such instance.
@@ -197,7 +197,7 @@ def move(
         wanted: of the scheduler; its ``move`` names a migration.
         decision_uuid: of the decision to come.
         is_verified: whether it waits in VERIFY_RESIZE on its new host.
-        parent_id: the operation that this is a part of; 0: none.
+        parent_id: the operation with this as a part; 0: none.
 
     Raises:
         NotFound: there is no such instance.

@@ -42,10 +42,10 @@ def rebuild(
 
     Args:
         image: None: its present one.
-        filters: the enabled ones; those that apply to rebuilds must accept another image on its host.
+        filters: the enabled ones; the filters for rebuilds must accept another image on its host.
 
     Raises:
-        BadRequest: it boots from a volume, which a rebuild does not change.
+        BadRequest: it boots from a volume, so a rebuild is impossible.
         NotFound: there is no such instance.
         Conflict: its status does not allow a rebuild, or a filter refuses the image on its host.
     """
@@ -71,7 +71,7 @@ def rebuild(
 def shelve(
     current: Current, reader: WorkReader, instance_uuid: str, *, operation_uuid: bytes, now_s: float
 ) -> Acceptance:
-    """Accept that an instance is stopped and its disk saved; the settings decide whether it leaves its host.
+    """Accept a request to shelve: stop an instance and save its disk; it may leave its host by the settings.
 
     Raises:
         NotFound: there is no such instance.
@@ -95,10 +95,10 @@ def offload(
     now_s: float,
     parent_id: int = 0,
 ) -> Acceptance:
-    """Accept that a shelved instance leaves its host.
+    """Accept a request to offload: a shelved instance leaves its host.
 
     Args:
-        parent_id: the operation that this is a part of; 0: none.
+        parent_id: the operation with this as a part; 0: none.
 
     Raises:
         NotFound: there is no such instance.
@@ -120,7 +120,7 @@ def offload(
 def unshelve(
     current: Current, reader: WorkReader, instance_uuid: str, *, operation_uuid: bytes, decision_uuid: str, now_s: float
 ) -> Acceptance:
-    """Accept that a shelved instance runs again.
+    """Accept a request to unshelve an instance.
 
     Args:
         decision_uuid: of the decision to come, if it is on no host.

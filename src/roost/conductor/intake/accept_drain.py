@@ -48,7 +48,7 @@ def drain_method(status: StatusRow) -> DrainMethod:
 
 
 def drain_request(documents: Documents, status: StatusRow, *, migration_uuid: str) -> Request:
-    """Return the scheduler request of an instance that leaves its host.
+    """Return the scheduler request of a departing instance.
 
     Raises:
         StoreBroken: its request is not stored.
@@ -110,7 +110,7 @@ def drain(
     operation_uuid: bytes,
     now_s: float,
 ) -> Plan[OperationRow] | OperationRow:
-    """Accept that all instances leave a host.
+    """Accept a request to drain a host.
 
     Args:
         name: of the service.

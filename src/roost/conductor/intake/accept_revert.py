@@ -1,4 +1,4 @@
-"""Accept that a move of an instance is reverted."""
+"""Accept requests to revert moves."""
 
 from dataclasses import replace
 
@@ -25,7 +25,7 @@ def revert(
     now_s: float,
     is_lost: bool = False,
 ) -> Plan[OperationRow] | OperationRow:
-    """Accept a revert. If one is under way and waits for a host that is now lost, it stops waiting.
+    """Accept a revert. If one in progress waits for a host that is lost now, it stops waiting.
 
     Args:
         is_lost: whether the present host of the instance will not return, and runs nothing.
@@ -63,7 +63,7 @@ def _open_revert(reader: WorkReader, status: StatusRow) -> OperationRow | None:
 
 
 def _was_on(reader: WorkReader, status: StatusRow) -> bool:
-    """Return whether an instance ran before its move; without a record of the move, assume that it did."""
+    """Return whether an instance ran before its move; True without a record of the move."""
     move = None if status.migration_uuid is None else reader.migration(status.migration_uuid)
     moved = None if move is None else reader.operation(move.operation_id)
     return moved is None or moved.kind not in _MOVES or body_of(moved, InstanceMove).is_on

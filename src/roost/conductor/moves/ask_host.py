@@ -1,4 +1,4 @@
-"""Send orders to a host, and wait for its answer: one commit, which also withdraws the orders before."""
+"""Send orders to a host, and wait for its answer; the same commit withdraws earlier orders."""
 
 from collections.abc import Sequence
 
@@ -11,17 +11,17 @@ from roost.model.work.operation import InstanceMove, MoveSettlement, PowerChange
 from roost.model.work.orders import Action, OrderBody
 from roost.model.work.work_rows import Put
 
-# Bodies with ``limit_at_s``, the time until which a host may answer.
+# Bodies with ``limit_at_s``, the deadline of a host's answer.
 TimedBody = InstanceMove | MoveSettlement | PowerChange | InstanceRebuild | Shelve | Unshelve
 
 
 def send_order(
     view: View, desk: Desk, body: TimedBody, *, host: str, action: Action, step: str, order: OrderBody | None = None
 ) -> Commit:
-    """Return the step that sends an order to a host, which has until the limit of the order to answer.
+    """Return the step that sends an order to a host, with a time limit for the answer.
 
     Args:
-        step: the name of the step that waits for the answer.
+        step: name of the step for the answer.
         order: None: without details, and with the usual limit.
     """
     order = order or simple_order(view, limit_s=view.terms.act_timeout_s)
@@ -43,11 +43,11 @@ def send_until_done(
     step: str,
     order: OrderBody | None = None,
 ) -> Commit:
-    """Return the step that sends orders to a host; if they fail, they may be sent again after a pause.
+    """Return the step that sends orders to a host; failed ones may be sent again after a pause.
 
     Args:
         actions: one order each, in this sequence.
-        step: the name of the step that waits for the answers.
+        step: name of the step for the answers.
         order: None: without details, and with the usual limit.
     """
     order = order or simple_order(view, limit_s=view.terms.act_timeout_s)

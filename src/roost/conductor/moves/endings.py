@@ -81,7 +81,7 @@ def keep_on_source(view: View, desk: Desk, body: InstanceMove, *, problem: str, 
 
 
 def hand_over(view: View, desk: Desk, body: InstanceMove | MoveSettlement | InstanceBuild) -> Commit:
-    """Hand the instance over to the deletion, which releases the allocations of instance and migration."""
+    """Hand the instance over to the deletion, to release the allocations of instance and migration."""
     return Commit(
         operation=end(view, body=body, problem="it was cancelled"),
         work=(
@@ -93,7 +93,7 @@ def hand_over(view: View, desk: Desk, body: InstanceMove | MoveSettlement | Inst
 
 
 def other_migration(view: View) -> bytes | None:
-    """Return another migration of the instance that still holds something."""
+    """Return another migration of the instance with allocations."""
     own = migration_of(view).uuid
     found = [each for each in view.migrations if each.uuid != own and each.status in OPEN_MOVES]
     return max(found, key=lambda each: (each.created_at_s, each.id)).uuid if found else None

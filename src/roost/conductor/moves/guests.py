@@ -24,7 +24,7 @@ def guest_here(view: View, desk: Desk, request: Request, *, is_on: bool) -> Gues
     """Return the guest of the instance in view on its present host.
 
     Args:
-        request: that would build it now.
+        request: to build it now.
         is_on: whether it runs afterwards.
 
     Raises:

@@ -20,10 +20,10 @@ from roost.scheduler.framework.group_slots import is_closed, is_outside, place_d
 
 
 def move_request(stored: Request, status: StatusRow, *, may_stay: bool = False) -> Request:
-    """Return the scheduler request of an instance that moves.
+    """Return the scheduler request of a moving instance.
 
     Args:
-        stored: the request that built it.
+        stored: its original request.
         may_stay: whether its present host may be chosen again.
     """
     aim = stored.destination
@@ -35,7 +35,7 @@ def move_request(stored: Request, status: StatusRow, *, may_stay: bool = False) 
 
 
 def leave_request(stored: Request, status: StatusRow) -> Request:
-    """Return the scheduler request of an instance that leaves its host."""
+    """Return the scheduler request of a departing instance."""
     return msgspec.structs.replace(move_request(stored, status), ignore_hosts=(status.host,))
 
 
@@ -103,7 +103,7 @@ def release_migration(current: Commits, migration: MigrationRow) -> tuple[Write,
 
 
 def reopen_group(current: Commits, migration: MigrationRow) -> tuple[Write, ...]:
-    """Let others join the server group of an instance, which cannot return any more, on its host."""
+    """Let others join the server group of an instance on its host, since it cannot return any more."""
     state = current.state
     holder = state.holders.get(migration.instance_uuid)
     instance = None if holder is None else holder.instance
@@ -145,7 +145,7 @@ def swap_claims(current: Commits, migration: MigrationRow, *, heir: bytes) -> tu
 
 
 def _had_before(current: Commits, migration: MigrationRow) -> Claim:
-    """Return the claim of the allocations that an instance had before a move.
+    """Return the claim of an instance's allocations before a move.
 
     Raises:
         Conflict: as for ``claim_back``.
@@ -205,7 +205,7 @@ def _was_outside(group: Group, instance: InstanceRow, kept: Holder, *, source_id
 
 
 def _place(group: Group, instance: InstanceRow, *, rack: str, may_come_back: bool) -> Place | None:
-    """Return the place in its server group that an instance takes on a host."""
+    """Return an instance's place in its server group on a host."""
     place = place_of(group, host_id=instance.host_id, rack=rack, domain="")
     if place is None:
         return None

@@ -1,4 +1,4 @@
-"""The decision that an operation requested in its last commit."""
+"""The decision requested by an operation's last commit."""
 
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -11,7 +11,7 @@ from roost.model.request import Request
 from roost.model.work.guest_use import GuestNeeds
 from roost.scheduler.numa.constraints import topology_of
 
-# Seconds until a decision that lost too many races is repeated.
+# Seconds until a decision is repeated after too many lost races.
 _PAUSE_S = 1.0
 
 
@@ -41,7 +41,7 @@ def load_decision(desk: Desk, request: Request, *, decision_uuid: str) -> Grante
 
 
 def retry_decision(view: View, desk: Desk, error: RoostError, *, consumers: Iterable[bytes | None]) -> Commit | None:
-    """Return the step that repeats a decision; None: that would not help.
+    """Return the step that repeats a decision; None: no use.
 
     Args:
         error: of the scheduler.

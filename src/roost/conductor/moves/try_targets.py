@@ -1,4 +1,4 @@
-"""Targets one after the other: where one cannot take the instance, the next alternate is tried."""
+"""Tries targets one after the other: if one fails, the next alternate."""
 
 from dataclasses import replace
 from typing import NamedTuple, Protocol
@@ -22,14 +22,14 @@ from roost.model.writes import Write
 
 
 class SendToTarget(Protocol):
-    """How a kind of moves orders something of the first pick; ``writes`` moves the claim there, if necessary."""
+    """Sends the first order of a move to the first pick; ``writes`` moves the claim there, if necessary."""
 
     def __call__(self, view: View, desk: Desk, body: InstanceMove, /, *, writes: tuple[Write, ...] = ()) -> Commit:
         """Return the step."""
 
 
 class LeaveTarget(Protocol):
-    """How a kind of moves goes on after the first pick failed; ``is_final`` says that no other host would do."""
+    """Continues a move after the first pick failed; ``is_final``: no other host can succeed."""
 
     def __call__(
         self, view: View, desk: Desk, body: InstanceMove, /, *, problem: str, is_final: bool = False
@@ -55,8 +55,8 @@ def try_first_target(
 
     Args:
         leave: called if the first target cannot be tried.
-        send: how a target is tried; None: it reserves room first.
-        needs_source: whether the host that the instance is on takes part.
+        send: tries a target; None: reserve room first.
+        needs_source: whether the source must be alive.
     """
     move, source = targets.load_targets(desk, body), view.status.host
     if isinstance(move, str):
@@ -69,10 +69,10 @@ def try_first_target(
 
 
 def with_address(view: View, body: InstanceMove) -> InstanceMove | str:
-    """Return a move with the address at which its instance arrives, or why the target is not ready."""
+    """Return a move with the target's address, or the reason why the target is not ready."""
     prepared = None if view.reply.answer is None else view.reply.answer.prepared
     if prepared is None:
-        return f"{target_of(body)} did not say where it is to arrive"
+        return f"{target_of(body)} did not return an address"
     return msgspec.structs.replace(body, prepared=prepared)
 
 
@@ -85,12 +85,12 @@ def try_next_target(
     is_final: bool = False,
     send: SendToTarget | None = None,
 ) -> Commit:
-    """Return the step after the first pick failed: to the next target that can be claimed, or to the end.
+    """Return the step after the first pick failed: to the next claimable target, or to the end.
 
     Args:
-        problem: why it failed.
-        is_final: whether no other host would do.
-        send: how a target is tried; None: it reserves room first.
+        problem: reason of the failure.
+        is_final: whether no other host can succeed.
+        send: tries a target; None: reserve room first.
     """
     attempt = _find_next(view, desk, body, problem=problem, is_final=is_final)
     if attempt.fault:
@@ -111,7 +111,7 @@ def prepare_target(view: View, desk: Desk, body: InstanceMove, *, writes: tuple[
 def order_target(
     view: View, desk: Desk, body: InstanceMove, *, action: Action, order: OrderBody, writes: tuple[Write, ...]
 ) -> Commit:
-    """Return the step that makes the first pick the target; it is named after its order."""
+    """Return the step with the first pick as the target; it has the name of its order."""
     pick, kind = body.picks[0], view.operation.kind
     step = send_order(view, desk, body, host=pick.host, action=action, order=order, step=action)
     to_target = update_migration(view, "moving", target_host=pick.host, target_node=pick.node)
@@ -139,7 +139,7 @@ class _Attempt(NamedTuple):
 
 
 def _find_next(view: View, desk: Desk, body: InstanceMove, *, problem: str, is_final: bool) -> _Attempt:
-    """Find the next target that can be claimed.
+    """Find the next claimable target.
 
     Args:
         problem: why the first pick failed.

@@ -1,1 +1,1 @@
-"""The parts of a step that all kinds of operations share."""
+"""The parts of a step common to all kinds of operations."""

@@ -1,4 +1,4 @@
-"""Events: what has become of the order that a step of an operation waits for."""
+"""Events: the fate of a step's order."""
 
 import enum
 from dataclasses import dataclass
@@ -8,20 +8,20 @@ from roost.model.work.orders import Answer
 
 
 class Event(enum.Flag):
-    """What a step finds when it looks. A table of steps names for each event what is done next."""
+    """The observation of a step; the table of steps has a handler for each event."""
 
-    STARTED = enum.auto()  # nothing was sent in this step yet
+    STARTED = enum.auto()  # the step has not sent anything yet
     NOT_YET = enum.auto()  # the answer may still come
-    DONE = enum.auto()  # the host did what was ordered
-    FAILED = enum.auto()  # the host could not; another host, or another try, may succeed
-    ABORTED = enum.auto()  # the host could not, and neither would another host or another try
+    DONE = enum.auto()  # the host carried out the order
+    FAILED = enum.auto()  # the order failed; another host or attempt may succeed
+    ABORTED = enum.auto()  # the order failed; no other host or attempt can succeed
     HOST_GONE = enum.auto()  # the agent of the host is gone, and has not answered
     TIMED_OUT = enum.auto()  # the agent is there, and has not answered within the limit
-    HOST_BACK = enum.auto()  # a host that was gone is there again
-    CANCELLED = enum.auto()  # a deletion wants the instance
+    HOST_BACK = enum.auto()  # an absent host has returned
+    CANCELLED = enum.auto()  # by a deletion of the instance
 
 
-# The host did not do what was ordered, whatever the reason.
+# The host did not carry out the order, for any reason.
 NOT_DONE = Event.FAILED | Event.ABORTED | Event.HOST_GONE | Event.TIMED_OUT
 
 
@@ -31,9 +31,9 @@ class Reply:
 
     Args:
         event: exactly one.
-        problem: why the order was not carried out; empty: it was, or that is not known yet.
-        answer: of the host; None: there is none.
-        until_s: of ``NOT_YET``: when to look again, in seconds since the epoch.
+        problem: reason of a failure; empty: none, or not known yet.
+        answer: of the host, if any.
+        until_s: of ``NOT_YET``: time of the next look, in seconds since the epoch.
     """
 
     event: Event
@@ -43,7 +43,7 @@ class Reply:
 
 
 class Transition(NamedTuple):
-    """One step of an operation: where it was, what it found, where it went."""
+    """One step of an operation: the step, its event, and the step after it."""
 
     kind: str
     step: str

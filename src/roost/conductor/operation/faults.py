@@ -28,7 +28,7 @@ def log_error(error: Exception, *, decision_uuid: str) -> str:
 def error_outcome(
     instance_uuid: str, decision_uuid: str, *, fault: str, attempts: Sequence[Attempt] = (), unreleased: str = ""
 ) -> Outcome:
-    """Return the outcome of an instance that could not be built; see ``Outcome``."""
+    """Return the outcome of a failed build; see ``Outcome``."""
     return Outcome(
         instance_uuid=instance_uuid,
         status="ERROR",

@@ -1,4 +1,4 @@
-"""Presence of agents: the writes when one goes or returns, and conditions of commits that depend on it."""
+"""Presence of agents: the writes when one goes or returns, and conditions of commits on it."""
 
 from dataclasses import replace
 
@@ -32,7 +32,7 @@ def check_gone(
 
     Args:
         act: the request, as a verb.
-        instead_of_it: the request that is possible while the agent is there.
+        instead_of_it: the request to make while the agent is there.
 
     Raises:
         Conflict: the agent is there, or was not given up yet.
@@ -69,7 +69,7 @@ def is_silent(agent: AgentRow, *, now_s: float, down_time_s: float) -> bool:
 
 
 def write_report_time(state: State, host: str, *, reported_at_s: float | None) -> tuple[Write, ...]:
-    """Return the writes that mark a service as reporting, or as silent since a time.
+    """Return the writes to mark a service as reporting, or as silent since a time.
 
     Args:
         host: the service; without nodes, nothing is written.
@@ -84,7 +84,7 @@ def write_report_time(state: State, host: str, *, reported_at_s: float | None) -
 def give_up_agent(
     current: Commits, reader: WorkReader, agent: AgentRow, *, reported_at_s: float, now_s: float
 ) -> Plan[None]:
-    """Plan that an agent is gone: its host is down, and the operations that wait for it are due.
+    """Give up an agent: its host is down, and operations waiting for it are due.
 
     The agent must register again, so that its host returns clean.
     """

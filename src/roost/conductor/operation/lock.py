@@ -1,4 +1,4 @@
-"""New operations, and the lock that each takes on its instance."""
+"""New operations, and their locks on instances."""
 
 import msgspec
 
@@ -26,7 +26,7 @@ def new_operation(
     Args:
         body: of this kind.
         step: the first one.
-        parent_id: the operation that this is a part of; 0: none.
+        parent_id: the operation with this as a part; 0: none.
     """
     return OperationRow(
         id=current.new_id("operation"),
@@ -45,7 +45,7 @@ def new_operation(
 
 
 def lock_instance(current: Commits, operation: OperationRow, status: StatusRow) -> tuple[Put, ...]:
-    """Return the rows of an operation that locks its instance."""
+    """Return the rows of an operation with the lock of its instance."""
     task = TASKS[operation.kind]
     held = next_version(status, task=task, operation_id=operation.id, changed_at_s=operation.created_at_s)
     return Put(operation), replace_row(held), request_line(current, operation)

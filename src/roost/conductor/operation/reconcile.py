@@ -1,4 +1,4 @@
-"""Reconcile a host that returns: which guests it keeps, and which moves end once it has destroyed the others."""
+"""Reconcile a returning host: the guests to keep, and the moves to end after it has destroyed the others."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
@@ -12,7 +12,7 @@ from roost.model.writes import Write
 from roost.placement.writes.claims import plan_release
 from roost.ports import WorkReader
 
-# The status of migrations that may still hold something.
+# The status of migrations with possible allocations.
 OPEN_MOVES = frozenset({"moving", "finished", "left", "reverting"})
 _UNDONE = OPEN_MOVES - {"left"}
 _ON_ITS_WAY = frozenset({"moving", "reverting"})
@@ -40,8 +40,8 @@ def reconcile(
 ) -> GuestFates:
     """Decide the fate of the guests of a host.
 
-    Only guests of instances that are elsewhere or deleted are destroyed. An unknown guest stays, and so does one of an
-    instance without a host: the database may be older than the host.
+    Only guests of deleted instances and of instances elsewhere are destroyed. An unknown guest stays, and so does one
+    of an instance without a host: the database may be older than the host.
 
     Args:
         host: the service in lower case.
@@ -82,7 +82,7 @@ def is_held_by(move: MigrationRow, host: str) -> bool:
 
 
 def moves_away(reader: WorkReader, hosts: set[str]) -> list[MigrationRow]:
-    """Return the moves by which instances left a host that was away, or are leaving it.
+    """Return the moves of instances away from an absent host, finished or in progress.
 
     Args:
         hosts: the service, in all letter cases in use.
@@ -98,19 +98,19 @@ def moves_away(reader: WorkReader, hosts: set[str]) -> list[MigrationRow]:
 
 
 def end_moves(state: State, moves: list[MigrationRow], *, now_s: float) -> tuple[tuple[Write, ...], tuple[Put, ...]]:
-    """Return the writes that end moves whose source has nothing of their instances; their allocations are released."""
+    """Return the writes to end moves with a clean source, and to release their allocations."""
     over = tuple(replace_row(next_version(move, status="confirmed", changed_at_s=now_s)) for move in moves)
     return plan_release(state, [move.uuid for move in moves]), over
 
 
 def is_unsettled(status: StatusRow, move: MigrationRow) -> bool:
-    """Return whether a move may still be undone; one that is final only waits for its source."""
+    """Return whether a move may still be undone; a final one only waits for its source."""
     is_for_good = is_left_by(move, move.source_host) and move.source_host.lower() != status.host.lower()
     return move.status in _UNDONE and not is_for_good
 
 
 def check_settled(reader: WorkReader, status: StatusRow, *, act: str) -> None:
-    """Refuse a request that would leave behind a move which could be neither confirmed nor reverted.
+    """Refuse a request if its move could then be neither confirmed nor reverted.
 
     Args:
         act: the request, as it follows "cannot".

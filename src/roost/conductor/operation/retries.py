@@ -7,14 +7,14 @@ from roost.model.work.builds import Attempt
 
 
 def first_attempt(request: Request) -> int:
-    """Return the number of the first attempt: 1, or the number that an earlier request reached."""
+    """Return the number of the first attempt: 1, or the last number of an earlier request."""
     return 1 if request.retry is None else max(1, request.retry.attempts)
 
 
 def check_attempt(
     request: Request, *, instance_uuid: str, attempt: int, attempts_max: int, error: BuildFailed | None
 ) -> None:
-    """Refuse an attempt that is not allowed.
+    """Refuse a forbidden attempt.
 
     Args:
         request: of the instance; exactly one forced host or node allows one attempt.

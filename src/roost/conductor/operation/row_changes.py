@@ -26,12 +26,12 @@ def require_unchanged(row: AgentRow | StatusRow) -> Put:
 
 
 def make_due(operation: OperationRow, *, now_s: float) -> OperationRow:
-    """Return an operation that is due now; its present owner loses its commit."""
+    """Return an operation as due now; its present owner loses its commit."""
     return next_version(operation, due_at_s=now_s, owner="", owned_until_s=0.0, changed_at_s=now_s)
 
 
 def derive_uuid(word: str, *parts: bytes) -> bytes:
-    """Return a uuid that is the same in every process, so that what it names begins once.
+    """Return the same uuid in every process, so that its operation begins once.
 
     Args:
         word: of the kind, such as ``offload``.

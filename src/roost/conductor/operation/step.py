@@ -1,4 +1,4 @@
-"""Steps of operations: the view that a step is found from, and the commit that it leads to."""
+"""Steps of operations: the view of an operation, and the commit of its next step."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -56,28 +56,28 @@ _OPEN = frozenset({"waiting", "taken"})
 class Terms:
     """Limits of operations, from the settings."""
 
-    attempts_max: int  # hosts that are tried for an instance
-    build_timeout_s: float  # seconds that a host has for a build
-    act_timeout_s: float  # seconds that a host has for any other order
-    owner_s: float  # seconds that a conductor owns an operation
+    attempts_max: int  # hosts tried per instance
+    build_timeout_s: float  # time limit of a build, seconds
+    act_timeout_s: float  # time limit of any other order, seconds
+    owner_s: float  # seconds of ownership of an operation by a conductor
     # Seconds until a shelved instance leaves its host; 0: at once, below 0: never.
     shelved_offload_time_s: float = 0.0
     look_s: float = 1.0  # seconds until an operation looks at its parts again
-    failed_builds_max: int = 0  # failures in a row that disable a service; 0: never
+    failed_builds_max: int = 0  # failures in a row until a service is disabled; 0: never
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
-    """The rows that the next step of an operation depends on."""
+    """The rows needed to find the next step of an operation."""
 
     operation: OperationRow
     orders: Sequence[OrderRow] = ()  # by number
     statuses: Mapping[bytes, StatusRow] = field(default_factory=dict)  # of its instances, by uuid
     migrations: Sequence[MigrationRow] = ()  # of these
     agents: Mapping[str, AgentRow] = field(default_factory=dict)  # by host
-    waiting: OperationRow | None = None  # the deletion that waits until this one ends
-    parts: Sequence[OperationRow] = ()  # operations that are parts of this one
-    holder: OperationRow | None = None  # the other operation that holds the instance
+    waiting: OperationRow | None = None  # the deletion waiting for the end of this one
+    parts: Sequence[OperationRow] = ()  # parts of this operation
+    holder: OperationRow | None = None  # the other operation with the lock of the instance
     now_s: float
     terms: Terms
     reply: Reply = STARTED  # the event of the step
@@ -99,7 +99,7 @@ class View:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Desk:
-    """The functions that a step may call, in the thread that owns the columns."""
+    """The functions for a step, in the thread of the columns."""
 
     current: Commits
     decision: Callable[[str], Decision]  # loads one; raises NotFound
@@ -151,7 +151,7 @@ def body_of(operation: OperationRow, kind: type[B]) -> B:
 
 
 def advance(view: View, step: str, *, body: Body | None = None) -> OperationRow:
-    """Return the operation at its next step, which is due at once."""
+    """Return the operation at its next step, due at once."""
     return _at(view, step=step, body=body)
 
 
@@ -187,7 +187,7 @@ def _at(view: View, *, body: Body | None, **changes: object) -> OperationRow:
 def release_lock(view: View, **changes: object) -> tuple[Put, ...]:
     """Return the status of the only instance without this operation.
 
-    If a deletion waits for the instance, that holds it from now on.
+    If a deletion waits for the instance, it gets the lock now.
     """
     heir, now_s = view.waiting, view.now_s
     if heir is None:
@@ -253,7 +253,7 @@ def answer_of(order: OrderRow) -> Answer:
 
 
 def order_limit_s(order: OrderRow) -> float:
-    """Return the seconds that a host has for an order."""
+    """Return the time limit of an order, in seconds."""
     with report_corruption(f"order {order.id}"):
         return msgspec.json.decode(order.body, type=OrderBody).limit_s
 

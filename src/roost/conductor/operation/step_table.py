@@ -1,4 +1,4 @@
-"""A kind of operation as a table: for each step and event, the handler that returns the next step."""
+"""A kind of operation as a table: for each step and event, the handler for the next step."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
@@ -17,11 +17,11 @@ END = "end"
 
 
 class To(Generic[C_contra]):
-    """What is done at an event.
+    """The handler of an event.
 
     Args:
         handler: returns the next step; the first line of its docstring describes it in documents.
-        then: the steps that it may lead to.
+        then: the possible next steps.
     """
 
     def __init__(self, handler: Handler[C_contra], *then: str) -> None:
@@ -30,11 +30,11 @@ class To(Generic[C_contra]):
 
 
 class State(Generic[C_contra]):
-    """A step in which an operation may be found.
+    """A step of an operation.
 
     Args:
-        watch: how the event is found.
-        events: what is done at each event, or at any of several joined by ``|``. Without an entry for ``NOT_YET``, the
+        watch: finds the event.
+        events: handlers by event, or by several events joined by ``|``. Without an entry for ``NOT_YET``, the
             operation waits in its step.
     """
 
@@ -43,16 +43,16 @@ class State(Generic[C_contra]):
         self.events = events
 
     def find(self, event: Event) -> To[C_contra] | None:
-        """Return what is done at an event; None: nothing is."""
+        """Return the handler of an event; None: none."""
         return next((to for events, to in self.events.items() if event in events), None)
 
 
 class Refusal:
-    """What is done where the scheduler returned an error in place of a decision.
+    """The handler of an error of the scheduler in place of a decision.
 
     Args:
         handler: returns the next step.
-        then: the steps that it may lead to.
+        then: the possible next steps.
     """
 
     def __init__(self, handler: Callable[[View, Desk, RoostError], Commit], *then: str) -> None:
@@ -69,13 +69,13 @@ class Table(Generic[B]):
     """The steps of a kind of operation.
 
     Args:
-        body: what operations of this kind remember.
-        first: the steps that such an operation may begin with.
+        body: type of the stored body.
+        first: the possible first steps.
         states: its steps by name.
-        cancel: what is done in any step once the operation is cancelled; None: its steps see to that themselves.
-        subjects: the uuids of the instances whose statuses a step looks at.
-        refusal: what is done where the scheduler returned an error; None: it is not called.
-        has_parts: whether steps look at the operations that are parts of this one.
+        cancel: handler of a cancellation in any step; None: the steps handle it themselves.
+        subjects: returns the uuids of the instances with statuses in the view.
+        refusal: handler of the scheduler's errors; None: the scheduler is not called.
+        has_parts: whether the view includes the parts of the operation.
     """
 
     def __init__(
@@ -101,7 +101,7 @@ class Table(Generic[B]):
         """Return the next step of an operation.
 
         Raises:
-            StoreBroken: the operation is in a step that this program does not know.
+            StoreBroken: the step of the operation is unknown.
         """
         operation, body = view.operation, body_of(view.operation, self._body)
         state = self.states.get(operation.step)
@@ -117,14 +117,14 @@ class Table(Generic[B]):
         return replace(step, transition=transition)
 
     def step_after_refusal(self, view: View, desk: Desk, error: RoostError) -> Commit:
-        """Return the next step of an operation for which the scheduler returned an error."""
+        """Return the next step of an operation after an error of the scheduler."""
         assert self.refusal is not None, "only kinds with a refusal ask the scheduler"
         step = self.refusal.handler(view, desk, error)
         transition = Transition(view.operation.kind, view.operation.step, REFUSED, step.operation.step)
         return replace(step, transition=transition)
 
     def transitions(self, kind: str) -> Iterator[Transition]:
-        """Give every transition that the table allows."""
+        """Yield every transition of the table."""
         for step, state in self.states.items():
             for event in Event:
                 to = self.cancel if event is Event.CANCELLED else state.find(event)
@@ -136,7 +136,7 @@ class Table(Generic[B]):
             yield from (Transition(kind, CHOOSE, REFUSED, then) for then in self.refusal.then)
 
     def check(self) -> list[str]:
-        """Return the faults of the table: steps that nothing leads to, and events without a handler."""
+        """Return the faults of the table: unreachable steps, and events without a handler."""
         problems = []
         reached, ahead = set[str](), list(self.first)
         while ahead:

@@ -21,7 +21,7 @@ T = TypeVar("T", Flavor, Image, Request)
 
 
 def request_of(documents: Documents, status: StatusRow) -> Request:
-    """Return the request that would build an instance now, with its present flavor.
+    """Return the request to build an instance now, with its present flavor.
 
     Raises:
         StoreBroken: the document is missing, or cannot be decoded.
@@ -31,7 +31,7 @@ def request_of(documents: Documents, status: StatusRow) -> Request:
 
 
 def renew_request(stored: Request, status: StatusRow) -> Request:
-    """Return the scheduler request of an existing instance, from the request that built it.
+    """Return the scheduler request of an existing instance, from its original request.
 
     Forced hosts and earlier attempts applied to the build alone.
     """
@@ -57,7 +57,7 @@ def image_of(documents: Documents, status: StatusRow) -> Image:
 
 
 def store_document(state: State, kind: str, body: bytes) -> tuple[int, tuple[PutDocument, ...]]:
-    """Return the number of a document, and the write that stores it if it is new."""
+    """Return the number of a document, and the write to store it if it is new."""
     document = document_of(kind, body, body)
     return document.id, () if (kind, document.fingerprint) in state.documents else (document,)
 

@@ -1,4 +1,4 @@
-"""Watches: how a step of an operation finds its event."""
+"""Watches: functions that find the event of a step."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -7,16 +7,16 @@ from roost.conductor.operation.events import NOT_DONE, STARTED, Event, Reply
 from roost.conductor.operation.step import View, answer_of, is_open, order_limit_s
 from roost.model.work.work_rows import OrderRow
 
-# Seconds until a host is sent an order again that it could not carry out, and until an absent host is looked for again.
+# Seconds until a failed order is sent again, and until an absent host is checked again.
 PAUSE_S = 10.0
 
 
 class Watch(NamedTuple):
-    """How a step finds its event.
+    """Finds the event of a step.
 
     Args:
-        observe: the event, from the view of the operation and its body.
-        events: all that ``observe`` can return.
+        observe: returns the event, from the view of the operation and its body.
+        events: all possible results of ``observe``.
     """
 
     observe: Callable[[View, Any], Reply]
@@ -24,12 +24,12 @@ class Watch(NamedTuple):
 
 
 def silence_problem(host: str) -> str:
-    """Return that no answer is to be expected of a host."""
+    """Return the problem of a host without an answer."""
     return f"the agent of {host} does not answer"
 
 
 def target_problem(view: View, host: str) -> str:
-    """Return why an instance cannot be sent to a host; empty: it can.
+    """Return the reason why an instance cannot be sent to a host; empty: it can.
 
     Alternates were chosen a while ago, so their hosts may have gone since.
     """
@@ -38,7 +38,7 @@ def target_problem(view: View, host: str) -> str:
         return f"no agent runs on {host}"
     if view.is_away(host):
         return silence_problem(host)
-    return "" if agent.state == "ready" else f"{host} is back, and not rid yet of what is elsewhere by now"
+    return "" if agent.state == "ready" else f"{host} is back, but not clean yet"
 
 
 def may_run(view: View) -> bool:
@@ -47,7 +47,7 @@ def may_run(view: View) -> bool:
 
 
 def find_reply(view: View, order: OrderRow) -> Reply | None:
-    """Return how an order ended; None: its answer may still come."""
+    """Return the reply to an order; None: it may still come."""
     agent = view.agent(order.host)
     host = order.host if agent is None else agent.name  # in its own letter case
     if not is_open(order):
@@ -55,19 +55,19 @@ def find_reply(view: View, order: OrderRow) -> Reply | None:
         if answer.outcome == "ok":
             return Reply(event=Event.DONE, answer=answer)
         event = Event.ABORTED if answer.outcome == "aborted" else Event.FAILED
-        return Reply(event=event, problem=answer.problem or f"{host} said no more than {answer.outcome}", answer=answer)
+        return Reply(event=event, problem=answer.problem or f"{host} only reported {answer.outcome}", answer=answer)
     if view.is_away(order.host):
         return Reply(event=Event.HOST_GONE, problem=silence_problem(host))
     return None
 
 
 def not_yet(until_s: float) -> Reply:
-    """Return the reply of a step that looks again at a time."""
+    """Return the reply ``NOT_YET`` with the time of the next look."""
     return Reply(event=Event.NOT_YET, until_s=until_s)
 
 
 def wait_for_answer(view: View) -> Reply:
-    """Return the reply of a step that waits for a living host, however long it takes."""
+    """Return the reply ``NOT_YET`` for a living host, without a limit."""
     return not_yet(view.now_s + view.terms.act_timeout_s)
 
 
@@ -106,13 +106,13 @@ def _until_done(view: View, body: Any) -> Reply:
 
 
 def retry_after_pause(view: View, body: Any, reply: Reply) -> Reply:
-    """Return that an order failed, so that it is sent again, but not before the pause of the body is over."""
+    """Return a failed order's reply, but only after the pause in the body is over."""
     if view.now_s < body.limit_at_s:
         return not_yet(body.limit_at_s)
     return Reply(event=Event.FAILED, problem=reply.problem, answer=reply.answer)
 
 
-# The step sends something, and knows nothing of hosts.
+# The step only sends something; it depends on no host.
 AT_ONCE = Watch(_start, Event.STARTED)
 # The step sends something to the host of the instance.
 ON_HOST = Watch(_start_on_host, Event.STARTED | Event.HOST_GONE)
@@ -120,5 +120,5 @@ ON_HOST = Watch(_start_on_host, Event.STARTED | Event.HOST_GONE)
 WITHIN_LIMIT = Watch(_within_limit, Event.NOT_YET | Event.DONE | NOT_DONE)
 # The host of the last order has as long as it lives.
 WHILE_ALIVE = Watch(_while_alive, Event.NOT_YET | Event.DONE | Event.FAILED | Event.ABORTED | Event.HOST_GONE)
-# As before, and an order that failed is sent again after a pause, which ends at ``limit_at_s`` of the body.
+# As before, and a failed order is sent again after a pause, until ``limit_at_s`` of the body.
 UNTIL_DONE = Watch(_until_done, Event.NOT_YET | Event.DONE | Event.FAILED | Event.HOST_GONE)

@@ -29,7 +29,7 @@ from roost.model.work.operation import Build, InstanceBuild
 from roost.model.work.work_rows import OperationRow, Put, StatusRow
 from roost.placement.writes.claims import plan_release
 
-# Instances that one commit sends.
+# Instances per commit.
 PIECE = 100
 
 
@@ -98,7 +98,7 @@ def _find_fault(view: View, request: Request, pick: Pick | None, *, uuid: str) -
 def _start_build(
     view: View, desk: Desk, status: StatusRow, *, body: Build, granted: GrantedDecision, pick: Pick
 ) -> list[Put]:
-    """Return the operation that builds one instance, with its first order."""
+    """Return the operation for one instance, with its first order."""
     request = msgspec.structs.replace(body.request, instance_uuids=(), count=1)
     spawn = InstanceBuild(
         request=request,

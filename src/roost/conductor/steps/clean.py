@@ -1,4 +1,4 @@
-"""Clean a host that returned: destroy the guests that no longer belong to it, then mark it up."""
+"""Clean a returning host: destroy the guests that no longer belong to it, then mark it up."""
 
 from collections.abc import Collection
 
@@ -31,12 +31,12 @@ from roost.model.writes import Write
 
 
 def subjects(operation: OperationRow) -> tuple[bytes, ...]:
-    """Return the instances that may have to be destroyed on the host."""
+    """Return the instances to be checked on the host."""
     return tuple(filter(None, map(uuid_bytes, body_of(operation, HostCleanup).guests)))
 
 
 def clean(view: View, desk: Desk, body: HostCleanup) -> Commit:
-    """Order the host to destroy what is not its own, again after a pause where it failed; release what had left it."""
+    """Order the host to destroy foreign guests, failed ones again after a pause; release moves away from it."""
     found = _reconcile(view, body)
     orders_of = {order.instance_uuid: order for order in view.orders if order.number > body.after or is_open(order)}
     left = [uuid for uuid in found.destroy if not _is_destroyed(orders_of.get(uuid))]
@@ -73,7 +73,7 @@ def _reconcile(view: View, body: HostCleanup) -> GuestFates:
 def _end_moves(
     view: View, desk: Desk, body: HostCleanup, *, destroyed: Collection[bytes]
 ) -> tuple[tuple[Write, ...], tuple[Put, ...]]:
-    """Return what ends the moves by which destroyed instances had left the host."""
+    """Return the writes to end the moves of destroyed instances away from the host."""
     moves = [each for each in view.migrations if each.instance_uuid in destroyed and is_left_by(each, body.host)]
     return end_moves(desk.current.state, moves, now_s=view.now_s)
 

@@ -1,6 +1,6 @@
-"""Confirm a move: the instance stays on its new host, and its old host destroys what it kept.
+"""Confirm a move: the instance stays on its new host, and its old host destroys the old copy.
 
-If both are the same host, nothing is destroyed: the host drops what it kept to undo the move.
+If both are the same host, nothing is destroyed: the host drops the data for a revert.
 """
 
 import msgspec
@@ -46,7 +46,7 @@ def inspect(view: View, desk: Desk, body: MoveSettlement) -> Commit:
 
 
 def begin_parting(view: View, desk: Desk, body: MoveSettlement) -> Commit:
-    """Order the old host to drop what it has, if the instance is complete on its new host."""
+    """Order the old host to drop its copy, if the instance is complete on its new host."""
     guest = whole_guest(view)
     if guest is None:
         return fail(view, desk, body, problem=f"{view.status.host} has nothing of it")
@@ -62,7 +62,7 @@ def refuse(view: View, desk: Desk, body: MoveSettlement) -> Commit:
 
 
 def order_parting(view: View, desk: Desk, body: InstanceMove | MoveSettlement) -> Commit:
-    """Order the old host to drop what it has."""
+    """Order the old host to drop its copy."""
     move = migration_of(view)
     action: Action = "settle" if _is_same_host(view) else "destroy"
     mark = body.of if isinstance(body, MoveSettlement) and action == "settle" else ""
@@ -83,7 +83,7 @@ def finish(view: View, desk: Desk, body: InstanceMove | MoveSettlement) -> Commi
 
 
 def whole_guest(view: View) -> GuestReport | None:
-    """Return the guest that a host reports, if it is complete: running or stopped."""
+    """Return the guest in a host's report, if it is complete: running or stopped."""
     found = None if view.reply.answer is None else view.reply.answer.found
     return found if found is not None and found.state in {"running", "stopped"} else None
 
@@ -136,7 +136,7 @@ def _find_parting(view: View, body: InstanceMove | MoveSettlement) -> Reply:
     return retry_after_pause(view, body, Reply(event=Event.FAILED))
 
 
-# The last step of a move that nothing undoes any more.
+# The last step of a final move.
 PART = State[InstanceMove | MoveSettlement](
     Watch(_find_parting, Event.STARTED | Event.NOT_YET | Event.DONE | Event.FAILED | Event.HOST_GONE),
     {

@@ -1,6 +1,6 @@
 """Delete an instance: its hosts destroy it first, then its allocations are released.
 
-Another operation that holds the instance is cancelled, and hands it over.
+Another operation on the instance is cancelled, and hands it over.
 """
 
 from collections.abc import Collection, Sequence
@@ -30,22 +30,22 @@ from roost.model.work.operation import Delete
 from roost.model.work.work_rows import MigrationRow, OrderRow, Put
 from roost.placement.writes.claims import plan_release
 
-# The last status of migrations that still hold something.
+# The last status of migrations with allocations.
 _ENDS = {"moving": "failed", "finished": "confirmed", "left": "confirmed", "reverting": "failed"}
 _IN_TRANSIT = frozenset({"moving", "reverting"})
-# Seconds until the operation that holds the instance is looked at again.
+# Seconds until the other operation on the instance is checked again.
 _LOOK_S = 5.0
 
 
 def lock(view: View, _desk: Desk, _body: Delete) -> Commit:
-    """Lock the instance, which no other operation holds."""
+    """Lock the instance, if no other operation has locked it."""
     status = next_version(view.status, task="deleting", operation_id=view.operation.id, changed_at_s=view.now_s)
     operation = msgspec.structs.replace(advance(view, "send"), turn=status.version)
     return Commit(operation=operation, work=(replace_row(status),))
 
 
 def cancel_holder(view: View, _desk: Desk, _body: Delete) -> Commit:
-    """Cancel the operation that holds the instance, once."""
+    """Cancel the other operation on the instance, once."""
     holder = view.holder
     assert holder is not None, "the watch saw it"
     is_cancelled = holder.is_cancelled or holder.instance_uuid != view.operation.instance_uuid
@@ -56,7 +56,7 @@ def cancel_holder(view: View, _desk: Desk, _body: Delete) -> Commit:
 
 
 def send(view: View, desk: Desk, body: Delete) -> Commit:
-    """Order every host that may have the guest to destroy it; end at once if there is none, or all are gone.
+    """Order every possible host of the guest to destroy it; end at once if there is none, or all are gone.
 
     A forced deletion releases the allocations now.
     """
@@ -74,7 +74,7 @@ def send(view: View, desk: Desk, body: Delete) -> Commit:
 
 
 def finish(view: View, desk: Desk, body: Delete) -> Commit:
-    """Release all allocations and set DELETED; a host that is gone destroys the guest when it returns."""
+    """Release all allocations and set DELETED; an absent host destroys the guest on its return."""
     return _finish(view, desk, body)
 
 
@@ -85,14 +85,14 @@ def retry_or_fail(view: View, desk: Desk, body: Delete) -> Commit:
         # The instance is on no host alone, so nothing but another deletion could be requested.
         return _order_again(view, desk, body, hosts=[order.host for order in bad])
     answer = answer_of(bad[0])
-    problem = f"{view.status.host or bad[0].host} could not get rid of it: {answer.problem or answer.outcome}"
+    problem = f"{view.status.host or bad[0].host} could not destroy it: {answer.problem or answer.outcome}"
     status = release_lock(view, status="ERROR", fault=problem)
     event = story_line(view, desk, "delete.failed", problem=problem)
     return Commit(operation=end(view, body=body, problem=problem), work=(*status, event))
 
 
 def order_again(view: View, desk: Desk, body: Delete) -> Commit:
-    """Order the hosts that failed again, after a pause."""
+    """Repeat failed orders after a pause."""
     return _order_again(view, desk, body, hosts=[order.host for order in _leftovers(view)])
 
 
@@ -117,16 +117,16 @@ def _last_orders(view: View) -> Collection[OrderRow]:
 
 
 def _leftovers(view: View) -> list[OrderRow]:
-    """Return the answered orders after which a host that is there may still have something of the instance.
+    """Return the failed orders of living hosts, which may still have remains of the instance.
 
-    An order that is out of date was followed by one of an operation that cleans the host.
+    A stale order was followed by one of an operation to clean the host.
     """
     answered = [order for order in _last_orders(view) if order.state == "answered" and not view.is_away(order.host)]
     return [order for order in answered if answer_of(order).outcome not in {"ok", "stale"}]
 
 
 def _hosts(view: View) -> list[str]:
-    """Return the hosts with an agent that may have something of the instance."""
+    """Return the hosts with an agent and possible remains of the instance."""
     names = {view.status.host.lower()}
     for move in _moves(view):
         names |= {move.source_host.lower(), move.target_host.lower()}

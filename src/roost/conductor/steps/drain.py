@@ -35,7 +35,7 @@ class _Departure(NamedTuple):
 
 
 class _StatusIndex:
-    """The status of one instance, for the functions that accept operations."""
+    """The status of one instance, for the acceptance of operations."""
 
     def __init__(self, status: StatusRow) -> None:
         self._status = status
@@ -48,7 +48,7 @@ class _StatusIndex:
         return self._status if uuid == self._status.uuid else None
 
     def open_operations_on(self, _uuids: Sequence[bytes]) -> list[OperationRow]:
-        """Return nothing: the status names the operation that holds the instance."""
+        """Return nothing: the status names the operation with the lock."""
         return []
 
 
@@ -113,7 +113,7 @@ def _is_there(view: View, body: Drain, uuid: str) -> bool:
 
 
 def _is_again(view: View, uuid: str) -> bool:
-    """Return whether an instance whose live migration failed can be stopped and moved."""
+    """Return whether an instance can be stopped and moved after a failed live migration."""
     status, kinds = view.statuses[_bytes(uuid)], {part.kind for part in _parts_of(view, uuid)}
     return kinds == {"live_migrate"} and status.status == "ACTIVE" and not status.operation_id
 
@@ -149,7 +149,7 @@ def _begin_move(view: View, desk: Desk, body: Drain, *, uuid: str, how: How | No
 
 
 def _part(view: View, desk: Desk, status: StatusRow, *, how: How) -> Plan[OperationRow]:
-    """Plan the operation that takes an instance off the host."""
+    """Plan the operation to take an instance off the host."""
     part = derive_uuid(how, view.operation.uuid, status.uuid)
     known, uuid, parent_id = _StatusIndex(status), uuid_text(status.uuid), view.operation.id
     if how == "offload":

@@ -22,12 +22,12 @@ from roost.model.writes import Write
 
 def send(view: View, desk: Desk, body: InstanceMove) -> Commit:
     """Order the target to build the instance; without a target, keep it on its host."""
-    # No build was sent to a target that is skipped, so none failed there.
+    # Skipped targets got no order, so no build failed there.
     return try_targets.try_first_target(view, desk, body, leave=_skip_target, send=_order_build, needs_source=False)
 
 
 def arrive(view: View, desk: Desk, body: InstanceMove) -> Commit:
-    """Put the instance on the target; if its old host is back, destroy what is left there first."""
+    """Put the instance on the target; if its old host is back, destroy the remains there first."""
     agent = view.agent(view.status.host)
     if agent is not None and agent.state == "ready":
         return _order_destroy(view, desk, body, host=view.status.host, step="sweep")
@@ -45,7 +45,7 @@ def give_up(view: View, desk: Desk, body: InstanceMove) -> Commit:
 
 
 def clear_target(view: View, desk: Desk, body: InstanceMove) -> Commit:
-    """Order the target to destroy what it may have built."""
+    """Order the target to destroy the guest, if it was built."""
     lost = f"it was not built within {view.terms.build_timeout_s:,.0f} s"
     after = msgspec.structs.replace(body, lost=lost)
     return _order_destroy(view, desk, after, host=target_of(body), step="clear")

@@ -29,7 +29,7 @@ from roost.model.work.operation import InstanceMove
 from roost.model.work.orders import Action, Answer, OrderBody
 from roost.model.work.work_rows import OrderRow
 
-# Orders to a target to discard something that cannot run there.
+# Orders to a target to discard its preparations.
 _DISCARDS_MAX = 3
 _WHOLE = frozenset({"running", "stopped"})
 
@@ -63,7 +63,7 @@ def give_up(view: View, desk: Desk, body: InstanceMove) -> Commit:
 
 
 def clear_target(view: View, desk: Desk, body: InstanceMove) -> Commit:
-    """Order the target to discard what it may have reserved."""
+    """Order the target to discard its reservation, if any."""
     lost = f"{target_of(body)} kept no room within {view.terms.act_timeout_s:,.0f} s"
     return _clear_target(view, desk, body, lost=lost)
 
@@ -109,7 +109,7 @@ def inspect_again(view: View, desk: Desk, body: InstanceMove) -> Commit:
 
 
 def inspect_other(view: View, desk: Desk, body: InstanceMove) -> Commit:
-    """Inspect the other host; wait if that is gone as well, or is known to have nothing."""
+    """Inspect the other host; wait if it is gone as well, or is known to have no guest."""
     other = _other_host(view, body)
     if view.is_away(other) or _has_nothing(_source_report(view)):
         return Commit(operation=wait_until(view, view.now_s + PAUSE_S))
@@ -149,7 +149,7 @@ def _judge_target(view: View, desk: Desk, body: InstanceMove, *, guest: GuestRep
 
 
 def undo(view: View, desk: Desk, body: InstanceMove) -> Commit:
-    """Order the target to discard what it reserved; it spares a guest that came to run there meanwhile."""
+    """Order the target to discard its reservation, but to keep a guest that runs there by now."""
     is_sparing = not _is_on_source(view)
     order = msgspec.structs.replace(simple_order(view, limit_s=view.terms.act_timeout_s), is_sparing=is_sparing)
     return send_until_done(view, desk, body, host=target_of(body), actions=("discard",), step="undo", order=order)
@@ -178,12 +178,12 @@ def keep_or_inspect(view: View, desk: Desk, body: InstanceMove) -> Commit:
 
 
 def finish_sweep(view: View, desk: Desk, body: InstanceMove) -> Commit:
-    """Put the instance on the target; a source that is gone again keeps its allocations until it is back."""
+    """Put the instance on the target; an absent source keeps its allocations until its return."""
     return finish_move(view, desk, body, status="ACTIVE", is_clean=view.reply.event is Event.DONE)
 
 
 def sweep_again(view: View, desk: Desk, body: InstanceMove) -> Commit:
-    """Order the source again to destroy what it has."""
+    """Order the source again to destroy its copy."""
     host = view.orders[-1].host
     return _send(view, desk, body, host=host, actions=("destroy",), step="sweep", lost=body.lost)
 
@@ -204,7 +204,7 @@ def _send(
 
 
 def _may_discard_again(view: View) -> bool:
-    """Return whether the target is asked again to discard: what it failed to discard cannot run."""
+    """Return whether to repeat the order to discard: the remains there cannot run."""
     order = view.orders[-1]
     is_bad = not is_open(order) and answer_of(order).outcome != "ok"
     tries = [each for each in view.orders if (each.action, each.host) == ("discard", order.host)]
@@ -238,12 +238,12 @@ def _is_on_source(view: View) -> bool:
 
 
 def _is_spared(view: View, guest: GuestReport | None) -> bool:
-    """Return whether the guest came to run on the target before that discarded what it had reserved."""
+    """Return whether the guest arrived on the target before the order to discard."""
     return guest is not None and (guest.state, guest.operation) == ("running", uuid_text(view.operation.uuid))
 
 
 def _has_nothing(report: Answer | None) -> bool:
-    """Return whether a host has reported that it has no complete guest."""
+    """Return whether a host has reported no complete guest."""
     return report is not None and not _has_whole(report)
 
 

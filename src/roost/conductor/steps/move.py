@@ -83,13 +83,13 @@ def give_up(view: View, desk: Desk, body: InstanceMove) -> Commit:
 
 
 def clear_target(view: View, desk: Desk, body: InstanceMove) -> Commit:
-    """Order the target to discard what it may have reserved."""
+    """Order the target to discard its reservation, if any."""
     lost = f"{target_of(body)} did not answer within {view.terms.act_timeout_s:,.0f} s"
     return _clear_target(view, desk, body, lost=lost)
 
 
 def leave_target(view: View, desk: Desk, body: InstanceMove) -> Commit:
-    """Go on to the next target, whatever the answer: nothing can run where room was reserved at most."""
+    """Continue with the next target after any answer: nothing can run on a target with only a reservation."""
     return _try_next(view, desk, body, problem=body.lost, is_final=view.is_away(view.status.host))
 
 
@@ -159,12 +159,12 @@ def _claim_problem(view: View, desk: Desk, body: InstanceMove) -> str:
 
 
 def undo(view: View, desk: Desk, body: InstanceMove) -> Commit:
-    """Order the target to discard what it has; a target that is gone and may run the instance is waited for."""
+    """Order the target to discard its copy; wait for an absent target that may run the instance."""
     return _undo(view, desk, body, lost=view.reply.problem)
 
 
 def undo_again(view: View, desk: Desk, body: InstanceMove) -> Commit:
-    """Order the target to discard what it has."""
+    """Order the target to discard its copy."""
     return _undo(view, desk, body, lost=body.lost)
 
 
@@ -181,14 +181,14 @@ def restart(view: View, desk: Desk, body: InstanceMove) -> Commit:
         step = keep_on_source(view, desk, body, problem=problem, status="SHUTOFF")
         return _leave(view, desk, body, step=step)
     step = send_order(view, desk, body, host=source, action="power_on", step="restart")
-    if view.is_away(target_of(body)):  # It destroys what it has when it is back.
+    if view.is_away(target_of(body)):  # It destroys its copy on its return.
         move = update_migration(view, "moving", target_host="", target_node="")
         step = replace(step, work=(*step.work, move))
     return _require_absent_target(view, body, step)
 
 
 def restart_or_wait(view: View, desk: Desk, body: InstanceMove) -> Commit:
-    """Start the instance on the source, unless it may run on the target: then wait for that."""
+    """Start the instance on the source, unless it may run on the target: then wait for the target."""
     if not _may_run_on_target(view):
         return restart(view, desk, body)
     return Commit(operation=wait_until(view, view.now_s + PAUSE_S))
@@ -221,9 +221,9 @@ def _undo(view: View, desk: Desk, body: InstanceMove, *, lost: str) -> Commit:
 
 
 def _leave(view: View, desk: Desk, body: InstanceMove, *, step: Commit) -> Commit:
-    """Add to the end of a move the order that a target which is gone finds on its return, if it is the own host.
+    """Add an order for the return of an absent target to the end of a move, if source and target are one host.
 
-    Any other host destroys guests that are elsewhere before it counts as up again.
+    Any other host destroys foreign guests before it counts as up again.
     """
     target, step = target_of(body), _require_absent_target(view, body, step)
     if not view.is_away(target) or target.lower() != view.status.host.lower():
@@ -233,7 +233,7 @@ def _leave(view: View, desk: Desk, body: InstanceMove, *, step: Commit) -> Commi
 
 
 def _require_absent_target(view: View, body: InstanceMove, step: Commit) -> Commit:
-    """Let a step fail if a target that it takes for gone is back by the commit."""
+    """Make the commit of a step fail if its absent target has returned."""
     target = target_of(body)
     if not view.is_away(target):
         return step
@@ -262,7 +262,7 @@ def _find_undo(view: View, body: InstanceMove) -> Reply:
 
 
 def _find_restart(view: View, body: InstanceMove) -> Reply:
-    """Find the reply of the source, unless the target, which was gone when it should discard, is back."""
+    """Find the reply of the source, unless the absent target has returned and has to discard its copy."""
     target = target_of(body)
     discards = [order for order in view.orders if order.action == "discard" and order.host == target.lower()]
     is_undone = any(order.state == "answered" and answer_of(order).outcome == "ok" for order in discards)

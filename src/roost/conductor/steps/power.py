@@ -10,7 +10,7 @@ from roost.conductor.operation.watches import ON_HOST, WITHIN_LIMIT
 from roost.model.work.operation import PowerChange
 from roost.model.work.orders import Action
 
-# By kind of operation: the order, and the status once that is carried out.
+# By kind of operation: the order, and the status after it.
 _ORDERS: Mapping[str, tuple[Action, str]] = {
     "start": ("power_on", "ACTIVE"),
     "stop": ("power_off", "SHUTOFF"),

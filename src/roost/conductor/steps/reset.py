@@ -1,4 +1,4 @@
-"""Set the status of an instance to what its host reports: on request for one in ERROR, and where the two differ."""
+"""Set the status of an instance by its host's report: on request in ERROR, and if the two differ."""
 
 from functools import partial
 

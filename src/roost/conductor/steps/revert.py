@@ -43,7 +43,7 @@ from roost.model.work.work_rows import MigrationRow, Put
 
 
 def begin(view: View, desk: Desk, body: MoveSettlement) -> Commit:
-    """Inspect the guest on the host of the instance; end if that host or the old one is gone."""
+    """Inspect the guest on its present host; end if this host or the old one is gone."""
     source = migration_of(view).source_host
     if view.is_away(source):
         return fail(view, desk, body, problem=f"it cannot go back: {silence_problem(source)}")
@@ -121,7 +121,7 @@ def _order_undo(view: View, desk: Desk, body: MoveSettlement, *, moves: tuple[Pu
 
 
 def _absence_problem(view: View) -> str:
-    """Return that the host of an instance is gone, and, where possible, how to revert without it."""
+    """Return the problem of an absent host, with advice on a revert without it, if possible."""
     host = view.status.host
     if migration_of(view).source_host.lower() == host.lower():
         return silence_problem(host)
@@ -129,7 +129,7 @@ def _absence_problem(view: View) -> str:
 
 
 def _is_lost(view: View, body: MoveSettlement) -> bool:
-    """Return whether the instance returns without its present host, which is lost, while the old host is there."""
+    """Return whether the instance returns without its present host: that is lost, and the old host is alive."""
     return body.is_lost and view.is_away(view.status.host) and not view.is_away(migration_of(view).source_host)
 
 
@@ -226,7 +226,7 @@ def _finish(view: View, desk: Desk, body: MoveSettlement, *, problem: str = "") 
 
 
 def _bury(view: View, desk: Desk, body: MoveSettlement, *, problem: str) -> Commit:
-    """Set ERROR: the instance cannot return. Its deletion releases what its migration holds."""
+    """Set ERROR: the instance cannot return. Its deletion releases the migration's allocations."""
     event = story_line(view, desk, "revert.failed", problem=problem)
     work = (*withdraw_orders(view.orders), *release_lock(view, status="ERROR", fault=problem), event)
     return Commit(operation=end(view, body=body, problem=problem), work=work)

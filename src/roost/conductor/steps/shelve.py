@@ -1,4 +1,4 @@
-"""Shelve an instance: stop it, save its disk, and take it off its host if the settings or the user say so.
+"""Shelve an instance: stop it, save its disk, and take it off its host if the settings or the user want it.
 
 An operation ``offload`` begins in step ``send`` and goes straight to ``offload``, which waits for a living host without
 a limit.
@@ -40,7 +40,7 @@ def begin(view: View, desk: Desk, body: Shelve) -> Commit:
 
 
 def save(view: View, desk: Desk, body: Shelve) -> Commit:
-    """Order the host to save the disk; an instance whose disk is a volume is offloaded at once."""
+    """Order the host to save the disk; an instance on a volume is offloaded at once."""
     if not body.is_saved:
         return _offload(view, desk, body, image_id=view.status.image_id)
     order = simple_order(view, limit_s=view.terms.build_timeout_s)
@@ -78,7 +78,7 @@ def fail_restart(view: View, desk: Desk, body: Shelve) -> Commit:
 
 
 def finish_offload(view: View, desk: Desk, body: Shelve) -> Commit:
-    """Set SHELVED_OFFLOADED and release all allocations; a host that is gone destroys the guest when it returns."""
+    """Set SHELVED_OFFLOADED and release all allocations; an absent host destroys the guest on its return."""
     lock = release_lock(view, status="SHELVED_OFFLOADED", fault="", host="", node="")
     return Commit(
         operation=end(view, body=body),
@@ -89,7 +89,7 @@ def finish_offload(view: View, desk: Desk, body: Shelve) -> Commit:
 
 def fail_offload(view: View, desk: Desk, body: Shelve) -> Commit:
     """Keep SHELVED and the allocations; the fault gives the reason."""
-    return _fail(view, desk, body, problem=f"{view.status.host} could not get rid of it: {_reason(view.reply)}")
+    return _fail(view, desk, body, problem=f"{view.status.host} could not destroy it: {_reason(view.reply)}")
 
 
 def fail(view: View, desk: Desk, body: Shelve) -> Commit:
@@ -116,7 +116,7 @@ def _offload(
     """Order the host to destroy the guest.
 
     Args:
-        image_id: the document of the image that the instance is shelved as from now on; None: it is shelved already.
+        image_id: document of the saved image; None: the instance is shelved already.
     """
     order = new_order(view, desk, view.status.host, action="destroy", body=simple_order(view))
     operation = wait_until(view, view.now_s + view.terms.act_timeout_s, step="offload", body=body)

@@ -35,7 +35,7 @@ Builds = tuple[tuple[Pick, bool], ...]
 
 
 def new_spawn(view: View, desk: Desk, status: StatusRow, *, body: InstanceBuild) -> tuple[OperationRow, OrderRow]:
-    """Return the operation that builds an instance on the first of its picks, and its first order."""
+    """Return the operation to build an instance on the first of its picks, and its first order."""
     now_s, limit_s = view.now_s, view.terms.build_timeout_s
     has_agent = view.agent(body.picks[0].host) is not None
     operation = OperationRow(
@@ -89,7 +89,7 @@ def give_up(view: View, desk: Desk, body: InstanceBuild) -> Commit:
 
 
 def clear(view: View, desk: Desk, body: InstanceBuild) -> Commit:
-    """Withdraw the order, and order the host to destroy what it may have built."""
+    """Withdraw the order, and order the host to destroy the guest, if it was built."""
     return _clear(view, desk, body, lost=f"it was not built within {view.terms.build_timeout_s:,.0f} s")
 
 
@@ -102,7 +102,7 @@ def keep_claim(view: View, desk: Desk, body: InstanceBuild) -> Commit:
     """Set ERROR and keep the allocations: the guest may still be on the host."""
     answer = view.reply.answer
     problem = "" if answer is None else answer.problem or answer.outcome
-    fault = f"{body.lost}; and {view.status.host} could not get rid of it: {problem}"
+    fault = f"{body.lost}; and {view.status.host} could not destroy it: {problem}"
     lock = release_lock(view, status="ERROR", fault=fault, **_first_image(body))
     return Commit(
         operation=end(view, body=body, problem=fault),
@@ -126,7 +126,7 @@ def _try_next(view: View, desk: Desk, body: InstanceBuild, *, problem: str, is_f
         lost="",
         picks=body.picks[1:],
     )
-    # A guest that was built and then destroyed is no failed build. Neither is one on a host that never had an agent.
+    # A built and then destroyed guest is not a failed build, and neither is one on a host without an agent.
     builds = ((pick, True),) if had_agent and not (body.lost and is_final) else ()
     if is_final:
         return _bury(view, desk, after, fault=problem, builds=builds)
@@ -144,7 +144,7 @@ def _try_next(view: View, desk: Desk, body: InstanceBuild, *, problem: str, is_f
 
 
 def _order_elsewhere(view: View, desk: Desk, body: InstanceBuild, *, builds: Builds) -> Commit:
-    """Return the step to the first alternate that can be claimed, or to the end.
+    """Return the step to the first claimable alternate, or to the end.
 
     Raises:
         Conflict: the instance does not exist any more.
@@ -191,7 +191,7 @@ def _clear(view: View, desk: Desk, body: InstanceBuild, *, lost: str, is_final: 
 
 
 def _bury(view: View, desk: Desk, body: InstanceBuild, *, fault: str, builds: Builds) -> Commit:
-    """Set ERROR and release all allocations; an instance that was being unshelved is shelved again."""
+    """Set ERROR and release all allocations; after a failed unshelve, the instance is shelved again."""
     status = {"status": "SHELVED_OFFLOADED"} if body.is_unshelved else {"status": "ERROR", "cell": ""}
     lock = release_lock(view, **status, fault=fault, host="", node="")
     event = story_line(view, desk, "spawn.failed", host=view.status.host, problem=_last_problem(body), fault=fault)
@@ -204,7 +204,7 @@ def _bury(view: View, desk: Desk, body: InstanceBuild, *, fault: str, builds: Bu
 
 
 def _first_image(body: InstanceBuild) -> dict[str, int]:
-    """Return the change of an unshelved instance that is on a host again: the image that it was first built from."""
+    """Return the change of an unshelved instance on a host: its original image."""
     return {"image_id": body.image_id} if body.is_unshelved else {}
 
 

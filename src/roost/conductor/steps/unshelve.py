@@ -89,7 +89,7 @@ def place(view: View, desk: Desk, body: Unshelve) -> Commit:
 
 def fail(view: View, desk: Desk, body: Unshelve) -> Commit:
     """Record the fault; the status stays."""
-    # A deletion that cancels the operation releases what the instance may hold.
+    # A deletion that cancels the operation releases the allocations, if any.
     return _fail(view, desk, body, problem=view.reply.problem)
 
 

@@ -164,7 +164,7 @@ class ServerGroupEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
 
 
 class InventoryEntry(Inventory, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """What a provider offers of one resource class, and what of it is in use."""
+    """The inventory of one resource class on a provider, with its use."""
 
     used: Annotated[
         Megabytes, Meta(description="In use, in the unit of the class; it may be more than total and ratio allow.")
@@ -172,7 +172,7 @@ class InventoryEntry(Inventory, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 class ProviderEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """Something that offers inventory; providers form trees, and the root of a host's tree is the host."""
+    """A provider of inventory; providers form trees, and the root of a host's tree is the host."""
 
     name: Annotated[Annotated[str, Meta(min_length=1, max_length=200)], Meta(description="Its name.")]
     uuid: Annotated[UUID | None, Meta(description="null: one made of the name.")] = None

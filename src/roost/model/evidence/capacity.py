@@ -10,7 +10,7 @@ class Shortage(msgspec.Struct, frozen=True, kw_only=True):
     """The first rule that refuses one more instance, and the number of hosts it refuses."""
 
     rule: str  # search, requested_hosts, or the name of a filter
-    reason: str  # what the hosts lack, without a subject: "lack 2,048 MiB memory or more"
+    reason: str  # without a subject: "lack 2,048 MiB memory or more"
     resource_classes: tuple[str, ...] = ()  # exhausted classes; empty: none
     hosts: int
 
@@ -42,7 +42,7 @@ class HostCapacity(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Capacity(msgspec.Struct, frozen=True, kw_only=True):
-    """The number of further instances that fit, placed one by one until a refusal.
+    """The number of further instances, placed one by one until a refusal.
 
     Each scope is counted alone, without the rest of the fleet. If hosts do not compete, ``adds_up`` is true and the
     counts of hosts add up to that of their scope. With sharing providers or affinity their sum may be larger.

@@ -9,7 +9,7 @@ class RefusedRequests(msgspec.Struct, frozen=True, kw_only=True):
     flavor: str  # empty: the request is no longer stored
     zone: str  # empty: any
     refusals: int
-    instances: int  # asked for in all
+    instances: int  # requested in total
 
 
 class RefusalReason(msgspec.Struct, frozen=True, kw_only=True):
@@ -17,7 +17,7 @@ class RefusalReason(msgspec.Struct, frozen=True, kw_only=True):
 
     reason: str  # without numbers
     refusals: int
-    instances: int  # asked for in all
+    instances: int  # requested in total
     projects: int
     first_at_s: float
     last_at_s: float

@@ -1,1 +1,1 @@
-"""What the Placement API says on the wire: its microversions, its versions document, answers of another server."""
+"""The wire format of the Placement API: microversions, the versions document, and answers of another server."""

@@ -1,4 +1,4 @@
-"""What a guest needs of a host beside amounts, and what of it the guest has there."""
+"""The needs of a guest beside allocations, and its use of a host."""
 
 import msgspec
 
@@ -9,11 +9,11 @@ from roost.model.host import PciPool
 
 
 class GuestNeeds(msgspec.Struct, frozen=True, kw_only=True):
-    """What a guest needs of a host that no allocation of Placement holds."""
+    """The needs of a guest that allocations of Placement do not express."""
 
     topology: InstanceTopology | None = None  # None: it may be anywhere on the host
     pci: tuple[PciRequest, ...] = ()
-    limits: Limits = {}  # what the scheduler told the host; empty where it was forced
+    limits: Limits = {}  # from the scheduler; empty for a forced host
     mappings: dict[str, tuple[str, ...]] = {}  # suffix of a resource group -> uuids of the providers that serve it
 
 

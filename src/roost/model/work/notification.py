@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
-# Of the payload: what reads one of a major version reads all of it.
+# Of the payload; readers of a major version can read all its minor versions.
 VERSION = "1.0"
 
 

@@ -129,13 +129,13 @@ class InstanceBuild(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     name: str
     needs: GuestNeeds  # beside amounts; limits are those of the picks
     picks: tuple[Pick, ...]  # the current host, then the remaining alternates
-    attempt: int  # the number of this one
-    attempts: tuple[Attempt, ...] = ()  # those that are over
-    limit_at_s: float = 0.0  # until then the host may take its time
-    lost: str = ""  # how this attempt failed, while the host clears up
-    is_unshelved: bool = False  # whether it was shelved, and is so again where no host could build it
-    image_id: int = 0  # the document of what such an instance was built from at first; 0: there is none
-    is_final: bool = False  # whether no other host is tried after that
+    attempt: int  # number of the current one
+    attempts: tuple[Attempt, ...] = ()  # ended ones
+    limit_at_s: float = 0.0  # deadline of the host
+    lost: str = ""  # failure of this attempt, while the host cleans up
+    is_unshelved: bool = False  # whether it is shelved again if no host can build it
+    image_id: int = 0  # document of the original image of such an instance; 0: none
+    is_final: bool = False  # whether no other host is tried after this one
     problem: str = ""
 
 
@@ -160,16 +160,16 @@ class InstanceMove(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     request: Request  # for the scheduler, with ``move``
     decision_uuid: str
     migration_uuid: str
-    is_on: bool  # whether it ran when it was asked
+    is_on: bool  # whether it ran at the request
     is_verified: bool = False  # whether the move awaits confirmation
     name: str
     needs: GuestNeeds = GuestNeeds()  # beside amounts; limits are those of the picks
     picks: tuple[Pick, ...] = ()  # the target, then the remaining alternates
-    attempt: int = 0  # the number of this one
-    attempts: tuple[Attempt, ...] = ()  # those that are over
+    attempt: int = 0  # number of the current one
+    attempts: tuple[Attempt, ...] = ()  # ended ones
     prepared: TransferTarget | None = None  # its destination
-    limit_at_s: float = 0.0  # until then a host may take its time
-    lost: str = ""  # how this attempt failed, while hosts clear up
+    limit_at_s: float = 0.0  # deadline of a host
+    lost: str = ""  # failure of this attempt, while hosts clean up
     problem: str = ""
 
 

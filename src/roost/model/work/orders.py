@@ -105,7 +105,7 @@ class Discard(msgspec.Struct, frozen=True, tag_field="action", tag="discard"):
 
 
 class Settle(msgspec.Struct, frozen=True, tag_field="action", tag="settle"):
-    """Keep the result of an operation, and release what was kept to undo it."""
+    """Keep the result of an operation, and release the data kept to undo it."""
 
     of: str = ""  # as for ``Discard``
 

@@ -10,7 +10,7 @@ _Uuid = Annotated[str, Meta(pattern=r"^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-
 
 
 class Standing(msgspec.Struct, frozen=True, kw_only=True):
-    """The standing of an instance that an agent does not have."""
+    """The standing of an instance, for an agent without it."""
 
     is_deleted: Annotated[bool, Meta(description="Whether the instance is deleted.")] = False
     host: Annotated[str, Meta(description="Service of its host; empty: none yet.")] = ""

@@ -311,7 +311,7 @@ def test_an_alternate_that_is_not_rid_yet_of_what_it_had_is_passed_over(here):
     assert not served_by[1].register().is_ready
     served_by[0].answer(served_by[0].poll().orders[0], failed("no"))
     here.turn()
-    assert attempts(here, "one")[1] == ("h1", "refused", "h1 is back, and not rid yet of what is elsewhere by now")
+    assert attempts(here, "one")[1] == ("h1", "refused", "h1 is back, but not clean yet")
     served(here, *served_by)
     assert (here.status("one").status, here.status("one").host) == ("ACTIVE", "h2")
 
@@ -408,7 +408,7 @@ def test_a_host_that_cannot_get_rid_of_it_keeps_what_it_holds(here):
     here.turn()
     status = here.status("one")
     assert (status.status, status.host, here.held("one")[0]) == ("ERROR", "h0", "h0")
-    assert status.fault == "it was not built within 600 s; and h0 could not get rid of it: it hangs"
+    assert status.fault == "it was not built within 600 s; and h0 could not destroy it: it hangs"
     assert failed_builds(here.roost.state)["h0"] == 1
     here.delete("one")
     served(here, *served_by)

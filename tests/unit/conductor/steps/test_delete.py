@@ -155,7 +155,7 @@ def test_a_host_that_cannot_get_rid_of_it_leaves_it_in_error_with_what_it_holds(
     here.hands[0].answer(order, failed("it hangs"))
     here.turn()
     status = here.status("one")
-    assert (status.status, status.fault, here.held("one")[0]) == ("ERROR", "h0 could not get rid of it: it hangs", "h0")
+    assert (status.status, status.fault, here.held("one")[0]) == ("ERROR", "h0 could not destroy it: it hangs", "h0")
     assert body_of(here.reader.operation(asked.id), Delete).problem == status.fault
     here.delete("one", key="again")
     served(here, *here.hands)

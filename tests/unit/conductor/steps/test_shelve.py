@@ -197,7 +197,7 @@ def test_a_host_that_cannot_get_rid_of_it_keeps_it(here):
     here.change("one", "offload")
     here.hands[0].answer(next_order(here), failed("it hangs"))
     here.turn()
-    assert standing(here) == ("SHELVED", "", "h0", "h0 could not get rid of it: it hangs", "h0")
+    assert standing(here) == ("SHELVED", "", "h0", "h0 could not destroy it: it hangs", "h0")
 
 
 def test_a_host_that_is_alive_is_waited_for_however_long_it_takes(here):
