@@ -1,1 +1,1 @@
-"""Provider trees, and what is held of them."""
+"""Provider trees, and the allocations on them."""

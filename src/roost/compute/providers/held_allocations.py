@@ -1,4 +1,4 @@
-"""Who holds what, in the records of the Placement API; a driver edits them in place when it reshapes."""
+"""Allocations in the records of the Placement API; a driver edits them in place when it reshapes."""
 
 from collections.abc import Mapping
 from typing import NotRequired, TypedDict
@@ -9,38 +9,38 @@ Amounts = Mapping[str, Mapping[str, int]]  # provider uuid -> resource class -> 
 
 
 class Holding(TypedDict):
-    """What a consumer holds of one provider."""
+    """A consumer's allocations on one provider."""
 
     resources: dict[str, int]  # by resource class
-    generation: NotRequired[int]  # of the provider, when it was read
+    generation: NotRequired[int]  # of the provider, at its reading
 
 
 class ConsumerRecord(TypedDict):
-    """All that a consumer holds."""
+    """All allocations of a consumer."""
 
-    allocations: dict[str, Holding]  # by the uuid of the provider
+    allocations: dict[str, Holding]  # by provider uuid
     project_id: str
     user_id: str
     consumer_generation: int | None  # None: it is new
 
 
-Allocations = dict[str, ConsumerRecord]  # by the uuid of the consumer
+Allocations = dict[str, ConsumerRecord]  # by consumer uuid
 
 
 def amounts_of(holdings: Mapping[str, Holding]) -> dict[str, dict[str, int]]:
-    """Return what is held as amounts by provider and class, without what is empty."""
+    """Return non-empty allocations as amounts by provider and class."""
     return {uuid: {**each["resources"]} for uuid, each in holdings.items() if each["resources"]}
 
 
 def holdings_of(amounts: Amounts) -> dict[str, Holding]:
-    """Return amounts as a request says them, without what is empty."""
+    """Return non-empty amounts in the form of a request."""
     return {uuid: Holding(resources={**each}) for uuid, each in amounts.items() if each}
 
 
 def double(old: Amounts, new: Amounts) -> dict[str, dict[str, int]]:
-    """Return what is held on both ends of a move: all of the old, and of the new the providers not held yet.
+    """Return the allocations of both ends of a move: all old ones, and the new ones on other providers.
 
-    >>> doubled({"a": {"VCPU": 1}}, {"a": {"VCPU": 2}, "b": {"VCPU": 2}})
+    >>> double({"a": {"VCPU": 1}}, {"a": {"VCPU": 2}, "b": {"VCPU": 2}})
     {'a': {'VCPU': 1}, 'b': {'VCPU': 2}}
     """
     found = {uuid: {**each} for uuid, each in old.items()}
@@ -52,7 +52,7 @@ def double(old: Amounts, new: Amounts) -> dict[str, dict[str, int]]:
 def add(old: Amounts, more: Amounts) -> dict[str, dict[str, int]]:
     """Return the sums.
 
-    >>> added({"a": {"VCPU": 1}}, {"a": {"VCPU": 2}, "b": {"VCPU": 4}})
+    >>> add({"a": {"VCPU": 1}}, {"a": {"VCPU": 2}, "b": {"VCPU": 4}})
     {'a': {'VCPU': 3}, 'b': {'VCPU': 4}}
     """
     found = {uuid: {**each} for uuid, each in old.items()}
@@ -64,12 +64,12 @@ def add(old: Amounts, more: Amounts) -> dict[str, dict[str, int]]:
 
 
 def subtract(old: Amounts, less: Amounts) -> dict[str, dict[str, int]]:
-    """Return the differences, without what became empty.
+    """Return the differences, without empty ones.
 
     Raises:
-        BadRequest: more is to go than is held.
+        BadRequest: a difference would be negative.
 
-    >>> removed({"a": {"VCPU": 3}, "b": {"VCPU": 4}}, {"a": {"VCPU": 2}, "b": {"VCPU": 4}})
+    >>> subtract({"a": {"VCPU": 3}, "b": {"VCPU": 4}}, {"a": {"VCPU": 2}, "b": {"VCPU": 4}})
     {'a': {'VCPU': 1}}
     """
     found = {uuid: {**each} for uuid, each in old.items()}

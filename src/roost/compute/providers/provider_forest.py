@@ -1,4 +1,4 @@
-"""Providers hung below each other, by uuid and by name; no lock, no wire: what `tree` guards."""
+"""Provider trees by uuid and by name, without locks and I/O; ``provider_tree`` guards them."""
 
 from collections.abc import Hashable, Iterable, Mapping
 from typing import TypedDict
@@ -11,7 +11,7 @@ Inventories = dict[str, dict[str, float]]  # by resource class; a record has the
 
 
 class ProviderRecord(TypedDict):
-    """A provider as the Placement API lists it, since version 1.14."""
+    """A provider in the Placement API's list, since version 1.14."""
 
     uuid: str
     name: str
@@ -20,29 +20,29 @@ class ProviderRecord(TypedDict):
 
 
 class ProviderData(msgspec.Struct, frozen=True, kw_only=True):
-    """What a tree knows of one provider, at one moment."""
+    """The known data of one provider at one moment."""
 
     uuid: str
     name: str
-    generation: int | None = None  # None: Placement has not told it
+    generation: int | None = None  # None: unknown
     parent_uuid: str | None = None  # None: it is a root
     inventory: Inventories = {}
     traits: frozenset[str] = frozenset()
     aggregates: frozenset[str] = frozenset()  # uuids
-    resources: dict[str, frozenset[Hashable]] = {}  # by resource class: what there is, piece by piece
+    resources: dict[str, frozenset[Hashable]] = {}  # by resource class: the individual pieces
 
 
 class Forest:
-    """Any number of trees of providers, in the order in which these were added."""
+    """Provider trees in the order of their addition."""
 
     def __init__(self) -> None:
         self.providers: dict[str, ProviderData] = {}  # by uuid
-        # Keys stand for ordered sets. The parent of a root is None.
+        # The keys serve as ordered sets. The parent of a root is None.
         self._children: dict[str | None, dict[str, None]] = {}
         self._named: dict[str, dict[str, None]] = {}
 
     def copy(self) -> "Forest":
-        """Return a forest that changes by itself; the providers are values and stay shared."""
+        """Return an independent forest; the providers are values and stay shared."""
         twin = Forest()
         twin.providers = dict(self.providers)
         twin._children = {parent: dict(children) for parent, children in self._children.items()}
@@ -50,14 +50,14 @@ class Forest:
         return twin
 
     def has(self, name_or_uuid: str) -> bool:
-        """Say whether some provider has this uuid or this name."""
+        """Return whether a provider has this uuid or this name."""
         return name_or_uuid in self.providers or name_or_uuid in self._named
 
     def find(self, name_or_uuid: str) -> ProviderData:
         """Return the provider with this uuid, else the one with this name.
 
         Raises:
-            ValueError: There is none, or only a name that several have.
+            ValueError: there is none, or several have the name.
         """
         if name_or_uuid in self.providers:
             return self.providers[name_or_uuid]
@@ -73,7 +73,7 @@ class Forest:
         return [*self._children.get(None, ())]
 
     def below(self, uuid: str) -> list[str]:
-        """Return the uuids of a provider and of all below it, each after its parent."""
+        """Return the uuids of a provider's subtree, each after its parent."""
         found, waiting = [], [uuid]
         while waiting:
             found.append(waiting.pop())
@@ -81,7 +81,7 @@ class Forest:
         return found
 
     def root_of(self, provider: ProviderData) -> str:
-        """Return the uuid of the root of the tree that holds a provider."""
+        """Return the uuid of a provider's root."""
         while provider.parent_uuid is not None:
             provider = self.providers[provider.parent_uuid]
         return provider.uuid
@@ -94,11 +94,11 @@ class Forest:
         self._named.setdefault(provider.name, {})[provider.uuid] = None
 
     def put(self, provider: ProviderData) -> None:
-        """Put a provider in the place of what was known of it; name and parent are the same."""
+        """Replace the data of a provider; name and parent are the same."""
         self.providers[provider.uuid] = provider
 
     def drop(self, uuid: str) -> None:
-        """Drop a provider and all below it."""
+        """Drop a provider and its subtree."""
         del self._children[self.providers[uuid].parent_uuid][uuid]
         for each in self.below(uuid):
             provider = self.providers.pop(each)
@@ -108,19 +108,19 @@ class Forest:
                 del self._named[provider.name]
 
     def populate(self, providers: Mapping[str, ProviderData]) -> None:
-        """Add providers, each in the place of the one with its uuid and of all that was below that one.
+        """Add providers; each replaces the one with its uuid and that one's subtree.
 
         Args:
             providers: by uuid, parents and children in any order.
 
         Raises:
-            ValueError: A parent would be unknown, or a provider below itself; nothing was changed.
+            ValueError: a parent is unknown, or a provider is below itself; nothing was changed.
         """
         replaced = [uuid for uuid in providers if uuid in self.providers]
         dropped = {each for uuid in replaced for each in self.below(uuid)}
         _check_parents(providers, self.providers.keys() - dropped)
         for uuid in replaced:
-            if uuid in self.providers:  # What is below another one that is replaced left with it.
+            if uuid in self.providers:  # The subtree of another replaced provider is gone already.
                 self.drop(uuid)
         for provider in providers.values():
             self.add(provider)
@@ -130,7 +130,7 @@ def read(records: Iterable[ProviderRecord]) -> dict[str, ProviderData]:
     """Return listed providers by uuid; of several records with one uuid the last counts.
 
     Raises:
-        ValueError: A record lacks a field.
+        ValueError: a record lacks a field.
     """
     found = {}
     for record in records:
@@ -147,7 +147,7 @@ def read(records: Iterable[ProviderRecord]) -> dict[str, ProviderData]:
 
 
 def has_changed(old: Mapping[str, Mapping[str, float]], new: Mapping[str, Mapping[str, float]]) -> bool:
-    """Say whether inventories differ; what a new record leaves out is as it was, since Placement fills it in."""
+    """Return whether inventories differ; an omitted field is unchanged, since Placement fills it in."""
     return old.keys() != new.keys() or any(
         key not in old[resource_class] or old[resource_class][key] != value
         for resource_class, record in new.items()
@@ -156,7 +156,7 @@ def has_changed(old: Mapping[str, Mapping[str, float]], new: Mapping[str, Mappin
 
 
 def _check_parents(providers: Mapping[str, ProviderData], remaining: set[str]) -> None:
-    """Raise ValueError unless every new provider hangs below a root, over new ones and those that remain."""
+    """Raise ValueError unless every new provider is below a root, through new and remaining ones."""
     sound = set(remaining)
     for start in providers.values():
         path, child = {start.uuid}, start

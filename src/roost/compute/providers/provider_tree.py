@@ -1,4 +1,4 @@
-"""The providers of a host, which a driver edits and the report client brings to Placement."""
+"""The provider tree of a host: a driver edits it, and the report client writes it to Placement."""
 
 import threading
 import uuid as uuids
@@ -11,7 +11,7 @@ from roost.compute.providers.provider_forest import Forest, Inventories, Provide
 from roost.errors import quote_value
 from roost.model.names import SHARING_TRAIT
 
-# One for all trees, so that no tree carries a lock when it is copied. Nothing foreign is called while it is held.
+# One for all trees, so that no copy carries a lock. No foreign code runs while it is held.
 TREES_LOCK = threading.Lock()
 
 
@@ -20,13 +20,13 @@ def _random_uuid() -> str:
 
 
 class ProviderTree:
-    """Trees of providers with what each offers; threads may share it, and ``copy.deepcopy`` gives one that is apart.
+    """Provider trees with their inventories; threads may share it, and ``copy.deepcopy`` returns an independent one.
 
-    A provider is named by uuid or by name, and one that is unknown raises ValueError everywhere but in ``exists``. What
-    comes out are snapshots, which never change the tree. An error leaves the tree as it was.
+    Methods take a uuid or a name, and raise ValueError for an unknown provider, except ``exists``. They return
+    snapshots, which never change the tree. An error leaves the tree unchanged.
 
     Args:
-        new_uuid: gives the uuids of children that come without one.
+        new_uuid: returns the uuid of a child without one.
     """
 
     def __init__(self, *, new_uuid: Callable[[], str] = _random_uuid) -> None:
@@ -39,7 +39,7 @@ class ProviderTree:
             twin._forest = self._forest.copy()
         return twin
 
-    # --- which providers there are ---
+    # --- providers ---
 
     @property
     def roots(self) -> list[ProviderData]:
@@ -48,33 +48,33 @@ class ProviderTree:
             return [_snapshot(self._forest.providers[root]) for root in self._forest.roots()]
 
     def get_provider_uuids(self, name_or_uuid: str | None = None) -> list[str]:
-        """Return the uuids of a provider and all below it, or of all trees, each after its parent."""
+        """Return the uuids of a provider's subtree, or of all trees, each after its parent."""
         with TREES_LOCK:
             starts = self._forest.roots() if name_or_uuid is None else [self._forest.find(name_or_uuid).uuid]
             return [uuid for start in starts for uuid in self._forest.below(start)]
 
     def get_provider_uuids_in_tree(self, name_or_uuid: str) -> list[str]:
-        """Return the uuids of the whole tree that holds a provider, each after its parent."""
+        """Return the uuids of a provider's whole tree, each after its parent."""
         with TREES_LOCK:
             return self._forest.below(self._forest.root_of(self._forest.find(name_or_uuid)))
 
     def exists(self, name_or_uuid: str) -> bool:
-        """Say whether there is such a provider."""
+        """Return whether there is such a provider."""
         with TREES_LOCK:
             return self._forest.has(name_or_uuid)
 
     def data(self, name_or_uuid: str) -> ProviderData:
-        """Return all that is known of a provider, as a copy."""
+        """Return a copy of all data of a provider."""
         with TREES_LOCK:
             return _snapshot(self._forest.find(name_or_uuid))
 
     def populate_from_iterable(self, provider_dicts: Iterable[ProviderRecord]) -> None:
         """Add listed providers, or replace those with the same uuid; others stay.
 
-        A provider that is replaced loses its children, unless they are listed too, and whatever it offered.
+        A replaced provider loses its children, unless they are listed too, and its inventories.
 
         Raises:
-            ValueError: A record lacks a field, a parent is unknown, or a provider is below itself.
+            ValueError: a record lacks a field, a parent is unknown, or a provider is below itself.
         """
         providers = provider_forest.read(provider_dicts)
         with TREES_LOCK:
@@ -84,7 +84,7 @@ class ProviderTree:
         """Add a provider without a parent, and return its uuid.
 
         Raises:
-            ValueError: The uuid exists.
+            ValueError: the uuid exists.
         """
         with TREES_LOCK:
             return self._add(ProviderData(uuid=uuid, name=name, generation=generation))
@@ -92,13 +92,13 @@ class ProviderTree:
     def new_child(  # noqa: PLR0917  # Drivers of others call it as Nova's.
         self, name: str, parent: str, uuid: str | None = None, generation: int | None = None
     ) -> str:
-        """Add a provider below another one, and return its uuid, a fresh one where none is given.
+        """Add a child provider, and return its uuid, a new one if none is given.
 
         Args:
             parent: name or uuid.
 
         Raises:
-            ValueError: The uuid exists, or without a uuid the name, or the parent does not.
+            ValueError: the uuid exists or, without a uuid, the name; or the parent does not.
         """
         fresh = self._new_uuid() if uuid is None else uuid
         with TREES_LOCK:
@@ -108,28 +108,28 @@ class ProviderTree:
             return self._add(ProviderData(uuid=fresh, name=name, generation=generation, parent_uuid=parent_uuid))
 
     def remove(self, name_or_uuid: str) -> None:
-        """Remove a provider and all below it."""
+        """Remove a provider and its subtree."""
         with TREES_LOCK:
             self._forest.drop(self._forest.find(name_or_uuid).uuid)
 
-    # --- what they offer ---
+    # --- inventories ---
 
     def has_inventory(self, name_or_uuid: str) -> bool:
-        """Say whether a provider has inventory of any resource class."""
+        """Return whether a provider has any inventory."""
         return bool(self._find(name_or_uuid).inventory)
 
     def has_inventory_changed(self, name_or_uuid: str, inventory: Mapping[str, Mapping[str, float]]) -> bool:
-        """Say whether inventories differ from a provider's: in classes, or in a key that the new record has."""
+        """Return whether inventories differ from a provider's: in classes, or in a field of the new record."""
         return provider_forest.has_changed(self._find(name_or_uuid).inventory, _inventories(inventory))
 
     def update_inventory(
         self, name_or_uuid: str, inventory: Mapping[str, Mapping[str, float]], generation: int | None = None
     ) -> bool:
-        """Replace all inventories of a provider where they differ, and return whether they did.
+        """Replace all inventories of a provider if they differ; return whether they did.
 
         Args:
             inventory: records of the Placement API by resource class.
-            generation: set even where the inventories are the same; None leaves it.
+            generation: set even if the inventories are equal; None: unchanged.
         """
         wanted = _inventories(inventory)
         with TREES_LOCK:
@@ -140,7 +140,7 @@ class ProviderTree:
             return has_changed
 
     def has_sharing_provider(self, resource_class: str) -> bool:
-        """Say whether some provider has inventory of a resource class and shares it with its aggregates."""
+        """Return whether a provider shares an inventory of a resource class with its aggregates."""
         with TREES_LOCK:
             return any(
                 resource_class in each.inventory and SHARING_TRAIT in each.traits
@@ -148,25 +148,25 @@ class ProviderTree:
             )
 
     def update_resources(self, name_or_uuid: str, resources: Mapping[str, Iterable[Hashable]]) -> bool:
-        """Replace the single resources of a provider, sets by resource class, and return whether they differed."""
+        """Replace the pieces of a provider, sets by resource class; return whether they differed."""
         wanted = {resource_class: frozenset(pieces) for resource_class, pieces in resources.items()}
         with TREES_LOCK:
             old = self._forest.find(name_or_uuid)
             self._put(replace(old, resources=wanted), None)
             return old.resources != wanted
 
-    # --- what they are ---
+    # --- traits ---
 
     def has_traits(self, name_or_uuid: str, traits: Iterable[str]) -> bool:
-        """Say whether a provider has all these traits; of none it has all."""
+        """Return whether a provider has all these traits."""
         return _names("traits", traits) <= self._find(name_or_uuid).traits
 
     def have_traits_changed(self, name_or_uuid: str, traits: Iterable[str]) -> bool:
-        """Say whether a provider has other traits than exactly these."""
+        """Return whether a provider has other traits than exactly these."""
         return _names("traits", traits) != self._find(name_or_uuid).traits
 
     def update_traits(self, name_or_uuid: str, traits: Iterable[str], generation: int | None = None) -> bool:
-        """Replace all traits of a provider, and return whether they differed; a generation is set in any case."""
+        """Replace all traits of a provider; return whether they differed. The generation is set in any case."""
         wanted = _names("traits", traits)
         with TREES_LOCK:
             old = self._forest.find(name_or_uuid)
@@ -174,29 +174,29 @@ class ProviderTree:
             return old.traits != wanted
 
     def add_traits(self, name_or_uuid: str, *traits: str) -> None:
-        """Give a provider these traits beside those it has."""
+        """Add traits to those of a provider."""
         with TREES_LOCK:
             old = self._forest.find(name_or_uuid)
             self._put(replace(old, traits=old.traits.union(traits)), None)
 
     def remove_traits(self, name_or_uuid: str, *traits: str) -> None:
-        """Take these traits from a provider, as far as it has them."""
+        """Remove traits from a provider; ignore those that it lacks."""
         with TREES_LOCK:
             old = self._forest.find(name_or_uuid)
             self._put(replace(old, traits=old.traits.difference(traits)), None)
 
-    # --- where they belong ---
+    # --- aggregates ---
 
     def in_aggregates(self, name_or_uuid: str, aggregates: Iterable[str]) -> bool:
-        """Say whether a provider is in all these aggregates; of none it is in all."""
+        """Return whether a provider is in all these aggregates."""
         return _names("aggregates", aggregates) <= self._find(name_or_uuid).aggregates
 
     def have_aggregates_changed(self, name_or_uuid: str, aggregates: Iterable[str]) -> bool:
-        """Say whether a provider is in other aggregates than exactly these."""
+        """Return whether a provider is in other aggregates than exactly these."""
         return _names("aggregates", aggregates) != self._find(name_or_uuid).aggregates
 
     def update_aggregates(self, name_or_uuid: str, aggregates: Iterable[str], generation: int | None = None) -> bool:
-        """Replace all aggregates of a provider, and return whether they differed; a generation is set in any case."""
+        """Replace all aggregates of a provider; return whether they differed. The generation is set in any case."""
         wanted = _names("aggregates", aggregates)
         with TREES_LOCK:
             old = self._forest.find(name_or_uuid)
@@ -204,18 +204,18 @@ class ProviderTree:
             return old.aggregates != wanted
 
     def add_aggregates(self, name_or_uuid: str, *aggregates: str) -> None:
-        """Put a provider into these aggregates beside those it is in."""
+        """Add a provider to aggregates."""
         with TREES_LOCK:
             old = self._forest.find(name_or_uuid)
             self._put(replace(old, aggregates=old.aggregates.union(aggregates)), None)
 
     def remove_aggregates(self, name_or_uuid: str, *aggregates: str) -> None:
-        """Take a provider out of these aggregates, as far as it is in them."""
+        """Remove a provider from aggregates; ignore those that it is not in."""
         with TREES_LOCK:
             old = self._forest.find(name_or_uuid)
             self._put(replace(old, aggregates=old.aggregates.difference(aggregates)), None)
 
-    # --- with the lock held, or on values that never change ---
+    # --- with the lock held, or on immutable values ---
 
     def _find(self, name_or_uuid: str) -> ProviderData:
         with TREES_LOCK:
@@ -232,13 +232,13 @@ class ProviderTree:
 
 
 def _snapshot(provider: ProviderData) -> ProviderData:
-    """Return a copy that its holder may edit."""
+    """Return a copy for the caller to edit."""
     inventory = {resource_class: {**record} for resource_class, record in provider.inventory.items()}
     return replace(provider, inventory=inventory, resources={**provider.resources})
 
 
 def _inventories(inventory: Mapping[str, Mapping[str, float]]) -> Inventories:
-    """Return inventories as they are kept, apart from what the caller holds."""
+    """Return an independent copy of inventories in the stored form."""
     for resource_class, record in inventory.items():
         if not isinstance(record, Mapping):
             raise ValueError(f"the inventory of {resource_class} must be a record of fields, got {quote_value(record)}")  # noqa: TRY004  # the tree's one error
@@ -246,7 +246,7 @@ def _inventories(inventory: Mapping[str, Mapping[str, float]]) -> Inventories:
 
 
 def _names(what: str, names: Iterable[str]) -> frozenset[str]:
-    """Return names as a set; one text would be a set of its letters."""
+    """Return names as a set; a single text would become a set of its letters."""
     if isinstance(names, str):
         raise ValueError(f"{what} must be a collection of names, got the text {quote_value(names)}")  # noqa: TRY004  # the tree's one error
     return frozenset(names)

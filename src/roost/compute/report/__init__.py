@@ -1,1 +1,1 @@
-"""The report client: what a host offers, and what is held there, written to a Placement API."""
+"""The report client: a host's inventories and allocations, written to a Placement API."""

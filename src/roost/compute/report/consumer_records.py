@@ -1,4 +1,4 @@
-"""What consumers hold: read, claimed, changed, moved and given back."""
+"""Allocations of consumers: read, claimed, changed, moved and released."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
@@ -16,13 +16,13 @@ from roost.errors import Conflict, NotFound
 from roost.model.placement.placement_api import GENERATION_CODE, Answer
 from roost.observe import log
 
-VERSION = "1.28"  # from which on consumers have generations
-# By this text, and by nothing else, a consumer that changed is told from a provider that did.
+VERSION = "1.28"  # the first with consumer generations
+# Only this text distinguishes the conflict of a consumer from that of a provider.
 _CONSUMER_CHANGED = "consumer generation conflict"
 
 
 class Consumers:
-    """Consumers of a Placement. What is told of each method but here is told in ``ReportClient``."""
+    """The consumers of a Placement. ``ReportClient`` documents the public methods."""
 
     def __init__(self, asking: Asking) -> None:
         self._asking = asking
@@ -30,23 +30,23 @@ class Consumers:
     # --- read ---
 
     def answer_of(self, consumer_uuid: str) -> dict[str, Any]:
-        """Return what is answered of a consumer."""
+        """Return the response for a consumer."""
         return self._asking.read(f"/allocations/{consumer_uuid}", version=VERSION)
 
     def of_provider(self, uuid: str) -> dict[str, Any]:
-        """Return what is held of a provider, by consumer."""
+        """Return the allocations on a provider, by consumer."""
         found = self._asking.read(f"/resource_providers/{uuid}/allocations", version=VERSION)
         held: dict[str, Any] = part(found, "allocations")
         return held
 
     def of_providers(self, uuids: Iterable[str]) -> Allocations:
-        """Return all that the consumers of some providers hold, of other providers too."""
+        """Return all allocations of the consumers of some providers, including those on other providers."""
         consumers = sorted({consumer for uuid in uuids for consumer in self.of_provider(uuid)})
         told = ((consumer, self.answer_of(consumer)) for consumer in consumers)
-        # One may have given back everything meanwhile.
+        # One may have been released meanwhile.
         return {consumer: _record(found) for consumer, found in told if part(found, "allocations")}
 
-    # --- changed ---
+    # --- write ---
 
     def claim(
         self,
@@ -58,7 +58,7 @@ class Consumers:
         generation: int | None,
         version: str,
     ) -> bool:
-        """Let a consumer take what a request says, beside what it holds."""
+        """Claim the amounts of a request for a consumer, in addition to its allocations."""
         for _ in self._asking.patience.turns():
             found = self.answer_of(consumer_uuid)
             held, wanted = amounts_of(part(found, "allocations")), amounts_of(part(request, "allocations"))
@@ -74,7 +74,7 @@ class Consumers:
         return False
 
     def put(self, consumer_uuid: str, payload: Mapping[str, Any]) -> bool:
-        """Replace all that a consumer holds."""
+        """Replace all allocations of a consumer."""
         for _ in self._asking.patience.turns():
             body = {name: value for name, value in payload.items() if name != "allocations"}
             is_done = self._put(consumer_uuid, amounts_of(part(payload, "allocations")), body, version=VERSION)
@@ -83,11 +83,11 @@ class Consumers:
         return False
 
     def change(self, consumer_uuid: str, new: Callable[[Amounts], dict[str, dict[str, int]]]) -> bool:
-        """Replace what a consumer holds by what comes of it; say whether that is anything else.
+        """Change the allocations of a consumer by a function; return whether they differ.
 
         Raises:
-            NotFound: it holds nothing.
-            Conflict: others changed it or its providers in every try.
+            NotFound: it has no allocations.
+            Conflict: every attempt met a concurrent change of it or its providers.
         """
         path = f"/allocations/{consumer_uuid}"
         for _ in self._asking.patience.turns():
@@ -106,7 +106,7 @@ class Consumers:
         raise Conflict(f"the allocations of consumer {consumer_uuid} change all the time", code=GENERATION_CODE)
 
     def move(self, source_uuid: str, target_uuid: str) -> bool:
-        """Let one consumer hold what another one held."""
+        """Move the allocations of one consumer to another."""
         for _ in self._asking.patience.turns():
             source, target = self.answer_of(source_uuid), self.answer_of(target_uuid)
             held = amounts_of(part(source, "allocations"))
@@ -133,17 +133,17 @@ class Consumers:
         return False
 
     def release(self, consumer_uuid: str) -> bool:
-        """Let a consumer give back all it holds, unless it changes meanwhile; say whether there was anything."""
+        """Release all allocations of a consumer, unless it changes meanwhile; return whether there were any."""
         found = self.answer_of(consumer_uuid)
         if not part(found, "allocations"):
-            return False  # Giving back nothing would leave a consumer behind, at some servers.
+            return False  # Some servers would keep a consumer after an empty release.
         answer = self._send(consumer_uuid, {}, {**_record(found)}, version=VERSION)
         if answer.status != 204:
             raise refusal("PUT", f"/allocations/{consumer_uuid}", answer)
         return True
 
     def leave(self, consumer_uuid: str, known: Mapping[str, Any], uuids: Collection[str]) -> bool:
-        """Let a consumer give back what it holds of some providers, unless it changed since it was read."""
+        """Release the allocations of a consumer on some providers, unless it changed since its reading."""
         held = amounts_of(part(known, "allocations"))
         stays = {uuid: each for uuid, each in held.items() if uuid not in uuids}
         if stays == held:
@@ -154,7 +154,7 @@ class Consumers:
         return True
 
     def drop(self, consumer_uuid: str) -> bool:
-        """Let a consumer give back all it holds, whatever happens meanwhile; say whether there was anything."""
+        """Release all allocations of a consumer despite concurrent changes; return whether there were any."""
         path = f"/allocations/{consumer_uuid}"
         answer = self._asking.ask("DELETE", path, version=VERSION)
         if answer.status == 404:
@@ -163,10 +163,10 @@ class Consumers:
             raise refusal("DELETE", path, answer)
         return True
 
-    # --- what they share ---
+    # --- shared ---
 
     def _put(self, consumer_uuid: str, amounts: Amounts, body: Mapping[str, Any], *, version: str) -> bool | None:
-        """Replace what a consumer holds; say whether Placement did, or None where another try may help.
+        """Replace the allocations of a consumer; return whether it succeeded, or None if a retry may help.
 
         Raises:
             Conflict: the consumer changed.
@@ -182,7 +182,7 @@ class Consumers:
         return None
 
     def _send(self, consumer_uuid: str, amounts: Amounts, body: Mapping[str, Any], *, version: str) -> Answer:
-        """Replace what a consumer holds, and return the answer; of an earlier try, where that was carried out."""
+        """Replace the allocations of a consumer, and return the answer; that of an earlier attempt if it succeeded."""
         body = {**body, "allocations": holdings_of(amounts)}
         answer = self._asking.ask("PUT", f"/allocations/{consumer_uuid}", body, version=version)
         if answer.status == 409 and answer.is_repeated and self._holds(consumer_uuid, amounts):

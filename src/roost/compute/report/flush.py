@@ -1,4 +1,4 @@
-"""An edited tree brought to Placement, with what is held there where that moves too: read ``Flushing.run`` first."""
+"""Writes an edited tree to Placement, with its allocations if they move: start with ``Flushing.run``."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -18,7 +18,7 @@ _RESHAPER = "/reshaper"
 
 
 class Flushing:
-    """Writes what differs between the cache and a tree that was edited."""
+    """Writes the differences between the cache and an edited tree."""
 
     def __init__(self, asking: Asking, cache: Cache, *, providers: Providers, offers: Offers) -> None:
         self._asking = asking
@@ -27,7 +27,7 @@ class Flushing:
         self._offers = offers
 
     def run(self, tree: ProviderTree, allocations: Allocations | None) -> None:
-        """Create what is new, reshape, delete what was removed, and write what each provider offers, in this order.
+        """Create new providers, reshape, delete removed ones, and write changed inventories and labels, in this order.
 
         See ``ReportClient.update_from_provider_tree``.
         """
@@ -69,7 +69,7 @@ class Flushing:
             with self._syncing(tree, uuid):
                 if self._providers.create(uuid, name=wanted.name, parent_uuid=wanted.parent_uuid):
                     created.append(uuid)
-            # A generation that its editor saw stays, so that what came after it is not overwritten.
+            # The generation that the editor saw stays, so that no later change is overwritten.
             if wanted.generation is None or uuid in created:
                 _set_generation(tree, uuid, self._cache.tree.data(uuid).generation)
         self._cache.was_flushed(tree)
@@ -95,7 +95,7 @@ class Flushing:
         try:
             answer = self._asking.ask("POST", _RESHAPER, body, version=RESHAPE_VERSION)
         except PlacementGone as error:
-            # It may have been carried out, so nothing is taken back.
+            # It may have succeeded, so nothing is undone.
             self._cache.forget_trees(tree.get_provider_uuids())
             problem = f"the reshape was not answered, and may have been carried out: {error}"
             raise ReshapeFailed(_node_of(tree), problem) from error
@@ -117,20 +117,20 @@ class Flushing:
         generation = self._offers.set_aggregates(uuid, wanted.aggregates, generation=generation)
         _set_generation(tree, uuid, self._offers.set_traits(uuid, wanted.traits, generation=generation))
 
-    # --- what they share ---
+    # --- shared ---
 
     def _refuse(self, tree: ProviderTree, created: Sequence[str], answer: Answer) -> NoReturn:
         self._cache.forget_trees(tree.get_provider_uuids())
         is_race = answer.status == 409 and answer.code == GENERATION_CODE
         problem = f"the reshape is refused: {answer.problem}"
         refused = Conflict(problem, code=answer.code) if is_race else ReshapeFailed(_node_of(tree), problem)
-        # What was carried out without an answer is in its own way, and then nothing may be taken back.
+        # An attempt that succeeded without an answer conflicts with its repetition; then nothing may be undone.
         if not (is_race and answer.is_repeated):
             self._undo(created, refused)
         raise refused
 
     def _is_left_alone(self, tree: ProviderTree, uuid: str) -> bool:
-        """Say whether a provider that other hosts write too is as it was; then it is not in the way of theirs."""
+        """Return whether a provider that other hosts write too is unchanged; then there is no conflict."""
         return self._cache.is_shared(uuid) and not self._cache.tree.has_inventory_changed(
             uuid, tree.data(uuid).inventory
         )
@@ -141,7 +141,7 @@ class Flushing:
         return {"inventories": wanted.inventory, "resource_provider_generation": generation}
 
     def _undo(self, created: Sequence[str], error: RoostError) -> None:
-        """Delete the providers that were created for a reshape that does not happen, and say which are left."""
+        """Delete the new providers of a failed reshape, and describe those that remain."""
         left = []
         for uuid in reversed(created):
             try:
@@ -153,7 +153,7 @@ class Flushing:
 
     @contextmanager
     def _syncing(self, tree: ProviderTree, *uuids: str) -> Iterator[None]:
-        """Let the trees of providers be read anew after an error, which is a SyncFailed unless its class says more."""
+        """After an error, drop the providers' trees from the cache; raise SyncFailed for unspecific errors."""
         try:
             yield
         except RoostError as error:
@@ -169,7 +169,7 @@ def _set_generation(tree: ProviderTree, uuid: str, generation: int | None) -> No
 
 
 def _allocations_body(allocations: Allocations) -> dict[str, Any]:
-    """Return allocations as the reshaper takes them: without generations of providers, and without what is empty."""
+    """Return allocations in the form of the reshaper: without generations of providers, and without empty ones."""
     return {
         consumer: {
             "allocations": holdings_of(amounts_of(record["allocations"])),
@@ -182,5 +182,5 @@ def _allocations_body(allocations: Allocations) -> dict[str, Any]:
 
 
 def _node_of(tree: ProviderTree) -> str:
-    """Return the name of the node: its root is the first, those that share with it come behind."""
+    """Return the name of the node: its root is the first; sharing providers follow."""
     return tree.data(tree.get_provider_uuids()[0]).name

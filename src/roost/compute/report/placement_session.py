@@ -1,4 +1,4 @@
-"""How a Placement API is asked: by whatever can carry a question, and again where no answer came."""
+"""Requests to a Placement API over any transport, with retries."""
 
 from collections.abc import Callable, Iterator
 from typing import Any, Protocol
@@ -10,29 +10,29 @@ _STEP_S = 2.0
 
 
 class Http(Protocol):
-    """A way to a Placement API."""
+    """A transport to a Placement API."""
 
     def ask(self, method: str, path: str, body: object = None, *, version: str) -> Answer:
-        """Ask once.
+        """Send a request once.
 
         Args:
-            path: with the query string, from the root of the API on.
-            body: sent as JSON; None: there is none.
-            version: microversion, as ``1.36``.
+            path: with the query string, from the root of the API.
+            body: sent as JSON; None: no body.
+            version: microversion, such as ``1.36``.
 
         Raises:
-            PlacementGone: no answer came; whether it was carried out is not known.
+            PlacementGone: no answer came; it is unknown whether the request was carried out.
         """
 
 
 class Patience:
-    """How often something is tried, and how long is waited in between: a random part of 2 s, then of 4 s, and so on.
+    """The number of attempts, and the pauses between them: a random part of 2 s, then of 4 s, and so on.
 
     Args:
-        sleep: waits so many seconds.
-        uniform: gives a random number between two.
+        sleep: waits a number of seconds.
+        uniform: returns a random number between two.
         tries: >= 1.
-        step_s: by so much the longest pause grows from try to try.
+        step_s: increment of the longest pause.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class Patience:
         self._step_s = step_s
 
     def turns(self) -> Iterator[None]:
-        """Yield once for each try, after the pause before it."""
+        """Yield once per attempt, after its pause."""
         for turn in range(self._tries):
             if turn:
                 self._sleep(self._uniform(0.0, self._step_s * turn))
@@ -57,11 +57,11 @@ class Patience:
 
 
 class Asking:
-    """Asks patiently: a question without an answer is asked again, so it may be carried out twice.
+    """Sends requests with retries, so that one without an answer may be carried out twice.
 
     Args:
-        http: the way to the API.
-        patience: with which it is asked, and for those who ask to retry with.
+        http: the transport.
+        patience: the attempts of a request, also for callers that retry.
     """
 
     def __init__(self, http: Http, patience: Patience) -> None:
@@ -69,10 +69,10 @@ class Asking:
         self.patience = patience
 
     def ask(self, method: str, path: str, body: object = None, *, version: str) -> Answer:
-        """Return the answer, whatever its status but 503.
+        """Return the answer, whatever its status except 503.
 
         Raises:
-            PlacementGone: no try was answered; whether one was carried out is not known.
+            PlacementGone: no attempt was answered; it is unknown whether one was carried out.
         """
         gone: PlacementGone | None = None
         for _ in self.patience.turns():
@@ -88,11 +88,11 @@ class Asking:
         raise gone
 
     def read(self, path: str, *, version: str) -> dict[str, Any]:
-        """Return what is there.
+        """Return the body of a resource.
 
         Raises:
-            NotFound: it is not.
-            PlacementGone: it does not answer, or not as a Placement does; and what else ``refusal`` gives.
+            NotFound: it does not exist.
+            PlacementGone: there is no answer, or not one of a Placement; and the errors of ``refusal``.
         """
         answer = self.ask("GET", path, version=version)
         if answer.status != 200:
@@ -103,7 +103,7 @@ class Asking:
 
 
 def refusal(method: str, path: str, answer: Answer) -> RoostError:
-    """Return the error that says what whoever asked can do about a status."""
+    """Return the error for a status, by what the caller can do about it."""
     what = f"Placement refuses {_label(method, path)}: {answer.problem}"
     match answer.status:
         case 400:
@@ -119,7 +119,7 @@ def part(record: Any, name: str) -> Any:
     """Return a member of an answer.
 
     Raises:
-        PlacementGone: there is none.
+        PlacementGone: it is missing.
     """
     try:
         return record[name]

@@ -1,4 +1,4 @@
-"""What the report client last knew of the providers, when it read it, and which copies of that others edit."""
+"""The providers as the report client last read them, and the copies that others edit."""
 
 import copy
 from collections.abc import Callable, Iterable
@@ -9,11 +9,11 @@ from roost.model.names import SHARING_TRAIT
 
 
 class Cache:
-    """Trees of providers, as Placement had them.
+    """The provider trees of Placement.
 
     Args:
-        elapsed_s: gives seconds of a clock that never goes back.
-        refresh_s: after which what is known of a provider is stale; 0: never.
+        elapsed_s: returns the seconds of a monotonic clock.
+        refresh_s: age at which the data of a provider is stale; 0: never.
     """
 
     def __init__(self, *, elapsed_s: Callable[[], float], refresh_s: float) -> None:
@@ -24,20 +24,20 @@ class Cache:
         self._lent: WeakKeyDictionary[ProviderTree, frozenset[str]] = WeakKeyDictionary()
 
     def lend(self) -> ProviderTree:
-        """Return a copy to edit; what is missing from it later was removed by its editor."""
+        """Return a copy to edit; providers missing from it later were removed by its editor."""
         twin = copy.deepcopy(self.tree)
         self._lent[twin] = frozenset(twin.get_provider_uuids())
         return twin
 
     def was_flushed(self, edited: ProviderTree) -> None:
-        """Note that all an edited tree has is known; what is missing from it later was removed by its editor."""
+        """Record that an edited tree is complete; providers missing from it later were removed by its editor."""
         self._lent[edited] = self._lent.get(edited, frozenset()) | frozenset(edited.get_provider_uuids())
 
     def find_removed(self, edited: ProviderTree) -> list[str]:
-        """Return which known providers an edited tree no longer has, each after its parent.
+        """Return the known providers that an edited tree lacks, each after its parent.
 
-        What came to be known after it was lent was not removed by its editor. A tree that was not lent says nothing
-        of roots that it does not have. Providers that others share are never removed.
+        Providers read after its copy were not removed by its editor. A tree that was not lent may lack roots. Sharing
+        providers are never removed.
         """
         left = set(edited.get_provider_uuids())
         known = self.tree.get_provider_uuids()
@@ -48,32 +48,32 @@ class Cache:
         return [uuid for uuid in known if uuid in lent and uuid not in left and not self.is_shared(uuid)]
 
     def is_shared(self, uuid: str) -> bool:
-        """Say whether a provider is a root that shares what it has with others."""
+        """Return whether a provider is a root that shares its inventories."""
         if not self.tree.exists(uuid):
             return False
         known = self.tree.data(uuid)
         return known.parent_uuid is None and SHARING_TRAIT in known.traits
 
     def is_stale(self, uuid: str) -> bool:
-        """Say whether what a provider offers was never read, or too long ago."""
+        """Return whether the data of a provider was never read, or too long ago."""
         read_at_s = self._read_at_s.get(uuid)
         if read_at_s is None:
             return True
         return self._refresh_s > 0 and self._elapsed_s() - read_at_s > self._refresh_s
 
     def was_read(self, uuid: str) -> None:
-        """Note that all that a provider offers is known as of now."""
+        """Record that all data of a provider was read now."""
         self._read_at_s[uuid] = self._elapsed_s()
 
     def forget(self, uuid: str) -> None:
-        """Forget a provider and all below it, where it is known."""
+        """Drop a provider and its subtree from the cache."""
         if self.tree.exists(uuid):
             for each in self.tree.get_provider_uuids(uuid):
                 self._read_at_s.pop(each, None)
             self.tree.remove(uuid)
 
     def forget_trees(self, uuids: Iterable[str]) -> None:
-        """Forget the whole trees that hold any of some providers, so that they are read anew."""
+        """Drop the whole trees of some providers, so that they are read again."""
         for uuid in uuids:
             if self.tree.exists(uuid):
                 self.forget(self.tree.get_provider_uuids_in_tree(uuid)[0])

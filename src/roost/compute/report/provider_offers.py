@@ -1,4 +1,4 @@
-"""What a provider offers, written where it differs: inventories, traits and aggregates."""
+"""Inventories, traits and aggregates of a provider, written if they differ."""
 
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
@@ -15,11 +15,10 @@ _CUSTOM = "CUSTOM_"
 
 
 class Offers:
-    """What providers of a Placement offer.
+    """Inventories and labels of the providers of a Placement.
 
-    Each ``set_…`` writes only where the cache says that something differs, on the generation that is given, else on
-    the one in the cache, and returns the provider's generation after it. A write that lost a race is a Conflict, and
-    the tree is forgotten.
+    Each ``set_…`` writes only a difference from the cache, at the given generation, else at that of the cache, and
+    returns the provider's new generation. A lost race raises Conflict, and drops the tree from the cache.
     """
 
     def __init__(self, asking: Asking, cache: Cache, *, most_names: int) -> None:
@@ -33,9 +32,9 @@ class Offers:
         """Replace all inventories of a provider.
 
         Raises:
-            InUse: a class is to go of which something is held.
-            BadRequest: a name or a record cannot be meant.
-            Conflict, NotFound, PlacementGone: see ``refusal``; so for all of these.
+            InUse: an inventory to delete is in use.
+            BadRequest: a name or a record is invalid.
+            Conflict, NotFound, PlacementGone: see ``refusal``; also from all methods below.
         """
         tree = self._cache.tree
         if not tree.has_inventory_changed(uuid, inventory):
@@ -62,10 +61,10 @@ class Offers:
         """Replace all aggregates of a provider.
 
         Args:
-            use_cache: whether nothing is written where the cache says that nothing differs.
+            use_cache: whether to write nothing if the cache has no difference.
 
         Raises:
-            ValueError: there is no generation, and the cache is not to be used.
+            ValueError: there is no generation, and the cache must not be used.
         """
         tree = self._cache.tree
         if use_cache and not tree.have_aggregates_changed(uuid, aggregates):
@@ -79,13 +78,13 @@ class Offers:
         return _generation(found)
 
     def ensure_classes(self, resource_classes: Iterable[str]) -> None:
-        """Create the custom ones among resource classes, where they do not exist."""
+        """Create the missing custom classes."""
         for name in sorted(resource_classes):
             if name.startswith(_CUSTOM):
                 self._ensure(f"/resource_classes/{quote(name)}", version=_CLASSES_VERSION)
 
     def ensure_traits(self, traits: Iterable[str]) -> None:
-        """Create the traits that do not exist."""
+        """Create the missing traits."""
         for some in chunks(sorted(traits), self._most_names):
             found = self._asking.read(f"/traits?name=in:{quote(','.join(some), safe=',')}", version=TRAITS_VERSION)
             known = part(found, "traits")

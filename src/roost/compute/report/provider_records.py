@@ -1,4 +1,4 @@
-"""Which providers there are: read, created and deleted, with what each offers."""
+"""Providers: read, created and deleted, with their inventories."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -16,15 +16,15 @@ TRAITS_VERSION = "1.6"
 _CREATE_VERSION = "1.20"
 _SHARING_VERSION = "1.18"
 _TREE_VERSION = "1.14"
-# By this text, and by nothing else, a taken name is told from a taken uuid.
+# Only this text distinguishes a used name from a used uuid.
 _NAME_IS_TAKEN = "Conflicting resource provider name:"
 
 
 class Providers:
-    """Providers of a Placement, read into a cache.
+    """The providers of a Placement, read into a cache.
 
     Args:
-        most_uuids: how many aggregates one question names, >= 1.
+        most_uuids: maximum number of aggregates in one request, >= 1.
     """
 
     def __init__(self, asking: Asking, cache: Cache, *, most_uuids: int) -> None:
@@ -33,12 +33,12 @@ class Providers:
         self._most_uuids = most_uuids
 
     def ensure(self, uuid: str, *, name: str, parent_uuid: str | None) -> None:
-        """Know the tree of a provider, which is created where there is none.
+        """Read the tree of a provider; create a missing provider.
 
         Raises:
             SyncFailed: another provider has its name.
-            Conflict: what was known is gone, and forgotten now.
-            PlacementGone: Placement does not answer; so for all of these.
+            Conflict: the cached provider no longer exists, and was dropped from the cache.
+            PlacementGone: Placement does not answer; also from all methods below.
         """
         tree = self._cache.tree
         if tree.exists(uuid):
@@ -55,16 +55,16 @@ class Providers:
             self.refresh(record["uuid"])
 
     def create(self, uuid: str, *, name: str, parent_uuid: str | None) -> bool:
-        """Create a provider and know it; say whether it is new, and not somebody else's with the same uuid."""
+        """Create a provider; return whether it is new, and not another client's with the same uuid."""
         body = {"name": name, "uuid": uuid} | ({} if parent_uuid is None else {"parent_provider_uuid": parent_uuid})
         answer = self._asking.ask("POST", "/resource_providers", body, version=_CREATE_VERSION)
         if answer.status == 200:
             self._cache.tree.populate_from_iterable([_record(answer.body)])
-            self._cache.was_read(uuid)  # It offers nothing yet.
+            self._cache.was_read(uuid)  # It has no inventories yet.
             return True
         if answer.status != 409:
             raise refusal("POST", "/resource_providers", answer)
-        # The name is also taken where an earlier try was carried out.
+        # The name may be in use because an earlier attempt succeeded.
         if answer.is_repeated or _NAME_IS_TAKEN not in answer.problem:
             records = self.in_tree(uuid)
             if records:
@@ -75,7 +75,7 @@ class Providers:
         raise SyncFailed(f"provider {name} cannot be created with uuid {uuid}: {answer.problem}")
 
     def delete(self, uuid: str) -> None:
-        """Delete a provider, where there is one, and forget it.
+        """Delete a provider, if it exists, and drop it from the cache.
 
         Raises:
             InUse: it has allocations or children.
@@ -89,11 +89,11 @@ class Providers:
         self._cache.forget(uuid)
 
     def in_tree(self, uuid: str) -> list[ProviderRecord]:
-        """Return the providers of the whole tree that holds a provider, by uuid; none where it does not exist."""
+        """Return the providers of a provider's whole tree, by uuid; empty if it does not exist."""
         return self._list_pages(f"in_tree={uuid}", version=_TREE_VERSION)
 
     def find_by_name(self, name: str) -> ProviderRecord:
-        """Return the provider of a name.
+        """Return the provider with a name.
 
         Raises:
             NotFound: there is none.
@@ -104,7 +104,7 @@ class Providers:
         return found[0]
 
     def refresh(self, uuid: str) -> None:
-        """Read what a provider offers, and the providers that share with it."""
+        """Read the data of a provider, and the providers that share with it."""
         aggregates = self._refresh_one(uuid)
         for some in chunks(sorted(aggregates), self._most_uuids):
             query = f"member_of=in:{','.join(some)}&required={SHARING_TRAIT}"
@@ -122,10 +122,10 @@ class Providers:
         return generation
 
     def _refresh_one(self, uuid: str) -> list[str]:
-        """Read what a provider offers, and return its aggregates.
+        """Read the data of a provider, and return its aggregates.
 
-        The generation kept is that of the first answer: if the provider changes before the last, the next write of
-        it is refused, and nobody's change is overwritten.
+        The cached generation is that of the first response: if the provider changes before the last one, the next write
+        is refused, and no change is overwritten.
         """
         self.refresh_inventory(uuid)
         aggregates = part(self._read(uuid, "aggregates", version=AGGREGATES_VERSION), "aggregates")
@@ -145,12 +145,12 @@ class Providers:
 
     def _list_pages(self, query: str, *, version: str) -> list[ProviderRecord]:
         found = part(self._asking.read(f"/resource_providers?{query}", version=version), "resource_providers")
-        # Servers list in orders of their own.
+        # The order of a list differs between servers.
         return sorted(map(_record, found), key=lambda record: record["uuid"])
 
 
 def chunks(names: Sequence[str], most: int) -> Iterator[Sequence[str]]:
-    """Yield names in their order, so many at most at a time."""
+    """Yield names in order, in chunks of limited size."""
     for start in range(0, len(names), most):
         yield names[start : start + most]
 

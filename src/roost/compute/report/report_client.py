@@ -1,4 +1,4 @@
-"""The report client: all that a host asks of a Placement, and all that it writes there."""
+"""The report client: all reads and writes of a host in a Placement."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, NamedTuple, TypeVar
@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 
 class Candidates(NamedTuple):
-    """Ways to hold what was asked, as Placement says them; all None: it did not say."""
+    """The response to a candidate query; all None: there was none."""
 
     allocation_requests: list[dict[str, Any]] | None = None
     provider_summaries: dict[str, Any] | None = None
@@ -33,21 +33,20 @@ class Candidates(NamedTuple):
 
 
 class ReportClient:
-    """Keeps what a Placement has of a host equal to what the host offers, and writes what consumers hold.
+    """Keeps a host's inventories in Placement up to date, and writes the allocations of consumers.
 
-    A question without an answer is asked again, a few times, after pauses; then PlacementGone is raised, by every
-    method. Other errors mean what they mean elsewhere: BadRequest, mend what was asked; Conflict, somebody was faster,
-    read again; InUse, release first; NotFound. One thread at a time may use what is about providers; what is about
-    consumers may be used by as many as may use ``http``.
+    A request without an answer is repeated a few times, after pauses; then every method raises PlacementGone. The other
+    errors: BadRequest, correct the request; Conflict, a concurrent change, read again; InUse, release first; NotFound.
+    Methods for providers are for one thread at a time; those for consumers are as thread-safe as ``http``.
 
     Args:
-        http: the way to the Placement.
-        clock: what is known of providers grows stale by it.
-        sleep: waits so many seconds, between tries.
-        uniform: gives a random number between two.
-        tries: of everything that is tried again, >= 1.
-        refresh_s: after which what is known of a provider is read again; 0: never.
-        sharing_max: how many aggregates, or traits, one question names, >= 1.
+        http: the transport to the Placement.
+        clock: gives the age of cached providers.
+        sleep: waits a number of seconds, between attempts.
+        uniform: returns a random number between two.
+        tries: maximum number of attempts, >= 1.
+        refresh_s: age at which a cached provider is read again; 0: never.
+        sharing_max: maximum number of aggregates, or traits, in one request, >= 1.
     """
 
     def __init__(
@@ -74,46 +73,46 @@ class ReportClient:
     def get_provider_tree_and_ensure_root(
         self, uuid: str, name: str | None = None, parent_uuid: str | None = None
     ) -> ProviderTree:
-        """Return a copy of all that is known, with the tree of a provider, which is created where there is none.
+        """Return a copy of the cache, with the tree of a provider; create a missing provider.
 
-        What is known is read again where it is stale. Providers that share with the tree are roots beside it.
+        Stale data is read again. Providers that share with the tree are roots beside it.
 
         Args:
-            name: of the provider if it is new; None: its uuid.
+            name: name of a new provider; None: its uuid.
 
         Raises:
             SyncFailed: another provider has its name.
-            Conflict: the provider was deleted meanwhile; ask again.
+            Conflict: the provider was deleted meanwhile; try again.
         """
         self._providers.ensure(uuid, name=uuid if name is None else name, parent_uuid=parent_uuid)
         return self._cache.lend()
 
     def update_from_provider_tree(self, new_tree: ProviderTree, allocations: Allocations | None = None) -> None:
-        """Bring an edited tree to Placement.
+        """Write an edited tree to Placement.
 
-        In this order: create what is new, parents first; with allocations, replace all inventories and these
-        allocations in one request; delete what was removed, children first; write inventories, aggregates and
-        traits that differ, children first. Only the one request is atomic. After an error the tree is read anew next
-        time. The tree learns the generations that come of its writes.
+        In this order: create new providers, parents first; with allocations, replace all inventories and these
+        allocations in one request; delete removed providers, children first; write changed inventories, aggregates and
+        traits, children first. Only the one request is atomic. After an error the tree is read again the next time. The
+        tree gets the generations of its writes.
 
         Args:
-            allocations: all that each of these consumers holds afterwards; an empty one is a reshape too. None: none.
+            allocations: all new allocations of each of these consumers; an empty mapping is a reshape too. None: none.
 
         Raises:
-            Conflict: somebody wrote meanwhile; begin again with a new tree, and new allocations.
-            ReshapeFailed: the one request was refused or not answered. Where it was refused, what it created is
-                deleted again.
-            InUse: an inventory is to go of which something is held.
-            SyncFailed: something else was refused, or not answered; what was written stays.
+            Conflict: a concurrent change; start again with a new tree, and new allocations.
+            ReshapeFailed: the one request was refused or not answered. After a refusal its new providers are deleted
+                again.
+            InUse: an inventory to delete is in use.
+            SyncFailed: another request was refused or not answered; completed writes stay.
         """
         self._flushing.run(new_tree, allocations)
 
     def forget(self) -> None:
-        """Forget all that is known of providers, so that it is read again."""
+        """Drop all cached providers."""
         self._cache.forget_trees(self._cache.tree.get_provider_uuids())
 
     def get_provider_by_name(self, name: str) -> ProviderRecord:
-        """Return the provider of a name.
+        """Return the provider with a name.
 
         Raises:
             NotFound: there is none.
@@ -124,7 +123,7 @@ class ReportClient:
         """Delete the tree of a host, children first; return the providers that are still in use.
 
         Args:
-            consumers: which are dropped first, whatever they hold: instances of the host, evacuations that ended.
+            consumers: released first, whatever they hold: instances of the host, completed evacuations.
         """
         for consumer in consumers:
             self._consumers.drop(consumer)
@@ -140,57 +139,57 @@ class ReportClient:
                 left.append(each)
         return left
 
-    # --- what one provider offers ---
+    # --- one provider ---
 
     def set_inventory_for_provider(self, uuid: str, inventory: Mapping[str, Mapping[str, float]]) -> None:
-        """Replace the inventories of a provider of a known tree, where they differ; custom classes are created.
+        """Replace the inventories of a cached provider if they differ; create custom classes.
 
         Raises:
-            InUse: a class is to go of which something is held.
+            InUse: an inventory to delete is in use.
         """
         self._offers.set_inventory(uuid, inventory)
 
     def set_traits_for_provider(self, uuid: str, traits: Collection[str]) -> None:
-        """Replace the traits of a provider of a known tree, where they differ; custom ones are created."""
+        """Replace the traits of a cached provider if they differ; create custom ones."""
         self._offers.set_traits(uuid, traits)
 
     def set_aggregates_for_provider(
         self, uuid: str, aggregates: Collection[str], *, use_cache: bool = True, generation: int | None = None
     ) -> None:
-        """Replace the aggregates of a provider, of a known tree where they differ.
+        """Replace the aggregates of a provider; those of a cached one only if they differ.
 
         Args:
-            use_cache: False: they are written in any case, and the provider need not be known.
-            generation: of the provider; without the cache there must be one.
+            use_cache: False: write in any case; the provider need not be cached.
+            generation: of the provider; necessary without the cache.
 
         Raises:
-            ValueError: there is none.
+            ValueError: the generation is missing.
         """
         self._offers.set_aggregates(uuid, aggregates, use_cache=use_cache, generation=generation)
 
     def aggregate_add_host(self, aggregate_uuid: str, host_name: str) -> None:
-        """Put the provider of a host into an aggregate, beside those it is in."""
+        """Add the provider of a host to an aggregate."""
         self._change_aggregates(host_name, lambda found: found | {aggregate_uuid})
 
     def aggregate_remove_host(self, aggregate_uuid: str, host_name: str) -> None:
-        """Take the provider of a host out of an aggregate, if it is in it."""
+        """Remove the provider of a host from an aggregate, if it is in it."""
         self._change_aggregates(host_name, lambda found: found - {aggregate_uuid})
 
-    # --- what is held ---
+    # --- allocations ---
 
     def get_allocations_for_provider_tree(self, name: str) -> Allocations:
-        """Return all that the consumers of a known tree hold, on providers that share with it too.
+        """Return all allocations of the consumers of a cached tree, including those on sharing providers.
 
-        Consumers are found by the providers of the tree itself, since on those that share there are other hosts'
-        too. So who holds something only there is missed.
+        Consumers are found by the providers of the tree itself, because sharing ones also serve other hosts. So
+        consumers with allocations only there are missed.
 
         Args:
-            name: or uuid, of a provider of the tree.
+            name: name or uuid of a provider of the tree.
         """
         return self._consumers.of_providers(self._cache.tree.get_provider_uuids_in_tree(name))
 
     def get_allocations_for_resource_provider(self, uuid: str) -> dict[str, Any]:
-        """Return what is held of a provider, by consumer.
+        """Return the allocations on a provider, by consumer.
 
         Raises:
             NotFound: there is no such provider.
@@ -198,11 +197,11 @@ class ReportClient:
         return self._consumers.of_provider(uuid)
 
     def get_allocs_for_consumer(self, consumer_uuid: str) -> dict[str, Any]:
-        """Return all that is answered of a consumer; of one that holds nothing its empty allocations alone."""
+        """Return the full response for a consumer; without allocations, only these, empty."""
         return self._consumers.answer_of(consumer_uuid)
 
     def get_allocations_for_consumer(self, consumer_uuid: str) -> dict[str, Any] | None:
-        """Return what a consumer holds, by provider; None: Placement does not answer."""
+        """Return the allocations of a consumer, by provider; None: Placement does not answer."""
         found = self._unless_away(lambda: self._consumers.answer_of(consumer_uuid))
         return None if found is None else part(found, "allocations")
 
@@ -216,12 +215,12 @@ class ReportClient:
         allocation_request_version: str = CANDIDATES_VERSION,
         consumer_generation: int | None = None,
     ) -> bool:
-        """Let a consumer take what a request says; say whether it did.
+        """Claim the amounts of a request for a consumer; return whether it succeeded.
 
-        One that holds something is moved: it keeps that, and takes what the request says of other providers.
+        A consumer with allocations is being moved: it keeps these, and claims the amounts on other providers.
 
         Args:
-            consumer_generation: of a consumer that is forced to a host; None: it is new, or as it is now.
+            consumer_generation: of a consumer that is forced to a host; None: it is new, or the present one.
 
         Raises:
             Conflict: the consumer changed meanwhile.
@@ -236,7 +235,7 @@ class ReportClient:
         )
 
     def put_allocations(self, consumer_uuid: str, payload: Mapping[str, Any]) -> bool:
-        """Replace all that a consumer holds; say whether that was done.
+        """Replace all allocations of a consumer; return whether it succeeded.
 
         Args:
             payload: the body of the request, with the generation of the consumer, None for a new one.
@@ -247,33 +246,33 @@ class ReportClient:
         return self._consumers.put(consumer_uuid, payload)
 
     def add_resources_to_instance_allocation(self, consumer_uuid: str, resources: Amounts) -> None:
-        """Let a consumer take more.
+        """Claim further amounts for a consumer.
 
         Args:
-            resources: by the uuid of the provider, then by class.
+            resources: by provider uuid, then by class.
 
         Raises:
-            NotFound: it holds nothing yet.
-            Conflict: it does not fit, or others were faster in every try.
+            NotFound: it has no allocations yet.
+            Conflict: they do not fit, or every attempt met a concurrent change.
         """
         self._consumers.change(consumer_uuid, lambda held: amounts.add(held, resources))
 
     def remove_resources_from_instance_allocation(self, consumer_uuid: str, resources: Amounts) -> None:
-        """Let a consumer give back a part.
+        """Release a part of a consumer's allocations.
 
         Raises:
             BadRequest: it does not hold as much.
-            NotFound: it holds nothing.
-            Conflict: others were faster in every try.
+            NotFound: it has no allocations.
+            Conflict: every attempt met a concurrent change.
         """
         self._consumers.change(consumer_uuid, lambda held: amounts.subtract(held, resources))
 
     def remove_provider_tree_from_instance_allocation(self, consumer_uuid: str, root_uuid: str) -> bool:
-        """Let a consumer give back all it holds in the tree of a provider; say whether that was anything.
+        """Release all allocations of a consumer in a provider's tree; return whether there were any.
 
         Raises:
-            NotFound: it holds nothing at all.
-            Conflict: others were faster in every try.
+            NotFound: it has no allocations at all.
+            Conflict: every attempt met a concurrent change.
         """
         within = {each["uuid"] for each in self._providers.in_tree(root_uuid)}
         return self._consumers.change(
@@ -283,10 +282,10 @@ class ReportClient:
     def remove_providers_from_allocation(
         self, consumer_uuid: str, known: Mapping[str, Any], uuids: Collection[str]
     ) -> bool:
-        """Let a consumer give back what it holds of some providers; say whether that was anything.
+        """Release the allocations of a consumer on some providers; return whether there were any.
 
         Args:
-            known: what ``get_allocs_for_consumer`` told of it.
+            known: response of ``get_allocs_for_consumer``.
             uuids: of the providers.
 
         Raises:
@@ -295,9 +294,9 @@ class ReportClient:
         return self._consumers.leave(consumer_uuid, known, uuids)
 
     def move_allocations(self, source_uuid: str, target_uuid: str) -> bool:
-        """Let one consumer hold what another one held, in one request; say whether it does.
+        """Move the allocations of one consumer to another, in one request; return whether the latter has them.
 
-        It does too where it holds something and the other one nothing: then that was done before.
+        If only the latter has allocations, the move was completed before.
 
         Raises:
             Conflict: one of them changed meanwhile.
@@ -305,20 +304,20 @@ class ReportClient:
         return self._consumers.move(source_uuid, target_uuid)
 
     def delete_allocation_for_instance(self, consumer_uuid: str, *, force: bool = False) -> bool:
-        """Let a consumer give back all it holds; say whether that was anything.
+        """Release all allocations of a consumer; return whether there were any.
 
         Args:
-            force: whatever happens to it meanwhile.
+            force: release them despite concurrent changes.
 
         Raises:
-            Conflict: it changed meanwhile, and is not forced.
+            Conflict: it changed meanwhile, without ``force``.
         """
         return self._consumers.drop(consumer_uuid) if force else self._consumers.release(consumer_uuid)
 
-    # --- what is asked ---
+    # --- queries ---
 
     def get_allocation_candidates(self, query: str) -> Candidates:
-        """Return ways to hold what a query string asks for; none of them where Placement does not answer it."""
+        """Return the candidates of a query string; empty if Placement does not answer."""
         found = self._unless_away(
             lambda: self._asking.ask("GET", f"/allocation_candidates?{query}", version=CANDIDATES_VERSION)
         )
@@ -338,10 +337,10 @@ class ReportClient:
         return found
 
     def get_usages_counts_for_limits(self, project_id: str) -> dict[str, int]:
-        """Return what a project holds in sum, by resource class."""
+        """Return the usage of a project, by resource class."""
         return self._usages(project_id=project_id)
 
-    # --- what they share ---
+    # --- shared ---
 
     def _usages(self, **query: str) -> dict[str, int]:
         usages: dict[str, int] = part(
@@ -368,7 +367,7 @@ class ReportClient:
         raise lost
 
     def _unless_away(self, act: Callable[[], T]) -> T | None:
-        """Return what an act gives; None, and told in the log once, where Placement does not answer."""
+        """Return the result of a call; if Placement does not answer, log it once and return None."""
         try:
             found = act()
         except PlacementGone as error:
