@@ -1,1 +1,1 @@
-"""What runs beside the instances of a host: the agent's view of what its host offers."""
+"""Everything that runs beside the instances of a host: agent, drivers, inventory and report client."""

@@ -1,4 +1,4 @@
-"""The seam between an agent and what runs guests on its host; drivers are found by name."""
+"""The contract between an agent and the drivers that run guests on its host; drivers are found by name."""
 
 import inspect
 from asyncio import CancelledError
@@ -15,135 +15,135 @@ from roost.errors import BadRequest, BadSettings, RoostError, quote_value
 from roost.model.work.agent_terms import Capabilities, HostTerms, NodeResources
 from roost.model.work.guest import GuestReport, GuestSpec, TransferTarget
 
-# What a driver may raise, by itself or by what it calls. A simulation ends processes by errors of another kind.
+# What a driver may raise, itself or through its libraries. A simulation ends processes by other errors.
 RAISED = (Exception, SystemExit, KeyboardInterrupt, GeneratorExit, CancelledError)
-GROUP = "roost.drivers"  # entry points: functions or classes that are called with options and terms
+GROUP = "roost.drivers"  # entry points: functions or classes called with options and terms
 _OWN = {"fake": "roost.compute.drivers.fake.driver:make", "libvirt": "roost.compute.drivers.libvirt.driver:make"}
 _Options = TypeVar("_Options", bound=msgspec.Struct)
 
 
 class Driver(Protocol):
-    """Runs guests on the nodes of one host. Threads may call it at the same time, for one guest one at a time.
+    """Runs guests on the nodes of one host. Threads may call it concurrently, for each guest one at a time.
 
-    What changes a guest may be asked for again: with the same guest and operation it does nothing the second time.
-    Besides the errors below, methods that name a guest raise NotFound where the host has none such, and Conflict
-    where it runs and must not, or the other way round.
+    Changes of guests may be repeated: with the same guest and operation, the second call does nothing. Besides the
+    errors below, methods on a guest raise NotFound if the host does not have it, and Conflict if it runs and must not,
+    or the reverse.
     """
 
     @property
     def capabilities(self) -> Capabilities:
-        """What it can."""
+        """Its capabilities."""
 
     def start(self, host: str) -> None:
-        """Begin to work for a host; comes before all else.
+        """Begin to work for a host; called before everything else.
 
         Raises:
-            DriverNotReady: what it speaks to does not answer yet; ask again.
-            BadSettings: it can never work like this.
+            DriverNotReady: the hypervisor does not answer yet; try again.
+            BadSettings: it can never work with these settings.
         """
 
     def nodes(self) -> list[str]:
         """Return the names of its nodes.
 
         Raises:
-            DriverNotReady: so for all methods about nodes.
+            DriverNotReady: also from all methods on nodes.
         """
 
     def is_node_gone(self, node: str) -> bool:
-        """Say whether a node that was its own once will not come back."""
+        """Return whether a former node of its own is permanently gone."""
 
     def resources(self, node: str) -> NodeResources:
-        """Return what a node has and has in use."""
+        """Return the resources of a node and their use."""
 
     def update_provider_tree(self, tree: ProviderTree, node: str, allocations: Allocations | None = None) -> None:
-        """Bring what a node offers into a tree of providers.
+        """Write the inventories of a node into a provider tree.
 
-        All inventories of the root and of the providers that it makes are its own. Of traits and of other providers
-        it touches what it put there.
+        It owns all inventories of the root and of its own providers. Of traits and of other providers, it changes only
+        its own additions.
 
         Args:
-            tree: edited in place; the root of the node is there, named like the node.
-            node: its name.
-            allocations: of all that hold something in the tree, edited in place where inventories move; None: nothing
-                may move.
+            tree: edited in place; it has the root of the node, with the node's name.
+            node: name of the node.
+            allocations: of all consumers in the tree, edited in place if inventories move; None: nothing may move.
 
         Raises:
-            ReshapeNeeded: something must move, and ``allocations`` is None; the tree is as it was.
-            ReshapeFailed: what is held is not what guests use; both are as they were.
+            ReshapeNeeded: inventories must move, and ``allocations`` is None; the tree is unchanged.
+            ReshapeFailed: the allocations contradict the guests' use; both are unchanged.
         """
 
     def metrics(self, node: str) -> dict[str, float]:
-        """Return what a node measures, by the names of ``agent.monitors``; times since it started, in ns."""
+        """Return the measurements of a node, by the names of ``monitors``; times since its start, in ns."""
 
     def spawn(self, spec: GuestSpec, operation: str) -> None:
-        """Build a guest and let it run, in place of an incomplete one, or of one by another operation.
+        """Build and start a guest, in place of an incomplete one, or of one by another operation.
 
         Raises:
-            BuildFailed: another host may do; nothing of it is left. So for all methods that build or move.
-            BuildAborted: no other host would do; nothing of it is left.
+            BuildFailed: another host may succeed; nothing of the guest is left. Also from all methods that build or
+                move.
+            BuildAborted: no other host can succeed; nothing of the guest is left.
         """
 
     def destroy(self, uuid: str, operation: str) -> None:
-        """Let nothing be left of a guest; none is fine."""
+        """Remove a guest completely, if it exists."""
 
     def power(self, uuid: str, *, is_on: bool) -> None:
-        """Let a guest run, or stop it and keep it."""
+        """Start a guest, or stop and keep it."""
 
     def rebuild(self, spec: GuestSpec, operation: str) -> None:
-        """Give a guest the disk of an image anew, in its place."""
+        """Replace the disk of a guest by a new one from an image."""
 
     def prepare(self, spec: GuestSpec, operation: str) -> TransferTarget:
-        """Keep room for a guest that is to come from a host, perhaps this one, and say where it is to arrive."""
+        """Reserve resources for a guest from another host, or from this one; return the address of its arrival."""
 
     def send_disk(self, uuid: str, to: TransferTarget) -> None:
-        """Send the disk of a stopped guest to where it is to arrive, and keep it here, too."""
+        """Send the disk of a stopped guest to such an address, and keep it here."""
 
     def finish(self, spec: GuestSpec, operation: str) -> None:
-        """Make a guest of what has arrived; it runs if the specification says so."""
+        """Complete an arrived guest; start it if its specification says so."""
 
     def discard(self, uuid: str, operation: str) -> None:
-        """Undo what ``prepare`` and ``finish`` of an operation did here; another guest of the uuid is as before."""
+        """Undo ``prepare`` and ``finish`` of an operation here; a guest of the same uuid is restored."""
 
     def settle(self, uuid: str, operation: str) -> None:
-        """Let what ``finish`` of an operation did here stay: what it kept to be undone goes; none is fine."""
+        """Make ``finish`` of an operation final: delete what it kept for ``discard``, if anything."""
 
     def live_migrate(self, uuid: str, to: TransferTarget) -> None:
-        """Let a running guest run where it is to arrive; on return it does, and nothing of it is here."""
+        """Move a running guest to its prepared address; on return it runs there, and nothing of it is here."""
 
     def abort_migration(self, uuid: str) -> None:
-        """Let the ``live_migrate`` of a guest that is under way fail; none is fine."""
+        """Let a ``live_migrate`` in progress fail, if there is one."""
 
     def save(self, uuid: str) -> str:
-        """Save the disk of a stopped guest as an image, and return the id of that."""
+        """Save the disk of a stopped guest as an image, and return the image's id."""
 
     def saved_images(self) -> list[str]:
-        """Return the uuids of the guests that it keeps images of which ``save`` made, or parts of such images.
+        """Return the uuids of the guests with images, or parts of images, from ``save``.
 
-        Hosts that share them are told all. A driver that keeps none returns nothing.
+        Hosts with a shared storage return all of them. A driver without images returns none.
         """
 
     def drop_saved_image(self, uuid: str) -> None:
-        """Let nothing be left of what a guest was saved as, also of a ``save`` that is under way; none is fine."""
+        """Delete the saved image of a guest, if any, including that of a ``save`` in progress."""
 
     def inspect(self, uuid: str) -> GuestReport | None:
-        """Return what there is of a guest; None: nothing."""
+        """Return the report of a guest; None: there is none."""
 
     def guests(self) -> list[GuestReport]:
-        """Return what there is of any guest, by uuid."""
+        """Return the reports of all guests, by uuid."""
 
     def console(self, uuid: str) -> str:
-        """Return what a guest wrote to its console, the end of it."""
+        """Return the end of a guest's console output."""
 
 
 Maker = Callable[[Mapping[str, str], HostTerms], Driver]
 
 
-@cache  # Looking through all that is installed takes long, and a fleet of agents loads a driver each.
+@cache  # A scan of all installed packages is slow, and each agent of a fleet loads a driver.
 def drivers() -> Mapping[str, EntryPoint]:
-    """Return the drivers there are, by name: our own, then those of entry points.
+    """Return the available drivers by name: built-in ones, then those of entry points.
 
     Raises:
-        BadSettings: two have one name.
+        BadSettings: two have the same name.
     """
     found = {name: EntryPoint(name=name, value=value, group=GROUP) for name, value in _OWN.items()}
     for entry in sorted(entry_points(group=GROUP), key=lambda entry: (entry.name, entry.value)):
@@ -154,15 +154,15 @@ def drivers() -> Mapping[str, EntryPoint]:
 
 
 def load(name: str, options: Mapping[str, str], terms: HostTerms | None = None) -> Driver:
-    """Make the driver of a name.
+    """Create the driver with a name.
 
     Args:
         name: of an entry point.
-        options: what it is told; which there are it says itself.
-        terms: on which the host offers what it has; None: those of the defaults.
+        options: its options, which it defines itself.
+        terms: overcommit and reserves of the host; None: the defaults.
 
     Raises:
-        BadSettings: there is no such driver, it cannot be imported or made, or it lacks a part of the contract.
+        BadSettings: there is no such driver, it cannot be imported or created, or it lacks a part of the contract.
     """
     known = drivers()
     subject = f"driver {name}"
@@ -170,13 +170,13 @@ def load(name: str, options: Mapping[str, str], terms: HostTerms | None = None) 
         raise BadSettings(subject, f"is none of {', '.join(sorted(known))}")
     try:
         make: Maker = known[name].load()
-    except (Exception, SystemExit) as error:  # It may be somebody else's, and fail to import in any way.
+    except (Exception, SystemExit) as error:  # A third-party driver may fail to import in any way.
         raise BadSettings(subject, f"cannot be imported: {type(error).__name__}: {error}") from error
     try:
         driver = make(options, terms or HostTerms())
     except RoostError:
         raise
-    except (Exception, SystemExit) as error:  # So for making it.
+    except (Exception, SystemExit) as error:  # And to be created.
         raise BadSettings(subject, f"cannot be made: {type(error).__name__}: {error}") from error
     problems = list(_problems(driver))
     if problems:
@@ -185,10 +185,10 @@ def load(name: str, options: Mapping[str, str], terms: HostTerms | None = None) 
 
 
 def read_options(name: str, kind: type[_Options], options: Mapping[str, str]) -> _Options:
-    """Return the options of a driver as its own struct, numbers and switches read from their texts.
+    """Return the options of a driver as its own struct, with numbers and switches parsed from text.
 
     Raises:
-        BadSettings: an option is unknown or wrong.
+        BadSettings: an option is unknown or invalid.
     """
     unknown = [key for key in options if key not in kind.__struct_fields__]
     if unknown:
@@ -202,7 +202,7 @@ def read_options(name: str, kind: type[_Options], options: Mapping[str, str]) ->
 
 
 def read_resources(node: str, told: object) -> NodeResources:
-    """Return what a driver told of a node, which need not be of our making, or says why it cannot be meant.
+    """Return the resources of a node from a driver, which may be a third party's; check them.
 
     Raises:
         BadRequest: a key is missing, or of another type.
@@ -226,7 +226,7 @@ def read_resources(node: str, told: object) -> NodeResources:
 
 
 def _problems(driver: Any) -> list[str]:
-    """Say what of the contract a driver lacks, or has in another form."""
+    """Describe the methods that a driver lacks, or has with another signature."""
     methods = {name: each for name, each in vars(Driver).items() if inspect.isfunction(each) and name[0] != "_"}
     found = []
     lacking = [name for name in methods if not callable(getattr(driver, name, None))]
@@ -246,7 +246,7 @@ def _problems(driver: Any) -> list[str]:
 def _takes(method: Callable[..., object], by_place: list[str], by_name: Mapping[str, object]) -> bool:
     try:
         signature = inspect.signature(method)
-    except ValueError:  # Of what is not written in Python nothing may be known.
+    except ValueError:  # The signature of an extension module may be unknown.
         return True
     try:
         signature.bind(*by_place, **by_name)

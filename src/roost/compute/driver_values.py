@@ -1,4 +1,4 @@
-"""Checks of the values that drivers return: a driver may be anybody's, and what it returns goes to the server."""
+"""Checks of the values that drivers return: third-party values that are sent to the server."""
 
 from typing import TypeVar
 

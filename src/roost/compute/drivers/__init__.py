@@ -1,1 +1,1 @@
-"""Drivers that come with Roost, a file each with its parts beside it."""
+"""Roost's own drivers, one file or folder each."""

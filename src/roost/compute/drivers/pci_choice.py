@@ -1,4 +1,4 @@
-"""Which PCI devices a guest gets: those that its agent says, or such as are free."""
+"""The PCI devices of a guest: those that its agent assigned, or free ones."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
@@ -10,15 +10,15 @@ from roost.model.work.agent_terms import PciDevice
 
 
 def check_given(devices: Iterable[str], known: Iterable[PciDevice], *, used: Collection[str]) -> None:
-    """See that a guest may have the devices that its agent says.
+    """Check that a guest may use the devices that its agent assigned.
 
     Args:
         devices: their addresses.
-        known: the devices that instances may have.
-        used: addresses of those that guests have.
+        known: the devices for instances.
+        used: addresses of the devices of other guests.
 
     Raises:
-        BuildFailed: it may not.
+        BuildFailed: a device is missing or in use.
     """
     there = {each.address for each in known}
     for address in devices:
@@ -36,21 +36,21 @@ def choose_pci(
     cells: Sequence[int] | None,
     sockets: Mapping[int, int | None],
 ) -> tuple[str, ...]:
-    """Return the addresses of the devices that a guest gets.
+    """Return the addresses of devices for a guest.
 
     Args:
-        requests: what it wants.
-        devices: those that instances may have.
-        used: addresses of those that guests have.
-        cells: ids of the host's memory nodes that the guest runs on; None: it may run on any.
-        sockets: of each of the host's memory nodes.
+        requests: of the guest.
+        devices: the devices for instances.
+        used: addresses of the devices of other guests.
+        cells: ids of the guest's memory nodes; None: any.
+        sockets: of each memory node of the host.
 
     Raises:
-        BuildFailed: the host lacks free ones.
+        BuildFailed: there are not enough free ones.
     """
     known = [*devices]
     busy = {*used}
-    # With one of its functions in use a device cannot be given away as a whole, nor the functions of one that is.
+    # A device with a function in use is not available as a whole, nor are the functions of a used device.
     divided = {each.parent_address for each in known if each.address in busy}
     free = [each for each in known if each.address not in busy | divided and each.parent_address not in busy]
     pools = [

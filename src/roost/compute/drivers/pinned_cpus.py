@@ -1,4 +1,4 @@
-"""Processors that instances have for themselves: held as VCPU before a host offers PCPU, and as PCPU from then on."""
+"""Dedicated processors: allocated as VCPU until a host offers PCPU, and as PCPU from then on."""
 
 from collections.abc import Collection, Mapping
 from typing import NamedTuple
@@ -10,33 +10,33 @@ VCPU, PCPU = "VCPU", "PCPU"
 
 
 class Processors(NamedTuple):
-    """What a guest uses of the processors of its host."""
+    """The processors of a guest."""
 
     shared: int
     own: int
 
 
 def is_due(root: Collection[str], guests: Mapping[str, Processors], *, was_offered: bool, is_offered: bool) -> bool:
-    """Say whether processors of guests' own are offered as such, and were not before.
+    """Return whether dedicated processors are about to become PCPU for the first time.
 
     Args:
         root: classes of the provider that offers processors so far.
-        guests: what each uses, by uuid.
-        was_offered, is_offered: whether there was PCPU anywhere on the node, and is to be.
+        guests: their processors, by uuid.
+        was_offered, is_offered: whether the node had PCPU, and will have it.
     """
     return is_offered and not was_offered and VCPU in root and any(each.own for each in guests.values())
 
 
 def to_move(allocations: Allocations, root: str, guests: Mapping[str, Processors]) -> dict[str, int]:
-    """Return who holds VCPU of a root for processors of its own, and for how many.
+    """Return the consumers whose VCPU of a root are dedicated processors, and the amounts.
 
-    The consumer of a move holds for a guest that is leaving, and has that one's processors. Who has no guest yet
-    keeps what it holds.
+    The consumer of a migration holds the allocations of a departing guest, and so its processors. Allocations without a
+    guest stay.
 
     Args:
-        allocations: all that is held.
+        allocations: of all consumers.
         root: uuid of the provider.
-        guests: what each uses, by uuid.
+        guests: their processors, by uuid.
     """
     leaving = [each for uuid, each in guests.items() if uuid not in allocations]
     found = {}
@@ -54,7 +54,7 @@ def to_move(allocations: Allocations, root: str, guests: Mapping[str, Processors
 
 
 def move(allocations: Allocations, root: str, amounts: Mapping[str, int]) -> None:
-    """Let consumers hold amounts as PCPU of a root that they held as VCPU; edits in place."""
+    """Turn amounts of VCPU of a root into PCPU, in place."""
     for consumer, amount in amounts.items():
         resources = allocations[consumer]["allocations"][root]["resources"]
         left = resources.pop(VCPU) - amount

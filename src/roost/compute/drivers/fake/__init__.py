@@ -1,1 +1,1 @@
-"""The fake driver: guests on paper, for tests and simulation."""
+"""The fake driver: guests in memory or files, for tests and simulation."""

@@ -1,4 +1,4 @@
-"""A driver that runs nothing: it keeps books of guests, and fails, waits and has whatever its script says."""
+"""A driver that runs nothing: it records guests, and fails, waits and reports as its script says."""
 
 import random
 import threading
@@ -38,17 +38,17 @@ from roost.model.work.agent_terms import Capabilities, HostTerms, NodeResources
 from roost.model.work.guest import GuestReport, GuestSpec, GuestState, TransferTarget
 
 _TRAITS = frozenset({"COMPUTE_IMAGE_TYPE_QCOW2", "COMPUTE_IMAGE_TYPE_RAW", "COMPUTE_SAME_HOST_COLD_MIGRATE"})
-_SAVED = "saved-"  # begins the ids of images that guests were saved as
-_AWAITED = b""  # what has arrived of a guest that is awaited, so far
-_PROCESS_SHELF = MemoryShelf()  # where hosts of one process find each other if no folder is named
+_SAVED = "saved-"  # prefix of the ids of saved images
+_AWAITED = b""  # the arrived part of an expected guest
+_PROCESS_SHELF = MemoryShelf()  # where the hosts of one process find each other without a folder
 
 
 def make(options: Mapping[str, str], terms: HostTerms) -> "Fake":
-    """Make the driver for an agent.
+    """Create the driver for an agent.
 
     Raises:
-        BadSettings: an option is wrong.
-        BadFile: the script is.
+        BadSettings: an option is invalid.
+        BadFile: the script is invalid.
     """
     told = read_options("fake", FakeOptions, options)
     shelf = FolderShelf(Path(told.state).absolute()) if told.state else _PROCESS_SHELF
@@ -60,11 +60,11 @@ class Fake:
     """The fake driver of one host.
 
     Args:
-        script: what it pretends.
-        terms: on which the host offers what it has.
-        chance: decides which acts go wrong.
-        shelf: keeps what it has; hosts that share one can reach each other.
-        wait: sleeps so many seconds.
+        script: the simulated nodes and faults.
+        terms: overcommit and reserves of the host.
+        chance: draws the failing calls.
+        shelf: stores its guests; hosts with the same shelf can reach each other.
+        wait: sleeps a number of seconds.
     """
 
     def __init__(
@@ -84,7 +84,7 @@ class Fake:
 
     @property
     def capabilities(self) -> Capabilities:
-        """What it can."""
+        """Its capabilities."""
         return Capabilities(
             traits=_TRAITS, can_live_migrate=self._script.can_live_migrate, can_save=True, has_console=True
         )
@@ -92,8 +92,8 @@ class Fake:
     # --- nodes ---
 
     def start(self, host: str) -> None:
-        """Begin to work for a host, with the guests that it had."""
-        if host != self._host:  # Asked again after it was not ready, it goes on with its faults.
+        """Begin to work for a host, with its earlier guests."""
+        if host != self._host:  # A second call, after it was not ready, continues its faults.
             self._begin(host)
         self._faults.strike("start")
         names = [*self._nodes]
@@ -106,11 +106,11 @@ class Fake:
         return [*self._nodes]
 
     def is_node_gone(self, node: str) -> bool:
-        """Say whether the script has no such node any more."""
+        """Return whether the script has no such node."""
         return node not in self._nodes
 
     def resources(self, node: str) -> NodeResources:
-        """Return what a node has and has in use."""
+        """Return the resources of a node and their use."""
         self._faults.strike("resources")
         known = self._node(node)
         flavors = [guest.spec.flavor for guest in self._all() if guest.spec.node == node]
@@ -132,7 +132,7 @@ class Fake:
         )
 
     def update_provider_tree(self, tree: ProviderTree, node: str, allocations: Allocations | None = None) -> None:
-        """Bring what a node offers into a tree of providers."""
+        """Write the inventories of a node into a provider tree."""
         self._faults.strike("update_provider_tree")
         known = self._node(node)
         with self._lock:
@@ -145,14 +145,14 @@ class Fake:
                 self._save()
 
     def metrics(self, node: str) -> dict[str, float]:
-        """Return what the script says that a node measures."""
+        """Return the scripted measurements of a node."""
         self._faults.strike("metrics")
         return {**self._node(node).metrics}
 
     # --- guests that stay ---
 
     def spawn(self, spec: GuestSpec, operation: str) -> None:
-        """Build a guest and let it run."""
+        """Build and start a guest."""
         if self._is_by(spec.uuid, operation):
             return
         self._drop(spec.uuid)
@@ -165,7 +165,7 @@ class Fake:
             self._put(replace(begun, spec=spec, state=state_of(spec), disk=disk, uses=uses))
 
     def destroy(self, uuid: str, operation: str) -> None:
-        """Let nothing be left of a guest."""
+        """Remove a guest completely."""
         self._faults.strike("destroy")
         with self._lock:
             self._drop(uuid)
@@ -174,7 +174,7 @@ class Fake:
                     self._save()
 
     def power(self, uuid: str, *, is_on: bool) -> None:
-        """Let a guest run, or stop it."""
+        """Start or stop a guest."""
         guest = self._guest(uuid)
         state: GuestState = "running" if is_on else "stopped"
         if guest.state == state:
@@ -183,7 +183,7 @@ class Fake:
         self._put(replace(guest, state=state, disk=(*guest.disk, f"{state} on {self._host}")))
 
     def rebuild(self, spec: GuestSpec, operation: str) -> None:
-        """Give a guest the disk of an image anew."""
+        """Replace the disk of a guest by a new one from an image."""
         guest = self._guest(spec.uuid)
         if guest.operation == operation:
             return
@@ -202,23 +202,23 @@ class Fake:
         return image
 
     def saved_images(self) -> list[str]:
-        """Return the uuids of guests that were saved as images, by whichever host of the shelf."""
+        """Return the uuids of guests with saved images, of any host of the shelf."""
         self._faults.strike("saved_images")
         saved = (each.removeprefix(_SAVED) for each in self._shelf.images() if each.startswith(_SAVED))
         return sorted(filter(is_uuid_form, saved))
 
     def drop_saved_image(self, uuid: str) -> None:
-        """Drop the image that a guest was saved as."""
+        """Delete the saved image of a guest."""
         self._faults.strike("drop_saved_image")
         self._shelf.drop_image(f"{_SAVED}{uuid}")
 
     # --- guests that move ---
 
     def prepare(self, spec: GuestSpec, operation: str) -> TransferTarget:
-        """Keep room for a guest that is to come."""
+        """Reserve resources for an arriving guest."""
         address = self._shelf.address(self._host)
         prepared = TransferTarget(uuid=spec.uuid, node=spec.node, address=address, disk=f"{address}/{spec.uuid}")
-        self._receive()  # What is prepared takes the place of what is awaited, and not of a guest that has come.
+        self._receive()  # A new preparation replaces an expected guest, but not an arrived one.
         with self._lock:
             coming = self._kept.coming.get(spec.uuid)
             if self._is_by(spec.uuid, operation) or (coming is not None and coming.operation == operation):
@@ -243,7 +243,7 @@ class Fake:
         self._shelf.send(to.address, uuid, msgspec.json.encode(Arrival(disk=guest.disk, is_running=False)))
 
     def finish(self, spec: GuestSpec, operation: str) -> None:
-        """Make a guest of what has arrived."""
+        """Complete an arrived guest."""
         self._receive()
         if self._is_by(spec.uuid, operation):
             return
@@ -258,7 +258,7 @@ class Fake:
         self._arrive(replace(coming, spec=spec), arrival)
 
     def discard(self, uuid: str, operation: str) -> None:
-        """Undo what an operation did here for a guest that was to come."""
+        """Undo an operation here for an arriving guest."""
         self._receive()
         self._faults.strike("discard")
         kept = self._kept
@@ -273,17 +273,17 @@ class Fake:
             self._save()
 
     def settle(self, uuid: str, operation: str) -> None:
-        """Let what an operation finished here stay."""
+        """Make the finish of an operation final."""
         self._faults.strike("settle")
         with self._lock:
             if self._is_by(uuid, operation) and self._kept.replaced.pop(uuid, None) is not None:
                 self._save()
 
     def live_migrate(self, uuid: str, to: TransferTarget) -> None:
-        """Let a running guest run elsewhere."""
+        """Move a running guest elsewhere."""
         if not self._script.can_live_migrate:
             raise BuildAborted(f"guests on {self._host} cannot move while they run")
-        self._receive()  # It may have been here before, and have come back since.
+        self._receive()  # It may have been here before, and have returned since.
         if self._kept.left.get(uuid) == to.address and uuid not in self._kept.guests:
             return
         guest = self._guest(uuid)
@@ -297,7 +297,7 @@ class Fake:
         arrival = Arrival(disk=(*guest.disk, f"left {self._host}"), is_running=True)
         with self._lock, self._or_as_before():
             for books in (self._kept.guests, self._kept.coming, self._kept.replaced):
-                books.pop(uuid, None)  # Also what was prepared here for a move that nobody goes on with.
+                books.pop(uuid, None)  # Also the preparation here for an abandoned move.
             self._kept.left[uuid] = to.address
             self._shelf.part(
                 self._host,
@@ -308,24 +308,24 @@ class Fake:
             )
 
     def abort_migration(self, uuid: str) -> None:
-        """Let a migration that is under way fail."""
+        """Let a migration in progress fail."""
         self._aborted.add(uuid)
 
-    # --- what there is ---
+    # --- reports ---
 
     def inspect(self, uuid: str) -> GuestReport | None:
-        """Return what there is of a guest."""
+        """Return the report of a guest."""
         return next((guest.report for guest in self._all() if guest.spec.uuid == uuid), None)
 
     def guests(self) -> list[GuestReport]:
-        """Return what there is of any guest, by uuid."""
+        """Return the reports of all guests, by uuid."""
         return sorted((guest.report for guest in self._all()), key=lambda found: found.uuid)
 
     def console(self, uuid: str) -> str:
-        """Return what became of a guest, a line each."""
+        """Return the history of a guest, one line per event."""
         return "".join(f"{line}\n" for line in self._guest(uuid).disk)
 
-    # --- books ---
+    # --- records ---
 
     def _begin(self, host: str) -> None:
         self._host = host
@@ -340,7 +340,7 @@ class Fake:
         return self._nodes[name]
 
     def _all(self) -> list[FakeGuest]:
-        """Return all guests, and those that are to come where there is none yet."""
+        """Return all guests, and the expected ones without a guest yet."""
         self._receive()
         with self._lock:
             return [*(self._kept.coming | self._kept.guests).values()]
@@ -360,7 +360,7 @@ class Fake:
         return guest
 
     def _is_by(self, uuid: str, operation: str) -> bool:
-        """Say whether a guest is complete, by an operation."""
+        """Return whether an operation completed a guest."""
         guest = self._kept.guests.get(uuid)
         return guest is not None and guest.operation == operation and guest.state != "building"
 
@@ -383,7 +383,7 @@ class Fake:
 
     @contextmanager
     def _or_as_before(self) -> Iterator[None]:
-        """See to it that what could not be kept did not happen."""
+        """Undo a change in memory if it could not be stored."""
         try:
             yield
         except DriverNotReady:
@@ -391,7 +391,7 @@ class Fake:
             raise
 
     def _image(self, spec: GuestSpec) -> tuple[str, ...]:
-        """Return the disk that an image begins with."""
+        """Return the initial disk from an image."""
         image = spec.image.id or ""
         if not image.startswith(_SAVED):
             return (f"image {image}",)
@@ -402,12 +402,12 @@ class Fake:
         return None if body is None or body == _AWAITED else read_arrival(body, uuid)
 
     def _check_awaited(self, to: TransferTarget) -> None:
-        """Refuse to send a guest to where it is not awaited, since it would be lost there."""
+        """Refuse to send a guest to a host that does not expect it, where it would be lost."""
         if self._shelf.load_arrival(to.address, to.uuid) is None:
             raise BuildFailed(f"guest {to.uuid} is not awaited at {to.address}, so it stays on {self._host}")
 
     def _receive(self) -> None:
-        """See to guests that have come while they run: they run here, whether anybody finished them or not."""
+        """Record guests that arrived by live migration: they run here, finished or not."""
         with self._lock:
             for uuid, coming in [*self._kept.coming.items()]:
                 arrival = self._find_arrival(uuid)
@@ -428,7 +428,7 @@ class Fake:
             self._shelf.forget(self._shelf.address(self._host), uuid)
 
     def _devices_in_use(self, node: str) -> dict[str, tuple[str, ...]]:
-        """Return the addresses of the devices that guests have of a node, by uuid."""
+        """Return the addresses of the guests' devices on a node, by uuid."""
         found: dict[str, tuple[str, ...]] = {}
         with self._lock:
             for each in (*self._all(), *self._kept.replaced.values()):
@@ -437,13 +437,14 @@ class Fake:
         return found
 
     def _with_devices(self, spec: GuestSpec, *, instead_of: FakeGuest | None = None) -> GuestSpec:
-        """Return a guest with the devices that it gets: those that it is told, else such as are free, if there are.
+        """Return a guest with its devices: the assigned ones, else free ones if there are any.
 
         Args:
-            instead_of: the guest whose devices it may have.
+            guest: the guest.
+            instead_of: the guest whose devices it may take.
 
         Raises:
-            BuildFailed: it is told one that is not there, or that somebody has.
+            BuildFailed: an assigned device is missing, or in use.
         """
         if not spec.devices and instead_of is not None:
             return replace(spec, devices=instead_of.spec.devices)
@@ -461,20 +462,20 @@ class Fake:
         try:
             return replace(spec, devices=choose_pci(spec.pci, known, used=used, cells=None, sockets={}))
         except BuildFailed:
-            return spec  # It has no devices in earnest, so that none is left keeps nobody away.
+            return spec  # It has no real devices, so a shortage rejects no guest.
 
     def _choose(self, spec: GuestSpec) -> Uses:
-        """Choose the parts of its node that a guest is to use: those that it holds, else those with most left.
+        """Choose the parts of its node for a guest: those of its allocations, else the emptiest ones.
 
         Raises:
-            BuildFailed: nothing is left.
+            BuildFailed: no part has room.
         """
         if spec.node not in self._nodes:
             raise BuildFailed(f"host {self._host} has no node {spec.node}")
         parts, uses = parts_of(self._nodes[spec.node]), place_guest(spec)
         loose: dict[str, int] = {}
         for uuid, amounts in spec.allocations.items():
-            # Until the tracker has run, no provider is known; then each counts as the node.
+            # Before the first update no provider is known; then each stands for the node.
             part = self._part_of.get(uuid, None if self._part_of else ROOT)
             for name, amount in amounts.items() if part is not None else ():
                 if part:
@@ -484,7 +485,9 @@ class Fake:
         promised = self._kept.promised.setdefault(spec.node, {})
         for part, amounts in promised.pop(spec.uuid, {}).items():
             uses.setdefault(part, {}).update({name: amounts[name] for name in amounts if name in loose})
-        if not any("PCPU" in amounts for amounts in spec.allocations.values()):  # Those of its own are among VCPU.
+        if not any(
+            "PCPU" in amounts for amounts in spec.allocations.values()
+        ):  # Dedicated processors are among its VCPU.
             loose["VCPU"] = loose.get("VCPU", 0) - sum(used.get("PCPU", 0) for used in uses.values())
         loose = {
             name: amount

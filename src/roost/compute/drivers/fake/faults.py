@@ -1,4 +1,4 @@
-"""What goes wrong with the fake driver: drawn from chance, so that a seed tells it all again."""
+"""Faults of the fake driver: drawn from chance, so that a seed repeats them."""
 
 import random
 import threading
@@ -12,17 +12,16 @@ _SLOW_S, _HANG_S = 1.0, 86_400.0
 
 
 class FakeCrash(Exception):
-    """An error that nobody raises on purpose: the act was begun, and stays as it is."""
+    """A simulated crash: the action was begun, and stays incomplete."""
 
 
 class Faults:
-    """Draws, act by act, what goes wrong on a host.
+    """Draws the faults of a host, action by action.
 
     Args:
-        faults: in the order in which they are tried.
-        host: only those of it count.
-        chance: every act draws one number a fault that fits it.
-        wait: sleeps so many seconds.
+        faults: in the order of their draws.
+        host: only its faults apply.
+        chance: each action draws one number per matching fault.
     """
 
     def __init__(
@@ -34,14 +33,14 @@ class Faults:
         self._lock = threading.Lock()
 
     def strike(self, action: Action, *, begun: Callable[[], None] = lambda: None) -> None:
-        """Let an act wait or fail, if it is its turn.
+        """Delay or fail an action, if it is drawn.
 
         Args:
-            action: the act.
-            begun: what a crash leaves of it.
+            action: the action.
+            begun: completes a part of it before a crash.
 
         Raises:
-            BuildFailed, BuildAborted, DriverNotReady, FakeCrash: as the script says; a hang ends in BuildFailed.
+            BuildFailed, BuildAborted, DriverNotReady, FakeCrash: as scripted; a hang ends in BuildFailed.
         """
         fault = self._draw(action)
         if fault is None:

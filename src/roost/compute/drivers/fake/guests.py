@@ -1,4 +1,4 @@
-"""What the fake driver has of guests, and where that is kept and sent: in memory, or in a folder of the machine."""
+"""The guests of the fake driver, and their storage: in memory, or in a folder."""
 
 import os
 import threading
@@ -13,7 +13,7 @@ import msgspec
 from roost.errors import BuildAborted, DriverNotReady, first_line
 from roost.model.work.guest import GuestReport, GuestSpec, GuestState
 
-# What a guest uses of the parts of its node: name of the part -> resource class -> amount.
+# The use of a guest by part of its node: name of the part -> resource class -> amount.
 Uses = dict[str, dict[str, int]]
 
 
@@ -23,75 +23,75 @@ class FakeGuest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     spec: GuestSpec
     operation: str
     state: GuestState
-    disk: tuple[str, ...] = ()  # what became of it, line by line; moves with it
+    disk: tuple[str, ...] = ()  # its history, line by line; moves with it
     uses: Uses = {}
 
     @property
     def report(self) -> GuestReport:
-        """What is told of it."""
+        """Its report."""
         return GuestReport(uuid=self.spec.uuid, node=self.spec.node, operation=self.operation, state=self.state)
 
 
 class Arrival(msgspec.Struct, frozen=True, kw_only=True):
-    """What arrives of a guest from another host."""
+    """What another host sent of a guest."""
 
     disk: tuple[str, ...]
     is_running: bool
 
 
 class Kept(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """All that a host has; what a restart finds again. By uuid of the instance."""
+    """The stored state of a host, by uuid of the instance."""
 
     guests: dict[str, FakeGuest] = {}
-    coming: dict[str, FakeGuest] = {}  # for which room is kept
-    replaced: dict[str, FakeGuest] = {}  # guests as they were before a move to their own host was finished
-    left: dict[str, str] = {}  # where guests went that moved while they ran, by address
-    # By node: the parts that a reshape gave to those who hold amounts and have no guest yet.
+    coming: dict[str, FakeGuest] = {}  # expected guests, with reserved resources
+    replaced: dict[str, FakeGuest] = {}  # guests before the completed move to their own host
+    left: dict[str, str] = {}  # targets of live-migrated guests, by address
+    # By node: the parts that a reshape assigned to consumers without a guest yet.
     promised: dict[str, dict[str, Uses]] = {}
 
 
 class Shelf(Protocol):
-    """Where hosts keep what they have, and find what others sent. Threads may share it.
+    """The storage of hosts, and the exchange between them. Threads may share it.
 
-    Methods raise ``DriverNotReady`` where it cannot be written or read now; then what is there stays as it was.
+    Methods raise ``DriverNotReady`` if it cannot be written or read now; then the stored state is unchanged.
     """
 
     def keep(self, host: str, kept: bytes) -> None:
-        """Keep what a host has."""
+        """Store the state of a host."""
 
     def load(self, host: str) -> bytes | None:
-        """Return what a host had; None: nothing is known of it."""
+        """Return the state of a host; None: it has none."""
 
     def address(self, host: str) -> str:
-        """Return how others reach a host."""
+        """Return the address of a host for others."""
 
     def send(self, address: str, uuid: str, arrival: bytes) -> None:
-        """Send what is to arrive of a guest."""
+        """Send a part of a guest."""
 
     def part(self, host: str, kept: bytes, *, address: str, uuid: str, arrival: bytes) -> None:
-        """Send a guest that runs, and keep what its host has without it."""
+        """Send a running guest, and store its host's state without it."""
 
     def load_arrival(self, address: str, uuid: str) -> bytes | None:
         """Return what arrived of a guest; None: nothing."""
 
     def forget(self, address: str, uuid: str) -> None:
-        """Drop what arrived of a guest, if anything did."""
+        """Delete what arrived of a guest, if anything."""
 
     def save_image(self, image: str, disk: bytes) -> None:
-        """Keep a disk as an image, for all hosts."""
+        """Store a disk as an image, for all hosts."""
 
     def image(self, image: str) -> bytes | None:
-        """Return the disk of an image that was saved; None: there is none."""
+        """Return the disk of a saved image; None: there is none."""
 
     def images(self) -> Collection[str]:
-        """Return the names of images that were saved, or are about to be."""
+        """Return the names of saved images, complete or not."""
 
     def drop_image(self, image: str) -> None:
-        """Drop an image, if there is one."""
+        """Delete an image, if it exists."""
 
 
 class MemoryShelf:
-    """Of the hosts of one process, for as long as that lives."""
+    """Storage for the hosts of one process, for its lifetime."""
 
     def __init__(self) -> None:
         self._kept: dict[str, bytes] = {}
@@ -99,116 +99,116 @@ class MemoryShelf:
         self._images: dict[str, bytes] = {}
 
     def keep(self, host: str, kept: bytes) -> None:
-        """Keep what a host has."""
+        """See ``Shelf.keep``."""
         self._kept[host] = kept
 
     def load(self, host: str) -> bytes | None:
-        """Return what a host had."""
+        """See ``Shelf.load``."""
         return self._kept.get(host)
 
     def address(self, host: str) -> str:
-        """Return how others reach a host: its name."""
+        """Return the name of a host."""
         return host
 
     def send(self, address: str, uuid: str, arrival: bytes) -> None:
-        """Send what is to arrive of a guest."""
+        """See ``Shelf.send``."""
         self._sent[address, uuid] = arrival
 
     def part(self, host: str, kept: bytes, *, address: str, uuid: str, arrival: bytes) -> None:
-        """Send a guest that runs, and keep what its host has without it: both or nothing."""
+        """See ``Shelf.part``; atomic."""
         self._sent[address, uuid], self._kept[host] = arrival, kept
 
     def load_arrival(self, address: str, uuid: str) -> bytes | None:
-        """Return what arrived of a guest."""
+        """See ``Shelf.load_arrival``."""
         return self._sent.get((address, uuid))
 
     def forget(self, address: str, uuid: str) -> None:
-        """Drop what arrived of a guest."""
+        """See ``Shelf.forget``."""
         self._sent.pop((address, uuid), None)
 
     def save_image(self, image: str, disk: bytes) -> None:
-        """Keep a disk as an image."""
+        """See ``Shelf.save_image``."""
         self._images[image] = disk
 
     def image(self, image: str) -> bytes | None:
-        """Return the disk of an image that was saved."""
+        """See ``Shelf.image``."""
         return self._images.get(image)
 
     def images(self) -> Collection[str]:
-        """Return the names of images that were saved."""
+        """See ``Shelf.images``."""
         return [*self._images]
 
     def drop_image(self, image: str) -> None:
-        """Drop an image."""
+        """See ``Shelf.drop_image``."""
         self._images.pop(image, None)
 
 
 class FolderShelf:
-    """Of all hosts whose agents name the same folder, whichever processes they are."""
+    """Storage for all hosts whose agents name the same folder, in any process."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._lock = threading.Lock()
 
     def keep(self, host: str, kept: bytes) -> None:
-        """Keep what a host has."""
+        """See ``Shelf.keep``."""
         self._write(self._path("hosts", host), kept)
 
     def load(self, host: str) -> bytes | None:
-        """Return what a host had."""
+        """See ``Shelf.load``."""
         return self._read(self._path("hosts", host))
 
     def address(self, host: str) -> str:
-        """Return how others reach a host: the folder of what arrives there."""
+        """Return the path of a host's arrivals."""
         return str(self._folder / "arrivals" / quote(host, safe=""))
 
     def send(self, address: str, uuid: str, arrival: bytes) -> None:
-        """Send what is to arrive of a guest."""
+        """See ``Shelf.send``."""
         self._write(Path(address) / f"{uuid}.json", arrival)
 
     def part(self, host: str, kept: bytes, *, address: str, uuid: str, arrival: bytes) -> None:
-        """Send a guest that runs, and keep what its host has without it, one after the other."""
+        """See ``Shelf.part``; in two steps."""
         self.send(address, uuid, arrival)
         try:
             self.keep(host, kept)
         except DriverNotReady:
-            self.forget(address, uuid)  # It stays where it is, so it must not run there, too.
+            self.forget(address, uuid)  # The guest stays there, so it must not run there too.
             raise
 
     def load_arrival(self, address: str, uuid: str) -> bytes | None:
-        """Return what arrived of a guest."""
+        """See ``Shelf.load_arrival``."""
         return self._read(Path(address) / f"{uuid}.json")
 
     def forget(self, address: str, uuid: str) -> None:
-        """Drop what arrived of a guest."""
+        """See ``Shelf.forget``."""
         self._unlink(Path(address) / f"{uuid}.json")
 
     def save_image(self, image: str, disk: bytes) -> None:
-        """Keep a disk as an image."""
+        """See ``Shelf.save_image``."""
         self._write(self._path("images", image), disk)
 
     def image(self, image: str) -> bytes | None:
-        """Return the disk of an image that was saved."""
+        """See ``Shelf.image``."""
         return self._read(self._path("images", image))
 
     def images(self) -> Collection[str]:
-        """Return the names of images that were saved, or are about to be."""
+        """See ``Shelf.images``."""
         return {unquote(path.name.partition(".")[0]) for path in self._files("*")}
 
     def drop_image(self, image: str) -> None:
-        """Drop an image, and what was begun of one."""
+        """Delete an image, complete or not."""
         for each in self._files(f"{self._path('images', image).stem}.*"):
             self._unlink(each)
 
     def _files(self, pattern: str) -> list[Path]:
-        """Return the files of images whose names fit."""
+        """Return the files of images by name pattern."""
         return [*(self._folder / "images").glob(pattern)]
 
     def _path(self, kind: str, name: str) -> Path:
         return self._folder / kind / f"{quote(name, safe='')}.json"
 
     def _write(self, path: Path, body: bytes) -> None:
-        # A reader, or whoever comes after a crash, finds the old whole or the new whole.
+        # A reader, also after a crash, finds the complete old or new file.
         fresh = path.with_suffix(f".{os.getpid()}.new")
         try:
             with self._lock:
@@ -220,7 +220,7 @@ class FolderShelf:
 
     def _unlink(self, path: Path) -> None:
         try:
-            path.unlink(missing_ok=True)  # Another host may have been faster.
+            path.unlink(missing_ok=True)  # Another host may have deleted it meanwhile.
         except OSError as error:
             raise DriverNotReady(f"the fake driver cannot drop {path}: {error.strerror}") from error
 
@@ -234,10 +234,10 @@ class FolderShelf:
 
 
 def read_kept(body: bytes | None, host: str) -> Kept:
-    """Return what a host had.
+    """Return the state of a host.
 
     Raises:
-        DriverNotReady: it cannot be understood.
+        DriverNotReady: it is malformed.
     """
     if body is None:
         return Kept()
@@ -256,10 +256,10 @@ def read_arrival(body: bytes, uuid: str) -> Arrival:
 
 
 def read_disk(body: bytes | None, image: str) -> tuple[str, ...]:
-    """Return the disk that was saved as an image.
+    """Return the disk of a saved image.
 
     Raises:
-        BuildAborted: there is none, or it cannot be understood.
+        BuildAborted: there is none, or it is malformed.
     """
     if body is None:
         raise BuildAborted(f"there is no image {image}")
@@ -278,10 +278,10 @@ def _decode_errors(subject: str) -> Iterator[None]:
 
 
 def pieces_text(spec: GuestSpec) -> str:
-    """Say which single resources a guest has."""
+    """Describe the pieces of a guest."""
     return f" with {', '.join(spec.pieces)}" if spec.pieces else ""
 
 
 def state_of(spec: GuestSpec) -> GuestState:
-    """Return the state that a guest is to have."""
+    """Return the intended state of a guest."""
     return "running" if spec.is_on else "stopped"

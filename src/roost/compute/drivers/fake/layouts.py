@@ -1,4 +1,4 @@
-"""How what a fake node has lies on providers, and how it moves from one way to another with all that is held.
+"""The providers of a fake node's resources, and the moves between two layouts with all allocations.
 
 A node has *parts*: its physical GPUs, and its NUMA cells as ``numa<id>``. Their providers are children of the node,
 named ``<node>_<part>``. The part with the empty name is the root.
@@ -28,7 +28,7 @@ _Amounts = dict[str, int]  # by resource class
 
 
 def parts_of(node: FakeNode) -> dict[str, _Amounts]:
-    """Return what each part of a node has, wherever that is offered."""
+    """Return the resources of each part of a node, on whatever provider they are."""
     found = {gpu.name: {gpu.resource_class: gpu.vgpus} for gpu in node.gpu if gpu.vgpus}
     for cell in node.cell:
         functions = sum(each.dev_type == "type-VF" and each.numa_node == cell.id for each in node.pci)
@@ -38,9 +38,9 @@ def parts_of(node: FakeNode) -> dict[str, _Amounts]:
 
 
 def offers(node: FakeNode, layout: Layout) -> dict[str, _Amounts]:
-    """Return what each part of a node offers in a layout; the root is one of them.
+    """Return the inventories of each part of a node in a layout, including the root.
 
-    Amounts are totals in the unit of the class, 1 or more.
+    Amounts are totals in the unit of the class, >= 1.
     """
     moved = [gpu.name for gpu in node.gpu] if layout == "gpus" else []
     moved += [f"numa{cell.id}" for cell in node.cell] if layout == "numa" else []
@@ -62,9 +62,9 @@ def offers(node: FakeNode, layout: Layout) -> dict[str, _Amounts]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Move:
-    """Where a resource class goes that a provider has no longer."""
+    """The new parts of a class that leaves a provider."""
 
-    to: tuple[str, ...]  # parts, one of them or several
+    to: tuple[str, ...]  # one or several parts
     resource_class: str
 
 
@@ -73,11 +73,10 @@ class Shaping:
     """One node on its providers.
 
     Args:
-        script: says the layout.
+        script: with the layout.
         node: as it is on its host.
-        terms: on which the host offers what it has.
-        guests: what each uses of the parts, by uuid.
-        promised: the same of those that hold something and have no guest yet; filled here.
+        guests: their use of the parts, by uuid.
+        promised: the same of consumers without a guest yet; extended here.
     """
 
     script: Script
@@ -87,7 +86,7 @@ class Shaping:
     promised: dict[str, Uses] = field(default_factory=dict)
 
     def update(self, tree: ProviderTree, allocations: Allocations | None) -> dict[str, str]:
-        """Bring the node into its tree: see ``Driver.update_provider_tree``.
+        """Write the node into its tree: see ``Driver.update_provider_tree``.
 
         Returns:
             The part of each of its providers, by uuid.
@@ -101,7 +100,7 @@ class Shaping:
         processors = self._processors()
         is_pinning = pinned_cpus.is_due(there[ROOT], processors, was_offered=was_offered, is_offered=is_offered)
         if is_pinning:
-            there[ROOT].add(pinned_cpus.PCPU)  # For a moment: it may go on to the cells.
+            there[ROOT].add(pinned_cpus.PCPU)  # Temporarily: it may move on to the cells.
         moves = self._moves(there, wanted)
         if moves or is_pinning:
             names = ", ".join(sorted({name for _, name in moves} | ({pinned_cpus.VCPU} if is_pinning else set())))
@@ -109,7 +108,7 @@ class Shaping:
                 raise ReshapeNeeded(self.node.name, names)
             log.event("reshape", node=self.node.name, classes=names)
         children = {part: f"{self.node.name}_{part}" for part in wanted if part != ROOT}
-        # All that can be refused is found before anything is edited.
+        # All checks precede the first change.
         held, root = allocations or {}, present[ROOT]
         own = pinned_cpus.to_move(held, root, processors) if is_pinning else {}
         after = copy.deepcopy(held)
@@ -136,7 +135,7 @@ class Shaping:
         """Return the uuids of the node's own providers, by part."""
         root, prefix = tree.data(self.node.name), f"{self.node.name}_"
         further = {each.name for each in self.node.provider}
-        # A provider of a device may be there before its trait.
+        # The provider of a device may lack its trait yet.
         further |= {
             provider_name(root.name, name) for each in self.node.pci for name in (each.address, each.parent_address)
         }
@@ -153,7 +152,7 @@ class Shaping:
     ) -> dict[str, dict[str, dict[str, float]]]:
         """Return the inventories of all parts, by resource class."""
         known = {part: tree.data(uuid).inventory for part, uuid in present.items()}
-        kept: dict[str, int] = {}  # of the host itself, given out so far
+        kept: dict[str, int] = {}  # reserved amounts of the host so far
         wanted: dict[str, dict[str, dict[str, float]]] = {}
         for part, totals in offers(self.node, self.script.layout).items():
             wanted[part] = {}
@@ -172,7 +171,7 @@ class Shaping:
         return wanted
 
     def _processors(self) -> dict[str, pinned_cpus.Processors]:
-        """Return what each guest uses of processors."""
+        """Return the processors of each guest."""
         sums = {uuid: _sums(uses, {pinned_cpus.VCPU: 0, pinned_cpus.PCPU: 0}) for uuid, uses in self.guests.items()}
         return {
             uuid: pinned_cpus.Processors(each[pinned_cpus.VCPU], each[pinned_cpus.PCPU]) for uuid, each in sums.items()
@@ -181,10 +180,10 @@ class Shaping:
     def _moves(
         self, there: Mapping[str, Iterable[str]], wanted: Mapping[str, Collection[str]]
     ) -> dict[tuple[str, str], _Move]:
-        """Return where each class goes that a provider should have no longer; what nobody wants goes nowhere.
+        """Return the new parts of each class that leaves a provider; unused classes have none.
 
         Args:
-            there, wanted: classes by part, as they are and are to be.
+            there, wanted: classes by part, before and after.
         """
         names = self.script.renames | {new: old for old, new in self.script.renames.items()}
         moves = {}
@@ -207,18 +206,18 @@ class Shaping:
     def _targets(
         self, allocations: Allocations, present: Mapping[str, str], moves: Mapping[tuple[str, str], _Move]
     ) -> dict[tuple[str, str, str], Uses]:
-        """Return where amounts go: by consumer, part and class that they leave.
+        """Return the new parts of amounts: by consumer, part and class that they leave.
 
         Raises:
-            ReshapeFailed: what is held is not what guests use.
+            ReshapeFailed: the allocations contradict the guests' use.
         """
         part_of = {uuid: part for part, uuid in present.items()}
         for gone in [each for each in self.promised if each not in allocations]:
             del self.promised[gone]
-        # These go where guests use them; all others have one place to go to.
+        # These follow their guests; all others have a single target.
         down = {name for (part, name), move in moves.items() if part == ROOT and move.to != (ROOT,)}
         targets: dict[tuple[str, str, str], Uses] = {}
-        waiting: dict[str, _Amounts] = {}  # who has no guest here, and what it holds of the root
+        waiting: dict[str, _Amounts] = {}  # consumers without a guest here, and their allocations on the root
         holders = set()
         for consumer, held in allocations.items():
             for uuid, record in held["allocations"].items():
@@ -242,7 +241,7 @@ class Shaping:
         return targets
 
     def _placement_of(self, consumer: str, move: _Move, amount: int) -> Uses:
-        """Return where a guest uses a class, which is where it holds it from now on."""
+        """Return the parts where a guest uses a class, and will hold it."""
         uses, resource_class = self.guests[consumer], move.resource_class
         found = {
             part: {resource_class: uses[part][resource_class]}
@@ -259,10 +258,10 @@ class Shaping:
     def _find_parts(
         self, waiting: Mapping[str, _Amounts], leaving: list[Uses], targets: dict[tuple[str, str, str], Uses]
     ) -> None:
-        """Find the parts of those who hold amounts and have no guest of their name.
+        """Find the parts of consumers without a guest.
 
-        The consumer of a move holds for a guest that is leaving, and has that one's parts. Who comes before its
-        guest is built gets parts that no guest uses.
+        The consumer of a migration holds the allocations of a departing guest, and so its parts. A consumer without a
+        guest yet gets free parts.
         """
         earlier = [uses for uuid, uses in self.promised.items() if uuid not in waiting]
         room = room_of(parts_of(self.node), [*self.guests.values(), *earlier])
@@ -308,5 +307,5 @@ class Shaping:
 
 
 def _sums(uses: Uses, names: Mapping[str, int]) -> _Amounts:
-    """Return how much is used of some classes, on all parts together."""
+    """Return the total use of some classes, on all parts."""
     return {name: sum(each.get(name, 0) for each in uses.values()) for name in names}

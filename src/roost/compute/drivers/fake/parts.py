@@ -1,16 +1,16 @@
-"""Which parts of a fake node a guest uses: room on them, and the choice among them."""
+"""The parts of a fake node: their free amounts, and the choice among them."""
 
 from collections.abc import Iterable, Mapping
 
 from roost.compute.drivers.fake.guests import Uses
 from roost.model.work.guest import GuestSpec
 
-# Of these more may be used than there is, which is overcommit. Devices and processors of one's own are there or not.
+# Classes with overcommit. Devices and dedicated processors have none.
 SOFT = frozenset({"VCPU", "MEMORY_MB"})
 
 
 def room_of(parts: Mapping[str, Mapping[str, int]], used: Iterable[Uses]) -> Uses:
-    """Return what is left on each part, by resource class; below 0 where it is overcommitted."""
+    """Return the free amounts of each part, by resource class; negative if overcommitted."""
     room = {part: {**amounts} for part, amounts in parts.items()}
     for uses in used:
         for part, amounts in uses.items():
@@ -21,17 +21,17 @@ def room_of(parts: Mapping[str, Mapping[str, int]], used: Iterable[Uses]) -> Use
 
 
 def place(amounts: Mapping[str, int], room: Uses) -> Uses | None:
-    """Choose parts for amounts, and take those from the room.
+    """Choose parts for amounts, and subtract them from the free amounts.
 
-    Whatever parts have at all goes onto the one with most left, whole where it fits, else piece by piece. Classes
-    that no part has are left out.
+    A class goes to the emptiest of its parts, as a whole if it fits, else piece by piece. Classes of no part are left
+    out.
 
     Returns:
-        None: not enough is left; the room is as it was.
+        None: there is not enough; the free amounts are unchanged.
     """
     tied = [name for name in amounts if any(name in there for there in room.values())]
     uses: Uses = {}
-    # GPUs and cells have no class in common, so each set of parts is chosen by itself.
+    # GPUs and cells have no class in common, so each set of parts is chosen independently.
     for group in _groups(tied, room):
         wanted = {name: amounts[name] for name in group}
         found = _whole(wanted, room) or _spread(wanted, room)
@@ -46,7 +46,7 @@ def place(amounts: Mapping[str, int], room: Uses) -> Uses | None:
 
 
 def place_guest(spec: GuestSpec) -> Uses:
-    """Return what a guest uses of the cells that were chosen for it."""
+    """Return the use of a guest's chosen cells."""
     uses: Uses = {}
     for each in spec.cells:
         used = uses.setdefault(f"numa{each.host_cell}", {})
@@ -59,7 +59,7 @@ def place_guest(spec: GuestSpec) -> Uses:
 
 
 def _groups(names: Iterable[str], room: Uses) -> list[list[str]]:
-    """Return classes, those together that some part has both of."""
+    """Group classes that occur on a common part."""
     groups: list[tuple[set[str], list[str]]] = []
     for name in names:
         parts, together = {part for part, there in room.items() if name in there}, [name]
@@ -71,7 +71,7 @@ def _groups(names: Iterable[str], room: Uses) -> list[list[str]]:
 
 
 def _whole(wanted: Mapping[str, int], room: Uses) -> Uses | None:
-    """Return the part with most left that holds all of it."""
+    """Return the emptiest part that can hold all amounts."""
     fitting = [part for part, there in room.items() if all(there.get(name, 0) >= wanted[name] for name in wanted)]
     if not fitting:
         return None

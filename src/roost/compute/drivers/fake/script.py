@@ -1,4 +1,4 @@
-"""What the fake driver pretends: nodes with all they have, and what goes wrong, written in TOML."""
+"""The script of the fake driver: nodes with their resources, and faults, in TOML."""
 
 import tomllib
 from collections.abc import Iterable
@@ -67,7 +67,7 @@ class Gpu(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
 
 class Child(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A provider below a node, in any layout."""
+    """A provider below a node, in every layout."""
 
     name: Annotated[_Name, Meta(description="Its name; {host} and {node} stand for those.")]
     parent: Annotated[str, Meta(description="The name of the provider above it; empty: the node.")] = ""
@@ -76,7 +76,7 @@ class Child(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class FakeNode(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A node, and what it has."""
+    """A node and its resources."""
 
     name: Annotated[_Name, Meta(description="Its name; {host} stands for the agent's host.")] = "{host}"
     vcpus: Annotated[
@@ -122,7 +122,7 @@ class FakeNode(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         ):
             if twice := sorted(taken & {*named}):
                 raise ValueError(f"{word} must not name {twice[0]}, which comes of what the node has")
-        _ = self.topology  # Which sees that cells have numbers of their own.
+        _ = self.topology  # It checks that cells have distinct numbers.
         for name, told, counted in (
             ("vcpus", self.vcpus, sum(len(each.cpus) for each in self.cell)),
             ("memory_mb", self.memory_mb, sum(each.memory_mb for each in self.cell)),
@@ -137,7 +137,7 @@ class FakeNode(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     @property
     def shared_vcpus(self) -> int:
-        """Processors that instances share."""
+        """Its shared processors."""
         counted = sum(len(each.cpus) for each in self.cell) if self.cell else _DEFAULT_VCPUS
         return counted if self.vcpus is None else self.vcpus
 
@@ -148,7 +148,7 @@ class FakeNode(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         return counted if self.memory_mb is None else self.memory_mb
 
     def on(self, host: str) -> "FakeNode":
-        """Return this node of a host, with the names that it has there."""
+        """Return this node on a host, with its names there."""
         name = self.name.replace("{host}", host)
         children = tuple(
             replace(each, name=_error_at(each.name, host, name), parent=_error_at(each.parent, host, name))
@@ -158,7 +158,7 @@ class FakeNode(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 class Fault(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What goes wrong."""
+    """A fault."""
 
     action: Annotated[Action, Meta(description="The method of the driver.")]
     kind: Annotated[Kind, Meta(description="How it goes wrong.")] = "failed"
@@ -175,7 +175,7 @@ class Fault(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class Script(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """All that the fake driver pretends."""
+    """Everything that the fake driver simulates."""
 
     layout: Annotated[Layout, Meta(description="How what a node has lies on providers.")] = "flat"
     renames: Annotated[
@@ -200,10 +200,10 @@ class Script(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 def read_script(path: str) -> Script:
-    """Return the script in a file.
+    """Return the script of a file.
 
     Raises:
-        BadFile: the file cannot be read, is no TOML, or says what cannot be meant.
+        BadFile: the file cannot be read, is not TOML, or has invalid content.
     """
     try:
         text = Path(path).read_text(encoding="utf-8")
