@@ -1,4 +1,4 @@
-"""Errors of builds: what they mean to the server, and what is undone."""
+"""Errors of builds: their meaning to the server, and the undoing of a failed build."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -10,7 +10,7 @@ from roost.observe import log
 
 @contextmanager
 def build_errors(link: Link, host: str, uuid: str) -> Iterator[None]:
-    """Turn errors of a build into ``BuildFailed``, or ``BuildAborted`` where no other host can do better.
+    """Turn errors of a build into ``BuildFailed``, or ``BuildAborted`` if no other host can succeed.
 
     Args:
         link: the connection to libvirt.

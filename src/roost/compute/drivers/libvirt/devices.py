@@ -1,4 +1,4 @@
-"""Devices of a host as libvirt tells them in XML, and which of them a guest gets: PCI devices, parts of GPUs."""
+"""The devices of a host, from libvirt's XML, and their choice for a guest: PCI devices and vGPUs."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from uuid import NAMESPACE_URL, uuid5
@@ -15,14 +15,14 @@ VGPU = "VGPU"
 
 
 class Gpu(msgspec.Struct, frozen=True, kw_only=True):
-    """A physical device that mediated ones can be made of."""
+    """A physical device that supports mediated devices."""
 
     name: str  # such as pci_0000_06_00_0
-    available: dict[str, int]  # how many more can be made, by type
+    available: dict[str, int]  # number of further mediated devices, by type
 
 
 class Mdev(msgspec.Struct, frozen=True, kw_only=True):
-    """A mediated device that there is."""
+    """An existing mediated device."""
 
     name: str  # such as mdev_4b20d080_1b54_4048_85b3_a6a62d165c01
     uuid: str
@@ -39,19 +39,19 @@ class NodeDevices(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Vgpu(msgspec.Struct, frozen=True, kw_only=True):
-    """A part of a GPU that a guest has: a mediated device."""
+    """A vGPU of a guest: a mediated device."""
 
     uuid: str
     gpu: str
     kind: str
-    is_made: bool = False  # for this guest, so it goes with it
+    is_made: bool = False  # whether it was created for this guest, and is deleted with it
 
 
 def read_devices(texts: Iterable[str]) -> NodeDevices:
-    """Return the devices that a host's node devices are, by address or name; those of other kinds are left out.
+    """Return the devices among a host's node devices, by address or name; others are left out.
 
     Raises:
-        DriverNotReady: one of them cannot be understood.
+        DriverNotReady: one of them is malformed.
     """
     pci, gpus, mdevs = [], [], []
     for text in texts:
@@ -80,10 +80,11 @@ def read_devices(texts: Iterable[str]) -> NodeDevices:
 
 
 def passthrough(devices: Iterable[PciDevice], kinds: Iterable[tuple[str, str]]) -> tuple[PciDevice, ...]:
-    """Return the devices that instances may have.
+    """Return the devices for instances.
 
     Args:
-        kinds: (vendor, product) of these, in lower case; product ``*`` stands for any.
+        devices: of the host.
+        kinds: (vendor, product) of these, in lower case; product ``*`` is any.
     """
     kinds = {*kinds}
     return tuple(
@@ -91,16 +92,16 @@ def passthrough(devices: Iterable[PciDevice], kinds: Iterable[tuple[str, str]]) 
     )
 
 
-# --- parts of GPUs ---
+# --- vGPUs ---
 
 
 def vgpu_kind(gpu: Gpu, enabled: Sequence[str]) -> str | None:
-    """Return the type of mediated devices that a GPU is offered as: the first that is enabled; None: none is."""
+    """Return the type of a GPU's mediated devices: the first enabled one; None: none is enabled."""
     return next((kind for kind in enabled if kind in gpu.available), None)
 
 
 def vgpu_totals(devices: NodeDevices, enabled: Sequence[str]) -> dict[str, int]:
-    """Return how many parts each GPU has, in use or not; GPUs without any are left out."""
+    """Return the number of vGPUs of each GPU, used or free; GPUs without any are left out."""
     totals = {}
     for gpu in devices.gpus:
         kind = vgpu_kind(gpu, enabled)
@@ -113,19 +114,20 @@ def vgpu_totals(devices: NodeDevices, enabled: Sequence[str]) -> dict[str, int]:
 def choose_vgpus(
     wanted: Mapping[str, int], devices: NodeDevices, *, enabled: Sequence[str], used: Collection[str], owner: str
 ) -> tuple[Vgpu, ...]:
-    """Return the parts of GPUs that a guest gets: such as there are and nobody uses, then such as can be made.
+    """Return vGPUs for a guest: existing free ones first, then new ones.
 
     Args:
-        wanted: how many of each GPU; of ``ANY_GPU``: of whichever has them.
+        wanted: number of each GPU; of ``ANY_GPU``: of any.
+        devices: of the host.
         enabled: types of mediated devices, the preferred one first.
-        used: uuids of those that guests use.
-        owner: tells guests and operations apart; parts that are made for the same one have the same uuids.
+        used: uuids of those in use by guests.
+        owner: identifies guest and operation; new ones for the same owner have the same uuids.
 
     Raises:
-        BuildFailed: the host lacks free ones.
+        BuildFailed: there are not enough free ones.
     """
     chosen: list[Vgpu] = []
-    # Those who name their GPU come first, so that nobody takes it from them.
+    # Requests for a particular GPU come first, so that no other takes it.
     for name in sorted(wanted, key=lambda each: each == ANY_GPU):
         for _ in range(wanted[name]):
             made = str(uuid5(NAMESPACE_URL, f"roost:{owner}:{len(chosen)}"))
@@ -139,7 +141,7 @@ def choose_vgpus(
 
 
 def mdev_xml(vgpu: Vgpu) -> str:
-    """Return what libvirt is told to make a mediated device."""
+    """Return the XML that creates a mediated device."""
     device = Element("device")
     SubElement(device, "parent").text = vgpu.gpu
     capability = SubElement(device, "capability", type="mdev")
@@ -150,7 +152,7 @@ def mdev_xml(vgpu: Vgpu) -> str:
 
 
 def address_of(element: Element) -> str:
-    """Return the address of a PCI device, such as 0000:06:00.0, of an element that has its parts as attributes."""
+    """Return the address of a PCI device, such as 0000:06:00.0, from an element with its parts as attributes."""
     domain, bus, slot, function = (int(element.get(part, "0"), 16) for part in ("domain", "bus", "slot", "function"))
     return f"{domain:04x}:{bus:02x}:{slot:02x}.{function:x}"
 
@@ -158,7 +160,7 @@ def address_of(element: Element) -> str:
 def _free_part(
     gpu: Gpu, devices: NodeDevices, *, enabled: Sequence[str], used: Collection[str], chosen: Sequence[Vgpu], made: str
 ) -> Vgpu | None:
-    """Return a part of a GPU that is idle, else one that can be made, under the uuid ``made``."""
+    """Return a free vGPU of a GPU, else a new one with the uuid ``made``."""
     kind = vgpu_kind(gpu, enabled)
     if kind is None:
         return None
@@ -172,7 +174,7 @@ def _free_part(
 
 
 def _pci(capability: Element) -> PciDevice:
-    # These parts are decimal here, and hexadecimal as attributes of an address.
+    # These parts are decimal here, but hexadecimal in an address element.
     domain, bus, slot, function = (
         int(capability.findtext(part, "0")) for part in ("domain", "bus", "slot", "function")
     )

@@ -1,4 +1,4 @@
-"""Files of guests: their disks, what is to arrive of them, and what they were before a move to their own host."""
+"""Files of guests: disks, arriving guests, and the state before a move to their own host."""
 
 import errno
 import os
@@ -15,36 +15,36 @@ from roost.errors import BuildAborted, BuildFailed, Unavailable, first_line
 from roost.model.work.guest import GuestReport, GuestSpec, TransferTarget
 
 _GIB = 2**30
-_CHUNK = 2**20  # bytes copied at a time
-_CONSOLE_MAX = 2**16  # bytes of a console that are told
+_CHUNK = 2**20  # block size of copies, bytes
+_CONSOLE_MAX = 2**16  # maximum length of returned console output, bytes
 _COMING = "coming.json"
 _REPLACED = "replaced.xml"
 _REBUILT = "rebuilt.xml"
-# The names of images that guests were saved as, and of files that become such ones.
+# Names of saved images, and of incomplete ones.
 _SAVED = re.compile(r"saved-([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})(?:\.[0-9]+\.new)?")
 
 
 class Coming(msgspec.Struct, frozen=True, kw_only=True):
-    """A guest for which room is kept."""
+    """An expected guest with reserved resources."""
 
     spec: GuestSpec
     operation: str
 
     @property
     def report(self) -> GuestReport:
-        """What an agent is told of it."""
+        """Its report."""
         return GuestReport(uuid=self.spec.uuid, node=self.spec.node, operation=self.operation, state="prepared")
 
 
 class Disks:
-    """Files of the guests of one host, a folder each. Hosts that name the same folder reach each other by it.
+    """The files of one host's guests, one folder each. Hosts with the same folder reach each other through it.
 
-    A file that is there is whole: each is written beside its place first. Methods raise OSError where the system does.
+    An existing file is complete: each is written under another name first. Methods raise the system's OSError.
 
     Args:
         folder: of all hosts.
-        host: whose guests these are.
-        images: folder of images, each a file that has its id as name.
+        host: the host.
+        images: folder of images, one file each, named by id.
     """
 
     def __init__(self, folder: Path, host: str, *, images: Path) -> None:
@@ -52,14 +52,14 @@ class Disks:
         self._images = images
 
     def path(self, uuid: str, operation: str) -> Path:
-        """Return where the disk of a guest is that an operation made."""
+        """Return the path of the disk that an operation created for a guest."""
         return self._guest(uuid) / f"{quote(operation, safe='')}.raw"
 
     def make(self, spec: GuestSpec, operation: str) -> Path:
-        """Make a disk of an image, as large as the flavor says.
+        """Create a disk from an image, of the size of the flavor.
 
         Raises:
-            BuildAborted: there is no such image, or it is larger.
+            BuildAborted: the image does not exist, or is larger.
         """
         target = self.path(spec.uuid, operation)
         size = spec.flavor.root_gb * _GIB
@@ -75,28 +75,28 @@ class Disks:
         return target
 
     def save(self, uuid: str, disk: Path) -> str:
-        """Keep a disk as an image, and return the id of that."""
+        """Save a disk as an image, and return its id."""
         image = f"saved-{uuid}"
         with _whole(self._images / image) as fresh:
             copy_sparse(disk, fresh)
         return image
 
     def list_saved(self) -> list[str]:
-        """Return the uuids of guests that were saved as images, or of which one was begun, in order."""
+        """Return the sorted uuids of guests with saved images, complete or not."""
         return sorted({uuid for uuid, _ in self._image_files()})
 
     def drop_saved(self, uuid: str) -> None:
-        """Delete the image that a guest was saved as, and what was begun of one; all other images stay."""
+        """Delete the saved image of a guest, complete or not; all other images stay."""
         for of, path in self._image_files():
             if of == uuid:
-                path.unlink(missing_ok=True)  # Another host may have been faster.
+                path.unlink(missing_ok=True)  # Another host may have deleted it.
 
     def console_path(self, uuid: str) -> Path:
-        """Return where the console of a guest is written to."""
+        """Return the path of a guest's console output."""
         return self._guest(uuid) / "console.log"
 
     def console(self, uuid: str) -> str:
-        """Return the end of what a guest wrote."""
+        """Return the end of a guest's console output."""
         try:
             with self.console_path(uuid).open("rb") as file:
                 file.seek(max(file.seek(0, os.SEEK_END) - _CONSOLE_MAX, 0))
@@ -105,13 +105,13 @@ class Disks:
             return ""
 
     def drop(self, uuid: str, operation: str) -> None:
-        """Delete the disk that an operation made, if there is one, and what was begun of it."""
+        """Delete the disk that an operation created, complete or not, if it exists."""
         path = self.path(uuid, operation)
         _drop_begun(path)
         path.unlink(missing_ok=True)
 
     def drop_all(self, uuid: str) -> None:
-        """Delete everything of a guest."""
+        """Delete all files of a guest."""
         try:
             shutil.rmtree(self._guest(uuid))
         except FileNotFoundError:
@@ -120,20 +120,20 @@ class Disks:
     # --- rebuilds ---
 
     def keep_rebuilt(self, uuid: str, xml: str) -> None:
-        """Keep what a guest was before its rebuild."""
+        """Store the state of a guest before its rebuild."""
         with _whole(self._guest(uuid) / _REBUILT) as fresh:
             fresh.write_text(xml, encoding="utf-8")
 
     def guest_before_rebuild(self, uuid: str) -> str | None:
-        """Return what a guest was before a rebuild that is not over; None: none was begun."""
+        """Return the state of a guest before an incomplete rebuild; None: there is none."""
         return _read_kept(self._guest(uuid) / _REBUILT)
 
     def all_rebuilt(self) -> list[str]:
-        """Return the uuids of guests whose rebuilds are not over."""
+        """Return the uuids of guests with incomplete rebuilds."""
         return [unquote(path.parent.name) for path in sorted(self.folder.glob(f"*/{_REBUILT}"))]
 
     def end_rebuild(self, uuid: str, operation: str) -> None:
-        """Drop what a guest was before its rebuild, and all its disks but the one that an operation made."""
+        """Delete the state of a guest before its rebuild, and all its disks except that of one operation."""
         if self.guest_before_move(uuid) is None:
             self.drop_others(uuid, operation)
         (self._guest(uuid) / _REBUILT).unlink(missing_ok=True)
@@ -141,40 +141,40 @@ class Disks:
     # --- moves ---
 
     def expect(self, coming: Coming) -> None:
-        """Keep room for a guest that is to come, in place of one that was to come before."""
+        """Record an expected guest, in place of an earlier one."""
         self.forget(coming.spec.uuid)
         with _whole(self._guest(coming.spec.uuid) / _COMING) as fresh:
             fresh.write_bytes(msgspec.json.encode(coming))
 
     def coming(self, uuid: str) -> Coming | None:
-        """Return the guest that is to come; None: none is.
+        """Return an expected guest; None: there is none.
 
         Raises:
-            StoreBroken: what was kept of it cannot be understood.
+            StoreBroken: its record is malformed.
         """
         return _read_coming(self._guest(uuid) / _COMING)
 
     def all_coming(self) -> list[Coming]:
-        """Return all guests that are to come."""
+        """Return all expected guests."""
         found = (_read_coming(path) for path in sorted(self.folder.glob(f"*/{_COMING}")))
         return [each for each in found if each is not None]
 
     def note_arrival(self, uuid: str) -> None:
-        """Note that a guest that was to come is there."""
+        """Record the arrival of an expected guest."""
         (self._guest(uuid) / _COMING).unlink(missing_ok=True)
 
     def forget(self, uuid: str) -> None:
-        """Drop what is to come of a guest, and what has arrived of it."""
+        """Delete the record of an expected guest, and what has arrived of it."""
         coming = self.coming(uuid)
         if coming is not None:
             self.note_arrival(uuid)
             self.drop(uuid, coming.operation)
 
     def send(self, disk: Path, to: TransferTarget) -> None:
-        """Copy a disk to where it is to arrive.
+        """Copy a disk to the path of its arrival.
 
         Raises:
-            BuildFailed: it is not awaited there, or that folder is none that this host sees.
+            BuildFailed: it is not expected there, or this host does not share that folder.
         """
         target = Path(to.disk)
         coming = _read_coming(target.with_name(_COMING)) if to.disk else None
@@ -184,25 +184,25 @@ class Disks:
             copy_sparse(disk, fresh)
 
     def keep_replaced(self, uuid: str, xml: str) -> None:
-        """Keep what a guest was before a move to its own host."""
+        """Store the state of a guest before a move to its own host."""
         with _whole(self._guest(uuid) / _REPLACED) as fresh:
             fresh.write_text(xml, encoding="utf-8")
 
     def guest_before_move(self, uuid: str) -> str | None:
-        """Return what a guest was before a move to its own host; None: nothing is kept."""
+        """Return the state of a guest before a move to its own host; None: there is none."""
         return _read_kept(self._guest(uuid) / _REPLACED)
 
     def all_replaced(self) -> list[str]:
-        """Return what guests were before moves to their own host."""
+        """Return the states of guests before moves to their own host."""
         found = (_read_kept(folder / _REPLACED) for folder in sorted(self.folder.iterdir()))
         return [each for each in found if each is not None]
 
     def drop_replaced(self, uuid: str) -> None:
-        """Drop what a guest was."""
+        """Delete the earlier state of a guest."""
         (self._guest(uuid) / _REPLACED).unlink(missing_ok=True)
 
     def drop_others(self, uuid: str, operation: str) -> None:
-        """Drop what a guest was, and all its disks but the one that an operation made, and one that is to come."""
+        """Delete the earlier state of a guest, and all its disks except that of one operation, and an arriving one."""
         self.drop_replaced(uuid)
         coming = self.coming(uuid)
         kept = {self.path(uuid, operation), *([] if coming is None else [self.path(uuid, coming.operation)])}
@@ -217,9 +217,9 @@ class Disks:
         return self.folder / quote(uuid, safe="")
 
     def _image_files(self) -> list[tuple[str, Path]]:
-        """Return the files of saved images, each with the uuid of its guest."""
+        """Return the files of saved images, with the uuid of their guest."""
         with os.scandir(self._images) as entries:
-            # A link is not ours: operators may name what they like.
+            # A link is not ours: operators choose their own names.
             names = [each.name for each in entries if each.is_file(follow_symlinks=False)]
         found = ((_SAVED.fullmatch(name), self._images / name) for name in names)
         return [(match[1], path) for match, path in found if match]
@@ -235,7 +235,7 @@ class Disks:
 
 
 def copy_sparse(source: Path, target: Path) -> None:
-    """Copy a file without its holes; it is on the disk when this returns."""
+    """Copy a file without its holes; it is durable on return."""
     with source.open("rb") as taken, target.open("wb") as given:
         size, at = os.fstat(taken.fileno()).st_size, 0
         while at < size:
@@ -257,7 +257,7 @@ def copy_sparse(source: Path, target: Path) -> None:
 
 @contextmanager
 def _whole(path: Path) -> Iterator[Path]:
-    """Give where to write a file first; what goes wrong, as on a full disk, leaves nothing of it."""
+    """Yield a temporary path for a new file; an error, such as a full disk, leaves nothing behind."""
     path.parent.mkdir(parents=True, exist_ok=True)
     _drop_begun(path)
     fresh = path.with_name(f"{path.name}.{os.getpid()}.new")
@@ -270,7 +270,7 @@ def _whole(path: Path) -> Iterator[Path]:
 
 
 def _drop_begun(path: Path) -> None:
-    """Drop what was begun of a file by processes that died."""
+    """Delete the incomplete files of processes that died."""
     ours = re.compile(rf"{re.escape(path.name)}\.[0-9]+\.new")
     for begun in path.parent.glob("*.new"):
         if ours.fullmatch(begun.name):
@@ -280,7 +280,7 @@ def _drop_begun(path: Path) -> None:
 def _read_kept(path: Path) -> str | None:
     try:
         return path.read_text(encoding="utf-8")
-    except (FileNotFoundError, NotADirectoryError):  # Of most guests there is none, and one may go meanwhile.
+    except (FileNotFoundError, NotADirectoryError):  # Most guests have none, and one may be deleted meanwhile.
         return None
 
 

@@ -1,4 +1,4 @@
-"""Guests as domains of libvirt in XML: what one is told, and what is read of one again."""
+"""Guests as domains in libvirt's XML, written and read."""
 
 from collections.abc import Sequence
 from xml.etree.ElementTree import Element, SubElement, indent, register_namespace, tostring
@@ -13,14 +13,14 @@ from roost.model.work.guest import GuestSpec
 
 NAMESPACE = "urn:roost:guest:1"
 PREFIX = "roost"
-MACHINE = "q35"  # of guests whose memory is encrypted
+MACHINE = "q35"  # of guests with encrypted memory
 _POLICY = "0x0033"  # of these: no debugging, no sharing of keys, no other platform, none without SEV
 _BUSES = {"virtio": "vd", "scsi": "sd", "sata": "sd", "usb": "sd", "ide": "hd"}
 register_namespace(PREFIX, NAMESPACE)
 
 
 class Mark(msgspec.Struct, frozen=True, kw_only=True):
-    """What a domain carries to be known as a guest."""
+    """The metadata that identifies a domain as a guest."""
 
     uuid: str
     operation: str
@@ -34,21 +34,21 @@ class Mark(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Domain(msgspec.Struct, frozen=True, kw_only=True):
-    """What a guest is told beside what it asked for."""
+    """The parts of a guest that are not in its specification."""
 
     mark: Mark
     spec: GuestSpec
     kind: str  # such as kvm
     arch: str
-    console: str = ""  # path of the file that its console goes to; empty: it has none
-    topology: NumaTopology | None = None  # of the host, whose memory nodes the guest may have
-    pci: tuple[str, ...] = ()  # addresses of the devices that it gets
-    network: str = ""  # of libvirt, that it has a card of; empty: none
-    encryption: Encryption | None = None  # of its memory; None: it has none
+    console: str = ""  # path of its console output; empty: none
+    topology: NumaTopology | None = None  # memory nodes of the host for the guest
+    pci: tuple[str, ...] = ()  # addresses of its devices
+    network: str = ""  # libvirt's network of its card; empty: no card
+    encryption: Encryption | None = None  # of its memory; None: not encrypted
 
 
 def mark_of(spec: GuestSpec, operation: str, *, disk: str, vgpus: Sequence[Vgpu] = ()) -> Mark:
-    """Return the mark of a guest that is begun."""
+    """Return the mark of an incomplete guest."""
     return Mark(
         uuid=spec.uuid,
         operation=operation,
@@ -63,7 +63,7 @@ def mark_of(spec: GuestSpec, operation: str, *, disk: str, vgpus: Sequence[Vgpu]
 
 
 def domain_xml(domain: Domain) -> str:
-    """Return what libvirt is told to define a guest."""
+    """Return the XML that defines a guest."""
     spec, mark = domain.spec, domain.mark
     wanted = present_properties(spec.image.properties)
     root = Element("domain", type=domain.kind)
@@ -98,16 +98,16 @@ def domain_xml(domain: Domain) -> str:
 
 
 def mark_xml(mark: Mark) -> str:
-    """Return a mark as libvirt takes it for a domain that there is: in no namespace, since it adds that itself."""
+    """Return a mark as metadata of an existing domain: without namespace, which libvirt adds."""
     return tostring(_mark_element(mark, namespace=""), encoding="unicode")
 
 
 def read_mark(text: str) -> Mark | None:
-    """Return the mark in the XML of a domain; None: it is no guest of ours.
+    """Return the mark in the XML of a domain; None: it is not a guest of ours.
 
     Raises:
-        DriverNotReady: it is no XML.
-        ValueError: an amount is no number.
+        DriverNotReady: the XML is malformed.
+        ValueError: an amount is not a number.
     """
     found = read_xml(text).find(f"metadata/{{{NAMESPACE}}}guest")
     if found is None:
@@ -134,7 +134,7 @@ def read_mark(text: str) -> Mark | None:
 
 
 def devices_of(text: str) -> tuple[set[str], set[str]]:
-    """Return the addresses of PCI devices and the uuids of mediated devices that a domain has."""
+    """Return the addresses of PCI devices and the uuids of mediated devices of a domain."""
     pci, mdevs = set(), set()
     for device in read_xml(text).iterfind("devices/hostdev"):
         address = device.find("source/address")
@@ -146,11 +146,11 @@ def devices_of(text: str) -> tuple[set[str], set[str]]:
 
 
 def own_processors(text: str, own: frozenset[int]) -> int:
-    """Return how many processors a domain has for itself, those of the emulator's threads included.
+    """Return the number of a domain's dedicated processors, including those of emulator threads.
 
     Args:
         text: XML of the domain.
-        own: numbers of the processors that one guest may have for itself.
+        own: numbers of the processors that may be dedicated.
     """
     tune = read_xml(text).find("cputune")
     if tune is None:
@@ -183,9 +183,9 @@ def _mark_element(mark: Mark, *, namespace: str = f"{{{NAMESPACE}}}") -> Element
 
 
 def _add_memory(root: Element, domain: Domain) -> None:
-    """Add whether its memory stays where it is, as encrypted pages have to, and what huge pages its nodes have."""
+    """Add whether its memory is locked, as encryption requires, and the huge pages of its nodes."""
     cells = domain.spec.cells
-    # Small ones, 4 KiB, are what it has anyway.
+    # Small pages, 4 KiB, are the default.
     sized = [(number, cell.page_size) for number, cell in enumerate(cells) if cell.page_size and cell.page_size > 4]
     if not sized and domain.encryption is None:
         return
@@ -199,7 +199,7 @@ def _add_memory(root: Element, domain: Domain) -> None:
 
 
 def _add_pins(root: Element, domain: Domain) -> None:
-    """Add on which processors and in which memory nodes of the host the guest is."""
+    """Add the guest's processors and memory nodes on the host."""
     cells = domain.spec.cells
     hosts = {} if domain.topology is None else {cell.id: cell for cell in domain.topology.cells}
     if not cells:
@@ -208,7 +208,7 @@ def _add_pins(root: Element, domain: Domain) -> None:
             root.find("vcpu").set("cpuset", _join(shared))  # type: ignore[union-attr]  # It was just added.
         return
     tune = SubElement(root, "cputune")
-    own, near = set[int](), set[int]()  # what the threads of the emulator have for themselves, and are near to
+    own, near = set[int](), set[int]()  # dedicated processors of the emulator threads, and their nodes
     for cell in cells:
         pinned = dict(cell.pins.pairs)
         host = hosts.get(cell.host_cell)
@@ -275,7 +275,7 @@ def _add_devices(root: Element, domain: Domain, wanted: dict[str, str]) -> None:
 
 
 def _add_encryption(root: Element, encryption: Encryption) -> None:
-    """Let memory be encrypted, and devices of virtio reach it by addresses that are translated."""
+    """Encrypt the memory, and let virtio devices use translated addresses."""
     devices = root.find("devices")
     assert devices is not None, "they are added before"
     for disk in devices.iterfind("disk"):

@@ -1,4 +1,4 @@
-"""A driver that runs guests as domains of libvirt, on disks in a folder."""
+"""A driver that runs guests as domains of libvirt, with disks in a folder."""
 
 import shutil
 import threading
@@ -29,14 +29,14 @@ from roost.model.work.guest import GuestReport, GuestSpec, TransferTarget
 _TRAITS = frozenset({"COMPUTE_IMAGE_TYPE_RAW", "COMPUTE_SAME_HOST_COLD_MIGRATE"})
 _GIB = 2**30
 _CONTEXTS, _ENCRYPTS = "MEM_ENCRYPTION_CONTEXT", "HW_CPU_X86_AMD_SEV"
-_LOOK_S = 0.5  # between looks whether a guest has shut itself down
+_LOOK_S = 0.5  # interval of checks for a shutdown, s
 
 
 def make(options: Mapping[str, str], terms: HostTerms) -> "Libvirt":
-    """Make the driver for an agent.
+    """Create the driver for an agent.
 
     Raises:
-        BadSettings: an option is wrong, or libvirt's binding is not installed.
+        BadSettings: an option is invalid, or libvirt's binding is not installed.
     """
     told = read_libvirt_options(options)
     try:
@@ -52,17 +52,17 @@ class Libvirt:
     """The libvirt driver of one host, which is one node.
 
     Args:
-        options: what it is told.
-        terms: on which the host offers what it has.
+        options: its options.
+        terms: overcommit and reserves of the host.
         link: to libvirt.
-        wait: sleeps so many seconds.
+        wait: sleeps a number of seconds.
     """
 
     def __init__(
         self, options: LibvirtOptions, *, terms: HostTerms, link: Link, wait: Callable[[float], None] = time.sleep
     ) -> None:
         self._options, self._terms, self._link, self._wait = options, terms, link, wait
-        self._lock = threading.Lock()  # held where devices are chosen, until somebody is defined with them
+        self._lock = threading.Lock()  # held from the choice of devices to the definition of their domain
         self._host = ""
         self._has_console = False
         self._gpu_of: dict[str, str] = {}  # by uuid of its provider
@@ -70,16 +70,16 @@ class Libvirt:
 
     @property
     def capabilities(self) -> Capabilities:
-        """What it can."""
+        """Its capabilities."""
         return Capabilities(traits=_TRAITS, can_save=True, has_console=self._has_console)
 
     # --- the node ---
 
     def start(self, host: str) -> None:
-        """Begin to work for a host, with the guests that it has."""
+        """Begin to work for a host, with its existing guests."""
         with self._link.asking(f"libvirt at {self._options.uri} does not tell of its host"):
             told = self._link.capabilities()
-            self._has_console = self._link.kind() == "QEMU"  # Others have the file, and write nothing to it.
+            self._has_console = self._link.kind() == "QEMU"  # Other hosts have the file open, and write nothing.
         self._topology(told)
         told.domain_type(self._options.virt_type)
         disks = Disks(self._options.state / "hosts", host, images=self._options.images)
@@ -95,15 +95,15 @@ class Libvirt:
                 self._as_before(uuid)
 
     def nodes(self) -> list[str]:
-        """Return the name of its one node, which is that of the host."""
+        """Return the name of its single node, which is that of the host."""
         return [self._host] if self._host else []
 
     def is_node_gone(self, node: str) -> bool:
-        """Say whether a node is another than the host."""
+        """Return whether a node is not the host."""
         return node != self._host
 
     def resources(self, node: str) -> NodeResources:
-        """Return what the node has and has in use."""
+        """Return the resources of the node and their use."""
         self._check_node(node)
         with self._link.asking(f"the resources of {node} cannot be told"):
             told, devices = self._link.capabilities(), self._link.devices()
@@ -126,7 +126,7 @@ class Libvirt:
             )
 
     def update_provider_tree(self, tree: ProviderTree, node: str, allocations: Allocations | None = None) -> None:
-        """Bring what the node offers into a tree of providers."""
+        """Write the inventories of the node into a provider tree."""
         self._check_node(node)
         with self._link.asking(f"what {node} offers cannot be told"):
             told, devices, guests = self._link.capabilities(), self._link.devices(), self._link.guests()
@@ -141,7 +141,7 @@ class Libvirt:
             self._gpu_of = update(tree, node, offer, terms=self._terms, allocations=allocations, guests=users)
 
     def metrics(self, node: str) -> dict[str, float]:
-        """Return what libvirt measures of the processors."""
+        """Return libvirt's measurements of the processors."""
         self._check_node(node)
         with self._link.asking(f"the metrics of {node} cannot be told"):
             times = {f"cpu.{kind}.time": spent for kind, spent in self._link.cpu_times().items()}
@@ -150,7 +150,7 @@ class Libvirt:
     # --- guests that stay ---
 
     def spawn(self, spec: GuestSpec, operation: str) -> None:
-        """Build a guest and let it run."""
+        """Build and start a guest."""
         with build_errors(self._link, self._host, spec.uuid):
             if self._is_by(spec.uuid, operation):
                 return
@@ -160,12 +160,12 @@ class Libvirt:
                 self._run(spec, operation, self._disks.make(spec, operation))
 
     def destroy(self, uuid: str, operation: str) -> None:
-        """Let nothing be left of a guest."""
+        """Remove a guest completely."""
         with self._asking_of(uuid):
             self._drop(uuid)
 
     def power(self, uuid: str, *, is_on: bool) -> None:
-        """Let a guest run, or stop it: it may shut itself down, until time is up."""
+        """Start a guest, or stop it: it may shut itself down within a time limit."""
         with self._asking_of(uuid):
             guest = self._guest(uuid)
             if is_on and not guest.is_active:
@@ -174,7 +174,7 @@ class Libvirt:
                 self._shutdown(guest)
 
     def rebuild(self, spec: GuestSpec, operation: str) -> None:
-        """Give a guest the disk of an image anew; where that fails it is as before."""
+        """Replace the disk of a guest by a new one from an image; an error restores it."""
         uuid = spec.uuid
         with build_errors(self._link, self._host, uuid):
             guest = self._as_before(uuid)
@@ -201,19 +201,19 @@ class Libvirt:
             return self._disks.save(uuid, Path(self._stopped_guest(uuid).mark.disk))
 
     def saved_images(self) -> list[str]:
-        """Return the uuids of guests that were saved as images, by whichever host that shares the folder."""
+        """Return the uuids of guests with saved images, of any host that shares the folder."""
         with self._link.asking(f"the saved images in {self._options.images} cannot be told"):
             return self._disks.list_saved()
 
     def drop_saved_image(self, uuid: str) -> None:
-        """Drop the image that a guest was saved as."""
+        """Delete the saved image of a guest."""
         with self._asking_of(uuid):
             self._disks.drop_saved(uuid)
 
     # --- guests that move ---
 
     def prepare(self, spec: GuestSpec, operation: str) -> TransferTarget:
-        """Await a guest; its disk is to arrive in the folder that hosts share."""
+        """Expect a guest; its disk arrives in the folder that the hosts share."""
         with build_errors(self._link, self._host, spec.uuid):
             self._check_spec(spec)
             disk = str(self._disks.path(spec.uuid, operation))
@@ -225,12 +225,12 @@ class Libvirt:
             return prepared
 
     def send_disk(self, uuid: str, to: TransferTarget) -> None:
-        """Copy the disk of a stopped guest to where it is to arrive."""
+        """Copy the disk of a stopped guest to the path of its arrival."""
         with build_errors(self._link, self._host, uuid):
             self._disks.send(Path(self._stopped_guest(uuid).mark.disk), to)
 
     def finish(self, spec: GuestSpec, operation: str) -> None:
-        """Make a guest of what has arrived."""
+        """Complete an arrived guest."""
         uuid = spec.uuid
         with build_errors(self._link, self._host, uuid):
             coming, disk = self._disks.coming(uuid), self._disks.path(uuid, operation)
@@ -245,7 +245,7 @@ class Libvirt:
                 self._disks.note_arrival(uuid)
 
     def discard(self, uuid: str, operation: str) -> None:
-        """Undo what an operation did here for a guest that was to come."""
+        """Undo an operation here for an arriving guest."""
         with self._asking_of(uuid):
             coming, guest = self._disks.coming(uuid), self._link.guest(uuid)
             before = self._disks.guest_before_move(uuid)
@@ -266,25 +266,25 @@ class Libvirt:
                 self._disks.drop_replaced(uuid)
 
     def settle(self, uuid: str, operation: str) -> None:
-        """Let what an operation finished here stay."""
+        """Make the finish of an operation final."""
         with self._asking_of(uuid):
             guest = self._link.guest(uuid)
             if guest is not None and guest.mark.operation == operation:
                 self._disks.drop_others(uuid, operation)
 
     def live_migrate(self, uuid: str, to: TransferTarget) -> None:
-        """Refuse: guests of this driver move while they are stopped."""
+        """Refuse: guests of this driver move only while they are stopped."""
         with self._asking_of(uuid):
             self._guest(uuid)
         raise BuildAborted(f"guests on {self._host} cannot move while they run")
 
     def abort_migration(self, uuid: str) -> None:
-        """Do nothing: no migration is ever under way."""
+        """Do nothing: there are no live migrations."""
 
-    # --- what there is ---
+    # --- reports ---
 
     def inspect(self, uuid: str) -> GuestReport | None:
-        """Return what there is of a guest."""
+        """Return the report of a guest."""
         with self._asking_of(uuid):
             guest, coming = self._link.guest(uuid), self._disks.coming(uuid)
         if guest is not None:
@@ -292,19 +292,19 @@ class Libvirt:
         return None if coming is None else coming.report
 
     def guests(self) -> list[GuestReport]:
-        """Return what there is of any guest, by uuid."""
+        """Return the reports of all guests, by uuid."""
         with self._link.asking(f"the guests of {self._host} cannot be told"):
             found = {each.spec.uuid: each.report for each in self._disks.all_coming()}
             found |= {each.mark.uuid: each.report for each in self._link.guests()}
         return [found[uuid] for uuid in sorted(found)]
 
     def console(self, uuid: str) -> str:
-        """Return the end of what a guest wrote to its first serial port."""
+        """Return the end of a guest's output on its first serial port."""
         with self._asking_of(uuid):
             self._guest(uuid)
             return self._disks.console(uuid)
 
-    # --- what the host has ---
+    # --- resources ---
 
     def _topology(self, told: HostCapabilities) -> NumaTopology | None:
         options = self._options
@@ -327,7 +327,7 @@ class Libvirt:
         }
 
     def _uses(self) -> Counter[str]:
-        """Return what guests use, those that are to come with them."""
+        """Return the use of guests, including expected ones."""
         marks = {each.spec.uuid: mark_of(each.spec, "", disk="") for each in self._disks.all_coming()}
         marks |= {each.mark.uuid: each.mark for each in self._link.guests()}
         used = Counter[str]()
@@ -384,10 +384,10 @@ class Libvirt:
     def _addresses_of(
         self, spec: GuestSpec, devices: NodeDevices, topology: NumaTopology | None, *, used: Collection[str]
     ) -> tuple[str, ...]:
-        """Return the addresses of the PCI devices that a guest gets.
+        """Return the addresses of PCI devices for a guest.
 
         Raises:
-            BuildFailed: the host lacks them.
+            BuildFailed: there are not enough.
         """
         known = passthrough(devices.pci, self._options.pci_devices)
         if spec.devices:
@@ -402,7 +402,7 @@ class Libvirt:
         )
 
     def _arrive(self, spec: GuestSpec, operation: str, disk: Path) -> None:
-        """Run a guest of a disk that has arrived, and keep the one that it replaces on its own host."""
+        """Run a guest from an arrived disk, and keep the one that it replaces on its own host."""
         uuid = spec.uuid
         before = self._link.guest(uuid)
         if before is not None and not before.mark.is_complete:
@@ -423,7 +423,7 @@ class Libvirt:
             self._run(spec, operation, disk)
 
     def _as_before(self, uuid: str) -> Guest | None:
-        """Return a guest; one whose rebuild broke off is what it was before, and stopped."""
+        """Return a guest; one with an interrupted rebuild is restored, and stopped."""
         guest, before = self._link.guest(uuid), self._disks.guest_before_rebuild(uuid)
         if before is not None and (guest is None or not guest.mark.is_complete):
             self._put_back(uuid, before, is_on=False)
@@ -433,7 +433,7 @@ class Libvirt:
         return guest
 
     def _put_back(self, uuid: str, xml: str, *, is_on: bool) -> None:
-        """Let a guest be what it was, in place of what is there now."""
+        """Restore an earlier state of a guest, in place of the present one."""
         now = self._link.guest(uuid)
         if now is not None:
             self._link.remove(now)
@@ -453,7 +453,7 @@ class Libvirt:
         try:
             if left_s:
                 guest.domain.shutdown()
-        except self._link.error:  # It ended by itself, or cannot be asked to.
+        except self._link.error:  # It ended by itself, or does not support a shutdown request.
             left_s = 0.0
         while left_s > 0 and guest.domain.isActive():
             self._wait(min(_LOOK_S, left_s))
@@ -474,7 +474,7 @@ class Libvirt:
         return guest
 
     def _is_by(self, uuid: str, operation: str) -> bool:
-        """Say whether a guest is complete, by an operation."""
+        """Return whether an operation completed a guest."""
         guest = self._link.guest(uuid)
         return guest is not None and guest.mark.operation == operation and guest.mark.is_complete
 

@@ -1,4 +1,4 @@
-"""What libvirt tells of a host in XML, read: processors, memory nodes, pages, and which kinds of guests it runs."""
+"""A host from libvirt's XML: processors, memory nodes, pages, and kinds of guests."""
 
 from collections.abc import Iterable
 from functools import cache
@@ -11,7 +11,7 @@ from roost.model.devices.numa import MemoryPages, NumaCell
 from roost.model.names import standard_traits
 
 _KIB = {"KiB": 1, "MiB": 1024, "GiB": 1024**2, "TiB": 1024**3}
-# Features that traits call otherwise; all others are found by their name.
+# Features whose traits have other names; all others match by name.
 _CALLED = {
     "pni": ("SSE3",),
     "fma": ("FMA3",),
@@ -24,29 +24,29 @@ _CALLED = {
     "lzcnt": ("ABM",),
 }
 _PREFIX = {"x86_64": "HW_CPU_X86_", "i686": "HW_CPU_X86_", "aarch64": "HW_CPU_AARCH64_"}
-_VENDORS = {"Intel": "INTEL_", "AMD": "AMD_"}  # some traits name the vendor, too
+_VENDORS = {"Intel": "INTEL_", "AMD": "AMD_"}  # some traits include the vendor
 _THREADS = "HW_CPU_HYPERTHREADING"
 
 
 class HostCapabilities(msgspec.Struct, frozen=True, kw_only=True):
-    """What a host is."""
+    """The capabilities of a host."""
 
     arch: str
     model: str = ""  # of its processors
     vendor: str = ""
-    features: frozenset[str] = frozenset()  # of its processors, beyond those of the model
-    cpu: str = ""  # XML of its processors, from which all features can be asked
-    sockets: int = 0  # 0: it does not say
+    features: frozenset[str] = frozenset()  # of its processors, besides those of the model
+    cpu: str = ""  # XML of its processors, from which all features can be expanded
+    sockets: int = 0  # 0: unknown
     cores: int = 0  # of a socket
     threads: int = 0  # of a core
-    cells: tuple[NumaCell, ...] = ()  # with all processors as shared ones
+    cells: tuple[NumaCell, ...] = ()  # with all processors shared
     kinds: tuple[tuple[str, str, str], ...] = ()  # of guests: (architecture, type of domain, type of system)
 
     def domain_type(self, wanted: str = "") -> str:
-        """Return the kind of domain that guests are: the one that is wanted, else the best of its own architecture.
+        """Return the domain type of guests: the requested one, else the best for its own architecture.
 
         Raises:
-            BadSettings: it runs none, or not that one.
+            BadSettings: there is none, or not the requested one.
         """
         found = sorted({kind for arch, kind, system in self.kinds if arch == self.arch and system == "hvm"})
         if not found:
@@ -57,7 +57,7 @@ class HostCapabilities(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def cpu_info(self) -> dict[str, object]:
-        """What hosts say of their processors."""
+        """The reported facts of the processors."""
         topology = {"sockets": self.sockets, "cores": self.cores, "threads": self.threads, "cells": len(self.cells)}
         return {
             "arch": self.arch,
@@ -69,18 +69,18 @@ class HostCapabilities(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Encryption(msgspec.Struct, frozen=True, kw_only=True):
-    """How a host encrypts the memory of guests: AMD's SEV."""
+    """A host's encryption of guest memory: AMD's SEV."""
 
-    contexts: int  # guests at the same time
-    bit: int  # of an address, which says that a page is encrypted
-    reduced_bits: int  # of an address, that guests lose by it
+    contexts: int  # maximum number of encrypted guests
+    bit: int  # position in an address of the bit for encrypted pages
+    reduced_bits: int  # address bits that guests lose by it
 
 
 def read_xml(text: str) -> Element:
-    """Return the root of what libvirt told.
+    """Return the root of libvirt's XML.
 
     Raises:
-        DriverNotReady: it is no XML.
+        DriverNotReady: it is malformed.
     """
     try:
         return fromstring(text)  # noqa: S314  # Libvirt wrote it, and its parser has limits of its own.
@@ -89,10 +89,10 @@ def read_xml(text: str) -> Element:
 
 
 def read_capabilities(text: str) -> HostCapabilities:
-    """Return what a host's capabilities say.
+    """Return a host's capabilities.
 
     Raises:
-        DriverNotReady: they cannot be understood.
+        DriverNotReady: they are malformed.
     """
     try:
         return _capabilities(read_xml(text))
@@ -101,10 +101,10 @@ def read_capabilities(text: str) -> HostCapabilities:
 
 
 def read_encryption(text: str) -> Encryption | None:
-    """Return how a host encrypts the memory of guests, from the capabilities of domains; None: it does not.
+    """Return a host's encryption of guest memory, from the domain capabilities; None: it has none.
 
     Raises:
-        DriverNotReady: they cannot be understood.
+        DriverNotReady: they are malformed.
     """
     found = read_xml(text).find("features/sev")
     if found is None or found.get("supported") != "yes":
@@ -118,7 +118,7 @@ def read_encryption(text: str) -> Encryption | None:
 
 
 def features_of(cpu: Element) -> frozenset[str]:
-    """Return the features that a description of processors names."""
+    """Return the features in a description of processors."""
     return frozenset(
         each.get("name", "") for each in cpu.iterfind("feature") if each.get("policy", "require") != "disable"
     )
@@ -140,7 +140,7 @@ def cpu_traits(capabilities: HostCapabilities) -> frozenset[str]:
 
 @cache
 def list_cpu_traits() -> frozenset[str]:
-    """Return all standard traits of processors that a host may have or lack."""
+    """Return all standard traits of processors, present or not."""
     prefixes = tuple({*_PREFIX.values()})
     return frozenset(name for name in standard_traits() if name.startswith(prefixes) or name == _THREADS)
 
@@ -148,14 +148,14 @@ def list_cpu_traits() -> frozenset[str]:
 def divide_cpus(
     cells: Iterable[NumaCell], *, shared: frozenset[int] | None, dedicated: frozenset[int] | None
 ) -> tuple[NumaCell, ...]:
-    """Return memory nodes with their processors divided into shared ones and those of one instance each.
+    """Return memory nodes with their processors divided into shared and dedicated ones.
 
     Args:
-        cells: with all processors as shared ones.
-        shared, dedicated: numbers of processors. None of both: all are shared; one of both: the other has none.
+        cells: with all processors shared.
+        shared, dedicated: numbers of processors. If both are None, all are shared; if one is, it has none.
 
     Raises:
-        BadSettings: the host lacks one that is named, or one is in both.
+        BadSettings: the host lacks one of them, or one is in both.
     """
     cells = tuple(cells)
     known = {each for cell in cells for each in cell.cpus}
@@ -177,10 +177,10 @@ def divide_cpus(
 
 
 def read_processors(text: str) -> frozenset[int]:
-    """Return the processors that a text such as ``0-7,^3,16`` names.
+    """Return the processors in a text such as ``0-7,^3,16``.
 
     Raises:
-        ValueError: it names none so; the message quotes the part.
+        ValueError: it is malformed; the message quotes the part.
     """
     named: set[int] = set()
     left_out: set[int] = set()
@@ -188,7 +188,7 @@ def read_processors(text: str) -> frozenset[int]:
         bare = part.removeprefix("^")
         first, dash, last = bare.partition("-")
         ends = [each.strip() for each in ((first, last) if dash else (first, first))]
-        # A length is asked for, too, since a typing error is not to fill the memory.
+        # Ranges are bounded, so that a typing error does not fill the memory.
         if not all(each.isascii() and each.isdigit() and len(each) <= 5 for each in ends):
             raise ValueError(f"{quote_value(part)} names no processors")
         numbers = range(int(ends[0]), int(ends[1]) + 1)
@@ -199,7 +199,7 @@ def read_processors(text: str) -> frozenset[int]:
 
 
 def kib_of(element: Element | None) -> int:
-    """Return an amount of memory in KiB, rounded down; none is 0."""
+    """Return an amount of memory in KiB, rounded down; a missing one is 0."""
     if element is None:
         return 0
     return int(element.text or 0) * _KIB[element.get("unit", "KiB")]
@@ -232,7 +232,9 @@ def _capabilities(root: Element) -> HostCapabilities:
 
 
 def _cell(element: Element) -> NumaCell:
-    processors = [each for each in element.iterfind("cpus/cpu") if each.get("siblings")]  # Those offline tell none.
+    processors = [
+        each for each in element.iterfind("cpus/cpu") if each.get("siblings")
+    ]  # Offline processors report none.
     siblings = {tuple(sorted(read_processors(each.get("siblings", "")))) for each in processors}
     sockets = {each.get("socket_id") for each in processors}
     socket = sockets.pop() if len(sockets) == 1 else None
@@ -252,7 +254,7 @@ def _cell(element: Element) -> NumaCell:
 
 
 def _format_ranges(numbers: Iterable[int]) -> str:
-    """Return numbers in order as ranges, since a typing error may name thousands."""
+    """Return sorted numbers as ranges, since a typing error may produce thousands."""
     ranges: list[list[int]] = []
     for number in numbers:
         if ranges and ranges[-1][-1] == number - 1:

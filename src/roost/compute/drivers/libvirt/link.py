@@ -1,4 +1,4 @@
-"""The way to libvirt: a connection that is opened again where it broke, and what is asked of it and told."""
+"""The connection to libvirt, reopened after a loss, and the calls to it."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -24,7 +24,7 @@ from roost.observe import log
 
 _ALL_PROCESSORS = -1
 _EVENTS_LOCK = threading.Lock()
-_events: list[threading.Thread] = []  # the one that runs libvirt's events, since there is one loop a process
+_events: list[threading.Thread] = []  # runs libvirt's events: one loop per process
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -32,20 +32,20 @@ class Guest:
     """A domain that is a guest."""
 
     mark: Mark
-    xml: str  # that it would be defined by again
+    xml: str  # its XML for another definition
     is_active: bool
     domain: Any  # libvirt's own object
 
     @property
     def report(self) -> GuestReport:
-        """What an agent is told of it."""
+        """Its report."""
         mark = self.mark
         state: GuestState = "building" if not mark.is_complete else "running" if self.is_active else "stopped"
         return GuestReport(uuid=mark.uuid, node=mark.node, operation=mark.operation, state=state)
 
 
 class Link:
-    """What the driver asks of libvirt. Methods raise libvirt's own error, ``Link.error``, where it does.
+    """The driver's calls to libvirt. Methods raise libvirt's own error, ``Link.error``.
 
     Args:
         binding: libvirt's module.
@@ -58,18 +58,18 @@ class Link:
         self.error: type[Exception] = binding.libvirtError
         self._lock = threading.Lock()
         self._connection: Any = None
-        self._node = ""  # whose guests these are
-        self._features: dict[str, frozenset[str]] = {}  # all of them, by XML of the processors
+        self._node = ""  # name of the node
+        self._features: dict[str, frozenset[str]] = {}  # all features, by XML of the processors
 
     def work_for(self, node: str) -> None:
-        """Let the guests of a node be those that there are; what else is there belongs to others."""
+        """Set the node whose guests are managed; other domains belong to others."""
         self._node = node
 
     def connection(self) -> Any:
-        """Return a connection that lives.
+        """Return a live connection.
 
         Raises:
-            DriverNotReady: libvirt cannot be reached.
+            DriverNotReady: libvirt does not answer.
         """
         with self._lock:
             try:
@@ -81,14 +81,14 @@ class Link:
 
     @contextmanager
     def asking(self, subject: str, kind: type[Unavailable] = DriverNotReady) -> Iterator[None]:
-        """Let an error of libvirt, or of the system, be one of ours that names a subject."""
+        """Convert errors of libvirt and of the system into errors about a subject."""
         try:
             yield
         except (self.error, OSError) as error:
             raise kind(f"{subject}: {first_line(error)}") from error
 
     def is_nonsense(self, error: Exception) -> bool:
-        """Say whether libvirt could not understand what it was told, or be told it, so that no other could either."""
+        """Return whether libvirt rejected the input itself, so that other hosts would too."""
         binding = self._libvirt
         codes = (binding.VIR_ERR_XML_ERROR, binding.VIR_ERR_XML_DETAIL, binding.VIR_ERR_XML_INVALID_SCHEMA)
         return isinstance(error, ValueError) or self._code(error) in codes
@@ -96,14 +96,14 @@ class Link:
     # --- the host ---
 
     def capabilities(self) -> HostCapabilities:
-        """Return what the host is, with all features of its processors."""
+        """Return the capabilities of the host, with all features of its processors."""
         told = read_capabilities(self.connection().getCapabilities())
         if told.cpu not in self._features:
             self._features = {told.cpu: told.features | self._expand_model(told.cpu)}
         return msgspec.structs.replace(told, features=self._features[told.cpu])
 
     def encryption(self, told: HostCapabilities, kind: str) -> Encryption | None:
-        """Return how the host encrypts the memory of domains of a kind; None: it does not, or does not say."""
+        """Return the host's memory encryption for domains of a kind; None: none, or unknown."""
         binding = self._libvirt
         if told.arch != "x86_64":
             return None
@@ -129,11 +129,11 @@ class Link:
         return int(cpus), int(memory_mb), int(mhz)
 
     def cpu_times(self) -> dict[str, float]:
-        """Return how long all processors were busy with what since the host started, ns."""
+        """Return the total times of all processors by kind since the host's start, ns."""
         return {name: float(value) for name, value in self.connection().getCPUStats(_ALL_PROCESSORS).items()}
 
     def devices(self) -> NodeDevices:
-        """Return the devices of the host; none where libvirt does not tell any."""
+        """Return the devices of the host; empty if libvirt reports none."""
         texts = []
         try:
             for device in self.connection().listAllDevices():
@@ -147,7 +147,7 @@ class Link:
     # --- guests ---
 
     def texts(self) -> list[str]:
-        """Return the XML of all domains, ours or not."""
+        """Return the XML of all domains, managed or not."""
         found = []
         for domain in self.connection().listAllDomains():
             with self._unless_gone():
@@ -168,7 +168,7 @@ class Link:
         """Return a guest; None: there is none, or it is of another node.
 
         Raises:
-            Unavailable: a domain of its uuid is not marked as a guest, so nobody knows what runs there.
+            Unavailable: a domain with its uuid is not marked as a guest, so its content is unknown.
         """
         domain = self._domain(uuid)
         try:
@@ -182,7 +182,7 @@ class Link:
             return None
 
     def check_free(self, uuid: str) -> None:
-        """Check that a domain that is defined with a uuid replaces nobody else's.
+        """Check that the definition of a domain with a uuid replaces no foreign domain.
 
         Raises:
             Unavailable: it would.
@@ -192,11 +192,11 @@ class Link:
             raise Unavailable(f"domain {domain.name()} is somebody else's")
 
     def define(self, xml: str) -> Any:
-        """Define a domain, and return libvirt's object of it."""
+        """Define a domain, and return libvirt's object."""
         return self.connection().defineXML(xml)
 
     def start(self, domain: Any, mark: Mark) -> None:
-        """Start a domain, with its parts of GPUs, which a host forgets when it starts again."""
+        """Start a domain, after recreating its vGPUs, which a host loses at its restart."""
         known = {each.uuid for each in self.devices().mdevs} if mark.vgpus else set()
         for vgpu in mark.vgpus:
             if vgpu.uuid not in known:
@@ -212,7 +212,7 @@ class Link:
         domain.setMetadata(kind, mark_xml(mark), PREFIX, NAMESPACE, flags)
 
     def stop(self, domain: Any) -> None:
-        """Stop a domain at once; one that does not run is fine."""
+        """Stop a domain at once, if it runs."""
         try:
             domain.destroy()
         except self.error:
@@ -220,12 +220,12 @@ class Link:
                 raise
 
     def remove(self, guest: Guest) -> None:
-        """Stop a guest and forget it, with the parts of GPUs that were made for it."""
+        """Stop and undefine a guest, and delete the vGPUs created for it."""
         with self._unless_gone():
             self.stop(guest.domain)
             binding = self._libvirt
             flags = binding.VIR_DOMAIN_UNDEFINE_MANAGED_SAVE | binding.VIR_DOMAIN_UNDEFINE_SNAPSHOTS_METADATA
-            if self.kind() == "QEMU":  # Others refuse to be told of what they have not.
+            if self.kind() == "QEMU":  # Some reject flags for what the domain does not have.
                 flags |= binding.VIR_DOMAIN_UNDEFINE_CHECKPOINTS_METADATA | binding.VIR_DOMAIN_UNDEFINE_NVRAM
             guest.domain.undefineFlags(flags)
         made = {each.uuid for each in guest.mark.vgpus if each.is_made}
@@ -240,7 +240,7 @@ class Link:
             log.fault(f"part of a GPU {mdev.name} stays", error)
 
     def _domain(self, uuid: str) -> Any:
-        """Return libvirt's domain of a uuid; None: there is none."""
+        """Return libvirt's domain with a uuid; None: there is none."""
         try:
             return self.connection().lookupByUUIDString(uuid)
         except self.error as error:
@@ -249,7 +249,7 @@ class Link:
             return None
 
     def _read(self, domain: Any) -> Guest | None:
-        """Return the guest that a domain is; None: it is none of this node. A copy of a guest has the mark of that."""
+        """Return the guest of a domain; None: it is not of this node. A copy of a guest has its mark too."""
         mark = self._mark_of(domain)
         if mark is None or (mark.node, mark.uuid) != (self._node, domain.UUIDString()):
             return None
@@ -265,7 +265,7 @@ class Link:
 
     @contextmanager
     def _unless_gone(self) -> Iterator[None]:
-        """Pass over what somebody else removed meanwhile."""
+        """Ignore the concurrent removal of an object."""
         try:
             yield
         except self.error as error:
@@ -279,7 +279,7 @@ class Link:
         return error.get_error_code() if isinstance(error, self.error) else None  # type: ignore[attr-defined]  # Untyped.
 
     def _expand_model(self, cpu: str) -> frozenset[str]:
-        """Return the features of the model of processors; none where libvirt does not know the model."""
+        """Return the features of a processor model; empty if libvirt does not know it."""
         flag = self._libvirt.VIR_CONNECT_BASELINE_CPU_EXPAND_FEATURES
         try:
             return features_of(read_xml(self.connection().baselineCPU([cpu], flag)))
@@ -288,11 +288,11 @@ class Link:
 
 
 def run_events(libvirt: Any) -> None:
-    """Run libvirt's events for as long as the process lives; without them it does not notice that a link broke."""
+    """Run libvirt's events for the lifetime of the process; without them a broken connection goes unnoticed."""
     with _EVENTS_LOCK:
         if _events:
             return
-        libvirt.registerErrorHandler(lambda *_: None, None)  # Else it writes each error to standard error, too.
+        libvirt.registerErrorHandler(lambda *_: None, None)  # By default it also writes each error to standard error.
         libvirt.virEventRegisterDefaultImpl()
 
         def run() -> None:

@@ -1,4 +1,4 @@
-"""What the libvirt driver is told, read from the texts of its options."""
+"""The options of the libvirt driver, parsed from text."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,7 +13,7 @@ from roost.errors import BadSettings
 
 
 class LibvirtTexts(msgspec.Struct, frozen=True, kw_only=True):
-    """The options as they are written."""
+    """The options as text."""
 
     uri: str = "qemu:///system"
     state: str = "/var/lib/roost/guests"
@@ -28,25 +28,25 @@ class LibvirtTexts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LibvirtOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """What the libvirt driver is told."""
+    """The options of the libvirt driver."""
 
     uri: str  # of libvirt
-    state: Path  # folder of disks; hosts that share it can send each other guests
+    state: Path  # folder of disks; hosts that share it can exchange guests
     images: Path  # folder of images
-    cpu_shared_set: frozenset[int] | None = None  # processors that instances share; None: see ``divided``
-    cpu_dedicated_set: frozenset[int] | None = None  # processors that one instance has for itself
-    pci_devices: tuple[tuple[str, str], ...] = ()  # (vendor, product) that instances may have; product * is any
-    mdev_types: tuple[str, ...] = ()  # of mediated devices that GPUs are divided into, the preferred one first
-    network: str = ""  # of libvirt, that guests have a card of; empty: they have none
-    virt_type: str = ""  # kind of domain; empty: the best that the host runs
-    shutdown_s: float = 60.0  # that a guest has to shut itself down
+    cpu_shared_set: frozenset[int] | None = None  # shared processors; None: see ``divide_cpus``
+    cpu_dedicated_set: frozenset[int] | None = None  # dedicated processors
+    pci_devices: tuple[tuple[str, str], ...] = ()  # (vendor, product) for instances; product * is any
+    mdev_types: tuple[str, ...] = ()  # types of mediated devices for vGPUs, the preferred one first
+    network: str = ""  # libvirt's network of the guests' cards; empty: no cards
+    virt_type: str = ""  # domain type; empty: the best of the host
+    shutdown_s: float = 60.0  # time limit of a guest's own shutdown
 
 
 def read_libvirt_options(options: Mapping[str, str]) -> LibvirtOptions:
-    """Return the options that texts say.
+    """Parse options.
 
     Raises:
-        BadSettings: an option is unknown or wrong.
+        BadSettings: an option is unknown or invalid.
     """
     told = read_options("libvirt", LibvirtTexts, options)
     state = Path(told.state).absolute()

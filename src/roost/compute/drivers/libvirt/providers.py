@@ -1,4 +1,4 @@
-"""What a host with libvirt offers on its providers: all on the root, but each GPU on a child of its own."""
+"""The providers of a libvirt host: all inventories are on the root, except vGPUs, which are on a child per GPU."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -20,29 +20,29 @@ from roost.observe import log
 
 
 class Using(msgspec.Struct, frozen=True, kw_only=True):
-    """What a guest uses of its host."""
+    """The use of a guest."""
 
-    gpus: dict[str, int] = {}  # parts of each, by name
+    gpus: dict[str, int] = {}  # vGPUs of each GPU, by name
     processors: pinned_cpus.Processors = pinned_cpus.Processors(0, 0)
 
 
 class Offer(msgspec.Struct, frozen=True, kw_only=True):
-    """What a host has for instances."""
+    """The resources of a host for instances."""
 
-    totals: dict[str, int]  # by resource class, in its unit; 0: there is none
-    gpus: dict[str, int]  # parts of each, by name
+    totals: dict[str, int]  # by resource class, in its unit; 0: none
+    gpus: dict[str, int]  # vGPUs of each GPU, by name
     traits: frozenset[str]  # of its processors
 
 
 def using(guest: Guest, own: frozenset[int]) -> Using:
-    """Return what a guest uses, where some processors are for one guest each."""
+    """Return the use of a guest on a host with some dedicated processors."""
     count = own_processors(guest.xml, own)
     gpus = Counter(vgpu.gpu for vgpu in guest.mark.vgpus)
     return Using(gpus=gpus, processors=pinned_cpus.Processors(max(guest.mark.vcpus - count, 0), count))
 
 
 def to_use(spec: GuestSpec) -> Using:
-    """Return what a guest that is to come will use of processors."""
+    """Return the processors of an expected guest."""
     count = sum(len(each.pins.pairs) + len(each.pins.reserved) for each in spec.cells)
     return Using(processors=pinned_cpus.Processors(max(spec.flavor.vcpus - count, 0), count))
 
@@ -56,21 +56,21 @@ def update(
     allocations: Allocations | None,
     guests: Mapping[str, Using],
 ) -> dict[str, str]:
-    """Bring what a host offers into its tree, parts of GPUs that the root had to the GPUs, and VCPU to PCPU.
+    """Write a host's inventories into its tree; move vGPUs of the root to the GPUs, and dedicated VCPU to PCPU.
 
     Args:
         tree, node, allocations: see ``Driver.update_provider_tree``.
-        offer: what it has.
-        terms: on which it offers that.
-        guests: what each uses, by uuid.
+        offer: its resources.
+        terms: its overcommit and reserves.
+        guests: their use, by uuid.
 
     Returns:
-        The GPU of each provider that is one, by uuid.
+        The GPU of each GPU provider, by uuid.
 
     Raises:
-        ReshapeNeeded: the root has parts of GPUs, or offers PCPU for the first time with guests that use it, and
+        ReshapeNeeded: the root has vGPUs, or offers PCPU for the first time with guests that use it, and
             ``allocations`` is None.
-        ReshapeFailed: what is held of them is not what guests use.
+        ReshapeFailed: the allocations contradict the guests' use.
     """
     root = tree.data(node)
     present = _gpus_in(tree, node)
@@ -118,7 +118,7 @@ def _gpus_in(tree: ProviderTree, node: str) -> dict[str, str]:
 def _targets(
     tree: ProviderTree, node: str, offer: Offer, *, allocations: Allocations, guests: Mapping[str, Using]
 ) -> dict[str, Mapping[str, int]]:
-    """Return how many parts of each GPU those use who hold some of the root, by consumer."""
+    """Return the number of vGPUs of each GPU for the consumers with vGPUs of the root."""
     root, *below = tree.get_provider_uuids(node)
     targets: dict[str, Mapping[str, int]] = {}
     for consumer, record in allocations.items():
