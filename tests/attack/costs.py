@@ -19,9 +19,9 @@ from roost.api.access.policy import Policy
 from roost.api.asgi import Api, try_in_thread
 from roost.api.http import Identity, Request, Response, TooSlow
 from roost.api.placement.application import Application as PlacementApplication
-from roost.api.v1.agent_registry import AgentRegistry
+from roost.api.v1.agents.agent_registry import AgentRegistry
+from roost.api.v1.agents.wakeups import ENDS, Wakeups
 from roost.api.v1.application import Application as OwnApplication
-from roost.api.v1.wakeups import ENDS, Wakeups
 from roost.app import Roost
 from roost.app.server_process import SLICE_S
 from roost.errors import OverBudget, RoostError

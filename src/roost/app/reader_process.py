@@ -29,9 +29,9 @@ from roost.api.answer_options import options_of
 from roost.api.asgi import Api
 from roost.api.http import Identity, Request, Response
 from roost.api.placement.application import Application as PlacementApplication
-from roost.api.v1.agent_registry import AgentRegistry
+from roost.api.v1.agents.agent_registry import AgentRegistry
+from roost.api.v1.agents.wakeups import ENDS, ENDS_MAX, Wakeups
 from roost.api.v1.application import Application as OwnApplication
-from roost.api.v1.wakeups import ENDS, ENDS_MAX, Wakeups
 from roost.app.placement_server import placement_policy
 from roost.compat.aliases import lend_names
 from roost.errors import OverBudget, RoostError, Unavailable, error_text

@@ -88,8 +88,8 @@ def _serve(
     from roost.api.server.mount import Mount
     from roost.api.server.tls import tls_context
     from roost.api.v1 import application as v1
-    from roost.api.v1.agent_registry import AgentRegistry
-    from roost.api.v1.wakeups import ENDS, ENDS_MAX, Wakeups
+    from roost.api.v1.agents.agent_registry import AgentRegistry
+    from roost.api.v1.agents.wakeups import ENDS, ENDS_MAX, Wakeups
     from roost.app.authenticator import build_authenticators
 
     settings = config.settings.placement
@@ -262,9 +262,9 @@ def open_own_api(url: str, settings: Settings, *, is_read_only: bool) -> "InProc
     """
     from roost.api.access.authentication import trust_headers
     from roost.api.placement.in_process import InProcess
-    from roost.api.v1.agent_registry import AgentRegistry
+    from roost.api.v1.agents.agent_registry import AgentRegistry
+    from roost.api.v1.agents.wakeups import ENDS, ENDS_MAX, Wakeups
     from roost.api.v1.application import Application
-    from roost.api.v1.wakeups import ENDS, ENDS_MAX, Wakeups
 
     if is_read_only:
         store = open_reader(url, settings=settings.store)

@@ -9,8 +9,8 @@ from roost.api.asgi import Api
 from roost.api.http import Request, Response, new_request_id
 from roost.api.placement.application import Application
 from roost.api.v1 import application as v1
-from roost.api.v1.agent_registry import AgentRegistry
-from roost.api.v1.wakeups import ENDS, Wakeups
+from roost.api.v1.agents.agent_registry import AgentRegistry
+from roost.api.v1.agents.wakeups import ENDS, Wakeups
 from roost.app import open_product
 from roost.errors import RoostError
 from roost.machine import SystemClock

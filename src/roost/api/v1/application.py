@@ -7,7 +7,7 @@ from roost.api.access.policy import Policy
 from roost.api.http import Admission, Identify, Request, Response
 from roost.api.problems import Problem
 from roost.api.v1 import idempotency, openapi, permission, policies
-from roost.api.v1.agent_registry import AgentRegistry
+from roost.api.v1.agents.agent_registry import AgentRegistry
 from roost.api.v1.call import JSON, Call
 from roost.api.v1.idempotency import IdempotencyKeys
 from roost.api.v1.permission import Allows

@@ -9,7 +9,7 @@ import msgspec
 from roost.api.http import Identity, Request, Response, TooSlow
 from roost.api.problems import Problem
 from roost.api.v1 import permission
-from roost.api.v1.agent_registry import AgentRegistry
+from roost.api.v1.agents.agent_registry import AgentRegistry
 from roost.api.v1.permission import Allows
 from roost.api.v1.policies import ALL_PROJECTS
 from roost.api.v1.product_port import Product

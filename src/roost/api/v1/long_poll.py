@@ -7,7 +7,7 @@ from contextlib import suppress
 import msgspec
 
 from roost.api.http import Receive, Send
-from roost.api.v1.wakeups import Waiter, Wakeups
+from roost.api.v1.agents.wakeups import Waiter, Wakeups
 
 
 class LongPoll:

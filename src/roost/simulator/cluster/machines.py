@@ -6,7 +6,7 @@ from typing import TypeVar
 
 import msgspec
 
-from roost.api.v1.agent_registry import has_news
+from roost.api.v1.agents.agent_registry import has_news
 from roost.compute.agent.agent_journal import Journal
 from roost.compute.agent.execute_order import OrderExecutor
 from roost.compute.agent.identity import Identity

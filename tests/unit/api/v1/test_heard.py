@@ -2,8 +2,8 @@
 
 import pytest
 
-from roost.api.v1.agent_registry import AgentRegistry
-from roost.api.v1.wakeups import ENDS, Wakeups
+from roost.api.v1.agents.agent_registry import AgentRegistry
+from roost.api.v1.agents.wakeups import ENDS, Wakeups
 from roost.app.up import call_each, heed_each
 from roost.errors import Unavailable
 from roost.machine import SystemClock

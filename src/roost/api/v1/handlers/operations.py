@@ -7,7 +7,8 @@ from typing import cast
 import msgspec
 
 from roost.api.http import Response
-from roost.api.v1.agent_registry import AgentRegistry
+from roost.api.v1.agents.agent_registry import AgentRegistry
+from roost.api.v1.agents.wakeups import Waiter, key_of
 from roost.api.v1.call import JSON, Call, json_response
 from roost.api.v1.long_poll import LongPoll
 from roost.api.v1.schemas.operations import (
@@ -18,7 +19,6 @@ from roost.api.v1.schemas.operations import (
     ShownOrder,
     ShownSubject,
 )
-from roost.api.v1.wakeups import Waiter, key_of
 from roost.conductor.operation.step import answer_of, body_of
 from roost.errors import NotFound, RoostError, report_corruption
 from roost.model.names import uuid_bytes, uuid_text

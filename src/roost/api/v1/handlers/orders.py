@@ -3,10 +3,10 @@
 from functools import partial
 
 from roost.api.http import Response
-from roost.api.v1.agent_registry import AgentRegistry, has_news
+from roost.api.v1.agents.agent_registry import AgentRegistry, has_news
+from roost.api.v1.agents.wakeups import Waiter
 from roost.api.v1.call import JSON, Call, json_response, plan_response
 from roost.api.v1.long_poll import LongPoll
-from roost.api.v1.wakeups import Waiter
 from roost.api.v1.wire.decode_body import field_problem
 from roost.conductor.agents import agent_protocol
 from roost.errors import NotFound, RoostError, quote_value

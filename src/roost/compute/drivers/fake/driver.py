@@ -437,11 +437,7 @@ class Fake:
         return found
 
     def _with_devices(self, spec: GuestSpec, *, instead_of: FakeGuest | None = None) -> GuestSpec:
-        """Return a guest with its devices: the assigned ones, else free ones if there are any.
-
-        Args:
-            guest: the guest.
-            instead_of: the guest whose devices it may take.
+        """Return a guest with its devices: the assigned ones, those of the guest it replaces, else free ones.
 
         Raises:
             BuildFailed: an assigned device is missing, or in use.

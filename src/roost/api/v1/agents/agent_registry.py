@@ -8,7 +8,7 @@ from contextlib import suppress
 from functools import partial
 from typing import TypeVar
 
-from roost.api.v1.wakeups import Waiter, Wakeups
+from roost.api.v1.agents.wakeups import Waiter, Wakeups
 from roost.conductor.agents import agent_protocol
 from roost.errors import RoostError, Unavailable
 from roost.model.work.orders import Poll, PollAnswer

@@ -1,0 +1,1 @@
+"""Agents that poll this process: their registry, and what wakes them."""
