@@ -34,7 +34,7 @@ def tables(section):
 
 
 WRONG, DROPPED = tables("Settings")
-(NOVA,) = tables("nova.conf alone")
+(NOVA,) = tables("Only in nova.conf")
 WARNED_SPECS, WRONG_SPECS = tables("Extra specs")
 (QUERIES,) = tables("Queries")
 (HINTS,) = tables("Hints")
