@@ -146,14 +146,14 @@ def image_of_the_living(monkeypatch):
     """Let an instance that is on no host count as deleted, where agents look at images."""
     monkeypatch.setattr(
         saved_images,
-        "deleted",
+        "find_deleted",
         lambda uuids, standings: [each for each in uuids if each in standings and not standings[each].host],
     )
 
 
 def image_for_ever(monkeypatch):
     """Let nobody drop an image."""
-    monkeypatch.setattr(saved_images, "deleted", lambda _uuids, _standings: [])
+    monkeypatch.setattr(saved_images, "find_deleted", lambda _uuids, _standings: [])
 
 
 def without_orders(step):
