@@ -20,11 +20,11 @@ from roost.scheduler.shape.host_ranking import Ranking
 from roost.scheduler.shape.shape import Shape
 
 _SEARCHED = (
-    "Candidates were searched on the providers of the fleet; filters and weighers judged the hosts that have one."
+    "The search for candidates used the providers of the fleet; filters and weighers judged hosts with a candidate."
 )
 _UNSEARCHED = (
-    "No candidates were searched, since the fleet has no providers: nothing was asked of inventories and traits, and "
-    "filters and weighers alone judged the hosts by what they say of themselves."
+    "The fleet has no providers: inventories and traits were not checked. Filters and weighers judged the hosts by "
+    "their attributes."
 )
 
 
