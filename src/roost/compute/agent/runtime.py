@@ -35,7 +35,7 @@ from roost.ports import Clock
 
 _TICK_S = 0.5  # seconds between checks for due work
 _SHORT_WAIT_S = 1.0  # seconds of a poll that not all agents take part in yet
-_BEATS = 4  # Polls that are answered, at least, before a host would count as down.
+_BEATS = 4  # minimum number of polls within the time after which a silent host counts as down
 _TELLERS, _TRACKERS = 4, 2
 _THREADS_MAX = 256
 
@@ -45,11 +45,11 @@ class Tracked(Protocol):
 
     @property
     def facts(self) -> HostFacts:
-        """What the server is to know of it."""
+        """The facts to report to the server."""
 
 
 class Tracker(Protocol):
-    """Keeps Placement equal to the offer of the nodes of a host."""
+    """Keeps the inventories of a host's nodes in Placement up to date."""
 
     def update(self, node: str, *, is_startup: bool, is_disabled: bool | None = None) -> Tracked | None:
         """Write a node to Placement, and return the facts for the server; None: not this time.

@@ -35,8 +35,7 @@ class SavedImages:
             kept = _check_images(self._driver.saved_images())
             for at in range(0, len(kept), STANDINGS_MAX):
                 asked = kept[at : at + STANDINGS_MAX]
-                # Nothing is asked between an answer and what follows from it: by the next answer another, older
-                # database may be there.
+                # Drop the images of each answer before the next request, which another, older database may answer.
                 for uuid in find_deleted(asked, self._instances.standings(asked)):
                     lost = self._drop(uuid)
                     problem = problem or lost

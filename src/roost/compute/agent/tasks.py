@@ -1,4 +1,4 @@
-"""What an agent wants done: by whoever has the driver, and by whoever speaks to the server."""
+"""The tasks of an agent, for the threads that call the driver or the server."""
 
 from typing import Literal
 
@@ -8,37 +8,37 @@ from roost.model.work.orders import Order, OrderAnswer, Registration
 
 
 class Look(msgspec.Struct, frozen=True):
-    """Let the driver begin, if it has not, and see which nodes and guests there are."""
+    """Start the driver, if it has not started, and scan its nodes and guests."""
 
 
 class Register(msgspec.Struct, frozen=True):
-    """Tell the server that the agent lives."""
+    """Register the agent with the server."""
 
     registration: Registration
 
 
 class Tell(msgspec.Struct, frozen=True):
-    """Tell the server what became of an order."""
+    """Send the answer to an order."""
 
     order: Order
     answer: OrderAnswer
 
 
 class Work(msgspec.Struct, frozen=True):
-    """Do what is ordered."""
+    """Carry out an order."""
 
     order: Order
-    is_again: bool = False  # It was begun in an earlier life of the agent, and may be done already.
+    is_again: bool = False  # An earlier process began it, and may have finished it.
 
 
 class Undo(msgspec.Struct, frozen=True):
-    """Let nothing be left of what an order brought about, since nobody wants it any more."""
+    """Undo the effects of a withdrawn or failed order."""
 
     order: Order
 
 
 class Clean(msgspec.Struct, frozen=True):
-    """Do with a guest what the server said when the agent came."""
+    """Carry out the server's instruction for a guest, from the answer to the registration."""
 
     instance: str
     action: Literal["destroy", "pause", "resume"]

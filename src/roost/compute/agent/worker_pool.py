@@ -1,4 +1,4 @@
-"""Threads that do what others cannot wait for, and do not all hang where one thing hangs."""
+"""A pool of threads for calls that may hang; one that hangs does not block the others."""
 
 import threading
 from collections import deque
@@ -7,25 +7,25 @@ from typing import NamedTuple
 
 
 class _Job(NamedTuple):
-    """What is to be done."""
+    """A call, and its name in messages."""
 
     act: Callable[[], None]
     about: str
 
 
 class Crew:
-    """A few threads that do jobs in the order in which they were given.
+    """A few threads that run jobs in order of arrival.
 
-    A thread that is with one job for too long gets another one beside it. A job that raises ends none.
+    Each thread with a hanging job is supplemented by another one. An exception of a job ends no thread.
 
     Args:
-        name: of the threads.
-        count: how many there are.
-        patience_s: after so long a job counts as hanging.
-        most: so many threads there are at most, those that hang included.
-        now_s: the time, of a clock that never goes back.
-        broken: hears what a job raised.
-        hangs: hears once of each job that hangs, by what ``put`` said that it is.
+        name: prefix of the names of threads.
+        count: number of threads.
+        patience_s: seconds after which a job counts as hanging.
+        most: maximum number of threads, including those that hang.
+        now_s: returns the time of a monotonic clock.
+        broken: called with the exception of a job.
+        hangs: called once for each hanging job, with its name.
     """
 
     def __init__(
@@ -45,11 +45,11 @@ class Crew:
         self._changed = threading.Condition()
         self._is_closed = False
         self._threads = 0
-        self._since: dict[int, float] = {}  # thread -> since when it is with its job
-        self._abouts: dict[int, str] = {}  # thread -> what its job is, until it was told to hang
+        self._since: dict[int, float] = {}  # thread -> start of its job
+        self._abouts: dict[int, str] = {}  # thread -> name of its job, until reported as hanging
 
     def put(self, job: Callable[[], None], about: str) -> None:
-        """Let a job be done, and say what it is; after the end it is not."""
+        """Queue a job under a name; after ``close`` it is dropped."""
         with self._changed:
             if self._is_closed:
                 return
@@ -59,7 +59,7 @@ class Crew:
             self._changed.notify()
 
     def look(self) -> None:
-        """Tell of jobs that hang, and set threads beside theirs."""
+        """Report hanging jobs, and start threads to supplement theirs."""
         with self._changed:
             late = self._now_s() - self._patience_s
             hanging = [thread for thread, since in self._since.items() if since <= late]
@@ -70,19 +70,19 @@ class Crew:
             self._hangs(about)
 
     def close(self) -> None:
-        """Let threads end with the jobs that they are with; nobody waits for them."""
+        """End each thread after its present job, without waiting for it."""
         with self._changed:
             self._is_closed = True
             self._jobs.clear()
             self._changed.notify_all()
 
     def _start(self) -> None:
-        # A hanging driver must not keep the process from its end.
+        # A daemon, so that a hanging driver does not keep the process alive.
         thread = threading.Thread(target=self._live, name=f"{self._name}-{self._threads + 1}", daemon=True)
         try:
             thread.start()
         except RuntimeError:
-            return  # The system has no room for another one now; the next look tries again.
+            return  # The system allows no more threads now; the next look tries again.
         self._threads += 1
 
     def _live(self) -> None:
@@ -100,5 +100,5 @@ class Crew:
                 self._since[own], self._abouts[own] = self._now_s(), job.about
             try:
                 job.act()
-            except BaseException as error:  # noqa: BLE001  # Whatever it is, it must not be lost with the thread.
+            except BaseException as error:  # noqa: BLE001  # the caller decides about it
                 self._broken(error)
