@@ -30,7 +30,6 @@ from roost.model.writes import (
     Write,
 )
 from roost.store.rules.codec import aggregate_of, host_of
-from roost.store.rules.commit_rules import DROPPED
 from roost.store.rules.schema import (
     AGGREGATE,
     ALLOCATION,
@@ -48,6 +47,7 @@ from roost.store.rules.schema import (
     TASK,
     Table,
 )
+from roost.store.rules.writes.symbols import DROPPED
 
 _CONSUMERS_PER_CLAIM = 500
 _FIRST = itemgetter(0)

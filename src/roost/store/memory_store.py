@@ -14,9 +14,8 @@ from roost.model.writes import Change, EvidenceRow, Item, Refusal, Write
 from roost.ports import Clock, CommitResult, IdKind, LoadedDatabase, Past
 from roost.store.dump import writes_of
 from roost.store.rules.codec import CODECS, decode_writes, encode_writes
-from roost.store.rules.commit_rules import judge
+from roost.store.rules.commit_rules import committable, judge
 from roost.store.rules.decision_filter import is_wanted
-from roost.store.rules.footprint import committable
 from roost.store.rules.row_cache import Shelves
 from roost.store.rules.schema import Table
 from roost.store.work_queries import Question, WorkReading, find_expired, select_rows

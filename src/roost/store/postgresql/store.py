@@ -24,9 +24,8 @@ from roost.store.postgresql.prepare import prepare_database
 from roost.store.postgresql.rows import batch_statement, lock_and_read, write_changed
 from roost.store.rules.batch import Batch, gather
 from roost.store.rules.codec import decode_writes, encode_writes
-from roost.store.rules.commit_rules import judge
+from roost.store.rules.commit_rules import committable, find_touched, judge
 from roost.store.rules.decision_filter import where
-from roost.store.rules.footprint import committable, find_touched
 from roost.store.rules.prune import Doomed, Row, choose_doomed
 from roost.store.rules.schema import BLOCK_SIZES, DECISION, select
 from roost.store.snapshots import Writer, is_due

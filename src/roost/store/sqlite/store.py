@@ -11,9 +11,8 @@ from roost.model.writes import Change, EvidenceRow, Item, Refusal, Write
 from roost.ports import Clock, CommitResult, IdKind, LoadedDatabase, Past
 from roost.store.rules.batch import Batch, gather
 from roost.store.rules.codec import encode_writes
-from roost.store.rules.commit_rules import judge
+from roost.store.rules.commit_rules import committable, find_touched, judge
 from roost.store.rules.decision_filter import where
-from roost.store.rules.footprint import committable, find_touched
 from roost.store.rules.prune import Doomed, Kept, Row, choose_doomed
 from roost.store.rules.schema import BLOCK_SIZES, DECISION, SEQUENCE_TABLES, select
 from roost.store.snapshots import Writer, is_due
