@@ -26,7 +26,7 @@ SPEECH = frozenset(
 # One file a rule, resource, kind of operation, schema, command or database: names repeat in these folders. The
 # names of compat are Nova's.
 REPEATING = (
-    *("filters", "weighers", "handlers", "steps", "schemas", "commands", "migrations"),
+    *("filters", "weighers", "handlers", "steps", "schemas", "commands", "migrations", "writes"),
     *("compat", "sqlite", "postgresql"),
 )
 _APIS = frozenset({"routes", "application"})  # once in each API

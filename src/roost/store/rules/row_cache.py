@@ -18,7 +18,7 @@ from roost.model.writes import (
     PutProvider,
     PutSymbol,
 )
-from roost.store.rules.schema import WORK
+from roost.store.rules import schema
 
 K = TypeVar("K", bound=Hashable)
 R = TypeVar("R")
@@ -185,52 +185,44 @@ class Shelves:
     """The tables of a verdict."""
 
     def __init__(self) -> None:
-        log: Log = []
-        self._log = log
-        self.symbols: Shelf[int, PutSymbol] = Shelf(log, key=lambda r: r.id, uniques=(lambda r: (r.kind, r.name),))
-        self.providers: Shelf[int, PutProvider] = Shelf(
-            log, key=lambda r: r.id, uniques=(lambda r: r.uuid, lambda r: r.name), group=lambda r: r.parent_id
-        )
-        self.stocks: Shelf[int, Stock] = Shelf(log, key=lambda r: r.id, group=lambda r: r.id >> CLASS_BITS)
-        self.traits: Shelf[int, Labels] = Shelf(log, key=lambda r: r.provider_id)
-        self.memberships: Shelf[int, Labels] = Shelf(log, key=lambda r: r.provider_id)
-        self.aggregates: Shelf[int, PutAggregate] = Shelf(log, key=lambda r: r.id, uniques=(lambda r: r.uuid,))
-        self.hosts: Shelf[int, PutHost] = Shelf(
-            log, key=lambda r: r.id, uniques=(lambda r: r.provider_id, lambda r: (r.host, r.node))
-        )
-        self.groups: Shelf[int, PutGroup] = Shelf(log, key=lambda r: r.id, uniques=(lambda r: r.uuid,))
-        self.documents: Shelf[int, PutDocument] = Shelf(
-            log, key=lambda r: r.id, uniques=(lambda r: (r.kind, r.fingerprint),)
-        )
-        self.seats: Shelf[tuple[int, int], Seat] = Shelf(log, key=lambda r: (r.group_id, r.scope))
-        self.consumers: Shelf[int, ConsumerRow] = Shelf(log, key=lambda r: r.id, uniques=(lambda r: r.uuid,))
-        self.holdings: Shelf[int, Holding] = Shelf(log, key=lambda r: r.consumer_id)
-        self.instances: Shelf[int, InstanceRow] = Shelf(log, key=lambda r: r.consumer_id)
-        self.decisions: Shelf[int, EvidenceRow] = Shelf(log, key=lambda r: r.id)
+        self._log: Log = []
+        self._by_table: dict[str, Shelf[Any, Any]] = {}
+        self.symbols: Shelf[int, PutSymbol] = self._add(schema.SYMBOL)
+        self.providers: Shelf[int, PutProvider] = self._add(schema.PROVIDER, group=attrgetter("parent_id"))
+        self.stocks: Shelf[int, Stock] = self._add(schema.INVENTORY, group=lambda row: row.id >> CLASS_BITS)
+        self.traits: Shelf[int, Labels] = self._add(schema.PROVIDER_TRAIT)
+        self.memberships: Shelf[int, Labels] = self._add(schema.PROVIDER_AGGREGATE)
+        self.aggregates: Shelf[int, PutAggregate] = self._add(schema.AGGREGATE)
+        self.hosts: Shelf[int, PutHost] = self._add(schema.HOST)
+        self.groups: Shelf[int, PutGroup] = self._add(schema.SERVER_GROUP)
+        self.documents: Shelf[int, PutDocument] = self._add(schema.DOCUMENT)
+        self.seats: Shelf[tuple[int, int], Seat] = self._add(schema.PLACE)
+        self.consumers: Shelf[int, ConsumerRow] = self._add(schema.CONSUMER)
+        self.holdings: Shelf[int, Holding] = self._add(schema.ALLOCATION)
+        self.instances: Shelf[int, InstanceRow] = self._add(schema.INSTANCE)
+        self.decisions: Shelf[int, EvidenceRow] = self._add(schema.DECISION)
         self.work: dict[type[msgspec.Struct], Shelf[Any, Any]] = {
-            kind: Shelf(log, key=attrgetter(*table.key), uniques=tuple(attrgetter(*each) for each in table.uniques))
-            for kind, table in WORK.items()
+            kind: self._add(table) for kind, table in schema.WORK.items()
         }
 
     def by_table(self) -> Mapping[str, Shelf[Any, Any]]:
         """Return the shelves by table name, in the order of writing."""
-        return {
-            "symbol": self.symbols,
-            "provider": self.providers,
-            "inventory": self.stocks,
-            "provider_trait": self.traits,
-            "provider_aggregate": self.memberships,
-            "aggregate": self.aggregates,
-            "host": self.hosts,
-            "server_group": self.groups,
-            "document": self.documents,
-            "place": self.seats,
-            "consumer": self.consumers,
-            "allocation": self.holdings,
-            "instance": self.instances,
-            "decision": self.decisions,
-            **{table.name: self.work[kind] for kind, table in WORK.items()},
-        }
+        return self._by_table
+
+    def _add(self, table: schema.Table, *, group: Callable[[Any], Hashable] | None = None) -> Shelf[Any, Any]:
+        """Add the shelf of a table.
+
+        Args:
+            group: returns the group of a row, for ``Shelf.among``.
+        """
+        shelf: Shelf[Any, Any] = Shelf(
+            self._log,
+            key=attrgetter(*table.key),
+            uniques=tuple(attrgetter(*unique) for unique in table.uniques),
+            group=group,
+        )
+        self._by_table[table.name] = shelf
+        return shelf
 
     def keep(self) -> None:
         """Make the changes since the last call final."""
