@@ -1,4 +1,4 @@
-"""What an order is on a host: room for the guest, the act of its driver, and the answer."""
+"""Executing an order on a host: claim resources, call the driver, return the answer."""
 
 from unittest.mock import Mock
 
@@ -39,8 +39,8 @@ from tests.support.fleets.devices import ask
 from tests.support.fleets.worlds import uuid_named
 
 
-class Odd:
-    """A driver that returns what it should not, or raises."""
+class FaultyDriver:
+    """A driver that returns or raises the given results, by method."""
 
     def __init__(self, **answers):
         self._inner, self._answers = fake(host=HOST), answers
@@ -48,17 +48,17 @@ class Odd:
     def __getattr__(self, name):
         if name not in self._answers:
             return getattr(self._inner, name)
-        told = self._answers[name]
+        result = self._answers[name]
 
-        def call(*_words, **_more):
-            if isinstance(told, BaseException):
-                raise told
-            return told
+        def call(*_arguments, **_options):
+            if isinstance(result, BaseException):
+                raise result
+            return result
 
         return call
 
 
-def test_a_guest_is_admitted_built_and_told_of():
+def test_spawn_claims_resources_and_reports_the_running_guest():
     host = Host()
     answer = host.do(Spawn(spec(**CARD)))
     assert (answer.outcome, answer.found.state, answer.run) == ("ok", "running", RUN)
@@ -66,15 +66,15 @@ def test_a_guest_is_admitted_built_and_told_of():
     assert [each.operation for each in host.journal.holdings(GUEST)] == [order(Destroy()).operation]
 
 
-def test_a_guest_gets_the_cells_that_it_was_admitted_to():
+def test_driver_receives_the_claimed_numa_cells():
     topology = InstanceTopology(cells=(InstanceCell(id=0, pcpus=frozenset({0, 1}), memory_mb=64, policy="dedicated"),))
-    host, seen = Host(), []
-    host.driver.spawn = lambda guest, _: seen.append(guest)
+    host, guests = Host(), []
+    host.driver.spawn = lambda guest, _: guests.append(guest)
     host.do(Spawn(spec(topology=topology)))
-    assert [each.host_cell for each in seen[0].cells] == [0]
+    assert [each.host_cell for each in guests[0].cells] == [0]
 
 
-def test_a_guest_that_does_not_fit_is_refused_and_another_host_may_do():
+def test_guest_that_does_not_fit_fails_without_being_built():
     host = Host()
     host.do(Spawn(spec("other", pci=(ask(count=2),))), of="other")
     answer = host.do(Spawn(spec(**CARD)))
@@ -92,7 +92,7 @@ def test_a_guest_that_does_not_fit_is_refused_and_another_host_may_do():
         ("crash", "aborted", "FakeCrash: spawn on host-a was to go wrong (crash)"),
     ],
 )
-def test_a_build_that_goes_wrong_leaves_nothing(kind, outcome, problem, capsys):
+def test_failed_build_leaves_no_guest_and_no_claim(kind, outcome, problem, capsys):
     host = failing("spawn", kind)
     answer = host.do(Spawn(spec(**CARD)))
     assert (answer.outcome, answer.problem) == (outcome, problem)
@@ -100,13 +100,13 @@ def test_a_build_that_goes_wrong_leaves_nothing(kind, outcome, problem, capsys):
     assert ("Traceback" in capsys.readouterr().err) == (kind == "crash")
 
 
-def test_an_error_of_the_driver_is_an_answer_whatever_it_is(capsys):
+def test_any_driver_error_becomes_an_answer(capsys):
     host = Host()
     answer = host.do(Power(is_on=True))
     assert (answer.outcome, answer.problem) == ("aborted", "NotFound: host host-a has no complete guest " + GUEST)
-    assert Host(Odd(spawn=SystemExit("bye"))).do(Spawn(spec())).problem == "SystemExit: bye"
-    assert len(Host(Odd(spawn=ValueError("x" * 9_999))).do(Spawn(spec())).problem) == PROBLEM_MAX
-    assert Host(Odd(spawn=BuildFailed("a\0b\udcff"))).do(Spawn(spec())).problem == "a?b?"
+    assert Host(FaultyDriver(spawn=SystemExit("bye"))).do(Spawn(spec())).problem == "SystemExit: bye"
+    assert len(Host(FaultyDriver(spawn=ValueError("x" * 9_999))).do(Spawn(spec())).problem) == PROBLEM_MAX
+    assert Host(FaultyDriver(spawn=BuildFailed("a\0b\udcff"))).do(Spawn(spec())).problem == "a?b?"
     capsys.readouterr()
 
 
@@ -121,21 +121,21 @@ def test_an_error_of_the_driver_is_an_answer_whatever_it_is(capsys):
         ),
     ],
 )
-def test_a_driver_is_not_asked_for_what_it_says_it_cannot(monkeypatch, act, name, problem):
-    asked = Mock(return_value="image")
-    monkeypatch.setattr(Fake, name, asked)
+def test_unsupported_capability_aborts_without_calling_the_driver(monkeypatch, act, name, problem):
+    call = Mock(return_value="image")
+    monkeypatch.setattr(Fake, name, call)
     host = Host()
     assert host.do(Spawn(spec())).outcome == "ok"
     monkeypatch.setattr(Fake, "capabilities", Capabilities())
     answer = host.do(act)
-    assert (answer.outcome, answer.problem, asked.called) == ("aborted", problem, False)
+    assert (answer.outcome, answer.problem, call.called) == ("aborted", problem, False)
     assert host.driver.inspect(GUEST).state == "running"
     monkeypatch.setattr(Fake, "capabilities", Capabilities(can_live_migrate=True, can_save=True))
-    assert (host.do(act).outcome, asked.called) == ("ok", True)
+    assert (host.do(act).outcome, call.called) == ("ok", True)
 
 
 @pytest.mark.parametrize(
-    ("told", "act", "problem"),
+    ("results", "act", "problem"),
     [
         ({"prepare": 1}, Prepare(spec()), "TypeError: prepare of the driver returned int, no TransferTarget"),
         ({"save": ""}, Save(), "TypeError: save of the driver returned no id of an image"),
@@ -158,23 +158,23 @@ def test_a_driver_is_not_asked_for_what_it_says_it_cannot(monkeypatch, act, name
         ({"save": "\0"}, Save(), "TypeError: save of the driver returned no id of an image"),
     ],
 )
-def test_what_a_driver_must_not_return_aborts_the_order(told, act, problem, capsys):
-    answer = Host(Odd(**told)).do(act)
+def test_invalid_driver_result_aborts_the_order(results, act, problem, capsys):
+    answer = Host(FaultyDriver(**results)).do(act)
     assert (answer.outcome, answer.problem) == ("aborted", problem)
     capsys.readouterr()
 
 
-def test_a_guest_that_cannot_be_looked_at_is_built_all_the_same():
-    answer = Host(Odd(inspect=ValueError("no"))).do(Spawn(spec()))
+def test_spawn_succeeds_when_inspect_fails():
+    answer = Host(FaultyDriver(inspect=ValueError("no"))).do(Spawn(spec()))
     assert (answer.outcome, answer.found) == ("ok", None)
 
 
-def test_an_order_whose_guest_is_another_one_is_aborted(capsys):
+def test_order_with_mismatched_guest_uuid_is_rejected(capsys):
     assert "and its guest is" in Host().do(Spawn(spec("other"))).problem
     capsys.readouterr()
 
 
-def test_a_guest_gives_back_all_when_it_is_destroyed():
+def test_destroy_releases_everything_a_guest_holds():
     host = Host()
     host.do(Spawn(spec(**CARD)))
     assert host.do(Power(is_on=False), 2).found.state == "stopped"
@@ -185,12 +185,12 @@ def test_a_guest_gives_back_all_when_it_is_destroyed():
     assert (answer.outcome, answer.found, host.free, host.journal.holdings(GUEST)) == ("ok", None, 2, [])
 
 
-def test_a_guest_that_is_gone_gives_back_all_though_its_end_failed():
+def test_failed_destroy_releases_a_guest_that_is_gone():
     host = Host()
     host.do(Spawn(spec(**CARD)))
-    host.driver.destroy(GUEST, "earlier")  # In a life that ended before anybody heard of it.
+    host.driver.destroy(GUEST, "earlier")  # An earlier process died before it recorded this.
 
-    def refuse(*_told):
+    def refuse(*_arguments):
         raise BuildFailed("there is no such guest")
 
     host.driver.destroy = refuse
@@ -198,14 +198,14 @@ def test_a_guest_that_is_gone_gives_back_all_though_its_end_failed():
     assert (answer.outcome, host.free, host.journal.holdings(GUEST)) == ("failed", 2, [])
 
 
-def test_a_guest_that_reboots_is_stopped_and_runs_again():
+def test_reboot_stops_the_guest_and_starts_it_again():
     host = Host()
     host.do(Spawn(spec()))
     assert host.do(Reboot(), turn=2).found.state == "running"
     assert host.driver.console(GUEST).splitlines()[-2:] == [f"stopped on {HOST}", f"running on {HOST}"]
 
 
-def test_what_was_done_in_an_earlier_life_is_not_done_again():
+def test_spawn_completed_before_restart_is_not_repeated():
     host = Host()
     built = order(Spawn(spec(**CARD)))
     host.acting.carry_out(Work(built))
@@ -214,46 +214,46 @@ def test_what_was_done_in_an_earlier_life_is_not_done_again():
     assert (answer.outcome, answer.found.operation) == ("ok", built.operation)
 
 
-def test_what_was_half_done_in_an_earlier_life_is_done():
+def test_half_built_guest_is_completed_after_restart():
     host = Host()
-    host.driver._put(_half(order(Spawn(spec()))))
+    host.driver._put(half_built_guest(order(Spawn(spec()))))
     answer = host.do(Spawn(spec(**CARD)), is_again=True)
     assert (answer.found.state, host.free) == ("running", 1)
 
 
-def _half(built):
+def half_built_guest(built):
     return FakeGuest(spec=built.act.guest, operation=built.operation, state="building")
 
 
-# --- moves ---
+# --- migrations and resizes ---
 
 
-def test_a_move_to_another_host_holds_there_and_gives_back_here_when_it_is_destroyed():
+def test_cold_migration_claims_on_target_and_releases_source_on_destroy():
     shelf = MemoryShelf()
     source, target = Host(fake(host=HOST, shelf=shelf)), Host(fake(host="host-b", shelf=shelf), name="host-b")
     source.do(Spawn(spec(**CARD)))
-    coming = _on("host-b")
-    prepared = target.do(Prepare(coming), turn=2, host="host-b").prepared
+    arrival = card_guest_on("host-b")
+    to = target.do(Prepare(arrival), turn=2, host="host-b").prepared
     source.do(Power(is_on=False), 2, turn=2)
-    source.do(SendDisk(prepared), 3, turn=2)
-    assert target.do(Finish(coming), 4, turn=2).found.state == "running"
-    assert target.do(Finish(coming), 4, turn=2, is_again=True).outcome == "ok"
+    source.do(SendDisk(to), 3, turn=2)
+    assert target.do(Finish(arrival), 4, turn=2).found.state == "running"
+    assert target.do(Finish(arrival), 4, turn=2, is_again=True).outcome == "ok"
     assert source.do(Destroy(), 5, turn=2).outcome == "ok"
     assert source.free == 2
     assert list(target.journal.instances("host-b")) == [GUEST]
 
 
-def test_a_guest_that_left_while_it_ran_gives_back():
+def test_live_migration_releases_the_source():
     shelf = MemoryShelf()
     source, target = Host(fake(host=HOST, shelf=shelf)), Host(fake(host="host-b", shelf=shelf), name="host-b")
     source.do(Spawn(spec(**CARD)))
-    prepared = target.do(Prepare(_on("host-b")), turn=2).prepared
+    to = target.do(Prepare(card_guest_on("host-b")), turn=2).prepared
     assert source.do(AbortMigration(), turn=2).outcome == "ok"
-    answer = source.do(LiveMigrate(prepared), 2, turn=2)
+    answer = source.do(LiveMigrate(to), 2, turn=2)
     assert (answer.outcome, answer.found, source.free) == ("ok", None, 2)
 
 
-def test_a_resize_in_place_holds_both_until_it_is_undone():
+def test_resize_in_place_holds_both_sizes_until_discarded():
     host = Host()
     host.do(Spawn(spec(**CARD)))
     before = host.journal.holdings(GUEST)
@@ -265,7 +265,7 @@ def test_a_resize_in_place_holds_both_until_it_is_undone():
 
 
 @pytest.mark.parametrize("is_here", [True, False])
-def test_what_was_prepared_again_in_another_life_is_held_once(is_here):
+def test_repeated_prepare_claims_once(is_here):
     host = Host()
     if is_here:
         host.do(Spawn(spec(**CARD)))
@@ -278,12 +278,12 @@ def test_what_was_prepared_again_in_another_life_is_held_once(is_here):
 
 
 @pytest.mark.parametrize(("end", "count"), [(Settle, 2), (Discard, 1)])
-def test_a_resize_in_place_has_processors_of_its_own_for_both_sizes_until_it_ends(end, count):
+def test_resize_in_place_pins_cpus_for_both_sizes_until_it_ends(end, count):
     host, small, large = Host(), spec(**pinned(0)), spec(**pinned(0, 1))
     host.do(Spawn(small))
-    prepared = host.do(Prepare(large), turn=2).prepared
+    to = host.do(Prepare(large), turn=2).prepared
     host.do(Power(is_on=False), 2, turn=2)
-    assert host.do(SendDisk(prepared), 3, turn=2).outcome == "ok"
+    assert host.do(SendDisk(to), 3, turn=2).outcome == "ok"
     assert host.do(Finish(large), 4, turn=2).found.state == "running"
     assert len(pinned_on(host)) == 3
     assert host.do(Spawn(spec("other", **pinned(0, 1))), of="other").outcome == "failed"
@@ -295,20 +295,20 @@ def test_a_resize_in_place_has_processors_of_its_own_for_both_sizes_until_it_end
     assert len(pinned_on(host)) == 0
 
 
-def test_a_resize_in_place_that_was_undone_when_its_agent_died_and_is_done_again_leaves_what_the_guest_had():
+def test_discard_after_crashed_resize_restores_the_previous_claims():
     host = failing("finish", "crash")
     host.do(Spawn(spec(**CARD)))
     before, larger = host.journal.holdings(GUEST), spec(pci=(ask(count=1),))
-    prepared = host.do(Prepare(larger), turn=2).prepared
+    to = host.do(Prepare(larger), turn=2).prepared
     host.do(Power(is_on=False), 2, turn=2)
-    host.do(SendDisk(prepared), 3, turn=2)
+    host.do(SendDisk(to), 3, turn=2)
     assert host.do(Finish(larger), 4, turn=2).outcome == "aborted"
-    assert host.do(Finish(larger), 4, turn=2, is_again=True).outcome == "failed"  # That was not written down.
+    assert host.do(Finish(larger), 4, turn=2, is_again=True).outcome == "failed"  # The agent recorded nothing.
     assert host.do(Discard(), 5, turn=2).outcome == "ok"
     assert (host.free, host.journal.holdings(GUEST)) == (1, before)
 
 
-def test_a_guest_that_is_undone_after_a_move_found_it_gives_back_all():
+def test_undone_guest_with_a_prepared_resize_releases_everything():
     host = Host()
     host.do(Spawn(spec(**CARD)))
     host.do(Prepare(spec(pci=(ask(count=1),))), turn=2)
@@ -318,7 +318,7 @@ def test_a_guest_that_is_undone_after_a_move_found_it_gives_back_all():
     assert (host.free, host.journal.holdings(GUEST)) == (2, [])
 
 
-def test_to_undo_a_move_that_never_fitted_leaves_the_guest_what_it_has():
+def test_discard_of_a_refused_resize_keeps_the_guests_claims():
     host = Host()
     host.do(Spawn(spec(**CARD)))
     assert host.do(Prepare(spec(pci=(ask(count=2),))), turn=2).outcome == "failed"
@@ -326,49 +326,49 @@ def test_to_undo_a_move_that_never_fitted_leaves_the_guest_what_it_has():
     assert (host.free, host.driver.inspect(GUEST).state) == (1, "running")
 
 
-def _on(node):
+def card_guest_on(node):
     return spec_of("guest", node, **CARD)
 
 
-def test_what_may_be_left_of_a_build_that_could_not_be_undone_is_told():
+def test_failed_build_and_failed_cleanup_report_the_leftover_guest():
     faults = (Fault(action="spawn", kind="crash", times=1), Fault(action="destroy", kind="failed", times=1))
     host = Host(fake(Script(fault=faults), HOST))
-    wanted = order(Spawn(spec()))
-    answer = host.acting.carry_out(Work(wanted))
+    build = order(Spawn(spec()))
+    answer = host.acting.carry_out(Work(build))
     assert (answer.outcome, answer.found) == (
         "aborted",
-        GuestReport(uuid=GUEST, node=HOST, operation=wanted.operation, state="building"),
+        GuestReport(uuid=GUEST, node=HOST, operation=build.operation, state="building"),
     )
     assert host.driver.inspect(GUEST) is not None
-    assert host.acting.carry_out(Undo(wanted)).outcome == "ok"
+    assert host.acting.carry_out(Undo(build)).outcome == "ok"
     assert host.driver.inspect(GUEST) is None
 
 
-# --- what is undone, and what the server said when the agent came ---
+# --- undo, and the cleanup that the server requests at registration ---
 
 
-def test_a_build_that_nobody_wants_is_undone_unless_a_later_order_took_the_guest_over():
+def test_undo_destroys_a_build_unless_a_later_order_adopted_it():
     host = Host()
-    built, later = order(Spawn(spec(**CARD))), order(Spawn(spec(**CARD)), turn=2)
+    built, adopting = order(Spawn(spec(**CARD))), order(Spawn(spec(**CARD)), turn=2)
     host.acting.carry_out(Work(built))
     assert host.acting.carry_out(Undo(built)).outcome == "ok"
     assert (host.driver.guests(), host.free) == ([], 2)
-    host.acting.carry_out(Work(later))
+    host.acting.carry_out(Work(adopting))
     host.acting.carry_out(Undo(built))
     assert (len(host.driver.guests()), host.free) == (1, 1)
 
 
-def test_a_guest_that_is_not_there_any_more_gets_nothing_by_a_rebuild_that_fails(capsys):
+def test_failed_rebuild_of_a_missing_guest_claims_nothing(capsys):
     host = Host()
     assert host.do(Rebuild(spec(**CARD))).outcome == "aborted"
     assert (host.free, host.journal.holdings(GUEST)) == (2, [])
     capsys.readouterr()
 
 
-def test_what_was_discarded_before_its_agent_died_is_given_back_though_nobody_wants_that_order_any_more():
-    host, coming = Host(), order(Prepare(spec(**CARD)), turn=2)
-    host.acting.carry_out(Work(coming))
-    host.driver.discard(GUEST, coming.operation)
+def test_undo_of_an_unrecorded_discard_releases_the_claims():
+    host, arrival = Host(), order(Prepare(spec(**CARD)), turn=2)
+    host.acting.carry_out(Work(arrival))
+    host.driver.discard(GUEST, arrival.operation)
     assert host.free == 1
     host.acting.carry_out(Undo(order(Discard(), 2, turn=2)))
     assert (host.free, host.journal.holdings(GUEST)) == (2, [])
@@ -376,12 +376,12 @@ def test_what_was_discarded_before_its_agent_died_is_given_back_though_nobody_wa
 
 @pytest.mark.parametrize("task", [Work, Undo])
 @pytest.mark.parametrize("has_come", [False, True])
-def test_who_came_while_it_ran_is_spared_by_an_order_to_discard_that_says_so(task, has_come):
+def test_sparing_discard_keeps_a_guest_that_has_arrived(task, has_come):
     shelf = MemoryShelf()
     source, host = fake(Script(), "source", shelf=shelf), Host(fake(Script(), HOST, shelf=shelf))
     source.spawn(replace(spec_of("one", "source"), uuid=GUEST), "built")
-    moving = order(Prepare(spec(**CARD)), turn=2)
-    to = host.acting.carry_out(Work(moving)).prepared
+    prepare = order(Prepare(spec(**CARD)), turn=2)
+    to = host.acting.carry_out(Work(prepare)).prepared
     if has_come:
         source.live_migrate(GUEST, to)
     answer = host.acting.carry_out(task(order(Discard(is_sparing=True), 2, turn=2)))
@@ -391,7 +391,7 @@ def test_who_came_while_it_ran_is_spared_by_an_order_to_discard_that_says_so(tas
     assert (len(host.journal.holdings(GUEST)), host.free) == ((1, 1) if has_come else (0, 2))
 
 
-def test_room_that_could_not_be_discarded_is_discarded_later_and_the_guest_beside_it_stays():
+def test_undo_retries_a_failed_discard_and_keeps_the_guest():
     fault = Fault(action="discard", kind="failed", times=1)
     host = Host(fake(Script(fault=(fault,)), HOST))
     host.do(Spawn(spec()))
@@ -405,7 +405,7 @@ def test_room_that_could_not_be_discarded_is_discarded_later_and_the_guest_besid
 
 
 @pytest.mark.parametrize("act", [Power(is_on=False), Destroy(), Save(), Inspect()])
-def test_of_other_orders_nothing_can_be_undone(act):
+def test_undo_of_other_orders_leaves_the_guest_running(act):
     host = Host()
     host.do(Spawn(spec()))
     assert host.acting.carry_out(Undo(order(act, turn=2))).outcome == "ok"
@@ -413,7 +413,7 @@ def test_of_other_orders_nothing_can_be_undone(act):
 
 
 @pytest.mark.parametrize("act", [Destroy(), LiveMigrate(TransferTarget(uuid=GUEST, node="host-b", address="host-b"))])
-def test_what_a_guest_had_that_is_gone_is_given_back_though_nobody_wants_that_order_any_more(act):
+def test_undo_of_destroy_or_live_migrate_releases_a_guest_that_is_gone(act):
     host = Host()
     host.do(Spawn(spec(**CARD)))
     host.acting.carry_out(Undo(order(act, turn=2)))
@@ -423,7 +423,7 @@ def test_what_a_guest_had_that_is_gone_is_given_back_though_nobody_wants_that_or
     assert (host.free, host.journal.holdings(GUEST)) == (2, [])
 
 
-def test_guests_are_destroyed_stopped_and_started_as_the_server_said():
+def test_clean_pauses_resumes_and_destroys_guests():
     host = Host()
     host.do(Spawn(spec(**CARD)))
     assert host.acting.carry_out(Clean(GUEST, "pause")).outcome == "ok"
@@ -434,7 +434,7 @@ def test_guests_are_destroyed_stopped_and_started_as_the_server_said():
     assert (host.driver.guests(), host.free) == ([], 2)
 
 
-def test_what_is_not_a_hosts_own_gives_back_before_its_node_was_updated():
+def test_clean_destroy_releases_claims_before_the_node_is_tracked():
     before = Host()
     before.do(Spawn(spec(**CARD)))
     tracker = PlainTracker(before.driver, before.journal)
@@ -444,7 +444,7 @@ def test_what_is_not_a_hosts_own_gives_back_before_its_node_was_updated():
 
 
 @pytest.mark.parametrize(("end", "number"), [(Discard, 1), (Settle, 1), (Destroy, 0)])
-def test_a_move_ends_also_where_its_node_is_not_counted_in_this_life(end, number):
+def test_resize_ends_before_the_node_is_tracked_after_restart(end, number):
     before = Host()
     before.do(Spawn(spec(**CARD)))
     before.do(Prepare(spec(**CARD)), turn=2)
@@ -455,25 +455,25 @@ def test_a_move_ends_also_where_its_node_is_not_counted_in_this_life(end, number
     assert len(before.journal.holdings(GUEST)) == number
 
 
-def test_a_guest_that_cannot_be_destroyed_is_told_of(capsys):
+def test_failed_clean_destroy_is_logged_as_a_fault(capsys):
     host = failing("destroy", "crash")
     assert host.acting.carry_out(Clean(GUEST, "destroy")).outcome == "aborted"
     assert '"fault"' in capsys.readouterr().err
 
 
-def test_a_journal_that_is_lost_is_no_answer():
+def test_lost_journal_raises_instead_of_answering():
     host = Host()
 
-    def lost(*_words):
+    def fail(*_arguments):
         raise JournalLost("the disk is full")
 
-    host.journal.hold = lost
+    host.journal.hold = fail
     with pytest.raises(JournalLost):
         host.do(Spawn(spec()))
     assert host.driver.guests() == []
 
 
-def test_guests_must_be_a_list_of_what_was_found():
+def test_check_guests_accepts_only_guest_reports():
     found = GuestReport(uuid=GUEST, node=HOST, operation="", state="running")
     assert check_guests((found,)) == [found]
     for wrong in (None, {GUEST: found}, [GUEST]):

@@ -1,4 +1,4 @@
-"""The cells of guests that are rebuilt, or move while they run."""
+"""NUMA cells of guests during a rebuild or a live migration."""
 
 import msgspec
 import pytest
@@ -16,88 +16,88 @@ from tests.support.fleets.devices import ask
 
 
 def rebuild_of(*cpus, image="new", turn=2):
-    """Give an order for a guest of an image that wants so many processors of its own."""
+    """Return a rebuild order for a guest with dedicated CPUs."""
     return order(Rebuild(spec(image=image, **pinned(*cpus))), turn=turn)
 
 
-def done(host, wanted):
-    """Give the answer to an order."""
-    return host.acting.carry_out(Work(wanted))
+def carry_out(host, task_order):
+    """Carry out an order and return its answer."""
+    return host.acting.carry_out(Work(task_order))
 
 
 @pytest.mark.parametrize(("kind", "outcome"), [("failed", "failed"), ("crash", "aborted")])
 @pytest.mark.parametrize("cpus", [(0, 1), (0,)], ids=["the same cells", "others"])
-def test_a_rebuild_that_fails_leaves_a_guest_the_processors_on_which_it_runs(kind, outcome, cpus):
+def test_failed_rebuild_keeps_the_pinned_cpus_of_the_guest(kind, outcome, cpus):
     host = failing("rebuild", kind)
     host.do(Spawn(spec("other", **pinned(0, 1))), of="other")
     host.do(Spawn(spec(**pinned(0, 1))))
     (before,) = host.journal.holdings(GUEST)
     assert host.do(Destroy(), turn=2, of="other").outcome == "ok"
-    assert done(host, rebuild_of(*cpus)).outcome == outcome
+    assert carry_out(host, rebuild_of(*cpus)).outcome == outcome
     runs_on = tuple(sorted(cpu for _, cpu in before.use.cells[0].pins.pairs))
     assert (host.journal.holdings(GUEST), pinned_on(host)) == ([before], runs_on)
 
 
-def test_a_rebuild_by_which_a_guest_wants_what_it_has_keeps_that():
+def test_rebuild_with_the_same_topology_keeps_the_cells():
     host, cells = Host(), []
     host.do(Spawn(spec("other", **pinned(0, 1))), of="other")
     host.do(Spawn(spec(**pinned(0, 1))))
     (before,), rebuild = host.journal.holdings(GUEST), host.driver.rebuild
     host.do(Destroy(), turn=2, of="other")
     host.driver.rebuild = lambda guest, operation: (cells.append(guest.cells), rebuild(guest, operation))
-    assert done(host, rebuild_of(0, 1)).outcome == "ok"
+    assert carry_out(host, rebuild_of(0, 1)).outcome == "ok"
     assert (cells, host.journal.holdings(GUEST)) == ([before.use.cells], [before])
 
 
 @pytest.mark.parametrize(("kind", "outcome"), [("slow", "ok"), ("failed", "failed")])
-def test_a_rebuild_by_which_a_guest_wants_other_cells_leaves_it_its_devices(kind, outcome):
+def test_rebuild_with_another_topology_keeps_the_devices(kind, outcome):
     host, cards = failing("rebuild", kind), {"pci": (ask(count=2),)}
     assert host.do(Spawn(spec(**pinned(0, 1), **cards))).outcome == "ok"
-    for _ in range(2):  # The order may come twice.
-        rebuilt = done(host, order(Rebuild(spec(image="new", **pinned(0), **cards)), turn=2))
-        assert (rebuilt.outcome, host.free) == (outcome, 0)
+    for _ in range(2):  # The order may be delivered twice.
+        answer = carry_out(host, order(Rebuild(spec(image="new", **pinned(0), **cards)), turn=2))
+        assert (answer.outcome, host.free) == (outcome, 0)
         outcome = "ok"
     assert host.do(Destroy(), turn=3).outcome == "ok"
     assert (host.free, host.journal.holdings(GUEST)) == (2, [])
 
 
-def test_a_rebuild_by_which_a_guest_wants_other_cells_needs_room_for_them_beside_what_it_has():
-    host, seen = Host(), []
+def test_rebuild_with_another_topology_needs_room_beside_the_old_cells():
+    host, counts = Host(), []
     host.do(Spawn(spec(**pinned(0, 1))))
     rebuild = host.driver.rebuild
-    host.driver.rebuild = lambda guest, operation: (seen.append(len(pinned_on(host))), rebuild(guest, operation))
-    assert done(host, rebuild_of(0)).outcome == "ok"
-    assert (seen, len(pinned_on(host)), len(host.journal.holdings(GUEST))) == ([3], 1, 1)
+    host.driver.rebuild = lambda guest, operation: (counts.append(len(pinned_on(host))), rebuild(guest, operation))
+    assert carry_out(host, rebuild_of(0)).outcome == "ok"
+    assert (counts, len(pinned_on(host)), len(host.journal.holdings(GUEST))) == ([3], 1, 1)
     host.do(Spawn(spec("other", **pinned(0, 1, 2))), of="other")
-    assert done(host, rebuild_of(0, 1, image="newer", turn=3)).problem.startswith("the host lacks room")
+    assert carry_out(host, rebuild_of(0, 1, image="newer", turn=3)).problem.startswith("the host lacks room")
     assert (len(pinned_on(host)), len(host.journal.holdings(GUEST))) == (4, 1)
 
 
 @pytest.mark.parametrize("is_rebuilt", [True, False])
 @pytest.mark.parametrize("is_wanted", [True, False])
-def test_after_a_rebuild_in_which_its_agent_died_a_guest_has_what_it_runs_on(monkeypatch, is_rebuilt, is_wanted):
-    host, wanted = Host(), rebuild_of(0)
+def test_interrupted_rebuild_leaves_only_the_cells_that_the_guest_uses(monkeypatch, is_rebuilt, is_wanted):
+    host, rebuild_order = Host(), rebuild_of(0)
     host.do(Spawn(spec(**pinned(0, 1))))
     rebuild = host.driver.rebuild
 
-    def dies(guest, operation):
+    def die(guest, operation):
         if is_rebuilt:
             rebuild(guest, operation)
         raise Dead
 
-    with monkeypatch.context() as patched:
-        patched.setattr(host.driver, "rebuild", dies)
+    with monkeypatch.context() as patch:
+        patch.setattr(host.driver, "rebuild", die)
         with pytest.raises(Dead):
-            done(host, wanted)
+            carry_out(host, rebuild_order)
     assert len(pinned_on(host)) == 3
-    again = Work(wanted, is_again=True) if is_wanted else Undo(wanted)
+    again = Work(rebuild_order, is_again=True) if is_wanted else Undo(rebuild_order)
     assert host.acting.carry_out(again).outcome == "ok"
     count = 1 if is_rebuilt or is_wanted else 2
     assert (len(pinned_on(host)), len(host.journal.holdings(GUEST))) == (count, 1)
 
 
-def with_pages(name, *sizes):
-    """Give a host whose cell has pages of some sizes, KiB."""
+def host_with_pages(name, *sizes):
+    """Return a host whose NUMA cell has memory pages of these sizes, in KiB."""
     host = Host(name=name)
     pages = tuple(MemoryPages(size_kb=size, total=2**20 // size) for size in sizes)
     cells = (msgspec.structs.replace(CELLS.cells[0], mempages=pages),)
@@ -109,16 +109,16 @@ def with_pages(name, *sizes):
     ("sizes", "changes", "problem"),
     [
         ((4, 2048), {}, "the memory pages of a guest that runs cannot change from 4 KiB to 2,048 KiB"),
-        ((4, 2048), {"page_sizes": None}, ""),  # As an older agent tells it.
+        ((4, 2048), {"page_sizes": None}, ""),  # An older agent does not report page sizes.
         ((4,), {}, ""),
     ],
 )
-def test_a_guest_that_runs_does_not_move_to_pages_of_another_size(monkeypatch, sizes, changes, problem):
-    source, target = with_pages(HOST, 4), with_pages("target", *sizes)
+def test_live_migration_to_another_page_size_fails(monkeypatch, sizes, changes, problem):
+    source, target = host_with_pages(HOST, 4), host_with_pages("target", *sizes)
     cell = InstanceCell(id=0, memory_mb=64, page_size="any")
-    wanted = {"topology": InstanceTopology(cells=(cell,))}
-    source.do(Spawn(spec(**wanted)))
-    to = target.do(Prepare(spec_of("guest", "target", **wanted)), turn=2).prepared
+    topology = {"topology": InstanceTopology(cells=(cell,))}
+    source.do(Spawn(spec(**topology)))
+    to = target.do(Prepare(spec_of("guest", "target", **topology)), turn=2).prepared
     assert to.page_sizes == (max(sizes),)
     monkeypatch.setattr(source.driver, "live_migrate", lambda *_: None)
     answer = source.do(LiveMigrate(msgspec.structs.replace(to, **changes)), 2, turn=2)
@@ -126,14 +126,14 @@ def test_a_guest_that_runs_does_not_move_to_pages_of_another_size(monkeypatch, s
     assert len(source.journal.holdings(GUEST)) == int(problem != "")
 
 
-def test_a_guest_that_only_a_lost_journal_knew_is_rebuilt():
+def test_rebuild_succeeds_after_the_journal_was_lost():
     host = Host()
     host.do(Spawn(spec()))
-    assert done(Host(host.driver), order(Rebuild(spec(image="new")), turn=2)).outcome == "ok"
+    assert carry_out(Host(host.driver), order(Rebuild(spec(image="new")), turn=2)).outcome == "ok"
 
 
-def test_a_guest_that_only_a_lost_journal_knew_moves_while_it_runs(monkeypatch):
+def test_live_migration_succeeds_after_the_journal_was_lost(monkeypatch):
     source, to = Host(), TransferTarget(uuid=GUEST, node="target", address="target", page_sizes=(2048,))
     source.do(Spawn(spec()))
     monkeypatch.setattr(source.driver, "live_migrate", lambda *_: None)
-    assert done(Host(source.driver), order(LiveMigrate(to), turn=2)).outcome == "ok"
+    assert carry_out(Host(source.driver), order(LiveMigrate(to), turn=2)).outcome == "ok"

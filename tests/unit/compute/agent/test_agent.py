@@ -1,4 +1,4 @@
-"""The agent as a machine: what it is told, and what it wants done."""
+"""The agent as a state machine: events in, tasks out."""
 
 import msgspec
 import pytest
@@ -22,10 +22,10 @@ from tests.support.agents.agent_machines import FAILED, GUEST, OK, agent, arrive
 from tests.support.agents.scripted_agents import HOST, RUN, order, spec
 from tests.support.fleets.worlds import uuid_named
 
-# --- coming ---
+# --- registration ---
 
 
-def test_an_agent_tells_what_it_found_and_polls_when_it_is_ready():
+def test_agent_registers_its_guests_and_then_polls():
     one = agent()
     assert one.polling() is None
     registration = arrived(one, found())
@@ -34,7 +34,7 @@ def test_an_agent_tells_what_it_found_and_polls_when_it_is_ready():
     assert one.due(0.0) == []
 
 
-def test_guests_come_first_and_then_it_registers_again():
+def test_guests_are_cleaned_before_the_next_registration():
     journal = Journal(None)
     one = agent(journal)
     arrived(
@@ -48,16 +48,16 @@ def test_guests_come_first_and_then_it_registers_again():
         hold=(uuid_named("open"), uuid_named("off")),
         keep=(GUEST,),
     )
-    cleans = one.due(0.0)
-    assert cleans == [Clean(uuid_named("gone"), "destroy"), Clean(uuid_named("open"), "pause")]
+    cleanups = one.due(0.0)
+    assert cleanups == [Clean(uuid_named("gone"), "destroy"), Clean(uuid_named("open"), "pause")]
     assert one.polling() is None
-    one.on_worked(cleans[0], OK, 0.0)
+    one.on_worked(cleanups[0], OK, 0.0)
     assert one.due(0.0) == []
-    one.on_worked(cleans[1], OK, 0.0)
+    one.on_worked(cleanups[1], OK, 0.0)
     assert one.due(0.0) == [Look()]
 
 
-def test_what_a_guest_had_that_is_gone_is_given_back_unless_an_order_is_open():
+def test_claims_of_a_lost_guest_are_released_unless_an_order_is_open():
     journal = Journal(None)
     spawn = order(Spawn(spec()))
     hear(ready(journal), spawn)
@@ -69,7 +69,7 @@ def test_what_a_guest_had_that_is_gone_is_given_back_unless_an_order_is_open():
     assert two.due(0.0) == [Clean(uuid_named("gone"), "destroy")]
 
 
-def test_who_is_not_ready_comes_again_now_and_then_later_each_time():
+def test_registration_is_retried_with_growing_pauses():
     one = agent()
     arrived(one, is_ready=False)
     pauses, now_s = [], 0.0
@@ -85,7 +85,7 @@ def test_who_is_not_ready_comes_again_now_and_then_later_each_time():
     assert pauses == [0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 15.0]
 
 
-def test_a_guest_that_was_stopped_to_wait_runs_again_when_it_is_kept():
+def test_paused_guest_is_resumed_when_the_server_keeps_it():
     journal = Journal(None)
     journal.pause(GUEST)
     one = agent(journal)
@@ -93,7 +93,7 @@ def test_a_guest_that_was_stopped_to_wait_runs_again_when_it_is_kept():
     assert one.due(0.0) == [Clean(GUEST, "resume")]
 
 
-def test_a_guest_that_cannot_be_destroyed_is_tried_again_later():
+def test_agent_scans_again_after_a_failed_cleanup():
     one = agent()
     arrived(one, found(), is_ready=False, destroy=(GUEST,))
     (clean,) = one.due(0.0)
@@ -102,7 +102,7 @@ def test_a_guest_that_cannot_be_destroyed_is_tried_again_later():
     assert one.due(0.5) == [Look()]
 
 
-def test_a_driver_that_is_not_ready_is_asked_again_and_settings_that_are_wrong_are_the_end():
+def test_unready_driver_is_retried_and_bad_settings_end_the_agent():
     one = agent()
     assert one.due(0.0) == [Look()]
     one.on_refused(DriverNotReady("it starts"), 0.0)
@@ -112,7 +112,7 @@ def test_a_driver_that_is_not_ready_is_asked_again_and_settings_that_are_wrong_a
     assert one.due(99.0) == []
 
 
-def test_another_agent_of_the_host_is_the_end():
+def test_another_agent_of_the_host_ends_this_one():
     one = agent()
     one.due(0.0)
     one.on_scan([], [])
@@ -125,7 +125,7 @@ def test_another_agent_of_the_host_is_the_end():
     assert two.polling() is None
 
 
-def test_a_server_that_does_not_know_the_agent_is_told_again():
+def test_agent_registers_again_when_the_server_forgot_it():
     one = ready()
     assert hear(one, is_unknown=True) == []
     assert one.polling() is None
@@ -135,7 +135,7 @@ def test_a_server_that_does_not_know_the_agent_is_told_again():
 # --- orders ---
 
 
-def test_an_order_is_written_down_before_it_is_done_and_answered_until_the_answer_is_taken():
+def test_order_is_journaled_first_and_answered_until_delivered():
     journal = Journal(None)
     one, spawn = ready(journal), order(Spawn(spec()))
     (work,) = hear(one, spawn)
@@ -155,7 +155,7 @@ def test_an_order_is_written_down_before_it_is_done_and_answered_until_the_answe
     assert one.is_idle
 
 
-def test_an_order_that_comes_again_is_done_once_and_answered_again():
+def test_repeated_order_runs_once_and_is_answered_again():
     one, spawn = ready(), order(Spawn(spec()))
     (work,) = hear(one, spawn, spawn)
     assert hear(one, spawn) == []
@@ -165,7 +165,7 @@ def test_an_order_that_comes_again_is_done_once_and_answered_again():
     assert hear(one, spawn) == [Tell(spawn, OK)]
 
 
-def test_orders_of_one_instance_are_done_one_by_one_and_those_of_others_meanwhile():
+def test_orders_run_one_at_a_time_per_instance():
     one = ready()
     first, second, other = order(Spawn(spec()), 1), order(Power(is_on=False), 2), order(Destroy(), of="other")
     assert hear(one, second, first, other) == [Work(first), Work(other)]
@@ -173,7 +173,7 @@ def test_orders_of_one_instance_are_done_one_by_one_and_those_of_others_meanwhil
     assert one.due(0.0) == [Work(second), Tell(first, OK)]
 
 
-def test_nothing_is_done_before_placement_knows_the_host():
+def test_orders_wait_until_placement_has_the_host():
     one = agent()
     arrived(one)
     assert hear(one, order(Spawn(spec()))) == []
@@ -182,7 +182,7 @@ def test_nothing_is_done_before_placement_knows_the_host():
 
 
 @pytest.mark.parametrize(("late", "number"), [(1, 5), (2, 1)])
-def test_an_order_from_before_one_that_was_begun_is_out_of_date(late, number):
+def test_order_older_than_a_started_one_is_stale(late, number):
     one = ready()
     (work,) = hear(one, order(Destroy(), 2, turn=2))
     one.on_worked(work, OK, 0.0)
@@ -191,7 +191,7 @@ def test_an_order_from_before_one_that_was_begun_is_out_of_date(late, number):
 
 
 @pytest.mark.parametrize("act", [Destroy(), Discard()])
-def test_what_is_to_go_does_so_before_a_later_turn_that_waits_too(act):
+def test_pending_removal_runs_before_a_later_turn(act):
     one = ready()
     old, new = order(act, turn=1), order(Spawn(spec()), turn=2)
     (work,) = hear(one, old, new)
@@ -200,14 +200,14 @@ def test_what_is_to_go_does_so_before_a_later_turn_that_waits_too(act):
     assert Work(new) in one.due(0.0)
 
 
-def test_of_two_turns_that_wait_only_the_later_is_done():
+def test_only_the_latest_waiting_turn_runs():
     one = ready()
     old, new = order(Spawn(spec()), turn=1), order(Destroy(), turn=2)
     tasks = hear(one, old, new)
     assert (tasks[0], outcomes(tasks[1:])) == (Work(new), [(old.id, "stale")])
 
 
-def test_the_abort_of_a_move_does_not_wait_for_its_end():
+def test_abort_runs_beside_the_live_migration():
     one = ready()
     to = TransferTarget(uuid=GUEST, node="host-b", address="host-b")
     move, abort = order(LiveMigrate(to), 1), order(AbortMigration(), 2)
@@ -221,7 +221,7 @@ def test_the_abort_of_a_move_does_not_wait_for_its_end():
     assert outcomes(one.due(0.0)) == [(move.id, "failed")]
 
 
-def test_who_stops_begins_nothing_and_tells_what_was_done():
+def test_stopping_agent_starts_no_order_and_sends_its_answers():
     one = ready()
     (work,) = hear(one, order(Spawn(spec())))
     one.stop()
@@ -231,10 +231,10 @@ def test_who_stops_begins_nothing_and_tells_what_was_done():
     assert outcomes(one.due(0.0)) == [(work.order.id, "ok")]
 
 
-# --- orders that nobody wants ---
+# --- withdrawn and settled orders ---
 
 
-def test_an_order_that_is_withdrawn_before_it_was_begun_is_dropped():
+def test_order_withdrawn_before_it_starts_is_dropped():
     one = ready()
     first, second = order(Spawn(spec()), 1), order(Power(is_on=False), 2)
     hear(one, first, second)
@@ -244,7 +244,7 @@ def test_an_order_that_is_withdrawn_before_it_was_begun_is_dropped():
 
 
 @pytest.mark.parametrize("is_wanted", [True, False])
-def test_what_it_was_told_before_it_was_given_up_waits_until_it_is_known_to_be_wanted(is_wanted):
+def test_waiting_orders_need_confirmation_after_a_new_registration(is_wanted):
     one = ready()
     first, second = order(Spawn(spec()), 1), order(Power(is_on=False), 2)
     hear(one, first, second)
@@ -257,7 +257,7 @@ def test_what_it_was_told_before_it_was_given_up_waits_until_it_is_known_to_be_w
     assert one.due(0.5) == ([Work(second)] if is_wanted else [])
 
 
-def test_of_orders_that_are_settled_nothing_more_is_said():
+def test_settled_orders_are_neither_started_nor_answered():
     one = ready()
     waits, done, other = order(Power(is_on=True), 2), order(Spawn(spec())), order(Spawn(spec("other")), of="other")
     hear(one, done, waits, msgspec.structs.replace(other, id=9))
@@ -268,7 +268,7 @@ def test_of_orders_that_are_settled_nothing_more_is_said():
     assert (one.due(0.0), one.is_idle) == ([], True)
 
 
-def test_an_answer_to_an_order_that_the_server_lost_is_given_up_after_a_new_registration():
+def test_answer_to_an_unknown_order_is_dropped_after_one_retry():
     one, spawn = ready(), order(Spawn(spec()))
     hear(one, spawn)
     one.on_worked(Work(spawn), OK, 0.0)
@@ -280,7 +280,7 @@ def test_an_answer_to_an_order_that_the_server_lost_is_given_up_after_a_new_regi
     assert one.is_idle
 
 
-def test_an_answer_that_cannot_be_understood_is_said_to_be_that_and_what_was_built_goes():
+def test_rejected_answer_becomes_aborted_and_the_build_is_undone():
     one, spawn = ready(), order(Spawn(spec()))
     hear(one, spawn)
     one.on_worked(Work(spawn), OK, 0.0)
@@ -294,10 +294,10 @@ def test_an_answer_that_cannot_be_understood_is_said_to_be_that_and_what_was_bui
     )
 
 
-# --- drivers that hang ---
+# --- hung drivers ---
 
 
-def test_an_order_whose_driver_hangs_fails_and_new_guests_are_refused_meanwhile():
+def test_hung_order_fails_and_new_guests_are_refused_until_it_ends():
     one = ready(timeout_s=10.0)
     hung, after = order(Spawn(spec()), 1), order(Destroy(), 2)
     hear(one, hung, after)
@@ -318,7 +318,7 @@ def test_an_order_whose_driver_hangs_fails_and_new_guests_are_refused_meanwhile(
     assert hear(one, another, now_s=13.0) == [Work(another)]
 
 
-def test_an_order_that_hangs_and_that_nobody_wants_is_not_answered_and_is_undone_when_it_ends():
+def test_withdrawn_hung_build_is_undone_without_an_answer():
     one = ready(timeout_s=10.0)
     hung = order(Spawn(spec()), 1)
     hear(one, hung)
@@ -332,7 +332,7 @@ def test_an_order_that_hangs_and_that_nobody_wants_is_not_answered_and_is_undone
     assert one.polling().held == (other.id,)
 
 
-def test_an_act_that_hangs_and_that_nobody_wants_is_forgotten_when_it_ends():
+def test_withdrawn_hung_power_change_is_forgotten_when_it_ends():
     one = ready(timeout_s=10.0)
     hung = order(Power(is_on=False), 1)
     hear(one, hung)
@@ -342,10 +342,10 @@ def test_an_act_that_hangs_and_that_nobody_wants_is_forgotten_when_it_ends():
     assert (one.due(21.0), one.polling().held, one.is_idle) == ([], (), True)
 
 
-# --- another life ---
+# --- restarts ---
 
 
-def test_what_was_begun_in_an_earlier_life_is_looked_at_again_once_it_is_known_to_be_wanted():
+def test_started_order_resumes_after_restart_once_confirmed():
     journal = Journal(None)
     spawn = order(Spawn(spec()))
     hear(ready(journal), spawn)
@@ -354,7 +354,7 @@ def test_what_was_begun_in_an_earlier_life_is_looked_at_again_once_it_is_known_t
     assert hear(two) == [Work(spawn, is_again=True)]
 
 
-def test_what_was_done_in_an_earlier_life_is_answered_in_this_one():
+def test_finished_order_is_answered_after_restart():
     journal = Journal(None)
     one, spawn = ready(journal), order(Spawn(spec()))
     hear(one, spawn)
@@ -365,7 +365,7 @@ def test_what_was_done_in_an_earlier_life_is_answered_in_this_one():
     assert (tell.order, tell.answer.run) == (spawn, uuid_named("second run"))
 
 
-def test_a_turn_of_an_earlier_life_still_counts():
+def test_newest_turn_survives_a_restart():
     journal = Journal(None)
     hear(ready(journal), order(Destroy(), turn=2))
     two = ready(journal)

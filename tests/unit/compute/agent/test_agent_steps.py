@@ -1,4 +1,4 @@
-"""Orders to an agent, with whatever may happen on the way: each takes effect once, and none is lost."""
+"""Each order takes effect exactly once, whatever is repeated, lost or interrupted."""
 
 import random
 from collections import Counter
@@ -27,78 +27,78 @@ FAILING = Script(
     fault=(Fault(action="spawn", kind="failed", share=0.2), Fault(action="power", kind="crash", share=0.1))
 )
 EVENTS = {
-    "do": 40,
+    "task": 40,
     "order": 15,
     "poll": 15,
     "tick": 5,
     "withdraw": 6,
-    "lose": 8,
-    "repeat": 8,
-    "unheard": 3,
+    "lose poll": 8,
+    "repeat poll": 8,
+    "repeat request": 3,
     "crash": 1,
-    "restart": 1,
-    "break": 3,
+    "restart server": 1,
+    "crash soon": 3,
 }
 
 
-class Seen(NamedTuple):
-    """What an agent is told that it has; more may have happened since."""
+class ScanResult(NamedTuple):
+    """The guests at the time of a scan; later tasks may have changed them."""
 
     guests: tuple[GuestReport, ...]
 
 
-class Fragile:
-    """Passes calls on; at one of them, before it or after it, the process is gone."""
+class CrashingProxy:
+    """Forwards calls; the process may die before or after each of the named ones."""
 
-    def __init__(self, inner, world, names):
-        self._inner, self._world, self._names = inner, world, names
+    def __init__(self, inner, simulation, names):
+        self._inner, self._simulation, self._names = inner, simulation, names
 
     def __getattr__(self, name):
-        found = getattr(self._inner, name)
+        method = getattr(self._inner, name)
         if name not in self._names:
-            return found
+            return method
 
-        def call(*words, **more):
-            self._world.strike()
-            is_new = self._world.asked(name, *words)
-            came = found(*words, **more)
-            self._world.builds.update([words[-1]] if is_new else [])
-            self._world.strike()
-            return came
+        def call(*arguments, **options):
+            self._simulation.crash_if_due()
+            is_new = self._simulation.check_driver_call(name, *arguments)
+            result = method(*arguments, **options)
+            self._simulation.build_counts.update([arguments[-1]] if is_new else [])
+            self._simulation.crash_if_due()
+            return result
 
         return call
 
 
-def drives(task):
-    """Say whether the driver takes part in a task."""
+def uses_driver(task):
+    """Return whether a task calls the driver."""
     return isinstance(task, (Work, Undo, Clean))
 
 
-class World:
-    """A server, a conductor that orders one thing of a guest after the other, and an agent that may die."""
+class AgentSimulation:
+    """A server, a conductor that sends one order at a time for each guest, and an agent that may die."""
 
     def __init__(self, seed):
-        self.server, self.kept, self.shelf = MemoryServer(), Journal(None), MemoryShelf()
+        self.server, self.journal, self.shelf = MemoryServer(), Journal(None), MemoryShelf()
         self.chance = random.Random(seed)
-        self.now_s, self.runs, self.orders, self.left = 0.0, 0, 0, None
-        self.turns = Counter()  # of guests
-        self.turn_of, self.acted_on = {}, {}  # of operations; the newest turn that the driver was asked for
-        self.said = []  # answers to polls, which may come late or again
-        self.ended = set()  # orders that were done, and written down
-        self.builds = Counter()  # how often a guest came to be, by operation
-        self.live()
+        self.now_s, self.runs, self.orders, self.calls_left = 0.0, 0, 0, None
+        self.turns = Counter()  # by guest
+        self.turn_of, self.newest_turn = {}, {}  # by operation; newest turn of a driver call, by guest
+        self.polls = []  # answers to polls, which may arrive late or twice
+        self.completed = set()  # orders whose result was recorded
+        self.build_counts = Counter()  # number of builds, by operation
+        self.start_agent()
 
     # --- the agent ---
 
-    def live(self):
-        """Start the agent; what it knew is gone but for its journal, and guests go on."""
-        self.runs, self.left = self.runs + 1, None
+    def start_agent(self):
+        """Start the agent anew; only its journal survives, and guests keep running."""
+        self.runs, self.calls_left = self.runs + 1, None
         run = uuid_named(f"run {self.runs}")
-        self.plain = Fake(FAILING, terms=HostTerms(), chance=self.chance, shelf=self.shelf, wait=lambda _: None)
-        self.plain.start(HOST)
-        self.driver = Fragile(self.plain, self, ("spawn", "destroy", "power", "rebuild"))
-        journal = Fragile(self.kept, self, ("begin", "finish", "take", "forget", "hold", "pause", "resume"))
-        tracker = PlainTracker(self.plain, self.kept)
+        self.fake_driver = Fake(FAILING, terms=HostTerms(), chance=self.chance, shelf=self.shelf, wait=lambda _: None)
+        self.fake_driver.start(HOST)
+        self.driver = CrashingProxy(self.fake_driver, self, ("spawn", "destroy", "power", "rebuild"))
+        journal = CrashingProxy(self.journal, self, ("begin", "finish", "take", "forget", "hold", "pause", "resume"))
+        tracker = PlainTracker(self.fake_driver, self.journal)
         tracker.update(HOST, is_startup=True)
         self.acting = OrderExecutor(HOST, run=run, driver=self.driver, journal=journal, use_of=tracker.use)
         self.agent = Agent(
@@ -110,48 +110,50 @@ class World:
         self.agent.on_tracked()
         self.tasks = []
 
-    def strike(self):
-        """Let the process be gone, if that was to happen here."""
-        if self.left is not None:
-            self.left -= 1
-            if self.left <= 0:
+    def crash_if_due(self):
+        """Let the process die if this call is the chosen one."""
+        if self.calls_left is not None:
+            self.calls_left -= 1
+            if self.calls_left <= 0:
                 raise Dead
 
-    def asked(self, name, *words):
-        """Check what the driver is asked for, and say whether it is to build a guest."""
+    def check_driver_call(self, name, *arguments):
+        """Check that a call is not older than the last one for its guest; return whether it builds a guest."""
         if name not in ("spawn", "rebuild", "destroy"):
             return False
-        guest, operation = getattr(words[0], "uuid", words[0]), words[-1]
+        guest, operation = getattr(arguments[0], "uuid", arguments[0]), arguments[-1]
         if operation not in self.turn_of:
-            return False  # The server said so when the agent came.
-        there = self.plain.inspect(guest)
+            return False  # The server requested it at registration.
+        found = self.fake_driver.inspect(guest)
         turn = self.turn_of[operation]
-        assert turn >= self.acted_on.get(guest, 0) or (there is not None and there.operation == operation)
-        self.acted_on[guest] = max(turn, self.acted_on.get(guest, 0))
-        return name == "spawn" and (there is None or there.operation != operation)
+        assert turn >= self.newest_turn.get(guest, 0) or (found is not None and found.operation == operation)
+        self.newest_turn[guest] = max(turn, self.newest_turn.get(guest, 0))
+        return name == "spawn" and (found is None or found.operation != operation)
 
-    def do(self, number, *, is_heard=True):
-        """Carry out one of the tasks of the agent; it may have to be said twice until it is heard."""
+    def run_task(self, number, *, is_sent_once=True):
+        """Run one of the agent's tasks; a request may have to be sent twice."""
         self.tasks += self.agent.due(self.now_s)
         if not self.tasks:
             return
-        busy = [
-            each.instance if isinstance(each, Clean) else each.order.instance for each in self.tasks if drives(each)
+        instances = [
+            each.instance if isinstance(each, Clean) else each.order.instance
+            for each in self.tasks
+            if uses_driver(each)
         ]
-        assert len(set(busy)) == len(busy), "two threads would be at one guest"
+        assert len(set(instances)) == len(instances), "two tasks of one guest run at once"
         task = self.tasks.pop(number % len(self.tasks))
         match task:
             case Look():
-                self.tasks.append(Seen(tuple(self.plain.guests())))
-            case Seen():
+                self.tasks.append(ScanResult(tuple(self.fake_driver.guests())))
+            case ScanResult():
                 self.agent.on_scan([OwnNode(node=HOST, uuid=uuid_named(HOST))], task.guests)
             case Register():
-                for _ in range(1 if is_heard else 2):
-                    registered = self.server.register(HOST, task.registration)
-                self.agent.on_registered(registered, self.now_s)
+                for _ in range(1 if is_sent_once else 2):
+                    answer = self.server.register(HOST, task.registration)
+                self.agent.on_registered(answer, self.now_s)
             case Tell():
                 try:
-                    for _ in range(1 if is_heard else 2):
+                    for _ in range(1 if is_sent_once else 2):
                         self.server.answer(task.order.id, task.answer)
                 except RoostError as error:
                     self.agent.untold(task.order, error, self.now_s)
@@ -159,136 +161,136 @@ class World:
                     self.agent.on_delivered(task.order)
             case _:
                 key = (task.order.operation, task.order.number) if isinstance(task, Work) else None
-                assert key not in self.ended, "what was done is done again"
+                assert key not in self.completed, "a completed order runs again"
                 self.agent.on_worked(task, self.acting.carry_out(task), self.now_s)
-                self.ended |= {key} - {None}
+                self.completed |= {key} - {None}
 
-    def poll(self):
-        """Ask for orders; return the answer, and to which run of the agent."""
-        asking = self.agent.polling()
-        if asking is None:
+    def send_poll(self):
+        """Poll for orders; return the run, the request and the answer, or None."""
+        part = self.agent.polling()
+        if part is None:
             return None
-        return self.runs, asking, self.server.poll(Poll(agents=(asking,), wait_s=0.0))
+        return self.runs, part, self.server.poll(Poll(agents=(part,), wait_s=0.0))
 
-    def hear(self, said):
-        """Let an answer to a poll arrive; those to a process that is gone do not."""
-        if said is None or said[0] != self.runs:
+    def deliver_poll(self, sent):
+        """Deliver the answer to a poll, unless it belongs to a dead process."""
+        if sent is None or sent[0] != self.runs:
             return
-        _, asking, polled = said
+        _, part, answer = sent
         self.agent.on_polled(
-            asking.fence,
-            polled.orders,
+            part.fence,
+            answer.orders,
             now_s=self.now_s,
-            withdrawn=polled.withdrawn,
-            is_unknown=bool(polled.unknown),
-            is_superseded=bool(polled.superseded),
+            withdrawn=answer.withdrawn,
+            is_unknown=bool(answer.unknown),
+            is_superseded=bool(answer.superseded),
         )
 
     # --- the conductor ---
 
-    def lines(self, guest):
-        """Give the orders about a guest."""
+    def lines_of(self, guest):
+        """Return the server's records of the orders for a guest."""
         return [line for line in self.server.book.lines if line.order.instance == uuid_named(guest)]
 
     def put(self, guest, act):
-        """Order something in a turn of its own."""
+        """Add an order for a guest in a new turn."""
         self.turns[guest] += 1
         self.orders += 1
-        ordered = order(act, of=guest, turn=self.turns[guest], order_id=self.orders)
-        self.turn_of[ordered.operation] = self.turns[guest]
-        self.server.put(ordered)
+        new_order = order(act, of=guest, turn=self.turns[guest], order_id=self.orders)
+        self.turn_of[new_order.operation] = self.turns[guest]
+        self.server.put(new_order)
 
-    def ask(self, number):
-        """Order what can be asked of a guest now, if nothing else is."""
+    def order_next(self, number):
+        """Add a valid order for a guest, unless one is open."""
         guest = GUESTS[number % len(GUESTS)]
-        lines = self.lines(guest)
+        lines = self.lines_of(guest)
         if any(line.state == "waiting" for line in lines):
             return
-        if not self.is_there(lines):
+        if not self.has_guest(lines):
             self.put(guest, Destroy() if number == 7 else Spawn(spec(guest)))
         else:
-            acts = (Power(is_on=False), Power(is_on=True), Rebuild(spec(guest, image="new")), Destroy())
-            self.put(guest, acts[number // 2])
+            actions = (Power(is_on=False), Power(is_on=True), Rebuild(spec(guest, image="new")), Destroy())
+            self.put(guest, actions[number // 2])
 
     def withdraw(self, number):
-        """Want an order no more; a guest of which nobody knows what it is has to go, or the agent sees to it."""
+        """Withdraw an open order of a guest; destroy the guest, unless the agent undoes the build itself."""
         guest = GUESTS[number % len(GUESTS)]
-        for line in self.lines(guest):
+        for line in self.lines_of(guest):
             if line.state == "waiting":
                 self.server.withdraw(line.order.id)
                 if number > 3 or not isinstance(line.order.act, Spawn):
                     self.put(guest, Destroy())
                 return
 
-    def is_there(self, lines):
-        """Say whether there is a guest after all that was answered."""
-        is_there = False
+    def has_guest(self, lines):
+        """Return whether the answers imply that the guest exists."""
+        exists = False
         for line in lines:
             if line.answer is not None and line.answer.outcome == "ok" and isinstance(line.order.act, (Spawn, Destroy)):
-                is_there = isinstance(line.order.act, Spawn)
-        return is_there
+                exists = isinstance(line.order.act, Spawn)
+        return exists
 
-    # --- what happens ---
+    # --- events ---
 
-    def happen(self, event, number):
-        """Let one thing happen."""
-        acts = {
-            "order": lambda: self.ask(number),
+    def apply_event(self, event, number):
+        """Apply one event; if the process dies, start it again."""
+        actions = {
+            "order": lambda: self.order_next(number),
             "withdraw": lambda: self.withdraw(number),
-            "poll": lambda: self.said.append(self.poll()) or self.hear(self.said[-1]),
-            "lose": lambda: self.said.append(self.poll()),
-            "repeat": lambda: self.hear(self.said[-1 - number] if number < len(self.said) else None),
-            "do": lambda: self.do(number),
-            "unheard": lambda: self.do(number, is_heard=False),
+            "poll": lambda: self.polls.append(self.send_poll()) or self.deliver_poll(self.polls[-1]),
+            "lose poll": lambda: self.polls.append(self.send_poll()),
+            "repeat poll": lambda: self.deliver_poll(self.polls[-1 - number] if number < len(self.polls) else None),
+            "task": lambda: self.run_task(number),
+            "repeat request": lambda: self.run_task(number, is_sent_once=False),
             "tick": self.tick,
-            "crash": self.live,
-            "restart": self.server.book.runs.clear,
-            "break": lambda: setattr(self, "left", number + 1),
+            "crash": self.start_agent,
+            "restart server": self.server.book.runs.clear,
+            "crash soon": lambda: setattr(self, "calls_left", number + 1),
         }
         try:
-            acts[event]()
+            actions[event]()
         except Dead:
-            self.live()
+            self.start_agent()
 
     def tick(self):
-        """Let time pass."""
+        """Advance the clock."""
         self.now_s += 20.0
 
-    def settle(self):
-        """Let nothing go wrong any more, until there is nothing to do."""
-        self.left = None
+    def run_until_idle(self):
+        """Run without further faults until no work is left."""
+        self.calls_left = None
         for _ in range(40):
             self.tick()
-            self.happen("poll", 0)
+            self.apply_event("poll", 0)
             for _ in range(20):
-                self.do(0)
+                self.run_task(0)
         assert self.agent.end is None
         assert self.agent.is_idle
         for guest in GUESTS:
-            built = [line for line in self.lines(guest) if isinstance(line.order.act, (Spawn, Destroy))]
-            is_built = bool(built) and isinstance(built[-1].order.act, Spawn) and built[-1].answer is not None
-            if is_built and built[-1].answer.outcome == "ok":
-                assert self.plain.inspect(uuid_named(guest)) is not None, f"{guest} was built, and is not there"
+            changes = [line for line in self.lines_of(guest) if isinstance(line.order.act, (Spawn, Destroy))]
+            is_built = bool(changes) and isinstance(changes[-1].order.act, Spawn) and changes[-1].answer is not None
+            if is_built and changes[-1].answer.outcome == "ok":
+                assert self.fake_driver.inspect(uuid_named(guest)) is not None, f"{guest} was built, and is not there"
 
 
 @settings(max_examples=200)
 @given(seed=st.integers(0, 2**32), count=st.integers(1, 300))
-def test_whatever_is_repeated_lost_or_dies_each_order_takes_effect_once(seed, count):
-    world, draw = World(seed), random.Random(seed)
+def test_each_order_takes_effect_once_despite_repeats_losses_and_crashes(seed, count):
+    simulation, draw = AgentSimulation(seed), random.Random(seed)
     for event in draw.choices([*EVENTS], [*EVENTS.values()], k=count):
-        world.happen(event, draw.randrange(8))
-    world.settle()
-    assert world.agent.polling().held == ()
-    assert max(world.builds.values(), default=0) <= 1
+        simulation.apply_event(event, draw.randrange(8))
+    simulation.run_until_idle()
+    assert simulation.agent.polling().held == ()
+    assert max(simulation.build_counts.values(), default=0) <= 1
     for guest in GUESTS:
-        lines = world.lines(guest)
+        lines = simulation.lines_of(guest)
         assert [line for line in lines if line.state == "waiting"] == []
         for line in lines:
             if line.answer is not None and line.answer.outcome != "ok":
                 assert isinstance(line.order.act, (Spawn, Power)), line
                 assert "was to go wrong" in line.answer.problem
-        there = world.plain.inspect(uuid_named(guest))
-        assert (there is not None) == world.is_there(lines), lines
-        if there is not None:
-            assert there.operation in {line.order.operation for line in lines if line.answer is not None}
-        assert (uuid_named(guest) in world.kept.instances(HOST)) == (there is not None)
+        found = simulation.fake_driver.inspect(uuid_named(guest))
+        assert (found is not None) == simulation.has_guest(lines), lines
+        if found is not None:
+            assert found.operation in {line.order.operation for line in lines if line.answer is not None}
+        assert (uuid_named(guest) in simulation.journal.instances(HOST)) == (found is not None)

@@ -1,4 +1,4 @@
-"""What nobody wants any more is undone by an agent, by its next life too, and once."""
+"""Undo of withdrawn and failed orders: once, and after a restart too."""
 
 import msgspec
 import pytest
@@ -11,7 +11,7 @@ from tests.support.agents.agent_machines import FAILED, OK, found, hear, outcome
 from tests.support.agents.scripted_agents import order, spec
 
 
-def test_an_order_that_is_withdrawn_while_it_is_done_is_undone():
+def test_order_withdrawn_while_running_is_undone():
     one, spawn = ready(), order(Spawn(spec()))
     hear(one, spawn)
     hear(one, withdrawn=[spawn.id])
@@ -21,7 +21,7 @@ def test_an_order_that_is_withdrawn_while_it_is_done_is_undone():
     assert (one.due(0.0), one.is_idle) == ([], True)
 
 
-def test_an_answer_that_nobody_wants_is_undone_if_anything_was_done():
+def test_conflicting_answer_undoes_only_a_successful_build():
     one = ready()
     built, failed = order(Spawn(spec())), order(Spawn(spec("other")), of="other", order_id=9)
     hear(one, built, failed)
@@ -35,7 +35,7 @@ def test_an_answer_that_nobody_wants_is_undone_if_anything_was_done():
 
 
 @pytest.mark.parametrize("act", [Spawn(spec()), Prepare(spec()), Discard()])
-def test_what_hung_when_its_agent_died_is_undone_by_a_later_life(act):
+def test_hung_order_is_undone_after_restart(act):
     journal = Journal(None)
     one, hung = ready(journal, timeout_s=10.0), order(act, 1)
     hear(one, hung)
@@ -47,23 +47,23 @@ def test_what_hung_when_its_agent_died_is_undone_by_a_later_life(act):
     assert (outcomes(tasks), Undo(hung) in tasks) == ([(hung.id, "failed")], True)
 
 
-@pytest.mark.parametrize(("ends", "undoes"), [(OK, True), (FAILED, False)], ids=["well", "badly"])
-def test_what_hung_and_ended_is_forgotten_when_nothing_is_left_of_it(ends, undoes):
+@pytest.mark.parametrize(("result", "is_undone"), [(OK, True), (FAILED, False)], ids=["succeeds", "fails"])
+def test_hung_order_is_settled_after_it_ends(result, is_undone):
     journal = Journal(None)
     one, hung = ready(journal, timeout_s=10.0), order(Spawn(spec()), 1)
     hear(one, hung)
     one.due(10.0)
     one.on_delivered(hung)
-    one.on_worked(Work(hung), ends, 12.0)
+    one.on_worked(Work(hung), result, 12.0)
     undos = one.due(12.0)
-    assert undos == [Undo(hung)] * undoes
+    assert undos == [Undo(hung)] * is_undone
     for undo in undos:
         one.on_worked(undo, OK, 13.0)
     assert [each.state for each in journal.entries()] == ["taken"]
     assert (one.is_idle, one.is_undoing, one.due(20.0)) == (True, False, [])
 
 
-def test_what_could_not_be_undone_is_undone_later_and_orders_do_not_wait_for_it():
+def test_failed_undo_is_retried_and_does_not_block_orders():
     one = ready()
     built, after = order(Spawn(spec()), 1), order(Destroy(), 2)
     hear(one, built)
@@ -79,10 +79,10 @@ def test_what_could_not_be_undone_is_undone_later_and_orders_do_not_wait_for_it(
     assert built.id not in one.polling().held
 
 
-@pytest.mark.parametrize("is_earlier", [False, True], ids=["in this life", "in an earlier one"])
-def test_nobody_is_told_of_a_guest_that_is_to_be_undone(is_earlier):
+@pytest.mark.parametrize("is_earlier", [False, True], ids=["this process", "earlier process"])
+def test_inspect_fails_while_an_undo_is_pending(is_earlier):
     journal = Journal(None)
-    one, built, look = ready(journal), order(Spawn(spec()), 1), order(Inspect(), 2)
+    one, built, inspection = ready(journal), order(Spawn(spec()), 1), order(Inspect(), 2)
     hear(one, built)
     if is_earlier:
         one = ready(journal)
@@ -92,22 +92,22 @@ def test_nobody_is_told_of_a_guest_that_is_to_be_undone(is_earlier):
         one.on_worked(Work(built), OK, 0.0)
         assert one.due(0.0) == [Undo(built)]
     one.on_worked(Undo(built), FAILED, 1.0)
-    (tell,) = hear(one, look, now_s=1.0)
-    assert (tell.order, tell.answer.outcome) == (look, "failed")
+    (tell,) = hear(one, inspection, now_s=1.0)
+    assert (tell.order, tell.answer.outcome) == (inspection, "failed")
     assert "could not undo spawn of instance" in tell.answer.problem
-    one.on_delivered(look)
+    one.on_delivered(inspection)
     assert one.due(6.0) == [Undo(built)]
     one.on_worked(Undo(built), OK, 6.0)
-    again = order(Inspect(), 3)
-    assert hear(one, again, now_s=6.0) == [Work(again)]
+    repeat = order(Inspect(), 3)
+    assert hear(one, repeat, now_s=6.0) == [Work(repeat)]
 
 
-def test_what_is_left_of_a_build_that_failed_is_undone_and_the_answer_is_told_all_the_same():
+def test_leftover_of_a_failed_build_is_undone_and_the_answer_still_sent():
     one = ready()
     built = order(Spawn(spec()), 1)
     hear(one, built)
-    left = msgspec.structs.replace(FAILED, found=found(state="building"))
-    one.on_worked(Work(built), left, 0.0)
+    leftover = msgspec.structs.replace(FAILED, found=found(state="building"))
+    one.on_worked(Work(built), leftover, 0.0)
     tasks = one.due(0.0)
     assert (outcomes(tasks), Undo(built) in tasks) == ([(built.id, "failed")], True)
     one.on_worked(Undo(built), OK, 0.0)
@@ -115,7 +115,7 @@ def test_what_is_left_of_a_build_that_failed_is_undone_and_the_answer_is_told_al
     assert outcomes(one.due(9.0)) == [(built.id, "failed")]
 
 
-def test_what_could_not_be_discarded_is_discarded_again_by_a_later_life_too_until_that_is_done():
+def test_failed_discard_is_retried_across_restarts_until_done():
     journal = Journal(None)
     one, discard = ready(journal), order(Discard(), 1)
     hear(one, discard)
@@ -135,7 +135,7 @@ def test_what_could_not_be_discarded_is_discarded_again_by_a_later_life_too_unti
     assert Undo(discard) not in hear(ready(journal))
 
 
-def test_what_is_undone_before_the_server_heard_that_it_went_wrong_is_not_undone_by_a_later_life():
+def test_completed_undo_is_not_repeated_after_restart():
     journal = Journal(None)
     one, built, discard = ready(journal), order(Spawn(spec()), 1), order(Discard(), 2, of="other")
     hear(one, built, discard)
@@ -153,29 +153,29 @@ def test_what_is_undone_before_the_server_heard_that_it_went_wrong_is_not_undone
 
 
 @pytest.mark.parametrize(
-    ("before", "again"),
+    ("before", "repeat"),
     [
         (Prepare(spec()), order(Prepare(spec()), 2)),
         (Discard(), order(Prepare(spec()), 2)),
         (Spawn(spec()), order(Prepare(spec()), turn=2)),
     ],
-    ids=["prepare", "discard", "spawn, by a later move"],
+    ids=["prepare", "discard", "spawn, then a later move"],
 )
-def test_nothing_is_built_on_what_is_to_be_undone(before, again):
+def test_prepare_fails_while_an_undo_is_pending(before, repeat):
     one = ready()
     hear(one, first := order(before, 1))
     one.on_worked(Work(first), msgspec.structs.replace(FAILED, found=found(state="prepared")), 0.0)
     one.due(0.0)
     one.on_worked(Undo(first), FAILED, 1.0)
     one.on_delivered(first)
-    (tell,) = hear(one, again, now_s=1.0)
-    assert (tell.order, tell.answer.outcome) == (again, "failed")
+    (tell,) = hear(one, repeat, now_s=1.0)
+    assert (tell.order, tell.answer.outcome) == (repeat, "failed")
     assert "could not undo" in tell.answer.problem
     other = order(Prepare(spec()), 3, of="other")
     assert hear(one, other, now_s=1.0) == [Work(other)]
 
 
-def test_what_was_begun_in_an_earlier_life_and_is_not_wanted_is_undone():
+def test_withdrawn_order_of_an_earlier_process_is_undone():
     journal = Journal(None)
     spawn = order(Spawn(spec()))
     hear(ready(journal), spawn)

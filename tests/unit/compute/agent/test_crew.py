@@ -1,68 +1,69 @@
-"""Threads that do what others cannot wait for."""
+"""The worker pool: job order, hung threads, errors and shutdown."""
 
 import threading
 
 from roost.compute.agent.worker_pool import Crew
 
 
-class Time:
-    """A clock that is set by hand."""
+class ManualClock:
+    """A clock that a test sets."""
 
     now_s = 0.0
 
     def __call__(self):
-        """Give the time."""
+        """Return the time."""
         return self.now_s
 
 
-def crew(time=None, *, count=1, most=3, errors=None, hanging=None):
-    """Give a crew whose jobs hang after ten seconds."""
-    broken, hangs = ([].append if each is None else each.append for each in (errors, hanging))
-    return Crew("hanging", count=count, patience_s=10.0, most=most, now_s=time or Time(), broken=broken, hangs=hangs)
+def crew(clock=None, *, count=1, most=3, errors=None, hung=None):
+    """Return a crew whose jobs count as hung after ten seconds."""
+    broken, hangs = ([].append if each is None else each.append for each in (errors, hung))
+    now_s = clock or ManualClock()
+    return Crew("hanging", count=count, patience_s=10.0, most=most, now_s=now_s, broken=broken, hangs=hangs)
 
 
-def test_jobs_of_one_thread_are_done_in_their_order():
-    done, end, own = [], threading.Event(), crew()
+def test_one_thread_runs_jobs_in_order():
+    results, end, workers = [], threading.Event(), crew()
     for number in range(5):
-        own.put(lambda number=number: done.append(number), "a job")
-    own.put(end.set, "the end")
+        workers.put(lambda number=number: results.append(number), "a job")
+    workers.put(end.set, "the end")
     assert end.wait(30)
-    assert done == [0, 1, 2, 3, 4]
-    own.close()
+    assert results == [0, 1, 2, 3, 4]
+    workers.close()
 
 
-def test_a_thread_that_hangs_gets_another_beside_it_but_not_without_end():
-    time = Time()
-    hanging, go, done = [], threading.Event(), threading.Event()
-    own = crew(time, most=2, hanging=hanging)
+def test_hung_threads_are_replaced_up_to_the_limit():
+    clock = ManualClock()
+    hung, release, done = [], threading.Event(), threading.Event()
+    workers = crew(clock, most=2, hung=hung)
 
-    def hang(begun):
-        begun.set()
-        go.wait(30)
+    def hang(started):
+        started.set()
+        release.wait(30)
 
     first, second = threading.Event(), threading.Event()
-    own.put(lambda: hang(first), "the first")
+    workers.put(lambda: hang(first), "the first")
     assert first.wait(30)
-    own.put(lambda: hang(second), "the second")
-    own.look()
-    assert (second.is_set(), hanging) == (False, [])
-    time.now_s = 10.0
-    own.look()
-    own.look()
-    assert hanging == ["the first"]
+    workers.put(lambda: hang(second), "the second")
+    workers.look()
+    assert (second.is_set(), hung) == (False, [])
+    clock.now_s = 10.0
+    workers.look()
+    workers.look()
+    assert hung == ["the first"]
     assert second.wait(30)
-    time.now_s = 20.0
-    own.put(done.set, "the third")
-    own.look()
+    clock.now_s = 20.0
+    workers.put(done.set, "the third")
+    workers.look()
     assert len([each for each in threading.enumerate() if each.name.startswith("hanging-")]) == 2
-    assert hanging == ["the first", "the second"]
-    go.set()
+    assert hung == ["the first", "the second"]
+    release.set()
     assert done.wait(30)
-    own.close()
+    workers.close()
 
 
-def test_a_thread_that_the_system_has_no_room_for_is_started_later(monkeypatch):
-    own, done, start = crew(), threading.Event(), threading.Thread.start
+def test_thread_that_cannot_start_is_retried(monkeypatch):
+    workers, done, start = crew(), threading.Event(), threading.Thread.start
 
     def refuse(thread):
         if thread.name.startswith("hanging-"):
@@ -71,26 +72,26 @@ def test_a_thread_that_the_system_has_no_room_for_is_started_later(monkeypatch):
 
     with monkeypatch.context() as patch:
         patch.setattr(threading.Thread, "start", refuse)
-        own.put(done.set, "the first")
-        own.look()
+        workers.put(done.set, "the first")
+        workers.look()
         assert not done.is_set()
-    own.look()
+    workers.look()
     assert done.wait(30)
-    own.close()
+    workers.close()
 
 
-def test_a_job_that_raises_is_told_of_and_the_next_is_done():
+def test_job_error_is_reported_and_the_next_job_runs():
     errors, end = [], threading.Event()
-    own = crew(errors=errors)
-    own.put(lambda: 1 / 0, "a fault")
-    own.put(end.set, "the end")
+    workers = crew(errors=errors)
+    workers.put(lambda: 1 / 0, "a fault")
+    workers.put(end.set, "the end")
     assert end.wait(30)
     assert [type(error) for error in errors] == [ZeroDivisionError]
-    own.close()
+    workers.close()
 
 
-def test_after_the_end_nothing_is_done():
-    own, done = crew(), []
-    own.close()
-    own.put(lambda: done.append(1), "too late")
-    assert done == []
+def test_closed_crew_runs_no_jobs():
+    workers, results = crew(), []
+    workers.close()
+    workers.put(lambda: results.append(1), "too late")
+    assert results == []

@@ -1,4 +1,4 @@
-"""What the agent of a host remembers beyond its life."""
+"""The agent's journal, which survives a restart."""
 
 import shutil
 import sqlite3
@@ -24,21 +24,21 @@ DONE = OrderAnswer(run=RUN, outcome="ok")
 GUESTS = ("a", "b")
 NODES = ("one", "two")
 
-acts = st.one_of(
+writes = st.one_of(
     st.tuples(st.sampled_from(["begin", "finish", "take", "forget"]), st.sampled_from(GUESTS), st.integers(1, 4)),
     st.tuples(st.just("hold"), st.sampled_from(GUESTS), st.lists(st.sampled_from(NODES), unique=True)),
     st.tuples(st.sampled_from(["pause", "resume", "keep_node", "forget_node"]), st.sampled_from(GUESTS), st.just(0)),
 )
 
 
-def act(journal, name, guest, number):
+def write_line(journal, name, guest, number):
     """Write one line."""
-    ordered = order(Power(is_on=True), number if isinstance(number, int) else 0, of=guest)
+    new_order = order(Power(is_on=True), number if isinstance(number, int) else 0, of=guest)
     calls = {
-        "begin": lambda: journal.begin([ordered]),
-        "finish": lambda: journal.finish(ordered, DONE),
-        "take": lambda: journal.take((ordered.operation, number)),
-        "forget": lambda: journal.forget((ordered.operation, number)),
+        "begin": lambda: journal.begin([new_order]),
+        "finish": lambda: journal.finish(new_order, DONE),
+        "take": lambda: journal.take((new_order.operation, number)),
+        "forget": lambda: journal.forget((new_order.operation, number)),
         "hold": lambda: journal.hold(guest, [holding(guest, node) for node in number]),
         "pause": lambda: journal.pause(guest),
         "resume": lambda: journal.resume(guest),
@@ -49,13 +49,13 @@ def act(journal, name, guest, number):
 
 
 def holding(guest, node, holder=None):
-    """Give what a guest has of a node: a device."""
+    """Return the holding of a guest on a node: one device."""
     use = GuestUse(devices=(pool(count=1),))
     return Holding(node=node, holder=holder or guest, instance=guest, operation="move", use=use)
 
 
-def all_of(journal):
-    """Give all that a journal knows."""
+def contents_of(journal):
+    """Return everything in a journal."""
     return (
         journal.entries(),
         [journal.mark(order(Destroy(), of=guest).instance) for guest in GUESTS],
@@ -67,20 +67,20 @@ def all_of(journal):
 
 
 @settings(max_examples=30)
-@given(steps=st.lists(acts, max_size=15))
-def test_a_journal_in_a_file_is_as_good_as_one_in_memory_whenever_it_is_opened_again(steps, tmp_path_factory):
+@given(steps=st.lists(writes, max_size=15))
+def test_reopened_journal_file_matches_one_in_memory(steps, tmp_path_factory):
     path = tmp_path_factory.mktemp("state") / "journal"
-    kept, plain = Journal(path), Journal(None)
+    on_disk, in_memory = Journal(path), Journal(None)
     for step in steps:
-        act(kept, *step)
-        act(plain, *step)
-        kept.close()
-        kept = Journal(path)
-        assert all_of(kept) == all_of(plain)
-    kept.close()
+        write_line(on_disk, *step)
+        write_line(in_memory, *step)
+        on_disk.close()
+        on_disk = Journal(path)
+        assert contents_of(on_disk) == contents_of(in_memory)
+    on_disk.close()
 
 
-def test_an_order_that_is_begun_raises_the_mark_of_its_instance_and_nothing_lowers_it():
+def test_started_orders_only_raise_the_mark_of_an_instance():
     journal = Journal(None)
     journal.begin([order(Power(is_on=True), 2, turn=7)])
     journal.begin([order(Power(is_on=True), 9, turn=3)])
@@ -89,7 +89,7 @@ def test_an_order_that_is_begun_raises_the_mark_of_its_instance_and_nothing_lowe
     assert journal.mark(order(Destroy()).instance) == (7, 2)
 
 
-def test_what_operations_keep_is_told_apart_from_what_instances_have():
+def test_holdings_of_migrations_are_separate_from_instances():
     journal = Journal(None)
     journal.hold("a", [holding("a", "one"), holding("a", "one", "move")])
     journal.hold("b", [holding("b", "two")])
@@ -98,20 +98,20 @@ def test_what_operations_keep_is_told_apart_from_what_instances_have():
     assert (journal.instances("one"), journal.migrations("one"), list(journal.instances("two"))) == ({}, {}, ["b"])
 
 
-def test_devices_of_those_who_have_some_are_named_for_good(tmp_path):
+def test_device_addresses_are_stored_for_known_instances(tmp_path):
     journal = Journal(tmp_path / "journal")
     journal.hold("a", [holding("a", "one"), holding("a", "one", "move")])
-    named = GuestUse(devices=(pool(count=1),), addresses=("0000:81:00.0",))
-    journal.name_devices("one", {"a": named, "gone": named})
-    assert journal.instances("one") == {"a": named}
+    with_addresses = GuestUse(devices=(pool(count=1),), addresses=("0000:81:00.0",))
+    journal.name_devices("one", {"a": with_addresses, "gone": with_addresses})
+    assert journal.instances("one") == {"a": with_addresses}
     assert journal.migrations("one")["move"].addresses == ()
     journal.close()
     again = Journal(tmp_path / "journal")
-    assert again.instances("one") == {"a": named}
+    assert again.instances("one") == {"a": with_addresses}
     again.close()
 
 
-def test_what_was_written_before_devices_were_named_is_read(tmp_path):
+def test_holding_without_device_addresses_is_readable(tmp_path):
     journal = Journal(tmp_path / "journal")
     journal.hold("a", [holding("a", "one")])
     journal.close()
@@ -126,7 +126,7 @@ def test_what_was_written_before_devices_were_named_is_read(tmp_path):
     again.close()
 
 
-def test_of_answers_that_the_server_has_only_the_newest_stay(monkeypatch, tmp_path):
+def test_only_the_newest_delivered_answers_are_kept(monkeypatch, tmp_path):
     monkeypatch.setattr(journals, "TAKEN_MAX", 3)
     monkeypatch.setattr(journals, "MARKS_MAX", 3)
     monkeypatch.setattr(journals, "_SLACK", 2)
@@ -134,14 +134,14 @@ def test_of_answers_that_the_server_has_only_the_newest_stay(monkeypatch, tmp_pa
     unsent = order(Destroy(), of="unsent")
     journal.finish(unsent, DONE)
     for number in range(20):
-        ordered = order(Destroy(), of=f"guest {number}")
-        journal.begin([ordered])
-        journal.finish(ordered, DONE)
-        journal.take((ordered.operation, ordered.number))
+        new_order = order(Destroy(), of=f"guest {number}")
+        journal.begin([new_order])
+        journal.finish(new_order, DONE)
+        journal.take((new_order.operation, new_order.number))
     journal.close()
     again = Journal(tmp_path / "journal")
-    taken = [entry for entry in again.entries() if entry.state == "taken"]
-    assert 3 <= len(taken) <= 5
+    delivered = [entry for entry in again.entries() if entry.state == "taken"]
+    assert 3 <= len(delivered) <= 5
     assert again.entry((unsent.operation, 1)).state == "done"
     assert again.mark(order(Destroy(), of="guest 19").instance) == (1, 1)
     assert again.mark(order(Destroy(), of="guest 0").instance) == (-1, -1)
@@ -155,7 +155,7 @@ def test_a_second_agent_cannot_use_the_journal_of_the_first(tmp_path):
     Journal(tmp_path / "journal").close()
 
 
-def test_a_file_that_is_no_journal_is_refused_with_its_name(tmp_path):
+def test_file_that_is_not_a_journal_is_refused_by_path(tmp_path):
     (tmp_path / "journal").write_bytes(b"no database" * 200)
     with pytest.raises(JournalLost, match=r"journal .*journal cannot be used: file is not a database"):
         Journal(tmp_path / "journal")
@@ -186,7 +186,7 @@ def test_a_journal_of_another_version_is_refused(tmp_path):
         "UPDATE node SET uuid = CAST(x'ff' AS TEXT)",
     ],
 )
-def test_a_line_that_makes_no_sense_is_refused(damage, tmp_path):
+def test_corrupt_row_is_refused(damage, tmp_path):
     journal = Journal(tmp_path / "journal")
     journal.begin([order(Spawn(spec()))])
     journal.hold("a", [holding("a", "one")])
@@ -200,15 +200,15 @@ def test_a_line_that_makes_no_sense_is_refused(damage, tmp_path):
         Journal(tmp_path / "journal")
 
 
-def test_a_folder_that_cannot_be_written_to_is_told():
-    with tempfile.TemporaryDirectory() as folder:  # Others may enter it.
+def test_unwritable_folder_is_a_clear_error():
+    with tempfile.TemporaryDirectory() as folder:  # Unlike tmp_path, other users may enter it.
         Path(folder).chmod(0o555)
         with somebody(), pytest.raises(JournalLost, match=r"journal cannot be used: its folder cannot be written to"):
             Journal(Path(folder) / "journal")
 
 
 @pytest.mark.parametrize("is_replaced", [False, True])
-def test_a_file_that_is_deleted_or_replaced_takes_nothing_more(is_replaced, tmp_path):
+def test_deleted_or_replaced_journal_rejects_writes(is_replaced, tmp_path):
     journal = Journal(tmp_path / "state" / "journal")
     journal.keep_node("one", "uuid")
     shutil.move(tmp_path / "state", tmp_path / "away")
@@ -220,7 +220,7 @@ def test_a_file_that_is_deleted_or_replaced_takes_nothing_more(is_replaced, tmp_
     journal.close()
 
 
-def test_a_full_disk_is_told_and_nothing_is_half_written(tmp_path):
+def test_full_disk_is_an_error_and_leaves_no_partial_write(tmp_path):
     journal = Journal(tmp_path / "journal")
     journal.begin([order(Destroy())])
     journal._file.execute("PRAGMA max_page_count = 1")
@@ -230,5 +230,5 @@ def test_a_full_disk_is_told_and_nothing_is_half_written(tmp_path):
     assert [entry.order.act for entry in Journal(tmp_path / "journal").entries()] == [Destroy()]
 
 
-def test_what_was_written_before_amounts_and_pieces_were_is_understood():
+def test_guest_use_without_amounts_and_pieces_is_decoded():
     assert msgspec.json.decode(b'{"cells": [], "devices": []}', type=GuestUse) == GuestUse()
