@@ -1,4 +1,4 @@
-"""Limits and pieces of a host, as orders tell of them and as drivers are told."""
+"""Limits in orders, and pieces that the driver receives."""
 
 import pytest
 
@@ -13,14 +13,14 @@ PIECES = {uuid_named(HOST): {PIECE: ["ns0", "ns1"]}}
 
 
 def host_with_pieces(journal=None):
-    """Give a host in one life of its agent."""
+    """Return a host whose agent has just started."""
     host = Host(journal=journal)
     host.tracker.use(HOST).tell(HostFacts(numa=CELLS), providers=PIECES)
     return host
 
 
 def outcome(answer):
-    """Give what came of an order, with the problem."""
+    """Return the outcome of an order, and the problem."""
     return answer.outcome, answer.problem
 
 
@@ -28,45 +28,45 @@ DONE = ("ok", "")
 
 
 @pytest.mark.shows("S009")
-def test_a_guest_beyond_the_limits_that_its_order_tells_is_refused_also_by_later_lives():
+def test_guest_beyond_the_limits_of_its_order_is_refused_after_restart_too():
     limited = {"held": {"VCPU": 1, "MEMORY_MB": 512}, "limits": {"memory_mb": 1023.0}}
-    refused = "failed", "the host lacks room for 512 MiB memory: 512 of 1,023 that it may give out are in use"
+    refusal = "failed", "the host lacks room for 512 MiB memory: 512 of 1,023 that it may give out are in use"
     host = host_with_pieces()
     assert outcome(host.do(Spawn(spec("other", **limited)), of="other")) == DONE
     for _ in range(2):
-        assert outcome(host.do(Spawn(spec(**limited)))) == refused
+        assert outcome(host.do(Spawn(spec(**limited)))) == refusal
         host = host_with_pieces(host.journal)
     assert outcome(host.do(Spawn(spec("other", **limited)), of="other", is_again=True)) == DONE
-    assert outcome(host.do(Prepare(spec("other", **limited)), 2, of="other", turn=2)) == refused
+    assert outcome(host.do(Prepare(spec("other", **limited)), 2, of="other", turn=2)) == refusal
     host.do(Destroy(), 3, of="other", turn=2)
     assert outcome(host.do(Spawn(spec(**limited)))) == DONE
 
 
-def test_a_guest_gets_the_pieces_that_it_was_let_have_also_when_it_comes_from_another_host():
-    host, seen, held = host_with_pieces(), [], {PIECE: 1}
-    host.driver.spawn = host.driver.finish = lambda guest, _: seen.append(guest.pieces)
+def test_spawn_and_finish_pass_the_claimed_pieces_to_the_driver():
+    host, pieces, held = host_with_pieces(), [], {PIECE: 1}
+    host.driver.spawn = host.driver.finish = lambda guest, _: pieces.append(guest.pieces)
     host.do(Spawn(spec("first", held=held)), of="first")
     host.do(Prepare(spec("second", held=held)), of="second")
     host.do(Finish(spec("second", held=held)), 2, of="second")
-    assert seen == [("ns0",), ("ns1",)]
-    refused = "failed", f"the host lacks 1 {PIECE}: 0 of 2 are free"
-    assert outcome(host.do(Spawn(spec("third", held=held)), of="third")) == refused
+    assert pieces == [("ns0",), ("ns1",)]
+    refusal = "failed", f"the host lacks 1 {PIECE}: 0 of 2 are free"
+    assert outcome(host.do(Spawn(spec("third", held=held)), of="third")) == refusal
 
 
-def with_both(*cpus):
-    """Give what a guest with both pieces and so many processors of its own asks for."""
+def with_both_pieces(*cpus):
+    """Return the spec fields of a guest with both pieces and dedicated CPUs."""
     return {"held": {PIECE: 2, "MEMORY_MB": 512}, **pinned(*cpus)}
 
 
-@pytest.mark.parametrize(("cpus", "others"), [((0,), (0, 1)), ((0, 1), (0,))], ids=["the same cells", "others"])
-def test_a_guest_that_is_rebuilt_keeps_its_pieces_and_counts_once(cpus, others):
-    host, seen = host_with_pieces(), []
-    host.do(Spawn(spec(**with_both(0))))
-    host.driver.rebuild = lambda guest, _: seen.append(guest.pieces)
-    limited = {**with_both(*cpus), "limits": {"memory_mb": 512.0}}
+@pytest.mark.parametrize(("cpus", "others"), [((0,), (0, 1)), ((0, 1), (0,))], ids=["same cells", "other cells"])
+def test_rebuild_keeps_pieces_and_counts_the_guest_once(cpus, others):
+    host, pieces = host_with_pieces(), []
+    host.do(Spawn(spec(**with_both_pieces(0))))
+    host.driver.rebuild = lambda guest, _: pieces.append(guest.pieces)
+    limited = {**with_both_pieces(*cpus), "limits": {"memory_mb": 512.0}}
     for _ in range(2):
         assert outcome(host.do(Rebuild(spec(**limited)), 2, turn=2)) == DONE
-    assert seen == [("ns0", "ns1")] * 2
-    host.driver.rebuild = None  # It breaks off.
-    assert host.do(Rebuild(spec(**{**limited, **with_both(*others)})), 3, turn=3).outcome == "aborted"
+    assert pieces == [("ns0", "ns1")] * 2
+    host.driver.rebuild = None  # The driver call raises.
+    assert host.do(Rebuild(spec(**{**limited, **with_both_pieces(*others)})), 3, turn=3).outcome == "aborted"
     assert [each.use.pieces for each in host.journal.holdings(GUEST)] == [("ns0", "ns1")]

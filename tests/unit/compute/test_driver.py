@@ -10,71 +10,71 @@ from roost.model.work.agent_terms import Capabilities, HostTerms, NodeResources
 from tests.support.agents.driver_doubles import fake
 
 
-class Half(Fake):
-    """A driver that lacks things."""
+class IncompleteDriver(Fake):
+    """A driver that lacks two methods."""
 
     save = None
     guests = None
 
 
-class Old(Fake):
-    """A driver of the time before reshapes."""
+class OldDriver(Fake):
+    """A driver whose methods take other arguments."""
 
     def update_provider_tree(self, tree, node):
-        """Take no allocations."""
+        """Lack the parameter ``allocations``."""
 
     def power(self, uuid, on):
-        """Take another name."""
+        """Have another parameter name."""
 
 
-class Upgrade(Fake):
-    """A driver with another name for what brings its providers."""
+class MisnamedDriver(Fake):
+    """A driver with another name for ``update_provider_tree``."""
 
     update_provider_tree = None
 
     def upgrade_provider_tree(self, tree, node, allocations=None):
-        """Be called by nobody."""
+        """Never called."""
 
 
-class Capital(Fake):
-    """A driver with the name in another spelling."""
+class MisspeltDriver(Fake):
+    """A driver with another spelling of ``update_provider_tree``."""
 
     update_provider_tree = None
 
     def update_providerTree(self, tree, node, allocations=None):  # noqa: N802  # It is misspelt.
-        """Be called by nobody."""
+        """Never called."""
 
 
-class Mute(Fake):
-    """A driver that does not say what it can."""
+class DriverWithoutCapabilities(Fake):
+    """A driver that does not list its capabilities."""
 
     capabilities = None
 
 
 def half(_options, _terms):
-    return make(Half, _terms)
+    return make_driver(IncompleteDriver, _terms)
 
 
-def make(kind, terms):
-    plain = fake(terms=terms)
-    plain.__class__ = kind
-    return plain
+def make_driver(kind, terms):
+    driver = fake(terms=terms)
+    driver.__class__ = kind
+    return driver
 
 
 def old(_options, _terms):
-    return make(Old, _terms)
+    return make_driver(OldDriver, _terms)
 
 
 def upgrade(_options, _terms):
-    return make(Upgrade, _terms)
+    return make_driver(MisnamedDriver, _terms)
 
 
 def capital(_options, _terms):
-    return make(Capital, _terms)
+    return make_driver(MisspeltDriver, _terms)
 
 
 def mute(_options, _terms):
-    return make(Mute, _terms)
+    return make_driver(DriverWithoutCapabilities, _terms)
 
 
 def broken(_options, _terms):
@@ -91,44 +91,44 @@ def nothing(_options, _terms):
 
 def whole(options, terms):
     assert (options, terms) == ({"url": "x"}, HostTerms(reserved_host_cpus=1))
-    return make(Fake, terms)
+    return make_driver(Fake, terms)
 
 
 @pytest.fixture
-def offered(monkeypatch):
-    """Let drivers be offered by entry points."""
-    found = []
-    monkeypatch.setattr(drivers_module, "entry_points", lambda group: [each for each in found if each.group == group])
+def offer(monkeypatch):
+    """Return a function that adds a driver as an entry point."""
+    offers = []
+    monkeypatch.setattr(drivers_module, "entry_points", lambda group: [each for each in offers if each.group == group])
 
-    def offer(name, value, group=GROUP):
-        found.append(EntryPoint(name=name, value=value, group=group))
+    def add(name, value, group=GROUP):
+        offers.append(EntryPoint(name=name, value=value, group=group))
 
     drivers.cache_clear()
-    yield offer
+    yield add
     drivers.cache_clear()
 
 
-def test_our_own_are_there_by_name():
+def test_builtin_drivers_load_by_name():
     assert drivers()["fake"].load() is not None
     assert isinstance(load("fake", {}), Fake)
 
 
-def test_those_of_entry_points_are_there_too(offered):
-    offered("whole", f"{__name__}:whole")
-    offered("other", f"{__name__}:whole", group="roost.filters")
+def test_drivers_from_entry_points_load_by_name(offer):
+    offer("whole", f"{__name__}:whole")
+    offer("other", f"{__name__}:whole", group="roost.filters")
     assert [*drivers()] == ["fake", "libvirt", "whole"]
     assert isinstance(load("whole", {"url": "x"}, HostTerms(reserved_host_cpus=1)), Fake)
 
 
-def test_a_name_that_two_have_is_refused(offered):
-    offered("fake", "metal.driver:make")
+def test_driver_name_with_two_targets_is_refused(offer):
+    offer("fake", "metal.driver:make")
     with pytest.raises(BadSettings, match=r"^driver fake: is both roost[.]\S+:make and metal[.]driver:make$"):
         drivers()
 
 
-def test_a_name_that_two_packages_give_to_the_same_is_one(offered):
+def test_driver_offered_twice_with_one_target_is_listed_once(offer):
     for _ in range(2):
-        offered("whole", f"{__name__}:whole")
+        offer("whole", f"{__name__}:whole")
     assert [*drivers()] == ["fake", "libvirt", "whole"]
 
 
@@ -150,21 +150,21 @@ def test_a_name_that_two_packages_give_to_the_same_is_one(offered):
         ("absent", "cannot be imported: AttributeError"),
     ],
 )
-def test_what_is_no_driver_is_refused_by_its_name(offered, name, problem):
-    offered(name, f"{__name__}:{name}")
+def test_invalid_driver_is_refused_by_name(offer, name, problem):
+    offer(name, f"{__name__}:{name}")
     with pytest.raises(BadSettings) as error:
         load(name, {})
     assert str(error.value).startswith(f"driver {name}: ")
     assert problem in str(error.value)
 
 
-def test_a_driver_whose_module_is_not_there_is_refused_by_its_name(offered):
-    offered("metal", "metal_that_nobody_has.driver:make")
+def test_driver_with_a_missing_module_is_refused_by_name(offer):
+    offer("metal", "metal_that_nobody_has.driver:make")
     with pytest.raises(BadSettings, match=r"^driver metal: cannot be imported: ModuleNotFoundError: .*metal_that"):
         load("metal", {})
 
 
-def test_a_name_that_nobody_has_is_told_with_those_there_are():
+def test_unknown_driver_error_lists_the_available_ones():
     with pytest.raises(BadSettings, match=r"^driver metal: is none of .*fake"):
         load("metal", {})
 
@@ -176,13 +176,13 @@ def test_a_name_that_nobody_has_is_told_with_those_there_are():
         ({"seed": "many"}, "driver fake, option seed: Expected int"),
     ],
 )
-def test_an_option_that_cannot_be_meant_is_named(options, problem):
+def test_invalid_option_is_named_in_the_error(options, problem):
     with pytest.raises(BadSettings) as error:
         load("fake", options)
     assert str(error.value).startswith(problem)
 
 
-TOLD = {
+RESOURCES = {
     "vcpus": 1,
     "memory_mb": 2,
     "local_gb": 3,
@@ -194,27 +194,27 @@ TOLD = {
 }
 
 
-def test_resources_may_be_a_table_and_no_words_of_the_processor_are_empty_ones():
-    assert read_resources("n", TOLD) == NodeResources(**TOLD | {"cpu_info": {}})
+def test_resources_may_be_a_dict_and_null_cpu_info_becomes_empty():
+    assert read_resources("n", RESOURCES) == NodeResources(**RESOURCES | {"cpu_info": {}})
 
 
 @pytest.mark.parametrize(
-    ("told", "problem"),
+    ("resources", "problem"),
     [
         (None, "the resources of node n must be a table, got None"),
         ({}, "lack vcpus, memory_mb, local_gb, vcpus_used, memory_mb_used, local_gb_used, cpu_info, numa_topology"),
-        (TOLD | {"vcpus": -1}, "cannot be meant: vcpus: Expected int >= 0"),
-        (TOLD | {"numa_topology": {"cells": [{"id": 0}]}}, "missing required field memory_mb"),
+        (RESOURCES | {"vcpus": -1}, "cannot be meant: vcpus: Expected int >= 0"),
+        (RESOURCES | {"numa_topology": {"cells": [{"id": 0}]}}, "missing required field memory_mb"),
     ],
 )
-def test_resources_that_cannot_be_meant_are_refused(told, problem):
+def test_invalid_resources_are_refused(resources, problem):
     with pytest.raises(BadRequest) as error:
-        read_resources("n", told)
+        read_resources("n", resources)
     assert problem in str(error.value)
 
 
-def test_what_a_driver_can_is_told_as_traits_that_it_has_and_has_not():
-    told = Capabilities(traits=frozenset({"COMPUTE_IMAGE_TYPE_RAW"})).as_traits()
-    assert (told["COMPUTE_IMAGE_TYPE_RAW"], told["COMPUTE_IMAGE_TYPE_ISO"]) == (True, False)
+def test_capabilities_list_supported_and_unsupported_traits():
+    traits = Capabilities(traits=frozenset({"COMPUTE_IMAGE_TYPE_RAW"})).as_traits()
+    assert (traits["COMPUTE_IMAGE_TYPE_RAW"], traits["COMPUTE_IMAGE_TYPE_ISO"]) == (True, False)
     with pytest.raises(ValueError, match="COMPUTE_NODE says nothing"):
         Capabilities(traits=frozenset({"COMPUTE_NODE"}))

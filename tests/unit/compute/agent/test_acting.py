@@ -207,11 +207,11 @@ def test_reboot_stops_the_guest_and_starts_it_again():
 
 def test_spawn_completed_before_restart_is_not_repeated():
     host = Host()
-    built = order(Spawn(spec(**CARD)))
-    host.acting.carry_out(Work(built))
+    build = order(Spawn(spec(**CARD)))
+    host.acting.carry_out(Work(build))
     host.driver.spawn = None
-    answer = host.acting.carry_out(Work(built, is_again=True))
-    assert (answer.outcome, answer.found.operation) == ("ok", built.operation)
+    answer = host.acting.carry_out(Work(build, is_again=True))
+    assert (answer.outcome, answer.found.operation) == ("ok", build.operation)
 
 
 def test_half_built_guest_is_completed_after_restart():
@@ -221,8 +221,8 @@ def test_half_built_guest_is_completed_after_restart():
     assert (answer.found.state, host.free) == ("running", 1)
 
 
-def half_built_guest(built):
-    return FakeGuest(spec=built.act.guest, operation=built.operation, state="building")
+def half_built_guest(build):
+    return FakeGuest(spec=build.act.guest, operation=build.operation, state="building")
 
 
 # --- migrations and resizes ---
@@ -349,12 +349,12 @@ def test_failed_build_and_failed_cleanup_report_the_leftover_guest():
 
 def test_undo_destroys_a_build_unless_a_later_order_adopted_it():
     host = Host()
-    built, adopting = order(Spawn(spec(**CARD))), order(Spawn(spec(**CARD)), turn=2)
-    host.acting.carry_out(Work(built))
-    assert host.acting.carry_out(Undo(built)).outcome == "ok"
+    build, later_build = order(Spawn(spec(**CARD))), order(Spawn(spec(**CARD)), turn=2)
+    host.acting.carry_out(Work(build))
+    assert host.acting.carry_out(Undo(build)).outcome == "ok"
     assert (host.driver.guests(), host.free) == ([], 2)
-    host.acting.carry_out(Work(adopting))
-    host.acting.carry_out(Undo(built))
+    host.acting.carry_out(Work(later_build))
+    host.acting.carry_out(Undo(build))
     assert (len(host.driver.guests()), host.free) == (1, 1)
 
 

@@ -299,20 +299,20 @@ def test_rejected_answer_becomes_aborted_and_the_build_is_undone():
 
 def test_hung_order_fails_and_new_guests_are_refused_until_it_ends():
     one = ready(timeout_s=10.0)
-    hung, after = order(Spawn(spec()), 1), order(Destroy(), 2)
-    hear(one, hung, after)
+    hung_order, after = order(Spawn(spec()), 1), order(Destroy(), 2)
+    hear(one, hung_order, after)
     assert one.due(9.9) == []
-    assert outcomes(one.due(10.0)) == [(hung.id, "failed")]
-    one.on_delivered(hung)
+    assert outcomes(one.due(10.0)) == [(hung_order.id, "failed")]
+    one.on_delivered(hung_order)
     other = order(Spawn(spec("other")), of="other", order_id=5)
     (tell,) = hear(one, other, now_s=11.0)
     assert (tell.answer.outcome, tell.answer.problem) == (
         "failed",
         f"the driver on host host-a hangs in spawn of instance {GUEST}",
     )
-    one.on_worked(Work(hung), OK, 12.0)
-    assert one.due(12.0) == [Undo(hung)]
-    one.on_worked(Undo(hung), OK, 12.0)
+    one.on_worked(Work(hung_order), OK, 12.0)
+    assert one.due(12.0) == [Undo(hung_order)]
+    one.on_worked(Undo(hung_order), OK, 12.0)
     assert one.due(12.0) == [Work(after)]
     another = order(Spawn(spec("third")), of="third", order_id=6)
     assert hear(one, another, now_s=13.0) == [Work(another)]
@@ -320,25 +320,25 @@ def test_hung_order_fails_and_new_guests_are_refused_until_it_ends():
 
 def test_withdrawn_hung_build_is_undone_without_an_answer():
     one = ready(timeout_s=10.0)
-    hung = order(Spawn(spec()), 1)
-    hear(one, hung)
-    assert hear(one, withdrawn=[hung.id], now_s=5.0) == []
+    hung_order = order(Spawn(spec()), 1)
+    hear(one, hung_order)
+    assert hear(one, withdrawn=[hung_order.id], now_s=5.0) == []
     assert one.due(10.0) == one.due(20.0) == []
     other = order(Spawn(spec("other")), of="other", order_id=5)
     assert outcomes(hear(one, other, now_s=20.0)) == [(5, "failed")]
-    one.on_worked(Work(hung), OK, 21.0)
-    assert one.due(21.0) == [Undo(hung)]
-    one.on_worked(Undo(hung), OK, 21.0)
+    one.on_worked(Work(hung_order), OK, 21.0)
+    assert one.due(21.0) == [Undo(hung_order)]
+    one.on_worked(Undo(hung_order), OK, 21.0)
     assert one.polling().held == (other.id,)
 
 
 def test_withdrawn_hung_power_change_is_forgotten_when_it_ends():
     one = ready(timeout_s=10.0)
-    hung = order(Power(is_on=False), 1)
-    hear(one, hung)
-    hear(one, withdrawn=[hung.id], now_s=5.0)
+    hung_order = order(Power(is_on=False), 1)
+    hear(one, hung_order)
+    hear(one, withdrawn=[hung_order.id], now_s=5.0)
     assert one.due(10.0) == []
-    one.on_worked(Work(hung), FAILED, 21.0)
+    one.on_worked(Work(hung_order), FAILED, 21.0)
     assert (one.due(21.0), one.polling().held, one.is_idle) == ([], (), True)
 
 

@@ -23,40 +23,40 @@ def test_order_withdrawn_while_running_is_undone():
 
 def test_conflicting_answer_undoes_only_a_successful_build():
     one = ready()
-    built, failed = order(Spawn(spec())), order(Spawn(spec("other")), of="other", order_id=9)
-    hear(one, built, failed)
-    one.on_worked(Work(built), OK, 0.0)
+    build, failed = order(Spawn(spec())), order(Spawn(spec("other")), of="other", order_id=9)
+    hear(one, build, failed)
+    one.on_worked(Work(build), OK, 0.0)
     one.on_worked(Work(failed), FAILED, 0.0)
     one.due(0.0)
-    one.untold(built, Conflict("withdrawn"), 0.0)
+    one.untold(build, Conflict("withdrawn"), 0.0)
     one.untold(failed, Conflict("withdrawn"), 0.0)
-    assert one.due(0.0) == [Undo(built)]
+    assert one.due(0.0) == [Undo(build)]
     assert (one.polling().held, one.is_idle) == ((), False)
 
 
 @pytest.mark.parametrize("act", [Spawn(spec()), Prepare(spec()), Discard()])
 def test_hung_order_is_undone_after_restart(act):
     journal = Journal(None)
-    one, hung = ready(journal, timeout_s=10.0), order(act, 1)
-    hear(one, hung)
-    assert outcomes(one.due(10.0)) == [(hung.id, "failed")]
-    one.on_delivered(hung)
+    one, hung_order = ready(journal, timeout_s=10.0), order(act, 1)
+    hear(one, hung_order)
+    assert outcomes(one.due(10.0)) == [(hung_order.id, "failed")]
+    one.on_delivered(hung_order)
     assert (one.polling().held, one.due(11.0)) == ((), [])
     two = ready(journal)
     tasks = hear(two)
-    assert (outcomes(tasks), Undo(hung) in tasks) == ([(hung.id, "failed")], True)
+    assert (outcomes(tasks), Undo(hung_order) in tasks) == ([(hung_order.id, "failed")], True)
 
 
 @pytest.mark.parametrize(("result", "is_undone"), [(OK, True), (FAILED, False)], ids=["succeeds", "fails"])
 def test_hung_order_is_settled_after_it_ends(result, is_undone):
     journal = Journal(None)
-    one, hung = ready(journal, timeout_s=10.0), order(Spawn(spec()), 1)
-    hear(one, hung)
+    one, hung_order = ready(journal, timeout_s=10.0), order(Spawn(spec()), 1)
+    hear(one, hung_order)
     one.due(10.0)
-    one.on_delivered(hung)
-    one.on_worked(Work(hung), result, 12.0)
+    one.on_delivered(hung_order)
+    one.on_worked(Work(hung_order), result, 12.0)
     undos = one.due(12.0)
-    assert undos == [Undo(hung)] * is_undone
+    assert undos == [Undo(hung_order)] * is_undone
     for undo in undos:
         one.on_worked(undo, OK, 13.0)
     assert [each.state for each in journal.entries()] == ["taken"]
@@ -65,54 +65,54 @@ def test_hung_order_is_settled_after_it_ends(result, is_undone):
 
 def test_failed_undo_is_retried_and_does_not_block_orders():
     one = ready()
-    built, after = order(Spawn(spec()), 1), order(Destroy(), 2)
-    hear(one, built)
-    hear(one, withdrawn=[built.id])
-    one.on_worked(Work(built), OK, 0.0)
-    assert one.due(0.0) == [Undo(built)]
-    one.on_worked(Undo(built), FAILED, 1.0)
+    build, after = order(Spawn(spec()), 1), order(Destroy(), 2)
+    hear(one, build)
+    hear(one, withdrawn=[build.id])
+    one.on_worked(Work(build), OK, 0.0)
+    assert one.due(0.0) == [Undo(build)]
+    one.on_worked(Undo(build), FAILED, 1.0)
     assert one.due(5.9) == []
     assert hear(one, after, now_s=5.9) == [Work(after)]
     one.on_worked(Work(after), OK, 6.0)
-    assert [task for task in one.due(6.0) if isinstance(task, Undo)] == [Undo(built)]
-    one.on_worked(Undo(built), OK, 6.0)
-    assert built.id not in one.polling().held
+    assert [task for task in one.due(6.0) if isinstance(task, Undo)] == [Undo(build)]
+    one.on_worked(Undo(build), OK, 6.0)
+    assert build.id not in one.polling().held
 
 
 @pytest.mark.parametrize("is_earlier", [False, True], ids=["this process", "earlier process"])
 def test_inspect_fails_while_an_undo_is_pending(is_earlier):
     journal = Journal(None)
-    one, built, inspection = ready(journal), order(Spawn(spec()), 1), order(Inspect(), 2)
-    hear(one, built)
+    one, build, inspection = ready(journal), order(Spawn(spec()), 1), order(Inspect(), 2)
+    hear(one, build)
     if is_earlier:
         one = ready(journal)
-        hear(one, withdrawn=[built.id])
+        hear(one, withdrawn=[build.id])
     else:
-        hear(one, withdrawn=[built.id])
-        one.on_worked(Work(built), OK, 0.0)
-        assert one.due(0.0) == [Undo(built)]
-    one.on_worked(Undo(built), FAILED, 1.0)
+        hear(one, withdrawn=[build.id])
+        one.on_worked(Work(build), OK, 0.0)
+        assert one.due(0.0) == [Undo(build)]
+    one.on_worked(Undo(build), FAILED, 1.0)
     (tell,) = hear(one, inspection, now_s=1.0)
     assert (tell.order, tell.answer.outcome) == (inspection, "failed")
     assert "could not undo spawn of instance" in tell.answer.problem
     one.on_delivered(inspection)
-    assert one.due(6.0) == [Undo(built)]
-    one.on_worked(Undo(built), OK, 6.0)
+    assert one.due(6.0) == [Undo(build)]
+    one.on_worked(Undo(build), OK, 6.0)
     repeat = order(Inspect(), 3)
     assert hear(one, repeat, now_s=6.0) == [Work(repeat)]
 
 
 def test_leftover_of_a_failed_build_is_undone_and_the_answer_still_sent():
     one = ready()
-    built = order(Spawn(spec()), 1)
-    hear(one, built)
+    build = order(Spawn(spec()), 1)
+    hear(one, build)
     leftover = msgspec.structs.replace(FAILED, found=found(state="building"))
-    one.on_worked(Work(built), leftover, 0.0)
+    one.on_worked(Work(build), leftover, 0.0)
     tasks = one.due(0.0)
-    assert (outcomes(tasks), Undo(built) in tasks) == ([(built.id, "failed")], True)
-    one.on_worked(Undo(built), OK, 0.0)
-    one.untold(built, Unavailable("away"), 0.0)
-    assert outcomes(one.due(9.0)) == [(built.id, "failed")]
+    assert (outcomes(tasks), Undo(build) in tasks) == ([(build.id, "failed")], True)
+    one.on_worked(Undo(build), OK, 0.0)
+    one.untold(build, Unavailable("away"), 0.0)
+    assert outcomes(one.due(9.0)) == [(build.id, "failed")]
 
 
 def test_failed_discard_is_retried_across_restarts_until_done():
@@ -137,18 +137,18 @@ def test_failed_discard_is_retried_across_restarts_until_done():
 
 def test_completed_undo_is_not_repeated_after_restart():
     journal = Journal(None)
-    one, built, discard = ready(journal), order(Spawn(spec()), 1), order(Discard(), 2, of="other")
-    hear(one, built, discard)
-    one.on_worked(Work(built), msgspec.structs.replace(FAILED, found=found(state="building")), 0.0)
+    one, build, discard = ready(journal), order(Spawn(spec()), 1), order(Discard(), 2, of="other")
+    hear(one, build, discard)
+    one.on_worked(Work(build), msgspec.structs.replace(FAILED, found=found(state="building")), 0.0)
     one.due(0.0)
-    one.on_worked(Undo(built), OK, 0.0)
+    one.on_worked(Undo(build), OK, 0.0)
     one.due(0.0)
     one.on_worked(Work(discard), FAILED, 0.0)
     one.due(0.0)
     one.on_worked(Undo(discard), OK, 0.0)
     two = ready(journal)
     tasks = hear(two)
-    assert outcomes(tasks) == [(built.id, "failed"), (discard.id, "ok")]
+    assert outcomes(tasks) == [(build.id, "failed"), (discard.id, "ok")]
     assert [task for task in tasks if isinstance(task, Undo)] == []
 
 

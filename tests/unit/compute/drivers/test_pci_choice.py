@@ -1,4 +1,4 @@
-"""Which PCI devices a driver gives a guest."""
+"""Choice of PCI devices for a guest."""
 
 import pytest
 
@@ -24,31 +24,31 @@ FOUND = (
 )
 
 
-def chosen(*requests, used=(), cells=None):
+def choose(*requests, used=(), cells=None):
     return choose_pci(requests, FOUND, used=used, cells=cells, sockets={})
 
 
-def function(**more):
+def virtual_function(**more):
     return PciRequest(alternatives=({"product_id": "154C"},), **more)
 
 
-def test_a_guest_gets_free_devices_of_the_kind_it_wants_near_to_its_cells():
-    assert chosen() == ()
-    assert chosen(function(count=2)) == ("0000:81:10.0", "0000:81:10.1")
-    assert chosen(function(), used=["0000:81:10.0"]) == ("0000:81:10.1",)
-    assert chosen(function(numa_policy="required"), cells=[1]) == ("0000:81:10.1",)
+def test_guest_gets_free_matching_devices_near_its_cells():
+    assert choose() == ()
+    assert choose(virtual_function(count=2)) == ("0000:81:10.0", "0000:81:10.1")
+    assert choose(virtual_function(), used=["0000:81:10.0"]) == ("0000:81:10.1",)
+    assert choose(virtual_function(numa_policy="required"), cells=[1]) == ("0000:81:10.1",)
 
 
-def test_a_card_and_its_functions_are_not_given_out_both():
+def test_card_and_its_functions_exclude_each_other():
     card = PciRequest(alternatives=({"dev_type": "type-PF"},))
-    assert chosen(card) == (CARD,)
+    assert choose(card) == (CARD,)
     with pytest.raises(BuildFailed, match="the host lacks free PCI devices: 1 of product_id=154C"):
-        chosen(function(), used=[CARD])
+        choose(virtual_function(), used=[CARD])
     with pytest.raises(BuildFailed, match="lacks free PCI devices"):
-        chosen(card, used=["0000:81:10.0"])
+        choose(card, used=["0000:81:10.0"])
 
 
-def test_what_its_agent_says_is_given_if_it_is_there_and_free():
+def test_given_devices_must_exist_and_be_free():
     check_given([CARD, "0000:81:10.1"], FOUND, used=["0000:81:10.0"])
     with pytest.raises(BuildFailed, match=r"the host has no device 0000:99:00\.0 for guests"):
         check_given([CARD, "0000:99:00.0"], FOUND, used=[])

@@ -1,4 +1,4 @@
-"""Which allocations go: those of instances that are deleted or elsewhere, and of nobody else."""
+"""Stale allocations: only those of deleted or moved instances are released."""
 
 import pytest
 
@@ -19,13 +19,13 @@ from roost.compute.inventory.stale_allocations import Judged, Standing, judge
         (Standing(host="b", is_busy=True), ""),
     ],
 )
-def test_what_becomes_of_a_consumer_that_the_host_does_not_know(standing, verdict):
+def test_verdict_on_a_consumer_that_the_host_does_not_track(standing, verdict):
     standings = {} if standing is None else {"c": standing}
-    told = {} if verdict in {"", "released", "moved"} else {"c": verdict}
+    doubtful = {} if verdict in {"", "released", "moved"} else {"c": verdict}
     released, moved = (("c",) if verdict == kind else () for kind in ("released", "moved"))
-    assert judge(["c", "c"], tracked=[], standings=standings, host="a") == Judged(released, moved, told)
+    assert judge(["c", "c"], tracked=[], standings=standings, host="a") == Judged(released, moved, doubtful)
 
 
-def test_whom_the_host_knows_keeps_everything():
+def test_tracked_consumers_keep_their_allocations():
     standings = {"c": Standing(is_deleted=True), "m": Standing(host="b")}
     assert judge(["c", "m"], tracked={"c", "m"}, standings=standings, host="a") == Judged((), (), {})

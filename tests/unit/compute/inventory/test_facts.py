@@ -1,4 +1,4 @@
-"""Facts of a node: amounts as its driver tells them, and devices in pools of those that are alike."""
+"""Facts of a node: amounts from its driver, and pools of identical devices."""
 
 from roost.compute.inventory.node_facts import facts_of, pool_devices, pools_of
 from roost.model.host import HostFacts, PciPool
@@ -15,11 +15,11 @@ AMOUNTS = {
 
 
 def device(address, product="1", **more):
-    """Give a device."""
+    """Return a device."""
     return PciDevice(address=address, vendor_id="8086", product_id=product, **more)
 
 
-def test_amounts_are_as_the_driver_tells_them_and_overcommit_is_left_to_the_inventories():
+def test_facts_copy_the_driver_amounts_without_overcommit():
     resources = NodeResources(
         **AMOUNTS,
         cpu_info={"arch": "x86_64"},
@@ -43,8 +43,8 @@ def test_amounts_are_as_the_driver_tells_them_and_overcommit_is_left_to_the_inve
     )
 
 
-def test_devices_that_are_alike_are_one_pool():
-    found = pools_of(
+def test_identical_devices_form_one_pool():
+    result = pools_of(
         [
             device("a", dev_type="type-VF", numa_node=0, parent_address="p", tags={"physical_network": "n"}),
             device("b", dev_type="type-VF", numa_node=0, parent_address="q", tags={"physical_network": "n"}),
@@ -54,7 +54,7 @@ def test_devices_that_are_alike_are_one_pool():
         ]
     )
     virtual = {"vendor_id": "8086", "product_id": "1", "dev_type": "type-VF"}
-    assert found == (
+    assert result == (
         PciPool(**virtual, numa_node=0, tags={"physical_network": "n"}, count=2),
         PciPool(**virtual, numa_node=1, address="c", tags={"physical_network": "n"}, count=1),
         PciPool(**virtual, numa_node=0, address="d", count=1),
@@ -63,11 +63,11 @@ def test_devices_that_are_alike_are_one_pool():
     assert pools_of([]) == ()
 
 
-def test_devices_of_two_providers_are_two_pools():
-    found = pool_devices([device("a"), device("b"), device("c")], providers={"a": "one", "b": "two"})
-    assert found.pools == tuple(
+def test_devices_of_two_providers_form_two_pools():
+    result = pool_devices([device("a"), device("b"), device("c")], providers={"a": "one", "b": "two"})
+    assert result.pools == tuple(
         PciPool(vendor_id="8086", product_id="1", address=address, count=1, rp_uuids=providers)
         for address, providers in (("a", ("one",)), ("b", ("two",)), ("c", ()))
     )
-    together = pool_devices([device("a"), device("b")], providers={"a": "one", "b": "one"})
-    assert ([pool.count for pool in together.pools], together.addresses) == ([2], (("a", "b"),))
+    same_provider = pool_devices([device("a"), device("b")], providers={"a": "one", "b": "one"})
+    assert ([pool.count for pool in same_provider.pools], same_provider.addresses) == ([2], (("a", "b"),))

@@ -1,4 +1,4 @@
-"""Who has which of a host's memory nodes and devices."""
+"""Claims of guests on the NUMA cells and devices of a host."""
 
 import pytest
 
@@ -20,37 +20,37 @@ BARE = HostFacts(
 )
 
 
-def pinned(count, *, devices=0, threads=None):
-    """Give what a guest needs: so many processors of its own, and devices."""
-    wanted = InstanceCell(id=0, pcpus=frozenset(range(count)), memory_mb=64, policy="dedicated", threads=threads)
+def pinned_needs(count, *, devices=0, threads=None):
+    """Return needs of dedicated CPUs and devices."""
+    cell = InstanceCell(id=0, pcpus=frozenset(range(count)), memory_mb=64, policy="dedicated", threads=threads)
     pci = (ask(count=devices),) if devices else ()
-    return GuestNeeds(topology=InstanceTopology(cells=(wanted,)), pci=pci)
+    return GuestNeeds(topology=InstanceTopology(cells=(cell,)), pci=pci)
 
 
-def seen(host):
-    """Give which processors are taken, and how many devices are free."""
+def usage_of(host):
+    """Return the pinned CPUs and the number of free devices."""
     (cell,) = host.facts.numa.cells
     return list(cell.pinned_cpus), host.facts.pci_pools[0].count
 
 
-def test_what_a_guest_takes_is_there_again_when_it_gives_it_back():
+def test_released_resources_are_free_again():
     host = HostUse(BARE)
-    assert host.claim("a", pinned(2, devices=1)).use is not None
-    assert host.claim("b", pinned(1)).use is not None
-    assert seen(host) == ([0, 1, 2], 1)
+    assert host.claim("a", pinned_needs(2, devices=1)).use is not None
+    assert host.claim("b", pinned_needs(1)).use is not None
+    assert usage_of(host) == ([0, 1, 2], 1)
     host.give_back("a")
-    assert seen(host) == ([2], 2)
+    assert usage_of(host) == ([2], 2)
     host.give_back("a")
     host.give_back("b")
     assert host.facts == BARE
     assert host.uses == {}
 
 
-def test_a_guest_that_is_refused_takes_nothing():
+def test_refused_claim_takes_nothing():
     host = HostUse(BARE)
-    host.claim("a", pinned(2))
+    host.claim("a", pinned_needs(2))
     before = host.facts
-    admission = host.claim("b", pinned(3, devices=3))
+    admission = host.claim("b", pinned_needs(3, devices=3))
     assert admission.use is None
     assert admission.reason.count("the host lacks") == 2
     assert host.facts == before
@@ -59,47 +59,47 @@ def test_a_guest_that_is_refused_takes_nothing():
     assert list(host.uses) == ["a"]
 
 
-def test_a_claim_that_is_repeated_takes_the_same_once():
+def test_repeated_claim_takes_the_same_resources_once():
     host = HostUse(BARE)
-    first = host.claim("a", pinned(3, devices=2))
-    assert host.claim("a", pinned(3, devices=2)) == first
-    assert seen(host) == ([0, 1, 2], 0)
-    assert host.claim("a", pinned(5)).use is None
+    first = host.claim("a", pinned_needs(3, devices=2))
+    assert host.claim("a", pinned_needs(3, devices=2)) == first
+    assert usage_of(host) == ([0, 1, 2], 0)
+    assert host.claim("a", pinned_needs(5)).use is None
     assert host.uses == {"a": first.use}
 
 
-def test_a_resize_on_one_host_has_both_until_it_is_confirmed():
+def test_resize_on_the_same_host_holds_both_until_confirmed():
     host = HostUse(BARE)
-    host.claim("a", pinned(1, devices=1))
-    for _ in range(2):  # The order may come twice.
-        assert host.claim_move("a", pinned(2, devices=1), migration="m").use is not None
-        assert seen(host) == ([0, 1, 2], 0)
+    host.claim("a", pinned_needs(1, devices=1))
+    for _ in range(2):  # The order may be delivered twice.
+        assert host.claim_move("a", pinned_needs(2, devices=1), migration="m").use is not None
+        assert usage_of(host) == ([0, 1, 2], 0)
     host.give_back("m")
-    assert seen(host) == ([1, 2], 1)
+    assert usage_of(host) == ([1, 2], 1)
 
 
-def test_a_resize_that_is_reverted_brings_back_what_there_was():
+def test_reverted_resize_restores_the_old_claim():
     host = HostUse(BARE)
-    use = host.claim("a", pinned(1, devices=1)).use
-    host.claim_move("a", pinned(2), migration="m")
+    use = host.claim("a", pinned_needs(1, devices=1)).use
+    host.claim_move("a", pinned_needs(2), migration="m")
     for _ in range(2):
         host.hand_over("m", "a")
         assert host.uses == {"a": use}
 
 
-def test_a_resize_that_is_refused_leaves_the_guest_as_it_was():
+def test_refused_resize_leaves_the_guest_unchanged():
     host = HostUse(BARE)
-    use = host.claim("a", pinned(2)).use
-    assert host.claim_move("a", pinned(3), migration="m").use is None
+    use = host.claim("a", pinned_needs(2)).use
+    assert host.claim_move("a", pinned_needs(3), migration="m").use is None
     with pytest.raises(BadRequest):
         host.claim_move("a", GuestNeeds(limits={"numa_topology": {}}), migration="m")
     assert host.uses == {"a": use}
 
 
-def test_a_guest_that_moves_between_hosts_is_held_on_both():
+def test_migrating_guest_is_held_on_both_hosts():
     source, target = HostUse(BARE), HostUse(BARE)
-    use = source.claim("a", pinned(2)).use
-    assert target.claim_move("a", pinned(3), migration="m").use is not None
+    use = source.claim("a", pinned_needs(2)).use
+    assert target.claim_move("a", pinned_needs(3), migration="m").use is not None
     assert list(target.uses) == ["a"]
     source.hand_over("a", "m")
     assert source.uses == {"m": use}
@@ -107,48 +107,48 @@ def test_a_guest_that_moves_between_hosts_is_held_on_both():
     assert source.facts == BARE
 
 
-def test_a_host_begins_with_what_instances_and_migrations_have():
+def test_host_use_starts_from_instances_and_migrations():
     host = HostUse(BARE)
-    host.claim("a", pinned(1, devices=1))
-    host.claim_move("a", pinned(2), migration="m")
+    host.claim("a", pinned_needs(1, devices=1))
+    host.claim_move("a", pinned_needs(2), migration="m")
     uses = host.uses
     again = HostUse(BARE, instances={"a": uses["a"]}, migrations={"m": uses["m"]})
     assert again.facts == host.facts
 
 
-def test_threads_beside_isolated_processors_are_free_when_the_guest_is_gone_unless_another_has_them():
+def test_isolated_siblings_are_freed_unless_another_guest_uses_them():
     cell = NumaCell(id=0, pcpus=(0, 1, 2, 3), cpus=(0, 1, 2, 3), siblings=((0, 1), (2, 3)), memory_mb=1024)
     host = HostUse(HostFacts(numa=NumaTopology(cells=(cell,)), pci_pools=(pool(),)))
-    isolated = pinned(1, threads="isolate")
-    emulated = InstanceTopology(cells=isolated.topology.cells, isolates_emulator=True)
-    host.claim("a", pinned(1))
+    needs = pinned_needs(1, threads="isolate")
+    emulated = InstanceTopology(cells=needs.topology.cells, isolates_emulator=True)
+    host.claim("a", pinned_needs(1))
     host.claim("b", GuestNeeds(topology=emulated))
-    assert seen(host)[0] == [0, 1, 2, 3]  # b is on 2, and its emulator on 1, beside a
+    assert usage_of(host)[0] == [0, 1, 2, 3]  # b is on 2; its emulator is on 1, beside a
     host.give_back("b")
-    assert seen(host)[0] == [0]
+    assert usage_of(host)[0] == [0]
 
 
-def test_it_is_known_whether_a_guest_has_just_the_cells_that_it_wants():
-    host, own = HostUse(BARE), pinned(1)
+def test_is_served_compares_the_topology_of_a_guest():
+    host, own = HostUse(BARE), pinned_needs(1)
     host.claim("a", own)
     emulated = InstanceTopology(cells=own.topology.cells, isolates_emulator=True)
-    wanted = [own.topology, pinned(2).topology, emulated, None]
-    assert [host.is_served("a", each) for each in wanted] == [True, False, False, False]
-    assert [host.is_served("nobody", each) for each in wanted] == [False, False, False, True]
+    topologies = [own.topology, pinned_needs(2).topology, emulated, None]
+    assert [host.is_served("a", each) for each in topologies] == [True, False, False, False]
+    assert [host.is_served("nobody", each) for each in topologies] == [False, False, False, True]
     assert HostUse(HostFacts()).is_served("nobody", own.topology)
 
 
-def test_what_guests_have_stays_theirs_when_the_driver_tells_other_facts():
+def test_claims_survive_new_driver_facts():
     host = HostUse(BARE)
-    host.claim("a", pinned(2, devices=1))
+    host.claim("a", pinned_needs(2, devices=1))
     cell = NumaCell(id=0, pcpus=(0, 1, 2, 3, 4), memory_mb=2048)
     host.tell(HostFacts(numa=NumaTopology(cells=(cell,)), pci_pools=(pool(count=5, tags={"speed": "high"}),)))
-    assert seen(host) == ([0, 1], 4)
+    assert usage_of(host) == ([0, 1], 4)
     host.tell(HostFacts())
     assert host.facts == HostFacts()
 
 
-# --- devices that are given out one by one ---
+# --- devices with addresses ---
 
 CARDS = tuple(PciDevice(address=f"card {n}", vendor_id="8086", product_id="a") for n in range(2))
 PORTS = tuple(
@@ -159,98 +159,98 @@ PROVIDERS = {"card 0": "one", "card 1": "two"} | dict.fromkeys(("port 0", "port 
 CARD, PORT = ({"vendor_id": "8086", "product_id": each} for each in "ab")
 
 
-def apart(*devices, **uses):
-    """Give a host of which each device is given out by its address."""
-    told = pool_devices(devices or (*CARDS, *PORTS), providers=PROVIDERS)
-    return HostUse(HostFacts(pci_pools=told.pools), devices=told, instances=uses)
+def host_with_devices(*devices, **uses):
+    """Return a host that assigns devices by address."""
+    node_devices = pool_devices(devices or (*CARDS, *PORTS), providers=PROVIDERS)
+    return HostUse(HostFacts(pci_pools=node_devices.pools), devices=node_devices, instances=uses)
 
 
-def wants(*alternatives, count=1, **more):
+def device_needs(*alternatives, count=1, **more):
     requests = tuple(ask(each, count=count, request_id=f"pci{n}") for n, each in enumerate(alternatives))
     return GuestNeeds(pci=requests, **more)
 
 
-def counts(host):
+def free_counts(host):
     return {pool.rp_uuids[0]: pool.count for pool in host.facts.pci_pools}
 
 
-def test_a_guest_gets_the_devices_of_the_providers_that_serve_it():
-    host = apart()
-    needs = wants(CARD, PORT, mappings={"pci0-0": ("two",), "pci1-0": ("nic",)})
+def test_guest_gets_devices_of_its_mapped_providers():
+    host = host_with_devices()
+    needs = device_needs(CARD, PORT, mappings={"pci0-0": ("two",), "pci1-0": ("nic",)})
     assert host.claim("a", needs).use.addresses == ("card 1", "port 0")
-    assert counts(host) == {"one": 1, "two": 0, "nic": 2}
-    assert host.claim("b", wants(CARD, mappings={"pci0-0": ("two",)})).reason == (
+    assert free_counts(host) == {"one": 1, "two": 0, "nic": 2}
+    assert host.claim("b", device_needs(CARD, mappings={"pci0-0": ("two",)})).reason == (
         "the host lacks free PCI devices: 1 of product_id=a vendor_id=8086"
     )
-    assert host.claim("b", wants(PORT, count=2)).use.addresses == ("port 1", "port 2")
+    assert host.claim("b", device_needs(PORT, count=2)).use.addresses == ("port 1", "port 2")
     assert host.claim("a", needs).use.addresses == ("card 1", "port 0")
     host.give_back("a")
-    assert counts(host) == {"one": 1, "two": 1, "nic": 1}
+    assert free_counts(host) == {"one": 1, "two": 1, "nic": 1}
 
 
-def test_a_guest_that_asks_again_keeps_its_devices_and_others_never_get_them():
-    host = apart()
-    host.claim("a", wants(PORT))
-    assert host.claim("b", wants(PORT)).use.addresses == ("port 1",)
+def test_repeated_claims_keep_their_own_device_addresses():
+    host = host_with_devices()
+    host.claim("a", device_needs(PORT))
+    assert host.claim("b", device_needs(PORT)).use.addresses == ("port 1",)
     host.give_back("a")
-    assert host.claim("b", wants(PORT)).use.addresses == ("port 1",)
-    assert host.claim_move("b", wants(PORT), migration="m").use.addresses == ("port 0",)
+    assert host.claim("b", device_needs(PORT)).use.addresses == ("port 1",)
+    assert host.claim_move("b", device_needs(PORT), migration="m").use.addresses == ("port 0",)
     assert host.uses["m"].addresses == ("port 1",)
-    assert host.claim("c", wants(PORT, count=2)).use is None
+    assert host.claim("c", device_needs(PORT, count=2)).use is None
 
 
-def test_a_rebuild_has_the_devices_that_its_operation_keeps_for_it():
-    host = apart(*CARDS[:1])
-    use = host.claim("a", wants(CARD)).use
-    assert host.claim_move("a", wants(CARD), migration="m", rebuilding="m").use == use
-    assert host.claim("a", wants(CARD), rebuilding="m").use == use
-    assert counts(host) == {"one": 0}
-    assert host.claim("b", wants(CARD)).use is None
+def test_rebuild_reuses_the_devices_held_by_its_operation():
+    host = host_with_devices(*CARDS[:1])
+    use = host.claim("a", device_needs(CARD)).use
+    assert host.claim_move("a", device_needs(CARD), migration="m", rebuilding="m").use == use
+    assert host.claim("a", device_needs(CARD), rebuilding="m").use == use
+    assert free_counts(host) == {"one": 0}
+    assert host.claim("b", device_needs(CARD)).use is None
     host.hand_over("m", "a")
     assert host.uses == {"a": use}
 
 
-def test_a_rebuild_keeps_the_very_devices_that_there_were_though_others_are_free():
-    host = apart()
+def test_rebuild_keeps_the_same_devices_when_others_are_free():
+    host = host_with_devices()
     for holder in ("other", "a"):
-        host.claim(holder, wants(PORT))
+        host.claim(holder, device_needs(PORT))
     host.give_back("other")
-    assert host.claim_move("a", wants(PORT), migration="m", rebuilding="m").use.addresses == ("port 1",)
+    assert host.claim_move("a", device_needs(PORT), migration="m", rebuilding="m").use.addresses == ("port 1",)
 
 
-def test_devices_that_nobody_named_count_beside_those_that_are_named():
-    host = apart(*CARDS, a=GuestUse(devices=(pool("a", address="card 1"),)))
-    assert counts(host) == {"one": 1, "two": 0}
+def test_device_holding_without_an_address_takes_a_device():
+    host = host_with_devices(*CARDS, a=GuestUse(devices=(pool("a", address="card 1"),)))
+    assert free_counts(host) == {"one": 1, "two": 0}
 
 
-def test_devices_that_were_named_count_where_none_is_named_any_more():
-    named = GuestUse(devices=(pool("a"),), addresses=("card 0",))
-    assert seen(HostUse(BARE, instances={"a": named}))[1] == 1
+def test_device_holding_with_an_address_counts_on_a_host_without_them():
+    with_addresses = GuestUse(devices=(pool("a"),), addresses=("card 0",))
+    assert usage_of(HostUse(BARE, instances={"a": with_addresses}))[1] == 1
 
 
-def test_devices_are_counted_by_address_however_they_are_told_anew():
-    had = GuestUse(devices=(pool("a", address="card 0"),), addresses=("card 0",))
-    host = apart(a=had)
-    assert counts(host) == {"one": 0, "two": 1, "nic": 3}
-    told = pool_devices(
+def test_device_use_follows_addresses_when_facts_change():
+    use = GuestUse(devices=(pool("a", address="card 0"),), addresses=("card 0",))
+    host = host_with_devices(a=use)
+    assert free_counts(host) == {"one": 0, "two": 1, "nic": 3}
+    node_devices = pool_devices(
         tuple(
             PciDevice(address=each.address, vendor_id="8086", product_id="a", numa_node=0, tags={"own": "tag"})
             for each in CARDS
         ),
         providers=PROVIDERS,
     )
-    host.tell(HostFacts(pci_pools=told.pools), devices=told)
-    assert counts(host) == {"one": 0, "two": 1}
+    host.tell(HostFacts(pci_pools=node_devices.pools), devices=node_devices)
+    assert free_counts(host) == {"one": 0, "two": 1}
 
 
 def guest(mappings=None, **held):
-    return spec_of(pci=wants(CARD).pci, mappings=mappings or {}, allocations=held)
+    return spec_of(pci=device_needs(CARD).pci, mappings=mappings or {}, allocations=held)
 
 
-def test_providers_are_those_of_the_decision_else_those_that_are_held():
-    told = {"pci0-0": ("one",)}
-    assert apart().mappings(guest(told, two={"CUSTOM_PCI_8086_A": 1})) == told
-    assert apart().mappings(guest(two={"CUSTOM_PCI_8086_A": 1})) == {"pci0-0": ("two",)}
-    assert apart().mappings(guest(root={"VCPU": 1})) == {}
-    # Where devices are in no provider's inventory, no provider can keep a guest away.
-    assert HostUse(BARE).mappings(guest(told)) == {}
+def test_mappings_come_from_the_decision_else_from_the_allocations():
+    mappings = {"pci0-0": ("one",)}
+    assert host_with_devices().mappings(guest(mappings, two={"CUSTOM_PCI_8086_A": 1})) == mappings
+    assert host_with_devices().mappings(guest(two={"CUSTOM_PCI_8086_A": 1})) == {"pci0-0": ("two",)}
+    assert host_with_devices().mappings(guest(root={"VCPU": 1})) == {}
+    # Without devices in inventories, mappings do not restrict a guest.
+    assert HostUse(BARE).mappings(guest(mappings)) == {}

@@ -1,4 +1,4 @@
-"""Whether a guest is within the limits that filters told its host."""
+"""Limits that filters set for a host, checked when a guest is claimed."""
 
 import pytest
 
@@ -15,35 +15,35 @@ LIMITS = {"vcpu": 8.0, "memory_mb": 2048.0, "disk_gb": 100.0}
 OWN, CHILD, SHARED = "root", "cell", "pool"
 
 
-def lacking(**changes):
-    """Say what a small guest lacks where some limits are others."""
+def problems(**changes):
+    """Return the problems of a small guest under changed limits."""
     return lack_of_amounts({**LIMITS, **changes}, flavor_amounts(SMALL), used=USED)
 
 
-def test_a_guest_may_be_up_to_the_limits_and_not_beyond_them():
-    assert lacking() == []
-    assert lacking(vcpu=7.5) == ["the host lacks room for 2 virtual CPUs: 6 of 7.5 that it may give out are in use"]
-    assert lacking(memory_mb=2047) == [
+def test_guest_may_reach_the_limits_but_not_exceed_them():
+    assert problems() == []
+    assert problems(vcpu=7.5) == ["the host lacks room for 2 virtual CPUs: 6 of 7.5 that it may give out are in use"]
+    assert problems(memory_mb=2047) == [
         "the host lacks room for 512 MiB memory: 1,536 of 2,047 that it may give out are in use"
     ]
-    assert lacking(disk_gb=99.25) == [
+    assert problems(disk_gb=99.25) == [
         "the host lacks room for 15.5 GiB disk: 84 of 99.25 that it may give out are in use"
     ]
-    assert len(lacking(vcpu=1, memory_mb=1, disk_gb=1)) == 3
+    assert len(problems(vcpu=1, memory_mb=1, disk_gb=1)) == 3
 
 
-def test_what_no_limit_is_told_of_is_not_looked_at():
+def test_amounts_without_a_limit_are_not_checked():
     assert lack_of_amounts({}, flavor_amounts(SMALL), used=GuestAmounts(vcpu=10**9)) == []
     assert lack_of_amounts({"instances": 0.0}, flavor_amounts(SMALL), used=USED) == []
 
 
-@pytest.mark.parametrize("told", [True, "8", {"vcpu": 8.0}])
-def test_a_limit_that_is_no_number_is_refused(told):
+@pytest.mark.parametrize("limit", [True, "8", {"vcpu": 8.0}])
+def test_limit_that_is_not_a_number_is_refused(limit):
     with pytest.raises(BadRequest, match="limits of vcpu cannot be meant: "):
-        lacking(vcpu=told)
+        problems(vcpu=limit)
 
 
-def test_what_is_in_use_is_what_is_held_of_the_hosts_own_providers():
+def test_used_amounts_count_only_the_hosts_own_providers():
     held = {
         OWN: {"PCPU": 2, "DISK_GB": 3, "VGPU": 1},
         CHILD: {"VCPU": 1, "MEMORY_MB": 64},
@@ -59,39 +59,39 @@ LARGE = Size(flavor=Flavor(name="large", memory_mb=600), allocations={OWN: {"MEM
 BOUND = GuestNeeds(limits={"memory_mb": 1000.0})
 
 
-def a_host(**more):
+def new_host(**more):
     return HostUse(HostFacts(), providers={OWN: {}}, **more)
 
 
-def refused(host, holder="b", **more):
-    """Say whether a large guest more is refused."""
+def is_refused(host, holder="b", **more):
+    """Return whether one more large guest is refused."""
     admission = (host.claim_move if more else host.claim)(holder, BOUND, size=LARGE, **more)
     assert (admission.use is None) == ("600 MiB memory: 600 of 1,000 that" in admission.reason)
     return admission.use is None
 
 
 @pytest.mark.shows("S009")
-def test_of_two_guests_that_raced_for_the_same_room_the_first_to_come_has_it():
-    host = a_host()
-    assert not refused(host, "a")
-    assert refused(host)
+def test_first_of_two_racing_guests_gets_the_last_room():
+    host = new_host()
+    assert not is_refused(host, "a")
+    assert is_refused(host)
     host.give_back("a")
-    assert not refused(host)
+    assert not is_refused(host)
 
 
-def test_a_guest_that_comes_again_is_counted_once_also_by_a_host_that_starts_again():
-    host = a_host()
+def test_repeated_claim_counts_once_even_after_a_restart():
+    host = new_host()
     for _ in range(2):
-        assert not refused(host, "a")
-    again = a_host(instances=host.uses)
-    assert not refused(again, "a")
-    assert refused(again)
+        assert not is_refused(host, "a")
+    again = new_host(instances=host.uses)
+    assert not is_refused(again, "a")
+    assert is_refused(again)
 
 
-def test_a_move_on_its_own_host_counts_as_both_guests_and_no_more():
-    host = a_host()
+def test_resize_on_the_same_host_counts_both_sizes():
+    host = new_host()
     host.claim("a", GuestNeeds(), size=LARGE)
-    assert refused(host, "a", migration="m")
+    assert is_refused(host, "a", migration="m")
     twice = GuestNeeds(limits={"memory_mb": 1200.0})
     for _ in range(2):
         assert host.claim_move("a", twice, size=LARGE, migration="m").use is not None
@@ -99,16 +99,16 @@ def test_a_move_on_its_own_host_counts_as_both_guests_and_no_more():
     assert host.claim("b", twice, size=LARGE).use is not None
 
 
-def test_guests_on_a_host_that_they_were_forced_to_are_counted():
-    host = a_host()
+def test_guests_claimed_without_limits_are_counted():
+    host = new_host()
     host.claim("a", GuestNeeds(), size=LARGE)
-    assert refused(host)
+    assert is_refused(host)
 
 
-def test_what_a_guest_holds_elsewhere_is_not_counted_until_that_is_the_hosts():
+def test_allocations_count_once_the_provider_belongs_to_the_host():
     host = HostUse(HostFacts())
-    assert not refused(host, "a")
-    assert not refused(host)
+    assert not is_refused(host, "a")
+    assert not is_refused(host)
     host.tell(HostFacts(), providers={OWN: {}})
-    assert not refused(host, "a")
-    assert refused(host)
+    assert not is_refused(host, "a")
+    assert is_refused(host)

@@ -19,14 +19,14 @@ def times(user, kernel, idle, iowait):
     }
 
 
-def measuring(*faults, **metrics):
+def driver_with_metrics(*faults, **metrics):
     return fake(Script(node=(FakeNode(metrics=metrics),), fault=faults))
 
 
-def test_all_names_come_of_frequency_and_times():
+def test_percentages_are_derived_from_cpu_times():
     monitors = Monitors(["cpu.virt_driver"])
-    told = times(10.0, 20.0, 60.0, 10.0) | {"cpu.frequency": 2400.0}
-    assert monitors.metrics(measuring(**told), NODE) == told | {
+    readings = times(10.0, 20.0, 60.0, 10.0) | {"cpu.frequency": 2400.0}
+    assert monitors.metrics(driver_with_metrics(**readings), NODE) == readings | {
         "cpu.user.percent": 0.1,
         "cpu.kernel.percent": 0.2,
         "cpu.idle.percent": 0.6,
@@ -35,10 +35,10 @@ def test_all_names_come_of_frequency_and_times():
     }
 
 
-def test_shares_are_those_of_the_time_since_it_was_asked_before():
+def test_percentages_cover_the_time_since_the_last_reading():
     monitors = Monitors(["cpu.virt_driver"])
-    monitors.metrics(measuring(**times(10.0, 20.0, 60.0, 10.0)), NODE)
-    later = monitors.metrics(measuring(**times(20.0, 20.0, 60.0, 40.0)), NODE)
+    monitors.metrics(driver_with_metrics(**times(10.0, 20.0, 60.0, 10.0)), NODE)
+    later = monitors.metrics(driver_with_metrics(**times(20.0, 20.0, 60.0, 40.0)), NODE)
     assert [later[f"cpu.{kind}percent"] for kind in ("user.", "kernel.", "idle.", "iowait.", "")] == [
         0.25,
         0.0,
@@ -48,23 +48,25 @@ def test_shares_are_those_of_the_time_since_it_was_asked_before():
     ]
 
 
-def test_a_host_that_was_started_anew_counts_from_the_start():
+def test_percentages_start_over_after_a_host_reboot():
     monitors = Monitors(["cpu.virt_driver"])
-    monitors.metrics(measuring(**times(100.0, 100.0, 100.0, 100.0)), NODE)
-    later = monitors.metrics(measuring(**times(1.0, 0.0, 3.0, 0.0)), NODE)
+    monitors.metrics(driver_with_metrics(**times(100.0, 100.0, 100.0, 100.0)), NODE)
+    later = monitors.metrics(driver_with_metrics(**times(1.0, 0.0, 3.0, 0.0)), NODE)
     assert (later["cpu.user.percent"], later["cpu.percent"]) == (0.25, 0.25)
 
 
-def test_nodes_have_readings_of_their_own():
-    measured = {"a": times(1.0, 0.0, 1.0, 0.0), "b": times(9.0, 0.0, 1.0, 0.0)}
-    driver = fake(Script(node=tuple(FakeNode(name=name, metrics=told) for name, told in measured.items())))
+def test_nodes_have_separate_readings():
+    metrics_by_node = {"a": times(1.0, 0.0, 1.0, 0.0), "b": times(9.0, 0.0, 1.0, 0.0)}
+    driver = fake(
+        Script(node=tuple(FakeNode(name=name, metrics=readings) for name, readings in metrics_by_node.items()))
+    )
     monitors = Monitors(["cpu.virt_driver"])
     assert [monitors.metrics(driver, node)["cpu.percent"] for node in ("a", "b")] == [0.5, 0.9]
-    assert "cpu.percent" not in monitors.metrics(driver, "a")  # No time went by.
+    assert "cpu.percent" not in monitors.metrics(driver, "a")  # The CPU times have not changed.
 
 
-def test_what_the_driver_tells_itself_is_taken_and_what_is_no_number_or_not_of_the_processor_is_not():
-    told = {
+def test_driver_percentages_win_and_invalid_metrics_are_dropped():
+    readings = {
         "cpu.percent": 0.75,
         "cpu.frequency": float("nan"),
         "disk.io": 7.0,
@@ -72,25 +74,28 @@ def test_what_the_driver_tells_itself_is_taken_and_what_is_no_number_or_not_of_t
         "cpu.endless": -math.inf,
         "cpu.\0": 1.0,
     }
-    assert Monitors(["cpu.virt_driver"]).metrics(measuring(**told), NODE) == {"cpu.percent": 0.75}
-    whole = Monitors(["virt_driver"]).metrics(measuring(**told, **times(1.0, 1.0, 1.0, 1.0)), NODE)
+    assert Monitors(["cpu.virt_driver"]).metrics(driver_with_metrics(**readings), NODE) == {"cpu.percent": 0.75}
+    whole = Monitors(["virt_driver"]).metrics(driver_with_metrics(**readings, **times(1.0, 1.0, 1.0, 1.0)), NODE)
     assert (whole["cpu.percent"], whole["cpu.idle.percent"]) == (0.75, 0.25)
 
 
-def test_without_monitors_nothing_is_asked():
+def test_without_monitors_the_driver_is_not_called():
     assert (
-        Monitors([]).metrics(measuring(Fault(action="metrics", kind="crash"), **times(1.0, 1.0, 1.0, 1.0)), NODE) == {}
+        Monitors([]).metrics(
+            driver_with_metrics(Fault(action="metrics", kind="crash"), **times(1.0, 1.0, 1.0, 1.0)), NODE
+        )
+        == {}
     )
 
 
-def test_a_driver_that_cannot_tell_is_logged_and_goes_on(capfd):
-    driver = measuring(Fault(action="metrics", kind="crash", times=1), **{"cpu.percent": 0.5})
+def test_failing_driver_metrics_are_logged_and_retried(capfd):
+    driver = driver_with_metrics(Fault(action="metrics", kind="crash", times=1), **{"cpu.percent": 0.5})
     monitors = Monitors(["cpu.virt_driver"])
     assert monitors.metrics(driver, NODE) == {}
     assert "metrics of host-a" in capfd.readouterr().err
     assert monitors.metrics(driver, NODE) == {"cpu.percent": 0.5}
 
 
-def test_a_monitor_that_there_is_not_is_named():
+def test_unknown_monitor_is_a_clear_error():
     with pytest.raises(BadSettings, match=r"^compute_monitors: there is no monitor numa_mem_bw.virt_driver, only cpu"):
         Monitors(["cpu.virt_driver", "numa_mem_bw.virt_driver"])

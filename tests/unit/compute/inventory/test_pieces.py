@@ -1,4 +1,4 @@
-"""Single resources of a host, each of which one guest at a time has."""
+"""Pieces: single named resources of a host, each held by one guest."""
 
 import pytest
 
@@ -13,20 +13,20 @@ ROOT, SMALL, LARGE = uuid_named("host-a"), "CUSTOM_PMEM_NAMESPACE_4GB", "CUSTOM_
 PIECES = {ROOT: {SMALL: ["ns2", "ns0", "ns1"], LARGE: ["ns9"]}}
 
 
-def a_host(**more):
+def new_host(**more):
     return HostUse(HostFacts(), providers=PIECES, **more)
 
 
-def holding(**amounts):
+def size_with(**amounts):
     return Size(allocations={ROOT: {"VCPU": 1, **amounts}, uuid_named("pool"): {SMALL: 7}})
 
 
-def have(host, holder, **amounts):
-    """Let a guest come that holds pieces of the host; give their names."""
-    return host.claim(holder, GuestNeeds(), size=holding(**amounts)).use.pieces
+def claim_pieces(host, holder, **amounts):
+    """Claim pieces for a guest; return their names."""
+    return host.claim(holder, GuestNeeds(), size=size_with(**amounts)).use.pieces
 
 
-def test_pieces_are_those_that_the_driver_names():
+def test_pieces_are_read_from_the_tree_and_need_unique_names():
     tree = tree_of("host-a")
     tree.new_child("cell", "host-a", uuid_named("cell"))
     tree.update_resources("cell", {SMALL: ["ns0"]})
@@ -40,42 +40,42 @@ def test_pieces_are_those_that_the_driver_names():
             pieces_in(tree, ROOT)
 
 
-def test_a_guest_has_as_many_pieces_as_it_holds_and_nobody_elses():
-    host = a_host()
-    assert have(host, "a", **{SMALL: 2, LARGE: 1}) == ("ns0", "ns1", "ns9")
-    assert have(host, "b", **{SMALL: 1}) == ("ns2",)
-    assert have(host, "c") == ()
-    refused = host.claim("c", GuestNeeds(), size=holding(**{SMALL: 1, LARGE: 2}))
-    assert refused.reason == (f"the host lacks 1 {SMALL}: 0 of 3 are free; the host lacks 2 {LARGE}: 0 of 1 are free")
+def test_guest_gets_as_many_free_pieces_as_it_holds():
+    host = new_host()
+    assert claim_pieces(host, "a", **{SMALL: 2, LARGE: 1}) == ("ns0", "ns1", "ns9")
+    assert claim_pieces(host, "b", **{SMALL: 1}) == ("ns2",)
+    assert claim_pieces(host, "c") == ()
+    refusal = host.claim("c", GuestNeeds(), size=size_with(**{SMALL: 1, LARGE: 2}))
+    assert refusal.reason == (f"the host lacks 1 {SMALL}: 0 of 3 are free; the host lacks 2 {LARGE}: 0 of 1 are free")
     host.give_back("a")
-    assert have(host, "c", **{SMALL: 1}) == ("ns0",)
+    assert claim_pieces(host, "c", **{SMALL: 1}) == ("ns0",)
 
 
-def test_a_guest_that_comes_again_has_the_same_pieces_also_on_a_host_that_starts_again():
-    host = a_host()
-    have(host, "a", **{SMALL: 1})
-    have(host, "b", **{SMALL: 1})
+def test_repeated_claim_returns_the_same_pieces_even_after_a_restart():
+    host = new_host()
+    claim_pieces(host, "a", **{SMALL: 1})
+    claim_pieces(host, "b", **{SMALL: 1})
     host.give_back("a")
-    for known in (host, a_host(instances=host.uses)):
-        assert have(known, "b", **{SMALL: 1}) == ("ns1",)
-        assert have(known, "b", **{SMALL: 2}) == ("ns1", "ns0")
+    for each_host in (host, new_host(instances=host.uses)):
+        assert claim_pieces(each_host, "b", **{SMALL: 1}) == ("ns1",)
+        assert claim_pieces(each_host, "b", **{SMALL: 2}) == ("ns1", "ns0")
 
 
-def test_a_move_on_its_own_host_gets_others_and_can_go_back():
-    host = a_host()
-    have(host, "a", **{SMALL: 1})
+def test_resize_on_the_same_host_gets_other_pieces_and_can_revert():
+    host = new_host()
+    claim_pieces(host, "a", **{SMALL: 1})
     for _ in range(2):
-        moved = host.claim_move("a", GuestNeeds(), size=holding(**{SMALL: 2}), migration="m").use
-        assert moved.pieces == ("ns1", "ns2")
+        use = host.claim_move("a", GuestNeeds(), size=size_with(**{SMALL: 2}), migration="m").use
+        assert use.pieces == ("ns1", "ns2")
     host.hand_over("m", "a")
     assert host.uses["a"].pieces == ("ns0",)
 
 
-def test_pieces_that_guests_have_and_that_are_gone_are_told():
+def test_missing_pieces_are_reported_per_holder():
     guests = {"a": GuestUse(pieces=("ns1", "ns3")), "b": GuestUse(pieces=("ns2",))}
-    host = a_host(instances=guests, migrations={"m": GuestUse(pieces=("ns4",))})
+    host = new_host(instances=guests, migrations={"m": GuestUse(pieces=("ns4",))})
     assert host.missing_pieces == {"a": ["ns3"], "m": ["ns4"]}
 
 
-def test_what_is_held_of_a_class_without_pieces_is_not_looked_at():
+def test_classes_without_pieces_are_ignored():
     assert choose({ROOT: {"VCPU": 4}}, {ROOT: {}}, taken=(), own=()) == Chosen((), ())

@@ -25,7 +25,7 @@ providers:
 """
 
 
-def written(tmp_path, **files):
+def config_folder(tmp_path, **files):
     for name, text in files.items():
         (tmp_path / f"{name}.yaml").write_text(text)
     return str(tmp_path)
@@ -35,8 +35,8 @@ def entry(identification="{name: host}", rest=""):
     return f"{META}providers:\n  - identification: {identification}\n{rest}"
 
 
-def test_what_a_file_adds_is_read(tmp_path):
-    folder = written(tmp_path, site=WHOLE)
+def test_file_is_read_in_full(tmp_path):
+    folder = config_folder(tmp_path, site=WHOLE)
     path = f"{folder}/site.yaml"
     assert read(folder) == [
         ProviderConfig(
@@ -54,28 +54,28 @@ def test_what_a_file_adds_is_read(tmp_path):
     ]
 
 
-def test_files_are_read_by_name_and_other_files_are_none(tmp_path):
-    folder = written(tmp_path, b=entry("{name: b}"), a=entry("{name: a}"))
+def test_yaml_files_are_read_by_name_and_other_files_ignored(tmp_path):
+    folder = config_folder(tmp_path, b=entry("{name: b}"), a=entry("{name: a}"))
     (tmp_path / "c.yml").write_text("{")
     (tmp_path / ".d.yaml").write_text("{")
     assert [each.provider for each in read(folder)] == ["a", "b"]
 
 
-def test_no_folder_and_an_empty_one_add_nothing(tmp_path, monkeypatch):
+def test_missing_or_empty_folder_adds_nothing(tmp_path, monkeypatch):
     assert (read(str(tmp_path / "none")), read(str(tmp_path))) == ([], [])
-    monkeypatch.chdir(written(tmp_path, site=WHOLE))
+    monkeypatch.chdir(config_folder(tmp_path, site=WHOLE))
     assert read("") == []
 
 
-def test_a_folder_that_cannot_be_looked_into_is_named(tmp_path):
+def test_unreadable_folder_is_named_in_the_error(tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(BadSettings, match="file: cannot be read: Not a directory"):
         read(str(tmp_path / "file"))
 
 
 @pytest.mark.parametrize("version", ["1.0", "1.1", "1.99"])
-def test_versions_from_1_on_are_read(tmp_path, version):
-    assert read(written(tmp_path, site=entry().replace("1.0", version)))
+def test_schema_versions_1_x_are_read(tmp_path, version):
+    assert read(config_folder(tmp_path, site=entry().replace("1.0", version)))
 
 
 @pytest.mark.parametrize(
@@ -136,15 +136,15 @@ def test_versions_from_1_on_are_read(tmp_path, version):
         (entry(rest="    traits: {additional: [1]}"), "providers[0].traits.additional[0]: Expected str, got int"),
     ],
 )
-def test_a_file_that_cannot_be_meant_is_refused_by_its_name(tmp_path, text, problem):
-    folder = written(tmp_path, site=text)
+def test_invalid_file_is_refused_by_path(tmp_path, text, problem):
+    folder = config_folder(tmp_path, site=text)
     with pytest.raises(BadSettings) as error:
         read(folder)
     assert str(error.value).startswith(f"{folder}/site.yaml: ")
     assert problem in str(error.value)
 
 
-def test_a_file_that_cannot_be_read_is_named(tmp_path):
+def test_unreadable_file_is_named_in_the_error(tmp_path):
     (tmp_path / "folder.yaml").mkdir()
     with pytest.raises(BadSettings, match=r"folder[.]yaml: cannot be read: Is a directory"):
         read(str(tmp_path))
@@ -157,13 +157,13 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path):
 
 
 @pytest.mark.parametrize("identification", ["{name: host}", "{uuid: $COMPUTE_NODE}", f"{{uuid: {HOST}}}"])
-def test_a_provider_has_one_entry_in_all_files(tmp_path, identification):
-    folder = written(tmp_path, a=entry(identification), b=entry(identification))
+def test_duplicate_entries_of_a_provider_are_refused(tmp_path, identification):
+    folder = config_folder(tmp_path, a=entry(identification), b=entry(identification))
     with pytest.raises(BadSettings, match=r"b[.]yaml: provider '\S+' has an entry in \S+a[.]yaml already"):
         read(folder)
 
 
-# --- what of it comes into a tree ---
+# --- merging into a tree ---
 
 
 def config(provider="host", inventories=None, traits=(), path="site.yaml"):
@@ -175,16 +175,16 @@ def config(provider="host", inventories=None, traits=(), path="site.yaml"):
     )
 
 
-def merged(tree, *configs):
-    """Merge entries into a tree, and give what was warned of."""
-    warned = []
-    ProviderConfigs(configs, warn=warned.append).merge(tree)
-    return warned
+def merge_warnings(tree, *configs):
+    """Merge entries into a tree; return the warnings."""
+    warnings = []
+    ProviderConfigs(configs, warn=warnings.append).merge(tree)
+    return warnings
 
 
-def test_inventories_and_traits_come_to_what_is_there():
+def test_merge_adds_inventories_and_traits():
     tree = planted()
-    assert merged(tree, config(inventories={"CUSTOM_FPGA": 4}, traits=["CUSTOM_FAST", "CUSTOM_A"])) == []
+    assert merge_warnings(tree, config(inventories={"CUSTOM_FPGA": 4}, traits=["CUSTOM_FAST", "CUSTOM_A"])) == []
     data = tree.data("host")
     assert set(data.inventory) == {"VCPU", "CUSTOM_FPGA"}
     assert (data.inventory["CUSTOM_FPGA"]["total"], data.inventory["CUSTOM_FPGA"]["allocation_ratio"]) == (4, 1.0)
@@ -192,38 +192,38 @@ def test_inventories_and_traits_come_to_what_is_there():
     assert tree.data("pool") == planted().data("pool")
 
 
-def test_a_provider_is_named_by_its_uuid_too():
+def test_entry_can_name_a_provider_by_uuid():
     tree = planted()
-    merged(tree, config(uuid_named("cell0"), traits=["CUSTOM_FAST"]))
+    merge_warnings(tree, config(uuid_named("cell0"), traits=["CUSTOM_FAST"]))
     assert tree.has_traits("cell0", ["CUSTOM_FAST", "OWNER_NOVA"])
 
 
 def test_merging_again_changes_nothing():
     tree = planted()
-    adding = config(inventories={"CUSTOM_FPGA": 4}, traits=["CUSTOM_FAST"])
-    merged(tree, adding)
+    entry_to_add = config(inventories={"CUSTOM_FPGA": 4}, traits=["CUSTOM_FAST"])
+    merge_warnings(tree, entry_to_add)
     before = everything(tree)
-    merged(tree, adding)
+    merge_warnings(tree, entry_to_add)
     assert everything(tree) == before
 
 
-def test_the_default_is_for_roots_that_are_compute_nodes_and_have_no_entry_of_their_own():
+def test_default_entry_applies_to_compute_nodes_without_their_own():
     tree = planted()
     tree.new_root("other", uuid_named("other"))
     tree.new_root("third", uuid_named("third"))
     for name in ("host", "cell0", "other", "third"):
         tree.add_traits(name, "COMPUTE_NODE")
-    merged(
+    merge_warnings(
         tree,
         config("$COMPUTE_NODE", traits=["CUSTOM_PLAIN"]),
         config("other", traits=["CUSTOM_FAST"]),
         config(uuid_named("third")),
     )
-    having = {
+    traits = {
         name: {"CUSTOM_PLAIN", "CUSTOM_FAST", "OWNER_NOVA"} & tree.data(name).traits
         for name in ("host", "cell0", "pool", "other", "third")
     }
-    assert having == {
+    assert traits == {
         "host": {"CUSTOM_PLAIN", "OWNER_NOVA"},
         "cell0": set(),
         "pool": set(),
@@ -232,13 +232,13 @@ def test_the_default_is_for_roots_that_are_compute_nodes_and_have_no_entry_of_th
     }
 
 
-def test_a_provider_that_is_not_there_is_warned_of_once():
-    tree, warned = planted(), []
-    configs = ProviderConfigs([config("nobody"), config("$COMPUTE_NODE")], warn=warned.append)
+def test_missing_provider_is_warned_about_once():
+    tree, warnings = planted(), []
+    configs = ProviderConfigs([config("nobody"), config("$COMPUTE_NODE")], warn=warnings.append)
     before = everything(tree)
     for _ in range(3):
         configs.merge(tree)
-    assert warned == ["site.yaml: there is no provider 'nobody', so its entry is passed over"]
+    assert warnings == ["site.yaml: there is no provider 'nobody', so its entry is passed over"]
     assert everything(tree) == before
 
 
@@ -254,13 +254,13 @@ def test_a_provider_that_is_not_there_is_warned_of_once():
         ([config("pool"), config("twice")], "several providers are named 'twice'"),
     ],
 )
-def test_what_contradicts_the_tree_is_refused_and_nothing_is_merged(configs, problem):
+def test_conflict_with_the_tree_is_refused_and_merges_nothing(configs, problem):
     tree = planted()
     tree.add_traits("host", "HW_CPU_X86_AVX2")
     for parent in ("host", "pool"):
         tree.new_child("twice", parent, uuid_named(f"twice {parent}"))
     before = everything(tree)
     with pytest.raises(ValueError) as error:
-        merged(tree, config("cell1", traits=["CUSTOM_FAST"]), *configs)
+        merge_warnings(tree, config("cell1", traits=["CUSTOM_FAST"]), *configs)
     assert problem in str(error.value)
     assert everything(tree) == before

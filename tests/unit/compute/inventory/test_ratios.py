@@ -25,11 +25,11 @@ PLACEMENT = {"VCPU": {"total": 8, "allocation_ratio": 7.0}, "DISK_GB": {"total":
         ({}, "CUSTOM_A", [], 1.0),
     ],
 )
-def test_settings_go_before_placement_and_that_before_what_new_hosts_have(terms, resource_class, present, ratio):
+def test_ratio_comes_from_settings_then_placement_then_initial_value(terms, resource_class, present, ratio):
     assert allocation_ratio(HostTerms(**terms), resource_class, present) == ratio
 
 
-def test_a_host_keeps_what_the_settings_say_and_disk_in_whole_gib():
+def test_reserve_follows_the_settings_with_disk_in_whole_gib():
     terms = HostTerms(reserved_host_cpus=2, reserved_host_memory_mb=100, reserved_host_disk_mb=1025)
     assert [reserve_of(terms, name) for name in ("VCPU", "MEMORY_MB", "DISK_GB", "PCPU")] == [2, 100, 2, 0]
     assert [reserve_of(HostTerms(), name) for name in ("VCPU", "MEMORY_MB", "DISK_GB")] == [0, 512, 0]

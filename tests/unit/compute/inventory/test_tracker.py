@@ -1,4 +1,4 @@
-"""What a node is called and what ends the agent, without a Placement."""
+"""Node uuids, and errors that end the agent, without a Placement."""
 
 import pytest
 
@@ -19,24 +19,24 @@ from tests.support.agents.trackers import MemoryBook
 from tests.support.fleets.worlds import uuid_named
 
 
-class Failing:
-    """Brings nothing."""
+class FailingUpdater:
+    """An updater of inventories that always fails."""
 
     def __init__(self, error):
         self._error = error
 
     def bring(self, node, uuid, *, is_startup, is_disabled, devices):
-        """Fail."""
+        """Raise the error."""
         raise self._error
 
 
 def tracker(error=None, *, driver=None, periodic_reshape="die", book=None):
-    """Give a tracker whose updates fail."""
+    """Return a tracker whose updates fail."""
     return Tracker(
         "host-a",
         driver=driver or fake(),
         report=None,
-        bringing=Failing(error),
+        bringing=FailingUpdater(error),
         book=book or MemoryBook(),
         monitors=Monitors([]),
         periodic_reshape=periodic_reshape,
@@ -63,20 +63,20 @@ ENDS, GOES_ON = True, False
         (RuntimeError("a fault"), GOES_ON, GOES_ON),
     ],
 )
-def test_what_ends_the_agent(error, at_start, later, capfd):
+def test_update_error_ends_the_agent_or_is_logged(error, at_start, later, capfd):
     for is_startup, ends in ((True, at_start), (False, later)):
         if ends:
             with pytest.raises(type(error)):
                 tracker(error).update("host-a", is_startup=is_startup)
         else:
             assert tracker(error).update("host-a", is_startup=is_startup) is None
-        said = capfd.readouterr().err
-        assert str(error) in said
-        assert ("agent_ends" in said) == ends
+        log = capfd.readouterr().err
+        assert str(error) in log
+        assert ("agent_ends" in log) == ends
 
 
 @pytest.mark.shows("S121")
-def test_a_reshape_that_is_found_out_later_may_be_logged_only(capfd):
+def test_reshape_needed_at_run_time_can_be_logged_only(capfd):
     needed = ReshapeNeeded("host-a", "VGPU")
     assert tracker(needed, periodic_reshape="log").update("host-a", is_startup=False) is None
     assert str(needed) in capfd.readouterr().err
@@ -84,26 +84,26 @@ def test_a_reshape_that_is_found_out_later_may_be_logged_only(capfd):
         tracker(needed, periodic_reshape="log").update("host-a", is_startup=True)
 
 
-def test_a_node_that_the_driver_does_not_know_is_logged(capfd):
+def test_unknown_node_is_logged(capfd):
     assert tracker().update("nowhere", is_startup=True) is None
     assert "host host-a has no node nowhere" in capfd.readouterr().err
 
 
-def test_a_driver_that_leaves_out_what_must_be_told_is_logged_with_the_keys(capfd):
+def test_incomplete_driver_resources_are_logged_with_the_keys(capfd):
     driver = fake()
     driver.resources = lambda _: {"vcpus": 8}
     assert tracker(driver=driver).update("host-a", is_startup=True) is None
     assert "the resources of node host-a lack memory_mb, local_gb" in capfd.readouterr().err
 
 
-def test_a_node_keeps_the_uuid_that_it_had_first():
+def test_node_keeps_its_first_uuid():
     book = MemoryBook()
-    found = tracker(book=book)
-    assert (found.node_uuid("host-a"), book.nodes) == ("fresh", {"host-a": "fresh"})
-    told, other = uuid_named("told"), uuid_named("other")
-    assert found.node_uuid("host-b", told) == found.node_uuid("host-b") == told
-    with pytest.raises(BadSettings, match=f"says that its uuid is {other}, and it was {told}"):
-        found.node_uuid("host-b", other)
+    node_tracker = tracker(book=book)
+    assert (node_tracker.node_uuid("host-a"), book.nodes) == ("fresh", {"host-a": "fresh"})
+    driver_uuid, other = uuid_named("told"), uuid_named("other")
+    assert node_tracker.node_uuid("host-b", driver_uuid) == node_tracker.node_uuid("host-b") == driver_uuid
+    with pytest.raises(BadSettings, match=f"says that its uuid is {other}, and it was {driver_uuid}"):
+        node_tracker.node_uuid("host-b", other)
     with pytest.raises(BadSettings, match="says that its uuid is 'serial 7', which is none"):
-        found.node_uuid("host-c", "serial 7")
+        node_tracker.node_uuid("host-c", "serial 7")
     assert "host-c" not in book.nodes

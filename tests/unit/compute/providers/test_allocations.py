@@ -1,4 +1,4 @@
-"""Arithmetic of what is held."""
+"""Arithmetic of allocations."""
 
 import copy
 
@@ -15,21 +15,21 @@ AMOUNTS = st.dictionaries(
 
 
 @given(AMOUNTS, AMOUNTS)
-def test_what_is_added_can_be_given_back(old, more):
+def test_subtract_reverses_add(old, more):
     before = copy.deepcopy((old, more))
     assert subtract(add(old, more), more) == old
     assert (old, more) == before
 
 
 @given(AMOUNTS, AMOUNTS)
-def test_both_ends_of_a_move_are_held(old, new):
+def test_double_holds_both_ends_of_a_move(old, new):
     both = double(old, new)
     assert both.keys() == old.keys() | new.keys()
     assert all(amounts == old.get(uuid, new.get(uuid)) for uuid, amounts in both.items())
 
 
 @given(AMOUNTS, AMOUNTS)
-def test_nobody_gives_back_more_than_is_held(old, less):
+def test_subtract_refuses_more_than_is_held(old, less):
     fits = all(
         amount <= old.get(uuid, {}).get(resource_class, 0)
         for uuid, each in less.items()
@@ -43,7 +43,7 @@ def test_nobody_gives_back_more_than_is_held(old, less):
 
 
 @given(AMOUNTS)
-def test_what_is_empty_is_not_sent(amounts):
+def test_empty_amounts_are_dropped(amounts):
     holdings = {uuid: {"resources": each, "generation": 3} for uuid, each in amounts.items()}
     assert amounts_of(holdings | {"d": {"resources": {}}}) == amounts
     assert holdings_of(amounts | {"d": {}}) == {uuid: {"resources": each} for uuid, each in amounts.items()}

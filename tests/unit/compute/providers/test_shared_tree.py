@@ -1,4 +1,4 @@
-"""A tree that is copied, and one that threads share."""
+"""Copies of provider trees, and trees that threads share."""
 
 import copy
 import sys
@@ -11,7 +11,7 @@ from tests.support.fleets.provider_trees import everything, planted, record
 from tests.support.fleets.worlds import uuid_named
 
 
-def test_a_deep_copy_is_equal_and_changes_by_itself():
+def test_deep_copy_is_equal_and_independent():
     tree = planted()
     before = everything(tree)
     twin = copy.deepcopy(tree)
@@ -25,44 +25,45 @@ def test_a_deep_copy_is_equal_and_changes_by_itself():
     assert twin.exists("new")
 
 
-def test_what_holds_one_tree_twice_holds_one_copy_twice():
+def test_deep_copy_keeps_shared_references():
     tree = planted()
     pair = copy.deepcopy([tree, tree])
     assert pair[0] is pair[1]
     assert pair[0] is not tree
 
 
-def test_all_trees_wait_for_one_lock_and_nothing_of_the_caller_runs_in_it():
+def test_all_trees_share_one_lock_and_run_no_caller_code_under_it():
     one, other = planted(), ProviderTree()
-    seen = []
+    lock_states = []
 
-    def looking(names):
+    def record_lock(names):
+        """Yield the names, and record that the lock is free."""
         for name in names:
-            seen.append(not TREES_LOCK.locked())
+            lock_states.append(not TREES_LOCK.locked())
             yield name
 
-    one.update_traits("host", looking(["CUSTOM_A"]))
-    one.update_resources("host", {"PMEM": looking(["ns0"])})
-    one.populate_from_iterable(looking([record("new")]))
-    assert seen == [True, True, True]
+    one.update_traits("host", record_lock(["CUSTOM_A"]))
+    one.update_resources("host", {"PMEM": record_lock(["ns0"])})
+    one.populate_from_iterable(record_lock([record("new")]))
+    assert lock_states == [True, True, True]
     with TREES_LOCK:
-        waiting = [
+        threads = [
             threading.Thread(target=act, args=("a", uuid_named("a")), daemon=True)
             for act in (one.new_root, other.new_root)
         ]
-        for thread in waiting:
+        for thread in threads:
             thread.start()
         assert "a" not in {each.name for each in one._forest.providers.values()}
         assert other._forest.providers == {}
-    for thread in waiting:
+    for thread in threads:
         thread.join()
     assert one.exists("a")
     assert other.exists("a")
 
 
 @pytest.fixture
-def hasty():
-    """Let threads change places as often as they can."""
+def fast_thread_switching():
+    """Switch threads as often as possible."""
     interval = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
     yield
@@ -70,14 +71,14 @@ def hasty():
 
 
 def race(*acts):
-    """Run acts in threads of their own, all at once; give what they raised."""
+    """Run functions in parallel threads; return the errors."""
     barrier, errors = threading.Barrier(len(acts)), []
 
     def run(act):
         barrier.wait()
         try:
             act()
-        except Exception as error:  # noqa: BLE001  # whatever it is, the test tells it
+        except Exception as error:  # noqa: BLE001  # the test reports it
             errors.append(error)
 
     threads = [threading.Thread(target=run, args=(act,)) for act in acts]
@@ -88,8 +89,8 @@ def race(*acts):
     return errors
 
 
-@pytest.mark.usefixtures("hasty")
-def test_no_edit_of_threads_that_race_is_lost():
+@pytest.mark.usefixtures("fast_thread_switching")
+def test_concurrent_edits_are_not_lost():
     tree = planted()
 
     def edit(number):
@@ -103,8 +104,8 @@ def test_no_edit_of_threads_that_race_is_lost():
     assert len(tree.get_provider_uuids("host")) == 4 + 240
 
 
-@pytest.mark.usefixtures("hasty")
-def test_of_threads_that_race_for_one_name_one_wins():
+@pytest.mark.usefixtures("fast_thread_switching")
+def test_one_of_several_threads_wins_a_provider_name():
     tree = planted()
     for turn in range(20):
         errors = race(*[lambda turn=turn: tree.new_child(f"child-{turn}", "pool")] * 4)
@@ -112,8 +113,8 @@ def test_of_threads_that_race_for_one_name_one_wins():
     assert len(tree.get_provider_uuids("pool")) == 21
 
 
-@pytest.mark.usefixtures("hasty")
-def test_who_reads_or_copies_in_between_sees_a_whole_tree():
+@pytest.mark.usefixtures("fast_thread_switching")
+def test_concurrent_reads_and_copies_see_a_whole_tree():
     tree = planted()
     sizes = set()
 

@@ -7,16 +7,16 @@ from tests.support.fleets.provider_trees import NAMES, VCPU, everything, planted
 from tests.support.fleets.worlds import uuid_named
 
 
-def refused(tree, act, *words):
-    """Assert that an act is a ValueError that says these words, and changes nothing."""
+def assert_refused(tree, act, *fragments):
+    """Assert that a call raises ValueError with these fragments, and changes nothing."""
     before = everything(tree)
     with pytest.raises(ValueError) as error:
         act()
-    assert [word for word in words if word not in str(error.value)] == []
+    assert [word for word in fragments if word not in str(error.value)] == []
     assert everything(tree) == before
 
 
-# --- which providers there are ---
+# --- look-up ---
 
 
 def test_a_new_tree_is_empty():
@@ -30,14 +30,14 @@ def test_roots_are_the_providers_without_a_parent():
     assert [root.parent_uuid for root in tree.roots] == [None, None]
 
 
-def test_uuids_come_parents_first_for_a_subtree_or_for_all_trees():
+def test_provider_uuids_list_parents_first():
     tree = planted()
     assert tree.get_provider_uuids() == u(*NAMES)
     assert tree.get_provider_uuids("cell0") == tree.get_provider_uuids(*u("cell0")) == u("cell0", "device")
     assert tree.get_provider_uuids("pool") == u("pool")
 
 
-def test_the_uuids_of_a_tree_are_those_of_its_root_whichever_provider_is_named():
+def test_uuids_in_tree_are_the_same_for_every_provider_of_a_tree():
     tree = planted()
     for name in NAMES[:4]:
         assert tree.get_provider_uuids_in_tree(name) == u(*NAMES[:4])
@@ -51,17 +51,17 @@ def test_a_provider_exists_by_name_and_by_uuid():
     assert not tree.exists("")
 
 
-def test_a_uuid_goes_before_a_name():
+def test_uuid_takes_precedence_over_a_name():
     tree = planted()
     tree.new_root(uuid_named("pool"), uuid_named("confusing"))
     assert tree.data(uuid_named("pool")).name == "pool"
 
 
-def test_a_name_that_several_have_is_not_guessed():
+def test_ambiguous_name_is_refused():
     tree = planted()
     tree.new_child("pool", "host", uuid_named("other"))
     assert tree.exists("pool")
-    refused(tree, lambda: tree.update_traits("pool", ()), "'pool'", *u("pool", "other"))
+    assert_refused(tree, lambda: tree.update_traits("pool", ()), "'pool'", *u("pool", "other"))
     assert tree.data(uuid_named("other")).parent_uuid == uuid_named("host")
     tree.remove(uuid_named("other"))
     assert tree.data("pool").uuid == uuid_named("pool")
@@ -90,29 +90,29 @@ def test_a_name_that_several_have_is_not_guessed():
         ("update_resources", ({},)),
     ],
 )
-def test_a_provider_that_is_unknown_is_named(method, arguments):
+def test_unknown_provider_is_named_in_the_error(method, arguments):
     tree = planted()
-    refused(tree, lambda: getattr(tree, method)("nobody", *arguments), "there is no provider 'nobody'")
+    assert_refused(tree, lambda: getattr(tree, method)("nobody", *arguments), "there is no provider 'nobody'")
 
 
-# --- listed providers ---
+# --- populate from records ---
 
 
-def test_listing_nothing_changes_nothing():
+def test_populating_from_nothing_changes_nothing():
     tree = planted()
     before = everything(tree)
     tree.populate_from_iterable([])
     assert everything(tree) == before
 
 
-def test_listed_providers_come_in_any_order_and_from_any_iterable():
+def test_records_may_come_in_any_order_and_from_any_iterable():
     tree = ProviderTree()
     tree.populate_from_iterable(iter([record("c", "b"), record("b", "a", 5), record("d", "a"), record("a")]))
     assert tree.get_provider_uuids() == u("a", "b", "c", "d")
     assert (tree.data("b").generation, tree.data("b").parent_uuid) == (5, uuid_named("a"))
 
 
-def test_others_stay_when_providers_are_added_below_them():
+def test_other_providers_stay_when_one_is_added_below_them():
     tree = planted()
     before = everything(tree)
     tree.populate_from_iterable([record("port", "cell1")])
@@ -120,7 +120,7 @@ def test_others_stay_when_providers_are_added_below_them():
     assert [each for each in everything(tree) if each.name != "port"] == before
 
 
-def test_a_provider_that_is_replaced_is_empty_and_has_lost_its_children():
+def test_replaced_provider_is_empty_and_has_no_children():
     tree = planted()
     tree.populate_from_iterable([record("cell0", "host", 9)])
     assert tree.get_provider_uuids("host") == u("host", "cell1", "cell0")
@@ -129,7 +129,7 @@ def test_a_provider_that_is_replaced_is_empty_and_has_lost_its_children():
     assert tree.has_traits("cell1", {"CUSTOM_A"})
 
 
-def test_a_provider_that_is_replaced_keeps_the_children_that_are_listed_too():
+def test_replaced_provider_keeps_children_in_the_same_records():
     tree = planted()
     tree.populate_from_iterable([record("cell1", "host"), record("host")])
     assert tree.get_provider_uuids("host") == u("host", "cell1")
@@ -144,22 +144,22 @@ def test_a_provider_may_move_and_be_renamed():
     assert (tree.exists("device"), tree.data("gpu").uuid) == (False, uuid_named("device"))
 
 
-def test_of_two_records_with_one_uuid_the_last_counts():
+def test_last_of_two_records_with_one_uuid_wins():
     tree = ProviderTree()
     tree.populate_from_iterable([record("a", generation=1), record("a", generation=2)])
     assert [root.generation for root in tree.roots] == [2]
 
 
-def test_a_parent_that_is_unknown_is_named_before_anything_changes():
+def test_unknown_parent_is_named_and_changes_nothing():
     tree = planted()
-    refused(
+    assert_refused(
         tree, lambda: tree.populate_from_iterable([record("host"), record("x", "nobody")]), "'x'", uuid_named("nobody")
     )
 
 
-def test_a_parent_that_leaves_with_a_replaced_provider_is_unknown():
+def test_parent_below_a_replaced_provider_is_unknown():
     tree = planted()
-    refused(
+    assert_refused(
         tree,
         lambda: tree.populate_from_iterable([record("host"), record("new", "cell0")]),
         "'new'",
@@ -170,22 +170,24 @@ def test_a_parent_that_leaves_with_a_replaced_provider_is_unknown():
 
 def test_a_provider_below_itself_is_refused():
     tree = planted()
-    refused(tree, lambda: tree.populate_from_iterable([record("x", "x")]), "'x' would be below itself")
+    assert_refused(tree, lambda: tree.populate_from_iterable([record("x", "x")]), "'x' would be below itself")
     circle = [record("a", "b"), record("b", "c"), record("c", "a"), record("pool")]
-    refused(tree, lambda: tree.populate_from_iterable(circle), "would be below itself")
+    assert_refused(tree, lambda: tree.populate_from_iterable(circle), "would be below itself")
 
 
-def test_a_record_without_one_of_its_fields_is_refused():
+def test_record_with_a_missing_field_is_refused():
     tree = planted()
     old = record("x")
     del old["parent_provider_uuid"]
-    refused(tree, lambda: tree.populate_from_iterable([record("host"), old]), "lacks parent_provider_uuid", "'x'")
+    assert_refused(
+        tree, lambda: tree.populate_from_iterable([record("host"), old]), "lacks parent_provider_uuid", "'x'"
+    )
 
 
-# --- one by one ---
+# --- new and removed providers ---
 
 
-def test_a_new_root_gives_its_uuid_and_starts_empty():
+def test_new_root_returns_its_uuid_and_is_empty():
     tree = planted()
     assert tree.new_root("other", uuid_named("other"), 4) == uuid_named("other")
     root = tree.data("other")
@@ -195,12 +197,12 @@ def test_a_new_root_gives_its_uuid_and_starts_empty():
     assert tree.data(uuid_named("later")).generation is None
 
 
-def test_a_root_with_a_uuid_that_exists_is_refused():
+def test_new_root_with_an_existing_uuid_is_refused():
     tree = planted()
-    refused(tree, lambda: tree.new_root("other", uuid_named("device")), uuid_named("device"), "exists already")
+    assert_refused(tree, lambda: tree.new_root("other", uuid_named("device")), uuid_named("device"), "exists already")
 
 
-def test_a_new_child_hangs_below_its_parent_by_name_or_uuid():
+def test_new_child_accepts_the_parent_by_name_or_uuid():
     tree = planted()
     assert tree.new_child("a", "device", uuid_named("a"), generation=3) == uuid_named("a")
     assert tree.new_child("b", uuid_named("device"), uuid=uuid_named("b")) == uuid_named("b")
@@ -210,32 +212,34 @@ def test_a_new_child_hangs_below_its_parent_by_name_or_uuid():
     assert tree.data("c").generation == 5
 
 
-def test_a_child_without_a_uuid_gets_one_of_its_own():
+def test_child_without_a_uuid_gets_a_new_one():
     tree = planted()
     first, second = tree.new_child("a", "pool"), tree.new_child("b", "pool")
     assert (tree.data(first).name, tree.data(second).name) == ("a", "b")
     assert first != second
 
 
-def test_who_makes_a_tree_may_choose_its_uuids():
+def test_tree_accepts_a_uuid_generator():
     tree = ProviderTree(new_uuid=iter(u("one", "two")).__next__)
     tree.new_root("host", uuid_named("host"))
     assert [tree.new_child("a", "host"), tree.new_child("b", "host")] == u("one", "two")
 
 
-def test_a_child_that_exists_is_refused_by_its_uuid_and_without_one_by_its_name():
+def test_existing_child_is_refused_by_uuid_or_else_by_name():
     tree = planted()
-    refused(tree, lambda: tree.new_child("new", "host", uuid_named("pool")), uuid_named("pool"), "exists already")
-    refused(tree, lambda: tree.new_child("pool", "host"), "'pool' exists already")
+    assert_refused(
+        tree, lambda: tree.new_child("new", "host", uuid_named("pool")), uuid_named("pool"), "exists already"
+    )
+    assert_refused(tree, lambda: tree.new_child("pool", "host"), "'pool' exists already")
 
 
-def test_a_child_of_nobody_is_refused():
+def test_child_of_an_unknown_parent_is_refused():
     tree = planted()
-    refused(tree, lambda: tree.new_child("new", "nobody"), "there is no provider 'nobody'")
-    refused(tree, lambda: tree.new_child("new", uuid_named("nobody"), uuid_named("new")), uuid_named("nobody"))
+    assert_refused(tree, lambda: tree.new_child("new", "nobody"), "there is no provider 'nobody'")
+    assert_refused(tree, lambda: tree.new_child("new", uuid_named("nobody"), uuid_named("new")), uuid_named("nobody"))
 
 
-def test_a_provider_is_removed_with_all_below_it_and_may_come_again():
+def test_remove_drops_the_subtree_and_allows_it_to_return():
     tree = planted()
     tree.remove("cell0")
     assert tree.get_provider_uuids() == u("host", "cell1", "pool")
@@ -246,10 +250,10 @@ def test_a_provider_is_removed_with_all_below_it_and_may_come_again():
     assert tree.get_provider_uuids() == u("pool", "cell0")
 
 
-# --- what they offer ---
+# --- inventories, traits, aggregates and resources ---
 
 
-def test_a_snapshot_has_all_of_a_provider():
+def test_data_returns_everything_of_a_provider():
     data = planted().data("device")
     assert (data.uuid, data.name, data.generation, data.parent_uuid) == (
         uuid_named("device"),
@@ -263,7 +267,7 @@ def test_a_snapshot_has_all_of_a_provider():
     assert data.resources == {"PMEM": {"ns0", "ns1"}}
 
 
-def test_neither_what_went_in_nor_what_came_out_is_the_tree():
+def test_arguments_and_results_are_copies():
     tree = ProviderTree()
     tree.new_root("host", uuid_named("host"))
     inventory, traits, resources = {"VCPU": {"total": 8}}, {"CUSTOM_A"}, {"PMEM": {"ns0"}}
@@ -282,7 +286,7 @@ def test_neither_what_went_in_nor_what_came_out_is_the_tree():
     assert before.traits == {"CUSTOM_A"}
 
 
-def test_a_provider_has_inventory_of_any_class_or_none():
+def test_has_inventory_is_true_for_any_class():
     tree = planted()
     assert tree.has_inventory("host")
     assert tree.update_inventory("host", {})
@@ -304,7 +308,7 @@ def test_a_provider_has_inventory_of_any_class_or_none():
         ({"VCPU": {"total": 8, "allocation_ratio": 1.0}}, True),
     ],
 )
-def test_inventories_differ_in_classes_and_in_what_the_new_record_says(new, has_changed):
+def test_inventory_change_compares_classes_and_given_fields(new, has_changed):
     tree = planted()
     assert tree.has_inventory_changed("host", new) is has_changed
     assert tree.data("host").inventory == {"VCPU": VCPU}
@@ -313,7 +317,7 @@ def test_inventories_differ_in_classes_and_in_what_the_new_record_says(new, has_
     assert tree.update_inventory("host", new) is False
 
 
-def test_a_generation_is_set_where_it_is_given_even_when_nothing_differs():
+def test_given_generation_is_set_even_without_a_change():
     tree = planted()
     for update, same in (
         (tree.update_inventory, {"VCPU": VCPU}),
@@ -331,7 +335,7 @@ def test_a_generation_is_set_where_it_is_given_even_when_nothing_differs():
         assert tree.data("host").generation == 5
 
 
-def test_a_sharing_provider_has_the_class_and_the_trait():
+def test_sharing_provider_needs_the_class_and_the_trait():
     tree = planted()
     assert not tree.has_sharing_provider("VCPU")
     tree.add_traits("pool", "MISC_SHARES_VIA_AGGREGATE")
@@ -341,7 +345,7 @@ def test_a_sharing_provider_has_the_class_and_the_trait():
     assert not tree.has_sharing_provider("DISK_GB")
 
 
-def test_resources_are_replaced_and_it_is_said_whether_they_differed():
+def test_update_resources_replaces_them_and_returns_the_change():
     tree = planted()
     assert not tree.update_resources("host", {"PMEM": ["ns1", "ns0"]})
     assert tree.update_resources("host", {"PMEM": {"ns1"}, "OTHER": {("a", 1)}})
@@ -349,7 +353,7 @@ def test_resources_are_replaced_and_it_is_said_whether_they_differed():
     assert tree.data("cell0").resources == {"PMEM": {"ns0", "ns1"}}
 
 
-def test_traits_and_aggregates_are_judged_and_edited_as_sets():
+def test_traits_and_aggregates_behave_as_sets():
     tree = planted()
     for has, changed, update, add, remove, held in (
         (
@@ -391,14 +395,14 @@ def test_traits_and_aggregates_are_judged_and_edited_as_sets():
     assert tree.in_aggregates("cell0", u("agg0"))
 
 
-def test_one_text_is_no_collection_of_names():
+def test_single_string_is_refused_as_a_collection():
     tree = planted()
     for act in (tree.update_traits, tree.has_traits, tree.have_traits_changed):
-        refused(tree, lambda act=act: act("host", "CUSTOM_A"), "traits", "'CUSTOM_A'")
+        assert_refused(tree, lambda act=act: act("host", "CUSTOM_A"), "traits", "'CUSTOM_A'")
     for act in (tree.update_aggregates, tree.in_aggregates, tree.have_aggregates_changed):
-        refused(tree, lambda act=act: act("host", "a"), "aggregates", "'a'")
+        assert_refused(tree, lambda act=act: act("host", "a"), "aggregates", "'a'")
 
 
-def test_an_inventory_is_a_record():
+def test_inventory_that_is_not_a_record_is_refused():
     tree = planted()
-    refused(tree, lambda: tree.update_inventory("host", {"VCPU": 8}, 9), "VCPU", "got 8")
+    assert_refused(tree, lambda: tree.update_inventory("host", {"VCPU": 8}, 9), "VCPU", "got 8")

@@ -1,4 +1,4 @@
-"""A question that is asked again, and what its answers mean."""
+"""Requests to Placement: retries, and errors from answers."""
 
 import random
 
@@ -10,39 +10,40 @@ from roost.compute.report.placement_session import Asking, Patience, part, refus
 from roost.errors import BadRequest, Conflict, NotFound, PlacementGone
 from roost.model.placement.placement_api import Answer, newest_minor
 
-SAID = {"errors": [{"detail": "no\n such  thing", "code": "placement.undefined_code"}]}
+ERROR_BODY = {"errors": [{"detail": "no\n such  thing", "code": "placement.undefined_code"}]}
 
 
-class Scripted:
-    """Answers what it was told to, in order; None: not at all."""
+class ScriptedClient:
+    """Returns the given answers in order; None: raises PlacementGone."""
 
     def __init__(self, *answers):
         self.left = [*answers]
 
     def ask(self, method, path, body=None, *, version):
-        """Answer."""
+        """Return the next answer."""
         answer = self.left.pop(0)
         if answer is None:
             raise PlacementGone("the line is cut")
         return answer
 
 
-def asking(*answers, tries=4):
-    """Give what asks, and its pauses."""
+def new_session(*answers, tries=4):
+    """Return a session, and the list of its pauses."""
     pauses = []
-    return Asking(Scripted(*answers), Patience(sleep=pauses.append, uniform=lambda _, high: high, tries=tries)), pauses
+    patience = Patience(sleep=pauses.append, uniform=lambda _, high: high, tries=tries)
+    return Asking(ScriptedClient(*answers), patience), pauses
 
 
-def test_what_is_answered_at_once_is_not_repeated():
-    ours, pauses = asking(Answer(404, None))
-    assert ours.ask("GET", "/x", version="1.36") == Answer(404, None, is_repeated=False)
+def test_immediate_answer_is_not_retried():
+    session, pauses = new_session(Answer(404, None))
+    assert session.ask("GET", "/x", version="1.36") == Answer(404, None, is_repeated=False)
     assert pauses == []
 
 
 @pytest.mark.parametrize("first", [None, Answer(503, None)])
-def test_what_is_not_answered_or_503_is_asked_again_and_may_have_been_done(first):
-    ours, pauses = asking(first, Answer(409, SAID))
-    assert ours.ask("PUT", "/x", version="1.36") == Answer(409, SAID, is_repeated=True)
+def test_lost_answer_or_503_is_retried_and_marked_as_repeated(first):
+    session, pauses = new_session(first, Answer(409, ERROR_BODY))
+    assert session.ask("PUT", "/x", version="1.36") == Answer(409, ERROR_BODY, is_repeated=True)
     assert pauses == [2.0]
 
 
@@ -50,17 +51,17 @@ def test_what_is_not_answered_or_503_is_asked_again_and_may_have_been_done(first
     ("last", "sentence"),
     [(None, "the line is cut"), (Answer(503, None), "it answers GET /x with status 503")],
 )
-def test_what_is_never_answered_is_given_up(last, sentence):
-    ours, pauses = asking(last, last, last, tries=3)
+def test_last_failed_try_raises_placement_gone(last, sentence):
+    session, pauses = new_session(last, last, last, tries=3)
     with pytest.raises(PlacementGone, match=sentence):
-        ours.ask("GET", "/x?y=1", version="1.36")
+        session.ask("GET", "/x?y=1", version="1.36")
     assert pauses == [2.0, 4.0]
 
 
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 406, 409, 500])
-def test_no_other_status_is_asked_again(status):
-    ours, pauses = asking(Answer(status, SAID))
-    assert ours.ask("PUT", "/x", version="1.36").status == status
+def test_other_statuses_are_not_retried(status):
+    session, pauses = new_session(Answer(status, ERROR_BODY))
+    assert session.ask("PUT", "/x", version="1.36").status == status
     assert pauses == []
 
 
@@ -73,7 +74,7 @@ def test_pauses_are_bounded_and_random(seed, tries):
     assert all(0.0 <= pause <= 2.0 * turn for turn, pause in enumerate(pauses, 1))
 
 
-def test_there_is_no_pause_behind_the_last_try():
+def test_no_pause_follows_a_successful_try():
     pauses = []
     for _ in Patience(sleep=pauses.append, uniform=lambda _, high: high).turns():
         if len(pauses) == 2:
@@ -91,30 +92,30 @@ def test_there_is_no_pause_behind_the_last_try():
         (500, PlacementGone, "it answers PUT /x with no such thing$"),
     ],
 )
-def test_what_can_be_done_about_a_status(status, kind, sentence):
+def test_error_status_selects_the_exception(status, kind, sentence):
     with pytest.raises(kind, match=sentence):
-        raise refusal("PUT", "/x?y=1", Answer(status, SAID))
+        raise refusal("PUT", "/x?y=1", Answer(status, ERROR_BODY))
 
 
 @pytest.mark.parametrize("body", [None, [], "text", 3])
-def test_an_answer_that_is_no_object_is_none_of_a_placement(body):
+def test_answer_that_is_not_an_object_is_refused(body):
     with pytest.raises(PlacementGone, match="with no object"):
-        asking(Answer(200, body))[0].read("/x", version="1.36")
+        new_session(Answer(200, body))[0].read("/x", version="1.36")
 
 
 @pytest.mark.parametrize("record", [None, {}, [], "text"])
-def test_a_part_that_is_missing_is_told(record):
+def test_missing_part_of_an_answer_is_named(record):
     with pytest.raises(PlacementGone, match="its answer has no traits"):
         part(record, "traits")
 
 
 @pytest.mark.parametrize("body", [None, b"", "no", {}, {"errors": []}, {"errors": [{}]}, {"errors": None}])
-def test_an_error_that_says_nothing_is_told_by_its_status(body):
+def test_error_without_details_is_reported_by_status(body):
     assert (Answer(500, body).problem, Answer(500, body).code) == ("status 500", "")
 
 
 @pytest.mark.parametrize("versions", [None, [], [{"max_version": 3}], [{"max_version": "2.x"}]])
 @pytest.mark.parametrize("wrap", [lambda versions: versions, lambda versions: {"versions": versions}])
-def test_what_does_not_tell_its_versions_is_no_placement(versions, wrap):
+def test_missing_versions_are_refused(versions, wrap):
     with pytest.raises(ValueError, match="does not tell its versions"):
         newest_minor(wrap(versions))
