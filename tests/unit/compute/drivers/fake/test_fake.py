@@ -18,24 +18,24 @@ from tests.support.servers.clusters import guests_on
 GUEST = uuid_named("guest")
 
 
-def started(folder, host):
+def start_driver(folder, host):
     driver = load("fake", {"state": str(folder)})
     driver.start(host)
     return driver
 
 
-def test_guests_outlive_the_process_in_a_folder_and_move_to_whoever_names_the_same(tmp_path):
-    source, target = started(tmp_path, "host-a"), started(tmp_path, "host-b")
+def test_guests_in_a_shared_folder_survive_restarts_and_migrate(tmp_path):
+    source, target = start_driver(tmp_path, "host-a"), start_driver(tmp_path, "host-b")
     source.spawn(spec_of(), "op-1")
-    source = started(tmp_path, "host-a")
+    source = start_driver(tmp_path, "host-a")
     assert [(found.uuid, found.state) for found in source.guests()] == [(GUEST, "running")]
-    to = target.prepare(spec_of(node="host-b"), "op-2")
-    target = started(tmp_path, "host-b")
-    source.live_migrate(GUEST, to)
+    transfer = target.prepare(spec_of(node="host-b"), "op-2")
+    target = start_driver(tmp_path, "host-b")
+    source.live_migrate(GUEST, transfer)
     assert [(found.operation, found.state) for found in target.guests()] == [("op-2", "running")]
-    assert (source.guests(), started(tmp_path, "host-a").guests()) == ([], [])
+    assert (source.guests(), start_driver(tmp_path, "host-a").guests()) == ([], [])
     target.power(GUEST, is_on=False)
-    image = started(tmp_path, "host-b").save(GUEST)
+    image = start_driver(tmp_path, "host-b").save(GUEST)
     source.spawn(spec_of("second", image=image), "op-3")
     assert source.console(uuid_named("second")).splitlines() == [
         "image cirros",
@@ -47,12 +47,12 @@ def test_guests_outlive_the_process_in_a_folder_and_move_to_whoever_names_the_sa
     ]
 
 
-def test_books_have_a_guest_that_left_while_it_ran_on_one_host_before_and_after_that_one_looks(tmp_path):
-    source, target = started(tmp_path, "host-a"), started(tmp_path, "host-b")
+def test_live_migrated_guest_is_listed_on_one_host_only(tmp_path):
+    source, target = start_driver(tmp_path, "host-a"), start_driver(tmp_path, "host-b")
     source.spawn(spec_of(), "op-1")
-    to = target.prepare(spec_of(node="host-b"), "op-2")
+    transfer = target.prepare(spec_of(node="host-b"), "op-2")
     assert guests_on(tmp_path) == {GUEST: [("host-a", "running")]}
-    source.live_migrate(GUEST, to)
+    source.live_migrate(GUEST, transfer)
     assert guests_on(tmp_path) == {GUEST: [("host-b", "running")]}
     assert len(target.guests()) == 1
     assert guests_on(tmp_path) == {GUEST: [("host-b", "running")]}
@@ -60,7 +60,7 @@ def test_books_have_a_guest_that_left_while_it_ran_on_one_host_before_and_after_
     assert guests_on(tmp_path) == {}
 
 
-def test_hosts_of_one_process_find_each_other_without_a_folder():
+def test_hosts_of_one_process_can_migrate_without_a_folder():
     drivers = [load("fake", {}), load("fake", {})]
     for driver, host in zip(drivers, ("together-1", "together-2"), strict=True):
         driver.start(host)
@@ -70,52 +70,52 @@ def test_hosts_of_one_process_find_each_other_without_a_folder():
     drivers[1].destroy(GUEST, "op-3")
 
 
-def test_a_guest_that_came_while_it_ran_is_not_lost_where_the_next_move_is_prepared(tmp_path):
-    source, target = started(tmp_path, "host-a"), started(tmp_path, "host-b")
+def test_live_migrated_guest_can_be_prepared_for_another_move(tmp_path):
+    source, target = start_driver(tmp_path, "host-a"), start_driver(tmp_path, "host-b")
     source.spawn(spec_of(), "op-1")
     source.live_migrate(GUEST, target.prepare(spec_of(node="host-b"), "op-2"))
-    to = target.prepare(spec_of(node="host-b"), "op-3")
+    transfer = target.prepare(spec_of(node="host-b"), "op-3")
     target.power(GUEST, is_on=False)
-    target.send_disk(GUEST, to)
+    target.send_disk(GUEST, transfer)
     target.finish(spec_of(node="host-b"), "op-3")
     assert [(found.operation, found.state) for found in target.guests()] == [("op-3", "running")]
 
 
-def test_nothing_is_left_of_a_guest_that_leaves_as_it_runs(tmp_path):
-    source, target = started(tmp_path, "host-a"), started(tmp_path, "host-b")
+def test_live_migration_leaves_nothing_on_the_source(tmp_path):
+    source, target = start_driver(tmp_path, "host-a"), start_driver(tmp_path, "host-b")
     source.spawn(spec_of(), "op-1")
     source.prepare(spec_of(), "op-2")
     source.live_migrate(GUEST, target.prepare(spec_of(node="host-b"), "op-3"))
     assert (source.guests(), len(target.guests())) == ([], 1)
 
 
-def test_names_of_hosts_need_not_be_names_of_files(tmp_path):
+def test_host_names_need_not_be_valid_file_names(tmp_path):
     for host in ("../a", "a/b", "ä b"):
-        started(tmp_path / "state", host).spawn(spec_of(node=host), "op-1")
-        assert len(started(tmp_path / "state", host).guests()) == 1
+        start_driver(tmp_path / "state", host).spawn(spec_of(node=host), "op-1")
+        assert len(start_driver(tmp_path / "state", host).guests()) == 1
     assert [path.name for path in tmp_path.iterdir()] == ["state"]
 
 
-def test_a_folder_that_cannot_be_written_or_understood_is_named(tmp_path):
+def test_unwritable_or_corrupt_state_is_named_in_the_error(tmp_path):
     (tmp_path / "file").write_text("")
-    driver = started(tmp_path / "none", "host-a")
+    driver = start_driver(tmp_path / "none", "host-a")
     with pytest.raises(Unavailable, match=r"cannot (read|write) .*file"):
-        started(tmp_path / "file", "host-a")
+        start_driver(tmp_path / "file", "host-a")
     driver.spawn(spec_of(), "op-1")
     for damaged in (b"{", b"", b'{"guests": {"\xff": 1}}'):
         (tmp_path / "none" / "hosts" / "host-a.json").write_bytes(damaged)
         with pytest.raises(DriverNotReady, match=r"^what the fake driver kept of host host-a cannot be understood"):
-            started(tmp_path / "none", "host-a")
+            start_driver(tmp_path / "none", "host-a")
     FolderShelf(tmp_path / "none").save_image("saved-x", b"{}")
     with pytest.raises(BuildAborted, match=r"^image saved-x of the fake driver cannot be understood"):
         driver.spawn(spec_of(image="saved-x"), "op-2")
 
 
-def left(driver, other):
-    """Let a guest go elsewhere while it runs; where it cannot, nothing of it is left there."""
-    to = other.prepare(spec_of(node="host-b"), "op-4")
+def migrate_away(driver, other):
+    """Live-migrate a guest; if that fails, discard it at the target."""
+    transfer = other.prepare(spec_of(node="host-b"), "op-4")
     try:
-        driver.live_migrate(GUEST, to)
+        driver.live_migrate(GUEST, transfer)
     except DriverNotReady:
         other.discard(GUEST, "op-4")
         raise
@@ -128,53 +128,53 @@ ACTS = {
     "rebuild": lambda driver, _: driver.rebuild(spec_of(is_on=False), "op-4"),
     "prepare": lambda driver, _: driver.prepare(spec_of("second"), "op-4"),
     "discard": lambda driver, _: driver.discard(GUEST, "op-1"),
-    "live_migrate": left,
+    "live_migrate": migrate_away,
 }
 
 
 @pytest.mark.parametrize("act", ACTS)
-def test_what_cannot_be_written_down_did_not_happen_and_may_be_asked_for_again(act, tmp_path):
-    driver, other = started(tmp_path, "host-a"), started(tmp_path, "host-b")
+def test_call_with_a_failed_write_changes_nothing_and_can_be_repeated(act, tmp_path):
+    driver, other = start_driver(tmp_path, "host-a"), start_driver(tmp_path, "host-b")
     driver.spawn(spec_of(), "op-1")
     before = (driver.guests(), driver.console(GUEST), other.guests())
-    place = tmp_path / "hosts" / f"host-a.{os.getpid()}.new"
-    place.mkdir()
+    blocker = tmp_path / "hosts" / f"host-a.{os.getpid()}.new"
+    blocker.mkdir()
     for _ in range(2):
         with pytest.raises(DriverNotReady, match="cannot write"):
             ACTS[act](driver, other)
-        for each in (driver, started(tmp_path, "host-a")):
+        for each in (driver, start_driver(tmp_path, "host-a")):
             assert (each.guests(), each.console(GUEST), other.guests()) == before
-    place.rmdir()
+    blocker.rmdir()
     ACTS[act](driver, other)
-    assert driver.guests() == started(tmp_path, "host-a").guests()
+    assert driver.guests() == start_driver(tmp_path, "host-a").guests()
     assert (driver.guests(), other.guests()) != (before[0], before[2])
 
 
-def test_saved_images_in_a_folder_go_with_what_was_begun_of_them(tmp_path):
-    assert started(tmp_path / "none", "host-a").saved_images() == []
-    one, other = started(tmp_path, "host-a"), started(tmp_path, "host-b")
+def test_dropping_a_saved_image_removes_its_partial_files(tmp_path):
+    assert start_driver(tmp_path / "none", "host-a").saved_images() == []
+    one, other = start_driver(tmp_path, "host-a"), start_driver(tmp_path, "host-b")
     for name in ("guest", "other"):
         one.spawn(spec_of(name, is_on=False), "op-1")
         one.save(uuid_named(name))
-    images, begun = tmp_path / "images", uuid_named("begun")
+    images, partial = tmp_path / "images", uuid_named("begun")
     (images / f"saved-{GUEST}.77.new").write_text("[")
-    (images / f"saved-{begun}.77.new").write_text("[")
+    (images / f"saved-{partial}.77.new").write_text("[")
     (images / "saved-debian.json").write_text("[]")
     (images / "debian.json").write_text("[]")
-    assert other.saved_images() == sorted([GUEST, begun, uuid_named("other")])
-    for uuid in (GUEST, begun, GUEST):
+    assert other.saved_images() == sorted([GUEST, partial, uuid_named("other")])
+    for uuid in (GUEST, partial, GUEST):
         other.drop_saved_image(uuid)
     assert one.saved_images() == [uuid_named("other")]
-    stay = ["debian.json", "saved-debian.json", f"saved-{uuid_named('other')}.json"]
-    assert sorted(path.name for path in images.iterdir()) == sorted(stay)
+    kept_names = ["debian.json", "saved-debian.json", f"saved-{uuid_named('other')}.json"]
+    assert sorted(path.name for path in images.iterdir()) == sorted(kept_names)
 
 
-def test_an_image_that_nobody_saved_is_nowhere():
+def test_missing_saved_image_aborts_the_build():
     with pytest.raises(BuildAborted, match="there is no image saved-nothing"):
         fake().spawn(spec_of(image="saved-nothing"), "op-1")
 
 
-def test_a_guest_is_not_built_where_too_few_devices_are_left():
+def test_guest_is_not_built_without_enough_free_vgpus():
     driver = fake(Script(node=(FakeNode(gpu=(Gpu(name="gpu0", vgpus=1),)),)))
     driver.spawn(spec_of("first", held={"VCPU": 1, "VGPU": 1}), "op-1")
     with pytest.raises(BuildFailed, match=r"^node host-a has no 1 VGPU left for guest"):
@@ -184,7 +184,7 @@ def test_a_guest_is_not_built_where_too_few_devices_are_left():
     driver.spawn(spec_of("second", held={"VGPU": 1}), "op-2")
 
 
-def test_a_guest_has_the_devices_that_its_agent_says_else_such_as_are_free(tmp_path):
+def test_guest_gets_the_given_devices_or_else_free_ones(tmp_path):
     cards = tuple(PciDevice(address=f"0000:0{n}:00.0", vendor_id="8086", product_id="a") for n in (1, 2))
     driver = fake(Script(node=(FakeNode(pci=cards),)), shelf=FolderShelf(tmp_path))
     first, second = cards[0].address, cards[1].address
@@ -215,8 +215,8 @@ def test_devices_of_a_guest_are_those_of_its_node():
         assert driver.resources(node).pci_in_use == {uuid_named(name): (card.address,)}
 
 
-@pytest.mark.parametrize("told", [("0000:02:00.0",), ()])
-def test_a_guest_that_arrives_has_the_devices_that_were_prepared_or_those_that_are_told_then(tmp_path, told):
+@pytest.mark.parametrize("devices", [("0000:02:00.0",), ()])
+def test_finish_uses_the_given_devices_or_else_the_prepared_ones(tmp_path, devices):
     cards = tuple(PciDevice(address=f"0000:0{n}:00.0", vendor_id="8086", product_id="a") for n in (1, 2))
     source, target = (
         fake(Script(node=(FakeNode(pci=cards),)), host, shelf=FolderShelf(tmp_path)) for host in ("host-a", "host-b")
@@ -224,8 +224,8 @@ def test_a_guest_that_arrives_has_the_devices_that_were_prepared_or_those_that_a
     source.spawn(spec_of(), "op-1")
     source.power(GUEST, is_on=False)
     source.send_disk(GUEST, target.prepare(spec_of(node="host-b", devices=(cards[0].address,)), "op-2"))
-    target.finish(spec_of(node="host-b", devices=told), "op-2")
-    assert target.resources("host-b").pci_in_use == {GUEST: told or (cards[0].address,)}
+    target.finish(spec_of(node="host-b", devices=devices), "op-2")
+    assert target.resources("host-b").pci_in_use == {GUEST: devices or (cards[0].address,)}
 
 
 def test_a_guest_is_built_on_a_node_of_its_host():
@@ -239,12 +239,12 @@ def test_a_guest_is_built_on_a_node_of_its_host():
         driver.resources("host-b-1")
 
 
-def test_nodes_of_one_name_are_refused():
+def test_duplicate_node_names_are_refused():
     with pytest.raises(BadSettings, match="two nodes of host host-a have one name, there are host-a"):
         fake(Script(node=(FakeNode(), FakeNode(name="host-a"))))
 
 
-def test_a_guest_uses_the_cells_that_were_chosen_for_it():
+def test_reshape_follows_the_cells_chosen_for_a_guest():
     cells = (NumaCell(id=0, memory_mb=4096, cpus=(0, 1)), NumaCell(id=3, memory_mb=1024, cpus=(2, 3)))
     node = FakeNode(cell=cells)
     tree, held = tree_of("host-a"), {"VCPU": 1, "MEMORY_MB": 512}
@@ -258,9 +258,9 @@ def test_a_guest_uses_the_cells_that_were_chosen_for_it():
     assert allocations[GUEST]["allocations"] == {tree.data("host-a_numa3").uuid: {"resources": held}}
 
 
-def test_threads_build_and_destroy_guests_side_by_side():
+def test_threads_build_and_destroy_guests_concurrently():
     driver = fake(Script(node=(FakeNode(gpu=(Gpu(name="gpu0", vgpus=8),)),)))
-    refused = []
+    failures = []
 
     def work(number):
         for turn in range(20):
@@ -268,7 +268,7 @@ def test_threads_build_and_destroy_guests_side_by_side():
             try:
                 driver.spawn(spec, f"op-{turn}")
             except BuildFailed as error:
-                refused.append(error)
+                failures.append(error)
             driver.destroy(spec.uuid, f"gone-{turn}")
 
     threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
@@ -276,11 +276,11 @@ def test_threads_build_and_destroy_guests_side_by_side():
         thread.start()
     for thread in threads:
         thread.join()
-    assert (refused, driver.guests()) == ([], [])
+    assert (failures, driver.guests()) == ([], [])
 
 
-def test_a_guest_that_has_come_back_and_that_nobody_asked_about_goes_again(tmp_path):
-    one, two = started(tmp_path, "host-a"), started(tmp_path, "host-b")
+def test_guest_can_migrate_back_and_away_again_without_a_scan(tmp_path):
+    one, two = start_driver(tmp_path, "host-a"), start_driver(tmp_path, "host-b")
     one.spawn(spec_of(), "op-1")
     one.live_migrate(GUEST, two.prepare(spec_of(node="host-b"), "op-2"))
     two.live_migrate(GUEST, one.prepare(spec_of(), "op-3"))

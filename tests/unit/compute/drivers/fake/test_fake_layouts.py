@@ -42,7 +42,7 @@ LAYOUTS = ("flat", "gpus", "numa", "renamed", "shared")
 
 
 class Host:
-    """A host whose agent starts with one layout after another, and what Placement has of it."""
+    """A host whose agent starts with different layouts, and its state in Placement."""
 
     def __init__(self, *, terms=None, **more):
         self.shelf, self.tree, self.held = MemoryShelf(), tree_of(NODE), {}
@@ -51,7 +51,7 @@ class Host:
         self.start("flat")
 
     def start(self, layout):
-        """Start the agent, which reshapes where it must, and say whether it did."""
+        """Start the agent, reshape if needed, and return whether it did."""
         self.driver = fake(replace(self.script, layout=layout), NODE, shelf=self.shelf, terms=self.terms)
         try:
             self.driver.update_provider_tree(self.tree, NODE)
@@ -61,7 +61,7 @@ class Host:
         return False
 
     def claim(self, name, **held):
-        """Let a consumer hold something of the root."""
+        """Give a consumer an allocation on the root."""
         self.held[uuid_named(name)] = {
             "allocations": {ROOT: {"resources": held}},
             "project_id": "p",
@@ -70,22 +70,22 @@ class Host:
         }
 
     def spawn(self, name, **held):
-        """Let a guest run that holds something of the root."""
+        """Build a guest with an allocation on the root."""
         self.claim(name, **held)
         self.driver.spawn(spec_of(name, NODE, held=held), f"build {name}")
 
-    def holds(self, name):
-        """Give what a consumer holds, by names of providers."""
+    def holdings(self, name):
+        """Return the allocation of a consumer, by provider name."""
         held = self.held[uuid_named(name)]["allocations"]
         return {self.tree.data(uuid).name: record["resources"] for uuid, record in held.items()}
 
     def totals(self):
-        """Give what there is, by names of providers."""
-        found = [self.tree.data(uuid) for uuid in self.tree.get_provider_uuids()]
-        return {each.name: {name: record["total"] for name, record in each.inventory.items()} for each in found}
+        """Return the inventory totals, by provider name."""
+        providers = [self.tree.data(uuid) for uuid in self.tree.get_provider_uuids()]
+        return {each.name: {name: record["total"] for name, record in each.inventory.items()} for each in providers}
 
     def everything(self):
-        """Give all that Placement would have."""
+        """Return the full state of Placement."""
         return [self.tree.data(uuid) for uuid in self.tree.get_provider_uuids()], copy.deepcopy(self.held)
 
 
@@ -116,18 +116,18 @@ SHAPES = {
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_a_new_host_has_the_shape_of_its_layout_at_once(layout):
+def test_new_host_has_the_inventories_of_its_layout(layout):
     driver, tree = fake(replace(SCRIPT, layout=layout), NODE), tree_of(NODE)
     driver.update_provider_tree(tree, NODE)
-    found = [tree.data(uuid) for uuid in tree.get_provider_uuids()]
-    assert {each.name: {name: record["total"] for name, record in each.inventory.items()} for each in found} == SHAPES[
-        layout
-    ]
+    providers = [tree.data(uuid) for uuid in tree.get_provider_uuids()]
+    assert {
+        each.name: {name: record["total"] for name, record in each.inventory.items()} for each in providers
+    } == SHAPES[layout]
     assert tree.has_traits(NODE, ["HW_CPU_X86_AVX2"])
 
 
 @pytest.mark.shows("S109", "S114", "S116", "S137")
-def test_virtual_gpus_move_from_the_root_to_the_gpus_that_guests_use():
+def test_vgpus_move_from_the_root_to_the_gpus_in_use():
     host = Host()
     for number in range(3):
         host.spawn(f"guest{number}", VCPU=1, VGPU=1)
@@ -137,11 +137,11 @@ def test_virtual_gpus_move_from_the_root_to_the_gpus_that_guests_use():
         fake(replace(SCRIPT, layout="gpus"), NODE, shelf=host.shelf).update_provider_tree(host.tree, NODE)
     assert host.everything() == before
     assert host.start("gpus")
-    # Each went onto the GPU with most left.
-    assert [host.holds(f"guest{number}") for number in range(3)] == [
+    # Each guest uses the GPU with the most free VGPU.
+    assert [host.holdings(f"guest{number}") for number in range(3)] == [
         {NODE: {"VCPU": 1}, gpu: {"VGPU": 1}} for gpu in (GPU0, GPU1, GPU0)
     ]
-    assert host.holds("plain") == {NODE: {"VCPU": 1}}
+    assert host.holdings("plain") == {NODE: {"VCPU": 1}}
     assert host.totals() == SHAPES["gpus"]
     record = host.tree.data(GPU0).inventory["VGPU"]
     assert record == {
@@ -160,15 +160,15 @@ def test_virtual_gpus_move_from_the_root_to_the_gpus_that_guests_use():
 
 
 @pytest.mark.shows("S110", "S137")
-def test_what_memory_nodes_have_moves_to_those_that_guests_use():
+def test_numa_resources_move_to_the_cells_in_use():
     host = Host()
     host.spawn("big", VCPU=2, MEMORY_MB=3000, SRIOV_NET_VF=1, DISK_GB=5)
     host.spawn("small", VCPU=2, MEMORY_MB=1500, PCPU=1)
     host.spawn("wide", VCPU=1, SRIOV_NET_VF=5)
     assert host.start("numa")
-    assert host.holds("big") == {NODE: {"DISK_GB": 5}, CELL0: {"VCPU": 2, "MEMORY_MB": 3000, "SRIOV_NET_VF": 1}}
-    assert host.holds("small") == {CELL1: {"VCPU": 2, "MEMORY_MB": 1500, "PCPU": 1}}
-    wide = host.holds("wide")
+    assert host.holdings("big") == {NODE: {"DISK_GB": 5}, CELL0: {"VCPU": 2, "MEMORY_MB": 3000, "SRIOV_NET_VF": 1}}
+    assert host.holdings("small") == {CELL1: {"VCPU": 2, "MEMORY_MB": 1500, "PCPU": 1}}
+    wide = host.holdings("wide")
     assert {part: each["SRIOV_NET_VF"] for part, each in wide.items()} == {CELL0: 3, CELL1: 2}
     assert sum(each.get("VCPU", 0) for each in wide.values()) == 1
     assert host.totals() == SHAPES["numa"]
@@ -180,39 +180,39 @@ def test_a_custom_class_becomes_a_standard_one_on_its_provider():
     host = Host()
     host.spawn("guest", VCPU=1, CUSTOM_FPGA=2)
     assert host.start("renamed")
-    assert host.holds("guest") == {NODE: {"VCPU": 1, "FPGA": 2}}
+    assert host.holdings("guest") == {NODE: {"VCPU": 1, "FPGA": 2}}
     assert host.totals() == SHAPES["renamed"]
     assert host.tree.data(NODE).inventory["FPGA"]["max_unit"] == 2
     assert not host.start("renamed")
 
 
-def pinned(count, *, emulator=()):
-    """Give a guest on the second cell with processors of its own, and of its emulator."""
+def pinned_cells(count, *, emulator=()):
+    """Return placed cells: dedicated CPUs on the second cell, for a guest and its emulator."""
     cell = InstanceCell(id=0, pcpus=frozenset(range(count)), memory_mb=64, policy="dedicated")
     return (PlacedCell(cell=cell, host_cell=1, pins=Pins(reserved=emulator)),)
 
 
-def on_shared_processors():
-    """Give a host whose guests hold processors of their own as VCPU, as one does that knows no others."""
+def host_with_shared_cpus():
+    """Return a host whose guests hold dedicated CPUs as VCPU, in the layout without PCPU."""
     host = Host()
     host.start("shared")
     held = {"VCPU": 2, "MEMORY_MB": 64}
-    for name, cells in (("pinned", pinned(2)), ("plain", ()), ("beside", pinned(1, emulator=(11,)))):
+    for name, cells in (("pinned", pinned_cells(2)), ("plain", ()), ("beside", pinned_cells(1, emulator=(11,)))):
         host.claim(name, **held)
         host.driver.spawn(spec_of(name, NODE, held=held, cells=cells), f"build {name}")
     return host
 
 
 @pytest.mark.shows("S137")
-def test_processors_of_guests_own_become_pcpu_where_they_are_offered_so():
-    host = on_shared_processors()
+def test_dedicated_cpus_become_pcpu_when_the_host_offers_it():
+    host = host_with_shared_cpus()
     host.claim("ordered", VCPU=2)
     before = host.everything()
     with pytest.raises(ReshapeNeeded, match=r"^VCPU of node host-a must move"):
         fake(SCRIPT, NODE, shelf=host.shelf).update_provider_tree(host.tree, NODE)
     assert host.everything() == before
     assert host.start("flat")
-    assert [host.holds(name) for name in ("pinned", "plain", "beside", "ordered")] == [
+    assert [host.holdings(name) for name in ("pinned", "plain", "beside", "ordered")] == [
         {NODE: {"PCPU": 2, "MEMORY_MB": 64}},
         {NODE: {"VCPU": 2, "MEMORY_MB": 64}},
         {NODE: {"PCPU": 2, "MEMORY_MB": 64}},
@@ -221,34 +221,34 @@ def test_processors_of_guests_own_become_pcpu_where_they_are_offered_so():
     assert host.totals() == SHAPES["flat"]
     assert not host.start("flat")
     assert host.start("shared")
-    assert host.holds("pinned") == {NODE: {"VCPU": 2, "MEMORY_MB": 64}}
+    assert host.holdings("pinned") == {NODE: {"VCPU": 2, "MEMORY_MB": 64}}
 
 
-def test_processors_of_guests_own_become_pcpu_of_their_memory_nodes_at_once():
-    host = on_shared_processors()
+def test_dedicated_cpus_become_pcpu_of_numa_cells_in_one_reshape():
+    host = host_with_shared_cpus()
     assert host.start("numa")
-    assert host.holds("pinned") == {CELL1: {"PCPU": 2, "MEMORY_MB": 64}}
-    assert host.holds("plain") == {CELL0: {"VCPU": 2, "MEMORY_MB": 64}}
+    assert host.holdings("pinned") == {CELL1: {"PCPU": 2, "MEMORY_MB": 64}}
+    assert host.holdings("plain") == {CELL0: {"VCPU": 2, "MEMORY_MB": 64}}
     assert host.totals() == SHAPES["numa"]
     assert not host.start("numa")
 
 
-def test_the_consumer_of_a_move_has_the_processors_of_the_guest_that_leaves():
-    host = on_shared_processors()
+def test_migration_consumer_takes_the_cpus_of_the_departing_guest():
+    host = host_with_shared_cpus()
     host.held[uuid_named("migration")] = host.held.pop(uuid_named("pinned"))
     assert host.start("flat")
-    assert host.holds("migration") == {NODE: {"PCPU": 2, "MEMORY_MB": 64}}
+    assert host.holdings("migration") == {NODE: {"PCPU": 2, "MEMORY_MB": 64}}
 
 
-def test_a_guest_that_has_more_processors_of_its_own_than_it_holds_holds_those_from_then_on(capfd):
-    host = on_shared_processors()
+def test_guest_using_more_dedicated_cpus_than_held_holds_them_all(capfd):
+    host = host_with_shared_cpus()
     host.claim("pinned", VCPU=1)
     assert host.start("flat")
-    assert host.holds("pinned") == {NODE: {"PCPU": 2}}
+    assert host.holdings("pinned") == {NODE: {"PCPU": 2}}
     assert "uses_differ" in capfd.readouterr().err
 
 
-def test_a_host_whose_guests_have_no_processors_of_their_own_need_not_be_reshaped_for_them():
+def test_host_without_pinned_guests_needs_no_pcpu_reshape():
     host = Host()
     host.start("shared")
     host.spawn("plain", VCPU=2)
@@ -257,7 +257,7 @@ def test_a_host_whose_guests_have_no_processors_of_their_own_need_not_be_reshape
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_single_resources_are_on_the_root_in_any_layout_with_their_names(layout):
+def test_pieces_are_named_resources_of_the_root_in_every_layout(layout):
     host = Host(node=(replace(FULL, pieces={"CUSTOM_PMEM": ("ns0", "ns1"), "CUSTOM_NONE": ()}),))
     host.start(layout)
     assert host.tree.data(NODE).inventory["CUSTOM_PMEM"]["total"] == 2
@@ -265,7 +265,7 @@ def test_single_resources_are_on_the_root_in_any_layout_with_their_names(layout)
     assert host.tree.data(NODE).resources["CUSTOM_PMEM"] == {"ns0", "ns1"}
 
 
-def test_what_others_have_below_its_providers_is_left_alone_though_it_is_called_alike():
+def test_foreign_child_providers_are_left_alone():
     host = Host()
     host.start("gpus")
     host.tree.new_child(f"{NODE}_deep", GPU0, uuid_named("deep"))
@@ -273,30 +273,30 @@ def test_what_others_have_below_its_providers_is_left_alone_though_it_is_called_
     assert host.totals() == {**SHAPES["gpus"], f"{NODE}_deep": {}}
 
 
-def test_a_guest_says_which_single_resources_it_has():
+def test_guest_console_lists_its_pieces():
     host = Host()
     host.driver.spawn(spec_of("guest", NODE, pieces=("ns0", "ns1")), "op-1")
     assert host.driver.console(uuid_named("guest")).splitlines()[-1] == "built on host-a with ns0, ns1"
 
 
-def test_contexts_of_encrypted_memory_are_offered_as_the_script_says():
+def test_memory_encryption_contexts_come_from_the_script():
     host = Host(node=(replace(FULL, inventories={"MEM_ENCRYPTION_CONTEXT": Inventory(total=15, max_unit=1)}),))
     assert host.tree.data(NODE).inventory["MEM_ENCRYPTION_CONTEXT"]["total"] == 15
 
 
-def test_a_guest_built_on_providers_of_parts_uses_those():
+def test_guest_built_on_gpu_providers_uses_them():
     host = Host()
     host.start("gpus")
     spec = spec_of("guest", NODE, allocations={host.tree.data(GPU1).uuid: {"VGPU": 1}})
     host.driver.spawn(spec, "op-1")
     host.held[spec.uuid] = {"allocations": {host.tree.data(GPU1).uuid: {"resources": {"VGPU": 1}}}}
     assert host.start("flat")
-    assert host.holds("guest") == {NODE: {"VGPU": 1}}
+    assert host.holdings("guest") == {NODE: {"VGPU": 1}}
     assert host.start("gpus")
-    assert host.holds("guest") == {GPU1: {"VGPU": 1}}
+    assert host.holdings("guest") == {GPU1: {"VGPU": 1}}
 
 
-def test_a_ratio_that_was_changed_in_placement_moves_along():
+def test_allocation_ratio_set_in_placement_moves_to_the_cells():
     host = Host()
     inventory = host.tree.data(NODE).inventory
     inventory["VCPU"]["allocation_ratio"] = 2.5
@@ -306,7 +306,7 @@ def test_a_ratio_that_was_changed_in_placement_moves_along():
     assert host.tree.data(CELL0).inventory["PCPU"]["allocation_ratio"] == 1.0
 
 
-def test_what_the_host_keeps_is_kept_on_its_first_cells():
+def test_host_reserve_is_taken_from_the_first_cells():
     host = Host(terms=HostTerms(reserved_host_memory_mb=5000, reserved_host_cpus=1))
     assert host.tree.data(NODE).inventory["MEMORY_MB"]["reserved"] == 5000
     host.start("numa")
@@ -314,33 +314,33 @@ def test_what_the_host_keeps_is_kept_on_its_first_cells():
     assert [host.tree.data(name).inventory["VCPU"]["reserved"] for name in (CELL0, CELL1)] == [1, 0]
 
 
-def test_who_has_no_guest_yet_gets_what_no_guest_uses_and_its_guest_uses_that():
+def test_consumer_without_a_guest_gets_free_vgpus_that_its_guest_uses():
     host = Host()
     host.spawn("guest", VGPU=2)  # all of gpu0
     host.claim("ordered", VGPU=1)
     assert host.start("gpus")
-    assert (host.holds("guest"), host.holds("ordered")) == ({GPU0: {"VGPU": 2}}, {GPU1: {"VGPU": 1}})
-    # Its order was written before; it still says the root.
+    assert (host.holdings("guest"), host.holdings("ordered")) == ({GPU0: {"VGPU": 2}}, {GPU1: {"VGPU": 1}})
+    # Its order predates the reshape, and still names the root.
     host.driver.spawn(spec_of("ordered", NODE, held={"VGPU": 1}), "op-1")
     assert host.start("flat")
     assert host.start("gpus")
-    assert host.holds("ordered") == {GPU1: {"VGPU": 1}}
+    assert host.holdings("ordered") == {GPU1: {"VGPU": 1}}
 
 
-def test_others_do_not_get_what_was_promised_to_who_has_no_guest_yet():
+def test_vgpus_of_an_unbuilt_guest_are_not_given_to_others():
     host = Host()
     host.claim("ordered", VGPU=2)
     host.start("gpus")
-    assert host.holds("ordered") == {GPU0: {"VGPU": 2}}
+    assert host.holdings("ordered") == {GPU0: {"VGPU": 2}}
     host.driver.spawn(spec_of("other", NODE, held={"VGPU": 2}), "op-1")
     host.claim("other")
     host.held[uuid_named("other")]["allocations"] = {host.tree.data(GPU1).uuid: {"resources": {"VGPU": 2}}}
     assert host.start("flat")
     assert host.start("gpus")
-    assert (host.holds("ordered"), host.holds("other")) == ({GPU0: {"VGPU": 2}}, {GPU1: {"VGPU": 2}})
+    assert (host.holdings("ordered"), host.holdings("other")) == ({GPU0: {"VGPU": 2}}, {GPU1: {"VGPU": 2}})
 
 
-def test_what_was_promised_to_who_is_destroyed_before_it_is_built_is_free_again():
+def test_vgpus_of_a_guest_destroyed_before_its_build_are_free_again():
     host = Host()
     host.claim("ordered", VGPU=2)
     host.start("gpus")
@@ -350,10 +350,10 @@ def test_what_was_promised_to_who_is_destroyed_before_it_is_built_is_free_again(
     host.spawn("first", VGPU=1)
     host.spawn("second", VGPU=2)
     assert host.start("gpus")
-    assert [host.holds(name) for name in ("first", "second")] == [{GPU0: {"VGPU": 1}}, {GPU1: {"VGPU": 2}}]
+    assert [host.holdings(name) for name in ("first", "second")] == [{GPU0: {"VGPU": 1}}, {GPU1: {"VGPU": 2}}]
 
 
-def test_the_consumer_of_a_move_gets_the_parts_of_the_guest_that_leaves():
+def test_migration_consumer_takes_the_vgpus_of_the_departing_guest():
     host = Host()
     host.spawn("first", VGPU=2)
     host.spawn("leaving", VGPU=1)
@@ -361,14 +361,14 @@ def test_the_consumer_of_a_move_gets_the_parts_of_the_guest_that_leaves():
     del host.held[uuid_named("leaving")]
     host.claim("migration", VGPU=1)
     assert host.start("gpus")
-    assert [host.holds(name) for name in ("first", "migration", "third")] == [
+    assert [host.holdings(name) for name in ("first", "migration", "third")] == [
         {GPU0: {"VGPU": 2}},
         {GPU1: {"VGPU": 1}},
         {GPU1: {"VGPU": 1}},
     ]
 
 
-def test_what_is_held_of_other_hosts_stays_as_it_is():
+def test_allocations_on_other_hosts_are_unchanged():
     host = Host()
     host.spawn("guest", VGPU=1)
     elsewhere = uuid_named("host-b")
@@ -378,13 +378,13 @@ def test_what_is_held_of_other_hosts_stays_as_it_is():
     assert held == {elsewhere: {"resources": {"VGPU": 1}}, host.tree.data(GPU0).uuid: {"resources": {"VGPU": 1}}}
 
 
-def uses_nothing(host):
+def unused_holding(host):
     host.driver.spawn(spec_of("guest", NODE), "op-1")
     host.claim("guest", VGPU=1)
     return "holds 1 VGPU and uses none there"
 
 
-def holds_of_a_child(host):
+def holding_on_a_child(host):
     host.start("gpus")
     child = host.tree.data(GPU0).uuid
     inventory = host.tree.data(NODE).inventory | {"VGPU": {"total": 4}}
@@ -394,7 +394,7 @@ def holds_of_a_child(host):
     return f"holds VGPU of {GPU0}, not of the root"
 
 
-def finds_nothing_left(host):
+def holding_without_room(host):
     host.spawn("guest", VGPU=2)
     host.spawn("other", VGPU=2)
     host.claim("ordered", VGPU=1)
@@ -402,10 +402,10 @@ def finds_nothing_left(host):
 
 
 @pytest.mark.shows("S115")
-@pytest.mark.parametrize("wrong", [uses_nothing, holds_of_a_child, finds_nothing_left])
-def test_a_reshape_that_cannot_be_right_fails_and_changes_nothing(wrong):
+@pytest.mark.parametrize("scenario", [unused_holding, holding_on_a_child, holding_without_room])
+def test_inconsistent_reshape_fails_and_changes_nothing(scenario):
     host = Host()
-    problem = wrong(host)
+    problem = scenario(host)
     before = host.everything()
     with pytest.raises(ReshapeFailed, match=r"^the providers of node host-a cannot be reshaped: ") as error:
         host.start("gpus")
@@ -413,16 +413,16 @@ def test_a_reshape_that_cannot_be_right_fails_and_changes_nothing(wrong):
     assert host.everything() == before
 
 
-def test_a_guest_that_uses_more_than_it_holds_holds_that_from_then_on(capfd):
+def test_guest_using_more_vgpus_than_held_holds_them_all(capfd):
     host = Host()
     host.spawn("guest", VGPU=2)
     host.claim("guest", VGPU=1)
     assert host.start("gpus")
-    assert host.holds("guest") == {GPU0: {"VGPU": 2}}
+    assert host.holdings("guest") == {GPU0: {"VGPU": 2}}
     assert "uses_differ" in capfd.readouterr().err
 
 
-def test_a_gpu_that_was_taken_out_has_no_provider_any_more():
+def test_removed_gpu_loses_its_provider():
     host = Host()
     host.start("gpus")
     node = replace(FULL, gpu=(FULL.gpu[0], Gpu(name="gpu1", vgpus=0)))
@@ -431,7 +431,7 @@ def test_a_gpu_that_was_taken_out_has_no_provider_any_more():
     assert not host.tree.exists(GPU1)
 
 
-def test_further_providers_of_the_script_are_there_in_any_layout():
+def test_script_providers_exist_in_every_layout():
     child = Child(name="{node}-child", inventories={"CUSTOM_MAGIC": Inventory(total=10)}, traits=("CUSTOM_A",))
     host = Host(node=(replace(FULL, provider=(child,)),))
     for layout in LAYOUTS:
@@ -441,14 +441,14 @@ def test_further_providers_of_the_script_are_there_in_any_layout():
         assert host.tree.has_traits("host-a-child", ["CUSTOM_A"])
 
 
-def summed(allocations):
-    """Give how much a consumer holds of each class, by its first name."""
-    found = {}
+def total_amounts(allocations):
+    """Return the amounts of a consumer, by class before renames."""
+    totals = {}
     for record in allocations["allocations"].values():
         for name, amount in record["resources"].items():
-            known = {"FPGA": "CUSTOM_FPGA", "PCPU": "VCPU"}.get(name, name)
-            found[known] = found.get(known, 0) + amount
-    return found
+            old_name = {"FPGA": "CUSTOM_FPGA", "PCPU": "VCPU"}.get(name, name)
+            totals[old_name] = totals.get(old_name, 0) + amount
+    return totals
 
 
 small = st.fixed_dictionaries(
@@ -466,17 +466,17 @@ small = st.fixed_dictionaries(
     wanted=st.lists(st.tuples(small, st.booleans()), max_size=4),
     layouts=st.lists(st.sampled_from(LAYOUTS), min_size=1, max_size=5),
 )
-def test_from_layout_to_layout_nobody_holds_more_or_less_and_nothing_is_held_of_what_is_not_offered(wanted, layouts):
+def test_layout_changes_keep_amounts_and_stay_within_inventories(wanted, layouts):
     host = Host()
     for number, (held, is_built) in enumerate(wanted):
         (host.spawn if is_built else host.claim)(f"guest{number}", **held)
-    before = {consumer: summed(held) for consumer, held in host.held.items()}
+    before = {consumer: total_amounts(held) for consumer, held in host.held.items()}
     has_own = any("PCPU" in held and is_built for held, is_built in wanted)
     for earlier, layout in itertools.pairwise(["flat", *layouts]):
         is_alike = earlier == layout or ((earlier, layout) == ("shared", "flat") and not has_own)
         assert host.start(layout) != is_alike
         assert host.totals() == SHAPES[layout]
-        assert {consumer: summed(held) for consumer, held in host.held.items()} == before
+        assert {consumer: total_amounts(held) for consumer, held in host.held.items()} == before
         used = {}
         for held in host.held.values():
             assert all(record["resources"] for record in held["allocations"].values())

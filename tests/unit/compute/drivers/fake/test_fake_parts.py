@@ -16,13 +16,13 @@ gpus = st.dictionaries(st.sampled_from(["gpu0", "gpu1"]), st.fixed_dictionaries(
 wishes = st.dictionaries(st.sampled_from([*NAMES, "VGPU", "DISK_GB"]), st.integers(1, 8))
 
 
-def test_what_is_left_is_what_nobody_uses_of_what_a_part_has():
+def test_room_is_capacity_minus_use_of_each_part():
     room = room_of(PARTS, [{"gpu0": {"VGPU": 1}, "numa0": {"VCPU": 9, "FPGA": 1}}, {"gone": {"VGPU": 1}}])
     assert room == {"gpu0": {"VGPU": 1}, "gpu1": {"VGPU": 2}, "numa0": {"VCPU": -5, "PCPU": 2}, "numa1": {"VCPU": 4}}
     assert PARTS["gpu0"] == {"VGPU": 2}
 
 
-def test_what_belongs_together_goes_onto_one_part_where_it_fits():
+def test_related_amounts_go_to_one_part_if_they_fit():
     assert place({"VCPU": 2, "PCPU": 1, "VGPU": 2}, room_of(PARTS, [])) == {
         "numa0": {"VCPU": 2, "PCPU": 1},
         "gpu0": {"VGPU": 2},
@@ -34,16 +34,18 @@ def test_what_belongs_together_goes_onto_one_part_where_it_fits():
 
 
 @given(room=st.builds(lambda first, second: first | second, cells, gpus), amounts=wishes)
-def test_what_is_placed_is_all_of_it_and_leaves_the_room_and_only_overcommit_goes_below_nothing(room, amounts):
+def test_placement_is_complete_and_only_soft_classes_overcommit(room, amounts):
     before = copy.deepcopy(room)
     uses = place(amounts, room)
-    tied = {name: amount for name, amount in amounts.items() if any(name in there for there in before.values())}
-    free = {name: sum(max(there.get(name, 0), 0) for there in before.values()) for name in tied}
-    assert (uses is None) == any(amount > free[name] for name, amount in tied.items() if name not in SOFT)
+    part_amounts = {name: amount for name, amount in amounts.items() if any(name in free for free in before.values())}
+    free_amounts = {name: sum(max(free.get(name, 0), 0) for free in before.values()) for name in part_amounts}
+    assert (uses is None) == any(
+        amount > free_amounts[name] for name, amount in part_amounts.items() if name not in SOFT
+    )
     if uses is None:
         assert room == before
         return
-    assert {name: sum(used.get(name, 0) for used in uses.values()) for name in tied} == tied
+    assert {name: sum(used.get(name, 0) for used in uses.values()) for name in part_amounts} == part_amounts
     assert room == room_of(before, [uses])
     for part, used in uses.items():
         for name, amount in used.items():

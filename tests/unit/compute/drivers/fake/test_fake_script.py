@@ -10,27 +10,27 @@ cell = [{id = 0, memory_mb = 100, cpus = [0, 1]}, {id = 1, memory_mb = 50, cpus 
 """
 
 
-def written(tmp_path, text):
+def script_path(tmp_path, text):
     path = tmp_path / "script.toml"
     path.write_text(text)
     return str(path)
 
 
 def test_an_empty_script_is_one_plain_node(tmp_path):
-    script = read_script(written(tmp_path, ""))
+    script = read_script(script_path(tmp_path, ""))
     assert script == Script()
     (node,) = script.node
     assert (node.on("h").name, node.shared_vcpus, node.all_memory_mb, node.local_gb) == ("h", 16, 65536, 500)
 
 
-def test_a_node_with_cells_has_what_they_have(tmp_path):
-    (node,) = read_script(written(tmp_path, CELLS)).node
+def test_node_with_cells_has_their_cpus_and_memory(tmp_path):
+    (node,) = read_script(script_path(tmp_path, CELLS)).node
     assert (node.shared_vcpus, node.all_memory_mb, len(node.topology.cells)) == (3, 150, 2)
     same = FakeNode(vcpus=3, memory_mb=150, cell=node.cell)
     assert (same.shared_vcpus, same.all_memory_mb) == (3, 150)
 
 
-def test_names_are_those_of_host_and_node():
+def test_names_expand_the_host_and_node_placeholders():
     node = FakeNode(name="{host}-bm", provider=(Child(name="{node}-child", parent="{host}-x"),)).on("h")
     assert (node.name, node.provider) == ("h-bm", (Child(name="h-bm-child", parent="h-x"),))
 
@@ -76,15 +76,15 @@ def test_names_are_those_of_host_and_node():
         ("[[fault]]\nshare = 0.5", "missing required field action"),
     ],
 )
-def test_a_script_that_cannot_be_meant_is_refused_with_its_file(tmp_path, text, problem):
-    path = written(tmp_path, text)
+def test_invalid_script_is_refused_by_path(tmp_path, text, problem):
+    path = script_path(tmp_path, text)
     with pytest.raises(BadFile) as error:
         read_script(path)
     assert str(error.value).startswith(f"{path}: ")
     assert problem in str(error.value)
 
 
-def test_a_script_that_is_not_there_is_named(tmp_path):
+def test_unreadable_script_is_named_in_the_error(tmp_path):
     with pytest.raises(BadFile, match=r"none[.]toml: cannot be read: .*No such file"):
         read_script(str(tmp_path / "none.toml"))
     (tmp_path / "bytes.toml").write_bytes(b"\xff")

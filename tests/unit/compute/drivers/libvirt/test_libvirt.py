@@ -35,8 +35,8 @@ def tree_with_gpus(driver):
     return tree
 
 
-def holding(tree, **amounts):
-    """Give what a guest holds: parts of GPUs by the number of the GPU."""
+def gpu_allocations(tree, **amounts):
+    """Return the allocations of a guest, with VGPU by the number of the GPU."""
     held = {tree.data(CHILDREN[int(number[1:])]).uuid: {"VGPU": amount} for number, amount in amounts.items()}
     return {uuid_named(NODE): {"VCPU": 1}, **held}
 
@@ -44,23 +44,23 @@ def holding(tree, **amounts):
 # --- the host ---
 
 
-def test_libvirts_own_example_of_a_host_is_told_whole(tmp_path):
+def test_resources_of_the_libvirt_test_host_are_complete(tmp_path):
     binding()
     driver = load("libvirt", {"uri": "test:///default", "state": str(tmp_path)})
     driver.start("example")
-    told = driver.resources("example")
-    assert (told.vcpus, told.memory_mb, told.hypervisor_type) == (16, 6144, "TEST")
-    assert [(cell.id, len(cell.cpus), cell.memory_mb) for cell in told.numa_topology.cells] == [
+    resources = driver.resources("example")
+    assert (resources.vcpus, resources.memory_mb, resources.hypervisor_type) == (16, 6144, "TEST")
+    assert [(cell.id, len(cell.cpus), cell.memory_mb) for cell in resources.numa_topology.cells] == [
         (0, 8, 2048),
         (1, 8, 4096),
     ]
-    assert (told.vcpus_used, driver.guests()) == (0, []), "the guest that it comes with is nobody's"
+    assert (resources.vcpus_used, driver.guests()) == (0, []), "the preinstalled test guest is not managed"
     driver.spawn(spec_of(node="example", image=Image()), "op-1")
     driver.destroy(GUEST, "op-2")
     assert driver.metrics("example")["cpu.frequency"] == 1400
 
 
-def test_processors_of_ones_own_are_another_class(tmp_path):
+def test_dedicated_cpus_are_offered_as_pcpu(tmp_path):
     binding()
     driver = load(
         "libvirt",
@@ -91,7 +91,7 @@ def test_processors_of_ones_own_are_another_class(tmp_path):
         ({"url": "x"}, "has no option url; it has uri, state"),
     ],
 )
-def test_an_option_that_makes_no_sense_is_named(options, problem):
+def test_invalid_option_is_named_in_the_error(options, problem):
     with pytest.raises(BadSettings, match=problem):
         load("libvirt", options)
 
@@ -105,13 +105,13 @@ def test_an_option_that_makes_no_sense_is_named(options, problem):
         ({"state": "/dev/null/x"}, "/dev/null/x/hosts/host-a cannot be used: Not a directory"),
     ],
 )
-def test_an_option_that_the_host_cannot_keep_is_named_at_the_start(options, problem):
+def test_option_that_the_host_cannot_meet_fails_the_start(options, problem):
     binding()
     with pytest.raises(BadSettings, match=problem):
         load("libvirt", {"uri": "test:///default", **options}).start(NODE)
 
 
-def test_a_libvirt_that_does_not_answer_is_asked_again(tmp_path):
+def test_unreachable_libvirt_is_not_ready(tmp_path):
     binding()
     with pytest.raises(DriverNotReady, match="libvirt cannot be reached at test:///"):
         load("libvirt", {"uri": f"test://{tmp_path}/nothing.xml", "state": str(tmp_path)}).start(NODE)
@@ -120,7 +120,7 @@ def test_a_libvirt_that_does_not_answer_is_asked_again(tmp_path):
 # --- guests ---
 
 
-def test_disks_are_as_large_as_the_flavor_says_and_images_must_fit():
+def test_disk_has_the_flavor_size_and_unusable_images_abort():
     rig = LibvirtRig()
     driver = rig.driver()
     driver.spawn(rig.spec(), "op-1")
@@ -143,7 +143,7 @@ def test_disks_are_as_large_as_the_flavor_says_and_images_must_fit():
     assert [(found.operation, found.state) for found in driver.guests()] == [("op-1", "running")]
 
 
-def test_flavors_with_more_disks_go_elsewhere():
+def test_flavors_with_more_than_one_disk_are_refused():
     rig = LibvirtRig()
     driver = rig.driver()
     for flavor in (Flavor(name="a", vcpus=1, memory_mb=64, swap=1), Flavor(name="b", vcpus=1, ephemeral_gb=1)):
@@ -153,7 +153,7 @@ def test_flavors_with_more_disks_go_elsewhere():
         driver.spawn(spec_of(node="host-b"), "op-1")
 
 
-def test_a_rebuild_that_fails_leaves_the_guest_as_it_was():
+def test_failed_rebuild_leaves_the_guest_unchanged():
     rig = LibvirtRig()
     rig.driver().spawn(rig.spec(), "op-1")
     failing = rig.failing("rebuild", "failed")
@@ -165,18 +165,18 @@ def test_a_rebuild_that_fails_leaves_the_guest_as_it_was():
     assert len([*(rig.folder / "state" / "hosts" / NODE / GUEST).glob("*.raw")]) == 1
 
 
-def test_a_rebuild_that_broke_off_goes_on():
+def test_interrupted_rebuild_can_be_completed():
     rig = LibvirtRig()
     rig.driver().spawn(rig.spec(), "op-1")
-    broken = rig.failing("rebuild", "crash")
+    crashing = rig.failing("rebuild", "crash")
     with pytest.raises(RuntimeError, match="rebuild broke off"):
-        broken.rebuild(rig.spec(), "op-2")
-    assert broken.inspect(GUEST).state == "building"
-    broken.rebuild(rig.spec(), "op-2")
-    assert (broken.inspect(GUEST).operation, broken.inspect(GUEST).state) == ("op-2", "running")
+        crashing.rebuild(rig.spec(), "op-2")
+    assert crashing.inspect(GUEST).state == "building"
+    crashing.rebuild(rig.spec(), "op-2")
+    assert (crashing.inspect(GUEST).operation, crashing.inspect(GUEST).state) == ("op-2", "running")
 
 
-def test_what_libvirt_cannot_be_told_leaves_nothing():
+def test_definition_that_libvirt_rejects_leaves_nothing():
     rig = LibvirtRig()
     image = Image(id="cirros", properties={"hw_disk_bus": "sata\0"})
     with pytest.raises(BuildAborted, match=f"guest {GUEST} cannot be had on host-a: embedded null character"):
@@ -184,7 +184,7 @@ def test_what_libvirt_cannot_be_told_leaves_nothing():
     assert (rig.driver().guests(), [*rig.folder.rglob("*.raw")]) == ([], [])
 
 
-def test_what_was_sent_to_a_folder_that_is_not_shared_is_not_lost():
+def test_send_disk_to_an_unshared_folder_fails():
     source, target = LibvirtRig(), LibvirtRig()
     source.driver().spawn(source.spec(is_on=False), "op-1")
     to = target.driver("host-b").prepare(target.spec(host="host-b"), "op-2")
@@ -193,7 +193,7 @@ def test_what_was_sent_to_a_folder_that_is_not_shared_is_not_lost():
         source.driver().send_disk(GUEST, to)
 
 
-def test_a_disk_that_is_gone_is_told():
+def test_missing_disk_is_a_clear_error():
     rig = LibvirtRig()
     rig.driver().spawn(rig.spec(is_on=False), "op-1")
     (disk,) = (rig.folder / "state" / "hosts" / NODE / GUEST).glob("*.raw")
@@ -205,7 +205,7 @@ def test_a_disk_that_is_gone_is_told():
 # --- devices ---
 
 
-def test_each_gpu_is_a_provider_of_its_own():
+def test_each_gpu_has_its_own_provider():
     rig = LibvirtRig(cards=gpus(), mdev_types=f"nvidia-99, {KIND}")
     driver = rig.driver()
     tree = tree_with_gpus(driver)
@@ -216,42 +216,42 @@ def test_each_gpu_is_a_provider_of_its_own():
     assert tree.get_provider_uuids() == [uuid_named(NODE)], "types that are not enabled are not offered"
 
 
-def test_parts_of_gpus_are_made_for_a_guest_and_go_with_it():
+def test_vgpus_are_created_and_removed_with_a_guest():
     cards = gpus()
     rig = LibvirtRig(cards=cards, mdev_types=KIND)
     tree = tree_with_gpus(rig.driver())
-    rig.driver().spawn(rig.spec(allocations=holding(tree, g1=2)), "op-1")
+    rig.driver().spawn(rig.spec(allocations=gpu_allocations(tree, g1=2)), "op-1")
     assert [*cards.parts.values()] == [(SECOND, KIND)] * 2
     rig.driver().update_provider_tree(tree, NODE)
     assert [tree.data(child).inventory["VGPU"]["total"] for child in CHILDREN] == [2, 4]
     rig.driver().power(GUEST, is_on=False)
-    cards.parts.clear()  # As they are when the host starts again.
+    cards.parts.clear()  # As after a reboot of the host.
     rig.restarted().power(GUEST, is_on=True)
     assert [*cards.parts.values()] == [(SECOND, KIND)] * 2
     rig.driver().destroy(GUEST, "op-2")
     assert cards.parts == {}
 
 
-def test_parts_that_were_there_are_used_first_and_stay():
+def test_existing_vgpus_are_used_first_and_kept():
     cards = gpus()
     cards.parts[uuid_named("made before")] = (FIRST, KIND)
     rig = LibvirtRig(cards=cards, mdev_types=KIND)
     tree = tree_with_gpus(rig.driver())
     for name in ("one", "two"):
-        rig.driver().spawn(rig.spec(name, allocations=holding(tree, g0=1)), "op-1")
+        rig.driver().spawn(rig.spec(name, allocations=gpu_allocations(tree, g0=1)), "op-1")
     assert len(cards.parts) == 2
     with pytest.raises(BuildFailed, match="pci_0000_06_00_0 lacks 1 free VGPU"):
-        rig.driver().spawn(rig.spec("three", allocations=holding(tree, g0=1)), "op-1")
+        rig.driver().spawn(rig.spec("three", allocations=gpu_allocations(tree, g0=1)), "op-1")
     for name in ("one", "two"):
         rig.driver().destroy(uuid_named(name), "op-2")
     assert [*cards.parts] == [uuid_named("made before")]
 
 
-def test_a_guest_that_moves_on_its_own_host_has_parts_twice_until_it_is_decided():
+def test_resize_on_the_same_host_holds_both_sets_of_vgpus_until_it_ends():
     cards = gpus()
     rig = LibvirtRig(cards=cards, mdev_types=KIND)
     driver = rig.driver()
-    spec = rig.spec(allocations=holding(tree_with_gpus(driver), g1=1))
+    spec = rig.spec(allocations=gpu_allocations(tree_with_gpus(driver), g1=1))
     driver.spawn(spec, "op-1")
     first = {*cards.parts}
     to = driver.prepare(spec, "op-2")
@@ -264,30 +264,30 @@ def test_a_guest_that_moves_on_its_own_host_has_parts_twice_until_it_is_decided(
     assert {*cards.parts} == first
 
 
-def rig_with_functions():
+def rig_with_virtual_functions():
     functions = [libvirt_xml.pci(f"0000:81:10.{n}", "8086", "154c", numa=n, parent="0000:81:00.0") for n in range(2)]
     return LibvirtRig(cards=Cards({}, *functions), pci_devices="8086:154C")
 
 
-def test_pci_devices_that_may_be_given_away_are_told_and_given():
-    rig = rig_with_functions()
+def test_listed_pci_devices_are_reported_and_assigned():
+    rig = rig_with_virtual_functions()
     driver = rig.driver()
     assert [each.address for each in driver.resources(NODE).pci_devices] == ["0000:81:10.0", "0000:81:10.1"]
-    wanted = (PciRequest(alternatives=({"vendor_id": "8086"},)),)
+    requests = (PciRequest(alternatives=({"vendor_id": "8086"},)),)
     for name in ("one", "two"):
-        driver.spawn(rig.spec(name, pci=wanted), "op-1")
+        driver.spawn(rig.spec(name, pci=requests), "op-1")
     with pytest.raises(BuildFailed, match="the host lacks free PCI devices"):
-        driver.spawn(rig.spec("three", pci=wanted), "op-1")
+        driver.spawn(rig.spec("three", pci=requests), "op-1")
     driver.destroy(uuid_named("one"), "op-2")
-    driver.spawn(rig.spec("three", pci=wanted), "op-1")
+    driver.spawn(rig.spec("three", pci=requests), "op-1")
     assert driver.resources(NODE).pci_in_use == {
         uuid_named("three"): ("0000:81:10.0",),
         uuid_named("two"): ("0000:81:10.1",),
     }
 
 
-def test_pci_devices_are_near_to_the_memory_nodes_of_the_guest():
-    rig = rig_with_functions()
+def test_pci_devices_are_near_the_cells_of_the_guest():
+    rig = rig_with_virtual_functions()
     driver = rig.driver()
     near = (PciRequest(alternatives=({"vendor_id": "8086"},), numa_policy="required"),)
     cells = (PlacedCell(cell=InstanceCell(id=0, cpus=frozenset({0}), memory_mb=64), host_cell=1),)
@@ -295,23 +295,23 @@ def test_pci_devices_are_near_to_the_memory_nodes_of_the_guest():
     assert driver.resources(NODE).pci_in_use == {uuid_named("one"): ("0000:81:10.1",)}
 
 
-def test_pci_devices_that_its_agent_says_are_given():
-    rig = rig_with_functions()
+def test_given_pci_devices_are_assigned():
+    rig = rig_with_virtual_functions()
     driver = rig.driver()
-    told = {"pci": (PciRequest(alternatives=({"vendor_id": "8086"},)),), "devices": ("0000:81:10.1",)}
-    driver.spawn(rig.spec("one", **told), "op-1")
+    fields = {"pci": (PciRequest(alternatives=({"vendor_id": "8086"},)),), "devices": ("0000:81:10.1",)}
+    driver.spawn(rig.spec("one", **fields), "op-1")
     assert driver.resources(NODE).pci_in_use == {uuid_named("one"): ("0000:81:10.1",)}
     with pytest.raises(BuildFailed, match=r"another guest has device 0000:81:10\.1"):
-        driver.spawn(rig.spec("two", **told), "op-1")
-    driver.rebuild(rig.spec("one", **told), "op-2")
+        driver.spawn(rig.spec("two", **fields), "op-1")
+    driver.rebuild(rig.spec("one", **fields), "op-2")
     assert driver.resources(NODE).pci_in_use == {uuid_named("one"): ("0000:81:10.1",)}
 
 
-# --- parts of GPUs that were on the root ---
+# --- VGPU inventory on the root provider ---
 
 
-def on_the_root(held):
-    """Give a tree whose root has the parts of GPUs, and who holds how many."""
+def vgpus_on_the_root(held):
+    """Return a tree whose root has VGPU, and the allocations of these amounts."""
     tree = tree_of(NODE)
     tree.update_inventory(NODE, {"VGPU": {"total": 6}})
     allocations = {
@@ -326,11 +326,11 @@ def on_the_root(held):
     return tree, allocations
 
 
-def test_parts_that_the_root_had_move_to_the_gpus_that_guests_use():
+def test_vgpus_move_from_the_root_to_the_gpus_in_use():
     rig = LibvirtRig(cards=gpus(), mdev_types=KIND)
     driver = rig.driver()
     driver.spawn(rig.spec(allocations={uuid_named(NODE): {"VGPU": 3}}), "op-1")
-    tree, allocations = on_the_root({GUEST: (3, {"VCPU": 1})})
+    tree, allocations = vgpus_on_the_root({GUEST: (3, {"VCPU": 1})})
     with pytest.raises(ReshapeNeeded, match="VGPU of node host-a must move"):
         driver.update_provider_tree(tree, NODE)
     assert tree.get_provider_uuids() == [uuid_named(NODE)]
@@ -345,41 +345,41 @@ def test_parts_that_the_root_had_move_to_the_gpus_that_guests_use():
     assert "VGPU" not in tree.data(NODE).inventory
 
 
-def test_who_holds_parts_and_uses_none_stops_the_reshape():
+def test_consumer_that_holds_unused_vgpus_fails_the_reshape():
     rig = LibvirtRig(cards=gpus(), mdev_types=KIND)
     driver = rig.driver()
-    tree, allocations = on_the_root({GUEST: (1, {})})
+    tree, allocations = vgpus_on_the_root({GUEST: (1, {})})
     with pytest.raises(ReshapeFailed, match=f"{GUEST} holds 1 VGPU and uses none"):
         driver.update_provider_tree(tree, NODE, allocations)
     assert tree.get_provider_uuids() == [uuid_named(NODE)]
     assert allocations[GUEST]["allocations"][uuid_named(NODE)]["resources"] == {"VGPU": 1}
 
 
-# --- memory that is encrypted ---
+# --- memory encryption ---
 
 
-class Encrypting:
-    """The connection of a host that encrypts the memory of guests."""
+class EncryptingConnection:
+    """The connection of a host with these domain capabilities."""
 
-    def __init__(self, connection, told):
-        self._connection, self._told = connection, told
+    def __init__(self, connection, domain_capabilities):
+        self._connection, self._domain_capabilities = connection, domain_capabilities
 
     def __getattr__(self, name):
         return getattr(self._connection, name)
 
     def getCapabilities(self):  # noqa: N802  # As libvirt calls it.
-        """Give those of a host that may have such domains."""
+        """Return the capabilities of an x86-64 host."""
         return self._connection.getCapabilities().replace("i686", "x86_64")
 
     def getDomainCapabilities(self, _emulator, arch, machine, kind):  # noqa: N802  # As libvirt calls it.
-        """Give those that were told."""
+        """Return the domain capabilities."""
         assert (arch, machine, kind) == ("x86_64", "q35", "test")
-        return self._told
+        return self._domain_capabilities
 
 
-def test_memory_is_encrypted_for_those_who_hold_a_context_of_the_host():
+def test_memory_is_encrypted_for_guests_that_hold_a_context():
     contexts = {uuid_named(NODE): {"MEM_ENCRYPTION_CONTEXT": 1}}
-    rig = LibvirtRig(cards=lambda connection: Encrypting(connection, libvirt_xml.domain_capabilities()))
+    rig = LibvirtRig(cards=lambda connection: EncryptingConnection(connection, libvirt_xml.domain_capabilities()))
     tree = tree_with_gpus(rig.driver())
     assert tree.data(NODE).inventory["MEM_ENCRYPTION_CONTEXT"]["total"] == 15
     assert tree.has_traits(NODE, ["HW_CPU_X86_AMD_SEV"])
@@ -390,7 +390,7 @@ def test_memory_is_encrypted_for_those_who_hold_a_context_of_the_host():
     assert sum("launchSecurity" in each for each in rig.texts()) == 1
 
 
-def test_a_host_that_encrypts_no_memory_offers_none_and_takes_no_guest_that_wants_it():
+def test_host_without_memory_encryption_refuses_guests_that_need_it():
     rig = LibvirtRig()
     tree = tree_of(NODE)
     tree.add_traits(NODE, "HW_CPU_X86_AMD_SEV")
@@ -402,10 +402,10 @@ def test_a_host_that_encrypts_no_memory_offers_none_and_takes_no_guest_that_want
     assert rig.driver().guests() == []
 
 
-# --- processors that were shared, of guests that have them for themselves ---
+# --- dedicated CPUs that were allocated as VCPU ---
 
 
-def test_a_guest_whose_processors_were_shared_ones_holds_them_as_its_own(tmp_path):
+def test_dedicated_cpus_of_guests_move_from_vcpu_to_pcpu(tmp_path):
     binding()
     options = {"uri": "test:///default", "state": str(tmp_path), "cpu_shared_set": "0-3", "cpu_dedicated_set": "8-15"}
     (tmp_path / "images").mkdir()
@@ -413,10 +413,10 @@ def test_a_guest_whose_processors_were_shared_ones_holds_them_as_its_own(tmp_pat
     driver = load("libvirt", options)
     driver.start(NODE)
     cell = InstanceCell(id=0, pcpus=frozenset({0, 1}), memory_mb=512, policy="dedicated")
-    own = PlacedCell(cell=cell, host_cell=1, pins=Pins(pairs=((0, 8), (1, 9)), reserved=(10,)))
+    dedicated = PlacedCell(cell=cell, host_cell=1, pins=Pins(pairs=((0, 8), (1, 9)), reserved=(10,)))
     flavor = Flavor(name="own", vcpus=2, memory_mb=512, root_gb=1)
-    driver.spawn(spec_of(flavor=flavor, cells=(own,)), "op-1")
-    coming = spec_of("coming", flavor=flavor, cells=(replace(own, pins=Pins(pairs=((0, 11), (1, 12)))),))
+    driver.spawn(spec_of(flavor=flavor, cells=(dedicated,)), "op-1")
+    coming = spec_of("coming", flavor=flavor, cells=(replace(dedicated, pins=Pins(pairs=((0, 11), (1, 12)))),))
     driver.prepare(coming, "op-2")
     tree = tree_of(NODE)
     tree.update_inventory(NODE, {"VCPU": {"total": 16}})

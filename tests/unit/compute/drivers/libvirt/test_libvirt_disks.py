@@ -1,4 +1,4 @@
-"""Files of guests, where the disk of the host is full or others take files away."""
+"""Files of guests: full disks, saved images, and concurrent deletes."""
 
 import resource
 import signal
@@ -18,7 +18,7 @@ ROOM = 2**20
 
 @pytest.fixture
 def disks(tmp_path):
-    """Give the files of a host, with one image that is larger than what there will be room for."""
+    """Return the files of a host, with one image larger than the free space."""
     images = tmp_path / "images"
     images.mkdir()
     (images / "large").write_bytes(b"image" * ROOM)
@@ -26,8 +26,8 @@ def disks(tmp_path):
 
 
 @contextmanager
-def little_room():
-    """Let no file become larger than so much, as if the disk were full."""
+def full_disk():
+    """Limit the size of files, as if the disk were full."""
     before, handler = resource.getrlimit(resource.RLIMIT_FSIZE), signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (ROOM, before[1]))
     try:
@@ -38,29 +38,31 @@ def little_room():
 
 
 def files(folder):
-    """Give the names of all files below a folder."""
+    """Return the names of all files below a folder."""
     return sorted(path.name for path in folder.rglob("*") if path.is_file())
 
 
-def test_what_there_is_no_room_for_leaves_no_part_of_it(disks, tmp_path):
-    large, there = tmp_path / "images" / "large", tmp_path / "hosts" / "host-b" / GUEST
-    there.mkdir(parents=True)
-    (there / "coming.json").write_text('{"spec":{"uuid":"u","node":"n","flavor":{"name":"f"}},"operation":"move"}')
-    to = TransferTarget(uuid=GUEST, node="host-b", address="host-b", disk=str(there / "move.raw"))
+def test_full_disk_leaves_no_partial_files(disks, tmp_path):
+    large, guest_folder = tmp_path / "images" / "large", tmp_path / "hosts" / "host-b" / GUEST
+    guest_folder.mkdir(parents=True)
+    (guest_folder / "coming.json").write_text(
+        '{"spec":{"uuid":"u","node":"n","flavor":{"name":"f"}},"operation":"move"}'
+    )
+    to = TransferTarget(uuid=GUEST, node="host-b", address="host-b", disk=str(guest_folder / "move.raw"))
     before = files(tmp_path)
-    acts = (
+    writes = (
         lambda: disks.save(GUEST, large),
         lambda: disks.make(spec_of("guest", image="large"), "build"),
         lambda: disks.send(large, to),
     )
-    for act in acts:
-        with little_room(), pytest.raises(OSError, match="File too large"):
-            act()
+    for write in writes:
+        with full_disk(), pytest.raises(OSError, match="File too large"):
+            write()
         assert files(tmp_path) == before
     assert disks.save(GUEST, large) == f"saved-{GUEST}"
 
 
-def test_what_guests_were_is_told_of_those_that_are_there(disks):
+def test_replaced_definitions_are_listed_for_existing_guests(disks):
     disks.keep_replaced(GUEST, "<domain/>")
     (disks.folder / uuid_named("other")).mkdir()
     (disks.folder / "a file of somebody else").touch()
@@ -68,9 +70,9 @@ def test_what_guests_were_is_told_of_those_that_are_there(disks):
     assert disks.guest_before_move(uuid_named("other")) is None
 
 
-def test_of_saved_images_those_of_operators_and_what_is_no_file_stay(disks, tmp_path):
+def test_dropping_saved_images_keeps_operator_files_links_and_folders(disks, tmp_path):
     images, other = tmp_path / "images", uuid_named("other")
-    strange = [
+    operator_names = [
         f"saved-{GUEST}.qcow2",
         f"saved-{GUEST}-copy",
         f"my-saved-{GUEST}",
@@ -80,7 +82,7 @@ def test_of_saved_images_those_of_operators_and_what_is_no_file_stay(disks, tmp_
         f"{GUEST}",
         f"saved-{GUEST}.1.new.old",
     ]
-    for name in strange:
+    for name in operator_names:
         (images / name).write_bytes(b"of an operator")
     (images / f"saved-{uuid_named('link')}").symlink_to(images / "large")
     (images / f"saved-{uuid_named('folder')}").mkdir()
@@ -95,21 +97,21 @@ def test_of_saved_images_those_of_operators_and_what_is_no_file_stay(disks, tmp_
     assert (disks.list_saved(), sorted(images.iterdir())) == ([], before)
 
 
-def test_an_image_that_is_dropped_while_it_is_written_is_not_saved(disks, tmp_path, monkeypatch):
+def test_image_dropped_during_its_save_is_not_saved(disks, tmp_path, monkeypatch):
     images = tmp_path / "images"
 
-    def copied(disk, fresh):
+    def copy_and_drop(disk, fresh):
         copy_sparse(disk, fresh)
         assert disks.list_saved() == [GUEST]
         disks.drop_saved(GUEST)
 
-    monkeypatch.setattr(libvirt_disks, "copy_sparse", copied)
+    monkeypatch.setattr(libvirt_disks, "copy_sparse", copy_and_drop)
     with pytest.raises(FileNotFoundError):
         disks.save(GUEST, images / "large")
     assert files(images) == ["large"]
 
 
-def test_a_folder_of_images_that_is_gone_is_no_folder_without_images(disks, tmp_path):
+def test_missing_image_folder_is_an_error(disks, tmp_path):
     (tmp_path / "images").rename(tmp_path / "elsewhere")
     with pytest.raises(FileNotFoundError):
         disks.list_saved()

@@ -21,12 +21,12 @@ TWO = (
 )
 
 
-def told(*cells, **more):
+def capabilities_of(*cells, **more):
     return read_capabilities(libvirt_xml.capabilities(cells, **more))
 
 
-def test_memory_nodes_have_processors_threads_memory_and_pages():
-    assert told(*TWO).cells == (
+def test_numa_cells_have_cpus_siblings_memory_and_pages():
+    assert capabilities_of(*TWO).cells == (
         NumaCell(
             id=0,
             cpus=(0, 1, 4, 5),
@@ -46,19 +46,19 @@ def test_memory_nodes_have_processors_threads_memory_and_pages():
     )
 
 
-def test_a_host_without_threads_tells_no_siblings():
-    assert told(libvirt_xml.cell(0, {0: "0", 1: "1"})).cells[0].siblings == ()
+def test_host_without_hyperthreading_has_no_siblings():
+    assert capabilities_of(libvirt_xml.cell(0, {0: "0", 1: "1"})).cells[0].siblings == ()
 
 
-def test_guests_run_under_kvm_where_that_is_there():
-    assert told().domain_type() == "kvm"
-    assert told().domain_type("qemu") == "qemu"
-    assert told(kvm=False).domain_type() == "qemu"
-    assert told().kinds == (("x86_64", "qemu", "hvm"), ("x86_64", "kvm", "hvm"), ("aarch64", "qemu", "hvm"))
-    assert told(*TWO).cpu_info["topology"] == {"sockets": 2, "cores": 2, "threads": 2, "cells": 2}
+def test_domain_type_is_kvm_where_available():
+    assert capabilities_of().domain_type() == "kvm"
+    assert capabilities_of().domain_type("qemu") == "qemu"
+    assert capabilities_of(kvm=False).domain_type() == "qemu"
+    assert capabilities_of().kinds == (("x86_64", "qemu", "hvm"), ("x86_64", "kvm", "hvm"), ("aarch64", "qemu", "hvm"))
+    assert capabilities_of(*TWO).cpu_info["topology"] == {"sockets": 2, "cores": 2, "threads": 2, "cells": 2}
 
 
-def test_a_host_that_runs_none_of_its_own_kind_says_so():
+def test_host_without_guests_of_its_architecture_is_a_clear_error():
     text = libvirt_xml.capabilities().replace("<arch name='x86_64'>", "<arch name='s390x'>")
     with pytest.raises(BadSettings, match="runs no guests of its architecture, x86_64"):
         read_capabilities(text).domain_type()
@@ -72,7 +72,7 @@ def test_a_host_that_runs_none_of_its_own_kind_says_so():
         (libvirt_xml.capabilities(TWO).replace("size='4'>", "size='x'>"), "cannot be understood: invalid literal"),
     ],
 )
-def test_what_cannot_be_understood_is_asked_again(text, problem):
+def test_malformed_capabilities_are_driver_not_ready(text, problem):
     with pytest.raises(DriverNotReady, match=problem):
         read_capabilities(text)
 
@@ -96,13 +96,13 @@ def test_what_cannot_be_understood_is_asked_again(text, problem):
         ("umip", set()),
     ],
 )
-def test_features_are_traits(feature, traits):
-    assert cpu_traits(told(features=(feature,))) == traits
+def test_cpu_features_map_to_traits(feature, traits):
+    assert cpu_traits(capabilities_of(features=(feature,))) == traits
     assert traits <= list_cpu_traits()
 
 
-def test_traits_name_the_vendor_and_threads():
-    amd = told(*TWO, vendor="AMD", features=("svm", "amd-ssbd"))
+def test_traits_include_vendor_and_hyperthreading():
+    amd = capabilities_of(*TWO, vendor="AMD", features=("svm", "amd-ssbd"))
     assert cpu_traits(amd) == {
         "HW_CPU_X86_SVM",
         "HW_CPU_X86_AMD_SVM",
@@ -111,8 +111,8 @@ def test_traits_name_the_vendor_and_threads():
     }
 
 
-def test_processors_are_shared_unless_said_otherwise():
-    cells = told(*TWO).cells
+def test_cpus_are_shared_unless_configured_otherwise():
+    cells = capabilities_of(*TWO).cells
     assert divide_cpus(cells, shared=None, dedicated=None) == cells
     parts = divide_cpus(cells, shared=frozenset({0, 4}), dedicated=frozenset({1, 5, 2}))
     assert [(each.cpus, each.pcpus) for each in parts] == [((0, 4), (1, 5)), ((), (2,))]
@@ -120,15 +120,15 @@ def test_processors_are_shared_unless_said_otherwise():
     assert [(each.cpus, each.pcpus) for each in parts] == [((), (1,)), ((), ())]
 
 
-def test_processors_that_are_not_there_or_are_both_are_refused():
-    cells = told(*TWO).cells
+def test_missing_or_doubly_assigned_cpus_are_refused():
+    cells = capabilities_of(*TWO).cells
     with pytest.raises(BadSettings, match="option cpu_shared_set: the host has no processor 3, 9"):
         divide_cpus(cells, shared=frozenset({0, 3, 9}), dedicated=None)
     with pytest.raises(BadSettings, match="option cpu_dedicated_set: cpu_shared_set has 0, too"):
         divide_cpus(cells, shared=frozenset({0, 1}), dedicated=frozenset({0, 2}))
 
 
-def test_a_set_of_processors_is_read():
+def test_cpu_sets_are_parsed():
     assert read_processors("0-3, ^2,8") == {0, 1, 3, 8}
     assert read_processors("^0-1,0-3") == {2, 3}
     for text in ("", "a", "3-1", "-1", "1-", "1,,2", "^", "0-999999"):
@@ -137,23 +137,23 @@ def test_a_set_of_processors_is_read():
 
 
 @given(st.sets(st.integers(0, 300), min_size=1))
-def test_a_set_of_processors_that_is_written_out_is_read_back(numbers):
+def test_cpu_set_round_trips(numbers):
     assert read_processors(",".join(map(str, numbers))) == numbers
 
 
-def test_a_host_encrypts_the_memory_of_as_many_guests_as_it_says():
-    told = libvirt_xml.domain_capabilities()
-    assert read_encryption(told) == Encryption(contexts=15, bit=47, reduced_bits=1)
+def test_encryption_contexts_are_read_from_domain_capabilities():
+    xml = libvirt_xml.domain_capabilities()
+    assert read_encryption(xml) == Encryption(contexts=15, bit=47, reduced_bits=1)
 
 
 @pytest.mark.parametrize(
-    "told", [{"is_supported": False}, {"contexts": None}, {"contexts": 0}], ids=["not supported", "not told", "none"]
+    "fields", [{"is_supported": False}, {"contexts": None}, {"contexts": 0}], ids=["not supported", "unknown", "none"]
 )
-def test_a_host_that_does_not_say_for_how_many_guests_encrypts_none(told):
-    assert read_encryption(libvirt_xml.domain_capabilities(**told)) is None
+def test_host_without_encryption_contexts_encrypts_nothing(fields):
+    assert read_encryption(libvirt_xml.domain_capabilities(**fields)) is None
     assert read_encryption("<domainCapabilities><features/></domainCapabilities>") is None
 
 
-def test_encryption_that_makes_no_sense_is_told():
+def test_malformed_encryption_is_a_clear_error():
     with pytest.raises(DriverNotReady, match="libvirt tells of encryption what cannot be understood"):
         read_encryption(libvirt_xml.domain_capabilities(told="many"))

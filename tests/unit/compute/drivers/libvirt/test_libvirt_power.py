@@ -1,4 +1,4 @@
-"""A guest of libvirt that is to stop, on a link that is played."""
+"""Stopping a libvirt guest over a fake link."""
 
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,28 +16,28 @@ from tests.support.fleets.worlds import uuid_named
 
 
 class LibvirtError(Exception):
-    """What libvirt raises."""
+    """The error of libvirt."""
 
 
 class Domain:
-    """A domain that runs, and can or cannot be asked to shut itself down."""
+    """A running domain that may or may not support shutdown."""
 
-    def __init__(self, *, listens):
-        self._listens, self.is_active, self.was_destroyed = listens, True, False
+    def __init__(self, *, can_shut_down):
+        self._can_shut_down, self.is_active, self.was_destroyed = can_shut_down, True, False
 
     def shutdown(self):
         """Shut down, or refuse to."""
-        if not self._listens:
+        if not self._can_shut_down:
             raise LibvirtError("this function is not supported")
         self.is_active = False
 
     def isActive(self):  # noqa: N802  # as libvirt calls it
-        """Say whether it runs."""
+        """Return whether the domain is running."""
         return self.is_active
 
 
 class Link:
-    """A way to one domain."""
+    """A link to one domain."""
 
     error = LibvirtError
 
@@ -46,11 +46,11 @@ class Link:
 
     @contextmanager
     def asking(self, subject, kind):
-        """Let errors be what they are."""
+        """Pass errors on unchanged."""
         yield
 
     def guest(self, uuid):
-        """Give the guest."""
+        """Return the guest."""
         mark = replace(mark_of(spec_of("guest"), "build", disk=""), is_complete=True)
         return Guest(mark=mark, xml="", is_active=self._domain.is_active, domain=self._domain)
 
@@ -59,10 +59,10 @@ class Link:
         domain.was_destroyed, domain.is_active = domain.is_active, False
 
 
-@pytest.mark.parametrize("listens", [True, False])
-def test_a_guest_that_cannot_be_asked_to_shut_down_is_stopped_at_once(listens):
-    domain, waited = Domain(listens=listens), []
+@pytest.mark.parametrize("can_shut_down", [True, False])
+def test_guest_without_shutdown_support_is_destroyed_at_once(can_shut_down):
+    domain, waits = Domain(can_shut_down=can_shut_down), []
     options = LibvirtOptions(uri="played:///", state=Path("guests"), images=Path("images"), shutdown_s=60.0)
-    driver = Libvirt(options, terms=HostTerms(), link=Link(domain), wait=waited.append)
+    driver = Libvirt(options, terms=HostTerms(), link=Link(domain), wait=waits.append)
     driver.power(uuid_named("guest"), is_on=False)
-    assert (domain.is_active, domain.was_destroyed, waited) == (False, not listens, [])
+    assert (domain.is_active, domain.was_destroyed, waits) == (False, not can_shut_down, [])

@@ -1,4 +1,4 @@
-"""Domains that are no guests of this host, on the same libvirt: those of others, copies, and such as were edited."""
+"""Foreign domains on the same libvirt: other hosts' guests, copies, and edited ones."""
 
 import re
 
@@ -14,7 +14,7 @@ GUEST, COPIES = uuid_named("guest"), [uuid_named(f"copy-{number}") for number in
 
 @pytest.fixture
 def rig():
-    """Give a host with a guest that runs."""
+    """Return a host with a running guest."""
     rig = LibvirtRig()
     rig.driver().spawn(rig.spec(), "op-1")
     return rig
@@ -24,9 +24,9 @@ def states(driver):
     return {found.uuid: (found.operation, found.state) for found in driver.guests()}
 
 
-def test_a_copy_of_a_guest_is_somebody_elses(rig):
+def test_copy_of_a_guest_is_not_managed(rig):
     driver = rig.driver()
-    for uuid in COPIES:  # Libvirt tells them in any order.
+    for uuid in COPIES:  # Libvirt lists domains in any order.
         rig.edit(GUEST, f"<(name|uuid)>(roost-)?{GUEST}<", rf"<\1>{uuid}<", is_copy=True)
     assert states(driver) == {GUEST: ("op-1", "running")}
     assert driver.resources("host-a").vcpus_used == 1
@@ -34,7 +34,7 @@ def test_a_copy_of_a_guest_is_somebody_elses(rig):
     assert len(rig.texts()) == len(COPIES)
 
 
-def test_hosts_on_one_libvirt_leave_the_guests_of_each_other_alone(rig):
+def test_hosts_on_one_libvirt_ignore_each_others_guests(rig):
     other = rig.beside("host-b")
     assert (other.guests(), other.inspect(GUEST)) == ([], None)
     assert other.resources("host-b").vcpus_used == 0
@@ -45,7 +45,7 @@ def test_hosts_on_one_libvirt_leave_the_guests_of_each_other_alone(rig):
     assert states(rig.driver()) == {GUEST: ("op-1", "running")}
 
 
-def test_a_guest_that_lost_its_mark_keeps_its_disk_while_it_may_run(rig):
+def test_guest_without_its_mark_keeps_its_domain_and_disk(rig):
     rig.edit(GUEST, "<metadata.*</metadata>", "")
     driver = rig.driver()
     problem = f"domain roost-{GUEST} has the uuid of guest {GUEST}, and is not marked as that"
@@ -56,7 +56,7 @@ def test_a_guest_that_lost_its_mark_keeps_its_disk_while_it_may_run(rig):
     assert len([*rig.folder.rglob("op-1.raw")]) == len(rig.texts()) == 1
 
 
-def test_a_mark_that_makes_no_sense_is_told_with_its_domain(rig):
+def test_malformed_mark_is_named_with_its_domain(rig):
     rig.edit(GUEST, "vcpus=.1.", "vcpus='many'")
     problem = f"the mark of domain roost-{GUEST} cannot be understood: .*'many'"
     with pytest.raises(DriverNotReady, match=problem):
@@ -67,7 +67,7 @@ def test_a_mark_that_makes_no_sense_is_told_with_its_domain(rig):
 
 
 @pytest.mark.parametrize("name", ["a\x01b", "a\rb", "\ufffe", "<&>"])
-def test_a_guest_is_called_what_xml_can_hold_of_its_name(name):
+def test_domain_has_a_title_despite_characters_that_xml_cannot_hold(name):
     rig = LibvirtRig()
     rig.driver().spawn(replace(rig.spec(), name=name), "op-1")
     (text,) = rig.texts()
