@@ -29,17 +29,17 @@ DONE = ("ok", "")
 
 @pytest.mark.shows("S009")
 def test_guest_beyond_the_limits_of_its_order_is_refused_after_restart_too():
-    limited = {"held": {"VCPU": 1, "MEMORY_MB": 512}, "limits": {"memory_mb": 1023.0}}
+    fields = {"held": {"VCPU": 1, "MEMORY_MB": 512}, "limits": {"memory_mb": 1023.0}}
     refusal = "failed", "the host lacks room for 512 MiB memory: 512 of 1,023 that it may give out are in use"
     host = host_with_pieces()
-    assert outcome(host.do(Spawn(spec("other", **limited)), of="other")) == DONE
+    assert outcome(host.do(Spawn(spec("other", **fields)), of="other")) == DONE
     for _ in range(2):
-        assert outcome(host.do(Spawn(spec(**limited)))) == refusal
+        assert outcome(host.do(Spawn(spec(**fields)))) == refusal
         host = host_with_pieces(host.journal)
-    assert outcome(host.do(Spawn(spec("other", **limited)), of="other", is_again=True)) == DONE
-    assert outcome(host.do(Prepare(spec("other", **limited)), 2, of="other", turn=2)) == refusal
+    assert outcome(host.do(Spawn(spec("other", **fields)), of="other", is_again=True)) == DONE
+    assert outcome(host.do(Prepare(spec("other", **fields)), 2, of="other", turn=2)) == refusal
     host.do(Destroy(), 3, of="other", turn=2)
-    assert outcome(host.do(Spawn(spec(**limited)))) == DONE
+    assert outcome(host.do(Spawn(spec(**fields)))) == DONE
 
 
 def test_spawn_and_finish_pass_the_claimed_pieces_to_the_driver():
@@ -63,10 +63,10 @@ def test_rebuild_keeps_pieces_and_counts_the_guest_once(cpus, others):
     host, pieces = host_with_pieces(), []
     host.do(Spawn(spec(**with_both_pieces(0))))
     host.driver.rebuild = lambda guest, _: pieces.append(guest.pieces)
-    limited = {**with_both_pieces(*cpus), "limits": {"memory_mb": 512.0}}
+    fields = {**with_both_pieces(*cpus), "limits": {"memory_mb": 512.0}}
     for _ in range(2):
-        assert outcome(host.do(Rebuild(spec(**limited)), 2, turn=2)) == DONE
+        assert outcome(host.do(Rebuild(spec(**fields)), 2, turn=2)) == DONE
     assert pieces == [("ns0", "ns1")] * 2
     host.driver.rebuild = None  # The driver call raises.
-    assert host.do(Rebuild(spec(**{**limited, **with_both_pieces(*others)})), 3, turn=3).outcome == "aborted"
+    assert host.do(Rebuild(spec(**{**fields, **with_both_pieces(*others)})), 3, turn=3).outcome == "aborted"
     assert [each.use.pieces for each in host.journal.holdings(GUEST)] == [("ns0", "ns1")]

@@ -1,4 +1,4 @@
-"""Each order takes effect exactly once, whatever is repeated, lost or interrupted."""
+"""Each order takes effect exactly once, despite repeats, losses and crashes."""
 
 import random
 from collections import Counter
@@ -91,7 +91,7 @@ class AgentSimulation:
     # --- the agent ---
 
     def start_agent(self):
-        """Start the agent anew; only its journal survives, and guests keep running."""
+        """Start the agent; only its journal survives, and guests keep running."""
         self.runs, self.calls_left = self.runs + 1, None
         run = uuid_named(f"run {self.runs}")
         self.fake_driver = Fake(FAILING, terms=HostTerms(), chance=self.chance, shelf=self.shelf, wait=lambda _: None)
@@ -111,7 +111,7 @@ class AgentSimulation:
         self.tasks = []
 
     def crash_if_due(self):
-        """Let the process die if this call is the chosen one."""
+        """Raise Dead if the process is due to die at this call."""
         if self.calls_left is not None:
             self.calls_left -= 1
             if self.calls_left <= 0:
@@ -192,7 +192,7 @@ class AgentSimulation:
         """Return the server's records of the orders for a guest."""
         return [line for line in self.server.book.lines if line.order.instance == uuid_named(guest)]
 
-    def put(self, guest, act):
+    def add_order(self, guest, act):
         """Add an order for a guest in a new turn."""
         self.turns[guest] += 1
         self.orders += 1
@@ -207,10 +207,10 @@ class AgentSimulation:
         if any(line.state == "waiting" for line in lines):
             return
         if not self.has_guest(lines):
-            self.put(guest, Destroy() if number == 7 else Spawn(spec(guest)))
+            self.add_order(guest, Destroy() if number == 7 else Spawn(spec(guest)))
         else:
             actions = (Power(is_on=False), Power(is_on=True), Rebuild(spec(guest, image="new")), Destroy())
-            self.put(guest, actions[number // 2])
+            self.add_order(guest, actions[number // 2])
 
     def withdraw(self, number):
         """Withdraw an open order of a guest; destroy the guest, unless the agent undoes the build itself."""
@@ -219,7 +219,7 @@ class AgentSimulation:
             if line.state == "waiting":
                 self.server.withdraw(line.order.id)
                 if number > 3 or not isinstance(line.order.act, Spawn):
-                    self.put(guest, Destroy())
+                    self.add_order(guest, Destroy())
                 return
 
     def has_guest(self, lines):

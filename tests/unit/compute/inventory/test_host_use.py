@@ -120,9 +120,9 @@ def test_isolated_siblings_are_freed_unless_another_guest_uses_them():
     cell = NumaCell(id=0, pcpus=(0, 1, 2, 3), cpus=(0, 1, 2, 3), siblings=((0, 1), (2, 3)), memory_mb=1024)
     host = HostUse(HostFacts(numa=NumaTopology(cells=(cell,)), pci_pools=(pool(),)))
     needs = pinned_needs(1, threads="isolate")
-    emulated = InstanceTopology(cells=needs.topology.cells, isolates_emulator=True)
+    with_emulator = InstanceTopology(cells=needs.topology.cells, isolates_emulator=True)
     host.claim("a", pinned_needs(1))
-    host.claim("b", GuestNeeds(topology=emulated))
+    host.claim("b", GuestNeeds(topology=with_emulator))
     assert usage_of(host)[0] == [0, 1, 2, 3]  # b is on 2; its emulator is on 1, beside a
     host.give_back("b")
     assert usage_of(host)[0] == [0]
@@ -131,8 +131,8 @@ def test_isolated_siblings_are_freed_unless_another_guest_uses_them():
 def test_is_served_compares_the_topology_of_a_guest():
     host, own = HostUse(BARE), pinned_needs(1)
     host.claim("a", own)
-    emulated = InstanceTopology(cells=own.topology.cells, isolates_emulator=True)
-    topologies = [own.topology, pinned_needs(2).topology, emulated, None]
+    with_emulator = InstanceTopology(cells=own.topology.cells, isolates_emulator=True)
+    topologies = [own.topology, pinned_needs(2).topology, with_emulator, None]
     assert [host.is_served("a", each) for each in topologies] == [True, False, False, False]
     assert [host.is_served("nobody", each) for each in topologies] == [False, False, False, True]
     assert HostUse(HostFacts()).is_served("nobody", own.topology)

@@ -165,8 +165,8 @@ def test_dropping_a_saved_image_removes_its_partial_files(tmp_path):
     for uuid in (GUEST, partial, GUEST):
         other.drop_saved_image(uuid)
     assert one.saved_images() == [uuid_named("other")]
-    kept_names = ["debian.json", "saved-debian.json", f"saved-{uuid_named('other')}.json"]
-    assert sorted(path.name for path in images.iterdir()) == sorted(kept_names)
+    remaining = ["debian.json", "saved-debian.json", f"saved-{uuid_named('other')}.json"]
+    assert sorted(path.name for path in images.iterdir()) == sorted(remaining)
 
 
 def test_missing_saved_image_aborts_the_build():

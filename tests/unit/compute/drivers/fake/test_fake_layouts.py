@@ -61,7 +61,7 @@ class Host:
         return False
 
     def claim(self, name, **held):
-        """Give a consumer an allocation on the root."""
+        """Add an allocation of a consumer on the root."""
         self.held[uuid_named(name)] = {
             "allocations": {ROOT: {"resources": held}},
             "project_id": "p",

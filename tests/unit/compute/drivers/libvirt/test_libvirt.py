@@ -416,8 +416,8 @@ def test_dedicated_cpus_of_guests_move_from_vcpu_to_pcpu(tmp_path):
     dedicated = PlacedCell(cell=cell, host_cell=1, pins=Pins(pairs=((0, 8), (1, 9)), reserved=(10,)))
     flavor = Flavor(name="own", vcpus=2, memory_mb=512, root_gb=1)
     driver.spawn(spec_of(flavor=flavor, cells=(dedicated,)), "op-1")
-    coming = spec_of("coming", flavor=flavor, cells=(replace(dedicated, pins=Pins(pairs=((0, 11), (1, 12)))),))
-    driver.prepare(coming, "op-2")
+    arrival = spec_of("coming", flavor=flavor, cells=(replace(dedicated, pins=Pins(pairs=((0, 11), (1, 12)))),))
+    driver.prepare(arrival, "op-2")
     tree = tree_of(NODE)
     tree.update_inventory(NODE, {"VCPU": {"total": 16}})
     allocations = {
