@@ -1,4 +1,4 @@
-"""What the server says to agents that register, poll and answer, however often and in whatever order."""
+"""The server side of the agent protocol: registrations, polls and answers, repeated and in any order."""
 
 import threading
 from concurrent.futures import Future
@@ -28,8 +28,8 @@ BODY = msgspec.json.encode(OrderBody(operation=uuid_named("operation"), guest=GU
 
 @pytest.fixture
 def here():
-    with server(None, hosts(2)) as made:
-        yield made
+    with server(None, hosts(2)) as here:
+        yield here
 
 
 def put(here, *rows):
@@ -38,7 +38,7 @@ def put(here, *rows):
     assert verdicts == [None]
 
 
-def ordered(row_id, **changes):
+def order_row(row_id, **changes):
     return order(row_id, body=BODY, **changes)
 
 
@@ -47,14 +47,14 @@ def is_up(here, name):
     return all(hosts_.facts[row].reported_at_s is None for row in hosts_.rows_of_name[name])
 
 
-def test_a_first_registration_is_ready_at_once_and_a_repeat_of_it_changes_nothing(here):
-    one = Hand(here, "H0")
-    assert one.register() == one.register()
+def test_first_registration_is_ready_and_its_repeat_changes_nothing(here):
+    h0 = Hand(here, "H0")
+    assert h0.register() == h0.register()
     agent = here.reader.agent("h0")
     assert (agent.name, agent.state, agent.fence) == ("H0", "ready", 1)
 
 
-def test_a_new_run_takes_over_and_the_old_one_hears_of_it(here):
+def test_new_run_of_an_agent_supersedes_the_old_run(here):
     old = hand(here, "h0")
     new = hand(here, "h0", life=2)
     assert new.fence == old.fence + 1
@@ -64,108 +64,108 @@ def test_a_new_run_takes_over_and_the_old_one_hears_of_it(here):
     assert new.poll().orders == ()
 
 
-def test_a_second_agent_of_a_host_that_is_alive_is_refused_when_it_reports_other_nodes(here):
+def test_second_agent_of_a_live_host_with_other_nodes_is_refused(here):
     nodes = {"h0": uuid_named("h0")}
     Hand(here, "h0").register(nodes)
     other = Hand(here, "h0", life=2)
-    for told in ({"h0": uuid_named("stranger")}, {"another": uuid_named("h0")}):
+    for other_nodes in ({"h0": uuid_named("stranger")}, {"another": uuid_named("h0")}):
         with pytest.raises(Conflict, match="registered by another agent, which reports h0"):
-            other.register(told)
+            other.register(other_nodes)
     assert other.register(nodes).fence == 2
     here.clock.time_s += DOWN_TIME_S + 1
     assert Hand(here, "h0", life=3).register({"another": uuid_named("h0")}).fence == 3
 
 
-def test_a_registration_that_cannot_be_meant_is_refused(here):
-    one = Hand(here, "h0")
-    one.guests = {"nonsense": "running"}
+def test_registration_with_an_invalid_uuid_is_refused(here):
+    h0 = Hand(here, "h0")
+    h0.guests = {"nonsense": "running"}
     with pytest.raises(BadRequest, match="'nonsense' is no uuid"):
-        one.register()
-    one.life = "short"
+        h0.register()
+    h0.life = "short"
     with pytest.raises(BadRequest, match="'short' is no uuid"):
-        one.register()
+        h0.register()
     assert here.reader.agents() == []
 
 
-def test_an_order_is_delivered_until_the_agent_knows_it_and_again_to_its_next_run(here):
-    one = hand(here, "h0")
-    put(here, operation(1), ordered(1, host="h0", instance_uuid=uuid_bytes(ONE)))
-    (first,) = one.poll().orders
+def test_order_is_sent_until_known_and_again_to_the_next_run(here):
+    h0 = hand(here, "h0")
+    put(here, operation(1), order_row(1, host="h0", instance_uuid=uuid_bytes(ONE)))
+    (first,) = h0.poll().orders
     assert (first.id, first.instance, first.act, first.operation) == (1, ONE, Spawn(GUEST), uuid_named("operation"))
     assert here.reader.order(1).state == "taken"
-    assert one.poll().orders == (first,)
-    one.known = [1]
-    assert one.poll().orders == ()
-    again = hand(here, "h0", life=2)
-    assert again.poll().orders == (first,)
-    assert here.reader.order(1).run == again.run
+    assert h0.poll().orders == (first,)
+    h0.known = [1]
+    assert h0.poll().orders == ()
+    next_run = hand(here, "h0", life=2)
+    assert next_run.poll().orders == (first,)
+    assert here.reader.order(1).run == next_run.run
 
 
-def test_orders_of_an_instance_come_by_turn_and_number_and_those_of_others_do_not_come(here):
-    one = hand(here, "h0")
+def test_poll_returns_the_orders_of_the_host_by_turn_and_number(here):
+    h0 = hand(here, "h0")
     put(
         here,
         operation(1),
         operation(2),
-        ordered(5, operation_id=1, number=2, host="h0", turn=3),
-        ordered(6, operation_id=1, number=1, host="h0", turn=3),
-        ordered(7, operation_id=2, number=1, host="h0", turn=2),
-        ordered(8, operation_id=2, number=2, host="h1"),
+        order_row(5, operation_id=1, number=2, host="h0", turn=3),
+        order_row(6, operation_id=1, number=1, host="h0", turn=3),
+        order_row(7, operation_id=2, number=1, host="h0", turn=2),
+        order_row(8, operation_id=2, number=2, host="h1"),
     )
-    assert [each.id for each in one.poll().orders] == [7, 6, 5]
+    assert [each.id for each in h0.poll().orders] == [7, 6, 5]
 
 
-def test_an_agent_that_knows_many_orders_is_told_of_the_next(here):
-    one = hand(here, "h0")
-    put(here, operation(1), *(ordered(number, host="h0") for number in range(1, 100)))
-    while one.poll().orders:
-        one.known += [each.id for each in one.poll().orders]
-    assert sorted(one.known) == list(range(1, 100))
+def test_agent_with_many_known_orders_gets_the_next_ones(here):
+    h0 = hand(here, "h0")
+    put(here, operation(1), *(order_row(number, host="h0") for number in range(1, 100)))
+    while h0.poll().orders:
+        h0.known += [each.id for each in h0.poll().orders]
+    assert sorted(h0.known) == list(range(1, 100))
 
 
-def test_an_answer_is_kept_once_and_its_operation_is_due_whoever_works_on_it(here):
-    one = hand(here, "h0")
+def test_first_answer_is_stored_and_makes_its_operation_due(here):
+    h0 = hand(here, "h0")
     row = operation(1, due_at_s=9e15, owner="me", owned_until_s=2000.0)
-    put(here, row, ordered(1, host="h0"))
-    (first,) = one.poll().orders
-    assert one.answer(first, failed("no room"))
-    assert one.answer(first, OK)
-    answered = here.reader.order(1)
-    assert msgspec.json.decode(answered.answer, type=Answer) == failed("no room")
-    found = here.reader.operation(1)
-    assert (found.due_at_s, found.owner, found.owned_until_s) == (here.clock.now_s(), "", 0.0)
-    assert found.version == row.version + 1
-    one.known = [1]
-    assert one.poll().settled == (1,)
+    put(here, row, order_row(1, host="h0"))
+    (first,) = h0.poll().orders
+    assert h0.answer(first, failed("no room"))
+    assert h0.answer(first, OK)
+    stored = here.reader.order(1)
+    assert msgspec.json.decode(stored.answer, type=Answer) == failed("no room")
+    due = here.reader.operation(1)
+    assert (due.due_at_s, due.owner, due.owned_until_s) == (here.clock.now_s(), "", 0.0)
+    assert due.version == row.version + 1
+    h0.known = [1]
+    assert h0.poll().settled == (1,)
 
 
-def test_two_answers_to_one_operation_in_one_group_are_both_kept(here):
-    one, two = hand(here, "h0"), hand(here, "h1")
-    put(here, operation(1), ordered(1, host="h0"), ordered(2, host="h1"))
-    going_on, outcomes = threading.Event(), []
-    here.serving.submit(lambda _current: going_on.wait(30), Future())
-    for number, run in ((1, one.run), (2, two.run)):
+def test_two_answers_to_one_operation_in_one_group_are_stored(here):
+    h0, h1 = hand(here, "h0"), hand(here, "h1")
+    put(here, operation(1), order_row(1, host="h0"), order_row(2, host="h1"))
+    gate, outcomes = threading.Event(), []
+    here.serving.submit(lambda _current: gate.wait(30), Future())
+    for number, run in ((1, h0.run), (2, h1.run)):
         outcomes.append(Future())
         task = partial(answer, here.reader, number, run=run, reply=OK, now_s=1000.0)
         here.serving.submit(lambda _current, task=task: task(), outcomes[-1])
-    going_on.set()
+    gate.set()
     assert [outcome.result(30) for outcome in outcomes] == [True, True]
     assert [here.reader.order(number).state for number in (1, 2)] == ["answered"] * 2
 
 
-def test_an_answer_to_what_was_withdrawn_or_never_was_is_refused(here):
-    one = hand(here, "h0")
-    put(here, operation(1), ordered(1, host="h0", state="withdrawn"))
-    assert not one.answer(1)
+def test_answer_to_a_withdrawn_or_unknown_order_is_refused(here):
+    h0 = hand(here, "h0")
+    put(here, operation(1), order_row(1, host="h0", state="withdrawn"))
+    assert not h0.answer(1)
     with pytest.raises(NotFound, match="no such order: 7"):
-        one.answer(7)
-    one.known = [1, 7]
-    assert (one.poll().withdrawn, one.poll().settled) == ((1,), (7,))
+        h0.answer(7)
+    h0.known = [1, 7]
+    assert (h0.poll().withdrawn, h0.poll().settled) == ((1,), (7,))
 
 
-def test_an_answer_of_a_run_that_is_over_comes_from_the_next_one(here):
+def test_answer_of_an_old_run_is_refused_and_the_next_run_can_answer(here):
     old = hand(here, "h0")
-    put(here, operation(1), ordered(1, host="h0"))
+    put(here, operation(1), order_row(1, host="h0"))
     old.poll()
     new = hand(here, "h0", life=2)
     with pytest.raises(Conflict, match="another run"):
@@ -174,79 +174,79 @@ def test_an_answer_of_a_run_that_is_over_comes_from_the_next_one(here):
     assert here.reader.order(1).state == "answered"
 
 
-def test_an_answer_to_an_operation_that_is_over_is_kept_and_nothing_else(here):
-    one = hand(here, "h0")
-    put(here, operation(1, outcome="done"), ordered(1, host="h0"))
-    one.answer(1)
+def test_answer_to_a_finished_operation_is_stored_and_changes_nothing_else(here):
+    h0 = hand(here, "h0")
+    put(here, operation(1, outcome="done"), order_row(1, host="h0"))
+    h0.answer(1)
     assert (here.reader.order(1).state, here.reader.operation(1).version) == ("answered", 1)
 
 
-def test_a_host_that_comes_back_with_what_is_not_its_own_gets_orders_to_destroy_alone(here):
-    one = Hand(here, "h0")
+def test_returning_host_with_foreign_guests_gets_only_destroy_orders(here):
+    h0 = Hand(here, "h0")
     put(
         here,
         status(1, uuid=uuid_bytes(ONE), host="h1", status="ACTIVE"),
         operation(1),
-        ordered(1, host="h0", instance_uuid=uuid_bytes(TWO)),
-        ordered(2, host="h0", action="destroy"),
+        order_row(1, host="h0", instance_uuid=uuid_bytes(TWO)),
+        order_row(2, host="h0", action="destroy"),
     )
-    one.guests = {ONE: "running", TWO: "running"}
-    told = one.register()
-    assert (told.is_ready, told.keep, told.hold, told.destroy) == (False, (TWO,), (), (ONE,))
+    h0.guests = {ONE: "running", TWO: "running"}
+    reply = h0.register()
+    assert (reply.is_ready, reply.keep, reply.hold, reply.destroy) == (False, (TWO,), (), (ONE,))
     assert here.reader.agent("h0").state == "arriving"
-    assert [each.id for each in one.poll().orders] == [2]
-    cleaning = here.reader.operation_of(one.run)
-    assert (cleaning.kind, cleaning.outcome) == ("clean", "")
-    assert msgspec.msgpack.decode(cleaning.body, type=HostCleanup) == HostCleanup(host="h0", fence=1, guests=(ONE,))
-    assert one.register().fence == 1
-    assert here.reader.operation_of(one.run).version == cleaning.version + 1
+    assert [each.id for each in h0.poll().orders] == [2]
+    cleanup = here.reader.operation_of(h0.run)
+    assert (cleanup.kind, cleanup.outcome) == ("clean", "")
+    assert msgspec.msgpack.decode(cleanup.body, type=HostCleanup) == HostCleanup(host="h0", fence=1, guests=(ONE,))
+    assert h0.register().fence == 1
+    assert here.reader.operation_of(h0.run).version == cleanup.version + 1
 
 
-def test_a_beat_is_what_keeps_an_agent_from_being_silent(here):
-    one = hand(here, "H1")
+def test_heartbeat_updates_the_time_of_the_last_sign_of_life(here):
+    h1 = hand(here, "H1")
     here.clock.time_s += 50
-    one.beat()
+    h1.beat()
     assert here.reader.agent("h1").heard_at_s == here.clock.now_s()
 
 
-def test_who_leaves_is_down_at_once_and_whoever_waits_for_it_looks_again(here):
-    one = hand(here, "h0")
-    put(here, operation(1, due_at_s=9e15), ordered(1, host="h0"))
-    one.leave()
-    assert one.leave() is None
+def test_leaving_agent_is_down_at_once_and_its_operations_are_due(here):
+    h0 = hand(here, "h0")
+    put(here, operation(1, due_at_s=9e15), order_row(1, host="h0"))
+    h0.leave()
+    assert h0.leave() is None
     assert here.reader.agent("h0").state == "gone"
     facts = here.roost.state.hosts.facts[0]
     assert here.clock.now_s() - facts.reported_at_s > DOWN_TIME_S
     assert here.reader.operation(1).due_at_s == here.clock.now_s()
-    assert one.poll().unknown == ("h0",)
-    one.register()
-    assert (one.fence, is_up(here, "h0")) == (2, True)
-    assert [each.id for each in one.poll().orders] == [1]
+    assert h0.poll().unknown == ("h0",)
+    h0.register()
+    assert (h0.fence, is_up(here, "h0")) == (2, True)
+    assert [each.id for each in h0.poll().orders] == [1]
 
 
-def test_nobody_polls_or_leaves_who_never_registered(here):
-    one = Hand(here, "h0")
-    assert one.poll().unknown == ("h0",)
+def test_unregistered_agent_cannot_poll_or_leave(here):
+    h0 = Hand(here, "h0")
+    assert h0.poll().unknown == ("h0",)
     with pytest.raises(NotFound):
-        one.leave()
+        h0.leave()
 
 
-def test_agents_that_share_a_connection_are_served_together(here):
+def test_one_poll_returns_the_orders_of_several_agents(here):
     agents = [hand(here, "h0"), hand(here, "h1")]
-    put(here, operation(1), ordered(1, host="h0"), ordered(2, host="h1"))
+    put(here, operation(1), order_row(1, host="h0"), order_row(2, host="h1"))
     polls = [each.asking() for each in agents]
-    told = here.run(lambda current: poll(current, here.reader, polls, most=64))
-    assert [(each.id, each.host) for each in told.orders] == [(1, "h0"), (2, "h1")]
+    reply = here.run(lambda current: poll(current, here.reader, polls, most=64))
+    assert [(each.id, each.host) for each in reply.orders] == [(1, "h0"), (2, "h1")]
     assert here.reader.order(2).run == agents[1].run
 
 
-def test_what_a_host_does_not_get_yet_keeps_neither_it_nor_others_waiting(here):
-    two = hand(here, "h1")
+def test_orders_withheld_from_an_unclean_host_do_not_block_others(here):
+    h1 = hand(here, "h1")
     put(here, status(1, uuid=uuid_bytes(ONE), host="h1", status="ACTIVE"), operation(1))
-    put(here, *(ordered(number, host="h0") for number in range(1, 100)))
-    put(here, ordered(100, host="h0", action="destroy"), ordered(101, host="h1"))
-    one = Hand(here, "h0")
-    one.guests = {ONE: "running"}
-    assert not one.register().is_ready
-    told = here.run(lambda current: poll(current, here.reader, [one.asking(), two.asking()], most=64))
-    assert sorted(each.id for each in told.orders) == [100, 101]
+    put(here, *(order_row(number, host="h0") for number in range(1, 100)))
+    put(here, order_row(100, host="h0", action="destroy"), order_row(101, host="h1"))
+    h0 = Hand(here, "h0")
+    h0.guests = {ONE: "running"}
+    assert not h0.register().is_ready
+    reply = here.run(lambda current: poll(current, here.reader, [h0.asking(), h1.asking()], most=64))
+    assert sorted(each.id for each in reply.orders) == [100, 101]

@@ -1,4 +1,4 @@
-"""Instances whose host says something else than their status."""
+"""Power syncs: the host reports another power state of an instance than its status."""
 
 from dataclasses import replace
 
@@ -20,45 +20,45 @@ ONE, TWO = uuid_named("one"), uuid_named("two")
 
 @pytest.fixture
 def here():
-    with server(None, ladder(2)) as made:
-        made.hands = [hand(made, f"h{number}") for number in range(2)]
-        made.build("one")
-        served(made, *made.hands)
-        assert made.hands[0].guests == {ONE: "running"}
-        yield made
+    with server(None, ladder(2)) as here:
+        here.hands = [hand(here, f"h{number}") for number in range(2)]
+        here.build("one")
+        served(here, *here.hands)
+        assert here.hands[0].guests == {ONE: "running"}
+        yield here
 
 
-def said(here, state, **more):
-    """Let the host say in which state it has the instance."""
+def report_state(here, state, **more):
+    """Register the host again, with the instance in a state."""
     here.hands[0].guests[ONE] = state
     here.hands[0].register(**more)
     here.clock.time_s += 1
 
 
-def acted(here, kind, *, is_on):
-    """Let a host do something, and be given up before it says so; then it is back."""
+def act_without_reply(here, kind, *, is_on):
+    """Let the host carry out an order and leave before it replies; then register it again."""
     here.power("one", kind)
     here.turn()
     assert len(here.hands[0].poll().orders) == 1
     here.hands[0].leave()
     here.turn()
     assert here.status("one").fault == "the agent of h0 does not answer"
-    said(here, "running" if is_on else "stopped")
+    report_state(here, "running" if is_on else "stopped")
 
 
-def test_a_stop_whose_host_was_given_up_after_it_did_it_is_known_when_the_host_is_back(here):
-    acted(here, "stop", is_on=False)
+def test_power_change_without_a_reply_is_found_when_the_host_returns(here):
+    act_without_reply(here, "stop", is_on=False)
     assert here.status("one").task == "syncing"
     served(here, *here.hands)
     assert looks(here) == ("SHUTOFF", "", "", "h0")
     assert here.story("one")[-2:] == [("sync.asked", {}), ("sync.done", {"status": "SHUTOFF"})]
-    acted(here, "start", is_on=True)
+    act_without_reply(here, "start", is_on=True)
     served(here, *here.hands)
     assert looks(here) == ("ACTIVE", "", "", "h0")
 
 
-def test_a_guest_that_went_by_itself_is_told_by_the_same_run(here):
-    said(here, "stopped")
+def test_guest_that_stopped_by_itself_becomes_shutoff(here):
+    report_state(here, "stopped")
     served(here, *here.hands)
     assert looks(here) == ("SHUTOFF", "", "", "h0")
     assert here.used()["VCPU"] == 1
@@ -67,33 +67,33 @@ def test_a_guest_that_went_by_itself_is_told_by_the_same_run(here):
     assert looks(here) == ("ACTIVE", "", "", "h0")
 
 
-def test_what_was_said_late_changes_nothing(here):
-    said(here, "stopped")
+def test_outdated_report_does_not_change_the_status(here):
+    report_state(here, "stopped")
     here.hands[0].guests[ONE] = "running"
     served(here, *here.hands)
     assert looks(here) == ("ACTIVE", "", "", "h0")
     assert here.story("one")[-1] == ("sync.done", {"status": "ACTIVE"})
 
 
-def test_an_agent_that_says_what_is_known_writes_nothing(here):
+def test_report_that_matches_the_status_writes_nothing(here):
     version = here.reader.agent("h0").version
-    said(here, "running")
+    report_state(here, "running")
     assert (here.reader.agent("h0").version, here.open_operations()) == (version, [])
 
 
-def test_a_guest_that_its_agent_stopped_is_left_alone(here):
-    said(here, "stopped", paused=[ONE])
+def test_guest_paused_by_its_agent_is_not_synced(here):
+    report_state(here, "stopped", paused=[ONE])
     assert here.open_operations() == []
 
 
-def test_one_that_somebody_works_on_is_left_alone(here):
+def test_instance_with_an_open_operation_is_not_synced(here):
     here.power("one", "stop")
     here.turn()
-    said(here, "stopped")
+    report_state(here, "stopped")
     assert [each.kind for each in here.open_operations()] == ["stop"]
 
 
-def test_one_whose_move_waits_to_be_confirmed_may_run_or_not_on_both_hosts():
+def test_instance_with_an_unconfirmed_move_is_not_synced():
     with server(None, ladder(2)) as here:
         hands = keepers(here, "h0", "h1")
         here.build("one", force_hosts=("h0",))
@@ -109,26 +109,26 @@ def test_one_whose_move_waits_to_be_confirmed_may_run_or_not_on_both_hosts():
 
 
 @pytest.mark.parametrize(("host", "count"), [("H0", 1), ("h1", 0), ("", 0)])
-def test_of_what_a_host_has_what_is_on_another_host_does_not_count(host, count):
+def test_only_instances_of_the_reporting_host_can_differ(host, count):
     row = status(1, status="ACTIVE", host=host)
     guest = GuestReport(uuid=uuid_text(row.uuid), node="h0", operation=ONE, state="stopped")
     assert differing_instances("h0", [guest], statuses=[row], paused=()) == [row] * count
 
 
-@pytest.mark.parametrize("given", [OK, failed("it hangs")], ids=["nothing there", "failed"])
-def test_where_the_host_does_not_say_the_status_stays(here, given):
-    said(here, "stopped")
+@pytest.mark.parametrize("answer", [OK, failed("it hangs")], ids=["nothing there", "failed"])
+def test_status_is_kept_when_the_inspection_fails_or_finds_no_guest(here, answer):
+    report_state(here, "stopped")
     here.turn()
     (order,) = here.hands[0].poll().orders
     assert action(order) == "inspect"
-    here.hands[0].answer(order, given)
+    here.hands[0].answer(order, answer)
     here.turn()
     assert looks(here) == ("ACTIVE", "", "", "h0")
     assert here.story("one")[-1][0] == "sync.failed"
 
 
-def test_meanwhile_nothing_else_begins_but_a_deletion(here):
-    said(here, "stopped")
+def test_power_sync_allows_no_other_operation_than_a_deletion(here):
+    report_state(here, "stopped")
     with pytest.raises(Conflict, match="cannot start now: its task is syncing"):
         here.power("one", "start")
     here.delete("one")
@@ -136,7 +136,7 @@ def test_meanwhile_nothing_else_begins_but_a_deletion(here):
     assert (here.status("one").status, here.used()["VCPU"], here.open_operations()) == ("DELETED", 0, [])
 
 
-def test_one_that_is_shelved_and_runs_is_what_it_was_built_from(here):
+def test_shelved_instance_that_runs_is_active_with_its_first_image(here):
     here.terms = replace(TERMS, shelved_offload_time_s=-1.0)
     here.change("one", "shelve")
     here.turn()
@@ -146,38 +146,38 @@ def test_one_that_is_shelved_and_runs_is_what_it_was_built_from(here):
         here.turn()
     shelved = here.status("one")
     assert shelved.status == "SHELVED"
-    said(here, "stopped")
+    report_state(here, "stopped")
     assert here.open_operations() == []
-    said(here, "running")
+    report_state(here, "running")
     here.hands[0].guests[ONE] = "stopped"
     served(here, *here.hands)
     assert here.story("one")[-1] == ("sync.done", {"status": "SHELVED"})
     assert (here.status("one").status, here.status("one").image_id) == ("SHELVED", shelved.image_id)
-    said(here, "running")
+    report_state(here, "running")
     served(here, *here.hands)
     assert looks(here) == ("ACTIVE", "", "", "h0")
     assert shelved.image_id != here.status("one").image_id == 0
 
 
-def test_a_host_that_has_to_be_cleaned_first_is_asked_then(here):
+def test_returning_host_is_inspected_after_its_cleanup(here):
     here.build("two", key="two")
     served(here, *here.hands)
     here.hands[0].leave()
     here.turn()
     here.delete("two")
     served(here, here.hands[1])
-    back = Hand(here, "h0", life=2)
-    back.guests = {ONE: "stopped", TWO: "running"}
-    assert not back.register().is_ready
+    next_run = Hand(here, "h0", life=2)
+    next_run.guests = {ONE: "stopped", TWO: "running"}
+    assert not next_run.register().is_ready
     assert here.status("one").task == ""
-    served(here, back)
-    assert back.guests == {ONE: "stopped"}
-    assert back.register().is_ready
-    served(here, back)
+    served(here, next_run)
+    assert next_run.guests == {ONE: "stopped"}
+    assert next_run.register().is_ready
+    served(here, next_run)
     assert looks(here) == ("SHUTOFF", "", "", "h0")
 
 
-def test_of_many_some_are_asked_at_a_time():
+def test_one_registration_starts_at_most_100_power_syncs():
     with server(None, ladder(1, vcpus=200)) as here:
         agent = hand(here, "h0")
         names = [f"i{number}" for number in range(150)]

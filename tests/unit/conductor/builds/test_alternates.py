@@ -1,4 +1,4 @@
-"""Which alternates an instance may go on to: nodes, racks and groups as they are by then."""
+"""Alternates of failed builds obey nodes, racks and server groups as they are at the time of the claim."""
 
 import pytest
 
@@ -12,8 +12,8 @@ from tests.support.fleets.worlds import group, host, hosts, joined, roost_on, ro
 ONE = uuid_named("one")
 
 
-def built(roost, *failing, meanwhile=None, **request):
-    """Let the one instance be built, which fails on some hosts; give the outcome."""
+def build_one(roost, *failing, meanwhile=None, **request):
+    """Build one instance, which fails on some hosts; return the outcome."""
     builder = ScriptedBuilder({name: [BuildFailed("no")] for name in failing})
     acts = [meanwhile] if meanwhile else []
     builder.meanwhile = lambda *_: acts.pop()() if acts else None
@@ -21,8 +21,8 @@ def built(roost, *failing, meanwhile=None, **request):
     return outcome
 
 
-def racked(*racks):
-    """Give hosts h0, h1, … in racks, each better than the next."""
+def hosts_in_racks(*racks):
+    """Return hosts h0, h1, … in racks, each better than the next."""
     return joined(
         *(
             host(f"h{number}", VCPU=4, MEMORY_MB=100 - number, facts=HostFacts(rack=rack))
@@ -32,58 +32,60 @@ def racked(*racks):
 
 
 def in_domain(name, **request):
-    """Give a request for a member of the group in a fault domain."""
+    """Return a request for a member of the group in a fault domain."""
     return {"in_group": "g", "hints": {"fault_domain": name}, **request}
 
 
-def test_the_only_member_of_a_group_that_stays_together_may_go_to_another_host():
+def test_only_member_of_an_affinity_group_may_use_another_host():
     roost = roost_with(hosts(3), group("g", "affinity"))
-    outcome = built(roost, "h0", in_group="g")
+    outcome = build_one(roost, "h0", in_group="g")
     assert tries(outcome) == [("h0", "claimed", "no"), ("h1", "claimed", "")]
     assert [pick.host for pick in roost.decide(wish(in_group="g")).picks] == ["h1"]
 
 
-def test_a_member_that_others_have_joined_meanwhile_may_not():
+def test_affinity_group_with_other_members_refuses_another_host():
     store = MemoryStore()
     roost, rival = roost_with(hosts(2), group("g", "affinity"), store=store), roost_on(store.peer(), seed=9)
-    outcome = built(roost, "h0", in_group="g", meanwhile=lambda: rival.decide(wish(in_group="g")))
-    why = "the policy affinity of its server group keeps it away from h1"
-    assert tries(outcome) == [("h0", "claimed", "no"), ("h1", "refused", why)]
+    outcome = build_one(roost, "h0", in_group="g", meanwhile=lambda: rival.decide(wish(in_group="g")))
+    reason = "the policy affinity of its server group keeps it away from h1"
+    assert tries(outcome) == [("h0", "claimed", "no"), ("h1", "refused", reason)]
     assert (outcome.status, held(roost.state, ONE)) == ("ERROR", None)
 
 
 @pytest.mark.parametrize(("limit", "claim"), [(1, "refused"), (2, "claimed")])
-def test_a_host_may_have_as_many_members_of_a_group_that_keeps_apart_as_its_rule_says(limit, claim):
+def test_alternate_respects_the_max_server_per_host_of_its_group(limit, claim):
     store = MemoryStore()
     roost = roost_with(hosts(2), group("g", "anti-affinity", limit), store=store)
     rival = roost_on(store.peer(), seed=9)
-    outcome = built(roost, "h0", in_group="g", meanwhile=lambda: rival.decide(wish(in_group="g", force_hosts=("h1",))))
+    outcome = build_one(
+        roost, "h0", in_group="g", meanwhile=lambda: rival.decide(wish(in_group="g", force_hosts=("h1",)))
+    )
     assert [each[:2] for each in tries(outcome)] == [("h0", "claimed"), ("h1", claim)]
 
 
-def test_an_instance_stays_in_its_fault_domain_beside_others_of_that():
-    roost = roost_with(racked("r0", "r0", "r1"), group("g", "fault-domain"))
+def test_alternate_may_be_in_a_rack_of_its_own_fault_domain():
+    roost = roost_with(hosts_in_racks("r0", "r0", "r1"), group("g", "fault-domain"))
     roost.decide(wish(**in_domain("x", force_hosts=("h1",))))
-    outcome = built(roost, "h0", "h2", **in_domain("x"))
+    outcome = build_one(roost, "h0", "h2", **in_domain("x"))
     assert tries(outcome) == [("h0", "claimed", "no"), ("h2", "claimed", "no"), ("h1", "claimed", "")]
     assert [pick.host for pick in roost.decide(wish(**in_domain("y"))).picks] == ["h2"]
 
 
-def test_an_instance_goes_to_no_rack_of_another_fault_domain():
+def test_alternate_in_a_rack_of_another_fault_domain_is_refused():
     store = MemoryStore()
-    roost = roost_with(racked("r0", "r1", "r2"), group("g", "fault-domain"), store=store)
+    roost = roost_with(hosts_in_racks("r0", "r1", "r2"), group("g", "fault-domain"), store=store)
     rival = roost_on(store.peer(), seed=9)
-    outcome = built(
+    outcome = build_one(
         roost, "h0", meanwhile=lambda: rival.decide(wish(**in_domain("y", force_hosts=("h1",)))), **in_domain("x")
     )
-    why = "the policy fault-domain of its server group keeps it away from h1"
-    assert tries(outcome) == [("h0", "claimed", "no"), ("h1", "refused", why), ("h2", "claimed", "")]
+    reason = "the policy fault-domain of its server group keeps it away from h1"
+    assert tries(outcome) == [("h0", "claimed", "no"), ("h1", "refused", reason), ("h2", "claimed", "")]
 
 
-def test_the_alternate_is_the_node_that_was_chosen_and_not_another_one_of_its_service():
+def test_alternate_is_the_chosen_node_of_a_service_with_several_nodes():
     nodes = joined(*(host(name, VCPU=4, MEMORY_MB=memory) for name, memory in (("n0", 10), ("n1", 40), ("n2", 50))))
     specs = [HostSpec(provider_uuid=each.provider_uuid, host="s", node=each.node) for each in nodes.hosts]
     roost = roost_with(Fleet(providers=nodes.providers, hosts=specs))
-    outcome = built(roost, "s", memory_mb=20)
+    outcome = build_one(roost, "s", memory_mb=20)
     assert [(each.host, each.node) for each in outcome.attempts] == [("s", "n2"), ("s", "n1")]
     assert held(roost.state, ONE)[0] == outcome.node == "n1"

@@ -1,4 +1,4 @@
-"""What the conductor of a cell does where building fails."""
+"""The conductor of a cell when builds fail: alternates, faults and failure counts."""
 
 import pytest
 
@@ -13,21 +13,21 @@ from tests.support.fleets.worlds import group, hosts, roost_on, roost_with, sett
 ONE = uuid_named("one")
 
 
-def one(**more):
-    """Give a request for the one instance."""
+def request_for_one(**more):
+    """Return a request for one instance."""
     return wish(instance_uuids=(ONE,), **more)
 
 
-def built(roost, script, request=None):
-    """Let the one instance be built; give the builder and the outcome."""
+def build_one(roost, script, request=None):
+    """Build one instance; return the builder and the outcome."""
     builder = ScriptedBuilder(script)
-    (outcome,) = conductor(roost, builder).build(request or one())
+    (outcome,) = conductor(roost, builder).build(request or request_for_one())
     return builder, outcome
 
 
-def test_an_instance_is_built_on_the_chosen_host_with_what_it_holds_and_the_limits():
+def test_build_gets_the_chosen_host_the_allocations_and_the_limits():
     roost = roost_with(ladder(2, cell="east"), settings=settings_of(enabled_filters=["RamFilter"]))
-    builder, outcome = built(roost, {}, one(project_id="p"))
+    builder, outcome = build_one(roost, {}, request_for_one(project_id="p"))
     assert (outcome.status, outcome.host, outcome.node, outcome.cell) == ("ACTIVE", "h0", "h0", "east")
     assert (outcome.fault, outcome.unreleased, tries(outcome)) == ("", "", [("h0", "claimed", "")])
     ((instance, host, node, limits),) = builder.seen
@@ -38,12 +38,12 @@ def test_an_instance_is_built_on_the_chosen_host_with_what_it_holds_and_the_limi
 
 
 @pytest.mark.shows("S176")
-def test_after_a_failed_build_the_next_alternate_is_claimed_first_and_then_built():
+def test_next_alternate_is_claimed_before_it_is_built():
     roost = roost_with(ladder(3))
     builder = ScriptedBuilder({"h0": [BuildFailed("no network")]})
     claims = []
     builder.meanwhile = lambda uuid, host: claims.append((host, held(roost.state, uuid)[0]))
-    (outcome,) = conductor(roost, builder).build(one())
+    (outcome,) = conductor(roost, builder).build(request_for_one())
     assert claims == [("h0", "h0"), ("h1", "h1")]
     assert (outcome.status, outcome.host, builder.running) == ("ACTIVE", "h1", {ONE: "h1"})
     assert tries(outcome) == [("h0", "claimed", "no network"), ("h1", "claimed", "")]
@@ -51,7 +51,7 @@ def test_after_a_failed_build_the_next_alternate_is_claimed_first_and_then_built
     assert roost.utilisation()["VCPU"] == (1, 3)
 
 
-def test_the_failed_host_is_given_back_in_the_commit_that_claims_the_next():
+def test_failed_host_is_released_in_the_commit_that_claims_the_next():
     store = MemoryStore()
     roost, watcher = roost_with(ladder(2), store=store), roost_on(store.peer())
     seen = []
@@ -62,28 +62,28 @@ def test_the_failed_host_is_given_back_in_the_commit_that_claims_the_next():
 
     builder = ScriptedBuilder({"h0": [BuildFailed("no")]})
     builder.meanwhile = watch
-    conductor(roost, builder).build(one())
+    conductor(roost, builder).build(request_for_one())
     assert seen == [("h0", 1), ("h1", 1)]
 
 
 @pytest.mark.shows("S176")
-def test_an_alternate_that_was_taken_meanwhile_is_passed_over():
+def test_alternate_without_room_is_skipped():
     store = MemoryStore()
     roost, rival = roost_with(ladder(3), store=store), roost_on(store.peer(), seed=9)
     builder = ScriptedBuilder({"h0": [BuildFailed("no")]})
     rivals = [lambda: rival.decide(wish(force_hosts=("h1",)))]
     builder.meanwhile = lambda *_: rivals.pop()() if rivals else None
-    (outcome,) = conductor(roost, builder).build(one())
+    (outcome,) = conductor(roost, builder).build(request_for_one())
     refused = f"provider {uuid_named('h1')} has less than 1 VCPU left"
     assert tries(outcome) == [("h0", "claimed", "no"), ("h1", "refused", refused), ("h2", "claimed", "")]
     assert (outcome.host, held(roost.state, ONE)[0]) == ("h2", "h2")
 
 
-def test_an_alternate_lost_at_the_moment_of_its_claim_is_passed_over():
+def test_alternate_lost_to_a_concurrent_claim_is_skipped():
     store = RacyStore()
     roost, rival = roost_with(ladder(3), store=store), roost_on(store.peer(), seed=9)
     store.rivals = [lambda: None, lambda: rival.decide(wish(force_hosts=("h1",)))]
-    _, outcome = built(roost, {"h0": [BuildFailed("no")]})
+    _, outcome = build_one(roost, {"h0": [BuildFailed("no")]})
     assert [refusal.kind for refusal in store.refusals] == ["capacity"]
     assert [(each.host, each.claim) for each in outcome.attempts] == [
         ("h0", "claimed"),
@@ -92,22 +92,22 @@ def test_an_alternate_lost_at_the_moment_of_its_claim_is_passed_over():
     ]
 
 
-def test_an_alternate_that_others_are_faster_on_again_and_again_is_passed_over():
+def test_alternate_with_repeated_conflicts_is_skipped():
     store = RacyStore()
     roost, rival = roost_with(ladder(3, vcpus=2), store=store), roost_on(store.peer(), seed=9)
-    come = [lambda: rival.decide(wish(force_hosts=("h1",), vcpus=2, instance_uuids=(uuid_named("thief"),)))]
-    gone = lambda: rival.work([Departure(instance_uuids=(uuid_named("thief"),))])  # noqa: E731
-    store.rivals = [lambda: None, *come * 3]
-    store.afterwards = [lambda: None, *[gone] * 6]
-    _, outcome = built(roost, {"h0": [BuildFailed("no")]}, one(vcpus=2))
+    claims = [lambda: rival.decide(wish(force_hosts=("h1",), vcpus=2, instance_uuids=(uuid_named("thief"),)))]
+    release = lambda: rival.work([Departure(instance_uuids=(uuid_named("thief"),))])  # noqa: E731
+    store.rivals = [lambda: None, *claims * 3]
+    store.afterwards = [lambda: None, *[release] * 6]
+    _, outcome = build_one(roost, {"h0": [BuildFailed("no")]}, request_for_one(vcpus=2))
     assert tries(outcome)[1] == ("h1", "refused", "others were faster on h1, again and again")
     assert outcome.host == "h2"
 
 
 @pytest.mark.shows("S176")
-def test_an_instance_whose_every_attempt_fails_ends_in_error_with_the_story_and_no_claim():
+def test_instance_ends_in_error_without_a_claim_after_all_attempts_fail():
     roost = roost_with(ladder(4))
-    builder, outcome = built(roost, {f"h{number}": [BuildFailed(f"no {number}")] for number in range(4)})
+    builder, outcome = build_one(roost, {f"h{number}": [BuildFailed(f"no {number}")] for number in range(4)})
     assert outcome.status == "ERROR"
     assert outcome.fault == (
         "Exceeded maximum number of retries. "
@@ -120,9 +120,9 @@ def test_an_instance_whose_every_attempt_fails_ends_in_error_with_the_story_and_
 
 
 @pytest.mark.shows("S176")
-def test_when_no_alternate_is_left_the_fault_says_so():
+def test_fault_reports_that_no_alternate_is_left():
     roost = roost_with(ladder(2))
-    _, outcome = built(roost, {"h0": [BuildFailed("no")], "h1": [BuildFailed("no")]})
+    _, outcome = build_one(roost, {"h0": [BuildFailed("no")], "h1": [BuildFailed("no")]})
     assert outcome.fault == (
         "Exceeded maximum number of retries. "
         f"Exhausted all hosts available for retrying build failures for instance {ONE}."
@@ -135,27 +135,29 @@ def test_when_no_alternate_is_left_the_fault_says_so():
     [(1, {}), (3, {"force_hosts": ("h0",)}), (3, {"force_nodes": ("h0",)})],
     ids=["one attempt", "a forced host", "a forced node"],
 )
-def test_where_one_attempt_is_all_its_own_error_is_the_fault(attempts, forced):
+def test_build_error_is_the_fault_if_only_one_attempt_is_allowed(attempts, forced):
     roost = roost_with(ladder(3), settings=settings_of(max_attempts=attempts))
-    builder, outcome = built(roost, {"h0": [BuildFailed("no network")]}, one(**forced))
+    builder, outcome = build_one(roost, {"h0": [BuildFailed("no network")]}, request_for_one(**forced))
     assert (outcome.status, outcome.fault, builder.tried) == ("ERROR", "no network", [(ONE, "h0")])
     assert held(roost.state, ONE) is None
 
 
-def test_of_several_forced_hosts_the_next_is_tried():
-    _, outcome = built(roost_with(ladder(3)), {"h0": [BuildFailed("no")]}, one(force_hosts=("h0", "h2")))
+def test_next_forced_host_is_tried_after_a_failed_build():
+    _, outcome = build_one(
+        roost_with(ladder(3)), {"h0": [BuildFailed("no")]}, request_for_one(force_hosts=("h0", "h2"))
+    )
     assert (outcome.status, outcome.host) == ("ACTIVE", "h2")
 
 
-def test_attempts_that_earlier_requests_made_count():
+def test_attempts_of_earlier_requests_count():
     roost = roost_with(ladder(3))
-    _, outcome = built(roost, {"h0": [BuildFailed("no")]}, one(retry=Retry(attempts=3)))
+    _, outcome = build_one(roost, {"h0": [BuildFailed("no")]}, request_for_one(retry=Retry(attempts=3)))
     assert "Exceeded max scheduling attempts 3" in outcome.fault
 
 
-def test_where_earlier_requests_used_up_all_attempts_nothing_is_built():
+def test_nothing_is_built_after_earlier_requests_used_all_attempts():
     roost = roost_with(ladder(3))
-    builder, outcome = built(roost, {}, one(retry=Retry(attempts=4)))
+    builder, outcome = build_one(roost, {}, request_for_one(retry=Retry(attempts=4)))
     assert outcome.fault.endswith(f"Exceeded max scheduling attempts 3 for instance {ONE}. Last exception: None")
     assert (builder.tried, outcome.attempts, held(roost.state, ONE)) == ([], [], None)
 
@@ -168,41 +170,41 @@ def test_where_earlier_requests_used_up_all_attempts_nothing_is_built():
         (BuildAborted(), "BuildAborted"),
     ],
 )
-def test_an_error_that_no_other_host_would_mend_ends_it(error, fault):
+def test_error_that_no_alternate_can_fix_ends_the_build(error, fault):
     roost = roost_with(ladder(3))
-    builder, outcome = built(roost, {"h0": [error]})
+    builder, outcome = build_one(roost, {"h0": [error]})
     assert (outcome.status, outcome.fault, builder.tried) == ("ERROR", fault, [(ONE, "h0")])
     assert tries(outcome) == [("h0", "claimed", fault)]
     assert held(roost.state, ONE) is None
 
 
-def test_an_error_that_nobody_raised_on_purpose_is_logged_with_where_it_came_from(capfd):
-    built(roost_with(ladder(1)), {"h0": [ValueError("odd")]})
-    logged = capfd.readouterr().err
-    assert logged.count('"event":"fault"') == 1
-    assert "ValueError: odd" in logged
+def test_unexpected_build_error_is_logged_as_a_fault(capfd):
+    build_one(roost_with(ladder(1)), {"h0": [ValueError("odd")]})
+    log = capfd.readouterr().err
+    assert log.count('"event":"fault"') == 1
+    assert "ValueError: odd" in log
 
 
-def test_an_instance_that_was_deleted_while_it_was_built_is_not_active():
+def test_instance_deleted_during_its_build_ends_in_error():
     roost = roost_with(ladder(2))
     builder = ScriptedBuilder()
     builder.meanwhile = lambda uuid, _: roost.work([Departure(instance_uuids=(uuid,))])
-    (outcome,) = conductor(roost, builder).build(one())
+    (outcome,) = conductor(roost, builder).build(request_for_one())
     assert (outcome.status, outcome.fault) == ("ERROR", f"the instance {ONE} is not there any more")
 
 
-def test_an_instance_that_was_deleted_while_its_build_failed_is_tried_nowhere_else():
+def test_instance_deleted_during_a_failed_build_is_not_tried_again():
     roost = roost_with(ladder(2))
     builder = ScriptedBuilder({"h0": [BuildFailed("no")]})
     builder.meanwhile = lambda uuid, _: roost.work([Departure(instance_uuids=(uuid,))])
-    (outcome,) = conductor(roost, builder).build(one())
+    (outcome,) = conductor(roost, builder).build(request_for_one())
     assert (outcome.status, outcome.fault) == ("ERROR", f"the instance {ONE} is not there any more")
     assert builder.tried == [(ONE, "h0")]
     assert roost.utilisation()["VCPU"] == (0, 2)
 
 
 class FullStore(MemoryStore):
-    """A store that takes nothing any more while ``is_full``."""
+    """A store that refuses every commit while ``is_full``."""
 
     is_full = False
 
@@ -213,56 +215,57 @@ class FullStore(MemoryStore):
         return super().commit(items)
 
 
-def test_what_cannot_be_given_back_is_told():
+def test_failed_release_is_reported_in_the_outcome():
     store = FullStore()
     roost = roost_with(ladder(2), store=store)
     builder = ScriptedBuilder({"h0": [BuildAborted("no")]})
     builder.meanwhile = lambda *_: setattr(store, "is_full", True)
-    (outcome,) = conductor(roost, builder).build(one())
+    (outcome,) = conductor(roost, builder).build(request_for_one())
     assert (outcome.status, outcome.fault, outcome.unreleased) == ("ERROR", "no", "the disk is full")
     assert held(roost_on(store.peer()).state, ONE)[0] == "h0"
 
 
-def test_members_of_a_group_stay_apart_over_alternates():
+def test_anti_affinity_members_stay_apart_on_alternates():
     roost = roost_with(hosts(3), group("g", "anti-affinity"))
     builder = ScriptedBuilder({"h0": [BuildFailed("no")]})
-    made = conductor(roost, builder).build(wish(in_group="g", count=2))
-    assert [(each.status, each.host) for each in made] == [("ACTIVE", "h2"), ("ACTIVE", "h1")]
+    outcomes = conductor(roost, builder).build(wish(in_group="g", count=2))
+    assert [(each.status, each.host) for each in outcomes] == [("ACTIVE", "h2"), ("ACTIVE", "h1")]
 
 
-def test_an_alternate_that_the_policy_of_the_group_forbids_is_passed_over():
+def test_alternate_against_the_group_policy_is_skipped():
     store = MemoryStore()
     roost, rival = roost_with(hosts(3), group("g", "anti-affinity"), store=store), roost_on(store.peer(), seed=9)
     builder = ScriptedBuilder({"h0": [BuildFailed("no")]})
     rivals = [lambda: rival.decide(wish(in_group="g", force_hosts=("h1",)))]
     builder.meanwhile = lambda *_: rivals.pop()() if rivals else None
-    (outcome,) = conductor(roost, builder).build(one(in_group="g"))
-    why = "the policy anti-affinity of its server group keeps it away from h1"
-    assert tries(outcome) == [("h0", "claimed", "no"), ("h1", "refused", why), ("h2", "claimed", "")]
+    (outcome,) = conductor(roost, builder).build(request_for_one(in_group="g"))
+    reason = "the policy anti-affinity of its server group keeps it away from h1"
+    assert tries(outcome) == [("h0", "claimed", "no"), ("h1", "refused", reason), ("h2", "claimed", "")]
 
 
-# --- failed builds are counted ---------------------------------------------------------------------------------------
+# --- counts of failed builds -----------------------------------------------------------------------------------------
 
 
-def test_failed_builds_are_counted_on_their_hosts_and_a_success_ends_the_count():
+def test_failed_builds_are_counted_per_host_until_a_success():
     roost = roost_with(ladder(3, failed=2))
-    built(roost, {"h0": [BuildFailed("no")], "h1": [BuildFailed("no")]})
+    build_one(roost, {"h0": [BuildFailed("no")], "h1": [BuildFailed("no")]})
     assert failed_builds(roost.state) == {"h0": 3, "h1": 3, "h2": 0}
 
 
-def test_a_host_where_building_failed_is_chosen_last():
+def test_host_with_a_failed_build_is_chosen_last():
     roost = roost_with(ladder(3, vcpus=4))
-    builder, _ = built(roost, {"h0": [BuildAborted("no")]})
+    builder, _ = build_one(roost, {"h0": [BuildAborted("no")]})
     assert failed_builds(roost.state) == {"h0": 1, "h1": 0, "h2": 0}
     conductor(roost, builder, seed=8).build(wish(count=2))
     assert {host for _, host in builder.tried[1:]} == {"h1", "h2"}
 
 
-def test_no_count_is_lost_to_another_process_that_changes_the_same_host():
+def test_concurrent_failed_builds_of_one_host_are_all_counted():
     store = MemoryStore()
     roost, other = roost_with(ladder(2), store=store), roost_on(store.peer(), seed=9)
-    builder, theirs = ScriptedBuilder({"h0": [BuildAborted("no")]}), ScriptedBuilder({"h0": [BuildAborted("no")]})
-    again = [lambda: conductor(other, theirs, seed=9).build(wish(force_hosts=("h0",), vcpus=0))]
-    builder.meanwhile = lambda *_: again.pop()() if again else None
-    conductor(roost, builder).build(one())
+    builder = ScriptedBuilder({"h0": [BuildAborted("no")]})
+    other_builder = ScriptedBuilder({"h0": [BuildAborted("no")]})
+    other_builds = [lambda: conductor(other, other_builder, seed=9).build(wish(force_hosts=("h0",), vcpus=0))]
+    builder.meanwhile = lambda *_: other_builds.pop()() if other_builds else None
+    conductor(roost, builder).build(request_for_one())
     assert failed_builds(roost.state)["h0"] == 2

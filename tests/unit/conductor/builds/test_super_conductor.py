@@ -1,4 +1,4 @@
-"""From a request to the conductors of the cells, and what becomes of instances for which nothing is found."""
+"""The super conductor: it sends instances to cell conductors, and puts the others in ERROR."""
 
 import pytest
 
@@ -14,7 +14,7 @@ from tests.support.fleets.worlds import host, joined, roost_with, uuid_named, wi
 
 
 def cells(*names):
-    """Give two hosts in each cell, those of the first cell best; of one VCPU each."""
+    """Return two hosts of one VCPU in each cell; the hosts of the first cell are the best."""
     return joined(
         *(
             host(f"{cell}{number}", VCPU=1, MEMORY_MB=1000 - 10 * at - number, facts=HostFacts(cell=cell))
@@ -24,8 +24,8 @@ def cells(*names):
     )
 
 
-class Told:
-    """The conductor of a cell that only notes what it is told."""
+class RecordingCell:
+    """A cell conductor that only records its orders."""
 
     def __init__(self) -> None:
         self.orders: list[BuildOrder] = []
@@ -39,8 +39,8 @@ class Told:
         )
 
 
-class Broken:
-    """The conductor of a cell that fails."""
+class BrokenCell:
+    """A cell conductor that always fails."""
 
     def build(self, order: BuildOrder) -> Outcome:
         """See ``roost.conductor.builds.builder_product.Cell``."""
@@ -48,10 +48,10 @@ class Broken:
 
 
 @pytest.mark.shows("S163", "S175")
-def test_each_instance_goes_to_the_conductor_of_the_cell_of_its_host():
-    roost, east, west = roost_with(cells("east", "west")), Told(), Told()
-    made = SuperConductor(product=roost, cells={"east": east, "west": west}, random=SeededRandom(7))
-    outcomes = made.build(wish(count=3, project_id="p"))
+def test_instance_goes_to_the_conductor_of_the_cell_of_its_host():
+    roost, east, west = roost_with(cells("east", "west")), RecordingCell(), RecordingCell()
+    super_conductor = SuperConductor(product=roost, cells={"east": east, "west": west}, random=SeededRandom(7))
+    outcomes = super_conductor.build(wish(count=3, project_id="p"))
     assert [each.host for each in outcomes] == ["east0", "east1", "west0"]
     assert [[pick.host for pick in order.picks] for order in east.orders] == [["east0"], ["east1"]]
     (order,) = west.orders
@@ -60,8 +60,8 @@ def test_each_instance_goes_to_the_conductor_of_the_cell_of_its_host():
 
 
 @pytest.mark.shows("S175")
-def test_a_cell_is_told_the_hosts_and_their_allocation_requests():
-    roost, cell = roost_with(ladder(3, cell="c")), Told()
+def test_cell_gets_the_hosts_and_their_allocation_requests():
+    roost, cell = roost_with(ladder(3, cell="c")), RecordingCell()
     SuperConductor(product=roost, cells={"c": cell}, random=SeededRandom(7)).build(wish(memory_mb=3))
     (order,) = cell.orders
     assert [(pick.host, pick.cell, pick.allocations) for pick in order.picks] == [
@@ -78,13 +78,13 @@ def test_alternates_never_leave_the_cell():
     assert [pick.host for pick in order.picks] == ["east0", "east1"]
 
 
-def test_hosts_in_no_cell_have_a_conductor_like_any_cell():
+def test_hosts_in_no_cell_have_a_conductor():
     roost = roost_with(host("lone"), cells("east"))
     outcomes = conductor(roost, ScriptedBuilder()).build(wish(count=3))
     assert {(each.status, each.cell) for each in outcomes} == {("ACTIVE", ""), ("ACTIVE", "east")}
 
 
-def test_where_no_host_is_found_every_instance_is_buried_with_the_whole_reason():
+def test_no_valid_host_puts_every_instance_in_error_with_the_reason():
     roost, builder = roost_with(ladder(2)), ScriptedBuilder()
     outcomes = conductor(roost, builder).build(wish(count=3))
     assert [each.status for each in outcomes] == ["ERROR"] * 3
@@ -95,13 +95,13 @@ def test_where_no_host_is_found_every_instance_is_buried_with_the_whole_reason()
     assert (builder.tried, roost.utilisation()["VCPU"]) == ([], (0, 2))
 
 
-def test_a_request_that_cannot_be_meant_buries_its_instances():
+def test_request_for_an_unknown_server_group_ends_in_error():
     roost = roost_with(ladder(1))
     (outcome,) = conductor(roost, ScriptedBuilder()).build(wish(in_group="nowhere"))
     assert (outcome.status, outcome.fault) == ("ERROR", f"no such server group: {uuid_named('nowhere')}")
 
 
-def test_an_instance_that_exists_keeps_what_it_holds():
+def test_existing_instance_keeps_its_allocations():
     roost, uuid = roost_with(ladder(2)), uuid_named("mine")
     roost.decide(wish(instance_uuids=(uuid,)))
     (outcome,) = conductor(roost, ScriptedBuilder()).build(wish(instance_uuids=(uuid,)))
@@ -109,7 +109,7 @@ def test_an_instance_that_exists_keeps_what_it_holds():
     assert held(roost.state, uuid)[0] == "h0"
 
 
-def test_a_host_in_a_cell_without_a_conductor_is_given_back():
+def test_host_in_a_cell_without_a_conductor_is_released():
     roost, builder = roost_with(cells("east", "west")), ScriptedBuilder()
     outcomes = conductor(roost, builder, cells=["west"]).build(wish(count=4))
     assert [(each.status, each.host) for each in outcomes] == [
@@ -122,21 +122,23 @@ def test_a_host_in_a_cell_without_a_conductor_is_given_back():
     assert roost.utilisation()["VCPU"] == (2, 4)
 
 
-def test_hosts_in_no_cell_without_a_conductor_are_named():
+def test_fault_names_the_host_in_no_cell_without_a_conductor():
     (outcome,) = conductor(roost_with(ladder(1)), ScriptedBuilder(), cells=[]).build(wish())
     assert outcome.fault == "h0 is in no cell, and no conductor builds there"
 
 
-def test_a_conductor_that_fails_leaves_no_claim_and_the_other_instances_alone():
+def test_failing_cell_leaves_no_claim_and_spares_other_instances():
     roost = roost_with(cells("east", "west"))
-    made = SuperConductor(product=roost, cells={"east": Broken(), "west": Told()}, random=SeededRandom(7))
-    outcomes = made.build(wish(count=3))
+    super_conductor = SuperConductor(
+        product=roost, cells={"east": BrokenCell(), "west": RecordingCell()}, random=SeededRandom(7)
+    )
+    outcomes = super_conductor.build(wish(count=3))
     assert [each.status for each in outcomes] == ["ERROR", "ERROR", "ACTIVE"]
     assert outcomes[0].fault == "OSError: the queue is gone"
     assert roost.utilisation()["VCPU"] == (1, 4)
 
 
-def test_where_the_store_fails_instances_are_buried_and_hold_nothing():
+def test_store_failure_ends_in_error_without_a_claim():
     store = BreakableStore()
     roost = roost_with(ladder(2), store=store)
     store.is_broken = True
@@ -148,7 +150,7 @@ def test_where_the_store_fails_instances_are_buried_and_hold_nothing():
 
 
 class LateStore(BreakableStore):
-    """A store that commits claims and fails to say so; decisions cannot be read while ``is_unreadable``."""
+    """A store that loses the reply to a commit of claims; decisions cannot be read while ``is_unreadable``."""
 
     is_unreadable = False
 
@@ -167,10 +169,10 @@ class LateStore(BreakableStore):
         return super().evidence(uuid=uuid, newest=newest)
 
 
-def test_a_claim_whose_answer_did_not_arrive_is_given_back():
+def test_claim_whose_reply_was_lost_is_released():
     store = LateStore()
     roost = roost_with(ladder(2), store=store)
-    roost.decide(wish())  # Its documents are in a commit of their own.
+    roost.decide(wish())  # Stores the documents of the request in an earlier commit.
     store.is_broken = True
     (outcome,) = conductor(roost, ScriptedBuilder()).build(wish())
     assert (outcome.status, outcome.fault, outcome.unreleased) == ("ERROR", "the connection is gone", "")
@@ -178,7 +180,7 @@ def test_a_claim_whose_answer_did_not_arrive_is_given_back():
     assert roost.utilisation()["VCPU"] == (1, 2)
 
 
-def test_a_claim_that_nobody_can_look_for_is_told():
+def test_claim_that_cannot_be_verified_is_reported():
     store = LateStore()
     roost = roost_with(ladder(2), store=store)
     store.is_broken = store.is_unreadable = True
@@ -186,13 +188,13 @@ def test_a_claim_that_nobody_can_look_for_is_told():
     assert outcome.unreleased == "whether anything was claimed is not known: the disk is gone"
 
 
-def test_a_move_is_not_built():
+def test_request_for_a_move_cannot_be_built():
     with pytest.raises(BadRequest, match="an instance that moves is not built"):
         specification(wish(move=Move(instance_uuid=uuid_named("mine"))), SeededRandom())
 
 
-def test_instances_that_are_named_keep_their_names():
+def test_instance_uuids_of_the_request_are_kept():
     uuids = (uuid_named("a"), uuid_named("b"))
     assert specification(wish(count=2, instance_uuids=uuids), SeededRandom()).request.instance_uuids == uuids
-    made = specification(wish(count=2), SeededRandom())
-    assert len({made.decision_uuid, *made.request.instance_uuids}) == 3
+    spec = specification(wish(count=2), SeededRandom())
+    assert len({spec.decision_uuid, *spec.request.instance_uuids}) == 3

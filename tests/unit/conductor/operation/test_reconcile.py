@@ -9,13 +9,13 @@ STATUSES = ["BUILD", "ACTIVE", "SHUTOFF", "VERIFY_RESIZE", "SHELVED", "SHELVED_O
 
 
 def fate(row, *moves, host="h1"):
-    found = reconcile(host, [ONE], statuses={} if row is None else {ONE: row}, migrations=moves)
-    return next(name for name in ("keep", "hold", "destroy") if ONE in getattr(found, name))
+    result = reconcile(host, [ONE], statuses={} if row is None else {ONE: row}, migrations=moves)
+    return next(name for name in ("keep", "hold", "destroy") if ONE in getattr(result, name))
 
 
 @pytest.mark.parametrize("state", STATUSES)
 @pytest.mark.parametrize("host", ["H1", "h2", ""])
-def test_what_is_elsewhere_or_no_more_goes_and_nothing_else(state, host):
+def test_only_guests_of_deleted_or_moved_instances_are_destroyed(state, host):
     if state == "DELETED":
         expected = "destroy"
     elif host == "":
@@ -25,7 +25,7 @@ def test_what_is_elsewhere_or_no_more_goes_and_nothing_else(state, host):
     assert fate(status(status=state, host=host, task="")) == expected
 
 
-def test_an_instance_that_nobody_knows_of_stays():
+def test_unknown_guest_is_kept():
     assert fate(None) == "keep"
 
 
@@ -49,12 +49,12 @@ def test_an_instance_that_nobody_knows_of_stays():
         ("live", "left", "h3", "h1", "destroy"),
     ],
 )
-def test_a_move_keeps_what_it_may_still_need(kind, state, source, target, expected):
+def test_move_keeps_the_guests_it_may_still_need(kind, state, source, target, expected):
     row = status(status="ACTIVE", host="h2")
     assert fate(row, migration(kind=kind, status=state, source_host=source, target_host=target)) == expected
 
 
-def test_a_host_that_is_evacuated_holds_what_it_has_until_that_ends():
+def test_guest_is_held_on_its_host_until_the_evacuation_ends():
     home = status(status="ACTIVE", host="h1")
     moving = migration(kind="evacuate", status="moving", source_host="h1", target_host="h2")
     assert fate(home, moving) == "hold"
@@ -62,18 +62,18 @@ def test_a_host_that_is_evacuated_holds_what_it_has_until_that_ends():
     assert not reconcile("h1", [ONE], statuses={ONE: home}, migrations=[moving]).is_clean
 
 
-def test_an_instance_that_came_back_stays_whatever_was_left_of_it_before():
+def test_guest_of_a_returned_instance_is_kept_after_an_evacuation():
     finished = migration(kind="evacuate", status="finished", source_host="h1", target_host="h2")
     assert fate(status(status="ACTIVE", host="h1"), finished) == "keep"
 
 
 @pytest.mark.parametrize("kind", ["resize", "migrate", "live", "evacuate"])
-def test_a_copy_that_an_instance_left_goes_also_while_it_moves_back_to_that_host(kind):
+def test_old_copy_is_destroyed_while_the_instance_moves_back(kind):
     left = migration(kind="evacuate", status="finished", source_host="h1", target_host="h2")
     back = migration(kind=kind, status="moving", source_host="h2", target_host="h1")
     assert fate(status(status="ACTIVE", host="h2"), left, back) == "destroy"
 
 
-def test_migrations_of_others_do_not_matter():
+def test_migrations_of_other_instances_are_ignored():
     other = migration(kind="resize", status="moving", source_host="h1", instance_uuid=uuid_of("instance", 2))
     assert fate(status(status="ACTIVE", host="h2"), other) == "destroy"

@@ -29,23 +29,11 @@ STATUS = StatusRow(
     created_at_s=0.0,
     changed_at_s=0.0,
 )
-STATUS = StatusRow(
-    id=1,
-    uuid=UUID,
-    name="",
-    project_id="",
-    user_id="",
-    status="SHUTOFF",
-    host="H0",
-    flavor_id=1,
-    created_at_s=0.0,
-    changed_at_s=0.0,
-)
-HANDLED = To(lambda *_words: None, "end")
+TO_END = To(lambda *_arguments: None, "end")
 
 
 def view(state="waiting", *, outcome="ok", agent="ready"):
-    """Return what a step sees whose only order is in a state."""
+    """Return the view of a step whose only order is in a state."""
     order = OrderRow(
         id=1,
         operation_id=1,
@@ -88,15 +76,15 @@ def view(state="waiting", *, outcome="ok", agent="ready"):
     )
 
 
-def observe(watch, limit_at_s=NOW_S + 5, **seen):
+def observe(watch, limit_at_s=NOW_S + 5, **situation):
     """Return the event that a watch finds, and its problem."""
-    reply = watch.observe(view(**seen), PowerChange(limit_at_s=limit_at_s))
+    reply = watch.observe(view(**situation), PowerChange(limit_at_s=limit_at_s))
     assert reply.event in watch.events
     return reply.event.name, reply.problem
 
 
 @pytest.mark.parametrize(
-    ("watch", "seen", "event", "problem"),
+    ("watch", "situation", "event", "problem"),
     [
         (AT_ONCE, {"agent": "gone"}, "STARTED", ""),
         (ON_HOST, {}, "STARTED", ""),
@@ -126,12 +114,12 @@ def observe(watch, limit_at_s=NOW_S + 5, **seen):
         ),
     ],
 )
-def test_the_event_of_a_step(watch, seen, event, problem):
-    assert observe(watch, **seen) == (event, problem)
+def test_watch_finds_the_event_and_the_problem(watch, situation, event, problem):
+    assert observe(watch, **situation) == (event, problem)
 
 
 @pytest.mark.parametrize(
-    ("watch", "seen", "until_s"),
+    ("watch", "situation", "until_s"),
     [
         (WITHIN_LIMIT, {}, NOW_S + 5),
         (WHILE_ALIVE, {}, NOW_S + 8),
@@ -139,8 +127,8 @@ def test_the_event_of_a_step(watch, seen, event, problem):
         (UNTIL_DONE, {"state": "answered", "outcome": "failed"}, NOW_S + 5),
     ],
 )
-def test_when_a_waiting_step_looks_again(watch, seen, until_s):
-    assert watch.observe(view(**seen), PowerChange(limit_at_s=NOW_S + 5)).until_s == until_s
+def test_waiting_step_has_the_time_of_its_next_check(watch, situation, until_s):
+    assert watch.observe(view(**situation), PowerChange(limit_at_s=NOW_S + 5)).until_s == until_s
 
 
 @pytest.mark.parametrize("kind", TABLES)
@@ -156,31 +144,31 @@ def table(**states):
 @pytest.mark.parametrize(
     ("states", "problems"),
     [
-        ({"send": State(AT_ONCE, {Event.STARTED: HANDLED})}, []),
-        ({"send": State(AT_ONCE, {Event.STARTED: To(lambda *_words: None, "wait")})}, ["there is no step wait"]),
+        ({"send": State(AT_ONCE, {Event.STARTED: TO_END})}, []),
+        ({"send": State(AT_ONCE, {Event.STARTED: To(lambda *_arguments: None, "wait")})}, ["there is no step wait"]),
         ({"send": State(AT_ONCE, {})}, ["send: no handler of STARTED"]),
-        ({"send": State(AT_ONCE, {Event.STARTED | Event.DONE: HANDLED})}, ["send: DONE never happens"]),
+        ({"send": State(AT_ONCE, {Event.STARTED | Event.DONE: TO_END})}, ["send: DONE never happens"]),
         (
-            {"send": State(AT_ONCE, {Event.STARTED: HANDLED}), "wait": State(AT_ONCE, {Event.STARTED: HANDLED})},
+            {"send": State(AT_ONCE, {Event.STARTED: TO_END}), "wait": State(AT_ONCE, {Event.STARTED: TO_END})},
             ["wait: no step leads here"],
         ),
     ],
 )
-def test_what_a_check_finds(states, problems):
+def test_table_check_reports_problems(states, problems):
     assert table(**states).check() == problems
 
 
-def test_a_step_without_a_handler_for_a_wait_stays_where_it_is():
+def test_waiting_step_without_a_handler_stays_where_it_is():
     watch = Watch(lambda _view, _body: Reply(event=Event.NOT_YET, until_s=NOW_S + 3), Event.NOT_YET)
     (allowed,) = table(wait=State(watch, {})).transitions("start")
-    seen = view()
+    base = view()
     body = msgspec.msgpack.encode(PowerChange())
     step = table(wait=State(watch, {})).next_step(
         View(
-            operation=msgspec.structs.replace(seen.operation, body=body),
-            statuses=seen.statuses,
+            operation=msgspec.structs.replace(base.operation, body=body),
+            statuses=base.statuses,
             now_s=NOW_S,
-            terms=seen.terms,
+            terms=base.terms,
         ),
         None,
     )
