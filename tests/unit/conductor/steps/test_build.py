@@ -1,4 +1,4 @@
-"""Instances are asked for, and run or are in ERROR with the story; nothing is held that does not run."""
+"""Builds end ACTIVE, or in ERROR with a fault and without allocations."""
 
 import msgspec
 import pytest
@@ -24,8 +24,8 @@ NO_VALID_HOST = "No valid host was found. "
 
 @pytest.fixture
 def here():
-    with server(None, ladder(4)) as made:
-        yield made
+    with server(None, ladder(4)) as here:
+        yield here
 
 
 def agents(here, count=4):
@@ -33,9 +33,9 @@ def agents(here, count=4):
 
 
 def spawn_of(here, name):
-    """Give the operation that built an instance, and what it remembers."""
-    found = here.reader.operations_on(uuid_bytes(uuid_named(name)), newest=9)
-    row = next(row for row in found if row.kind == "spawn")
+    """Return the operation that built an instance, and its body."""
+    rows = here.reader.operations_on(uuid_bytes(uuid_named(name)), newest=9)
+    row = next(row for row in rows if row.kind == "spawn")
     return row, body_of(row, InstanceBuild)
 
 
@@ -43,11 +43,11 @@ def attempts(here, name):
     return [(each.host, each.claim, each.problem) for each in spawn_of(here, name)[1].attempts]
 
 
-def test_an_instance_is_asked_for_chosen_sent_and_built(here):
+def test_build_chooses_a_host_orders_the_guest_and_ends_active(here):
     h0, *_ = agents(here)
-    asked = here.build("one", project_id="p", user_id="u")
+    operation = here.build("one", project_id="p", user_id="u")
     status = here.status("one")
-    assert (status.status, status.task, status.operation_id, status.host) == ("BUILD", "scheduling", asked.id, "")
+    assert (status.status, status.task, status.operation_id, status.host) == ("BUILD", "scheduling", operation.id, "")
     here.turn()
     status = here.status("one")
     assert (status.status, status.task, status.host, status.node) == ("BUILD", "spawning", "h0", "h0")
@@ -67,11 +67,11 @@ def test_an_instance_is_asked_for_chosen_sent_and_built(here):
     assert attempts(here, "one") == [("h0", "claimed", "")]
     assert [kind for kind, _ in here.story("one")] == ["build.sent", "spawn.built"]
     row, _ = spawn_of(here, "one")
-    assert (row.outcome, row.parent_id, row.turn) == ("done", asked.id, order.turn)
+    assert (row.outcome, row.parent_id, row.turn) == ("done", operation.id, order.turn)
 
 
 @pytest.mark.shows("S009")
-def test_the_order_tells_the_host_the_limits_that_the_filters_set():
+def test_order_has_the_limits_of_the_filters():
     with server(None, ladder(4), settings=settings_of(enabled_filters=["RamFilter"])) as here:
         h0, *_ = agents(here)
         here.build("one")
@@ -80,20 +80,20 @@ def test_the_order_tells_the_host_the_limits_that_the_filters_set():
         assert order.act.guest.limits == {"memory_mb": 1.5 * 1000}
 
 
-def test_the_order_is_of_the_turn_at_which_the_instance_was_taken(here):
+def test_turn_of_the_order_is_the_version_of_the_status(here):
     h0, *_ = agents(here)
     here.build("one")
     here.turn()
     assert h0.poll().orders[0].turn == here.status("one").version
 
 
-def test_asked_again_with_the_same_key_the_operation_that_is_there_is_the_answer(here):
-    asked = here.build("one")
-    assert here.build("one") == asked
-    assert [row.id for row in here.reader.operations(most=9)] == [asked.id]
+def test_same_key_returns_the_existing_operation(here):
+    operation = here.build("one")
+    assert here.build("one") == operation
+    assert [row.id for row in here.reader.operations(most=9)] == [operation.id]
 
 
-def test_what_exists_is_not_built_again(here):
+def test_existing_instance_is_not_built_again(here):
     here.build("one")
     with pytest.raises(Conflict, match="exists already, in status BUILD"):
         here.build("one", key="another")
@@ -112,46 +112,46 @@ def test_what_exists_is_not_built_again(here):
         ([f"i{number}" for number in range(1001)], {}, "1,000 instances at most"),
     ],
 )
-def test_what_cannot_be_meant_is_refused_and_changes_nothing(here, names, more, problem):
+def test_invalid_build_request_is_refused_and_changes_nothing(here, names, more, problem):
     with pytest.raises(BadRequest, match=problem):
         here.build(*names, **more)
     assert here.reader.operations(most=9) == []
 
 
-def test_a_thousand_are_sent_in_pieces_and_each_ends_on_its_own():
+def test_request_for_250_instances_builds_all_of_them():
     names = [f"i{number}" for number in range(250)]
     with server(None, hosts(5, VCPU=60, MEMORY_MB=600)) as here:
-        all_agents = agents(here, 5)
-        asked = here.build(*names)
+        hands = agents(here, 5)
+        operation = here.build(*names)
         here.turn()
-        parent = here.reader.operation(asked.id)
+        parent = here.reader.operation(operation.id)
         assert (parent.outcome, body_of(parent, Build).sent) == ("done", 250)
-        served(here, *all_agents)
+        served(here, *hands)
         statuses = here.reader.statuses(most=999)
         assert [status.status for status in statuses] == ["ACTIVE"] * 250
         assert {status.name for status in statuses} == {"i0", *(f"i0-{number}" for number in range(2, 251))}
         assert here.used() == {"VCPU": 250, "MEMORY_MB": 250}
-        assert len(here.reader.parts_of(asked.id)) == 250
+        assert len(here.reader.parts_of(operation.id)) == 250
         assert here.open_operations() == []
 
 
-def test_nothing_found_is_an_error_of_all_of_them_with_the_reason(here):
+def test_no_valid_host_puts_all_instances_in_error_with_the_reason(here):
     agents(here)
-    asked = here.build("one", "two", vcpus=2)
+    operation = here.build("one", "two", vcpus=2)
     here.turn()
     for name in ("one", "two"):
         status = here.status(name)
         assert (status.status, status.task, status.operation_id) == ("ERROR", "", 0)
         assert status.fault.startswith(NO_VALID_HOST)
         assert here.held(name) is None
-    parent = here.reader.operation(asked.id)
+    parent = here.reader.operation(operation.id)
     assert (parent.outcome, body_of(parent, Build).problem) == ("failed", here.status("one").fault)
     decision = here.run(lambda _current: here.roost.decision(uuid_named("decision of key")))
     assert not decision.is_granted
     assert here.open_operations() == []
 
 
-def test_a_request_that_names_what_is_not_there_fails_with_that_sentence(here):
+def test_unknown_server_group_is_the_fault(here):
     here.build("one", in_group="nobody")
     here.turn()
     assert here.status("one").status == "ERROR"
@@ -159,7 +159,7 @@ def test_a_request_that_names_what_is_not_there_fails_with_that_sentence(here):
     assert here.open_operations() == []
 
 
-def test_hosts_without_agents_are_given_back():
+def test_host_without_an_agent_is_released():
     with server(None, ladder(2)) as here:
         here.build("one")
         here.turn()
@@ -169,10 +169,10 @@ def test_hosts_without_agents_are_given_back():
 
 
 @pytest.mark.shows("S176")
-def test_a_chosen_host_without_agent_is_left_for_the_next_and_is_no_attempt(here):
-    served_by = [hand(here, f"h{number}") for number in (1, 2, 3)]
+def test_host_without_an_agent_is_skipped_and_not_an_attempt(here):
+    hands = [hand(here, f"h{number}") for number in (1, 2, 3)]
     here.build("one")
-    served(here, *served_by, script={"h1": [failed("no h1")]})
+    served(here, *hands, script={"h1": [failed("no h1")]})
     assert (here.status("one").status, here.status("one").host, here.held("one")[0]) == ("ACTIVE", "h2", "h2")
     assert attempts(here, "one") == [
         ("h0", "claimed", "no agent runs on h0"),
@@ -184,15 +184,15 @@ def test_a_chosen_host_without_agent_is_left_for_the_next_and_is_no_attempt(here
     assert here.used()["VCPU"] == 1
 
 
-def test_a_forced_host_without_agent_is_the_fault(here):
-    served_by = [hand(here, "h1")]
+def test_forced_host_without_an_agent_is_the_fault(here):
+    hands = [hand(here, "h1")]
     here.build("one", force_hosts=("h0",))
-    served(here, *served_by)
+    served(here, *hands)
     assert (here.status("one").status, here.status("one").fault) == ("ERROR", "no agent runs on h0")
     assert here.used()["VCPU"] == 0
 
 
-def test_an_agent_that_comes_right_after_its_host_was_chosen_builds_there(here):
+def test_agent_that_registers_after_the_decision_builds_the_instance(here):
     here.build("one")
     conductor = here.conductor("one")
     while here.status("one").task != "spawning":
@@ -203,11 +203,11 @@ def test_an_agent_that_comes_right_after_its_host_was_chosen_builds_there(here):
 
 
 @pytest.mark.shows("S176")
-def test_after_a_failed_build_the_next_alternate_is_claimed_in_the_commit_that_orders_it_there(here):
-    all_agents = agents(here)
+def test_failed_build_claims_the_next_alternate_and_orders_it_there(here):
+    hands = agents(here)
     here.build("one")
     here.turn()
-    h0, h1, *_ = all_agents
+    h0, h1, *_ = hands
     (order,) = h0.poll().orders
     h0.act(order, failed("no network"))
     here.turn()
@@ -215,17 +215,17 @@ def test_after_a_failed_build_the_next_alternate_is_claimed_in_the_commit_that_o
     (second,) = h1.poll().orders
     assert (second.number, second.turn) == (2, order.turn)
     assert second.act.guest.allocations == {uuid_named("h1"): {"VCPU": 1, "MEMORY_MB": 1}}
-    served(here, *all_agents)
+    served(here, *hands)
     assert here.status("one").status == "ACTIVE"
     assert attempts(here, "one") == [("h0", "claimed", "no network"), ("h1", "claimed", "")]
     assert ("spawn.failed", {"host": "h0", "problem": "no network", "next": "h1"}) in here.story("one")
     assert here.used()["VCPU"] == 1
 
 
-def test_builds_are_counted_on_their_hosts(here):
-    served_by = agents(here)
+def test_failed_builds_are_counted_on_their_hosts(here):
+    hands = agents(here)
     here.build("one")
-    served(here, *served_by, script={"h0": [failed()], "h1": [failed()]})
+    served(here, *hands, script={"h0": [failed()], "h1": [failed()]})
     facts = {
         name: here.roost.state.hosts.facts[row].failed_builds for row, name in enumerate(here.roost.state.hosts.names)
     }
@@ -233,10 +233,10 @@ def test_builds_are_counted_on_their_hosts(here):
 
 
 @pytest.mark.shows("S176")
-def test_when_all_attempts_are_used_up_the_fault_says_how_many_and_why(here):
-    served_by = agents(here)
+def test_fault_has_the_number_of_attempts_and_the_last_error(here):
+    hands = agents(here)
     here.build("one")
-    served(here, *served_by, script={name: [failed(f"no {name}")] for name in ("h0", "h1", "h2")})
+    served(here, *hands, script={name: [failed(f"no {name}")] for name in ("h0", "h1", "h2")})
     status = here.status("one")
     assert (status.status, status.host, here.held("one")) == ("ERROR", "", None)
     assert status.fault == (
@@ -248,11 +248,11 @@ def test_when_all_attempts_are_used_up_the_fault_says_how_many_and_why(here):
     assert here.open_operations() == []
 
 
-def test_when_no_alternate_is_left_the_fault_says_so():
+def test_fault_reports_that_no_alternate_is_left():
     with server(None, ladder(2)) as here:
-        served_by = agents(here, 2)
+        hands = agents(here, 2)
         here.build("one")
-        served(here, *served_by, script={"h0": [failed()], "h1": [failed()]})
+        served(here, *hands, script={"h0": [failed()], "h1": [failed()]})
         assert here.status("one").fault == (
             "Exceeded maximum number of retries. Exhausted all hosts available for retrying build failures for "
             f"instance {uuid_named('one')}."
@@ -260,97 +260,97 @@ def test_when_no_alternate_is_left_the_fault_says_so():
 
 
 @pytest.mark.shows("S176")
-def test_an_alternate_that_was_taken_meanwhile_is_passed_over(here):
-    served_by = agents(here)
+def test_alternate_without_room_is_skipped(here):
+    hands = agents(here)
     here.build("one")
     here.turn()
     here.build("thief", key="thief", force_hosts=("h1",))
-    served(here, *served_by, script={"h0": [failed("no")]})
+    served(here, *hands, script={"h0": [failed("no")]})
     assert here.status("one").host == "h2"
     assert [each[:2] for each in attempts(here, "one")] == [("h0", "claimed"), ("h1", "refused"), ("h2", "claimed")]
     assert here.status("thief").status == "ACTIVE"
 
 
-def test_an_alternate_without_agent_is_passed_over(here):
-    served_by = [hand(here, name) for name in ("h0", "h2")]
+def test_alternate_without_an_agent_is_skipped(here):
+    hands = [hand(here, name) for name in ("h0", "h2")]
     here.build("one")
-    served(here, *served_by, script={"h0": [failed("no")]})
+    served(here, *hands, script={"h0": [failed("no")]})
     assert attempts(here, "one")[1] == ("h1", "refused", "no agent runs on h1")
     assert (here.status("one").status, here.status("one").host) == ("ACTIVE", "h2")
 
 
-def test_where_no_alternate_has_an_agent_the_story_says_what_went_wrong_where_it_was_tried():
+def test_story_has_the_build_error_if_no_alternate_has_an_agent():
     with server(None, ladder(2)) as here:
-        served_by = [hand(here, "h0")]
+        hands = [hand(here, "h0")]
         here.build("one")
-        served(here, *served_by, script={"h0": [failed("no network")]})
+        served(here, *hands, script={"h0": [failed("no network")]})
         fault = here.status("one").fault
         assert "Exhausted all hosts available" in fault
         last = ("spawn.failed", {"host": "h0", "problem": "no network", "fault": fault})
         assert here.story("one")[-1] == last
 
 
-def test_an_alternate_whose_agent_is_gone_is_passed_over_and_not_waited_for(here):
-    served_by = agents(here)
+def test_alternate_whose_agent_is_gone_is_skipped_at_once(here):
+    hands = agents(here)
     here.build("one")
     here.turn()
-    served_by[1].leave()
-    served(here, served_by[0], *served_by[2:], script={"h0": [failed("no")]})
+    hands[1].leave()
+    served(here, hands[0], *hands[2:], script={"h0": [failed("no")]})
     assert attempts(here, "one")[1] == ("h1", "refused", "the agent of h1 does not answer")
     assert (here.status("one").status, here.status("one").host) == ("ACTIVE", "h2")
     assert failed_builds(here.roost.state)["h1"] == 0
 
 
-def test_an_alternate_that_is_not_rid_yet_of_what_it_had_is_passed_over(here):
-    served_by = agents(here)
+def test_alternate_that_is_not_clean_yet_is_skipped(here):
+    hands = agents(here)
     ghost = status(9, uuid=uuid_bytes(uuid_named("ghost")), host="h3", status="ACTIVE", task="")
     here.run(lambda current: current.commit([Item(writes=(), work=(Put(ghost),))]))
     here.build("one")
     here.turn()
-    served_by[1].guests = {uuid_named("ghost"): "running"}
-    assert not served_by[1].register().is_ready
-    served_by[0].answer(served_by[0].poll().orders[0], failed("no"))
+    hands[1].guests = {uuid_named("ghost"): "running"}
+    assert not hands[1].register().is_ready
+    hands[0].answer(hands[0].poll().orders[0], failed("no"))
     here.turn()
     assert attempts(here, "one")[1] == ("h1", "refused", "h1 is back, but not clean yet")
-    served(here, *served_by)
+    served(here, *hands)
     assert (here.status("one").status, here.status("one").host) == ("ACTIVE", "h2")
 
 
-def test_with_one_attempt_allowed_the_answer_of_the_host_is_the_fault(here):
-    served_by = agents(here)
+def test_build_error_of_a_forced_host_is_the_fault(here):
+    hands = agents(here)
     here.build("one", force_hosts=("h0",))
-    served(here, *served_by, script={"h0": [failed("no network")]})
+    served(here, *hands, script={"h0": [failed("no network")]})
     assert (here.status("one").status, here.status("one").fault) == ("ERROR", "no network")
     assert here.used()["VCPU"] == 0
 
 
 def test_attempts_of_an_earlier_request_count(here):
-    served_by = agents(here)
+    hands = agents(here)
     here.build("one", retry=Retry(attempts=3))
-    served(here, *served_by, script={"h0": [failed("no")]})
+    served(here, *hands, script={"h0": [failed("no")]})
     assert "Exceeded max scheduling attempts 3" in here.status("one").fault
     here.build("two", key="two", retry=Retry(attempts=4))
-    served(here, *served_by)
+    served(here, *hands)
     assert here.status("two").fault.endswith("Last exception: None")
 
 
-def test_a_host_that_got_rid_of_the_instance_by_a_later_order_is_left_for_the_next(here):
-    served_by = agents(here)
+def test_stale_answer_moves_the_build_to_the_next_alternate(here):
+    hands = agents(here)
     here.build("one")
-    served(here, *served_by, script={"h0": [Answer(outcome="stale", problem="a later order was here before it")]})
+    served(here, *hands, script={"h0": [Answer(outcome="stale", problem="a later order was here before it")]})
     assert (here.status("one").status, here.status("one").host) == ("ACTIVE", "h1")
 
 
-def test_where_no_other_host_would_do_the_fault_is_what_the_host_said(here):
-    served_by = agents(here)
+def test_aborted_build_ends_with_the_problem_of_the_host(here):
+    hands = agents(here)
     here.build("one")
-    served(here, *served_by, script={"h0": [Answer(outcome="aborted", problem="the image is broken")]})
+    served(here, *hands, script={"h0": [Answer(outcome="aborted", problem="the image is broken")]})
     assert (here.status("one").status, here.status("one").fault) == ("ERROR", "the image is broken")
     assert failed_builds(here.roost.state)["h0"] == 1
     assert (here.held("one"), here.used()["VCPU"]) == (None, 0)
 
 
-def test_a_host_that_falls_silent_is_left_for_the_next_and_its_order_withdrawn(here):
+def test_host_that_leaves_is_replaced_and_its_order_withdrawn(here):
     h0, h1, *_ = agents(here)
     here.build("one")
     here.turn()
@@ -363,31 +363,31 @@ def test_a_host_that_falls_silent_is_left_for_the_next_and_its_order_withdrawn(h
     served(here, h1)
     assert attempts(here, "one") == [("h0", "claimed", "the agent of h0 does not answer"), ("h1", "claimed", "")]
     h0.guests = {uuid_named("one"): "running"}
-    told = h0.register()
-    assert (told.is_ready, told.destroy) == (False, (uuid_named("one"),))
+    reply = h0.register()
+    assert (reply.is_ready, reply.destroy) == (False, (uuid_named("one"),))
 
 
-def test_a_host_that_takes_too_long_first_gets_rid_of_the_instance(here):
-    h0, h1, *_ = served_by = agents(here)
+def test_late_host_destroys_the_guest_before_the_next_one_is_claimed(here):
+    h0, h1, *_ = hands = agents(here)
     here.build("one")
     here.turn()
     (order,) = h0.poll().orders
     here.clock.time_s += 599
-    for agent in served_by:
+    for agent in hands:
         agent.beat()
     assert here.turn() == 0
     here.clock.time_s += 1
     here.turn()
     assert here.held("one")[0] == "h0"
     h0.known = [order.id]
-    told = h0.poll()
-    assert (told.withdrawn, [action(each) for each in told.orders]) == ((order.id,), ["destroy"])
+    reply = h0.poll()
+    assert (reply.withdrawn, [action(each) for each in reply.orders]) == ((order.id,), ["destroy"])
     here.clock.time_s += 121
-    for agent in served_by:
+    for agent in hands:
         agent.beat()
     here.turn()
     assert here.held("one")[0] == "h0"
-    h0.act(told.orders[0])
+    h0.act(reply.orders[0])
     here.turn()
     assert here.held("one")[0] == "h1"
     served(here, h1)
@@ -395,12 +395,12 @@ def test_a_host_that_takes_too_long_first_gets_rid_of_the_instance(here):
     assert failed_builds(here.roost.state)["h0"] == 1
 
 
-def test_a_host_that_cannot_get_rid_of_it_keeps_what_it_holds(here):
-    h0, *_ = served_by = agents(here)
+def test_allocations_stay_if_a_late_host_cannot_destroy_the_guest(here):
+    h0, *_ = hands = agents(here)
     here.build("one")
     here.turn()
     here.clock.time_s += 600
-    for agent in served_by:
+    for agent in hands:
         agent.beat()
     here.turn()
     (order,) = [each for each in h0.poll().orders if action(each) == "destroy"]
@@ -411,16 +411,16 @@ def test_a_host_that_cannot_get_rid_of_it_keeps_what_it_holds(here):
     assert status.fault == "it was not built within 600 s; and h0 could not destroy it: it hangs"
     assert failed_builds(here.roost.state)["h0"] == 1
     here.delete("one")
-    served(here, *served_by)
+    served(here, *hands)
     assert (here.status("one").status, here.used()["VCPU"]) == ("DELETED", 0)
 
 
-def test_an_instance_that_lost_its_claim_while_it_was_built_ends_in_error(here):
-    h0, *_ = served_by = agents(here)
+def test_instance_that_lost_its_claim_during_the_build_ends_in_error(here):
+    h0, *_ = hands = agents(here)
     here.build("one")
     here.turn()
     here.run(lambda _current: here.roost.work([Departure(instance_uuids=(uuid_named("one"),))]))
-    served(here, *served_by)
+    served(here, *hands)
     assert here.status("one").status == "ERROR"
     assert here.status("one").fault == f"the instance {uuid_named('one')} is not there any more"
     assert h0.guests == {}
@@ -434,19 +434,19 @@ def test_an_instance_that_lost_its_claim_while_it_was_built_ends_in_error(here):
         ({"kind": "teleport"}, "operation 1 is a 'teleport', which this program does not know"),
     ],
 )
-def test_an_operation_that_makes_no_sense_is_set_aside_and_others_go_on(here, capfd, changes, problem):
-    served_by = agents(here)
+def test_malformed_operation_is_postponed_and_others_continue(here, capfd, changes, problem):
+    hands = agents(here)
     bad = here.build("bad", key="bad")
     here.build("one")
     row = msgspec.structs.replace(here.reader.operation(bad.id), version=2, **changes)
     here.run(lambda current: current.commit([Item(writes=(), work=(Put(row, 1),))]))
-    served(here, *served_by)
+    served(here, *hands)
     assert here.status("one").status == "ACTIVE"
     assert here.reader.operation(bad.id).due_at_s == here.clock.now_s() + 30
     assert problem in capfd.readouterr().err
 
 
-def test_what_a_guest_needs_is_told_to_each_host_and_what_cannot_be_meant_fails(here):
+def test_every_order_has_the_topology_and_invalid_extra_specs_fail(here):
     h0, h1, *_ = agents(here)
     specs = {"hw:numa_nodes": "1", "hw:mem_page_size": "small"}
     here.build("one", extra_specs=specs)
@@ -463,15 +463,15 @@ def test_what_a_guest_needs_is_told_to_each_host_and_what_cannot_be_meant_fails(
     assert here.used()["VCPU"] == 1
 
 
-def test_a_decision_that_is_not_kept_any_more_gives_back_what_it_claimed(here, monkeypatch):
+def test_claims_of_a_missing_decision_are_released(here, monkeypatch):
     agents(here)
     monkeypatch.setattr("roost.conductor.steps.build.PIECE", 1)
     here.build("one", "two")
 
-    def lost(uuid):
+    def raise_not_found(uuid):
         raise NotFound("decision", uuid)
 
-    monkeypatch.setattr(here.roost, "decision", lost)
+    monkeypatch.setattr(here.roost, "decision", raise_not_found)
     here.turn()
     assert [here.status(name).status for name in ("one", "two")] == ["ERROR", "ERROR"]
     assert here.status("one").fault == f"no such decision: {uuid_named('decision of key')}"

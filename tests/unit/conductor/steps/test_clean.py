@@ -1,4 +1,4 @@
-"""A host that comes back is clean before anything starts there."""
+"""A returning host destroys foreign guests before it counts as up."""
 
 import pytest
 
@@ -17,16 +17,16 @@ ONE = uuid_named("one")
 
 @pytest.fixture
 def here():
-    with server(None, ladder(2)) as made:
-        yield made
+    with server(None, ladder(2)) as here:
+        yield here
 
 
 def commit(here, *puts):
     assert here.run(lambda current: current.commit([Item(writes=(), work=puts)])) == [None]
 
 
-def elsewhere(here, **changes):
-    """Let an instance be on h1, and an agent of h0 come back that has it, after it was down."""
+def return_with_foreign_guest(here, **changes):
+    """Put an instance on h1, and let the agent of h0 leave and return with its guest."""
     commit(here, Put(status(1, **({"uuid": uuid_bytes(ONE), "host": "h1", "status": "ACTIVE", "task": ""} | changes))))
     agent = hand(here, "h0")
     agent.leave()
@@ -38,9 +38,9 @@ def is_up(here):
     return here.run(lambda _current: here.roost.decide(wish(force_hosts=("h0",)), dry_run=True)).is_granted
 
 
-def test_it_counts_as_up_when_it_got_rid_of_what_is_not_its_own(here):
-    agent, told = elsewhere(here)
-    assert (told.is_ready, told.destroy) == (False, (ONE,))
+def test_host_is_up_after_it_destroyed_foreign_guests(here):
+    agent, reply = return_with_foreign_guest(here)
+    assert (reply.is_ready, reply.destroy) == (False, (ONE,))
     here.turn()
     (order,) = agent.poll().orders
     assert (action(order), order.instance, order.turn) == ("destroy", ONE, 1)
@@ -53,8 +53,8 @@ def test_it_counts_as_up_when_it_got_rid_of_what_is_not_its_own(here):
     assert here.open_operations() == []
 
 
-def test_what_it_cannot_get_rid_of_is_asked_for_again_after_a_while(here):
-    agent, _ = elsewhere(here)
+def test_failed_destroy_is_ordered_again_after_ten_seconds(here):
+    agent, _ = return_with_foreign_guest(here)
     here.turn()
     agent.answer(agent.poll().orders[0], failed("it hangs"))
     here.turn()
@@ -69,13 +69,13 @@ def test_what_it_cannot_get_rid_of_is_asked_for_again_after_a_while(here):
 
 
 @pytest.mark.parametrize(("end", "host", "is_destroyed"), [("confirmed", "h1", True), ("failed", "h0", False)])
-def test_an_evacuated_instance_is_held_until_it_is_known_where_it_belongs(here, end, host, is_destroyed):
+def test_guest_is_held_until_its_evacuation_ends(here, end, host, is_destroyed):
     row = migration(
         1, instance_uuid=uuid_bytes(ONE), kind="evacuate", status="moving", source_host="h0", target_host="h1"
     )
     commit(here, Put(row))
-    agent, told = elsewhere(here, host="h0", migration_uuid=row.uuid)
-    assert (told.is_ready, told.hold) == (False, (ONE,))
+    agent, reply = return_with_foreign_guest(here, host="h0", migration_uuid=row.uuid)
+    assert (reply.is_ready, reply.hold) == (False, (ONE,))
     here.turn()
     assert agent.poll().orders == ()
     commit(here, replace_row(next_version(row, status=end)), replace_row(next_version(here.status("one"), host=host)))
@@ -90,22 +90,22 @@ def test_an_evacuated_instance_is_held_until_it_is_known_where_it_belongs(here, 
     assert here.open_operations() == []
 
 
-def test_a_later_run_does_what_an_earlier_one_left(here):
-    agent, _ = elsewhere(here)
+def test_next_run_of_the_agent_finishes_the_cleanup(here):
+    agent, _ = return_with_foreign_guest(here)
     here.turn()
     (first,) = agent.poll().orders
-    heir = Hand(here, "h0", life=2)
-    heir.guests = agent.guests
-    heir.register()
+    next_run = Hand(here, "h0", life=2)
+    next_run.guests = agent.guests
+    next_run.register()
     here.turn()
     assert here.reader.order(first.id).state == "withdrawn"
-    served(here, heir)
-    assert (here.reader.agent("h0").state, heir.guests) == ("ready", {})
+    served(here, next_run)
+    assert (here.reader.agent("h0").state, next_run.guests) == ("ready", {})
     assert here.open_operations() == []
 
 
-def test_a_run_that_registers_again_with_more_cleans_once_more(here):
-    agent, _ = elsewhere(here)
+def test_run_that_registers_again_with_a_guest_is_cleaned_again(here):
+    agent, _ = return_with_foreign_guest(here)
     served(here, agent)
     agent.guests = {ONE: "running"}
     assert not agent.register().is_ready
@@ -117,22 +117,22 @@ def test_a_run_that_registers_again_with_more_cleans_once_more(here):
 
 
 @pytest.mark.parametrize("life", [1, 2], ids=["the same run", "another run"])
-def test_what_was_to_be_destroyed_may_come_there_once_the_host_is_up(here, life):
-    agent, _ = elsewhere(here)
+def test_destroy_order_is_withdrawn_once_the_guest_is_gone(here, life):
+    agent, _ = return_with_foreign_guest(here)
     here.turn()
     (order,) = agent.poll().orders
-    heir = agent if life == 1 else Hand(here, "h0", life=life)
-    heir.guests = {}
-    assert heir.register().is_ready
+    run = agent if life == 1 else Hand(here, "h0", life=life)
+    run.guests = {}
+    assert run.register().is_ready
     assert here.reader.order(order.id).state == "withdrawn"
-    assert heir.poll().orders == ()
+    assert run.poll().orders == ()
     here.turn()
-    assert heir.poll().orders == ()
+    assert run.poll().orders == ()
     assert (here.reader.agent("h0").state, here.open_operations()) == ("ready", [])
 
 
-def test_what_was_to_be_destroyed_and_belongs_there_by_now_stays(here):
-    agent, _ = elsewhere(here)
+def test_destroy_order_is_withdrawn_once_the_guest_belongs_there(here):
+    agent, _ = return_with_foreign_guest(here)
     here.turn()
     (order,) = agent.poll().orders
     commit(here, replace_row(next_version(here.status("one"), host="h0")))
@@ -143,8 +143,8 @@ def test_what_was_to_be_destroyed_and_belongs_there_by_now_stays(here):
     assert (here.reader.agent("h0").state, here.open_operations()) == ("ready", [])
 
 
-def test_one_that_goes_before_it_is_clean_is_not_ready(here):
-    agent, _ = elsewhere(here)
+def test_host_that_leaves_before_it_is_clean_is_gone(here):
+    agent, _ = return_with_foreign_guest(here)
     here.turn()
     agent.leave()
     here.turn()

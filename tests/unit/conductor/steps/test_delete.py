@@ -1,4 +1,4 @@
-"""An instance ends: its host first, then what it holds; and whatever else was going on makes room."""
+"""Deletions: the host destroys the guest, then its allocations are released. Other operations are cancelled."""
 
 import pytest
 
@@ -21,23 +21,23 @@ from tests.support.fleets.worlds import hosts
 
 @pytest.fixture
 def here():
-    with server(None, ladder(3)) as made:
-        made.hands = [hand(made, f"h{number}") for number in range(3)]
-        yield made
+    with server(None, ladder(3)) as here:
+        here.hands = [hand(here, f"h{number}") for number in range(3)]
+        yield here
 
 
-def running(here, *names):
+def build_active(here, *names):
     for name in names:
         here.build(name, key=name)
     served(here, *here.hands)
     assert all(here.status(name).status == "ACTIVE" for name in names)
 
 
-def test_what_it_holds_is_given_back_after_its_host_got_rid_of_it(here):
-    running(here, "one")
+def test_allocations_are_released_after_the_host_destroyed_the_guest(here):
+    build_active(here, "one")
     h0 = here.hands[0]
-    asked = here.delete("one")
-    assert (here.status("one").task, here.status("one").operation_id) == ("deleting", asked.id)
+    operation = here.delete("one")
+    assert (here.status("one").task, here.status("one").operation_id) == ("deleting", operation.id)
     here.turn()
     assert here.held("one")[0] == "h0"
     (order,) = h0.poll().orders
@@ -47,11 +47,11 @@ def test_what_it_holds_is_given_back_after_its_host_got_rid_of_it(here):
     status = here.status("one")
     assert (status.status, status.task, status.operation_id, status.host) == ("DELETED", "", 0, "")
     assert (here.held("one"), here.used()["VCPU"], h0.guests) == (None, 0, {})
-    assert here.reader.operation(asked.id).outcome == "done"
+    assert here.reader.operation(operation.id).outcome == "done"
     assert [kind for kind, _ in here.story("one")][-2:] == ["delete.asked", "delete.done"]
 
 
-def test_it_is_of_a_later_turn_than_what_was_before(here):
+def test_deletion_has_a_higher_turn_than_the_build(here):
     here.build("one")
     here.turn()
     (spawn,) = here.hands[0].poll().orders
@@ -63,12 +63,12 @@ def test_it_is_of_a_later_turn_than_what_was_before(here):
     assert destroy.turn > spawn.turn
 
 
-def test_who_is_not_there_or_is_gone_is_not_deleted(here):
-    running(here, "one")
+def test_unknown_or_deleted_instance_cannot_be_deleted(here):
+    build_active(here, "one")
     with pytest.raises(NotFound, match="no such instance"):
         here.delete("nobody")
-    asked = here.delete("one")
-    assert here.delete("one").id == asked.id
+    operation = here.delete("one")
+    assert here.delete("one").id == operation.id
     with pytest.raises(Conflict, match="cannot delete now: its task is deleting"):
         here.delete("one", key="another")
     served(here, *here.hands)
@@ -76,23 +76,23 @@ def test_who_is_not_there_or_is_gone_is_not_deleted(here):
         here.delete("one", key="another")
 
 
-def test_a_host_that_is_away_is_not_waited_for_and_gets_its_order_when_it_returns(here):
-    running(here, "one")
+def test_deletion_ignores_a_gone_host_and_cleans_it_on_its_return(here):
+    build_active(here, "one")
     h0 = here.hands[0]
     h0.leave()
     here.delete("one")
     here.turn()
     assert (here.status("one").status, here.used()["VCPU"]) == ("DELETED", 0)
-    told = h0.register()
-    assert (told.is_ready, told.destroy) == (False, (uuid_named("one"),))
+    reply = h0.register()
+    assert (reply.is_ready, reply.destroy) == (False, (uuid_named("one"),))
     served(here, *here.hands)
     assert h0.guests == {}
     assert here.reader.agent("h0").state == "ready"
     assert here.open_operations() == []
 
 
-def test_a_host_that_falls_silent_is_not_waited_for_any_longer(here):
-    running(here, "one")
+def test_deletion_ends_as_soon_as_its_host_leaves(here):
+    build_active(here, "one")
     here.delete("one")
     here.turn()
     here.hands[0].leave()
@@ -100,8 +100,8 @@ def test_a_host_that_falls_silent_is_not_waited_for_any_longer(here):
     assert (here.status("one").status, here.used()["VCPU"]) == ("DELETED", 0)
 
 
-def test_a_host_that_is_alive_is_waited_for_however_long_it_takes(here):
-    running(here, "one")
+def test_deletion_waits_for_a_live_host_without_limit(here):
+    build_active(here, "one")
     here.delete("one")
     here.turn()
     for _ in range(5):
@@ -113,8 +113,8 @@ def test_a_host_that_is_alive_is_waited_for_however_long_it_takes(here):
     assert here.status("one").status == "DELETED"
 
 
-def test_by_force_it_is_given_back_at_once_and_the_host_follows(here):
-    running(here, "one")
+def test_forced_deletion_releases_at_once_and_destroys_later(here):
+    build_active(here, "one")
     here.delete("one", is_forced=True)
     here.turn()
     assert (here.status("one").status, here.used()["VCPU"]) == ("DELETED", 0)
@@ -122,10 +122,10 @@ def test_by_force_it_is_given_back_at_once_and_the_host_follows(here):
     assert here.hands[0].guests == {}
 
 
-def test_by_force_a_host_that_cannot_get_rid_of_it_is_asked_until_it_can_or_is_away(here):
+def test_forced_deletion_repeats_its_order_until_the_host_is_done_or_gone(here):
     h0 = here.hands[0]
     for name in ("one", "two"):
-        running(here, name)
+        build_active(here, name)
         here.delete(name, is_forced=True)
         here.turn()
         (order,) = h0.poll().orders
@@ -134,10 +134,10 @@ def test_by_force_a_host_that_cannot_get_rid_of_it_is_asked_until_it_can_or_is_a
         assert (h0.poll().orders, here.status(name).status) == ((), "DELETED")
         here.clock.time_s += 10
         here.turn()
-        (again,) = h0.poll().orders
-        assert (again.number, again.turn) == (2, order.turn)
+        (repeat,) = h0.poll().orders
+        assert (repeat.number, repeat.turn) == (2, order.turn)
         if name == "one":
-            h0.act(again)
+            h0.act(repeat)
         else:
             h0.leave()
         here.turn()
@@ -147,29 +147,29 @@ def test_by_force_a_host_that_cannot_get_rid_of_it_is_asked_until_it_can_or_is_a
     assert h0.guests == {}
 
 
-def test_a_host_that_cannot_get_rid_of_it_leaves_it_in_error_with_what_it_holds(here):
-    running(here, "one")
-    asked = here.delete("one")
+def test_failed_destroy_ends_in_error_and_keeps_the_allocations(here):
+    build_active(here, "one")
+    operation = here.delete("one")
     here.turn()
     (order,) = here.hands[0].poll().orders
     here.hands[0].answer(order, failed("it hangs"))
     here.turn()
     status = here.status("one")
     assert (status.status, status.fault, here.held("one")[0]) == ("ERROR", "h0 could not destroy it: it hangs", "h0")
-    assert body_of(here.reader.operation(asked.id), Delete).problem == status.fault
+    assert body_of(here.reader.operation(operation.id), Delete).problem == status.fault
     here.delete("one", key="again")
     served(here, *here.hands)
     assert (here.status("one").status, here.used()["VCPU"]) == ("DELETED", 0)
 
 
 @pytest.mark.parametrize("has_polled", [False, True])
-def test_a_build_makes_room_at_once(here, has_polled):
-    built = here.build("one")
+def test_deletion_cancels_a_build_at_once(here, has_polled):
+    build = here.build("one")
     here.turn()
     h0 = here.hands[0]
     if has_polled:
         h0.known = [h0.poll().orders[0].id]
-    (spawn,) = here.reader.parts_of(built.id)
+    (spawn,) = here.reader.parts_of(build.id)
     here.delete("one")
     here.turn()
     assert (here.reader.operation(spawn.id).outcome, here.status("one").task) == ("failed", "deleting")
@@ -181,23 +181,23 @@ def test_a_build_makes_room_at_once(here, has_polled):
     assert ("spawn.cancelled", {}) in here.story("one")
 
 
-def test_a_host_that_came_back_and_gets_rid_of_it_by_a_later_order_is_not_asked_again(here):
-    running(here, "one")
+def test_stale_destroy_of_a_returned_host_is_not_repeated(here):
+    build_active(here, "one")
     here.delete("one", is_forced=True)
     here.turn()
     host = here.hands[0]
-    (late,) = host.poll().orders
+    (first,) = host.poll().orders
     host.register()
     here.turn()
-    later_one = next(order for order in host.poll().orders if order.id != late.id)
-    assert later_one.turn > late.turn
-    host.act(later_one)
-    host.answer(late, Answer(outcome="stale", problem="a later order was here before it"))
+    second = next(order for order in host.poll().orders if order.id != first.id)
+    assert second.turn > first.turn
+    host.act(second)
+    host.answer(first, Answer(outcome="stale", problem="a later order was here before it"))
     here.turn()
     assert (here.status("one").status, here.open_operations(), host.poll().orders) == ("DELETED", [], ())
 
 
-def test_an_instance_that_has_no_host_yet_is_deleted_when_it_has_one(here):
+def test_instance_without_a_host_yet_is_deleted_once_it_has_one(here):
     here.build("one", "two")
     here.delete("one")
     with pytest.raises(Conflict, match="is to be deleted already"):
@@ -211,7 +211,7 @@ def test_an_instance_that_has_no_host_yet_is_deleted_when_it_has_one(here):
     assert (here.used()["VCPU"], here.open_operations()) == (1, [])
 
 
-def test_an_instance_that_found_no_host_is_deleted_too(here):
+def test_deletion_works_if_the_build_finds_no_host(here):
     here.build("one", vcpus=9)
     here.delete("one")
     here.turn()
@@ -220,7 +220,7 @@ def test_an_instance_that_found_no_host_is_deleted_too(here):
     assert (here.status("one").status, here.open_operations()) == ("DELETED", [])
 
 
-def test_an_instance_in_error_without_a_host_ends_at_once(here):
+def test_instance_in_error_without_a_host_is_deleted_at_once(here):
     here.build("one", vcpus=9)
     here.turn()
     here.delete("one")
@@ -228,10 +228,10 @@ def test_an_instance_in_error_without_a_host_ends_at_once(here):
     assert here.status("one").status == "DELETED"
 
 
-def test_hosts_of_an_open_move_get_rid_of_it_too_and_what_it_kept_is_given_back():
+def test_both_hosts_of_an_open_move_destroy_the_guest():
     with server(None, hosts(3)) as here:
         here.hands = [hand(here, f"h{number}") for number in range(3)]
-        running(here, "one")
+        build_active(here, "one")
         body = uuid_bytes(uuid_named("one"))
         target = here.status("one").host
         source = next(name for name in ("h0", "h1", "h2") if name != target)
@@ -249,10 +249,10 @@ def test_hosts_of_an_open_move_get_rid_of_it_too_and_what_it_kept_is_given_back(
         assert here.reader.migration(uuid_of("migration", 1)).status == "confirmed"
 
 
-def test_one_whose_deletion_failed_while_a_move_waited_to_be_confirmed_can_only_be_deleted():
+def test_after_a_failed_deletion_an_unconfirmed_move_allows_only_delete():
     with server(None, hosts(3)) as here:
         here.hands = [hand(here, f"h{number}") for number in range(3)]
-        running(here, "one")
+        build_active(here, "one")
         status = here.status("one")
         source = next(each for each in here.hands if each.host != status.host)
         row = migration(
@@ -279,42 +279,42 @@ def test_one_whose_deletion_failed_while_a_move_waited_to_be_confirmed_can_only_
         assert (here.status("one").status, here.used()["VCPU"]) == ("DELETED", 0)
 
 
-def comes_first(here, monkeypatch, row, *, before):
-    """Let a row be changed by another process right before the first commit that changes one of a type."""
+def change_first(here, monkeypatch, row, *, before):
+    """Let another process change a row right before the first commit that changes a row of a type."""
     commit = here.store.commit
 
-    def meanwhile(items):
+    def commit_after_change(items):
         if any(isinstance(put.row, before) and put.is_change for each in items for put in each.work):
             monkeypatch.setattr(here.store, "commit", commit)
             assert commit([Item(writes=(), work=(replace_row(row),))]).refusals == [None]
         return commit(items)
 
-    monkeypatch.setattr(here.store, "commit", meanwhile)
+    monkeypatch.setattr(here.store, "commit", commit_after_change)
 
 
-def test_where_its_host_is_back_in_the_moment_in_which_it_ends_the_host_gets_rid_of_it_first(here, monkeypatch):
-    running(here, "one")
+def test_host_that_returns_as_the_deletion_ends_destroys_the_guest_first(here, monkeypatch):
+    build_active(here, "one")
     (hand,) = [each for each in here.hands if each.host == here.status("one").host]
     hand.leave()
     here.delete("one")
-    comes_first(here, monkeypatch, next_version(here.reader.agent(hand.host), state="ready"), before=StatusRow)
+    change_first(here, monkeypatch, next_version(here.reader.agent(hand.host), state="ready"), before=StatusRow)
     here.turn()
     assert here.status("one").status == "ACTIVE"
     served(here, *here.hands)
     assert (here.status("one").status, hand.guests) == ("DELETED", {})
 
 
-def test_where_it_ends_in_the_moment_in_which_its_host_is_back_the_host_is_told_so(here, monkeypatch):
-    running(here, "one")
+def test_registration_during_the_end_of_a_deletion_lists_the_guest_to_destroy(here, monkeypatch):
+    build_active(here, "one")
     (hand,) = [each for each in here.hands if each.host == here.status("one").host]
     hand.leave()
-    comes_first(here, monkeypatch, next_version(here.status("one"), status="DELETED", host=""), before=AgentRow)
-    told = hand.register()
-    assert (told.is_ready, told.destroy) == (False, (uuid_named("one"),))
+    change_first(here, monkeypatch, next_version(here.status("one"), status="DELETED", host=""), before=AgentRow)
+    reply = hand.register()
+    assert (reply.is_ready, reply.destroy) == (False, (uuid_named("one"),))
 
 
-def test_it_stops_and_starts_and_says_why_where_it_cannot(here):
-    running(here, "one")
+def test_instance_stops_and_starts_and_has_the_fault_of_a_failed_start(here):
+    build_active(here, "one")
     with pytest.raises(Conflict, match="cannot start in status ACTIVE"):
         here.power("one", "start")
     here.power("one", "stop")
@@ -338,8 +338,8 @@ def test_it_stops_and_starts_and_says_why_where_it_cannot(here):
     assert (here.status("one").status, here.status("one").fault) == ("ACTIVE", "")
 
 
-def test_a_host_that_does_not_answer_leaves_the_instance_as_it_was(here):
-    running(here, "one")
+def test_stop_without_an_answer_leaves_the_instance_active(here):
+    build_active(here, "one")
     here.power("one", "stop")
     here.turn()
     here.clock.time_s += 120
@@ -353,8 +353,8 @@ def test_a_host_that_does_not_answer_leaves_the_instance_as_it_was(here):
     assert here.open_operations() == []
 
 
-def test_a_deletion_ends_what_is_being_done_and_goes_on(here):
-    running(here, "one")
+def test_deletion_cancels_a_stop(here):
+    build_active(here, "one")
     here.power("one", "stop")
     here.turn()
     here.delete("one")
@@ -362,8 +362,8 @@ def test_a_deletion_ends_what_is_being_done_and_goes_on(here):
     assert (here.status("one").status, here.used()["VCPU"], here.open_operations()) == ("DELETED", 0, [])
 
 
-def test_a_host_that_is_away_for_longer_than_work_is_kept_gets_rid_of_it_all_the_same(here):
-    running(here, "one")
+def test_host_that_returns_after_the_work_was_pruned_destroys_the_guest(here):
+    build_active(here, "one")
     h0 = here.hands[0]
     h0.leave()
     here.delete("one")

@@ -1,4 +1,4 @@
-"""A host is left by its instances: so many at once, each as it can, and what stays is told."""
+"""Drains: instances leave a host, a limited number at a time. The operation reports those that stay."""
 
 from dataclasses import replace
 
@@ -24,7 +24,7 @@ from tests.support.fleets.named_uuids import uuid_named
 from tests.support.fleets.worlds import group, host, joined
 
 BROKEN = failed("it hangs")
-WAYS = ("live_migrate", "send_disk")
+ACTIONS = ("live_migrate", "send_disk")
 NAMES = ("h0", "h1", "h2")
 FLEET = joined(
     host("h0", VCPU=6, MEMORY_MB=100),
@@ -36,20 +36,20 @@ FLEET = joined(
 
 @pytest.fixture
 def here():
-    with server(None, FLEET) as made:
-        made.hands = movers(made, NAMES)
-        yield made
+    with server(None, FLEET) as here:
+        here.hands = movers(here, NAMES)
+        yield here
 
 
-def running(here, *names, **request):
+def build_on_h0(here, *names, **request):
     for name in names:
         here.build(name, key=name, force_hosts=("h0",), **request)
     at_rest(here, here.hands)
     assert {here.status(name).host for name in names} == {"h0"}
 
 
-def accepted(current, here, host="H0", *, at_once=2, is_disabling=True, key="drain"):
-    """Give what is to be committed for it."""
+def plan_drain(current, here, host="H0", *, at_once=2, is_disabling=True, key="drain"):
+    """Return the plan that begins a drain."""
     return accept_drain.drain(
         current,
         here.reader,
@@ -61,82 +61,82 @@ def accepted(current, here, host="H0", *, at_once=2, is_disabling=True, key="dra
     )
 
 
-def drain(here, *host, **told):
-    """Ask for it."""
-    return here.run(lambda current: accepted(current, here, *host, **told))
+def drain(here, *host, **options):
+    """Begin a drain."""
+    return here.run(lambda current: plan_drain(current, here, *host, **options))
 
 
-def test_a_host_is_left_by_one_drain_at_once(here):
-    running(here, "one")
+def test_host_has_one_drain_at_a_time(here):
+    build_on_h0(here, "one")
     first = drain(here)
     with pytest.raises(Conflict, match=f"the host h0 is drained already, by the operation {uuid_text(first.uuid)}"):
         drain(here, key="other")
     assert drain(here).uuid == first.uuid
     assert drain(here, "h1", is_disabling=False, key="beside").uuid != first.uuid
-    assert over(here, first).outcome == "done"
+    assert finish_drain(here, first).outcome == "done"
     drain(here, key="other")
 
 
-def test_of_two_drains_that_are_asked_for_at_the_same_moment_one_finds_the_other(here, monkeypatch):
-    running(here, "one")
-    (theirs,) = here.run(lambda current: (accepted(current, here, is_disabling=False, key="theirs"),))
+def test_second_of_two_concurrent_drains_is_refused(here, monkeypatch):
+    build_on_h0(here, "one")
+    (other,) = here.run(lambda current: (plan_drain(current, here, is_disabling=False, key="theirs"),))
     commit = here.store.commit
 
-    def meanwhile(items):
+    def commit_other_first(items):
         monkeypatch.setattr(here.store, "commit", commit)
-        assert commit([Item(writes=(), work=theirs.work)]).refusals == [None]
+        assert commit([Item(writes=(), work=other.work)]).refusals == [None]
         return commit(items)
 
-    monkeypatch.setattr(here.store, "commit", meanwhile)
-    with pytest.raises(Conflict, match=f"the host h0 is drained already, by .* {uuid_text(theirs.answer.uuid)}"):
+    monkeypatch.setattr(here.store, "commit", commit_other_first)
+    with pytest.raises(Conflict, match=f"the host h0 is drained already, by .* {uuid_text(other.answer.uuid)}"):
         drain(here, is_disabling=False)
-    assert [row.uuid for row in here.open_operations()] == [theirs.answer.uuid]
+    assert [row.uuid for row in here.open_operations()] == [other.answer.uuid]
 
 
-def over(here, operation, script=None, *, turns=40):
-    """Let everybody work until the host is left; give the operation."""
+def finish_drain(here, operation, script=None, *, turns=40):
+    """Let conductor and agents work until the drain ends; return its operation."""
     for _ in range(turns):
         at_rest(here, here.hands, script)
-        found = here.reader.operation(operation.id)
-        if found.outcome:
-            return found
+        row = here.reader.operation(operation.id)
+        if row.outcome:
+            return row
         pass_time(here, here.hands, 1.0)
     raise AssertionError("it never ends")
 
 
-def places(here, *names):
+def hosts_of(here, *names):
     return [here.status(name).host for name in names]
 
 
 def rehearsal(here, *, at_once=2):
-    """Give where each instance of h0 that moves would go, on a fork."""
+    """Return the host that a rehearsal finds for each instance of h0 that can move."""
 
     def task(current):
         statuses = [each for each in accept_drain.instances_of(here.reader, "h0") if drain_method(each).how]
         migrations = [uuid_named(f"dry {uuid_text(status.uuid)}") for status in statuses]
         acts = accept_drain.rehearse_drain(current.store.document, statuses, migrations=migrations, at_once=at_once)
         results = here.roost.outcomes(acts, dry_run=True)
-        decided = [result for act, result in zip(acts, results, strict=True) if not isinstance(act, Departure)]
+        decisions = [result for act, result in zip(acts, results, strict=True) if not isinstance(act, Departure)]
         return {
             status.name: result.picks[0].host if result.is_granted else ""
-            for status, result in zip(statuses, decided, strict=True)
+            for status, result in zip(statuses, decisions, strict=True)
         }
 
     return here.run(task)
 
 
-def test_all_leave_as_they_are_and_so_many_at_once(here):
-    running(here, "one", "two", "three", "four")
+def test_drain_moves_two_at_a_time_and_keeps_their_power_states(here):
+    build_on_h0(here, "one", "two", "three", "four")
     here.power("two", "stop")
     at_rest(here, here.hands)
-    asked = drain(here)
+    operation = drain(here)
     here.turn()
-    going = [part.kind for part in here.reader.parts_of(asked.id) if not part.outcome]
-    assert going == ["live_migrate", "migrate"]
-    assert body_of(here.reader.operation(asked.id), Drain).begun == 2
-    found = over(here, asked)
-    assert (found.outcome, body_of(found, Drain).problem) == ("done", "")
-    parts = here.reader.parts_of(asked.id)
+    open_kinds = [part.kind for part in here.reader.parts_of(operation.id) if not part.outcome]
+    assert open_kinds == ["live_migrate", "migrate"]
+    assert body_of(here.reader.operation(operation.id), Drain).begun == 2
+    row = finish_drain(here, operation)
+    assert (row.outcome, body_of(row, Drain).problem) == ("done", "")
+    parts = here.reader.parts_of(operation.id)
     assert [part.kind for part in parts] == ["live_migrate", "migrate", "live_migrate", "live_migrate"]
     assert {part.outcome for part in parts} == {"done"}
     assert [here.status(name).status for name in ("one", "two", "three", "four")] == [
@@ -145,73 +145,73 @@ def test_all_leave_as_they_are_and_so_many_at_once(here):
         "ACTIVE",
         "ACTIVE",
     ]
-    assert "h0" not in places(here, "one", "two", "three", "four")
+    assert "h0" not in hosts_of(here, "one", "two", "three", "four")
     assert here.hands["h0"].guests == {}
     assert (here.used()["VCPU"], here.open_operations(), len(holders(here))) == (4, [], 4)
 
 
-def test_never_more_than_so_many_are_on_their_way(here):
-    running(here, *(f"i{number}" for number in range(5)))
-    asked = drain(here, at_once=1)
+def test_drain_never_exceeds_its_limit_of_open_moves(here):
+    build_on_h0(here, *(f"i{number}" for number in range(5)))
+    operation = drain(here, at_once=1)
     most = 0
     for _ in range(60):
         here.turn()
-        most = max(most, sum(not part.outcome for part in here.reader.parts_of(asked.id)))
+        most = max(most, sum(not part.outcome for part in here.reader.parts_of(operation.id)))
         for each in here.hands.values():
             each.work()
         pass_time(here, here.hands, 1.0)
-        if here.reader.operation(asked.id).outcome:
+        if here.reader.operation(operation.id).outcome:
             break
     assert most == 1
-    assert body_of(here.reader.operation(asked.id), Drain).problem == ""
+    assert body_of(here.reader.operation(operation.id), Drain).problem == ""
     assert here.hands["h0"].guests == {}
 
 
 @pytest.mark.parametrize("at_once", [1, 2])
-def test_when_the_last_are_on_their_way_it_looks_at_them_from_time_to_time(here, at_once):
-    running(here, "one")
-    asked = drain(here, at_once=at_once)
+def test_drain_checks_its_last_moves_periodically(here, at_once):
+    build_on_h0(here, "one")
+    operation = drain(here, at_once=at_once)
     here.turn()
-    looking = here.reader.operation(asked.id)
-    assert (body_of(looking, Drain).going, looking.due_at_s) == (
+    row = here.reader.operation(operation.id)
+    assert (body_of(row, Drain).going, row.due_at_s) == (
         (uuid_named("one"),),
         here.clock.now_s() + here.terms.look_s,
     )
 
 
-def test_nothing_new_comes_meanwhile(here):
-    running(here, "one")
-    facts = lambda: here.run(lambda current: current.state.hosts.facts[0])  # noqa: E731  # twice the same
-    asked = drain(here)
+def test_drain_disables_the_host_for_new_instances(here):
+    build_on_h0(here, "one")
+    facts = lambda: here.run(lambda current: current.state.hosts.facts[0])  # noqa: E731  # used twice
+    operation = drain(here)
     assert (facts().is_disabled, facts().disabled_reason) == (True, "it is drained")
-    over(here, asked)
+    finish_drain(here, operation)
     here.build("two", key="two")
     at_rest(here, here.hands)
     assert here.status("two").host in {"h1", "h2"}
 
 
-def test_it_may_stay_enabled(here):
-    running(here, "one")
-    over(here, drain(here, is_disabling=False))
+def test_drain_can_leave_the_host_enabled(here):
+    build_on_h0(here, "one")
+    finish_drain(here, drain(here, is_disabling=False))
     here.build("two", key="two")
     at_rest(here, here.hands)
-    assert places(here, "one", "two") == ["h1", "h0"]
+    assert hosts_of(here, "one", "two") == ["h1", "h0"]
 
 
 @pytest.mark.parametrize("at_once", [1, 2, 5])
-def test_what_was_rehearsed_is_what_happens(here, at_once):
+def test_drain_uses_the_hosts_of_its_rehearsal(here, at_once):
     names = [f"i{number}" for number in range(6)]
-    running(here, *names[:2], in_group=None)
-    running(here, *names[2:4], vcpus=2)
-    told = rehearsal(here, at_once=at_once)
+    build_on_h0(here, *names[:2], in_group=None)
+    build_on_h0(here, *names[2:4], vcpus=2)
+    expected = rehearsal(here, at_once=at_once)
     before = here.used()
-    over(here, drain(here, at_once=at_once))
-    assert dict(zip(names[:4], places(here, *names[:4]), strict=True)) == told
+    finish_drain(here, drain(here, at_once=at_once))
+    assert dict(zip(names[:4], hosts_of(here, *names[:4]), strict=True)) == expected
     assert here.used() == before
 
 
-def test_what_finds_no_host_stays_and_is_told_and_the_others_go(here):
-    running(here, "one", "two")
+def test_instance_without_a_valid_host_stays_and_is_reported(here):
+    build_on_h0(here, "one", "two")
     here.build("wide", key="wide", vcpus=4, force_hosts=("h0",))
     here.build("fills", key="fills", vcpus=3, force_hosts=("h1",))
     at_rest(here, here.hands)
@@ -219,139 +219,139 @@ def test_what_finds_no_host_stays_and_is_told_and_the_others_go(here):
     here.build("fills too", key="fills too", vcpus=2, force_hosts=("h2",))
     at_rest(here, here.hands)
     assert rehearsal(here)["wide"] == ""
-    found = over(here, drain(here))
-    assert body_of(found, Drain).problem == "1 of 3 instances stayed on h0"
-    assert (found.outcome, places(here, "wide")) == ("failed", ["h0"])
-    assert "h0" not in places(here, "one", "two")
+    row = finish_drain(here, drain(here))
+    assert body_of(row, Drain).problem == "1 of 3 instances stayed on h0"
+    assert (row.outcome, hosts_of(here, "wide")) == ("failed", ["h0"])
+    assert "h0" not in hosts_of(here, "one", "two")
     kinds = dict(here.story("wide"))
     assert kinds["drain.stayed"]["problem"].startswith("No valid host was found. ")
     assert (here.status("wide").status, here.open_operations()) == ("ACTIVE", [])
 
 
-def test_the_flavor_that_moves_name_is_stored_once_with_them(here, monkeypatch):
-    running(here, "one", "two")
-    flavor = b'{"vcpus":1,"name":"other","memory_mb":1,"root_gb": 0}'  # It is written without the space now.
+def test_flavor_of_several_moves_is_stored_once(here, monkeypatch):
+    build_on_h0(here, "one", "two")
+    flavor = b'{"vcpus":1,"name":"other","memory_mb":1,"root_gb": 0}'  # Roost itself writes no space there.
     document = document_of("flavor", flavor, flavor)
     rows = [replace_row(next_version(here.status(name), flavor_id=document.id)) for name in ("one", "two")]
     here.run(lambda _current: Plan(answer=None, writes=(document,), work=tuple(rows)))
-    asked, commit, seen = drain(here), here.store.commit, []
-    monkeypatch.setattr(here.store, "commit", lambda items: seen.extend(items) or commit(items))
-    over(here, asked)
-    begun = next(item for item in seen if any(isinstance(put.row, MigrationRow) for put in item.work))
-    named = [put.row.new_flavor_id for put in begun.work if isinstance(put.row, MigrationRow)]
-    assert named == [write.id for write in begun.writes if write.kind == "flavor"] * 2 != [document.id] * 2
+    operation, commit, committed = drain(here), here.store.commit, []
+    monkeypatch.setattr(here.store, "commit", lambda items: committed.extend(items) or commit(items))
+    finish_drain(here, operation)
+    first = next(item for item in committed if any(isinstance(put.row, MigrationRow) for put in item.work))
+    flavor_ids = [put.row.new_flavor_id for put in first.work if isinstance(put.row, MigrationRow)]
+    assert flavor_ids == [write.id for write in first.writes if write.kind == "flavor"] * 2 != [document.id] * 2
 
 
-def test_one_that_cannot_go_as_it_runs_is_stopped_for_it(here):
-    running(here, "one")
+def test_failed_live_migration_is_followed_by_a_cold_migration(here):
+    build_on_h0(here, "one")
     broken = failed("guests on h0 cannot move while they run")
-    asked = drain(here)
-    found = over(here, asked, {("h0", "live_migrate"): [broken] * 9})
-    assert (found.outcome, here.status("one").status, here.status("one").host) == ("done", "ACTIVE", "h1")
-    assert [(part.kind, part.outcome) for part in here.reader.parts_of(asked.id)] == [
+    operation = drain(here)
+    row = finish_drain(here, operation, {("h0", "live_migrate"): [broken] * 9})
+    assert (row.outcome, here.status("one").status, here.status("one").host) == ("done", "ACTIVE", "h1")
+    assert [(part.kind, part.outcome) for part in here.reader.parts_of(operation.id)] == [
         ("live_migrate", "failed"),
         ("migrate", "done"),
     ]
 
 
-def test_which_part_of_it_came_first_is_not_told_by_its_number(here):
-    running(here, "one")
-    asked = drain(here)
+def test_drain_does_not_rely_on_the_numbers_of_its_parts(here):
+    build_on_h0(here, "one")
+    operation = drain(here)
     other = Server(here.store.peer(), clock=here.clock)
     try:
         other.conductor("other").turn()
-        script = {("h0", kind): [BROKEN] * 9 for kind in WAYS}
-        found = over(here, asked, script)
+        script = {("h0", kind): [BROKEN] * 9 for kind in ACTIONS}
+        row = finish_drain(here, operation, script)
     finally:
         other.stop()
-    assert [part.kind for part in here.reader.parts_of(asked.id)] == ["migrate", "live_migrate"]
-    assert body_of(found, Drain).problem == "1 of 1 instances stayed on h0"
+    assert [part.kind for part in here.reader.parts_of(operation.id)] == ["migrate", "live_migrate"]
+    assert body_of(row, Drain).problem == "1 of 1 instances stayed on h0"
 
 
-def test_the_end_is_told_with_what_came_of_it(here):
-    running(here, "one")
-    there = over(here, drain(here))
-    stayed = over(here, drain(here, "h1", key="broken"), {("h1", kind): [BROKEN] * 9 for kind in WAYS})
-    ends = [here.reader.events_of(each.id, newest=1)[0] for each in (there, stayed)]
+def test_drain_emits_an_event_with_its_result(here):
+    build_on_h0(here, "one")
+    complete = finish_drain(here, drain(here))
+    incomplete = finish_drain(here, drain(here, "h1", key="broken"), {("h1", kind): [BROKEN] * 9 for kind in ACTIONS})
+    ends = [here.reader.events_of(each.id, newest=1)[0] for each in (complete, incomplete)]
     assert [(end.kind, msgspec.json.decode(end.body)) for end in ends] == [
         ("drain.done", {"host": "h0"}),
         ("drain.failed", {"host": "h1", "problem": "1 of 1 instances stayed on h1"}),
     ]
 
 
-def test_one_that_cannot_go_at_all_is_told(here):
-    running(here, "one", "two")
-    script = {("h0", kind): [BROKEN] * 9 for kind in WAYS}
-    found = over(here, drain(here), script)
-    assert body_of(found, Drain).problem == "2 of 2 instances stayed on h0"
+def test_instances_that_cannot_move_are_reported(here):
+    build_on_h0(here, "one", "two")
+    script = {("h0", kind): [BROKEN] * 9 for kind in ACTIONS}
+    row = finish_drain(here, drain(here), script)
+    assert body_of(row, Drain).problem == "2 of 2 instances stayed on h0"
     assert [here.status(name).status for name in ("one", "two")] == ["ACTIVE", "ACTIVE"]
     assert dict(here.story("one"))["drain.stayed"]["problem"] == here.status("one").fault
 
 
-def test_one_that_is_shelved_leaves_what_it_held(here):
-    running(here, "one")
+def test_drain_offloads_a_shelved_instance(here):
+    build_on_h0(here, "one")
     here.terms = replace(here.terms, shelved_offload_time_s=-1.0)
     here.change("one", "shelve")
     at_rest(here, here.hands, {("h0", "save"): [Answer(outcome="ok", saved="saved")]})
     assert here.status("one").status == "SHELVED"
-    found = over(here, drain(here))
-    assert (found.outcome, here.status("one").status, here.used()["VCPU"]) == ("done", "SHELVED_OFFLOADED", 0)
+    row = finish_drain(here, drain(here))
+    assert (row.outcome, here.status("one").status, here.used()["VCPU"]) == ("done", "SHELVED_OFFLOADED", 0)
 
 
-def test_one_that_somebody_works_on_or_that_is_in_error_stays(here):
-    running(here, "one", "two")
+def test_instances_in_error_or_with_an_open_operation_stay(here):
+    build_on_h0(here, "one", "two")
     here.change("one", "rebuild")
     at_rest(here, here.hands, {("h0", "rebuild"): [failed("no image")]})
     here.power("two", "stop")
-    found = over(here, drain(here))
-    assert body_of(found, Drain).problem == "2 of 2 instances stayed on h0"
+    row = finish_drain(here, drain(here))
+    assert body_of(row, Drain).problem == "2 of 2 instances stayed on h0"
     assert dict(here.story("one"))["drain.stayed"] == {"problem": "an instance in status ERROR is not moved"}
     assert "its task is powering-off" in dict(here.story("two"))["drain.stayed"]["problem"]
 
 
-def test_one_whose_host_is_asked_how_it_is_goes_when_that_is_known(here):
-    running(here, "one", "two")
+def test_instance_in_a_power_sync_moves_after_the_sync(here):
+    build_on_h0(here, "one", "two")
     h0 = here.hands["h0"]
     h0.guests[uuid_named("one")] = "stopped"
     h0.register()
     assert here.status("one").task == "syncing"
-    asked = drain(here)
+    operation = drain(here)
     here.turn()
-    assert [part.kind for part in here.reader.parts_of(asked.id)] == ["live_migrate"]
-    found = over(here, asked)
-    assert (found.outcome, body_of(found, Drain).problem) == ("done", "")
-    assert [part.kind for part in here.reader.parts_of(asked.id)] == ["live_migrate", "migrate"]
+    assert [part.kind for part in here.reader.parts_of(operation.id)] == ["live_migrate"]
+    row = finish_drain(here, operation)
+    assert (row.outcome, body_of(row, Drain).problem) == ("done", "")
+    assert [part.kind for part in here.reader.parts_of(operation.id)] == ["live_migrate", "migrate"]
     assert [here.status(name).status for name in ("one", "two")] == ["SHUTOFF", "ACTIVE"]
-    assert "h0" not in places(here, "one", "two")
+    assert "h0" not in hosts_of(here, "one", "two")
 
 
-def test_an_instance_that_ends_meanwhile_is_not_missed(here):
-    running(here, "one", "two", "three")
-    asked = drain(here, at_once=1)
+def test_instances_deleted_during_the_drain_are_not_reported(here):
+    build_on_h0(here, "one", "two", "three")
+    operation = drain(here, at_once=1)
     here.delete("three")
     here.delete("one")
-    found = over(here, asked)
-    assert (found.outcome, body_of(found, Drain).problem) == ("done", "")
+    row = finish_drain(here, operation)
+    assert (row.outcome, body_of(row, Drain).problem) == ("done", "")
     assert [here.status(name).status for name in ("one", "two", "three")] == ["DELETED", "ACTIVE", "DELETED"]
 
 
-def test_a_host_without_instances_is_left_at_once(here):
-    found = over(here, drain(here))
-    assert (found.outcome, here.reader.parts_of(found.id)) == ("done", [])
+def test_drain_of_an_empty_host_ends_at_once(here):
+    row = finish_drain(here, drain(here))
+    assert (row.outcome, here.reader.parts_of(row.id)) == ("done", [])
 
 
-def test_it_is_cancelled_and_those_on_their_way_arrive(here):
-    running(here, "one", "two", "three")
-    asked = drain(here, at_once=1)
+def test_cancelled_drain_finishes_its_open_moves(here):
+    build_on_h0(here, "one", "two", "three")
+    operation = drain(here, at_once=1)
     here.turn()
-    cancel = lambda: here.run(  # noqa: E731  # twice the same
+    cancel = lambda: here.run(  # noqa: E731  # used again below
         lambda _current: accept_drain.cancel(here.reader, uuid_named("drain"), now_s=here.clock.now_s())
     )
     cancel()
     cancel()
-    found = over(here, asked)
-    assert body_of(found, Drain).problem == "it was cancelled: 2 of 3 instances stayed on h0"
-    assert sorted(places(here, "one", "two", "three")) == ["h0", "h0", "h1"]
+    row = finish_drain(here, operation)
+    assert body_of(row, Drain).problem == "it was cancelled: 2 of 3 instances stayed on h0"
+    assert sorted(hosts_of(here, "one", "two", "three")) == ["h0", "h0", "h1"]
     with pytest.raises(Conflict, match="is over"):
         cancel()
     with pytest.raises(NotFound):
@@ -361,24 +361,24 @@ def test_it_is_cancelled_and_those_on_their_way_arrive(here):
         here.run(lambda _current: accept_drain.cancel(here.reader, uuid_text(build.uuid), now_s=0.0))
 
 
-def test_a_host_that_is_not_there_is_evacuated_and_not_drained(here):
+def test_gone_host_cannot_be_drained(here):
     here.hands["h0"].leave()
     with pytest.raises(Conflict, match="can be evacuated, and not be moved"):
         drain(here)
     assert here.open_operations() == []
 
 
-def test_a_host_that_goes_meanwhile_ends_it(here):
-    running(here, "one", "two", "three")
-    asked = drain(here, at_once=1)
+def test_drain_fails_if_its_host_leaves(here):
+    build_on_h0(here, "one", "two", "three")
+    operation = drain(here, at_once=1)
     here.turn()
     here.hands["h0"].leave()
-    found = over(here, asked, turns=300)
-    assert (found.outcome, body_of(found, Drain).problem) == ("failed", "3 of 3 instances stayed on h0")
+    row = finish_drain(here, operation, turns=300)
+    assert (row.outcome, body_of(row, Drain).problem) == ("failed", "3 of 3 instances stayed on h0")
 
 
-def test_asked_again_with_the_same_key_it_is_the_same(here):
-    running(here, "one")
+def test_same_key_returns_the_same_drain(here):
+    build_on_h0(here, "one")
     assert drain(here).id == drain(here).id
 
 
@@ -386,5 +386,5 @@ def test_members_of_a_server_group_stay_apart(here):
     here.build("one", key="one", in_group="apart", force_hosts=("h0",))
     here.build("two", key="two", in_group="apart", force_hosts=("h1",))
     at_rest(here, here.hands)
-    over(here, drain(here))
-    assert places(here, "one", "two") == ["h2", "h1"]
+    finish_drain(here, drain(here))
+    assert hosts_of(here, "one", "two") == ["h2", "h1"]

@@ -1,4 +1,4 @@
-"""An instance whose host is gone runs elsewhere; what its old host has of it is kept and goes when that is back."""
+"""Evacuations: the instance is built elsewhere. A migration holds the old host until that is back and clean."""
 
 import pytest
 
@@ -29,12 +29,12 @@ ONE = uuid_named("one")
 
 @pytest.fixture
 def here():
-    with one_of_four() as made:
-        yield made
+    with one_of_four() as here:
+        yield here
 
 
-def where(here):
-    """Give what there is of it on hosts, those that are gone left out."""
+def guest_states(here):
+    """Return the state of the guest on each host that is not gone."""
     return {
         name: hand.guests[ONE]
         for name, hand in here.hands.items()
@@ -42,73 +42,73 @@ def where(here):
     }
 
 
-def evacuated(here, *, host="h1", state="ACTIVE"):
-    """See that it is there, and that its migration keeps what its old host has."""
+def check_evacuated(here, *, host="h1", state="ACTIVE"):
+    """Check that the instance is on a host, and that its migration holds the old host."""
     status = here.status("one")
     assert (status.status, status.host, status.node, status.task, status.fault) == (state, host, host, "", "")
-    assert where(here) == {host: "running" if state == "ACTIVE" else "stopped"}
+    assert guest_states(here) == {host: "running" if state == "ACTIVE" else "stopped"}
     assert holders(here) == {ONE: [host], uuid_text(status.migration_uuid): ["h0"]}
     assert migrations(here, "one")[-1] == ("evacuate", "finished", "h0", host)
     assert here.open_operations() == []
 
 
-def clean(here, *, host="h1"):
-    """See that nothing is left on its old host, nor held there."""
-    assert (where(here), holders(here)) == ({host: "running"}, {ONE: [host]})
+def check_old_host_is_clean(here, *, host="h1"):
+    """Check that the old host has no guest and no allocations of it."""
+    assert (guest_states(here), holders(here)) == ({host: "running"}, {ONE: [host]})
     assert migrations(here, "one")[-1] == ("evacuate", "confirmed", "h0", host)
     assert here.reader.agent("h0").state == "ready"
     assert here.open_operations() == []
 
 
-def gone(here):
-    """Let its host be gone, and ask for its evacuation."""
+def evacuate_from_gone_host(here):
+    """Let the host leave, and request an evacuation."""
     here.hands["h0"].leave()
     return ask(here, "evacuate", "one")
 
 
-def test_it_is_built_elsewhere_and_its_old_host_gets_rid_of_it_when_it_is_back(here):
-    asked = gone(here)
+def test_instance_is_built_elsewhere_and_its_old_host_is_cleaned_later(here):
+    operation = evacuate_from_gone_host(here)
     assert (here.status("one").task, here.status("one").status) == ("evacuating", "ACTIVE")
     here.turn()
     (order,) = here.hands["h1"].poll().orders
     assert (action(order), order.act.guest.is_on, order.limit_s) == ("spawn", True, 600.0)
     at_rest(here, here.hands)
-    evacuated(here)
-    assert here.reader.operation(asked.id).outcome == "done"
-    told = here.hands["h0"].register()
-    assert (told.is_ready, told.destroy) == (False, (ONE,))
-    evacuated_still = holders(here)
-    assert len(evacuated_still) == 2
+    check_evacuated(here)
+    assert here.reader.operation(operation.id).outcome == "done"
+    reply = here.hands["h0"].register()
+    assert (reply.is_ready, reply.destroy) == (False, (ONE,))
+    remaining_holders = holders(here)
+    assert len(remaining_holders) == 2
     at_rest(here, here.hands)
-    clean(here)
+    check_old_host_is_clean(here)
     assert failed_builds(here.roost.state).get("h1", 0) == 0
 
 
-def test_a_host_that_comes_back_without_it_gives_back_what_was_held_there(here):
-    gone(here)
+def test_old_host_that_returns_without_the_guest_is_released(here):
+    evacuate_from_gone_host(here)
     at_rest(here, here.hands)
     here.hands["h0"].guests.clear()
     here.clock.time_s += 7
     assert here.hands["h0"].register().is_ready
-    clean(here)
+    check_old_host_is_clean(here)
     assert here.reader.migrations(most=1)[0].changed_at_s == here.clock.time_s
 
 
-def test_one_that_was_stopped_is_stopped_there(here):
+def test_stopped_instance_stays_stopped_after_the_evacuation(here):
     here.power("one", "stop")
     at_rest(here, here.hands)
-    gone(here)
+    evacuate_from_gone_host(here)
     here.turn()
     assert here.hands["h1"].poll().orders[0].act.guest.is_on is False
     at_rest(here, here.hands)
-    evacuated(here, state="SHUTOFF")
+    check_evacuated(here, state="SHUTOFF")
 
 
-def test_only_what_is_on_a_host_that_is_gone_is_evacuated(here):
+def test_instance_on_a_live_host_cannot_be_evacuated(here):
     here.clock.time_s += 3
-    with pytest.raises(Conflict) as refused:
+    with pytest.raises(Conflict) as conflict:
         ask(here, "evacuate", "one")
-    assert str(refused.value) == (
+    assert str(conflict.value) == (
         f"the instance {ONE} cannot evacuate: the agent of h0 is there, and was heard 3 s ago; migrate it, or wait "
         "until `roost agent list` shows it as gone, which it does "
         "within 5 s after it was not heard for service_down_time"
@@ -116,28 +116,28 @@ def test_only_what_is_on_a_host_that_is_gone_is_evacuated(here):
     assert migrations(here, "one") == []
 
 
-def test_who_asks_while_the_agent_registers_is_refused(here, monkeypatch):
+def test_evacuation_is_refused_if_the_agent_registers_concurrently(here, monkeypatch):
     h0 = here.hands["h0"]
     h0.leave()
     commit, store = here.store.commit, here.store
 
-    def registered_first(items):
+    def register_first(items):
         monkeypatch.setattr(store, "commit", commit)
         row = here.reader.agent("h0")
         commit([Item(writes=(), work=(replace_row(next_version(row, state="ready")),))])
         return commit(items)
 
-    monkeypatch.setattr(store, "commit", registered_first)
+    monkeypatch.setattr(store, "commit", register_first)
     with pytest.raises(Conflict):
         ask(here, "evacuate", "one")
     assert (here.status("one").task, migrations(here, "one")) == ("", [])
 
 
-def test_a_host_that_is_back_meanwhile_holds_it_until_it_is_decided(here):
-    gone(here)
+def test_returning_host_holds_the_guest_until_the_evacuation_ends(here):
+    evacuate_from_gone_host(here)
     here.turn()
-    told = here.hands["h0"].register()
-    assert (told.is_ready, told.hold) == (False, (ONE,))
+    reply = here.hands["h0"].register()
+    assert (reply.is_ready, reply.hold) == (False, (ONE,))
     for _ in range(2):
         here.turn()
         assert here.hands["h0"].poll().orders == ()
@@ -145,22 +145,22 @@ def test_a_host_that_is_back_meanwhile_holds_it_until_it_is_decided(here):
     at_rest(here, here.hands)
     pass_time(here, here.hands, 11)
     at_rest(here, here.hands)
-    clean(here)
+    check_old_host_is_clean(here)
 
 
-def test_a_host_that_is_back_meanwhile_without_it_is_not_up_before_it_is_decided(here):
-    gone(here)
+def test_returning_host_without_the_guest_is_not_ready_at_once(here):
+    evacuate_from_gone_host(here)
     here.turn()
     here.hands["h0"].guests.clear()
     assert not here.hands["h0"].register().is_ready
     at_rest(here, here.hands)
     pass_time(here, here.hands, 11)
     at_rest(here, here.hands)
-    clean(here)
+    check_old_host_is_clean(here)
 
 
-def test_where_no_host_can_it_is_its_old_hosts_again(here):
-    gone(here)
+def test_instance_returns_to_its_old_host_if_every_target_fails(here):
+    evacuate_from_gone_host(here)
     script = {(f"h{number}", "spawn"): [failed(f"no room {number}")] for number in (1, 2, 3)}
     at_rest(here, here.hands, script)
     status = here.status("one")
@@ -168,30 +168,30 @@ def test_where_no_host_can_it_is_its_old_hosts_again(here):
     assert "no room 3" in status.fault
     assert (holders(here), migrations(here, "one")) == ({ONE: ["h0"]}, [("evacuate", "failed", "h0", "h3")])
     assert failed_builds(here.roost.state)["h3"] == 1
-    told = here.hands["h0"].register()
-    assert (told.is_ready, told.keep) == (True, (ONE,))
-    assert where(here) == {"h0": "running"}
+    reply = here.hands["h0"].register()
+    assert (reply.is_ready, reply.keep) == (True, (ONE,))
+    assert guest_states(here) == {"h0": "running"}
 
 
-def test_in_error_it_stays_so_with_its_fault_where_no_host_can(here):
+def test_failed_evacuation_keeps_an_earlier_error_and_its_fault(here):
     here.delete("one")
     at_rest(here, here.hands, {("h0", "destroy"): [failed("it hangs")]})
     before = here.status("one")
     assert (before.status, before.host) == ("ERROR", "h0")
-    gone(here)
+    evacuate_from_gone_host(here)
     at_rest(here, here.hands, {("h1", "spawn"): [Answer(outcome="aborted", problem="no such image")]})
     after = here.status("one")
     assert (after.status, after.fault, after.host) == (before.status, before.fault, "h0")
     ask(here, "evacuate", "one", key="again")
     at_rest(here, here.hands)
-    evacuated(here, host="h2")
+    check_evacuated(here, host="h2")
 
 
-def test_where_nothing_is_free_it_stays(here):
+def test_instance_stays_if_no_valid_host_is_found(here):
     for number in range(1, 4):
         here.build(f"full {number}", key=f"full {number}")
     at_rest(here, here.hands)
-    gone(here)
+    evacuate_from_gone_host(here)
     at_rest(here, here.hands)
     status = here.status("one")
     assert (status.status, status.host, status.migration_uuid) == ("ACTIVE", "h0", None)
@@ -200,30 +200,30 @@ def test_where_nothing_is_free_it_stays(here):
 
 
 @pytest.mark.parametrize("is_left", [False, True])
-def test_where_a_target_cannot_or_falls_silent_the_next_one_builds_it(here, is_left):
-    gone(here)
+def test_next_target_builds_the_guest_if_one_fails_or_leaves(here, is_left):
+    evacuate_from_gone_host(here)
     here.turn()
     if is_left:
         here.hands["h1"].guests[ONE] = "running"
         here.hands["h1"].leave()
     at_rest(here, here.hands, {("h1", "spawn"): [failed("no network")]})
-    evacuated(here, host="h2")
+    check_evacuated(here, host="h2")
     if is_left:
         assert here.hands["h1"].register().destroy == (ONE,)
         at_rest(here, here.hands)
-        evacuated(here, host="h2")
+        check_evacuated(here, host="h2")
 
 
-def test_a_target_without_agent_is_left_for_the_next_and_did_not_fail(here):
+def test_target_without_an_agent_is_skipped_and_not_a_failed_build(here):
     here.run(lambda _current: here.roost.install(host("best", VCPU=1, MEMORY_MB=9000)))
-    gone(here)
+    evacuate_from_gone_host(here)
     at_rest(here, here.hands)
-    evacuated(here)
+    check_evacuated(here)
     assert failed_builds(here.roost.state) == {"h0": 0, "h1": 0, "h2": 0, "h3": 0, "best": 0}
 
 
-def test_a_target_that_takes_too_long_gets_rid_of_it_before_another_builds(here, capfd):
-    gone(here)
+def test_late_target_destroys_the_guest_before_another_builds_it(here, capfd):
+    evacuate_from_gone_host(here)
     here.turn()
     h1 = here.hands["h1"]
     (late,) = h1.poll().orders
@@ -232,18 +232,18 @@ def test_a_target_that_takes_too_long_gets_rid_of_it_before_another_builds(here,
     here.turn()
     assert [action(order) for order in h1.poll().orders] == ["destroy"]
     pass_time(here, here.hands, 121)
-    assert here.turn() == 1  # It is waited for, however long that takes.
+    assert here.turn() == 1  # The conductor waits without a limit.
     assert '"event":"fault"' not in capfd.readouterr().err
     at_rest(here, here.hands, {("h1", "destroy"): [failed("it hangs"), failed("it hangs")]})
-    assert (holders(here)[ONE], where(here)) == (["h1"], {"h1": "running"})
+    assert (holders(here)[ONE], guest_states(here)) == (["h1"], {"h1": "running"})
     for _ in range(2):
         pass_time(here, here.hands, 11)
         at_rest(here, here.hands)
-    evacuated(here, host="h2")
+    check_evacuated(here, host="h2")
 
 
-def test_one_whose_amounts_somebody_took_away_is_in_error_and_what_is_left_goes_with_its_host(here):
-    gone(here)
+def test_instance_that_lost_its_claim_ends_in_error_and_is_cleaned_up(here):
+    evacuate_from_gone_host(here)
     here.turn()
     here.run(lambda _current: here.roost.work([Departure(instance_uuids=(ONE,))]))
     at_rest(here, here.hands, {("h1", "spawn"): [failed("no network")]})
@@ -258,8 +258,8 @@ def test_one_whose_amounts_somebody_took_away_is_in_error_and_what_is_left_goes_
     assert here.status("one").status == "DELETED"
 
 
-def test_evacuated_twice_each_old_host_is_cleaned_by_itself(here):
-    gone(here)
+def test_each_old_host_is_cleaned_after_two_evacuations(here):
+    evacuate_from_gone_host(here)
     at_rest(here, here.hands)
     here.hands["h1"].leave()
     ask(here, "evacuate", "one", key="again")
@@ -270,12 +270,12 @@ def test_evacuated_twice_each_old_host_is_cleaned_by_itself(here):
     assert sorted(map(tuple, holders(here).values())) == [("h1",), ("h2",)]
     here.hands["h1"].register()
     at_rest(here, here.hands)
-    assert (holders(here), where(here)) == ({ONE: ["h2"]}, {"h2": "running"})
+    assert (holders(here), guest_states(here)) == ({ONE: ["h2"]}, {"h2": "running"})
     assert {each[1] for each in migrations(here, "one")} == {"confirmed"}
 
 
-def test_a_move_after_it_does_not_forget_what_the_old_host_still_has(here):
-    gone(here)
+def test_old_host_is_cleaned_after_a_later_move_and_deletion(here):
+    evacuate_from_gone_host(here)
     at_rest(here, here.hands)
     ask(here, "live_migrate", "one")
     at_rest(here, here.hands)
@@ -290,8 +290,8 @@ def test_a_move_after_it_does_not_forget_what_the_old_host_still_has(here):
 
 @pytest.mark.parametrize("turns", range(6))
 @pytest.mark.parametrize("is_back", [False, True])
-def test_a_deletion_ends_it_at_any_step(here, turns, is_back):
-    gone(here)
+def test_deletion_ends_the_evacuation_at_any_step(here, turns, is_back):
+    evacuate_from_gone_host(here)
     for number in range(turns):
         if number % 2 == 0:
             here.conductor().turn()
@@ -302,32 +302,32 @@ def test_a_deletion_ends_it_at_any_step(here, turns, is_back):
         here.hands["h0"].register()
     for _ in range(3):
         at_rest(here, here.hands)
-        # Where two steps change the same migration one is refused, and is looked for again later.
+        # If two steps change the same migration, one of them is refused and retried later.
         pass_time(here, here.hands, 31)
     if not is_back:
         assert holders(here) == {}
         here.hands["h0"].register()
         at_rest(here, here.hands)
-    assert (here.status("one").status, where(here), holders(here)) == ("DELETED", {}, {})
+    assert (here.status("one").status, guest_states(here), holders(here)) == ("DELETED", {}, {})
     assert here.used()["VCPU"] == 0
     assert here.open_operations() == []
 
 
-def test_in_error_on_its_new_host_it_is_reset_although_its_old_one_is_not_back(here):
-    gone(here)
+def test_instance_can_be_reset_before_its_old_host_is_back(here):
+    evacuate_from_gone_host(here)
     at_rest(here, here.hands)
     here.change("one", "rebuild")
     at_rest(here, here.hands, {("h1", "rebuild"): [failed("no such image")]})
     assert here.status("one").status == "ERROR"
     here.power("one", "reset")
     at_rest(here, here.hands)
-    evacuated(here)
+    check_evacuated(here)
     here.hands["h0"].register()
     at_rest(here, here.hands)
-    clean(here)
+    check_old_host_is_clean(here)
 
 
-def test_many_of_one_host_do_not_wait_for_each_other():
+def test_evacuations_of_one_host_do_not_block_each_other():
     names = [f"i{number}" for number in range(12)]
     with server(None, ladder(2, vcpus=12)) as here:
         here.hands = movers(here, ["h0", "h1"])
@@ -341,27 +341,27 @@ def test_many_of_one_host_do_not_wait_for_each_other():
         assert {here.status(name).host for name in names} == {"h1"}
 
 
-def test_a_host_that_registers_while_it_is_decided_gets_rid_of_it():
+def test_host_that_registers_during_the_last_step_is_cleaned():
     with server(Overtaken(), ladder(2)) as here:
         here.hands = movers(here, ["h0", "h1"])
         here.build("one")
         at_rest(here, here.hands)
-        gone(here)
+        evacuate_from_gone_host(here)
         here.turn()
         here.hands["h1"].work()
         peer = Server(here.store.peer(), clock=here.clock)
-        back = Mover(peer, "h0", {})
-        back.guests = {ONE: "running"}
+        next_run = Mover(peer, "h0", {})
+        next_run.guests = {ONE: "running"}
 
-        def registered():
-            if not back.fence and any(row.kind == "evacuate" and row.owner for row in peer.open_operations()):
-                assert back.register().hold == (ONE,)
+        def register_during_evacuation():
+            if not next_run.fence and any(row.kind == "evacuate" and row.owner for row in peer.open_operations()):
+                assert next_run.register().hold == (ONE,)
 
-        here.store.meanwhile = registered
+        here.store.meanwhile = register_during_evacuation
         here.turn()
         peer.stop()
         assert (here.status("one").host, migrations(here, "one")[-1][1]) == ("h1", "finished")
-        here.hands["h0"].fence = back.fence
+        here.hands["h0"].fence = next_run.fence
         pass_time(here, here.hands, 11)
         at_rest(here, here.hands)
-        clean(here)
+        check_old_host_is_clean(here)

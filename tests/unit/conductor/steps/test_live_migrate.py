@@ -1,4 +1,4 @@
-"""An instance leaves its host while it runs: it is on one host at any time, and so is what it holds in the end."""
+"""Live migrations: the guest runs on one host at any time, and its allocations end on the same host."""
 
 import pytest
 
@@ -19,40 +19,40 @@ ONE = uuid_named("one")
 
 @pytest.fixture
 def here():
-    with one_of_four() as made:
-        yield made
+    with one_of_four() as here:
+        yield here
 
 
-def where(here):
-    """Give what runs or is prepared on hosts, and what is held where."""
+def guest_states(here):
+    """Return the state of the guest on each host."""
     return {name: hand.guests[ONE] for name, hand in here.hands.items() if ONE in hand.guests}
 
 
-def settled(here, *, host, state="ACTIVE", migration="confirmed", fault=""):
-    """See that the instance is on one host, with all that there is of it."""
+def check_settled(here, *, host, state="ACTIVE", migration="confirmed", fault=""):
+    """Check that the instance, its guest and its allocations are on one host."""
     status = here.status("one")
     assert (status.status, status.host, status.node, status.task) == (state, host, host, "")
     assert fault in status.fault
     assert bool(status.fault) is bool(fault)
     assert status.migration_uuid is None
-    assert where(here) == {host: "running"}
+    assert guest_states(here) == {host: "running"}
     assert holders(here) == {ONE: [host]}
     assert migrations(here, "one")[-1][1] == migration
     assert here.open_operations() == []
 
 
-def test_it_runs_on_the_target_and_its_old_host_holds_nothing(here):
-    asked = ask(here, "live_migrate", "one", key="the move")
+def test_guest_runs_on_the_target_and_the_source_is_released(here):
+    operation = ask(here, "live_migrate", "one", key="the move")
     status = here.status("one")
-    assert (status.status, status.task, status.operation_id) == ("ACTIVE", "live-migrating", asked.id)
+    assert (status.status, status.task, status.operation_id) == ("ACTIVE", "live-migrating", operation.id)
     here.turn()
     assert holders(here) == {ONE: ["h1"], uuid_text(here.status("one").migration_uuid): ["h0"]}
     (order,) = here.hands["h1"].poll().orders
     assert (action(order), order.act.guest.allocations) == ("prepare", {uuid_named("h1"): {"VCPU": 1, "MEMORY_MB": 1}})
     assert migrations(here, "one") == [("live", "moving", "h0", "h1")]
     at_rest(here, here.hands)
-    settled(here, host="h1")
-    assert here.reader.operation(asked.id).outcome == "done"
+    check_settled(here, host="h1")
+    assert here.reader.operation(operation.id).outcome == "done"
     assert uuid_text(here.status("one").decision_uuid) == uuid_named("decision the move")
     assert [kind for kind, _ in here.story("one")][-3:] == [
         "live_migrate.asked",
@@ -61,17 +61,17 @@ def test_it_runs_on_the_target_and_its_old_host_holds_nothing(here):
     ]
 
 
-def test_to_a_named_host_and_back(here):
+def test_live_migration_to_a_named_host_and_back(here):
     ask(here, "live_migrate", "one", host="h3")
     at_rest(here, here.hands)
-    settled(here, host="h3")
+    check_settled(here, host="h3")
     ask(here, "live_migrate", "one", key="back", host="h0")
     at_rest(here, here.hands)
-    settled(here, host="h0")
+    check_settled(here, host="h0")
     assert [each[1:] for each in migrations(here, "one")] == [("confirmed", "h0", "h3"), ("confirmed", "h3", "h0")]
 
 
-def test_where_nothing_is_free_it_stays(here):
+def test_instance_stays_if_no_valid_host_is_found(here):
     for number in range(1, 4):
         here.build(f"full {number}", key=f"full {number}")
     at_rest(here, here.hands)
@@ -85,21 +85,21 @@ def test_where_nothing_is_free_it_stays(here):
     assert here.status("one").migration_uuid is None
 
 
-def test_where_the_target_cannot_the_next_alternate_takes_it(here):
+def test_next_alternate_is_used_if_the_target_fails(here):
     ask(here, "live_migrate", "one")
     at_rest(here, here.hands, {("h1", "prepare"): [failed("no bridge")]})
-    settled(here, host="h2")
+    check_settled(here, host="h2")
     assert migrations(here, "one") == [("live", "confirmed", "h0", "h2")]
 
 
-def test_where_no_target_can_it_stays_and_the_fault_says_why(here):
+def test_instance_stays_with_a_fault_if_every_target_fails(here):
     ask(here, "live_migrate", "one")
     script = {(f"h{number}", "prepare"): [failed(f"no bridge {number}")] for number in (1, 2, 3)}
     at_rest(here, here.hands, script)
-    settled(here, host="h0", migration="failed", fault="no bridge 3")
+    check_settled(here, host="h0", migration="failed", fault="no bridge 3")
 
 
-def test_a_target_that_is_not_rid_yet_of_what_it_had_is_passed_over(here):
+def test_alternate_that_is_not_clean_yet_is_skipped(here):
     ghost = status(9, uuid=uuid_bytes(uuid_named("ghost")), host="h3", status="ACTIVE", task="")
     here.run(lambda current: current.commit([Item(writes=(), work=(Put(ghost),))]))
     ask(here, "live_migrate", "one")
@@ -109,40 +109,40 @@ def test_a_target_that_is_not_rid_yet_of_what_it_had_is_passed_over(here):
     here.hands["h1"].answer(here.hands["h1"].poll().orders[0], failed("no bridge"))
     here.turn()
     at_rest(here, here.hands)
-    settled(here, host="h3")
+    check_settled(here, host="h3")
 
 
-def test_a_target_that_came_back_since_it_was_chosen_and_is_not_rid_yet_of_what_it_had_is_passed_over(here):
+def test_target_that_returned_unclean_after_the_decision_is_skipped(here):
     ask(here, "live_migrate", "one")
-    back = replace_row(next_version(here.reader.agent("h1"), state="arriving"))  # The decision takes it to be up.
-    here.run(lambda current: current.commit([Item(writes=(), work=(back,))]))
+    put = replace_row(next_version(here.reader.agent("h1"), state="arriving"))  # The decision counts it as up.
+    here.run(lambda current: current.commit([Item(writes=(), work=(put,))]))
     here.turn()
     assert here.hands["h1"].poll().orders == ()
     at_rest(here, {name: each for name, each in here.hands.items() if name != "h1"})
-    settled(here, host="h2")
+    check_settled(here, host="h2")
 
 
-def test_a_target_that_got_rid_of_the_instance_by_a_later_order_is_passed_over(here):
+def test_stale_answer_moves_on_to_the_next_target(here):
     ask(here, "live_migrate", "one")
     at_rest(here, here.hands, {("h1", "prepare"): [Answer(outcome="stale", problem="a later order was here")]})
-    settled(here, host="h2")
+    check_settled(here, host="h2")
 
 
-def test_an_answer_that_no_other_host_would_do_ends_it(here):
+def test_aborted_prepare_ends_the_migration(here):
     ask(here, "live_migrate", "one")
     at_rest(here, here.hands, {("h1", "prepare"): [Answer(outcome="aborted", problem="it is pinned")]})
-    settled(here, host="h0", migration="failed", fault="it is pinned")
+    check_settled(here, host="h0", migration="failed", fault="it is pinned")
 
 
-def test_a_target_that_falls_silent_is_passed_over(here):
+def test_target_that_leaves_is_skipped(here):
     ask(here, "live_migrate", "one")
     here.turn()
     here.hands["h1"].leave()
     at_rest(here, here.hands)
-    settled(here, host="h2")
+    check_settled(here, host="h2")
 
 
-def test_a_target_that_takes_too_long_undoes_it_first(here):
+def test_late_target_discards_the_guest_first(here):
     ask(here, "live_migrate", "one")
     here.turn()
     late = here.hands["h1"].poll().orders[0]
@@ -151,19 +151,19 @@ def test_a_target_that_takes_too_long_undoes_it_first(here):
     here.turn()
     assert holders(here)[ONE] == ["h1"]
     at_rest(here, here.hands)
-    settled(here, host="h2")
+    check_settled(here, host="h2")
     assert "discard" in here.hands["h1"].done
 
 
-def test_what_failed_on_the_way_is_looked_for_and_undone_on_the_target(here):
+def test_failed_transfer_is_aborted_inspected_and_discarded(here):
     ask(here, "live_migrate", "one")
     at_rest(here, here.hands, {("h0", "live_migrate"): [failed("the link broke")]})
-    settled(here, host="h0", migration="failed", fault="the link broke")
+    check_settled(here, host="h0", migration="failed", fault="the link broke")
     assert here.hands["h0"].done[-2:] == ["abort_migration", "inspect"]
     assert here.hands["h1"].done == ["prepare", "discard"]
 
 
-def test_what_arrived_although_it_was_said_to_have_failed_is_there(here):
+def test_guest_that_arrived_despite_a_failed_answer_is_on_the_target(here):
     ask(here, "live_migrate", "one")
     here.turn()
     here.hands["h1"].work()
@@ -172,26 +172,26 @@ def test_what_arrived_although_it_was_said_to_have_failed_is_there(here):
     here.hands["h0"].result(order)
     here.hands["h0"].answer(order, failed("it took too long"))
     at_rest(here, here.hands)
-    settled(here, host="h1")
+    check_settled(here, host="h1")
 
 
-def test_what_does_not_arrive_in_time_is_aborted_and_looked_for(here):
+def test_late_transfer_is_aborted_and_inspected(here):
     ask(here, "live_migrate", "one")
     here.turn()
     here.hands["h1"].work()
     here.turn()
-    (moving,) = here.hands["h0"].poll().orders
-    here.hands["h0"].known = [moving.id]
+    (migrate,) = here.hands["h0"].poll().orders
+    here.hands["h0"].known = [migrate.id]
     pass_time(here, here.hands, 601)
     here.turn()
     assert [action(order) for order in here.hands["h0"].poll().orders] == ["abort_migration", "inspect"]
-    assert here.reader.order(moving.id).state == "withdrawn"
+    assert here.reader.order(migrate.id).state == "withdrawn"
     at_rest(here, here.hands)
-    settled(here, host="h0", migration="failed", fault="it did not move within 600 s")
+    check_settled(here, host="h0", migration="failed", fault="it did not move within 600 s")
 
 
-def on_its_way(here):
-    """Let the source have the order to let it go."""
+def order_to_source(here):
+    """Begin a live migration; return the order to the source."""
     ask(here, "live_migrate", "one")
     here.turn()
     here.hands["h1"].work()
@@ -200,63 +200,63 @@ def on_its_way(here):
     return order
 
 
-def test_where_the_source_is_gone_and_it_runs_on_the_target_it_is_there(here):
-    here.hands["h0"].result(on_its_way(here))
+def test_instance_is_on_the_target_if_the_source_left_after_the_transfer(here):
+    here.hands["h0"].result(order_to_source(here))
     here.hands["h0"].leave()
     at_rest(here, here.hands)
     status = here.status("one")
-    assert (status.status, status.host, where(here)) == ("ACTIVE", "h1", {"h1": "running"})
+    assert (status.status, status.host, guest_states(here)) == ("ACTIVE", "h1", {"h1": "running"})
     assert migrations(here, "one") == [("live", "finished", "h0", "h1")]
     assert holders(here) == {ONE: ["h1"], uuid_text(status.migration_uuid): ["h0"]}
-    told = here.hands["h0"].register()
-    assert told.is_ready
+    reply = here.hands["h0"].register()
+    assert reply.is_ready
     assert holders(here) == {ONE: ["h1"]}
     assert migrations(here, "one") == [("live", "confirmed", "h0", "h1")]
 
 
-def test_what_the_source_has_of_it_then_goes_when_it_is_back(here):
-    here.hands["h0"].result(on_its_way(here))
+def test_returning_source_destroys_its_leftover_copy(here):
+    here.hands["h0"].result(order_to_source(here))
     here.hands["h0"].leave()
     at_rest(here, here.hands)
     here.hands["h0"].guests[ONE] = "stopped"
-    told = here.hands["h0"].register()
-    assert (told.is_ready, told.destroy) == (False, (ONE,))
+    reply = here.hands["h0"].register()
+    assert (reply.is_ready, reply.destroy) == (False, (ONE,))
     assert holders(here)[uuid_text(here.status("one").migration_uuid)] == ["h0"]
     at_rest(here, here.hands)
-    assert (where(here), holders(here)) == ({"h1": "running"}, {ONE: ["h1"]})
+    assert (guest_states(here), holders(here)) == ({"h1": "running"}, {ONE: ["h1"]})
     assert migrations(here, "one") == [("live", "confirmed", "h0", "h1")]
 
 
-def test_where_the_source_is_gone_and_the_target_does_not_run_it_it_stays(here):
-    on_its_way(here)
+def test_instance_stays_if_the_source_left_before_the_transfer(here):
+    order_to_source(here)
     here.hands["h0"].leave()
     at_rest(here, here.hands)
-    settled(here, host="h0", migration="failed", fault="the agent of h0 does not answer")
+    check_settled(here, host="h0", migration="failed", fault="the agent of h0 does not answer")
     assert here.hands["h0"].register().keep == (ONE,)
 
 
 @pytest.mark.parametrize("is_back", [False, True])
-def test_what_arrives_after_the_target_was_asked_and_before_it_undid_it_is_there(here, is_back):
-    moving = on_its_way(here)
+def test_guest_that_arrives_before_the_discard_is_on_the_target(here, is_back):
+    migrate = order_to_source(here)
     here.hands["h0"].leave()
     here.turn()
-    here.hands["h1"].work()  # It says that nothing has come yet.
+    here.hands["h1"].work()  # It reports that the guest has not arrived.
     here.turn()
     assert [action(order) for order in here.hands["h1"].poll().orders] == ["discard"]
-    here.hands["h0"].result(moving)
+    here.hands["h0"].result(migrate)
     if is_back:
         here.hands["h0"].register()
     at_rest(here, here.hands)
     status = here.status("one")
-    assert (status.status, status.host, where(here)) == ("ACTIVE", "h1", {"h1": "running"})
+    assert (status.status, status.host, guest_states(here)) == ("ACTIVE", "h1", {"h1": "running"})
     if is_back:
-        settled(here, host="h1")
+        check_settled(here, host="h1")
     else:
         assert holders(here) == {ONE: ["h1"], uuid_text(status.migration_uuid): ["h0"]}
 
 
-def test_where_both_are_gone_nothing_is_decided_until_one_is_back(here):
-    here.hands["h0"].result(on_its_way(here))
+def test_migration_waits_for_its_target_if_both_hosts_are_gone(here):
+    here.hands["h0"].result(order_to_source(here))
     here.hands["h0"].leave()
     here.hands["h1"].leave()
     for _ in range(5):
@@ -272,21 +272,21 @@ def test_where_both_are_gone_nothing_is_decided_until_one_is_back(here):
     for _ in range(3):
         at_rest(here, here.hands)
         pass_time(here, here.hands, 11)
-    settled(here, host="h1")
+    check_settled(here, host="h1")
 
 
-def test_a_source_that_is_back_before_it_is_decided_gets_rid_of_its_copy(here):
-    here.hands["h0"].result(on_its_way(here))
+def test_source_that_returns_before_the_end_destroys_its_copy(here):
+    here.hands["h0"].result(order_to_source(here))
     here.hands["h0"].leave()
     here.turn()
     here.hands["h0"].guests[ONE] = "stopped"
     assert here.hands["h0"].register().keep == (ONE,)
     at_rest(here, here.hands)
-    settled(here, host="h1")
+    check_settled(here, host="h1")
 
 
-def test_where_the_target_is_gone_the_word_of_the_source_counts(here):
-    order = on_its_way(here)
+def test_instance_stays_if_the_source_reports_failure_and_the_target_left(here):
+    order = order_to_source(here)
     here.hands["h1"].leave()
     here.hands["h0"].answer(order, failed("nobody listens"))
     at_rest(here, here.hands)
@@ -294,11 +294,11 @@ def test_where_the_target_is_gone_the_word_of_the_source_counts(here):
     assert (status.host, status.fault, holders(here)) == ("h0", "nobody listens", {ONE: ["h0"]})
     assert here.hands["h1"].register().destroy == (ONE,)
     at_rest(here, here.hands)
-    settled(here, host="h0", migration="failed", fault="nobody listens")
+    check_settled(here, host="h0", migration="failed", fault="nobody listens")
 
 
-def test_what_neither_has_is_in_error_on_its_old_host(here):
-    order = on_its_way(here)
+def test_instance_is_in_error_if_neither_host_has_the_guest(here):
+    order = order_to_source(here)
     del here.hands["h0"].guests[ONE]
     here.hands["h0"].answer(order, failed("it crashed"))
     at_rest(here, here.hands)
@@ -307,8 +307,8 @@ def test_what_neither_has_is_in_error_on_its_old_host(here):
     assert status.fault == "it crashed; and neither h0 nor h1 has it"
 
 
-def test_who_cannot_say_what_it_has_is_asked_again(here):
-    order = on_its_way(here)
+def test_failed_inspection_is_repeated(here):
+    order = order_to_source(here)
     here.hands["h0"].answer(order, failed("the link broke"))
     script = {("h0", "inspect"): [failed("it hangs"), failed("it hangs")]}
     at_rest(here, here.hands, script)
@@ -316,11 +316,11 @@ def test_who_cannot_say_what_it_has_is_asked_again(here):
     for _ in range(3):
         pass_time(here, here.hands, 11)
         at_rest(here, here.hands, script)
-    settled(here, host="h0", migration="failed", fault="the link broke")
+    check_settled(here, host="h0", migration="failed", fault="the link broke")
 
 
 @pytest.mark.parametrize("turns", range(8))
-def test_a_deletion_ends_it_at_any_step(here, turns):
+def test_deletion_ends_the_live_migration_at_any_step(here, turns):
     ask(here, "live_migrate", "one")
     for number in range(turns):
         if number % 2 == 0:
@@ -331,23 +331,23 @@ def test_a_deletion_ends_it_at_any_step(here, turns):
     for _ in range(3):
         at_rest(here, here.hands)
         pass_time(here, here.hands, 6)
-    assert (here.status("one").status, where(here), holders(here)) == ("DELETED", {}, {})
+    assert (here.status("one").status, guest_states(here), holders(here)) == ("DELETED", {}, {})
     assert here.used()["VCPU"] == 0
     assert here.open_operations() == []
     assert migrations(here, "one")[0][1] in {"failed", "confirmed"}
 
 
-def test_what_is_stopped_on_its_host_by_then_stays_there_stopped(here):
+def test_guest_that_stopped_by_itself_stays_on_the_source_as_shutoff(here):
     ask(here, "live_migrate", "one")
     here.hands["h0"].guests[ONE] = "stopped"
     at_rest(here, here.hands, {("h0", "live_migrate"): [failed("it does not run")]})
     status = here.status("one")
     assert (status.status, status.host, status.fault) == ("SHUTOFF", "h0", "it does not run")
-    assert (where(here), holders(here)) == ({"h0": "stopped"}, {ONE: ["h0"]})
+    assert (guest_states(here), holders(here)) == ({"h0": "stopped"}, {ONE: ["h0"]})
 
 
 @pytest.mark.parametrize("is_late", [False, True])
-def test_a_host_that_gives_less_at_once_by_then_lets_it_go_and_takes_it_back(is_late):
+def test_reduced_max_unit_of_the_source_does_not_stop_the_migration(is_late):
     with server(None, ladder(3, vcpus=4)) as here:
         here.hands = movers(here, ["h0", "h1", "h2"])
         here.build("one", vcpus=2)
@@ -360,15 +360,15 @@ def test_a_host_that_gives_less_at_once_by_then_lets_it_go_and_takes_it_back(is_
         if is_late:
             shrink(here, "h0")
         at_rest(here, here.hands, {("h0", "live_migrate"): [failed("the link broke")]})
-        settled(here, host="h0", migration="failed", fault="the link broke")
+        check_settled(here, host="h0", migration="failed", fault="the link broke")
         here.clock.time_s += 1
         ask(here, "live_migrate", "one")
         at_rest(here, here.hands)
-        settled(here, host="h1")
+        check_settled(here, host="h1")
 
 
 def shrink(here, name):
-    """Let a host give one processor at once, and no more."""
+    """Let a host offer at most one VCPU to an allocation."""
 
     def task(current):
         state = current.state

@@ -1,4 +1,4 @@
-"""Instances that move stopped, or get another size: each step, and whatever may go wrong in it."""
+"""Cold migrations and resizes: every step, and the failures of every step."""
 
 import pytest
 
@@ -17,8 +17,8 @@ def fleet(*amounts):
     return joined(*(host(f"h{number}", VCPU=vcpus, MEMORY_MB=100 - number) for number, vcpus in enumerate(amounts)))
 
 
-def built(here, *names):
-    """Give agents, and an instance that runs on the first host."""
+def build_on_h0(here, *names):
+    """Build an instance on h0; return the agents by host."""
     hands = keepers(here, *names)
     here.build("one", force_hosts=("h0",))
     at_rest(here, hands)
@@ -30,9 +30,9 @@ def states(hands):
     return {name: hand.guests[ONE] for name, hand in hands.items() if ONE in hand.guests}
 
 
-def test_an_instance_is_resized_elsewhere_and_confirmed():
+def test_resize_to_another_host_is_confirmed():
     with server(None, fleet(1, 4)) as here:
-        hands = built(here, "h0", "h1")
+        hands = build_on_h0(here, "h0", "h1")
         ask(here, "resize", "one", vcpus=3)
         at_rest(here, hands)
         assert told(here, "one") == ("VERIFY_RESIZE", "h1", "")
@@ -51,9 +51,9 @@ def test_an_instance_is_resized_elsewhere_and_confirmed():
 
 
 @pytest.mark.parametrize("is_on", [True, False])
-def test_an_instance_goes_back_with_the_size_that_it_had(is_on):
+def test_revert_restores_the_old_size_and_power_state(is_on):
     with server(None, fleet(1, 4)) as here:
-        hands = built(here, "h0", "h1")
+        hands = build_on_h0(here, "h0", "h1")
         if not is_on:
             here.power("one", "stop")
             at_rest(here, hands)
@@ -72,9 +72,9 @@ def test_an_instance_goes_back_with_the_size_that_it_had(is_on):
 
 
 @pytest.mark.parametrize("end", ["confirm", "revert"])
-def test_an_instance_is_resized_on_its_own_host(end):
+def test_resize_on_the_same_host_is_confirmed_or_reverted(end):
     with server(None, fleet(8)) as here:
-        hands = built(here, "h0")
+        hands = build_on_h0(here, "h0")
         ask(here, "resize", "one", vcpus=3)
         at_rest(here, hands)
         assert told(here, "one") == ("VERIFY_RESIZE", "h0", "")
@@ -93,9 +93,9 @@ def test_an_instance_is_resized_on_its_own_host(end):
         assert told(here, "one")[2].startswith("No valid host")
 
 
-def test_a_host_that_goes_while_it_resizes_its_own_instance_undoes_what_it_prepared_when_it_is_back():
+def test_returning_host_discards_an_unfinished_resize_on_the_same_host():
     with server(None, fleet(8)) as here:
-        hands = built(here, "h0")
+        hands = build_on_h0(here, "h0")
         ask(here, "resize", "one", vcpus=3)
         at_rest(here, hands, {("h0", "send_disk"): [None]})
         assert ONE in hands["h0"].coming
@@ -110,9 +110,9 @@ def test_a_host_that_goes_while_it_resizes_its_own_instance_undoes_what_it_prepa
         assert states(hands) == {"h0": "stopped"}
 
 
-def test_a_migration_settles_itself_unless_it_is_to_be_verified():
+def test_migration_confirms_itself_unless_it_must_be_verified():
     with server(None, fleet(4, 4)) as here:
-        hands = built(here, "h0", "h1")
+        hands = build_on_h0(here, "h0", "h1")
         ask(here, "migrate", "one")
         at_rest(here, hands)
         assert told(here, "one") == ("ACTIVE", "h1", "")
@@ -125,9 +125,9 @@ def test_a_migration_settles_itself_unless_it_is_to_be_verified():
         assert here.used()["VCPU"] == 2
 
 
-def test_an_instance_that_is_stopped_stays_so():
+def test_stopped_instance_stays_stopped():
     with server(None, fleet(4, 4)) as here:
-        hands = built(here, "h0", "h1")
+        hands = build_on_h0(here, "h0", "h1")
         here.power("one", "stop")
         at_rest(here, hands)
         ask(here, "migrate", "one")
@@ -136,9 +136,9 @@ def test_an_instance_that_is_stopped_stays_so():
         assert states(hands) == {"h1": "stopped"}
 
 
-def test_an_instance_that_was_started_too_late_is_stopped_before_its_disk_is_sent():
+def test_guest_that_started_late_is_stopped_before_its_disk_is_sent():
     with server(None, fleet(4, 4)) as here:
-        hands = built(here, "h0", "h1")
+        hands = build_on_h0(here, "h0", "h1")
         here.power("one", "stop")
         at_rest(here, hands)
         here.power("one", "start")
@@ -154,9 +154,9 @@ def test_an_instance_that_was_started_too_late_is_stopped_before_its_disk_is_sen
         assert hands["h0"].done[-3:] == ["power_off", "send_disk", "destroy"]
 
 
-def test_a_host_that_cannot_take_it_makes_room_for_the_next():
+def test_next_target_is_used_if_one_cannot_prepare():
     with server(None, fleet(4, 4, 4)) as here:
-        hands = built(here, "h0", "h1", "h2")
+        hands = build_on_h0(here, "h0", "h1", "h2")
         ask(here, "migrate", "one")
         at_rest(here, hands, {("h1", "prepare"): [failed("no disk")]})
         assert told(here, "one") == ("ACTIVE", "h2", "")
@@ -164,13 +164,13 @@ def test_a_host_that_cannot_take_it_makes_room_for_the_next():
         assert states(hands) == {"h2": "running"}
 
 
-def test_hosts_that_cannot_take_it_leave_it_where_it_runs():
+def test_instance_keeps_running_on_its_host_if_no_target_can_prepare():
     with server(None, fleet(4, 4, 4)) as here:
-        hands = built(here, "h0", "h1", "h2")
+        hands = build_on_h0(here, "h0", "h1", "h2")
         ask(here, "resize", "one", vcpus=4)
         at_rest(here, hands, {(f"h{number}", "prepare"): [failed("no disk")] for number in range(3)})
-        status, where, fault = told(here, "one")
-        assert (status, where) == ("ACTIVE", "h0")
+        status, place, fault = told(here, "one")
+        assert (status, place) == ("ACTIVE", "h0")
         assert "no disk" in fault
         assert states(hands) == {"h0": "running"}
         assert "power_off" not in hands["h0"].done
@@ -180,13 +180,13 @@ def test_hosts_that_cannot_take_it_leave_it_where_it_runs():
 
 @pytest.mark.parametrize(("at", "act"), [("h0", "power_off"), ("h0", "send_disk"), ("h1", "finish"), ("h1", "prepare")])
 @pytest.mark.parametrize("answer", [failed("it is broken"), BROKEN, Answer(outcome="stale")])
-def test_what_goes_wrong_on_the_way_lets_it_be_as_it_was(at, act, answer):
+def test_failed_step_leaves_the_instance_as_it_was(at, act, answer):
     with server(None, fleet(1, 4)) as here:
-        hands = built(here, "h0", "h1")
+        hands = build_on_h0(here, "h0", "h1")
         ask(here, "resize", "one", vcpus=2)
         at_rest(here, hands, {(at, act): [answer]})
-        status, where, fault = told(here, "one")
-        assert (status, where, bool(fault)) == ("ACTIVE", "h0", True)
+        status, place, fault = told(here, "one")
+        assert (status, place, bool(fault)) == ("ACTIVE", "h0", True)
         assert states(hands) == {"h0": "running"}
         assert here.used()["VCPU"] == 1
         assert here.status("one").migration_uuid is None
@@ -195,44 +195,44 @@ def test_what_goes_wrong_on_the_way_lets_it_be_as_it_was(at, act, answer):
 
 @pytest.mark.parametrize(("at", "act"), [("h0", "power_off"), ("h0", "send_disk"), ("h1", "finish"), ("h1", "prepare")])
 @pytest.mark.parametrize("is_done", [True, False])
-def test_a_host_that_takes_too_long_has_to_undo_what_there_may_be(at, act, is_done):
+def test_late_host_undoes_its_step(at, act, is_done):
     with server(None, fleet(1, 4)) as here:
-        hands = built(here, "h0", "h1")
+        hands = build_on_h0(here, "h0", "h1")
         hand = hands[at]
-        done = hand.result
+        result = hand.result
 
-        def silent(order):
+        def give_no_answer(order):
             if action(order) != act:
-                return done(order)
+                return result(order)
             if is_done:
-                done(order)
+                result(order)
             return None
 
-        hand.result = silent
+        hand.result = give_no_answer
         ask(here, "resize", "one", vcpus=2)
         at_rest(here, hands)
-        hand.result = done
+        hand.result = result
         pass_time(here, hands, 601)
         at_rest(here, hands)
-        status, where, fault = told(here, "one")
-        assert (status, where) == ("ACTIVE", "h0")
+        status, place, fault = told(here, "one")
+        assert (status, place) == ("ACTIVE", "h0")
         assert fault
         assert states(hands) == {"h0": "running"}
         assert here.used()["VCPU"] == 1
         assert hands["h0"].most_running == {ONE: 1}
 
 
-def test_a_target_that_may_run_it_is_waited_for():
+def test_resize_waits_for_a_gone_target_that_may_run_the_guest():
     with server(None, fleet(1, 4)) as here:
-        hands = built(here, "h0", "h1")
+        hands = build_on_h0(here, "h0", "h1")
         ask(here, "resize", "one", vcpus=2)
-        done = hands["h1"].result
+        result = hands["h1"].result
 
-        def dies(order):
-            answer = done(order)
+        def give_no_answer_to_finish(order):
+            answer = result(order)
             return None if action(order) == "finish" else answer
 
-        hands["h1"].result = dies
+        hands["h1"].result = give_no_answer_to_finish
         at_rest(here, hands)
         assert states(hands) == {"h0": "stopped", "h1": "running"}
         hands["h1"].leave()
@@ -243,7 +243,7 @@ def test_a_target_that_may_run_it_is_waited_for():
         assert "it may run on h1, which is waited for" in here.status("one").fault
         assert states(hands) == {"h0": "stopped", "h1": "running"}
         assert here.used()["VCPU"] == 3
-        hands["h1"].result, hands["h1"].known = done, []
+        hands["h1"].result, hands["h1"].known = result, []
         hands["h1"].register()
         pass_time(here, hands, 11)
         at_rest(here, hands)
@@ -254,23 +254,23 @@ def test_a_target_that_may_run_it_is_waited_for():
 
 
 @pytest.mark.parametrize("act", ["power_off", "send_disk"])
-def test_a_source_that_dies_on_the_way_keeps_its_instance(act):
+def test_source_that_leaves_during_its_step_keeps_the_instance(act):
     with server(None, fleet(1, 4)) as here:
-        hands = built(here, "h0", "h1")
+        hands = build_on_h0(here, "h0", "h1")
         ask(here, "resize", "one", vcpus=2)
         at_rest(here, hands, {("h0", act): [None]})
         hands["h0"].leave()
         at_rest(here, hands)
-        status, where, fault = told(here, "one")
-        assert (status, where) == ("SHUTOFF", "h0")
+        status, place, fault = told(here, "one")
+        assert (status, place) == ("SHUTOFF", "h0")
         assert "does not answer" in fault
         assert ONE not in hands["h1"].guests
         assert holders(here) == {ONE: ["h0"]}
 
 
-def test_a_source_that_dies_when_its_part_is_done_does_not_matter():
+def test_source_that_leaves_after_its_last_step_does_not_stop_the_resize():
     with server(None, fleet(1, 4)) as here:
-        hands = built(here, "h0", "h1")
+        hands = build_on_h0(here, "h0", "h1")
         ask(here, "resize", "one", vcpus=2)
         at_rest(here, hands, {("h1", "finish"): [None]})
         hands["h0"].leave()
@@ -293,9 +293,9 @@ def test_a_source_that_dies_when_its_part_is_done_does_not_matter():
         assert migrations(here, "one") == [("resize", "confirmed", "h0", "h1")]
 
 
-def test_a_source_that_cannot_get_rid_of_it_is_asked_again():
+def test_failed_destroy_on_the_source_is_repeated():
     with server(None, fleet(1, 4)) as here:
-        hands = built(here, "h0", "h1")
+        hands = build_on_h0(here, "h0", "h1")
         ask(here, "resize", "one", vcpus=2)
         at_rest(here, hands)
         ask(here, "confirm", "one")
@@ -308,9 +308,9 @@ def test_a_source_that_cannot_get_rid_of_it_is_asked_again():
 
 
 @pytest.mark.parametrize("end", ["confirm", "revert"])
-def test_nothing_ends_while_the_host_of_the_instance_is_away(end):
+def test_confirm_and_revert_fail_while_the_host_is_gone(end):
     with server(None, fleet(1, 4)) as here:
-        hands = built(here, "h0", "h1")
+        hands = build_on_h0(here, "h0", "h1")
         ask(here, "resize", "one", vcpus=2)
         at_rest(here, hands)
         hands["h1"].leave()
@@ -322,9 +322,9 @@ def test_nothing_ends_while_the_host_of_the_instance_is_away(end):
         assert here.used()["VCPU"] == 3
 
 
-def test_what_is_not_there_any_more_is_not_confirmed():
+def test_move_whose_guest_is_missing_is_not_confirmed():
     with server(None, fleet(1, 4)) as here:
-        hands = built(here, "h0", "h1")
+        hands = build_on_h0(here, "h0", "h1")
         ask(here, "resize", "one", vcpus=2)
         at_rest(here, hands)
         hands["h1"].copies.clear()
@@ -338,9 +338,9 @@ def test_what_is_not_there_any_more_is_not_confirmed():
         assert states(hands) == {"h0": "running"}
 
 
-def test_a_host_that_goes_while_it_undoes_is_waited_for():
+def test_revert_waits_for_a_host_that_leaves_during_the_discard():
     with server(None, fleet(1, 4)) as here:
-        hands = built(here, "h0", "h1")
+        hands = build_on_h0(here, "h0", "h1")
         ask(here, "resize", "one", vcpus=2)
         at_rest(here, hands)
         ask(here, "revert", "one")
@@ -362,9 +362,9 @@ STEPS = [("h1", "prepare"), ("h0", "power_off"), ("h0", "send_disk"), ("h1", "fi
 
 
 @pytest.mark.parametrize(("at", "act"), STEPS)
-def test_a_deletion_ends_it_wherever_it_is(at, act):
+def test_deletion_ends_the_resize_at_any_step(at, act):
     with server(None, fleet(1, 4)) as here:
-        hands = built(here, "h0", "h1")
+        hands = build_on_h0(here, "h0", "h1")
         ask(here, "resize", "one", vcpus=2)
         script = {(at, act): [None]} | ({("h1", "finish"): [failed()]} if act == "discard" else {})
         at_rest(here, hands, script)
@@ -379,9 +379,9 @@ def test_a_deletion_ends_it_wherever_it_is(at, act):
 
 @pytest.mark.parametrize("end", ["confirm", "revert"])
 @pytest.mark.parametrize("act", ["inspect", "destroy", "discard", "power_on"])
-def test_a_deletion_ends_a_settlement_wherever_it_is(end, act):
+def test_deletion_ends_a_confirm_or_revert_at_any_step(end, act):
     with server(None, fleet(1, 4)) as here:
-        hands = built(here, "h0", "h1")
+        hands = build_on_h0(here, "h0", "h1")
         ask(here, "resize", "one", vcpus=2)
         at_rest(here, hands)
         ask(here, end, "one")

@@ -1,4 +1,4 @@
-"""An instance gets the disk of an image anew, where it is and with what it holds."""
+"""Rebuilds: the instance gets a new disk from an image, on its host and with its allocations."""
 
 import pytest
 
@@ -21,20 +21,20 @@ INTEL = HostFacts(supported_instances=(("x86_64", "kvm", "hvm"),))
 
 @pytest.fixture
 def here():
-    with server(None, ladder(2)) as made:
-        made.hands = [hand(made, f"h{number}") for number in range(2)]
-        yield made
+    with server(None, ladder(2)) as here:
+        here.hands = [hand(here, f"h{number}") for number in range(2)]
+        yield here
 
 
-def running(here, **request):
+def build_active(here, **request):
     here.build("one", image=OLD, **request)
     served(here, *here.hands)
     assert here.status("one").status == "ACTIVE"
 
 
 def images(here):
-    """Give the image of the instance, and the one of what was asked for it."""
-    read = lambda current, act: act(current.store.document, here.status("one"))  # noqa: E731  # twice the same
+    """Return the image of the instance, and that of its stored request."""
+    read = lambda current, act: act(current.store.document, here.status("one"))  # noqa: E731  # used twice
     return here.run(lambda current: (read(current, image_of).id, read(current, request_of).image.id))
 
 
@@ -44,9 +44,9 @@ def next_order(here):
     return order
 
 
-def test_it_has_the_new_image_from_then_on(here):
-    running(here)
-    asked = here.change("one", "rebuild", image=NEW)
+def test_rebuild_replaces_the_image(here):
+    build_active(here)
+    operation = here.change("one", "rebuild", image=NEW)
     assert here.status("one").task == "rebuilding"
     order = next_order(here)
     guest = order.act.guest
@@ -56,20 +56,20 @@ def test_it_has_the_new_image_from_then_on(here):
     here.hands[0].act(order)
     here.turn()
     assert looks(here) == ("ACTIVE", "", "", "h0")
-    assert (images(here), here.reader.operation(asked.id).outcome) == (("new", "new"), "done")
+    assert (images(here), here.reader.operation(operation.id).outcome) == (("new", "new"), "done")
     assert here.story("one")[-1] == ("rebuild.done", {})
 
 
-def test_without_an_image_it_is_the_same_again(here):
-    running(here)
+def test_rebuild_without_an_image_keeps_the_old_one(here):
+    build_active(here)
     here.change("one", "rebuild")
     assert next_order(here).act.guest.image == OLD
     served(here, *here.hands)
     assert images(here) == ("old", "old")
 
 
-def test_one_that_is_stopped_stays_so(here):
-    running(here)
+def test_stopped_instance_stays_stopped(here):
+    build_active(here)
     here.power("one", "stop")
     served(here, *here.hands)
     here.change("one", "rebuild", image=NEW)
@@ -78,8 +78,8 @@ def test_one_that_is_stopped_stays_so(here):
     assert here.hands[0].guests == {ONE: "stopped"}
 
 
-def test_where_its_host_cannot_it_is_in_error_and_holds_what_it_held_and_may_be_rebuilt_again(here):
-    running(here)
+def test_failed_rebuild_ends_in_error_and_can_be_repeated(here):
+    build_active(here)
     here.change("one", "rebuild", image=NEW)
     here.hands[0].answer(next_order(here), failed("no such image"))
     here.turn()
@@ -91,17 +91,17 @@ def test_where_its_host_cannot_it_is_in_error_and_holds_what_it_held_and_may_be_
     assert looks(here) == ("ACTIVE", "", "", "h0")
 
 
-@pytest.mark.parametrize("way", ["is away", "is silent", "goes"])
-def test_a_host_that_does_not_answer(here, way):
-    running(here)
-    if way == "is away":
+@pytest.mark.parametrize("failure", ["is away", "is silent", "goes"])
+def test_rebuild_fails_if_the_host_does_not_answer(here, failure):
+    build_active(here)
+    if failure == "is away":
         here.hands[0].leave()
     here.change("one", "rebuild", image=NEW)
     here.turn()
-    if way == "is silent":
+    if failure == "is silent":
         here.clock.time_s += 600
         here.hands[0].beat()
-    elif way == "goes":
+    elif failure == "goes":
         here.hands[0].leave()
     here.turn()
     gone = "the agent of h0 does not answer"
@@ -111,15 +111,15 @@ def test_a_host_that_does_not_answer(here, way):
             "is away": ("ACTIVE", "", gone, "h0"),
             "is silent": ("ERROR", "", "h0 did not answer within 600 s", "h0"),
             "goes": ("ERROR", "", gone, "h0"),
-        }[way]
+        }[failure]
     )
     assert here.open_operations() == []
 
 
-def test_a_host_that_does_not_answer_is_named_as_it_is_written():
+def test_fault_spells_the_host_as_its_agent_does():
     with server(None, joined(host("Rack-1"))) as here:
         here.hands = [hand(here, "Rack-1")]
-        running(here)
+        build_active(here)
         here.change("one", "rebuild", image=NEW)
         here.turn()
         here.clock.time_s += 600
@@ -128,11 +128,11 @@ def test_a_host_that_does_not_answer_is_named_as_it_is_written():
         assert here.status("one").fault == "Rack-1 did not answer within 600 s"
 
 
-def test_another_image_must_be_one_that_its_host_may_run():
+def test_new_image_must_pass_the_filters_on_the_host():
     fleet = joined(host("h0", facts=INTEL))
     with server(None, fleet, settings=settings_of(enabled_filters=["compute", "image_properties"])) as here:
         here.hands = [hand(here, "h0")]
-        running(here)
+        build_active(here)
         with pytest.raises(Conflict, match="cannot be rebuilt from this image: h0: image_properties: "):
             here.change("one", "rebuild", image=ARM)
         assert looks(here) == ("ACTIVE", "", "", "h0")
@@ -142,32 +142,32 @@ def test_another_image_must_be_one_that_its_host_may_run():
         assert images(here) == ("new", "new")
 
 
-def test_only_rules_that_run_on_rebuilds_are_asked():
+def test_rebuild_applies_only_filters_that_run_on_rebuilds():
     fleet = joined(host("h0", VCPU=1, MEMORY_MB=1, facts=INTEL))
     with server(None, fleet) as here:
         here.hands = [hand(here, "h0")]
-        running(here)
-        here.run(disabled)
+        build_active(here)
+        here.run(disable_host)
         here.change("one", "rebuild", image=NEW)
         served(here, *here.hands)
         assert images(here) == ("new", "new")
 
 
-def disabled(current):
-    """Let nothing new be placed on the only host."""
+def disable_host(current):
+    """Disable the only host for new instances."""
     facts = apply_service_change(current.state, [0], ServiceChange(is_disabled=True))
     return Plan(answer=None, writes=writes_of_facts(current.state, [0], facts))
 
 
-def test_a_volume_keeps_its_disk(here):
-    running(here, is_bfv=True)
+def test_instance_that_boots_from_a_volume_keeps_its_image(here):
+    build_active(here, is_bfv=True)
     with pytest.raises(BadRequest, match="boots from a volume: it cannot have another image"):
         here.change("one", "rebuild", image=NEW)
 
 
 @pytest.mark.parametrize("turns", [0, 1])
-def test_a_deletion_ends_it_at_any_step(here, turns):
-    running(here)
+def test_deletion_ends_the_rebuild_at_any_step(here, turns):
+    build_active(here)
     here.change("one", "rebuild", image=NEW)
     for _ in range(turns):
         here.turn()

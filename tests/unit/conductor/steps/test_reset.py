@@ -1,4 +1,4 @@
-"""An instance in ERROR is what its host says; one that runs begins anew."""
+"""Resets and reboots. A reset replaces ERROR with the state that the host reports."""
 
 import pytest
 
@@ -14,15 +14,15 @@ ONE = uuid_named("one")
 
 @pytest.fixture
 def here():
-    with server(None, ladder(2)) as made:
-        made.hands = [hand(made, f"h{number}") for number in range(2)]
-        made.build("one")
-        served(made, *made.hands)
-        yield made
+    with server(None, ladder(2)) as here:
+        here.hands = [hand(here, f"h{number}") for number in range(2)]
+        here.build("one")
+        served(here, *here.hands)
+        yield here
 
 
-def in_error(here):
-    """Let a rebuild fail."""
+def fail_rebuild(here):
+    """Put the instance in ERROR by a failed rebuild."""
     here.change("one", "rebuild")
     here.turn()
     (order,) = here.hands[0].poll().orders
@@ -31,8 +31,8 @@ def in_error(here):
     assert here.status("one").status == "ERROR"
 
 
-def asked(here):
-    """Ask for the reset, and give the order."""
+def request_reset(here):
+    """Request a reset; return the order to inspect the guest."""
     here.power("one", "reset")
     assert here.status("one").task == "resetting"
     here.turn()
@@ -42,17 +42,17 @@ def asked(here):
 
 
 @pytest.mark.parametrize(("state", "status"), [("running", "ACTIVE"), ("stopped", "SHUTOFF")])
-def test_it_is_what_its_host_says(here, state, status):
-    in_error(here)
+def test_reset_sets_the_status_that_the_host_reports(here, state, status):
+    fail_rebuild(here)
     here.hands[0].guests[ONE] = state
-    here.hands[0].act(asked(here))
+    here.hands[0].act(request_reset(here))
     here.turn()
     assert looks(here) == (status, "", "", "h0")
     assert here.story("one")[-1] == ("reset.done", {"status": status})
 
 
 @pytest.mark.parametrize(
-    ("given", "problem"),
+    ("answer", "problem"),
     [
         (OK, "h0 has nothing of it"),
         (
@@ -63,18 +63,18 @@ def test_it_is_what_its_host_says(here, state, status):
     ],
     ids=["nothing", "building", "failed"],
 )
-def test_where_it_is_not_well_it_stays_in_error(here, given, problem):
-    in_error(here)
-    here.hands[0].answer(asked(here), given)
+def test_failed_reset_leaves_the_instance_in_error(here, answer, problem):
+    fail_rebuild(here)
+    here.hands[0].answer(request_reset(here), answer)
     here.turn()
     assert looks(here) == ("ERROR", "", "no such image", "h0")
     assert here.story("one")[-1] == ("reset.failed", {"problem": problem})
 
 
 @pytest.mark.parametrize("is_gone", [False, True])
-def test_a_host_that_does_not_answer_leaves_it_in_error(here, is_gone):
-    in_error(here)
-    asked(here)
+def test_reset_without_an_answer_leaves_the_instance_in_error(here, is_gone):
+    fail_rebuild(here)
+    request_reset(here)
     if is_gone:
         here.hands[0].leave()
     else:
@@ -91,7 +91,7 @@ def test_a_host_that_does_not_answer_leaves_it_in_error(here, is_gone):
     assert here.story("one")[-1] == ("reset.failed", {"problem": "the agent of h0 does not answer"})
 
 
-def test_one_that_is_well_or_on_no_host_is_not_reset(here):
+def test_instance_that_is_active_or_on_no_host_cannot_be_reset(here):
     with pytest.raises(Conflict, match="cannot reset in status ACTIVE"):
         here.power("one", "reset")
     here.build("two", key="two", vcpus=9)
@@ -100,15 +100,15 @@ def test_one_that_is_well_or_on_no_host_is_not_reset(here):
         here.power("two", "reset")
 
 
-def test_a_deletion_ends_a_reset(here):
-    in_error(here)
-    asked(here)
+def test_deletion_ends_a_reset(here):
+    fail_rebuild(here)
+    request_reset(here)
     here.delete("one")
     served(here, *here.hands)
     assert (here.status("one").status, here.used()["VCPU"], here.open_operations()) == ("DELETED", 0, [])
 
 
-def test_one_that_runs_begins_anew(here):
+def test_reboot_keeps_the_instance_active_also_if_it_fails(here):
     here.power("one", "reboot")
     assert here.status("one").task == "rebooting"
     here.turn()
@@ -127,7 +127,7 @@ def test_one_that_runs_begins_anew(here):
 
 
 @pytest.mark.parametrize(("kind", "status"), [("stop", "SHUTOFF"), ("reboot", "ACTIVE")])
-def test_what_a_host_said_that_it_did_is_done_although_it_is_gone_since(here, kind, status):
+def test_answer_counts_although_the_host_left_after_it(here, kind, status):
     here.power("one", kind)
     here.turn()
     (order,) = here.hands[0].poll().orders

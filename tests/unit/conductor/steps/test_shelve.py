@@ -1,4 +1,4 @@
-"""An instance is shelved: saved, and off its host at once, later or never."""
+"""Shelving: the instance is saved, and offloaded at once, later or never."""
 
 from dataclasses import replace
 
@@ -19,33 +19,33 @@ NEVER, AT_ONCE = -1.0, 0.0
 
 @pytest.fixture
 def here():
-    with server(None, joined(ladder(3), group("apart", "anti-affinity"))) as made:
-        made.hands = [hand(made, f"h{number}") for number in range(3)]
-        made.terms = replace(TERMS, shelved_offload_time_s=NEVER)
-        yield made
+    with server(None, joined(ladder(3), group("apart", "anti-affinity"))) as here:
+        here.hands = [hand(here, f"h{number}") for number in range(3)]
+        here.terms = replace(TERMS, shelved_offload_time_s=NEVER)
+        yield here
 
 
-def running(here, name="one", **request):
+def build_active(here, name="one", **request):
     here.build(name, key=name, image=IMAGE, **request)
     served(here, *here.hands)
     assert here.status(name).status == "ACTIVE"
 
 
-def shelved(here, name="one"):
+def shelve(here, name="one"):
     here.change(name, "shelve")
     served(here, *here.hands)
 
 
 def next_order(here, number=0):
-    """Let the conductor work; give the order that a host got."""
+    """Let the conductor work; return the order of a host."""
     here.turn()
     (order,) = here.hands[number].poll().orders
     return order
 
 
-def test_it_is_stopped_saved_and_keeps_what_it_holds(here):
-    running(here)
-    asked = here.change("one", "shelve")
+def test_shelved_instance_is_stopped_and_saved_and_keeps_its_allocations(here):
+    build_active(here)
+    operation = here.change("one", "shelve")
     assert here.status("one").task == "shelving"
     off = next_order(here)
     assert (action(off), off.limit_s) == ("power_off", 120.0)
@@ -56,12 +56,12 @@ def test_it_is_stopped_saved_and_keeps_what_it_holds(here):
     here.turn()
     assert standing(here) == ("SHELVED", "", "h0", "", "h0")
     assert here.image("one") == Image(id=f"saved {ONE}", disk_format="raw", properties=IMAGE.properties)
-    assert (here.hands[0].guests, here.reader.operation(asked.id).outcome) == ({ONE: "stopped"}, "done")
+    assert (here.hands[0].guests, here.reader.operation(operation.id).outcome) == ({ONE: "stopped"}, "done")
     assert here.story("one")[-1] == ("shelve.done", {"image": f"saved {ONE}"})
 
 
-def test_one_that_is_stopped_is_saved_at_once(here):
-    running(here)
+def test_stopped_instance_is_saved_at_once(here):
+    build_active(here)
     here.power("one", "stop")
     served(here, *here.hands)
     here.change("one", "shelve")
@@ -72,8 +72,8 @@ def test_one_that_is_stopped_is_saved_at_once(here):
     assert standing(here) == ("SHUTOFF", "", "h0", "h0 did not answer within 600 s", "h0")
 
 
-def test_one_that_may_have_been_started_too_late_is_stopped_first(here):
-    running(here)
+def test_instance_whose_start_failed_is_stopped_before_the_save(here):
+    build_active(here)
     here.power("one", "stop")
     served(here, *here.hands)
     here.power("one", "start")
@@ -84,21 +84,21 @@ def test_one_that_may_have_been_started_too_late_is_stopped_first(here):
     assert action(next_order(here)) == "power_off"
 
 
-def test_by_default_it_leaves_its_host_at_once_and_gives_back_what_it_holds(here):
+def test_offload_time_of_zero_offloads_and_releases_at_once(here):
     here.terms = replace(TERMS, shelved_offload_time_s=AT_ONCE)
-    running(here)
-    shelved(here)
+    build_active(here)
+    shelve(here)
     assert standing(here) == ("SHELVED_OFFLOADED", "", "", "", None)
     assert (here.used()["VCPU"], here.hands[0].guests, here.open_operations()) == (0, {}, [])
     assert [kind for kind, _ in here.story("one")][-2:] == ["shelve.done", "offload.done"]
     assert here.image("one").id == f"saved {ONE}"
 
 
-def test_it_leaves_its_host_when_that_is_asked(here):
-    running(here)
+def test_offload_request_releases_the_host(here):
+    build_active(here)
     with pytest.raises(Conflict, match="cannot offload in status ACTIVE"):
         here.change("one", "offload")
-    shelved(here)
+    shelve(here)
     here.change("one", "offload")
     order = next_order(here)
     assert (action(order), here.status("one").task, here.held("one")[0]) == ("destroy", "offloading", "h0")
@@ -107,10 +107,10 @@ def test_it_leaves_its_host_when_that_is_asked(here):
     assert standing(here) == ("SHELVED_OFFLOADED", "", "", "", None)
 
 
-def test_it_leaves_its_host_by_itself_after_a_while(here):
+def test_shelved_instance_is_offloaded_after_the_offload_time(here):
     here.terms = replace(TERMS, shelved_offload_time_s=100.0)
-    running(here)
-    shelved(here)
+    build_active(here)
+    shelve(here)
     jobs = here.jobs()
     jobs.turn()
     served(here, *here.hands)
@@ -128,29 +128,29 @@ def test_it_leaves_its_host_by_itself_after_a_while(here):
     assert standing(here) == ("SHELVED_OFFLOADED", "", "", "", None)
 
 
-def test_where_it_cannot_be_stopped_it_is_as_it_was(here):
-    running(here)
+def test_failed_stop_leaves_the_instance_active(here):
+    build_active(here)
     here.change("one", "shelve")
     here.hands[0].answer(next_order(here), failed("it hangs"))
     here.turn()
     assert standing(here) == ("ACTIVE", "", "h0", "it hangs", "h0")
 
 
-def test_where_it_cannot_be_saved_it_runs_again(here):
-    running(here)
+def test_failed_save_starts_the_instance_again(here):
+    build_active(here)
     here.change("one", "shelve")
     here.hands[0].act(next_order(here))
     here.hands[0].answer(next_order(here), failed("no space"))
-    back = next_order(here)
-    assert action(back) == "power_on"
-    here.hands[0].act(back)
+    restart = next_order(here)
+    assert action(restart) == "power_on"
+    here.hands[0].act(restart)
     here.turn()
     assert standing(here) == ("ACTIVE", "", "h0", "no space", "h0")
     assert here.hands[0].guests == {ONE: "running"}
 
 
-def test_where_it_cannot_be_started_again_either_it_is_stopped(here):
-    running(here)
+def test_failed_save_and_failed_restart_end_in_shutoff(here):
+    build_active(here)
     here.change("one", "shelve")
     here.hands[0].act(next_order(here))
     here.hands[0].answer(next_order(here), failed("no space"))
@@ -159,8 +159,8 @@ def test_where_it_cannot_be_started_again_either_it_is_stopped(here):
     assert standing(here) == ("SHUTOFF", "", "h0", "no space; and it could not be started again: no memory", "h0")
 
 
-def test_a_host_that_does_not_say_what_it_saved_has_saved_nothing(here):
-    running(here)
+def test_save_without_an_image_in_its_answer_is_a_failure(here):
+    build_active(here)
     here.change("one", "shelve")
     here.hands[0].act(next_order(here))
     here.hands[0].answer(next_order(here), OK)
@@ -170,8 +170,8 @@ def test_a_host_that_does_not_say_what_it_saved_has_saved_nothing(here):
 
 
 @pytest.mark.parametrize("step", ["off", "save"])
-def test_a_host_that_goes_leaves_it_as_far_as_it_came(here, step):
-    running(here)
+def test_status_follows_the_last_step_before_the_host_left(here, step):
+    build_active(here)
     here.change("one", "shelve")
     order = next_order(here)
     if step == "save":
@@ -184,25 +184,25 @@ def test_a_host_that_goes_leaves_it_as_far_as_it_came(here, step):
     assert here.open_operations() == []
 
 
-def test_a_host_that_is_away_has_nothing_shelved(here):
-    running(here)
+def test_instance_on_a_gone_host_is_not_shelved(here):
+    build_active(here)
     here.hands[0].leave()
-    shelved(here)
+    shelve(here)
     assert standing(here) == ("ACTIVE", "", "h0", "the agent of h0 does not answer", "h0")
 
 
-def test_a_host_that_cannot_get_rid_of_it_keeps_it(here):
-    running(here)
-    shelved(here)
+def test_failed_offload_leaves_the_instance_shelved(here):
+    build_active(here)
+    shelve(here)
     here.change("one", "offload")
     here.hands[0].answer(next_order(here), failed("it hangs"))
     here.turn()
     assert standing(here) == ("SHELVED", "", "h0", "h0 could not destroy it: it hangs", "h0")
 
 
-def test_a_host_that_is_alive_is_waited_for_however_long_it_takes(here):
-    running(here)
-    shelved(here)
+def test_offload_waits_for_a_live_host_without_limit(here):
+    build_active(here)
+    shelve(here)
     here.change("one", "offload")
     order = next_order(here)
     for _ in range(5):
@@ -215,9 +215,9 @@ def test_a_host_that_is_alive_is_waited_for_however_long_it_takes(here):
     assert standing(here) == ("SHELVED_OFFLOADED", "", "", "", None)
 
 
-def test_a_host_that_is_given_up_gets_rid_of_it_on_its_return(here):
-    running(here)
-    shelved(here)
+def test_host_that_left_during_the_offload_is_cleaned_on_its_return(here):
+    build_active(here)
+    shelve(here)
     here.change("one", "offload")
     here.turn()
     here.hands[0].leave()
@@ -229,9 +229,9 @@ def test_a_host_that_is_given_up_gets_rid_of_it_on_its_return(here):
 
 
 @pytest.mark.parametrize("orders", [0, 1, 2, 3])
-def test_a_deletion_ends_it_at_any_step(here, orders):
+def test_deletion_ends_shelving_at_any_step(here, orders):
     here.terms = replace(TERMS, shelved_offload_time_s=AT_ONCE)
-    running(here)
+    build_active(here)
     here.change("one", "shelve")
     for _ in range(orders):
         here.hands[0].act(next_order(here))
@@ -241,9 +241,9 @@ def test_a_deletion_ends_it_at_any_step(here, orders):
     assert (here.used()["VCPU"], here.hands[0].guests, here.open_operations()) == (0, {}, [])
 
 
-def test_a_disk_that_is_a_volume_is_not_saved(here):
-    running(here, is_bfv=True)
-    shelved(here)
+def test_instance_that_boots_from_a_volume_is_offloaded_and_not_saved(here):
+    build_active(here, is_bfv=True)
+    shelve(here)
     assert standing(here) == ("SHELVED_OFFLOADED", "", "", "", None)
     assert here.image("one") == IMAGE
     (operation, *_) = here.reader.operations_on(uuid_bytes(ONE), newest=1)
@@ -251,9 +251,9 @@ def test_a_disk_that_is_a_volume_is_not_saved(here):
     assert uuid_text(operation.instance_uuid) == ONE
 
 
-def test_it_leaves_its_server_group_with_its_host(here):
+def test_offloaded_instance_leaves_its_server_group(here):
     here.terms = replace(TERMS, shelved_offload_time_s=AT_ONCE)
-    running(here, in_group="apart", force_hosts=("h0",))
-    shelved(here)
-    running(here, "two", in_group="apart", force_hosts=("h0",))
+    build_active(here, in_group="apart", force_hosts=("h0",))
+    shelve(here)
+    build_active(here, "two", in_group="apart", force_hosts=("h0",))
     assert here.status("two").host == "h0"

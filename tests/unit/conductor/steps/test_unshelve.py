@@ -1,4 +1,4 @@
-"""An instance that was shelved comes back: where it is, or on a host that is chosen for it."""
+"""Unshelving: the instance is started on its host, or built on a newly chosen host."""
 
 from dataclasses import replace
 
@@ -18,27 +18,27 @@ ONE = uuid_named("one")
 
 @pytest.fixture
 def here():
-    with server(None, joined(ladder(3), group("apart", "anti-affinity"))) as made:
-        made.hands = [hand(made, f"h{number}") for number in range(3)]
-        yield made
+    with server(None, joined(ladder(3), group("apart", "anti-affinity"))) as here:
+        here.hands = [hand(here, f"h{number}") for number in range(3)]
+        yield here
 
 
-def running(here, name="one", **request):
+def build_active(here, name="one", **request):
     here.build(name, key=name, **{"image": IMAGE, **request})
     served(here, *here.hands)
     assert here.status(name).status == "ACTIVE"
 
 
-def shelved(here, name="one", *, offload_s=0.0, **request):
-    running(here, name, **request)
+def build_shelved(here, name="one", *, offload_s=0.0, **request):
+    build_active(here, name, **request)
     here.terms = replace(TERMS, shelved_offload_time_s=offload_s)
     here.change(name, "shelve")
     served(here, *here.hands)
     assert here.status(name).status == ("SHELVED" if offload_s else "SHELVED_OFFLOADED")
 
 
-def test_it_is_started_where_it_is(here):
-    shelved(here, offload_s=-1.0)
+def test_shelved_instance_is_started_on_its_host(here):
+    build_shelved(here, offload_s=-1.0)
     here.change("one", "unshelve")
     here.turn()
     (order,) = here.hands[0].poll().orders
@@ -49,31 +49,31 @@ def test_it_is_started_where_it_is(here):
     assert here.image("one") == IMAGE
 
 
-@pytest.mark.parametrize("way", ["fails", "is silent", "is away", "goes"])
-def test_where_it_cannot_be_started_it_stays_shelved(here, way):
-    shelved(here, offload_s=-1.0)
+@pytest.mark.parametrize("failure", ["fails", "is silent", "is away", "goes"])
+def test_failed_start_leaves_the_instance_shelved(here, failure):
+    build_shelved(here, offload_s=-1.0)
     h0 = here.hands[0]
-    if way == "is away":
+    if failure == "is away":
         h0.leave()
     here.change("one", "unshelve")
     here.turn()
-    if way == "fails":
+    if failure == "fails":
         h0.answer(h0.poll().orders[0], failed("no memory"))
-    elif way == "is silent":
+    elif failure == "is silent":
         here.clock.time_s += 120
         h0.beat()
-    elif way == "goes":
+    elif failure == "goes":
         h0.leave()
     here.turn()
-    said = {"fails": "no memory", "is silent": "h0 did not answer within 120 s"}
-    why = said.get(way, "the agent of h0 does not answer")
-    assert standing(here) == ("SHELVED", "", "h0", why, "h0")
+    problems = {"fails": "no memory", "is silent": "h0 did not answer within 120 s"}
+    problem = problems.get(failure, "the agent of h0 does not answer")
+    assert standing(here) == ("SHELVED", "", "h0", problem, "h0")
     assert here.image("one").id == f"saved {ONE}"
 
 
-def test_it_is_built_from_what_was_saved_on_a_host_that_is_chosen_for_it(here):
-    shelved(here)
-    asked = here.change("one", "unshelve", key="back")
+def test_offloaded_instance_is_built_from_its_saved_image(here):
+    build_shelved(here)
+    operation = here.change("one", "unshelve", key="back")
     here.turn()
     assert (here.status("one").task, here.status("one").host, here.held("one")[0]) == ("spawning", "h0", "h0")
     (order,) = here.hands[0].poll().orders
@@ -86,19 +86,19 @@ def test_it_is_built_from_what_was_saved_on_a_host_that_is_chosen_for_it(here):
     assert here.image("one") == IMAGE
     decision = here.run(lambda _current: here.roost.decision(uuid_named("decision of back")))
     assert here.run(lambda _current: here.roost.request_of(decision)).image == IMAGE
-    (part,) = here.reader.parts_of(asked.id)
-    assert (part.kind, part.outcome, here.reader.operation(asked.id).outcome) == ("spawn", "done", "done")
+    (part,) = here.reader.parts_of(operation.id)
+    assert (part.kind, part.outcome, here.reader.operation(operation.id).outcome) == ("spawn", "done", "done")
 
 
-def test_an_alternate_takes_it_where_its_host_cannot(here):
-    shelved(here)
+def test_alternate_builds_the_instance_if_the_chosen_host_fails(here):
+    build_shelved(here)
     here.change("one", "unshelve")
     served(here, *here.hands, script={"h0": [failed("no network")]})
     assert standing(here) == ("ACTIVE", "", "h1", "", "h1")
 
 
-def test_where_no_host_can_it_is_as_before_and_holds_nothing(here):
-    shelved(here)
+def test_failed_builds_leave_the_instance_offloaded_without_a_claim(here):
+    build_shelved(here)
     here.change("one", "unshelve")
     served(here, *here.hands, script={f"h{number}": [failed("no network")] for number in range(3)})
     status, task, host, fault, held = standing(here)
@@ -111,10 +111,10 @@ def test_where_no_host_can_it_is_as_before_and_holds_nothing(here):
     assert standing(here)[0] == "ACTIVE"
 
 
-def test_where_there_is_no_host_for_it_it_is_as_before(here):
-    shelved(here)
+def test_no_valid_host_leaves_the_instance_offloaded(here):
+    build_shelved(here)
     for number in range(3):
-        running(here, f"other-{number}")
+        build_active(here, f"other-{number}")
     here.change("one", "unshelve")
     served(here, *here.hands)
     status, task, host, fault, held = standing(here)
@@ -123,8 +123,8 @@ def test_where_there_is_no_host_for_it_it_is_as_before(here):
     assert here.open_operations() == []
 
 
-def test_a_host_without_an_agent_is_left_for_the_next(here):
-    shelved(here)
+def test_host_without_an_agent_is_skipped(here):
+    build_shelved(here)
     here.clock.time_s += 1
     here.run(lambda _current: here.roost.install(host("best", VCPU=1, MEMORY_MB=9000)))
     here.change("one", "unshelve")
@@ -132,10 +132,10 @@ def test_a_host_without_an_agent_is_left_for_the_next(here):
     assert standing(here) == ("ACTIVE", "", "h0", "", "h0")
 
 
-def test_a_host_without_an_agent_is_given_back_where_there_is_no_other(here):
-    shelved(here)
+def test_host_without_an_agent_is_released_if_it_is_the_only_one(here):
+    build_shelved(here)
     for number in range(3):
-        running(here, f"other-{number}")
+        build_active(here, f"other-{number}")
     here.clock.time_s += 1
     here.run(lambda _current: here.roost.install(host("best", VCPU=1, MEMORY_MB=9000)))
     here.change("one", "unshelve")
@@ -143,9 +143,9 @@ def test_a_host_without_an_agent_is_given_back_where_there_is_no_other(here):
     assert standing(here) == ("SHELVED_OFFLOADED", "", "", "no agent runs on best", None)
 
 
-def test_it_joins_its_server_group_again_under_its_policy(here):
-    shelved(here, in_group="apart")
-    running(here, "two", in_group="apart")
+def test_unshelved_instance_joins_its_server_group_again(here):
+    build_shelved(here, in_group="apart")
+    build_active(here, "two", in_group="apart")
     assert here.status("two").host == "h0"
     here.change("one", "unshelve")
     served(here, *here.hands)
@@ -155,8 +155,8 @@ def test_it_joins_its_server_group_again_under_its_policy(here):
     assert here.status("two").status == "SHELVED_OFFLOADED"
 
 
-def test_one_operation_at_a_time_works_on_it(here):
-    shelved(here)
+def test_second_unshelve_is_refused_while_the_first_is_open(here):
+    build_shelved(here)
     here.change("one", "unshelve", key="back")
     row = here.reader.operation(here.status("one").operation_id)
     assert (row.kind, row.step) == ("unshelve", "choose")
@@ -168,8 +168,8 @@ def test_one_operation_at_a_time_works_on_it(here):
 
 @pytest.mark.parametrize("turns", [0, 1])
 @pytest.mark.parametrize("offload_s", [-1.0, 0.0])
-def test_a_deletion_ends_it_at_any_step(here, turns, offload_s):
-    shelved(here, offload_s=offload_s)
+def test_deletion_ends_unshelving_at_any_step(here, turns, offload_s):
+    build_shelved(here, offload_s=offload_s)
     here.change("one", "unshelve")
     for _ in range(turns):
         here.turn()
@@ -182,11 +182,11 @@ def test_a_deletion_ends_it_at_any_step(here, turns, offload_s):
     assert (here.used()["VCPU"], here.hands[0].guests, here.open_operations()) == (0, {}, [])
 
 
-def test_it_is_not_forgotten_with_the_work_that_shelved_it():
+def test_saved_image_survives_the_pruning_of_old_work():
     store = MemoryStore()
     with server(store, ladder(3)) as here:
         here.hands = [hand(here, f"h{number}") for number in range(3)]
-        shelved(here)
+        build_shelved(here)
         here.clock.time_s += 1e9
         assert store.prune_work(older_than_s=here.clock.time_s) > 0
         assert here.reader.operations(most=9) == []
