@@ -1,4 +1,4 @@
-"""What an operation makes of a decision that is not there."""
+"""Builds whose decision loses its races, or whose UUID is in use."""
 
 import pytest
 
@@ -13,19 +13,19 @@ LOST = "the request lost 96 races against other processes; try again"
 
 @pytest.fixture
 def here():
-    with server(None, ladder(2)) as made:
-        made.hands = [hand(made, f"h{number}") for number in range(2)]
-        yield made
+    with server(None, ladder(2)) as here:
+        here.hands = [hand(here, f"h{number}") for number in range(2)]
+        yield here
 
 
-def losing(here, monkeypatch, count):
-    """Let so many decisions lose too many races."""
+def lose_races(here, monkeypatch, count):
+    """Make the next decisions fail after too many lost races."""
     decide, losses = here.serving._decide, [Conflict(LOST)] * count
     monkeypatch.setattr(here.serving, "_decide", lambda acts: [losses.pop()] if losses else decide(acts))
 
 
-def test_a_decision_that_lost_too_many_races_is_made_anew_after_a_second(here, monkeypatch):
-    losing(here, monkeypatch, 2)
+def test_decision_with_too_many_lost_races_is_retried_after_a_second(here, monkeypatch):
+    lose_races(here, monkeypatch, 2)
     here.build("one")
     for _ in range(2):
         here.turn()
@@ -36,7 +36,7 @@ def test_a_decision_that_lost_too_many_races_is_made_anew_after_a_second(here, m
     assert (here.status("one").status, here.status("one").fault) == ("ACTIVE", "")
 
 
-def test_where_somebody_else_has_the_name_of_an_instance_it_is_not_and_they_keep_what_they_hold(here):
+def test_build_of_a_uuid_in_use_fails_and_keeps_the_other_allocations(here):
     here.build("one")
     here.run(lambda _current: here.roost.decide(wish(instance_uuids=(uuid_named("one"),), force_hosts=("h1",))))
     served(here, *here.hands)

@@ -1,4 +1,4 @@
-"""Whatever fails, every instance ends ACTIVE with exactly one claim, or in ERROR with none."""
+"""Under random failures every instance ends ACTIVE with exactly one claim, or in ERROR with none."""
 
 import random
 from collections import Counter
@@ -27,8 +27,8 @@ REQUESTS = st.lists(
 )
 
 
-class MoodyBuilder(ScriptedBuilder):
-    """Builds, fails or breaks by chance; meanwhile somebody may take room, or delete what is built."""
+class RandomBuilder(ScriptedBuilder):
+    """Builds or fails at random. During a build, a rival may claim resources or delete the instance."""
 
     def __init__(self, seed: int, rival) -> None:
         super().__init__()
@@ -45,26 +45,26 @@ class MoodyBuilder(ScriptedBuilder):
         elif chance < 0.35:
             self._rival.work([Departure(instance_uuids=(instance.uuid,))])
             self.deleted.add(instance.uuid)
-        ways = [None, None, None, BuildFailed("no"), BuildFailed("no"), BuildAborted("never"), KeyError("odd")]
-        self._script[host] = [error for error in [self._chance.choice(ways)] if error is not None]
+        errors = [None, None, None, BuildFailed("no"), BuildFailed("no"), BuildAborted("never"), KeyError("odd")]
+        self._script[host] = [error for error in [self._chance.choice(errors)] if error is not None]
         self.counts[host] = self.counts[host] + 1 if self._script[host] else 0
         super().build(instance, host=host, node=node, limits=limits)
 
 
 @settings(max_examples=60)
 @given(HOSTS, REQUESTS, st.integers(1, 4), st.integers(0, 2**32))
-def test_every_instance_ends_active_with_one_claim_or_in_error_with_none(described, requests, attempts, seed):
+def test_every_instance_ends_active_with_one_claim_or_in_error_with_none(host_specs, requests, attempts, seed):
     store = MemoryStore()
     fleet = joined(
         *(
             host(f"h{number}", VCPU=vcpus, MEMORY_MB=99, facts=HostFacts(cell=cell))
-            for number, (vcpus, cell) in enumerate(described)
+            for number, (vcpus, cell) in enumerate(host_specs)
         ),
         group("apart", "anti-affinity"),
     )
     roost = roost_with(fleet, store=store, settings=settings_of(max_attempts=attempts))
     rival = roost_on(store.peer(), seed=99)
-    builder = MoodyBuilder(seed, rival)
+    builder = RandomBuilder(seed, rival)
     conductors = conductor(roost, builder, cells=["", "east"])
     outcomes = [each for request in requests for each in conductors.build(wish(**request))]
     state = roost_on(store.peer(), seed=98).state
@@ -75,11 +75,11 @@ def test_every_instance_ends_active_with_one_claim_or_in_error_with_none(describ
     assert max(Counter(members(state)).values(), default=0) <= 1
     active = sum(outcome.status == "ACTIVE" for outcome in outcomes)
     vcpus = state.classes[state.class_ids.id_of("VCPU")]
-    assert vcpus.used.view.sum() == active + strangers(state, outcomes) == len(state.holders)
+    assert vcpus.used.view.sum() == active + foreign_consumers(state, outcomes) == len(state.holders)
 
 
 def check(outcome, state, builder, *, attempts):
-    """Hold one outcome to what it says."""
+    """Check one outcome against the claims and the builder."""
     holds, story = held(state, outcome.instance_uuid), outcome.attempts
     tried = [name for uuid, name in builder.tried if uuid == outcome.instance_uuid]
     assert [each.host for each in story if each.claim == "claimed"] == tried
@@ -97,13 +97,13 @@ def check(outcome, state, builder, *, attempts):
         assert outcome.instance_uuid in builder.deleted or all(each.problem for each in story)
 
 
-def strangers(state, outcomes):
-    """Count the consumers that are none of ours."""
+def foreign_consumers(state, outcomes):
+    """Count the consumers that no outcome names."""
     ours = {outcome.instance_uuid.replace("-", "") for outcome in outcomes}
     return sum(uuid.hex() not in ours for uuid in state.holders)
 
 
 def members(state):
-    """Give the node of each member of the group whose members stay apart."""
-    found = state.groups_by_uuid[uuid_named("apart")]
-    return [row for row, count in found.members.items() for _ in range(count)]
+    """Return the host row of each member of the anti-affinity group."""
+    server_group = state.groups_by_uuid[uuid_named("apart")]
+    return [row for row, count in server_group.members.items() for _ in range(count)]

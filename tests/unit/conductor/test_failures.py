@@ -1,4 +1,4 @@
-"""A service on which one build after the other fails is disabled, with the reason, until an operator enables it."""
+"""Failed builds in a row disable a service, with a reason, until an operator enables it."""
 
 from dataclasses import replace
 
@@ -15,9 +15,9 @@ REASON = "Auto-disabled due to 3 build failures"
 
 @pytest.fixture
 def here():
-    with server(None, ladder(1)) as made:
-        made.terms = replace(TERMS, failed_builds_max=3)
-        yield made
+    with server(None, ladder(1)) as here:
+        here.terms = replace(TERMS, failed_builds_max=3)
+        yield here
 
 
 def facts(here):
@@ -27,8 +27,8 @@ def facts(here):
 def set_service(here, **change):
     def task(current):
         rows = rows_of_service(current.state, "h0")
-        told = apply_service_change(current.state, rows, ServiceChange(**change))
-        return Plan(answer=None, writes=writes_of_facts(current.state, rows, told))
+        new_facts = apply_service_change(current.state, rows, ServiceChange(**change))
+        return Plan(answer=None, writes=writes_of_facts(current.state, rows, new_facts))
 
     here.run(task)
 
@@ -38,19 +38,19 @@ def build(here, agent, name, *answers):
     served(here, agent, script={"h0": answers})
 
 
-def disablings(here):
+def disable_events(here):
     rows = here.reader.events_since(0.0, most=999)
     return [msgspec.json.decode(row.body) for row in rows if row.kind == "service.disabled"]
 
 
-def test_so_many_failures_in_a_row_disable_the_service_and_so_many_more_after_it_was_enabled(here):
+def test_every_three_failed_builds_in_a_row_disable_the_service(here):
     agent = hand(here, "h0")
     for name in ("a", "b"):
         build(here, agent, name, failed())
-    assert (facts(here).failed_builds, facts(here).is_disabled, disablings(here)) == (2, False, [])
+    assert (facts(here).failed_builds, facts(here).is_disabled, disable_events(here)) == (2, False, [])
     build(here, agent, "c", failed())
     assert (facts(here).is_disabled, facts(here).disabled_reason) == (True, REASON)
-    assert disablings(here) == [{"host": "h0", "reason": REASON}]
+    assert disable_events(here) == [{"host": "h0", "reason": REASON}]
     assert agent.poll().disabled == ("h0",)
     set_service(here, is_disabled=False)
     for name in ("d", "e"):
@@ -60,21 +60,21 @@ def test_so_many_failures_in_a_row_disable_the_service_and_so_many_more_after_it
     assert facts(here).disabled_reason == "Auto-disabled due to 6 build failures"
 
 
-def test_a_build_that_succeeds_begins_the_count_anew(here):
+def test_successful_build_resets_the_count(here):
     agent = hand(here, "h0")
     for name, answers in {"a": [failed()], "b": [failed()], "c": [], "d": [failed()], "e": [failed()]}.items():
         build(here, agent, name, *answers)
     assert (facts(here).failed_builds, facts(here).is_disabled) == (2, False)
 
 
-def test_failures_that_are_counted_together_disable_it_too(here):
+def test_failed_builds_of_one_request_disable_the_service(here):
     agent = hand(here, "h0")
     here.build(*"abcde", force_hosts=("h0",), vcpus=0)
     served(here, agent, script={"h0": [failed()] * 5})
     assert (facts(here).failed_builds, facts(here).disabled_reason) == (5, REASON)
 
 
-def test_a_service_that_an_operator_disabled_keeps_its_reason(here):
+def test_service_disabled_by_an_operator_keeps_its_reason(here):
     agent = hand(here, "h0")
     for name in "ab":
         build(here, agent, name, failed())
@@ -82,10 +82,10 @@ def test_a_service_that_an_operator_disabled_keeps_its_reason(here):
     here.turn()
     set_service(here, is_disabled=True, disabled_reason="new memory")
     served(here, agent, script={"h0": [failed()]})
-    assert (facts(here).failed_builds, facts(here).disabled_reason, disablings(here)) == (3, "new memory", [])
+    assert (facts(here).failed_builds, facts(here).disabled_reason, disable_events(here)) == (3, "new memory", [])
 
 
-def test_zero_means_never(here):
+def test_limit_of_zero_never_disables_the_service(here):
     here.terms = replace(TERMS, failed_builds_max=0)
     agent = hand(here, "h0")
     for name in "abc":

@@ -1,4 +1,4 @@
-"""No rule of a server group is ever broken while members move, nor when they go back."""
+"""Server group policies hold while members move, and when they go back."""
 
 import random
 from contextlib import suppress
@@ -21,23 +21,23 @@ def fleet(count, policy, limit=1):
     return joined(*hosts, group("g", policy, limit=limit))
 
 
-def on(number):
+def on_host(number):
     return {"force_hosts": (f"h{number}",), "in_group": "g"}
 
 
-def moved(here):
-    """Let a member move to h1, from where it may come back to h0; give the agents of three hosts."""
+def move_member(here):
+    """Move a member from h0 to h1, and leave the move unconfirmed; return the agents of three hosts."""
     hands = keepers(here, "h0", "h1", "h2")
-    here.build("one", **on(0))
+    here.build("one", **on_host(0))
     at_rest(here, hands)
     ask(here, "migrate", "one", host="h1", is_verified=True)
     at_rest(here, hands)
     return hands
 
 
-def test_nobody_takes_the_place_of_a_member_that_may_come_back():
+def test_old_host_of_an_unconfirmed_move_accepts_no_other_member():
     with server(None, fleet(3, "anti-affinity")) as here:
-        hands = moved(here)
+        hands = move_member(here)
         assert told(here, "one")[:2] == ("VERIFY_RESIZE", "h1")
         here.build("two", key="two", in_group="g")
         here.build("three", key="three", in_group="g")
@@ -53,10 +53,10 @@ def test_nobody_takes_the_place_of_a_member_that_may_come_back():
         rule_holds(here, "anti-affinity", 1)
 
 
-def test_a_member_that_moved_for_good_leaves_its_place():
+def test_old_host_of_a_confirmed_move_accepts_another_member():
     with server(None, fleet(2, "anti-affinity")) as here:
         hands = keepers(here, "h0", "h1")
-        here.build("one", **on(0))
+        here.build("one", **on_host(0))
         at_rest(here, hands)
         ask(here, "migrate", "one")
         at_rest(here, hands)
@@ -65,15 +65,15 @@ def test_a_member_that_moved_for_good_leaves_its_place():
         assert told(here, "two")[:2] == ("ACTIVE", "h0")
 
 
-def test_nobody_joins_a_member_that_moves_alone_before_it_stays():
+def test_affinity_group_accepts_no_member_while_its_only_one_moves():
     with server(None, fleet(3, "affinity")) as here:
-        hands = moved(here)
+        hands = move_member(here)
         here.build("two", key="two", in_group="g")
         at_rest(here, hands)
         status, _, fault = told(here, "two")
         assert status == "ERROR"
         assert "accept no member of the server group while its only one moves" in fault
-        here.build("forced", key="forced", **on(1))
+        here.build("forced", key="forced", **on_host(1))
         at_rest(here, hands)
         assert told(here, "forced")[0] == "ERROR"
         ask(here, "confirm", "one")
@@ -87,10 +87,10 @@ def test_nobody_joins_a_member_that_moves_alone_before_it_stays():
         rule_holds(here, "affinity", 1)
 
 
-def test_a_member_that_is_alone_and_cannot_move_lets_others_join_it():
+def test_affinity_group_accepts_members_after_a_failed_move():
     with server(None, fleet(2, "affinity")) as here:
         hands = keepers(here, "h0", "h1")
-        here.build("one", **on(0))
+        here.build("one", **on_host(0))
         at_rest(here, hands)
         ask(here, "migrate", "one")
         at_rest(here, hands, {("h1", "finish"): [failed()]})
@@ -100,16 +100,16 @@ def test_a_member_that_is_alone_and_cannot_move_lets_others_join_it():
         assert told(here, "two")[:2] == ("ACTIVE", "h0")
 
 
-def test_what_a_migration_keeps_is_no_instance():
+def test_allocations_of_a_migration_are_not_an_instance():
     with server(None, fleet(3, "anti-affinity")) as here:
-        moved(here)
+        move_member(here)
         state = here.run(lambda current: current.state)
         assert state.hosts.columns["num_instances"].view.tolist()[:3] == [0, 1, 0]
-        (found,) = state.groups.values()
-        assert sum(found.members.values()) == 1
-        kept = [holder for holder in state.holders.values() if holder.kept is not None]
-        assert [uuid_text(holder.uuid) for holder in kept] == [uuid_text(here.status("one").migration_uuid)]
-        assert kept[0].instance is None
+        (server_group,) = state.groups.values()
+        assert sum(server_group.members.values()) == 1
+        holders = [holder for holder in state.holders.values() if holder.kept is not None]
+        assert [uuid_text(holder.uuid) for holder in holders] == [uuid_text(here.status("one").migration_uuid)]
+        assert holders[0].instance is None
 
 
 POLICIES = [("anti-affinity", 1), ("anti-affinity", 2), ("affinity", 1), ("fault-domain", 1)]
@@ -117,7 +117,7 @@ POLICIES = [("anti-affinity", 1), ("anti-affinity", 2), ("affinity", 1), ("fault
 
 @pytest.mark.parametrize("seed", range(8))
 @pytest.mark.parametrize(("policy", "limit"), POLICIES)
-def test_whatever_members_do_and_whatever_fails_their_rule_holds(policy, limit, seed):
+def test_group_policy_holds_under_random_operations_and_failures(policy, limit, seed):
     chance, names = random.Random(f"{policy} {limit} {seed}"), []
     with server(None, fleet(4, policy, limit)) as here:
         hands = keepers(here, *(f"h{number}" for number in range(4)))
@@ -125,8 +125,8 @@ def test_whatever_members_do_and_whatever_fails_their_rule_holds(policy, limit, 
             here.clock.time_s += 1
             with suppress(Conflict):
                 kind = chance.choice(["build", "build", "migrate", "resize", "confirm", "revert", "revert", "delete"])
-                waits = [each for each in names if here.status(each).status == "VERIFY_RESIZE"]
-                name = chance.choice(waits if waits and kind in {"confirm", "revert"} else names or [""])
+                unconfirmed = [each for each in names if here.status(each).status == "VERIFY_RESIZE"]
+                name = chance.choice(unconfirmed if unconfirmed and kind in {"confirm", "revert"} else names or [""])
                 if kind == "build" or not names:
                     names.append(f"i{at}")
                     hints = {"fault_domain": chance.choice(["a", "b"])} if policy == "fault-domain" else {}

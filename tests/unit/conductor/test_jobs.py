@@ -1,4 +1,4 @@
-"""Periodic jobs: one process does them, and who falls silent is given up."""
+"""Periodic jobs: one process at a time runs them, and marks silent agents as gone."""
 
 import pytest
 
@@ -9,8 +9,8 @@ from tests.support.databases.racing_stores import Overtaken
 from tests.support.fleets.worlds import wish
 
 
-class Torn:
-    """A reader for which the agent of h0 cannot be understood."""
+class UnreadableAgent:
+    """A reader that cannot decode the agent of h0."""
 
     def __init__(self, reader):
         self._reader = reader
@@ -27,12 +27,12 @@ class Torn:
 
 @pytest.fixture
 def here():
-    with server(None, ladder(2)) as made:
-        yield made
+    with server(None, ladder(2)) as here:
+        yield here
 
 
-def fails(_items):
-    """Be a database that is away."""
+def raise_unavailable(_items):
+    """Fail like a database that is away."""
     raise Unavailable("the database is away")
 
 
@@ -41,16 +41,16 @@ def is_up(here, name):
     return decision.is_granted
 
 
-def pass_time(here, jobs, seconds, *heard):
-    """Let time pass, six seconds at once, while a process does its jobs and some agents are heard."""
+def pass_time(here, jobs, seconds, *agents):
+    """Advance the time in steps of six seconds; after each, send heartbeats of some agents and run the jobs."""
     for _ in range(0, int(seconds), 6):
         here.clock.time_s += 6
-        for each in heard:
+        for each in agents:
             each.beat()
         jobs.turn()
 
 
-def test_who_was_not_heard_for_too_long_is_down_and_up_again_when_it_has_registered(here):
+def test_silent_agent_is_down_until_it_registers_again(here):
     h0, h1 = hand(here, "h0"), hand(here, "h1")
     jobs = here.jobs()
     pass_time(here, jobs, DOWN_TIME_S, h1)
@@ -58,17 +58,17 @@ def test_who_was_not_heard_for_too_long_is_down_and_up_again_when_it_has_registe
     heard_s = here.reader.agent("h0").heard_at_s
     pass_time(here, jobs, 6, h1)
     assert [agent.state for agent in here.reader.agents()] == ["gone", "ready"]
-    assert (is_up(here, "h0"), is_up(here, "h1")) == (True, True)  # Who is forced goes there all the same.
-    chosen = here.run(lambda _current: here.roost.decide(wish(), dry_run=True))
-    assert [pick.host for pick in chosen.picks] == ["h1"]
+    assert (is_up(here, "h0"), is_up(here, "h1")) == (True, True)  # Forced requests ignore liveness.
+    decision = here.run(lambda _current: here.roost.decide(wish(), dry_run=True))
+    assert [pick.host for pick in decision.picks] == ["h1"]
     assert here.roost.state.hosts.facts[0].reported_at_s == heard_s
     assert h0.poll().unknown == ("h0",)
     h0.register()
-    chosen = here.run(lambda _current: here.roost.decide(wish(), dry_run=True))
-    assert [pick.host for pick in chosen.picks] == ["h0"]
+    decision = here.run(lambda _current: here.roost.decide(wish(), dry_run=True))
+    assert [pick.host for pick in decision.picks] == ["h0"]
 
 
-def test_whoever_waits_for_it_goes_on_elsewhere(here):
+def test_build_on_a_silent_host_continues_on_an_alternate(here):
     h0, h1 = hand(here, "h0"), hand(here, "h1")
     jobs = here.jobs()
     here.build("one")
@@ -79,7 +79,7 @@ def test_whoever_waits_for_it_goes_on_elsewhere(here):
     assert (here.status("one").status, here.status("one").host) == ("ACTIVE", "h1")
 
 
-def test_silence_counts_from_the_start_of_the_server(here):
+def test_silence_is_counted_from_the_start_of_the_server(here):
     hand(here, "h0")
     here.clock.time_s += 1000
     jobs = here.jobs("after a restart")
@@ -90,12 +90,12 @@ def test_silence_counts_from_the_start_of_the_server(here):
     assert here.reader.agent("h0").state == "gone"
 
 
-def test_silence_counts_anew_after_a_time_in_which_the_database_was_away(here, monkeypatch):
+def test_silence_is_counted_again_after_a_database_outage(here, monkeypatch):
     hand(here, "h0")
     jobs = here.jobs()
     pass_time(here, jobs, DOWN_TIME_S - 12)
-    with monkeypatch.context() as away:
-        away.setattr(here.store, "commit", fails)
+    with monkeypatch.context() as patched:
+        patched.setattr(here.store, "commit", raise_unavailable)
         for _ in range(4):
             with pytest.raises(Unavailable):
                 pass_time(here, jobs, 6)
@@ -105,13 +105,13 @@ def test_silence_counts_anew_after_a_time_in_which_the_database_was_away(here, m
     assert here.reader.agent("h0").state == "gone"
 
 
-def test_a_process_that_agents_do_not_ask_gives_up_nobody(here):
+def test_process_that_serves_no_agents_marks_none_as_gone(here):
     hand(here, "h0")
     pass_time(here, here.jobs("conductor", is_hearing=False), DOWN_TIME_S + 6)
     assert (here.reader.agent("h0").state, here.reader.lease("watch")) == ("ready", None)
 
 
-def test_one_process_does_a_job_until_it_stops_and_then_another(here):
+def test_job_passes_to_another_process_once_the_lease_expires(here):
     hand(here, "h0")
     one, two = here.jobs("one"), here.jobs("two")
     one.turn()
@@ -132,25 +132,25 @@ def test_one_process_does_a_job_until_it_stops_and_then_another(here):
     assert here.reader.lease("watch").version == version
 
 
-def leaving_before(here, step, *, name):
-    """Let an agent leave right before a step is committed that was looked for while it was there."""
+def leave_before(here, step, *, name):
+    """Return a hook that lets an agent leave after a step was computed, right before its commit."""
     left = []
 
-    def meanwhile():
+    def leave_once():
         is_now = any(row.step == step and row.owner for row in here.peer.open_operations())
         if is_now and not left:
             left.append(name)
             Hand(here.peer, name).leave()
 
-    return meanwhile
+    return leave_once
 
 
-def test_an_order_to_an_agent_that_was_given_up_at_the_same_moment_is_not_waited_for():
+def test_build_continues_elsewhere_if_the_agent_left_as_it_was_ordered():
     with server(Overtaken(), ladder(2)) as here:
         here.peer = Server(here.store.peer(), clock=here.clock)
         hands = [hand(here, f"h{number}") for number in range(2)]
         here.build("one")
-        here.store.meanwhile = leaving_before(here, "send", name="h0")
+        here.store.meanwhile = leave_before(here, "send", name="h0")
         here.turn()
         (spawn,) = here.open_operations()
         assert (here.reader.agent("h0").state, spawn.due_at_s) == ("gone", here.clock.now_s() + TERMS.build_timeout_s)
@@ -160,7 +160,7 @@ def test_an_order_to_an_agent_that_was_given_up_at_the_same_moment_is_not_waited
         assert (here.status("one").status, here.status("one").host) == ("ACTIVE", "h1")
 
 
-def test_what_is_to_be_destroyed_waits_for_the_return_of_its_host(here):
+def test_destroy_order_waits_for_the_return_of_its_host(here):
     hands = [hand(here, f"h{number}") for number in range(2)]
     here.build("one")
     served(here, *hands)
@@ -176,11 +176,11 @@ def test_what_is_to_be_destroyed_waits_for_the_return_of_its_host(here):
     assert [order.action for order in here.reader.open_orders(["h0"], most=9)] == ["destroy"]
 
 
-def test_an_agent_that_cannot_be_given_up_keeps_nobody_else_from_it(here, capsys):
+def test_unreadable_agent_does_not_stop_the_watch_of_others(here, capsys):
     for number in range(2):
         hand(here, f"h{number}")
     jobs = here.jobs()
-    jobs.reader = Torn(here.reader)
+    jobs.reader = UnreadableAgent(here.reader)
     pass_time(here, jobs, DOWN_TIME_S + 6)
     assert [agent.state for agent in here.reader.agents()] == ["ready", "gone"]
     assert "the row of h0 cannot be understood" in capsys.readouterr().err

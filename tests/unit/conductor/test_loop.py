@@ -1,4 +1,4 @@
-"""A conductor whose steps are refused, since somebody else was faster with a row that is not the operation's."""
+"""Conductors whose steps lose races: other processes change rows or operations at the same time."""
 
 import msgspec
 import pytest
@@ -17,91 +17,91 @@ from tests.support.fleets.worlds import host, joined
 
 @pytest.fixture
 def here():
-    """Give a server whose build on h0 is late: its next step takes the order back."""
-    with server(Overtaken(), joined(host("h0", VCPU=4, MEMORY_MB=64))) as made:
-        hand(made, "h0")
-        made.build("one")
-        made.turn()
-        made.clock.time_s += TERMS.build_timeout_s
-        made.peer = Server(made.store.peer(), clock=made.clock)
-        yield made
-        made.peer.stop()
+    """Yield a server with a late build on h0, whose next step withdraws the order."""
+    with server(Overtaken(), joined(host("h0", VCPU=4, MEMORY_MB=64))) as here:
+        hand(here, "h0")
+        here.build("one")
+        here.turn()
+        here.clock.time_s += TERMS.build_timeout_s
+        here.peer = Server(here.store.peer(), clock=here.clock)
+        yield here
+        here.peer.stop()
 
 
-def spawning(here):
+def spawn_operation(here):
     (operation,) = [row for row in here.open_operations() if row.kind == "spawn"]
     return operation
 
 
-def touched(here):
-    """Give a new version of the order to whoever reads it next."""
-    (order,) = here.peer.reader.orders_of(spawning(here.peer).id)
+def touch_order(here):
+    """Commit a new version of the order in another process."""
+    (order,) = here.peer.reader.orders_of(spawn_operation(here.peer).id)
     here.peer.run(lambda _current: Plan(answer=None, work=(replace_row(next_version(order)),)))
 
 
-def test_a_step_that_lost_a_race_for_another_row_is_looked_for_at_once(here):
+def test_step_is_retried_at_once_after_a_lost_race(here):
     left = 1
 
-    def once():
+    def touch_once():
         nonlocal left
-        if spawning(here.peer).owner and left:
+        if spawn_operation(here.peer).owner and left:
             left -= 1
-            touched(here)
+            touch_order(here)
 
-    here.store.meanwhile = once
+    here.store.meanwhile = touch_once
     here.conductor().turn()
-    assert (spawning(here).step, spawning(here).owner, left) == ("clearing", "", 0)
+    assert (spawn_operation(here).step, spawn_operation(here).owner, left) == ("clearing", "", 0)
 
 
-def test_one_that_loses_again_and_again_waits_a_second(here):
+def test_step_waits_a_second_after_three_lost_races(here):
     races = 0
 
-    def always():
+    def touch_three_times():
         nonlocal races
-        if spawning(here.peer).owner and races < 3:
+        if spawn_operation(here.peer).owner and races < 3:
             races += 1
-            touched(here)
+            touch_order(here)
 
-    here.store.meanwhile = always
+    here.store.meanwhile = touch_three_times
     here.conductor().turn()
-    row = spawning(here)
+    row = spawn_operation(here)
     assert (row.step, row.owner, races) == ("spawn", "", 3)
     assert row.due_at_s == here.clock.now_s() + 1
     here.clock.time_s += 1
     here.conductor("another").turn()
-    assert spawning(here).step == "clearing"
+    assert spawn_operation(here).step == "clearing"
 
 
-def test_one_that_somebody_else_has_taken_by_then_is_left_to_him(here):
-    def taken():
-        row = spawning(here.peer)
+def test_operation_taken_by_another_conductor_is_left_to_it(here):
+    def take_over():
+        row = spawn_operation(here.peer)
         if row.owner == "one":
             later_row = next_version(row, owner="another", owned_until_s=here.clock.now_s() + 30)
             here.peer.run(lambda _current: Plan(answer=None, work=(replace_row(later_row),)))
 
-    here.store.meanwhile = taken
+    here.store.meanwhile = take_over
     here.conductor().turn()
-    assert (spawning(here).step, spawning(here).owner) == ("spawn", "another")
+    assert (spawn_operation(here).step, spawn_operation(here).owner) == ("spawn", "another")
 
 
-def test_what_was_read_of_it_before_and_after_somebody_else_went_on_with_it_is_no_fault(here, monkeypatch, capfd):
+def test_step_of_another_conductor_between_two_reads_is_not_a_fault(here, monkeypatch, capfd):
     read, host = here.reader.orders_of_all, hand(here.peer, "h0")
-    ended = []
+    steps = []
 
-    def overtaken(numbers):
-        if not ended:
+    def finish_first(numbers):
+        if not steps:
             host.leave()
             here.peer.turn("another")
-            ended.extend(row.step for row in here.peer.reader.operations_by(numbers))
+            steps.extend(row.step for row in here.peer.reader.operations_by(numbers))
         return read(numbers)
 
-    monkeypatch.setattr(here.reader, "orders_of_all", overtaken)
+    monkeypatch.setattr(here.reader, "orders_of_all", finish_first)
     here.conductor().turn()
-    assert (ended, here.status("one").status, here.open_operations()) == (["end"], "ERROR", [])
+    assert (steps, here.status("one").status, here.open_operations()) == (["end"], "ERROR", [])
     assert "fault" not in capfd.readouterr().err
 
 
-def test_operations_of_a_cell_that_has_no_host_any_more_are_worked_on_by_who_works_for_all_cells():
+def test_operation_of_a_cell_without_hosts_needs_a_conductor_of_all_cells():
     with server(None, joined(host("h0", VCPU=4, MEMORY_MB=64))) as here:
         body = msgspec.msgpack.encode(Delete())
         row = operation(1, kind="delete", step="send", cell="east", instance_uuid=uuid_of("instance", 1), body=body)

@@ -1,4 +1,4 @@
-"""The way of a request through the product is the one that the document tells."""
+"""A request takes the steps that docs/conductor.md lists."""
 
 import importlib
 import re
@@ -28,7 +28,7 @@ STEPS = [
 
 
 class Step(NamedTuple):
-    """A row of the table."""
+    """A row of the table in the document."""
 
     name: str
     lane: str
@@ -36,30 +36,30 @@ class Step(NamedTuple):
     event: str  # as ``sys.setprofile`` names it
 
 
-def told():
-    """Give the steps that the document tells, in its order."""
+def documented_steps():
+    """Return the documented steps, in their order."""
     rows = re.findall(r"^\| ([\w-]+) \| (\w+) \| `([\w.]+)` \| ([\w ]+) \|$", PAGE.read_text(), re.MULTILINE)
     return [Step(name, lane, function, EVENTS[moment]) for name, lane, function, moment in rows]
 
 
 def code_of(function):
-    """Give the code of a function by its full name."""
+    """Return the code object of a function, by its full name."""
     parts = function.split(".")
     at = next(at for at, part in enumerate(parts) if part[0].isupper() or at == len(parts) - 1)
-    found = importlib.import_module(".".join(parts[:at]))
+    target = importlib.import_module(".".join(parts[:at]))
     for part in parts[at:]:
-        found = getattr(found, part)
-    return found.__code__
+        target = getattr(target, part)
+    return target.__code__
 
 
 @pytest.mark.shows("S163", "S180")
 def test_a_request_takes_the_ten_steps_in_their_order():
-    steps = told()
+    steps = documented_steps()
     assert [(step.name, step.lane) for step in steps] == STEPS
     roost = roost_with(ladder(3))
     conductors = conductor(roost, ScriptedBuilder())
     steps_of = {(code_of(step.function), step.event): step.name for step in steps}
-    taken = {}  # each step when it is taken first
+    taken = {}  # the steps, in the order in which each occurs first
 
     def follow(frame, event, _):
         name = steps_of.get((frame.f_code, event))

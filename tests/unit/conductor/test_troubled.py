@@ -1,4 +1,4 @@
-"""Everything goes wrong, by chance from a seed; when that ends, everything comes to rest and nothing is leaked."""
+"""Random failures from a seed. Once they end, all operations end and nothing is leaked."""
 
 import pytest
 
@@ -8,12 +8,12 @@ EVENTS = 150
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_whatever_happens_everything_comes_to_rest(seed, capfd):
+def test_all_operations_end_after_random_failures(seed, capfd):
     comes_to_rest(Changing(seed), held_where_they_run, events=EVENTS)
     assert "Traceback" not in capfd.readouterr().err
 
 
 @pytest.mark.soak
-def test_whatever_happens_with_many_seeds_everything_comes_to_rest():
+def test_all_operations_end_after_random_failures_of_many_seeds():
     for seed in range(20, 2000):
         comes_to_rest(Changing(seed), held_where_they_run, events=EVENTS)

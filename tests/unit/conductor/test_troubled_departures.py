@@ -1,4 +1,4 @@
-"""Everything goes wrong while instances leave their hosts; in the end each is on one host, and nothing is leaked."""
+"""Random failures while instances leave their hosts. In the end each is on one host, and nothing is leaked."""
 
 from contextlib import suppress
 
@@ -17,15 +17,15 @@ EVENTS = 300
 MOVES = frozenset({"prepare", "live_migrate", "discard", "inspect", "abort_migration"})
 
 
-class Traveller(Worker):
-    """An agent that knows of moves, and does them if it feels like it."""
+class MovingAgent(Worker):
+    """An agent that carries out moves, or fails at random."""
 
     def __init__(self, world, name):
         super().__init__(world, name)
-        self.marks = {}  # of guests: by which operation they came
+        self.marks = {}  # guest -> operation that brought it
 
     def result(self, order, fate):
-        """Do what is ordered, or fail; give the answer."""
+        """Carry out an order, or fail; return the answer."""
         kind, uuid = action(order), order.instance
         if kind not in MOVES:
             answer = super().result(order, fate)
@@ -37,11 +37,11 @@ class Traveller(Worker):
         self.turns[uuid] = order.turn
         if fate < 0.55:
             return failed("it is broken")
-        answer = self.moved(order, kind)
+        answer = self.carry_out(order, kind)
         return failed("it says so, and did it") if fate < 0.6 and kind == "live_migrate" else answer
 
-    def moved(self, order, kind):
-        """Do a part of a move."""
+    def carry_out(self, order, kind):
+        """Carry out one order of a move."""
         uuid = order.instance
         if kind == "prepare":
             if uuid not in self.guests:
@@ -57,22 +57,22 @@ class Traveller(Worker):
             return OK
         if kind == "discard" and self.marks.get(uuid) == order.operation:
             self.guests.pop(uuid, None)
-        found = None
+        report = None
         if uuid in self.guests:
             mark = self.marks.get(uuid, uuid)
-            found = GuestReport(uuid=uuid, node=self.host, operation=mark, state=self.guests[uuid])
-        return msgspec.structs.replace(OK, found=found)
+            report = GuestReport(uuid=uuid, node=self.host, operation=mark, state=self.guests[uuid])
+        return msgspec.structs.replace(OK, found=report)
 
 
-class Travels(Changing):
-    """A world in which instances leave their hosts, too."""
+class Departures(Changing):
+    """A world in which instances also leave their hosts."""
 
     def hand(self, name):
-        """Give the agent of a host."""
-        return Traveller(self, name)
+        """Return the agent of a host."""
+        return MovingAgent(self, name)
 
     def event(self):
-        """Let something happen, often a departure."""
+        """Let one random event happen, often a departure."""
         if self.chance.random() < 0.7:
             super().event()
             return
@@ -80,7 +80,7 @@ class Travels(Changing):
             self.power()
 
     def power(self):
-        """Let an instance leave its host, or start or stop."""
+        """Request that an instance leaves its host, starts or stops."""
         if not self.names or self.chance.random() < 0.2:
             super().power()
             return
@@ -90,10 +90,10 @@ class Travels(Changing):
             ask(server, kind, name, key=f"{kind} {name} {self.chance.random()}")
 
 
-def settled(world):
-    """See that each is on one host, and that no move is open; give what came of these."""
+def check_settled(world):
+    """Check that each instance is on one host and no move is open; return kind and status of each move."""
     for hand in world.hands:
-        # Room that was kept for one that did not come is no guest.
+        # A place that was prepared for a guest that did not arrive is not a guest.
         hand.guests = {uuid: state for uuid, state in hand.guests.items() if state != "prepared"}
     held_where_they_run(world)
     moves = world.servers[0].reader.migrations(most=9999)
@@ -104,14 +104,14 @@ def settled(world):
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_whatever_happens_to_those_who_leave_everything_comes_to_rest(seed, capfd):
-    comes_to_rest(Travels(seed), settled, events=EVENTS)
+def test_departures_end_after_random_failures(seed, capfd):
+    comes_to_rest(Departures(seed), check_settled, events=EVENTS)
     assert "Traceback" not in capfd.readouterr().err
 
 
 @pytest.mark.soak
-def test_whatever_happens_to_those_who_leave_with_many_seeds_everything_comes_to_rest():
-    found = set()
+def test_departures_end_after_random_failures_of_many_seeds():
+    results = set()
     for seed in range(20, 1000):
-        found |= set(comes_to_rest(Travels(seed), settled, events=EVENTS))
-    assert {("live", "confirmed"), ("live", "failed"), ("evacuate", "confirmed"), ("evacuate", "failed")} <= found
+        results |= set(comes_to_rest(Departures(seed), check_settled, events=EVENTS))
+    assert {("live", "confirmed"), ("live", "failed"), ("evacuate", "confirmed"), ("evacuate", "failed")} <= results

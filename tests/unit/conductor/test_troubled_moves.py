@@ -1,4 +1,4 @@
-"""Moves while everything goes wrong, by chance from a seed: nothing runs twice, and nothing is leaked in the end."""
+"""Moves under random failures from a seed: no guest runs twice, and in the end nothing is leaked."""
 
 from contextlib import suppress
 
@@ -16,46 +16,46 @@ HOSTS, EVENTS = 4, 160
 KINDS = ["migrate", "migrate", "resize", "resize", "confirm", "confirm", "revert", "revert"]
 
 
-class Worker(Keeper):
-    """An agent that does what it is told, if it feels like it, and remembers what it said."""
+class UnreliableAgent(Keeper):
+    """An agent that carries out orders or fails at random, and remembers its answers."""
 
     def __init__(self, world, name, others):
         super().__init__(world.servers[0], name, others)
         self.world, self.is_there, self.is_calm = world, True, False
-        self.turns, self.said, self.untold = {}, {}, {}
+        self.turns, self.answers, self.unsent = {}, {}, {}
 
     def come(self, *, is_new):
-        """Be back."""
+        """Come back."""
         if is_new:
             self.live_again()
-        self.guests = self.has
+        self.guests = self.states
         self.register()
         self.is_there = True
 
     def work(self, script=None):
-        """Ask for orders, and do some of them."""
+        """Poll for orders, and carry out some of them."""
         self.server = self.world.server()
-        told = self.poll()
-        if told.unknown:
-            self.guests = self.has
+        reply = self.poll()
+        if reply.unknown:
+            self.guests = self.states
             self.register()
-            told = self.poll()
-        for order in {each.id: each for each in (*told.orders, *self.untold.values())}.values():
+            reply = self.poll()
+        for order in {each.id: each for each in (*reply.orders, *self.unsent.values())}.values():
             fate = 1.0 if self.is_calm else self.world.chance.random()
             if fate < 0.15:
-                continue  # It does not come to it, or the answer to its poll was lost.
-            if order.id not in self.said:
-                self.said[order.id] = self.tried(order, fate)
-                self.untold[order.id] = order
-                self.look(order)
+                continue  # The agent was too slow, or the reply to its poll was lost.
+            if order.id not in self.answers:
+                self.answers[order.id] = self.try_order(order, fate)
+                self.unsent[order.id] = order
+                self.check_running(order)
             if fate < 0.3:
                 continue  # Its answer is lost.
-            if self.answer(order, self.said[order.id]) is False:
-                self.unwanted(order)
-            self.untold.pop(order.id, None)
+            if self.answer(order, self.answers[order.id]) is False:
+                self.undo(order)
+            self.unsent.pop(order.id, None)
 
-    def tried(self, order, fate) -> Answer:
-        """Do what is ordered, or fail; give the answer."""
+    def try_order(self, order, fate) -> Answer:
+        """Carry out an order, or fail; return the answer."""
         if order.turn < self.turns.get(order.instance, 0):
             return Answer(outcome="stale", problem="a later operation was here")
         self.turns[order.instance] = order.turn
@@ -65,8 +65,8 @@ class Worker(Keeper):
             return self.result(order)
         return Answer(outcome="aborted", problem="it is not here")
 
-    def unwanted(self, order):
-        """Undo what was withdrawn, unless a later order took it over."""
+    def undo(self, order):
+        """Undo a withdrawn order, unless a later order adopted its guest."""
         if self.turns.get(order.instance, 0) > order.turn:
             return
         if action(order) in {"prepare", "finish"}:
@@ -74,8 +74,8 @@ class Worker(Keeper):
         elif action(order) == "spawn":
             self._destroy(order.instance, order.act, order.operation)
 
-    def look(self, order):
-        """See that nothing runs twice, but for what a host was given up with while it was built elsewhere."""
+    def check_running(self, order):
+        """Check that no guest runs twice, except copies on lost hosts that were replaced elsewhere."""
         ghosts = self.world.ghosts
         if action(order) in {"spawn", "power_on"}:
             for each in self.world.hands:
@@ -90,30 +90,30 @@ class Worker(Keeper):
             assert len(running) <= 1, (uuid, [each.host for each in self.world.hands if uuid in each.copies])
 
     @property
-    def has(self):
-        """What there is: uuid -> state."""
+    def states(self):
+        """The state of each guest, by UUID."""
         return {uuid: copy.state for uuid, copy in {**self.coming, **self.copies}.items()}
 
 
 class Moves(World):
-    """A world in which instances move, stay and go back."""
+    """A world in which instances move, and moves are confirmed and reverted."""
 
     PAUSES = (0.1, 1, 5, 31, 130, 620)
     TURNS = 150
 
     def __init__(self, seed):
-        self.others, self.asked = {}, 0
-        self.ghosts = []  # copies that nobody asks for any more
+        self.others, self.request_count = {}, 0
+        self.ghosts = []  # copies on lost hosts, replaced elsewhere
         names = [f"h{number}" for number in range(HOSTS)]
         hosts = [host(name, VCPU=6, MEMORY_MB=100 - number) for number, name in enumerate(names)]
         super().__init__(seed, joined(*hosts, group("g", "anti-affinity")), names)
 
     def hand(self, name):
-        """Give the agent of a host."""
-        return Worker(self, name, self.others)
+        """Return the agent of a host."""
+        return UnreliableAgent(self, name, self.others)
 
     def acts(self):
-        """Give what may happen, as often as it is likely to."""
+        """Return the possible events, each as often as it is likely."""
         return [
             self.build,
             self.delete,
@@ -126,39 +126,39 @@ class Moves(World):
         ]
 
     def build(self):
-        """Ask for an instance, at times one of a group."""
+        """Request an instance, at times as a member of a group."""
         if len(self.names) < 5:
             self.names.append(f"i{len(self.names)}")
             more = {"in_group": "g"} if self.chance.random() < 0.5 else {}
             self.server().build(self.names[-1], key=self.names[-1], **more)
 
     def delete(self):
-        """Ask for the end of an instance, rarely."""
+        """Request the deletion of an instance, rarely."""
         if self.names and self.chance.random() < 0.3:
             self.server().delete(self.chance.choice(self.names), key=f"end {self.chance.random()}")
 
     def move(self):
-        """Ask that an instance moves, stays or goes back."""
+        """Request a move of an instance, or its confirmation or revert."""
         if self.names:
-            self.asked += 1
+            self.request_count += 1
             kind = self.chance.choice(KINDS)
             ask(
                 self.server(),
                 kind,
                 self.chance.choice(self.names),
-                key=f"{kind} {self.asked}",
+                key=f"{kind} {self.request_count}",
                 vcpus=self.chance.choice([1, 2]) if kind == "resize" else 0,
                 is_verified=self.chance.random() < 0.5,
             )
 
     def agent_goes(self):
-        """Let an agent end, rarely."""
+        """Let an agent leave, rarely."""
         if self.chance.random() < 0.5:
             super().agent_goes()
 
 
-class Lost(Moves):
-    """A world in which instances go back from hosts that are lost."""
+class LostHosts(Moves):
+    """A world in which instances are reverted from lost hosts."""
 
     def __init__(self, seed):
         super().__init__(seed)
@@ -173,7 +173,7 @@ class Lost(Moves):
             hand.is_calm = False
 
     def acts(self):
-        """Give what may happen, as often as it is likely to."""
+        """Return the possible events, each as often as it is likely."""
         return [
             self.delete,
             *[self.revert] * 3,
@@ -185,7 +185,7 @@ class Lost(Moves):
         ]
 
     def revert(self):
-        """Let a host be gone, and ask that an instance goes back from there."""
+        """Let a host leave, and request the revert of an instance from there."""
         rows = [row for row in self.servers[0].reader.statuses(most=9999) if row.status == "VERIFY_RESIZE"]
         row = self.chance.choice(rows or [None])
         hand = next((each for each in self.hands if row is not None and each.host == row.host), None)
@@ -193,25 +193,25 @@ class Lost(Moves):
             hand.is_there = False
             hand.leave()
         if row is not None:
-            self.asked += 1
+            self.request_count += 1
             is_lost = self.chance.random() < 0.8
-            ask(self.server(), "revert", row.name, key=f"lost {self.asked}", is_lost=is_lost)
+            ask(self.server(), "revert", row.name, key=f"lost {self.request_count}", is_lost=is_lost)
 
 
-def checked(world):
-    """See that what is held is what there is, and that it is where it runs."""
+def check_world(world):
+    """Check that every claim belongs to an instance, and every guest is on the host of its claim."""
     server = world.servers[0]
     server.run(lambda current: current.refresh())
     holders = server.run(lambda current: dict(current.state.holders))
-    there = {}
+    guests = {}
     for hand in world.hands:
-        for uuid, state in hand.has.items():
-            there.setdefault(uuid, {})[hand.host] = state
+        for uuid, state in hand.states.items():
+            guests.setdefault(uuid, {})[hand.host] = state
     expected = set()
     for status in server.reader.statuses(most=9999):
         uuid = uuid_text(status.uuid)
         assert (status.operation_id, status.task) == (0, ""), status
-        copies = there.get(uuid, {})
+        copies = guests.get(uuid, {})
         if status.host:
             expected.add(status.uuid)
         if status.status in {"ACTIVE", "SHUTOFF"}:
@@ -230,24 +230,24 @@ def checked(world):
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_whatever_happens_to_moves_everything_comes_to_rest(seed, capfd):
-    comes_to_rest(Moves(seed), checked, events=EVENTS, shares=(0.0, 0.05, 0.2))
+def test_moves_end_after_random_failures(seed, capfd):
+    comes_to_rest(Moves(seed), check_world, events=EVENTS, shares=(0.0, 0.05, 0.2))
     assert "Traceback" not in capfd.readouterr().err
 
 
 @pytest.mark.soak
-def test_whatever_happens_to_moves_with_many_seeds_everything_comes_to_rest():
+def test_moves_end_after_random_failures_of_many_seeds():
     for seed in range(20, 1000):
-        comes_to_rest(Moves(seed), checked, events=EVENTS, shares=(0.0, 0.05, 0.2))
+        comes_to_rest(Moves(seed), check_world, events=EVENTS, shares=(0.0, 0.05, 0.2))
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_whatever_happens_while_they_go_back_from_lost_hosts_everything_comes_to_rest(seed, capfd):
-    comes_to_rest(Lost(seed), checked, events=80, shares=(0.0, 0.05, 0.2))
+def test_reverts_from_lost_hosts_end_after_random_failures(seed, capfd):
+    comes_to_rest(LostHosts(seed), check_world, events=80, shares=(0.0, 0.05, 0.2))
     assert "Traceback" not in capfd.readouterr().err
 
 
 @pytest.mark.soak
-def test_whatever_happens_while_they_go_back_from_lost_hosts_with_many_seeds_everything_comes_to_rest():
+def test_reverts_from_lost_hosts_end_after_random_failures_of_many_seeds():
     for seed in range(20, 1000):
-        comes_to_rest(Lost(seed), checked, events=80, shares=(0.0, 0.05, 0.2))
+        comes_to_rest(LostHosts(seed), check_world, events=80, shares=(0.0, 0.05, 0.2))
