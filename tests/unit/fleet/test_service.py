@@ -12,8 +12,8 @@ def spec(name, provider=None):
     return HostSpec(provider_uuid=uuid_named(provider or name), host=name, node=name)
 
 
-def with_child():
-    """Give a Roost with host h0, whose tree has a child, and a root without a host."""
+def roost_with_child():
+    """Return a Roost with host h0, whose tree has a child, and a root without a host."""
     roost = roost_with(hosts(1))
     roost.placement.create_providers(
         [
@@ -33,16 +33,16 @@ def with_child():
         ([spec("bare"), spec("y", "bare")], BadRequest, "has a host already"),
     ],
 )
-def test_a_host_stands_alone_on_a_root(specs, error, problem):
-    roost = with_child()
+def test_host_must_be_the_only_one_on_a_root_provider(specs, error, problem):
+    roost = roost_with_child()
     before = digest(roost.state)
     with pytest.raises(error, match=problem):
         roost.fleet.register_hosts(specs)
     assert digest(roost.state) == before
 
 
-def test_a_host_may_be_registered_on_a_root_that_came_earlier():
-    roost = with_child()
+def test_host_can_be_registered_on_an_existing_root():
+    roost = roost_with_child()
     roost.fleet.register_hosts([spec("bare")])
     assert roost.state.hosts.names == ["h0", "bare"]
 
@@ -59,7 +59,7 @@ def test_an_aggregate_is_created_once(uuid):
         roost.fleet.create_aggregates([twice, twice])
 
 
-def test_an_aggregate_that_nobody_named_is_named_later():
+def test_unnamed_aggregate_can_be_named_later():
     roost = roost_with(aggregate("", zone="a"))
     unnamed = roost.state.aggregates.id_of(uuid_named(""))
     roost.fleet.create_aggregates([Aggregate(uuid=uuid_named(""), name="rack", metadata={"zone": "b"})])
@@ -75,8 +75,8 @@ def test_a_server_group_is_created_once_and_found_by_any_spelling(uuid):
         roost.fleet.create_groups([ServerGroup(uuid=uuid, policy="affinity")])
     with pytest.raises(BadRequest, match="is no uuid"):
         roost.fleet.create_groups([ServerGroup(uuid="garbage", policy="affinity")])
-    asked = wish()
-    decisions = [roost.decide(type(asked)(flavor=asked.flavor, group=uuid)) for _ in range(2)]
+    request = wish()
+    decisions = [roost.decide(type(request)(flavor=request.flavor, group=uuid)) for _ in range(2)]
     assert [each.picks[0].host for each in decisions] == ["h0", "h1"]
 
 
@@ -89,7 +89,7 @@ def test_a_document_is_stored_once():
     assert len(roost.state.documents) == 3
 
 
-def test_a_fleet_that_is_wrong_at_its_end_says_so():
+def test_fleet_with_an_unknown_provider_at_its_end_changes_nothing():
     roost = roost_with()
     with pytest.raises(NotFound, match="no such provider"):
         roost.install(joined(hosts(2), type(hosts(0))(hosts=[spec("nobody")])))
@@ -106,8 +106,8 @@ def test_a_fleet_that_is_wrong_at_its_end_says_so():
         HostFacts(stats={"a": 1}),
     ],
 )
-def test_facts_that_could_never_be_read_again_are_refused(facts):
-    roost = with_child()
+def test_facts_that_cannot_be_stored_are_refused(facts):
+    roost = roost_with_child()
     with pytest.raises(BadRequest, match="host bare: its facts cannot be kept"):
         roost.fleet.register_hosts([msgspec.structs.replace(spec("bare"), facts=facts)])
     assert roost.state.hosts.names == ["h0"]

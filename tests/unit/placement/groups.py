@@ -1,4 +1,4 @@
-"""Tasks and acts that wait for the thread that owns the columns, and are done as one group."""
+"""Tasks and acts that the deciding thread runs as one group."""
 
 import threading
 from concurrent.futures import Future
@@ -7,11 +7,11 @@ from roost.model.fleet import Departure
 from roost.placement.write_plan import Act
 
 
-def leaving(name, told):
-    """Give the act of an instance that leaves; ``told`` hears what came of it."""
+def departure(name, results):
+    """Return the act of a departure; its name and result are added to ``results``."""
 
     def answer(result):
-        told.append((name, result))
+        results.append((name, result))
         if isinstance(result, Exception):
             raise result
         return name
@@ -19,12 +19,12 @@ def leaving(name, told):
     return Act(deed=Departure(instance_uuids=(name,)), answer=answer)
 
 
-def together(serving, *tasks):
-    """Let tasks wait behind a long one, so that they are one group; give their outcomes."""
-    going_on = threading.Event()
+def submit_together(serving, *tasks):
+    """Submit tasks behind a long one, so that they become one group; return their outcomes."""
+    gate = threading.Event()
     outcomes = [Future() for _ in tasks]
-    serving.submit(lambda _current: going_on.wait(30), Future())
+    serving.submit(lambda _current: gate.wait(30), Future())
     for task, outcome in zip(tasks, outcomes, strict=True):
         serving.submit(task, outcome)
-    going_on.set()
+    gate.set()
     return outcomes

@@ -8,7 +8,7 @@ import pytest
 from roost.placement.task_queue import Arrivals
 
 
-def test_tasks_are_taken_in_the_order_in_which_they_came():
+def test_tasks_are_taken_in_order_of_arrival():
     arrivals = Arrivals()
     for task in "abc":
         arrivals.put(task)
@@ -18,23 +18,23 @@ def test_tasks_are_taken_in_the_order_in_which_they_came():
 
 
 @pytest.mark.parametrize("at_most_s", [-1.0, 0.0, 1e-9, 0.01])
-def test_whoever_waits_for_nothing_is_told_so(at_most_s):
+def test_get_from_an_empty_queue_raises_empty(at_most_s):
     with pytest.raises(queue.Empty):
         Arrivals().get(at_most_s)
 
 
-def test_what_comes_meanwhile_ends_the_wait():
+def test_new_task_ends_the_wait():
     arrivals = Arrivals()
     timer = threading.Timer(0.05, arrivals.put, ["late"])
     timer.start()
-    begun_s = time.monotonic()
+    start_s = time.monotonic()
     assert arrivals.get(30.0) == "late"
-    assert time.monotonic() - begun_s < 25
+    assert time.monotonic() - start_s < 25
     timer.join()
 
 
-def test_a_short_wait_ends_also_where_threads_are_held_up_in_it():
-    """With ``queue.SimpleQueue`` this thread waits for ever now and then, whichever limit it gives."""
+def test_short_wait_ends_also_among_busy_threads():
+    """With ``queue.SimpleQueue`` this thread sometimes waits for ever, whatever the limit."""
     is_over = threading.Event()
 
     def wait():
@@ -44,14 +44,14 @@ def test_a_short_wait_ends_also_where_threads_are_held_up_in_it():
                     Arrivals().get(at_most_s)
         is_over.set()
 
-    def others():
+    def keep_busy():
         while not is_over.is_set():
             sum(range(100))
 
     interval_s = sys.getswitchinterval()
     sys.setswitchinterval(1e-5)
     try:
-        for each in (wait, others, others):
+        for each in (wait, keep_busy, keep_busy):
             threading.Thread(target=each, daemon=True).start()
         assert is_over.wait(60)
     finally:
@@ -59,28 +59,28 @@ def test_a_short_wait_ends_also_where_threads_are_held_up_in_it():
         sys.setswitchinterval(interval_s)
 
 
-def test_nothing_that_several_threads_bring_is_missed():
+def test_tasks_of_several_threads_all_arrive_in_order():
     arrivals = Arrivals()
     per_thread = 5_000
 
-    def bring(name):
+    def put_tasks(name):
         for number in range(per_thread):
             arrivals.put((name, number))
 
-    bringing = [threading.Thread(target=bring, args=(name,)) for name in range(4)]
-    for thread in bringing:
+    threads = [threading.Thread(target=put_tasks, args=(name,)) for name in range(4)]
+    for thread in threads:
         thread.start()
-    found = []
-    while len(found) < 4 * per_thread:
-        if len(found) % 3:
-            found.append(arrivals.get(30.0))
+    tasks = []
+    while len(tasks) < 4 * per_thread:
+        if len(tasks) % 3:
+            tasks.append(arrivals.get(30.0))
             continue
         try:
-            found.append(arrivals.get(1e-6))
+            tasks.append(arrivals.get(1e-6))
         except queue.Empty:
             continue
-    for thread in bringing:
+    for thread in threads:
         thread.join()
-    assert {name: [number for each, number in found if each == name] for name in range(4)} == {
+    assert {name: [number for each, number in tasks if each == name] for name in range(4)} == {
         name: list(range(per_thread)) for name in range(4)
     }

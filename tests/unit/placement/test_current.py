@@ -26,15 +26,15 @@ from tests.support.databases.racing_stores import BreakableStore
 from tests.support.fleets.worlds import FixedClock, digest
 
 
-def stocked():
-    """Give a store with one host that has 4 of a class, and what a process knows of it."""
+def store_with_host():
+    """Return a store with a host of 4 VCPU, and the columns of a process on it."""
     store = BreakableStore()
     writes = [PutSymbol("resource_class", 1, "VCPU"), provider(1), offer(1, cpu=4), host(1)]
     assert commit(store, item(*writes)) == [""]
     return store, Current(store)
 
 
-def take(current, number, amount):
+def stage_claim(current, number, amount):
     """Claim as the scheduler does: occupy, then stage."""
     one = claim(number, (inventory(1), amount))
     occupy(current.state, one)
@@ -45,18 +45,18 @@ def free(current):
     return current.state.classes[1].free.data.item(0)
 
 
-def test_a_number_of_a_name_is_given_once_even_when_the_name_is_gone():
-    store, current = stocked()
+def test_number_of_a_dropped_name_is_not_reused():
+    store, current = store_with_host()
     first = current.new_symbol("trait", "CUSTOM_A").id
     assert commit(store, item(PutSymbol("trait", first, "CUSTOM_A"))) == [""]
     assert commit(store, item(DropSymbol("trait", first))) == [""]
-    again = Current(store.peer())
-    assert [again.new_symbol("trait", name).id for name in ("CUSTOM_A", "CUSTOM_B")] == [first + 1, first + 2]
+    reopened = Current(store.peer())
+    assert [reopened.new_symbol("trait", name).id for name in ("CUSTOM_A", "CUSTOM_B")] == [first + 1, first + 2]
 
 
-def test_rows_of_deleted_providers_are_shed_once_they_are_most(monkeypatch):
+def test_rows_of_deleted_providers_are_removed_once_they_are_most(monkeypatch):
     monkeypatch.setattr("roost.placement.current._DEAD_ROWS_MIN", 2)
-    _, current = stocked()
+    _, current = store_with_host()
     for number in range(2, 5):
         assert current.commit([item(provider(number)), item(DropProvider(number))]) == [None, None]
         before = digest(current.state)
@@ -67,8 +67,8 @@ def test_rows_of_deleted_providers_are_shed_once_they_are_most(monkeypatch):
     assert len(current.state.providers) == 2
 
 
-def test_numbers_of_classes_end():
-    store, current = stocked()
+def test_number_of_custom_resource_classes_is_limited():
+    store, current = store_with_host()
     last = current.new_symbol("trait", "CUSTOM_T").id - 2
     assert commit(store, item(PutSymbol("resource_class", last - 1, "CUSTOM_A"))) == [""]
     full = Current(store.peer())
@@ -78,11 +78,11 @@ def test_numbers_of_classes_end():
             full.new_symbol("resource_class", "CUSTOM_C")
 
 
-def test_numbers_of_classes_that_were_deleted_long_ago_are_given_out_when_no_other_is_left():
-    store, current = stocked()
+def test_class_numbers_dropped_long_ago_are_reused_if_no_other_is_left():
+    store, current = store_with_host()
     last = current.new_symbol("trait", "CUSTOM_T").id - 2
     names = [PutSymbol("resource_class", last - back, f"CUSTOM_{back}") for back in range(4)]
-    dropped_s = (9_000.0, 5_000.0, 0.0)  # of the third an older version dropped the name
+    dropped_s = (9_000.0, 5_000.0, 0.0)  # the third was dropped by an older version
     drops = [DropSymbol("resource_class", last - back, at_s) for back, at_s in enumerate(dropped_s)]
     assert commit(store, item(*names), *map(item, drops)) == ["", "", "", ""]
     for full in (Current(store.peer(), clock=FixedClock(5_000 + REUSE_AFTER_S)) for _ in range(2)):
@@ -92,8 +92,8 @@ def test_numbers_of_classes_that_were_deleted_long_ago_are_given_out_when_no_oth
             full.new_symbol("resource_class", "CUSTOM_C")
 
 
-def test_a_number_that_is_used_again_has_its_new_name_in_every_process():
-    store, current = stocked()
+def test_reused_number_has_its_new_name_in_every_process():
+    store, current = store_with_host()
     other = Current(store.peer())
     name, drop = PutSymbol("resource_class", 5, "CUSTOM_A"), DropSymbol("resource_class", 5, 7.0)
     assert current.commit([item(name), item(drop)]) == [None, None]
@@ -109,24 +109,24 @@ def test_a_number_that_is_used_again_has_its_new_name_in_every_process():
 
 
 def test_a_claim_occupies_at_once_and_is_durable_after_a_flush():
-    store, current = stocked()
-    take(current, 10, 3)
+    store, current = store_with_host()
+    stage_claim(current, 10, 3)
     assert (free(current), free(Current(store.peer())), current.staged_count) == (1, 4, 1)
     assert current.flush() == [None]
     assert (free(Current(store.peer())), current.staged_count) == (1, 0)
     assert digest(current.state) == digest(Current(store.peer()).state)
 
 
-def test_a_flush_of_nothing_is_nothing():
-    _, current = stocked()
+def test_flush_without_staged_items_returns_nothing():
+    _, current = store_with_host()
     assert current.flush() == []
 
 
-def test_a_refused_claim_is_taken_back():
-    store, current = stocked()
+def test_refused_claim_is_undone():
+    store, current = store_with_host()
     assert commit(store.peer(), item(claim(99, (inventory(1), 3)))) == [""]
     before = digest(current.state)
-    take(current, 10, 2)
+    stage_claim(current, 10, 2)
     (refusal,) = current.flush()
     assert refusal.kind == "capacity"
     assert digest(current.state) == before
@@ -135,8 +135,8 @@ def test_a_refused_claim_is_taken_back():
     assert digest(current.state) == digest(Current(store.peer()).state)
 
 
-def test_what_others_committed_is_seen_after_a_refresh_and_once():
-    store, current = stocked()
+def test_refresh_applies_commits_of_others_once():
+    store, current = store_with_host()
     commit(store.peer(), item(claim(99, (inventory(1), 3))))
     assert free(current) == 4
     current.refresh()
@@ -144,18 +144,18 @@ def test_what_others_committed_is_seen_after_a_refresh_and_once():
     assert free(current) == 1
 
 
-def test_nothing_is_refreshed_under_what_is_staged():
-    _, current = stocked()
-    take(current, 10, 1)
+def test_refresh_with_staged_items_is_an_error():
+    _, current = store_with_host()
+    stage_claim(current, 10, 1)
     with pytest.raises(AssertionError, match="flushed first"):
         current.refresh()
 
 
 @pytest.mark.parametrize("end", ["flush", "drop"])
-def test_after_a_failure_everything_is_read_again(end):
-    store, current = stocked()
+def test_everything_is_read_again_after_a_failure(end):
+    store, current = store_with_host()
     before, state = digest(current.state), current.state
-    take(current, 10, 3)
+    stage_claim(current, 10, 3)
     if end == "flush":
         store.is_broken = True
         with pytest.raises(StoreBroken):
@@ -166,12 +166,12 @@ def test_after_a_failure_everything_is_read_again(end):
     current.refresh()
     assert current.state is not state
     assert digest(current.state) == before
-    take(current, 11, 4)
+    stage_claim(current, 11, 4)
     assert current.flush() == [None]
 
 
-def test_what_is_kept_of_columns_goes_with_them_and_consumers_stay_at_hand():
-    _, current = stocked()
+def test_drop_clears_kept_values_and_keeps_the_consumer_index():
+    _, current = store_with_host()
     assert current.state.consumer_index is None
     current.kept[dict] = {}
     current.drop()
@@ -183,24 +183,24 @@ def test_what_is_kept_of_columns_goes_with_them_and_consumers_stay_at_hand():
     assert current.state.consumer_index is not None
 
 
-def test_a_commit_after_a_failure_judges_by_what_is_stored():
-    _, current = stocked()
-    take(current, 10, 3)
+def test_commit_after_a_drop_starts_from_the_stored_state():
+    _, current = store_with_host()
+    stage_claim(current, 10, 3)
     current.drop()
     assert current.commit([item(PutSymbol("trait", 70_000, "CUSTOM_A"))]) == [None]
     assert free(current) == 4
 
 
-def test_a_write_that_another_process_was_faster_with_says_try_again():
-    store, current = stocked()
+def test_write_that_lost_a_race_raises_unavailable():
+    store, current = store_with_host()
     commit(store.peer(), item(PutSymbol("trait", 70_000, "CUSTOM_A")))
     with pytest.raises(Unavailable, match="same symbol; try again"):
         current.write([PutSymbol("trait", 70_000, "CUSTOM_B")])
     assert "CUSTOM_B" not in current.state.trait_ids
 
 
-def test_rows_are_in_the_order_in_which_a_restart_would_bring_them():
-    store, current = stocked()
+def test_rows_have_the_same_order_as_after_a_restart():
+    store, current = store_with_host()
     for number in (9, 8):
         commit(store.peer(), item(provider(number), offer(number, cpu=4), host(number)))
     current.refresh()
@@ -211,8 +211,8 @@ def test_rows_are_in_the_order_in_which_a_restart_would_bring_them():
     assert digest(current.state) == digest(Current(store.peer()).state)
 
 
-def test_identities_of_providers_and_hosts_rise_whoever_creates_them():
-    store, current = stocked()
+def test_provider_ids_rise_across_processes():
+    store, current = store_with_host()
     assert store.reserve("provider", 1) == 1
     other, numbers = Current(store.peer()), []
     for each in (current, other, current):
@@ -225,33 +225,33 @@ def test_identities_of_providers_and_hosts_rise_whoever_creates_them():
     assert current.state.providers.ids == other.state.providers.ids == [1, *numbers]
 
 
-def test_identities_are_never_given_twice_even_to_two_processes():
-    store, current = stocked()
+def test_new_ids_are_unique_across_processes():
+    store, current = store_with_host()
     other = Current(store.peer())
-    drawn = [each.new_id("consumer") for _ in range(5000) for each in (current, other)]
-    assert len(set(drawn)) == len(drawn)
+    ids = [each.new_id("consumer") for _ in range(5000) for each in (current, other)]
+    assert len(set(ids)) == len(ids)
 
 
 def test_a_release_that_lost_a_race_is_counted_once():
-    store, current = stocked()
+    store, current = store_with_host()
     assert commit(store.peer(), item(claim(99, (inventory(1), 3)))) == [""]
     current.refresh()
-    counted = Release([99], [(99, inventory(1), 3)], [], [1])
-    assert commit(store.peer(), item(counted)) == [""]
-    current.stage_release(counted)
+    release_once = Release([99], [(99, inventory(1), 3)], [], [1])
+    assert commit(store.peer(), item(release_once)) == [""]
+    current.stage_release(release_once)
     (refusal,) = current.flush()
     assert refusal.kind == "missing"
     current.refresh()
     assert digest(current.state) == digest(Current(store.peer()).state)
 
 
-def test_of_two_that_wrote_the_same_the_later_one_wins_in_every_process():
-    store, current = stocked()
+def test_later_of_two_writes_wins_in_every_process():
+    store, current = store_with_host()
     assert current.commit([item(PutSymbol("resource_class", 5, "CUSTOM_A"))]) == [None]
     other = Current(store.peer())
     for each, name in ((other, "CUSTOM_B"), (current, "CUSTOM_C")):
-        renamed, joined = RenameSymbol("resource_class", 5, name), PutMembership(1, 1, [len(name)], raises=False)
-        assert each.commit([item(renamed), item(joined)]) == [None, None]
+        rename, membership = RenameSymbol("resource_class", 5, name), PutMembership(1, 1, [len(name)], raises=False)
+        assert each.commit([item(rename), item(membership)]) == [None, None]
     assert other.commit([item(PutMembership(1, 1, [7], raises=False))]) == [None]
     current.refresh()
     for each in (current, other, Current(store.peer())):
@@ -259,8 +259,8 @@ def test_of_two_that_wrote_the_same_the_later_one_wins_in_every_process():
         assert "CUSTOM_B" not in each.state.class_ids
 
 
-def test_a_dropped_name_is_gone_in_every_process_and_its_number_with_it():
-    store, current = stocked()
+def test_dropped_name_is_gone_in_every_process():
+    store, current = store_with_host()
     other = Current(store.peer())
     names = [PutSymbol("resource_class", 5, "CUSTOM_A"), PutSymbol("trait", 70_000, "CUSTOM_T")]
     assert current.commit([item(*names)]) == [None]
@@ -272,8 +272,8 @@ def test_a_dropped_name_is_gone_in_every_process_and_its_number_with_it():
         assert (each.state.class_ids.highest, each.state.trait_ids.highest) == (5, 70_000)
 
 
-def test_what_a_consumer_holds_is_replaced_in_every_process():
-    store, current = stocked()
+def test_allocations_are_replaced_in_every_process():
+    store, current = store_with_host()
     old = claim(10, (inventory(1), 3))
     assert current.commit([item(old)]) == [None]
     rows = [ConsumerRow(11, old.consumers[0].uuid, "p", "u", 0, 2)]
@@ -285,21 +285,21 @@ def test_what_a_consumer_holds_is_replaced_in_every_process():
     assert digest(current.state) == digest(other.state) == digest(Current(store.peer()).state)
 
 
-def test_a_provider_tells_when_it_changed_as_far_as_this_process_knows():
-    store, _ = stocked()
+def test_providers_have_the_time_of_their_last_change():
+    store, _ = store_with_host()
     assert commit(store, item(provider(2), offer(2, cpu=4))) == [""]
     clock = FixedClock(10.0)
     current, other = Current(store.peer(), clock=clock), Current(store.peer())
     touched_s, names_touched_s = current.state.providers.touched_s, current.state.names_touched_s
     assert (touched_s.view.tolist(), names_touched_s) == ([10.0, 10.0], 10.0)
-    held, told = claim(10, (inventory(1), 1)), []
+    first_claim, times_s = claim(10, (inventory(1), 1)), []
     for at, write in enumerate(
         (
-            held,
+            first_claim,
             PutTraits(2, 1, [7]),
             PutMembership(2, 2, [], raises=False),
             offer(2, expected=2),
-            release(held),
+            release(first_claim),
             provider(1, version=2, name="new"),
             PutSymbol("trait", 70_000, "CUSTOM_A"),
         )
@@ -307,8 +307,8 @@ def test_a_provider_tells_when_it_changed_as_far_as_this_process_knows():
         clock.time_s = 20.0 + at
         assert (current if at % 2 else other).commit([item(write)]) == [None]
         assert not current.refresh() or at % 2 == 0
-        told.append((*touched_s.view.tolist(), current.state.names_touched_s))
-    assert told == [
+        times_s.append((*touched_s.view.tolist(), current.state.names_touched_s))
+    assert times_s == [
         (20.0, 10.0, 10.0),
         (20.0, 21.0, 10.0),
         (20.0, 22.0, 10.0),
@@ -320,8 +320,8 @@ def test_a_provider_tells_when_it_changed_as_far_as_this_process_knows():
     assert other.state.providers.touched_s.view.tolist() == [0.0, 0.0]
 
 
-def test_evidence_alone_may_be_staged():
-    store, current = stocked()
+def test_evidence_can_be_staged_without_writes():
+    store, current = store_with_host()
     row = EvidenceRow(1, bytes(16), 0.0, "refused", "p", 1, "", "nothing fits", b"body")
     current.stage(Item(writes=(), evidence=(row,)))
     assert current.flush() == [None]
@@ -329,7 +329,7 @@ def test_evidence_alone_may_be_staged():
 
 
 def test_a_claim_of_many_consumers_raises_a_generation_once():
-    store, current = stocked()
+    store, current = store_with_host()
     one, two = claim(10, (inventory(1), 1)), claim(11, (inventory(1), 2))
     both = Claim(
         [*one.consumers, *two.consumers], one.takes + two.takes, [InstanceRow(10, 1, 1), InstanceRow(11, 1, 1)]
@@ -343,10 +343,10 @@ def test_a_claim_of_many_consumers_raises_a_generation_once():
 
 
 @pytest.mark.parametrize("facts", [b"\xff\x00", b"\x81\xa4rack\x05"])
-def test_a_row_that_cannot_be_understood_is_a_corrupt_database(facts):
+def test_row_that_cannot_be_decoded_is_a_broken_store(facts):
     store = BreakableStore()
     writes = [PutSymbol("resource_class", 1, "VCPU"), provider(1), offer(1, cpu=4)]
-    garbled = msgspec.structs.replace(host(1), facts=msgspec.Raw(facts))
-    assert commit(store, item(*writes, garbled)) == [""]
+    broken_host = msgspec.structs.replace(host(1), facts=msgspec.Raw(facts))
+    assert commit(store, item(*writes, broken_host)) == [""]
     with pytest.raises(StoreBroken, match="a row cannot be understood"):
         Current(store)

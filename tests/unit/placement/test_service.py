@@ -29,7 +29,7 @@ def provider(name="new", **changes):
         (provider(traits=frozenset({"FAST"})), BadRequest, "'FAST' is neither"),
     ],
 )
-def test_a_provider_that_cannot_be_is_refused_and_nothing_is_written(spec, error, problem):
+def test_invalid_provider_is_refused_and_nothing_is_written(spec, error, problem):
     roost = roost_with(hosts(1))
     before = digest(roost.state)
     with pytest.raises(error, match=problem):
@@ -45,7 +45,7 @@ def test_two_providers_of_one_call_may_not_share_a_name_or_uuid():
         roost.placement.create_providers([provider("a"), provider("a", uuid=uuid_named("b"))])
 
 
-def test_parents_come_before_children_in_one_call_or_in_several():
+def test_parents_must_be_created_before_their_children():
     roost = roost_with()
     with pytest.raises(BadRequest, match="parent"):
         roost.placement.create_providers([provider("child", parent_uuid=uuid_named("top")), provider("top")])
@@ -55,22 +55,22 @@ def test_parents_come_before_children_in_one_call_or_in_several():
     assert [rows.names[row] for row in rows.rows_of_tree(rows.row_of_name["top"])] == ["top", "child", "grandchild"]
 
 
-def test_a_uuid_may_be_spelt_in_any_way():
+def test_any_spelling_of_a_uuid_is_accepted():
     roost = roost_with(aggregate("a"))
-    wanted = provider("h", uuid=uuid_named("h").upper(), aggregates=frozenset({uuid_named("a").upper()}))
+    root = provider("h", uuid=uuid_named("h").upper(), aggregates=frozenset({uuid_named("a").upper()}))
     child = provider("child", parent_uuid=uuid_named("h").replace("-", ""))
-    roost.placement.create_providers([wanted, child])
+    roost.placement.create_providers([root, child])
     assert uuid_named("h") in roost.state.providers.row_of_uuid
     assert len(roost.state.providers.tree) == 1
 
 
-def test_thousands_of_providers_come_in_several_commits():
+def test_one_call_can_create_thousands_of_providers():
     roost = roost_with()
     roost.placement.create_providers([provider(f"p{number}") for number in range(2500)])
     assert len(roost.state.providers) == 2500
 
 
-def test_custom_names_get_numbers_of_their_own():
+def test_custom_names_get_unique_numbers():
     roost = roost_with()
     roost.placement.ensure_names(resource_classes=["CUSTOM_A", "VCPU"], traits=["CUSTOM_A", "HW_CPU_X86_AVX"])
     roost.placement.ensure_names(resource_classes=["CUSTOM_B"], traits=["CUSTOM_B"])
@@ -80,7 +80,7 @@ def test_custom_names_get_numbers_of_their_own():
     assert classes.id_of("VCPU") == 1
 
 
-def test_a_new_database_knows_the_standard_names():
+def test_new_database_has_the_standard_names():
     store = MemoryStore()
     state = roost_with(store=store).state
     assert (set(state.class_ids), set(state.trait_ids)) == (set(standard_resource_classes()), standard_traits())
@@ -90,10 +90,10 @@ def test_a_new_database_knows_the_standard_names():
     assert roost_with(store=store.peer()).state.position == position
 
 
-def test_a_database_with_traits_of_its_own_gets_the_standard_ones_beside_them():
+def test_standard_traits_are_added_to_a_database_with_other_traits():
     store = MemoryStore()
-    known = [PutSymbol("trait", 65_537, "CUSTOM_A"), PutSymbol("trait", 65_538, "HW_CPU_X86_AVX")]
-    store.commit([Item(tuple(known)), Item((DropSymbol("trait", 65_537),))])
+    symbols = [PutSymbol("trait", 65_537, "CUSTOM_A"), PutSymbol("trait", 65_538, "HW_CPU_X86_AVX")]
+    store.commit([Item(tuple(symbols)), Item((DropSymbol("trait", 65_537),))])
     traits = roost_with(store=store).state.trait_ids
     assert set(traits) == standard_traits()
     numbers = [traits.id_of(name) for name in traits]
@@ -102,7 +102,7 @@ def test_a_database_with_traits_of_its_own_gets_the_standard_ones_beside_them():
     assert traits.id_of("HW_CPU_X86_AVX") == 65_538
 
 
-def test_consumer_types_are_numbered_beyond_all_other_names():
+def test_numbers_of_consumer_types_are_above_all_others():
     roost = roost_with()
     roost.placement.ensure_names(consumer_types=["INSTANCE", "MIGRATION"])
     types = roost.state.consumer_types
@@ -111,7 +111,7 @@ def test_consumer_types_are_numbered_beyond_all_other_names():
         roost.placement.ensure_names(consumer_types=["instance"])
 
 
-def test_a_name_that_another_process_numbered_first_has_its_number():
+def test_name_keeps_the_number_that_the_first_process_gave_it():
     store = MemoryStore()
     one, other = roost_with(store=store), roost_with(store=store.peer())
     other.placement.ensure_names(traits=["CUSTOM_B", "CUSTOM_C"])
@@ -121,18 +121,18 @@ def test_a_name_that_another_process_numbered_first_has_its_number():
         assert one.state.trait_ids.id_of(name) == other.state.trait_ids.id_of(name) is not None
 
 
-def test_the_number_of_a_dropped_name_is_not_given_to_another_one():
+def test_number_of_a_dropped_name_is_not_reused():
     store = MemoryStore()
     roost = roost_with(store=store)
     roost.placement.ensure_names(resource_classes=["CUSTOM_A"])
     number = roost.state.class_ids.id_of("CUSTOM_A")
     assert store.commit([Item((DropSymbol("resource_class", number),))]).refusals == [None]
-    again = roost_with(store=store.peer())
-    again.placement.ensure_names(resource_classes=["CUSTOM_A"])
-    assert again.state.class_ids.id_of("CUSTOM_A") == number + 1
+    reopened = roost_with(store=store.peer())
+    reopened.placement.ensure_names(resource_classes=["CUSTOM_A"])
+    assert reopened.state.class_ids.id_of("CUSTOM_A") == number + 1
 
 
-def test_what_is_released_is_counted():
+def test_release_counts_consumers_and_refuses_an_invalid_uuid():
     roost = roost_with(hosts(1))
     assert roost.placement.release([uuid_named("nobody")]) == 0
     with pytest.raises(BadRequest, match="consumer 'garbage' is no uuid"):
@@ -140,12 +140,12 @@ def test_what_is_released_is_counted():
 
 
 @pytest.mark.parametrize("name", ["total", "reserved", "min_unit", "max_unit", "step_size"])
-def test_a_fraction_is_no_amount(name):
+def test_inventory_amounts_must_be_whole_numbers(name):
     with pytest.raises(ValueError, match=f"{name} must be a whole number, got 1.5"):
         Inventory(**{"total": 8, name: 1.5})
 
 
-def test_a_ratio_may_be_a_long_whole_number(tmp_path):
+def test_allocation_ratio_can_be_a_large_integer(tmp_path):
     huge = provider(inventories={"VCPU": Inventory(total=1, allocation_ratio=10**30)})
     with open_roost(data=tmp_path) as roost:
         roost.placement.create_providers([huge])
@@ -153,7 +153,7 @@ def test_a_ratio_may_be_a_long_whole_number(tmp_path):
         assert roost.state.providers.names == ["new"]
 
 
-@pytest.mark.parametrize("most", [0, 10**30])
-def test_members_on_a_host_are_counted_in_bounds(most):
+@pytest.mark.parametrize("limit", [0, 10**30])
+def test_max_server_per_host_must_be_in_bounds(limit):
     with pytest.raises(ValueError, match=r"max_server_per_host must be 1\.\."):
-        ServerGroup(uuid=uuid_named("g"), policy="anti-affinity", max_server_per_host=most)
+        ServerGroup(uuid=uuid_named("g"), policy="anti-affinity", max_server_per_host=limit)

@@ -1,4 +1,4 @@
-"""Whatever goes wrong around a commit, everybody is answered: as it is, or that nobody can answer any more."""
+"""Failures around a commit: every request gets its answer, or the error that ended the thread."""
 
 import json
 import threading
@@ -15,7 +15,7 @@ from roost.placement.deciding_thread import Serving
 from roost.placement.write_plan import Again, Plan
 from roost.store.memory_store import MemoryStore
 from tests.support.conductors.work_rows import event
-from tests.unit.placement.groups import leaving, together
+from tests.unit.placement.groups import departure, submit_together
 
 
 def document(number=1, **more):
@@ -24,24 +24,24 @@ def document(number=1, **more):
 
 
 def faults(capfd):
-    told = [json.loads(line) for line in capfd.readouterr().err.splitlines()]
-    return [(line["request_id"], line["error"]) for line in told if line["event"] == "fault"]
+    records = [json.loads(line) for line in capfd.readouterr().err.splitlines()]
+    return [(line["request_id"], line["error"]) for line in records if line["event"] == "fault"]
 
 
-def fail(*_told):
+def fail(*_arguments):
     raise ValueError("a planted fault")
 
 
-def test_a_commit_stays_done_and_answered_where_its_listeners_fail(capfd):
-    current, heard = Current(MemoryStore()), []
+def test_commit_is_durable_and_answered_although_its_listeners_fail(capfd):
+    current, work_counts = Current(MemoryStore()), []
 
     def heed(work):
-        heard.append(len(work))
+        work_counts.append(len(work))
         fail()
 
     serving = Serving(current, heed=heed)
     before = metrics.LISTENERS_FAILED._value.get()
-    outcomes = together(
+    outcomes = submit_together(
         serving,
         lambda _current: document(1, told=fail),
         lambda _current: document(2),
@@ -50,29 +50,29 @@ def test_a_commit_stays_done_and_answered_where_its_listeners_fail(capfd):
     assert [outcome.result(30) for outcome in outcomes] == ["written", "written", "event"]
     assert set(current.state.documents) == {("flavor", b"1"), ("flavor", b"2")}
     assert serving.run(lambda _current: "read") == "read"
-    assert (serving.problem, heard) == ("", [1])
+    assert (serving.problem, work_counts) == ("", [1])
     assert metrics.LISTENERS_FAILED._value.get() == before + 3
     assert faults(capfd) == [(name, "ValueError('a planted fault')") for name in ("told", "told", "heed")]
     serving.stop()
 
 
 @pytest.mark.parametrize("place", ["_serve", "_tidy_up"])
-def test_a_thread_that_ends_lets_nobody_wait(monkeypatch, place, capfd):
-    """Those of its group, those behind it, and those who come later are told the same."""
+def test_end_of_the_thread_fails_all_waiting_and_later_tasks(monkeypatch, place, capfd):
+    """Tasks of its group, waiting tasks and later tasks get the same error."""
     serving = Serving(Current(MemoryStore()))
-    begun, going_on = threading.Event(), threading.Event()
+    started, gate = threading.Event(), threading.Event()
 
     def serve(_jobs):
-        begun.set()
-        going_on.wait(30)
+        started.set()
+        gate.wait(30)
         fail()
 
     monkeypatch.setattr(serving, place, serve if place == "_serve" else lambda: serve([]))
     outcomes = [Future() for _ in range(5)]
     for outcome in outcomes:
         serving.submit(lambda _current: "read", outcome)
-        assert begun.wait(30)
-    going_on.set()
+        assert started.wait(30)
+    gate.set()
     sentence = "the thread that answers has ended: ValueError('a planted fault')"
     first, *others = [outcome.exception(30) for outcome in outcomes]
     assert str(first) == (sentence if place == "_serve" else "None")
@@ -87,47 +87,47 @@ def test_a_thread_that_ends_lets_nobody_wait(monkeypatch, place, capfd):
 
 
 @pytest.mark.parametrize("place", ["refresh", "task", "commit"])
-def test_requests_that_wait_while_the_database_is_silent_end_with_the_first(monkeypatch, place):
+def test_waiting_requests_fail_with_the_first_if_the_database_is_silent(monkeypatch, place):
     current = Current(MemoryStore())
     serving = Serving(current, group_max=1)
-    begun, going_on, asked = threading.Event(), threading.Event(), []
+    started, gate, calls = threading.Event(), threading.Event(), []
 
-    def gone(*_items):
-        asked.append(place)
-        begun.set()
-        going_on.wait(30)
+    def raise_gone(*_items):
+        calls.append(place)
+        started.set()
+        gate.wait(30)
         raise StoreGone("no answer")
 
-    tasks = {"refresh": lambda _current: "read", "task": gone, "commit": lambda _current: document(2)}
+    tasks = {"refresh": lambda _current: "read", "task": raise_gone, "commit": lambda _current: document(2)}
     with monkeypatch.context() as patched:
         if place != "task":
-            patched.setattr(current, place, gone)
+            patched.setattr(current, place, raise_gone)
         outcomes = [Future() for _ in range(5)]
         for outcome in outcomes:
             serving.submit(tasks[place], outcome)
-            assert begun.wait(30)
-        going_on.set()
+            assert started.wait(30)
+        gate.set()
         assert [str(outcome.exception(30)) for outcome in outcomes] == ["no answer"] * 5
-    assert asked == [place]
+    assert calls == [place]
     assert serving.run(lambda _current: document(3)) == "written"
     serving.stop()
 
 
-def test_requests_of_one_group_meet_the_silence_of_the_database_once():
-    asked = []
+def test_requests_of_one_group_wait_for_a_silent_database_only_once():
+    calls = []
 
-    def gone(_current):
-        asked.append("task")
+    def raise_gone(_current):
+        calls.append("task")
         raise StoreGone("no answer")
 
     serving = Serving(Current(MemoryStore()))
-    outcomes = together(serving, gone, gone, lambda _current: document())
+    outcomes = submit_together(serving, raise_gone, raise_gone, lambda _current: document())
     assert [str(outcome.exception(30)) for outcome in outcomes] == ["no answer"] * 3
-    assert asked == ["task"]
+    assert calls == ["task"]
     serving.stop()
 
 
-def test_what_waits_for_an_act_that_nobody_does_is_told_so():
+def test_waiting_task_without_an_act_in_its_group_fails():
     serving = Serving(Current(MemoryStore()), decide=lambda deeds: [None] * len(deeds))
     before = metrics.FAULTS._value.get()
     serving.run(lambda _current: "read")
@@ -138,7 +138,7 @@ def test_what_waits_for_an_act_that_nobody_does_is_told_so():
     serving.stop()
 
 
-def test_the_thread_that_answers_never_waits_for_itself():
+def test_deciding_thread_cannot_wait_for_itself():
     serving = Serving(Current(MemoryStore()))
     with pytest.raises(AssertionError, match="this is the thread that would answer"):
         serving.run(lambda _current: serving.run(lambda _again: "read"))
@@ -146,11 +146,11 @@ def test_the_thread_that_answers_never_waits_for_itself():
     serving.stop()
 
 
-def test_a_departure_is_answered_where_whoever_is_told_of_acts_fails(capfd):
-    told = []
+def test_departure_is_answered_although_a_listener_of_its_group_fails(capfd):
+    results = []
     serving = Serving(Current(MemoryStore()), decide=lambda deeds: [None] * len(deeds))
-    outcomes = together(serving, lambda _current: leaving("a", told), lambda _current: document(told=fail))
+    outcomes = submit_together(serving, lambda _current: departure("a", results), lambda _current: document(told=fail))
     assert [outcome.result(30) for outcome in outcomes] == ["a", "written"]
-    assert told == [("a", None)]
+    assert results == [("a", None)]
     assert faults(capfd) == [("told", "ValueError('a planted fault')")]
     serving.stop()

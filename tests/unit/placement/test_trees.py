@@ -1,4 +1,4 @@
-"""Trees that grow, move and shrink are the same in every process, whether it saw that happen or not."""
+"""Trees that grow, move and shrink are the same in every process, whether it followed the changes or loaded them."""
 
 from collections.abc import Collection
 from itertools import islice
@@ -47,15 +47,15 @@ QUERIES = (
 )
 
 
-class Gardener:
-    """Changes providers at random, in one process or another."""
+class RandomChanges:
+    """Changes providers at random, in a random process."""
 
     def __init__(self, processes: list[Current], random: Random) -> None:
         self._processes = processes
         self._random = random
 
     def act(self) -> None:
-        """Do one thing, which no commit may refuse."""
+        """Make one change, which no commit may refuse."""
         current, random = self._random.choice(self._processes), self._random
         current.refresh()
         rows = sorted(current.state.providers.row_of_id.values())
@@ -76,8 +76,8 @@ class Gardener:
             root_id = number if above < 0 else providers.ids[providers.root.each[above]]
             name = f"p{number}"
             write = PutProvider(number, uuid_bytes(uuid_named(name)), name, parent_id, root_id, 0)
-            offered = PutInventories(number, 0, _offer(self._random))
-            assert current.commit([Item((write, offered))]) == [None]
+            inventories = PutInventories(number, 0, _offer(self._random))
+            assert current.commit([Item((write, inventories))]) == [None]
 
     def _move(self, current: Current, row: int, rows: list[int]) -> Item | None:
         providers = current.state.providers
@@ -101,16 +101,18 @@ class Gardener:
 
     def _stock(self, current: Current, row: int, rows: list[int]) -> Item:
         state, providers = current.state, current.state.providers
-        offered = _offer(self._random, used=[each for each in (VCPU, MEMORY) if state.inventory(each).used.each[row]])
-        return Item((PutInventories(providers.ids[row], providers.generation.each[row], offered),))
+        inventories = _offer(
+            self._random, used=[each for each in (VCPU, MEMORY) if state.inventory(each).used.each[row]]
+        )
+        return Item((PutInventories(providers.ids[row], providers.generation.each[row], inventories),))
 
     def _label(self, current: Current, row: int, rows: list[int]) -> Item:
-        """Let a provider share with the trees of some aggregates, or none."""
+        """Let a provider share with the trees of random aggregates, or of none."""
         providers, sharing = current.state.providers, current.state.trait_ids.id_of(SHARING_TRAIT)
         number, generation = providers.ids[row], providers.generation.each[row]
-        joined = [each for each in (1, 2) if self._random.random() < 0.5]
-        worn = [sharing] if self._random.random() < 0.4 else []
-        return Item((PutTraits(number, generation, worn), PutMembership(number, generation + 1, joined)))
+        aggregates = [each for each in (1, 2) if self._random.random() < 0.5]
+        traits = [sharing] if self._random.random() < 0.4 else []
+        return Item((PutTraits(number, generation, traits), PutMembership(number, generation + 1, aggregates)))
 
     def _host(self, current: Current, row: int, rows: list[int]) -> Item | None:
         providers, hosts = current.state.providers, current.state.hosts
@@ -147,14 +149,14 @@ def _offer(random: Random, *, used: Collection[int] = ()) -> list[InventoryRow]:
 
 
 def picture(state: State) -> dict[str, object]:
-    """Say how providers hang together, and which candidates there are in which order."""
+    """Return the tree of providers, and the candidates in their order."""
     providers = state.providers
     ids, alive = providers.ids, sorted(providers.row_of_id.values())
-    found = []
+    candidates = []
     for query in QUERIES:
         compiled = compile_query(state, query)
         assert isinstance(compiled, CompiledQuery)
-        found.append(
+        candidates.append(
             [
                 [(ids[row], class_id, amount) for row, class_id, amount in each.takes]
                 for each in islice(search(state, compiled), 200)
@@ -176,38 +178,38 @@ def picture(state: State) -> dict[str, object]:
         ],
         "children": {ids[row]: [ids[each] for each in below] for row, below in providers.children.items()},
         "trees": {ids[row]: [ids[each] for each in tree] for row, tree in providers.tree.items()},
-        "candidates": found,
+        "candidates": candidates,
         "digest": whole,
     }
 
 
-def test_a_host_that_moved_into_the_tree_of_another_one_offers_there_what_it_has():
+def test_host_moved_into_another_tree_offers_its_inventory_there():
     store = MemoryStore()
     roost = roost_with(hosts(2, VCPU=2), store=store)
     current, providers = roost._current, roost.state.providers
-    moved = PutProvider(providers.ids[0], uuid_bytes(providers.uuids[0]), "h0", providers.ids[1], providers.ids[1], 1)
-    assert current.commit([Item((moved,))]) == [None]
+    move = PutProvider(providers.ids[0], uuid_bytes(providers.uuids[0]), "h0", providers.ids[1], providers.ids[1], 1)
+    assert current.commit([Item((move,))]) == [None]
     decisions = roost.work([wish(memory_mb=0)] * 5)
     assert [chosen(decision) for decision in decisions] == [["h1"]] * 4 + [[]]
     assert digest(roost.state) == digest(Current(store.peer()).state)
-    apart = PutProvider(providers.ids[0], moved.uuid, "h0", None, providers.ids[0], 2)
-    assert current.commit([Item((apart,))]) == [None]
+    move_back = PutProvider(providers.ids[0], move.uuid, "h0", None, providers.ids[0], 2)
+    assert current.commit([Item((move_back,))]) == [None]
     assert digest(roost.state) == digest(Current(store.peer()).state)
     assert roost.state.hosts.column("vcpus_used").tolist() == [2, 2]
 
 
 @settings(max_examples=60)
 @given(st.integers(0, 2**32), st.integers(2, 50))
-def test_trees_and_their_candidates_are_the_same_however_a_process_came_to_know_them(seed, acts):
+def test_trees_and_candidates_are_equal_in_every_process(seed, acts):
     store = MemoryStore()
     processes = [Current(store), Current(store.peer())]
     Placement(processes[0])
     aggregates = [PutAggregate(each, uuid_bytes(uuid_named(f"a{each}")), f"a{each}", {}, 0) for each in (1, 2)]
     processes[0].write(aggregates)
-    gardener = Gardener(processes, Random(seed))
+    changes = RandomChanges(processes, Random(seed))
     for _ in range(2):
         for _ in range(acts):
-            gardener.act()
+            changes.act()
         for each in processes:
             each.refresh()
         living, following, loaded = (picture(each.state) for each in (*processes, Current(store.peer())))
