@@ -42,8 +42,8 @@ def test_filter_limits_the_builds_in_flight_on_a_host(rule, reason, is_burst):
         here.turn()
         statuses = [here.status(name).status for name in names]
         assert sorted(statuses) == ["BUILD", "BUILD", "ERROR", "ERROR", "ERROR"]
-        refused = here.status(names[statuses.index("ERROR")])
-        assert reason in refused.fault
+        failed_status = here.status(names[statuses.index("ERROR")])
+        assert reason in failed_status.fault
         assert io_ops(here) == [2]
         served(here, agent)
         assert io_ops(here) == [0]

@@ -59,12 +59,12 @@ def test_a_request_takes_the_ten_steps_in_their_order():
     roost = roost_with(ladder(3))
     conductors = conductor(roost, ScriptedBuilder())
     steps_of = {(code_of(step.function), step.event): step.name for step in steps}
-    taken = {}  # the steps, in the order in which each occurs first
+    occurrences = {}  # the steps, in the order in which each occurs first
 
     def follow(frame, event, _):
         name = steps_of.get((frame.f_code, event))
         if name is not None:
-            taken.setdefault(name)
+            occurrences.setdefault(name)
 
     before = sys.getprofile()
     sys.setprofile(follow)
@@ -73,4 +73,4 @@ def test_a_request_takes_the_ten_steps_in_their_order():
     finally:
         sys.setprofile(before)
     assert outcome.status == "ACTIVE"
-    assert list(taken) == [step.name for step in steps]
+    assert list(occurrences) == [step.name for step in steps]

@@ -209,7 +209,7 @@ def test_tasks_run_in_the_calling_thread_if_there_is_no_other():
         serving.run(lambda _current: "too late")
 
 
-def slow(name, answers, *, slices):
+def slow_act(name, answers, *, slices):
     """Return an act, and the errors that interrupt it before it is done."""
     left = [OverBudget("the test", seconds=1.0, limit="none")] * slices
     return Act(deed=Departure(instance_uuids=(name,)), answer=lambda _: answers.append(name)), left
@@ -217,8 +217,8 @@ def slow(name, answers, *, slices):
 
 def test_interrupted_act_continues_behind_the_waiting_tasks():
     answers = []
-    act, left = slow("slow", answers, slices=2)
-    quick, _ = slow("quick", answers, slices=0)
+    act, left = slow_act("slow", answers, slices=2)
+    quick, _ = slow_act("quick", answers, slices=0)
     started, gate = threading.Event(), threading.Event()
 
     def decide(deeds):

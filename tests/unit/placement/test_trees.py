@@ -148,7 +148,7 @@ def _offer(random: Random, *, used: Collection[int] = ()) -> list[InventoryRow]:
     return [InventoryRow(each, random.randint(1, 3), 0, 1, 3, 1, 1.0) for each in classes]
 
 
-def picture(state: State) -> dict[str, object]:
+def summary(state: State) -> dict[str, object]:
     """Return the tree of providers, and the candidates in their order."""
     providers = state.providers
     ids, alive = providers.ids, sorted(providers.row_of_id.values())
@@ -212,6 +212,6 @@ def test_trees_and_candidates_are_equal_in_every_process(seed, acts):
             changes.act()
         for each in processes:
             each.refresh()
-        living, following, loaded = (picture(each.state) for each in (*processes, Current(store.peer())))
+        living, following, loaded = (summary(each.state) for each in (*processes, Current(store.peer())))
         assert living == following == loaded
-        assert picture(processes[0].state.fork()) == loaded
+        assert summary(processes[0].state.fork()) == loaded

@@ -12,10 +12,10 @@ from tests.support.fleets.worlds import group, host, hosts, joined, roost_on, ro
 ONE = uuid_named("one")
 
 
-def build_one(roost, *failing, meanwhile=None, **request):
+def build_one(roost, *failing, during_build=None, **request):
     """Build one instance, which fails on some hosts; return the outcome."""
     builder = ScriptedBuilder({name: [BuildFailed("no")] for name in failing})
-    acts = [meanwhile] if meanwhile else []
+    acts = [during_build] if during_build else []
     builder.meanwhile = lambda *_: acts.pop()() if acts else None
     (outcome,) = conductor(roost, builder).build(wish(instance_uuids=(ONE,), **request))
     return outcome
@@ -46,7 +46,7 @@ def test_only_member_of_an_affinity_group_may_use_another_host():
 def test_affinity_group_with_other_members_refuses_another_host():
     store = MemoryStore()
     roost, rival = roost_with(hosts(2), group("g", "affinity"), store=store), roost_on(store.peer(), seed=9)
-    outcome = build_one(roost, "h0", in_group="g", meanwhile=lambda: rival.decide(wish(in_group="g")))
+    outcome = build_one(roost, "h0", in_group="g", during_build=lambda: rival.decide(wish(in_group="g")))
     reason = "the policy affinity of its server group keeps it away from h1"
     assert tries(outcome) == [("h0", "claimed", "no"), ("h1", "refused", reason)]
     assert (outcome.status, held(roost.state, ONE)) == ("ERROR", None)
@@ -58,7 +58,7 @@ def test_alternate_respects_the_max_server_per_host_of_its_group(limit, claim):
     roost = roost_with(hosts(2), group("g", "anti-affinity", limit), store=store)
     rival = roost_on(store.peer(), seed=9)
     outcome = build_one(
-        roost, "h0", in_group="g", meanwhile=lambda: rival.decide(wish(in_group="g", force_hosts=("h1",)))
+        roost, "h0", in_group="g", during_build=lambda: rival.decide(wish(in_group="g", force_hosts=("h1",)))
     )
     assert [each[:2] for each in tries(outcome)] == [("h0", "claimed"), ("h1", claim)]
 
@@ -76,7 +76,7 @@ def test_alternate_in_a_rack_of_another_fault_domain_is_refused():
     roost = roost_with(hosts_in_racks("r0", "r1", "r2"), group("g", "fault-domain"), store=store)
     rival = roost_on(store.peer(), seed=9)
     outcome = build_one(
-        roost, "h0", meanwhile=lambda: rival.decide(wish(**in_domain("y", force_hosts=("h1",)))), **in_domain("x")
+        roost, "h0", during_build=lambda: rival.decide(wish(**in_domain("y", force_hosts=("h1",)))), **in_domain("x")
     )
     reason = "the policy fault-domain of its server group keeps it away from h1"
     assert tries(outcome) == [("h0", "claimed", "no"), ("h1", "refused", reason), ("h2", "claimed", "")]

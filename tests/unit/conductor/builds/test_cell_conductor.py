@@ -54,16 +54,16 @@ def test_next_alternate_is_claimed_before_it_is_built():
 def test_failed_host_is_released_in_the_commit_that_claims_the_next():
     store = MemoryStore()
     roost, watcher = roost_with(ladder(2), store=store), roost_on(store.peer())
-    seen = []
+    observations = []
 
     def watch(*_):
         watcher.work([])
-        seen.append((held(watcher.state, ONE)[0], watcher.utilisation()["VCPU"][0]))
+        observations.append((held(watcher.state, ONE)[0], watcher.utilisation()["VCPU"][0]))
 
     builder = ScriptedBuilder({"h0": [BuildFailed("no")]})
     builder.meanwhile = watch
     conductor(roost, builder).build(request_for_one())
-    assert seen == [("h0", 1), ("h1", 1)]
+    assert observations == [("h0", 1), ("h1", 1)]
 
 
 @pytest.mark.shows("S176")
@@ -74,8 +74,8 @@ def test_alternate_without_room_is_skipped():
     rivals = [lambda: rival.decide(wish(force_hosts=("h1",)))]
     builder.meanwhile = lambda *_: rivals.pop()() if rivals else None
     (outcome,) = conductor(roost, builder).build(request_for_one())
-    refused = f"provider {uuid_named('h1')} has less than 1 VCPU left"
-    assert tries(outcome) == [("h0", "claimed", "no"), ("h1", "refused", refused), ("h2", "claimed", "")]
+    reason = f"provider {uuid_named('h1')} has less than 1 VCPU left"
+    assert tries(outcome) == [("h0", "claimed", "no"), ("h1", "refused", reason), ("h2", "claimed", "")]
     assert (outcome.host, held(roost.state, ONE)[0]) == ("h2", "h2")
 
 

@@ -104,13 +104,13 @@ def test_rebuild_fails_if_the_host_does_not_answer(here, failure):
     elif failure == "goes":
         here.hands[0].leave()
     here.turn()
-    gone = "the agent of h0 does not answer"
+    no_answer = "the agent of h0 does not answer"
     assert (
         looks(here)
         == {
-            "is away": ("ACTIVE", "", gone, "h0"),
+            "is away": ("ACTIVE", "", no_answer, "h0"),
             "is silent": ("ERROR", "", "h0 did not answer within 600 s", "h0"),
-            "goes": ("ERROR", "", gone, "h0"),
+            "goes": ("ERROR", "", no_answer, "h0"),
         }[failure]
     )
     assert here.open_operations() == []
