@@ -14,80 +14,80 @@ REASON = "Auto-disabled due to 3 build failures"
 
 
 @pytest.fixture
-def here():
-    with server(None, ladder(1)) as here:
-        here.terms = replace(TERMS, failed_builds_max=3)
-        yield here
+def app():
+    with server(None, ladder(1)) as app:
+        app.terms = replace(TERMS, failed_builds_max=3)
+        yield app
 
 
-def facts(here):
-    return here.run(lambda _current: here.roost.state.hosts.facts[0])
+def facts(app):
+    return app.run(lambda _current: app.roost.state.hosts.facts[0])
 
 
-def set_service(here, **change):
+def set_service(app, **change):
     def task(current):
         rows = rows_of_service(current.state, "h0")
         new_facts = apply_service_change(current.state, rows, ServiceChange(**change))
         return Plan(answer=None, writes=writes_of_facts(current.state, rows, new_facts))
 
-    here.run(task)
+    app.run(task)
 
 
-def build(here, agent, name, *answers):
-    here.build(name, key=f"build {name}", force_hosts=("h0",), vcpus=0)
-    served(here, agent, script={"h0": answers})
+def build(app, agent, name, *answers):
+    app.build(name, key=f"build {name}", force_hosts=("h0",), vcpus=0)
+    served(app, agent, script={"h0": answers})
 
 
-def disable_events(here):
-    rows = here.reader.events_since(0.0, most=999)
+def disable_events(app):
+    rows = app.reader.events_since(0.0, most=999)
     return [msgspec.json.decode(row.body) for row in rows if row.kind == "service.disabled"]
 
 
-def test_every_three_failed_builds_in_a_row_disable_the_service(here):
-    agent = hand(here, "h0")
+def test_every_three_failed_builds_in_a_row_disable_the_service(app):
+    agent = hand(app, "h0")
     for name in ("a", "b"):
-        build(here, agent, name, failed())
-    assert (facts(here).failed_builds, facts(here).is_disabled, disable_events(here)) == (2, False, [])
-    build(here, agent, "c", failed())
-    assert (facts(here).is_disabled, facts(here).disabled_reason) == (True, REASON)
-    assert disable_events(here) == [{"host": "h0", "reason": REASON}]
+        build(app, agent, name, failed())
+    assert (facts(app).failed_builds, facts(app).is_disabled, disable_events(app)) == (2, False, [])
+    build(app, agent, "c", failed())
+    assert (facts(app).is_disabled, facts(app).disabled_reason) == (True, REASON)
+    assert disable_events(app) == [{"host": "h0", "reason": REASON}]
     assert agent.poll().disabled == ("h0",)
-    set_service(here, is_disabled=False)
+    set_service(app, is_disabled=False)
     for name in ("d", "e"):
-        build(here, agent, name, failed())
-    assert not facts(here).is_disabled
-    build(here, agent, "f", failed())
-    assert facts(here).disabled_reason == "Auto-disabled due to 6 build failures"
+        build(app, agent, name, failed())
+    assert not facts(app).is_disabled
+    build(app, agent, "f", failed())
+    assert facts(app).disabled_reason == "Auto-disabled due to 6 build failures"
 
 
-def test_successful_build_resets_the_count(here):
-    agent = hand(here, "h0")
+def test_successful_build_resets_the_count(app):
+    agent = hand(app, "h0")
     for name, answers in {"a": [failed()], "b": [failed()], "c": [], "d": [failed()], "e": [failed()]}.items():
-        build(here, agent, name, *answers)
-    assert (facts(here).failed_builds, facts(here).is_disabled) == (2, False)
+        build(app, agent, name, *answers)
+    assert (facts(app).failed_builds, facts(app).is_disabled) == (2, False)
 
 
-def test_failed_builds_of_one_request_disable_the_service(here):
-    agent = hand(here, "h0")
-    here.build(*"abcde", force_hosts=("h0",), vcpus=0)
-    served(here, agent, script={"h0": [failed()] * 5})
-    assert (facts(here).failed_builds, facts(here).disabled_reason) == (5, REASON)
+def test_failed_builds_of_one_request_disable_the_service(app):
+    agent = hand(app, "h0")
+    app.build(*"abcde", force_hosts=("h0",), vcpus=0)
+    served(app, agent, script={"h0": [failed()] * 5})
+    assert (facts(app).failed_builds, facts(app).disabled_reason) == (5, REASON)
 
 
-def test_service_disabled_by_an_operator_keeps_its_reason(here):
-    agent = hand(here, "h0")
+def test_service_disabled_by_an_operator_keeps_its_reason(app):
+    agent = hand(app, "h0")
     for name in "ab":
-        build(here, agent, name, failed())
-    here.build("c", key="build c", force_hosts=("h0",))
-    here.turn()
-    set_service(here, is_disabled=True, disabled_reason="new memory")
-    served(here, agent, script={"h0": [failed()]})
-    assert (facts(here).failed_builds, facts(here).disabled_reason, disable_events(here)) == (3, "new memory", [])
+        build(app, agent, name, failed())
+    app.build("c", key="build c", force_hosts=("h0",))
+    app.turn()
+    set_service(app, is_disabled=True, disabled_reason="new memory")
+    served(app, agent, script={"h0": [failed()]})
+    assert (facts(app).failed_builds, facts(app).disabled_reason, disable_events(app)) == (3, "new memory", [])
 
 
-def test_limit_of_zero_never_disables_the_service(here):
-    here.terms = replace(TERMS, failed_builds_max=0)
-    agent = hand(here, "h0")
+def test_limit_of_zero_never_disables_the_service(app):
+    app.terms = replace(TERMS, failed_builds_max=0)
+    agent = hand(app, "h0")
     for name in "abc":
-        build(here, agent, name, failed())
-    assert (facts(here).failed_builds, facts(here).is_disabled) == (3, False)
+        build(app, agent, name, failed())
+    assert (facts(app).failed_builds, facts(app).is_disabled) == (3, False)

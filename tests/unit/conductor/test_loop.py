@@ -16,98 +16,98 @@ from tests.support.fleets.worlds import host, joined
 
 
 @pytest.fixture
-def here():
+def app():
     """Yield a server with a late build on h0, whose next step withdraws the order."""
-    with server(Overtaken(), joined(host("h0", VCPU=4, MEMORY_MB=64))) as here:
-        hand(here, "h0")
-        here.build("one")
-        here.turn()
-        here.clock.time_s += TERMS.build_timeout_s
-        here.peer = Server(here.store.peer(), clock=here.clock)
-        yield here
-        here.peer.stop()
+    with server(Overtaken(), joined(host("h0", VCPU=4, MEMORY_MB=64))) as app:
+        hand(app, "h0")
+        app.build("one")
+        app.turn()
+        app.clock.time_s += TERMS.build_timeout_s
+        app.peer = Server(app.store.peer(), clock=app.clock)
+        yield app
+        app.peer.stop()
 
 
-def spawn_operation(here):
-    (operation,) = [row for row in here.open_operations() if row.kind == "spawn"]
+def spawn_operation(app):
+    (operation,) = [row for row in app.open_operations() if row.kind == "spawn"]
     return operation
 
 
-def touch_order(here):
+def touch_order(app):
     """Commit a new version of the order in another process."""
-    (order,) = here.peer.reader.orders_of(spawn_operation(here.peer).id)
-    here.peer.run(lambda _current: Plan(answer=None, work=(replace_row(next_version(order)),)))
+    (order,) = app.peer.reader.orders_of(spawn_operation(app.peer).id)
+    app.peer.run(lambda _current: Plan(answer=None, work=(replace_row(next_version(order)),)))
 
 
-def test_step_is_retried_at_once_after_a_lost_race(here):
+def test_step_is_retried_at_once_after_a_lost_race(app):
     left = 1
 
     def touch_once():
         nonlocal left
-        if spawn_operation(here.peer).owner and left:
+        if spawn_operation(app.peer).owner and left:
             left -= 1
-            touch_order(here)
+            touch_order(app)
 
-    here.store.meanwhile = touch_once
-    here.conductor().turn()
-    assert (spawn_operation(here).step, spawn_operation(here).owner, left) == ("clearing", "", 0)
+    app.store.meanwhile = touch_once
+    app.conductor().turn()
+    assert (spawn_operation(app).step, spawn_operation(app).owner, left) == ("clearing", "", 0)
 
 
-def test_step_waits_a_second_after_three_lost_races(here):
+def test_step_waits_a_second_after_three_lost_races(app):
     races = 0
 
     def touch_three_times():
         nonlocal races
-        if spawn_operation(here.peer).owner and races < 3:
+        if spawn_operation(app.peer).owner and races < 3:
             races += 1
-            touch_order(here)
+            touch_order(app)
 
-    here.store.meanwhile = touch_three_times
-    here.conductor().turn()
-    row = spawn_operation(here)
+    app.store.meanwhile = touch_three_times
+    app.conductor().turn()
+    row = spawn_operation(app)
     assert (row.step, row.owner, races) == ("spawn", "", 3)
-    assert row.due_at_s == here.clock.now_s() + 1
-    here.clock.time_s += 1
-    here.conductor("another").turn()
-    assert spawn_operation(here).step == "clearing"
+    assert row.due_at_s == app.clock.now_s() + 1
+    app.clock.time_s += 1
+    app.conductor("another").turn()
+    assert spawn_operation(app).step == "clearing"
 
 
-def test_operation_taken_by_another_conductor_is_left_to_it(here):
+def test_operation_taken_by_another_conductor_is_left_to_it(app):
     def take_over():
-        row = spawn_operation(here.peer)
+        row = spawn_operation(app.peer)
         if row.owner == "one":
-            later_row = next_version(row, owner="another", owned_until_s=here.clock.now_s() + 30)
-            here.peer.run(lambda _current: Plan(answer=None, work=(replace_row(later_row),)))
+            later_row = next_version(row, owner="another", owned_until_s=app.clock.now_s() + 30)
+            app.peer.run(lambda _current: Plan(answer=None, work=(replace_row(later_row),)))
 
-    here.store.meanwhile = take_over
-    here.conductor().turn()
-    assert (spawn_operation(here).step, spawn_operation(here).owner) == ("spawn", "another")
+    app.store.meanwhile = take_over
+    app.conductor().turn()
+    assert (spawn_operation(app).step, spawn_operation(app).owner) == ("spawn", "another")
 
 
-def test_step_of_another_conductor_between_two_reads_is_not_a_fault(here, monkeypatch, capfd):
-    read, host = here.reader.orders_of_all, hand(here.peer, "h0")
+def test_step_of_another_conductor_between_two_reads_is_not_a_fault(app, monkeypatch, capfd):
+    read, host = app.reader.orders_of_all, hand(app.peer, "h0")
     steps = []
 
     def finish_first(numbers):
         if not steps:
             host.leave()
-            here.peer.turn("another")
-            steps.extend(row.step for row in here.peer.reader.operations_by(numbers))
+            app.peer.turn("another")
+            steps.extend(row.step for row in app.peer.reader.operations_by(numbers))
         return read(numbers)
 
-    monkeypatch.setattr(here.reader, "orders_of_all", finish_first)
-    here.conductor().turn()
-    assert (steps, here.status("one").status, here.open_operations()) == (["end"], "ERROR", [])
+    monkeypatch.setattr(app.reader, "orders_of_all", finish_first)
+    app.conductor().turn()
+    assert (steps, app.status("one").status, app.open_operations()) == (["end"], "ERROR", [])
     assert "fault" not in capfd.readouterr().err
 
 
 def test_operation_of_a_cell_without_hosts_needs_a_conductor_of_all_cells():
-    with server(None, joined(host("h0", VCPU=4, MEMORY_MB=64))) as here:
+    with server(None, joined(host("h0", VCPU=4, MEMORY_MB=64))) as app:
         body = msgspec.msgpack.encode(Delete())
         row = operation(1, kind="delete", step="send", cell="east", instance_uuid=uuid_of("instance", 1), body=body)
         rows = (row, status(1, status="SHELVED_OFFLOADED", cell="east", operation_id=1, task="deleting"))
-        assert here.run(lambda current: current.commit([Item(writes=(), work=tuple(map(Put, rows)))])) == [None]
-        here.conductor(cells=["", "west"]).turn()
-        assert here.reader.operation(1) == row
-        here.turn()
-        assert (here.reader.operation(1).outcome, here.reader.status(rows[1].uuid).status) == ("done", "DELETED")
+        assert app.run(lambda current: current.commit([Item(writes=(), work=tuple(map(Put, rows)))])) == [None]
+        app.conductor(cells=["", "west"]).turn()
+        assert app.reader.operation(1) == row
+        app.turn()
+        assert (app.reader.operation(1).outcome, app.reader.status(rows[1].uuid).status) == ("done", "DELETED")

@@ -16,137 +16,137 @@ ONE = uuid_named("one")
 
 
 @pytest.fixture
-def here():
-    with server(None, ladder(2)) as here:
-        yield here
+def app():
+    with server(None, ladder(2)) as app:
+        yield app
 
 
-def commit(here, *puts):
-    assert here.run(lambda current: current.commit([Item(writes=(), work=puts)])) == [None]
+def commit(app, *puts):
+    assert app.run(lambda current: current.commit([Item(writes=(), work=puts)])) == [None]
 
 
-def return_with_foreign_guest(here, **changes):
+def return_with_foreign_guest(app, **changes):
     """Put an instance on h1, and let the agent of h0 leave and return with its guest."""
-    commit(here, Put(status(1, **({"uuid": uuid_bytes(ONE), "host": "h1", "status": "ACTIVE", "task": ""} | changes))))
-    agent = hand(here, "h0")
+    commit(app, Put(status(1, **({"uuid": uuid_bytes(ONE), "host": "h1", "status": "ACTIVE", "task": ""} | changes))))
+    agent = hand(app, "h0")
     agent.leave()
     agent.guests = {ONE: "running"}
     return agent, agent.register()
 
 
-def is_up(here):
-    return here.run(lambda _current: here.roost.decide(wish(force_hosts=("h0",)), dry_run=True)).is_granted
+def is_up(app):
+    return app.run(lambda _current: app.roost.decide(wish(force_hosts=("h0",)), dry_run=True)).is_granted
 
 
-def test_host_is_up_after_it_destroyed_foreign_guests(here):
-    agent, reply = return_with_foreign_guest(here)
+def test_host_is_up_after_it_destroyed_foreign_guests(app):
+    agent, reply = return_with_foreign_guest(app)
     assert (reply.is_ready, reply.destroy) == (False, (ONE,))
-    here.turn()
+    app.turn()
     (order,) = agent.poll().orders
     assert (action(order), order.instance, order.turn) == ("destroy", ONE, 1)
-    facts = here.roost.state.hosts.facts
+    facts = app.roost.state.hosts.facts
     assert facts[0].reported_at_s is not None
     agent.act(order)
-    here.turn()
-    assert (here.reader.agent("h0").state, facts[0].reported_at_s) == ("ready", None)
-    assert is_up(here)
-    assert here.open_operations() == []
+    app.turn()
+    assert (app.reader.agent("h0").state, facts[0].reported_at_s) == ("ready", None)
+    assert is_up(app)
+    assert app.open_operations() == []
 
 
-def test_failed_destroy_is_ordered_again_after_ten_seconds(here):
-    agent, _ = return_with_foreign_guest(here)
-    here.turn()
+def test_failed_destroy_is_ordered_again_after_ten_seconds(app):
+    agent, _ = return_with_foreign_guest(app)
+    app.turn()
     agent.answer(agent.poll().orders[0], failed("it hangs"))
-    here.turn()
+    app.turn()
     assert agent.poll().orders == ()
-    here.clock.time_s += 10
-    here.turn()
+    app.clock.time_s += 10
+    app.turn()
     (order,) = agent.poll().orders
     assert order.number == 2
     agent.act(order)
-    here.turn()
-    assert here.reader.agent("h0").state == "ready"
+    app.turn()
+    assert app.reader.agent("h0").state == "ready"
 
 
 @pytest.mark.parametrize(("end", "host", "is_destroyed"), [("confirmed", "h1", True), ("failed", "h0", False)])
-def test_guest_is_held_until_its_evacuation_ends(here, end, host, is_destroyed):
+def test_guest_is_held_until_its_evacuation_ends(app, end, host, is_destroyed):
     row = migration(
         1, instance_uuid=uuid_bytes(ONE), kind="evacuate", status="moving", source_host="h0", target_host="h1"
     )
-    commit(here, Put(row))
-    agent, reply = return_with_foreign_guest(here, host="h0", migration_uuid=row.uuid)
+    commit(app, Put(row))
+    agent, reply = return_with_foreign_guest(app, host="h0", migration_uuid=row.uuid)
     assert (reply.is_ready, reply.hold) == (False, (ONE,))
-    here.turn()
+    app.turn()
     assert agent.poll().orders == ()
-    commit(here, replace_row(next_version(row, status=end)), replace_row(next_version(here.status("one"), host=host)))
-    here.clock.time_s += 10
+    commit(app, replace_row(next_version(row, status=end)), replace_row(next_version(app.status("one"), host=host)))
+    app.clock.time_s += 10
     agent.beat()
-    here.turn()
+    app.turn()
     orders = agent.poll().orders
     assert [action(order) for order in orders] == ["destroy"] * is_destroyed
-    served(here, agent)
-    assert here.reader.agent("h0").state == "ready"
+    served(app, agent)
+    assert app.reader.agent("h0").state == "ready"
     assert (ONE in agent.guests) is not is_destroyed
-    assert here.open_operations() == []
+    assert app.open_operations() == []
 
 
-def test_next_run_of_the_agent_finishes_the_cleanup(here):
-    agent, _ = return_with_foreign_guest(here)
-    here.turn()
+def test_next_run_of_the_agent_finishes_the_cleanup(app):
+    agent, _ = return_with_foreign_guest(app)
+    app.turn()
     (first,) = agent.poll().orders
-    next_run = Hand(here, "h0", life=2)
+    next_run = Hand(app, "h0", life=2)
     next_run.guests = agent.guests
     next_run.register()
-    here.turn()
-    assert here.reader.order(first.id).state == "withdrawn"
-    served(here, next_run)
-    assert (here.reader.agent("h0").state, next_run.guests) == ("ready", {})
-    assert here.open_operations() == []
+    app.turn()
+    assert app.reader.order(first.id).state == "withdrawn"
+    served(app, next_run)
+    assert (app.reader.agent("h0").state, next_run.guests) == ("ready", {})
+    assert app.open_operations() == []
 
 
-def test_run_that_registers_again_with_a_guest_is_cleaned_again(here):
-    agent, _ = return_with_foreign_guest(here)
-    served(here, agent)
+def test_run_that_registers_again_with_a_guest_is_cleaned_again(app):
+    agent, _ = return_with_foreign_guest(app)
+    served(app, agent)
     agent.guests = {ONE: "running"}
     assert not agent.register().is_ready
-    assert here.reader.agent("h0").state == "arriving"
-    here.turn()
-    assert here.reader.agent("h0").state == "arriving"
-    served(here, agent)
-    assert (agent.guests, here.reader.agent("h0").state) == ({}, "ready")
+    assert app.reader.agent("h0").state == "arriving"
+    app.turn()
+    assert app.reader.agent("h0").state == "arriving"
+    served(app, agent)
+    assert (agent.guests, app.reader.agent("h0").state) == ({}, "ready")
 
 
 @pytest.mark.parametrize("life", [1, 2], ids=["the same run", "another run"])
-def test_destroy_order_is_withdrawn_once_the_guest_is_gone(here, life):
-    agent, _ = return_with_foreign_guest(here)
-    here.turn()
+def test_destroy_order_is_withdrawn_once_the_guest_is_gone(app, life):
+    agent, _ = return_with_foreign_guest(app)
+    app.turn()
     (order,) = agent.poll().orders
-    run = agent if life == 1 else Hand(here, "h0", life=life)
+    run = agent if life == 1 else Hand(app, "h0", life=life)
     run.guests = {}
     assert run.register().is_ready
-    assert here.reader.order(order.id).state == "withdrawn"
+    assert app.reader.order(order.id).state == "withdrawn"
     assert run.poll().orders == ()
-    here.turn()
+    app.turn()
     assert run.poll().orders == ()
-    assert (here.reader.agent("h0").state, here.open_operations()) == ("ready", [])
+    assert (app.reader.agent("h0").state, app.open_operations()) == ("ready", [])
 
 
-def test_destroy_order_is_withdrawn_once_the_guest_belongs_there(here):
-    agent, _ = return_with_foreign_guest(here)
-    here.turn()
+def test_destroy_order_is_withdrawn_once_the_guest_belongs_there(app):
+    agent, _ = return_with_foreign_guest(app)
+    app.turn()
     (order,) = agent.poll().orders
-    commit(here, replace_row(next_version(here.status("one"), host="h0")))
-    here.clock.time_s += 10
+    commit(app, replace_row(next_version(app.status("one"), host="h0")))
+    app.clock.time_s += 10
     agent.beat()
-    here.turn()
-    assert (here.reader.order(order.id).state, agent.poll().orders) == ("withdrawn", ())
-    assert (here.reader.agent("h0").state, here.open_operations()) == ("ready", [])
+    app.turn()
+    assert (app.reader.order(order.id).state, agent.poll().orders) == ("withdrawn", ())
+    assert (app.reader.agent("h0").state, app.open_operations()) == ("ready", [])
 
 
-def test_host_that_leaves_before_it_is_clean_is_gone(here):
-    agent, _ = return_with_foreign_guest(here)
-    here.turn()
+def test_host_that_leaves_before_it_is_clean_is_gone(app):
+    agent, _ = return_with_foreign_guest(app)
+    app.turn()
     agent.leave()
-    here.turn()
-    assert here.reader.agent("h0").state == "gone"
-    assert here.open_operations() == []
+    app.turn()
+    assert app.reader.agent("h0").state == "gone"
+    assert app.open_operations() == []

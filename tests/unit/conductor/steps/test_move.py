@@ -17,12 +17,12 @@ def fleet(*amounts):
     return joined(*(host(f"h{number}", VCPU=vcpus, MEMORY_MB=100 - number) for number, vcpus in enumerate(amounts)))
 
 
-def build_on_h0(here, *names):
+def build_on_h0(app, *names):
     """Build an instance on h0; return the agents by host."""
-    hands = keepers(here, *names)
-    here.build("one", force_hosts=("h0",))
-    at_rest(here, hands)
-    assert told(here, "one") == ("ACTIVE", "h0", "")
+    hands = keepers(app, *names)
+    app.build("one", force_hosts=("h0",))
+    at_rest(app, hands)
+    assert told(app, "one") == ("ACTIVE", "h0", "")
     return hands
 
 
@@ -31,173 +31,173 @@ def states(hands):
 
 
 def test_resize_to_another_host_is_confirmed():
-    with server(None, fleet(1, 4)) as here:
-        hands = build_on_h0(here, "h0", "h1")
-        ask(here, "resize", "one", vcpus=3)
-        at_rest(here, hands)
-        assert told(here, "one") == ("VERIFY_RESIZE", "h1", "")
+    with server(None, fleet(1, 4)) as app:
+        hands = build_on_h0(app, "h0", "h1")
+        ask(app, "resize", "one", vcpus=3)
+        at_rest(app, hands)
+        assert told(app, "one") == ("VERIFY_RESIZE", "h1", "")
         assert states(hands) == {"h0": "stopped", "h1": "running"}
-        assert here.used()["VCPU"] == 4
-        assert migrations(here, "one") == [("resize", "finished", "h0", "h1")]
-        ask(here, "confirm", "one")
-        at_rest(here, hands)
-        assert told(here, "one") == ("ACTIVE", "h1", "")
+        assert app.used()["VCPU"] == 4
+        assert migrations(app, "one") == [("resize", "finished", "h0", "h1")]
+        ask(app, "confirm", "one")
+        at_rest(app, hands)
+        assert told(app, "one") == ("ACTIVE", "h1", "")
         assert states(hands) == {"h1": "running"}
-        assert holders(here) == {ONE: ["h1"]}
-        assert here.used()["VCPU"] == 3
-        assert migrations(here, "one") == [("resize", "confirmed", "h0", "h1")]
+        assert holders(app) == {ONE: ["h1"]}
+        assert app.used()["VCPU"] == 3
+        assert migrations(app, "one") == [("resize", "confirmed", "h0", "h1")]
         assert hands["h0"].done == ["spawn", "power_off", "send_disk", "destroy"]
         assert hands["h1"].done == ["prepare", "finish", "inspect"]
 
 
 @pytest.mark.parametrize("is_on", [True, False])
 def test_revert_restores_the_old_size_and_power_state(is_on):
-    with server(None, fleet(1, 4)) as here:
-        hands = build_on_h0(here, "h0", "h1")
+    with server(None, fleet(1, 4)) as app:
+        hands = build_on_h0(app, "h0", "h1")
         if not is_on:
-            here.power("one", "stop")
-            at_rest(here, hands)
-        before = here.status("one")
-        ask(here, "resize", "one", vcpus=3)
-        at_rest(here, hands)
-        assert here.status("one").flavor_id != before.flavor_id
-        ask(here, "revert", "one")
-        at_rest(here, hands)
-        assert told(here, "one") == ("ACTIVE" if is_on else "SHUTOFF", "h0", "")
+            app.power("one", "stop")
+            at_rest(app, hands)
+        before = app.status("one")
+        ask(app, "resize", "one", vcpus=3)
+        at_rest(app, hands)
+        assert app.status("one").flavor_id != before.flavor_id
+        ask(app, "revert", "one")
+        at_rest(app, hands)
+        assert told(app, "one") == ("ACTIVE" if is_on else "SHUTOFF", "h0", "")
         assert states(hands) == {"h0": "running" if is_on else "stopped"}
-        assert here.status("one").flavor_id == before.flavor_id
-        assert here.status("one").migration_uuid is None
-        assert here.used()["VCPU"] == 1
-        assert migrations(here, "one") == [("resize", "reverted", "h0", "h1")]
+        assert app.status("one").flavor_id == before.flavor_id
+        assert app.status("one").migration_uuid is None
+        assert app.used()["VCPU"] == 1
+        assert migrations(app, "one") == [("resize", "reverted", "h0", "h1")]
 
 
 @pytest.mark.parametrize("end", ["confirm", "revert"])
 def test_resize_on_the_same_host_is_confirmed_or_reverted(end):
-    with server(None, fleet(8)) as here:
-        hands = build_on_h0(here, "h0")
-        ask(here, "resize", "one", vcpus=3)
-        at_rest(here, hands)
-        assert told(here, "one") == ("VERIFY_RESIZE", "h0", "")
-        assert here.used()["VCPU"] == 4
+    with server(None, fleet(8)) as app:
+        hands = build_on_h0(app, "h0")
+        ask(app, "resize", "one", vcpus=3)
+        at_rest(app, hands)
+        assert told(app, "one") == ("VERIFY_RESIZE", "h0", "")
+        assert app.used()["VCPU"] == 4
         assert hands["h0"].copies[ONE].vcpus == 3
-        ask(here, end, "one")
-        at_rest(here, hands)
-        assert told(here, "one") == ("ACTIVE", "h0", "")
-        assert here.used()["VCPU"] == (3 if end == "confirm" else 1)
+        ask(app, end, "one")
+        at_rest(app, hands)
+        assert told(app, "one") == ("ACTIVE", "h0", "")
+        assert app.used()["VCPU"] == (3 if end == "confirm" else 1)
         assert hands["h0"].copies[ONE].vcpus == (3 if end == "confirm" else 1)
         assert hands["h0"].replaced == {}
         assert "destroy" not in hands["h0"].done
-        assert ask(here, "migrate", "one") is not None
-        at_rest(here, hands)
-        assert told(here, "one")[:2] == ("ACTIVE", "h0")
-        assert told(here, "one")[2].startswith("No valid host")
+        assert ask(app, "migrate", "one") is not None
+        at_rest(app, hands)
+        assert told(app, "one")[:2] == ("ACTIVE", "h0")
+        assert told(app, "one")[2].startswith("No valid host")
 
 
 def test_returning_host_discards_an_unfinished_resize_on_the_same_host():
-    with server(None, fleet(8)) as here:
-        hands = build_on_h0(here, "h0")
-        ask(here, "resize", "one", vcpus=3)
-        at_rest(here, hands, {("h0", "send_disk"): [None]})
+    with server(None, fleet(8)) as app:
+        hands = build_on_h0(app, "h0")
+        ask(app, "resize", "one", vcpus=3)
+        at_rest(app, hands, {("h0", "send_disk"): [None]})
         assert ONE in hands["h0"].coming
         hands["h0"].leave()
-        at_rest(here, hands)
-        assert told(here, "one")[:2] == ("SHUTOFF", "h0")
-        assert here.used()["VCPU"] == 1
+        at_rest(app, hands)
+        assert told(app, "one")[:2] == ("SHUTOFF", "h0")
+        assert app.used()["VCPU"] == 1
         hands["h0"].known = []
         hands["h0"].register()
-        at_rest(here, hands)
+        at_rest(app, hands)
         assert hands["h0"].coming == {}
         assert states(hands) == {"h0": "stopped"}
 
 
 def test_migration_confirms_itself_unless_it_must_be_verified():
-    with server(None, fleet(4, 4)) as here:
-        hands = build_on_h0(here, "h0", "h1")
-        ask(here, "migrate", "one")
-        at_rest(here, hands)
-        assert told(here, "one") == ("ACTIVE", "h1", "")
+    with server(None, fleet(4, 4)) as app:
+        hands = build_on_h0(app, "h0", "h1")
+        ask(app, "migrate", "one")
+        at_rest(app, hands)
+        assert told(app, "one") == ("ACTIVE", "h1", "")
         assert states(hands) == {"h1": "running"}
-        assert here.used()["VCPU"] == 1
-        here.clock.time_s += 1
-        ask(here, "migrate", "one", is_verified=True)
-        at_rest(here, hands)
-        assert told(here, "one") == ("VERIFY_RESIZE", "h0", "")
-        assert here.used()["VCPU"] == 2
+        assert app.used()["VCPU"] == 1
+        app.clock.time_s += 1
+        ask(app, "migrate", "one", is_verified=True)
+        at_rest(app, hands)
+        assert told(app, "one") == ("VERIFY_RESIZE", "h0", "")
+        assert app.used()["VCPU"] == 2
 
 
 def test_stopped_instance_stays_stopped():
-    with server(None, fleet(4, 4)) as here:
-        hands = build_on_h0(here, "h0", "h1")
-        here.power("one", "stop")
-        at_rest(here, hands)
-        ask(here, "migrate", "one")
-        at_rest(here, hands)
-        assert told(here, "one") == ("SHUTOFF", "h1", "")
+    with server(None, fleet(4, 4)) as app:
+        hands = build_on_h0(app, "h0", "h1")
+        app.power("one", "stop")
+        at_rest(app, hands)
+        ask(app, "migrate", "one")
+        at_rest(app, hands)
+        assert told(app, "one") == ("SHUTOFF", "h1", "")
         assert states(hands) == {"h1": "stopped"}
 
 
 def test_guest_that_started_late_is_stopped_before_its_disk_is_sent():
-    with server(None, fleet(4, 4)) as here:
-        hands = build_on_h0(here, "h0", "h1")
-        here.power("one", "stop")
-        at_rest(here, hands)
-        here.power("one", "start")
-        at_rest(here, hands, {("h0", "power_on"): [None]})
-        pass_time(here, hands, 601)
-        at_rest(here, hands)
-        assert told(here, "one")[:2] == ("SHUTOFF", "h0")
+    with server(None, fleet(4, 4)) as app:
+        hands = build_on_h0(app, "h0", "h1")
+        app.power("one", "stop")
+        at_rest(app, hands)
+        app.power("one", "start")
+        at_rest(app, hands, {("h0", "power_on"): [None]})
+        pass_time(app, hands, 601)
+        at_rest(app, hands)
+        assert told(app, "one")[:2] == ("SHUTOFF", "h0")
         hands["h0"].copies[ONE].state = "running"
-        ask(here, "migrate", "one")
-        at_rest(here, hands)
-        assert told(here, "one") == ("SHUTOFF", "h1", "")
+        ask(app, "migrate", "one")
+        at_rest(app, hands)
+        assert told(app, "one") == ("SHUTOFF", "h1", "")
         assert states(hands) == {"h1": "stopped"}
         assert hands["h0"].done[-3:] == ["power_off", "send_disk", "destroy"]
 
 
 def test_next_target_is_used_if_one_cannot_prepare():
-    with server(None, fleet(4, 4, 4)) as here:
-        hands = build_on_h0(here, "h0", "h1", "h2")
-        ask(here, "migrate", "one")
-        at_rest(here, hands, {("h1", "prepare"): [failed("no disk")]})
-        assert told(here, "one") == ("ACTIVE", "h2", "")
-        assert here.used()["VCPU"] == 1
+    with server(None, fleet(4, 4, 4)) as app:
+        hands = build_on_h0(app, "h0", "h1", "h2")
+        ask(app, "migrate", "one")
+        at_rest(app, hands, {("h1", "prepare"): [failed("no disk")]})
+        assert told(app, "one") == ("ACTIVE", "h2", "")
+        assert app.used()["VCPU"] == 1
         assert states(hands) == {"h2": "running"}
 
 
 def test_instance_keeps_running_on_its_host_if_no_target_can_prepare():
-    with server(None, fleet(4, 4, 4)) as here:
-        hands = build_on_h0(here, "h0", "h1", "h2")
-        ask(here, "resize", "one", vcpus=4)
-        at_rest(here, hands, {(f"h{number}", "prepare"): [failed("no disk")] for number in range(3)})
-        status, place, fault = told(here, "one")
+    with server(None, fleet(4, 4, 4)) as app:
+        hands = build_on_h0(app, "h0", "h1", "h2")
+        ask(app, "resize", "one", vcpus=4)
+        at_rest(app, hands, {(f"h{number}", "prepare"): [failed("no disk")] for number in range(3)})
+        status, place, fault = told(app, "one")
         assert (status, place) == ("ACTIVE", "h0")
         assert "no disk" in fault
         assert states(hands) == {"h0": "running"}
         assert "power_off" not in hands["h0"].done
-        assert holders(here) == {ONE: ["h0"]}
-        assert {each[1] for each in migrations(here, "one")} == {"failed"}
+        assert holders(app) == {ONE: ["h0"]}
+        assert {each[1] for each in migrations(app, "one")} == {"failed"}
 
 
 @pytest.mark.parametrize(("at", "act"), [("h0", "power_off"), ("h0", "send_disk"), ("h1", "finish"), ("h1", "prepare")])
 @pytest.mark.parametrize("answer", [failed("it is broken"), BROKEN, Answer(outcome="stale")])
 def test_failed_step_leaves_the_instance_as_it_was(at, act, answer):
-    with server(None, fleet(1, 4)) as here:
-        hands = build_on_h0(here, "h0", "h1")
-        ask(here, "resize", "one", vcpus=2)
-        at_rest(here, hands, {(at, act): [answer]})
-        status, place, fault = told(here, "one")
+    with server(None, fleet(1, 4)) as app:
+        hands = build_on_h0(app, "h0", "h1")
+        ask(app, "resize", "one", vcpus=2)
+        at_rest(app, hands, {(at, act): [answer]})
+        status, place, fault = told(app, "one")
         assert (status, place, bool(fault)) == ("ACTIVE", "h0", True)
         assert states(hands) == {"h0": "running"}
-        assert here.used()["VCPU"] == 1
-        assert here.status("one").migration_uuid is None
+        assert app.used()["VCPU"] == 1
+        assert app.status("one").migration_uuid is None
         assert hands["h0"].most_running == {ONE: 1}
 
 
 @pytest.mark.parametrize(("at", "act"), [("h0", "power_off"), ("h0", "send_disk"), ("h1", "finish"), ("h1", "prepare")])
 @pytest.mark.parametrize("is_done", [True, False])
 def test_late_host_undoes_its_step(at, act, is_done):
-    with server(None, fleet(1, 4)) as here:
-        hands = build_on_h0(here, "h0", "h1")
+    with server(None, fleet(1, 4)) as app:
+        hands = build_on_h0(app, "h0", "h1")
         hand = hands[at]
         result = hand.result
 
@@ -209,23 +209,23 @@ def test_late_host_undoes_its_step(at, act, is_done):
             return None
 
         hand.result = give_no_answer
-        ask(here, "resize", "one", vcpus=2)
-        at_rest(here, hands)
+        ask(app, "resize", "one", vcpus=2)
+        at_rest(app, hands)
         hand.result = result
-        pass_time(here, hands, 601)
-        at_rest(here, hands)
-        status, place, fault = told(here, "one")
+        pass_time(app, hands, 601)
+        at_rest(app, hands)
+        status, place, fault = told(app, "one")
         assert (status, place) == ("ACTIVE", "h0")
         assert fault
         assert states(hands) == {"h0": "running"}
-        assert here.used()["VCPU"] == 1
+        assert app.used()["VCPU"] == 1
         assert hands["h0"].most_running == {ONE: 1}
 
 
 def test_resize_waits_for_a_gone_target_that_may_run_the_guest():
-    with server(None, fleet(1, 4)) as here:
-        hands = build_on_h0(here, "h0", "h1")
-        ask(here, "resize", "one", vcpus=2)
+    with server(None, fleet(1, 4)) as app:
+        hands = build_on_h0(app, "h0", "h1")
+        ask(app, "resize", "one", vcpus=2)
         result = hands["h1"].result
 
         def give_no_answer_to_finish(order):
@@ -233,127 +233,127 @@ def test_resize_waits_for_a_gone_target_that_may_run_the_guest():
             return None if action(order) == "finish" else answer
 
         hands["h1"].result = give_no_answer_to_finish
-        at_rest(here, hands)
+        at_rest(app, hands)
         assert states(hands) == {"h0": "stopped", "h1": "running"}
         hands["h1"].leave()
-        at_rest(here, hands)
-        pass_time(here, hands, 5000)
-        at_rest(here, hands)
-        assert here.status("one").task == "resizing"
-        assert "it may run on h1, which is waited for" in here.status("one").fault
+        at_rest(app, hands)
+        pass_time(app, hands, 5000)
+        at_rest(app, hands)
+        assert app.status("one").task == "resizing"
+        assert "it may run on h1, which is waited for" in app.status("one").fault
         assert states(hands) == {"h0": "stopped", "h1": "running"}
-        assert here.used()["VCPU"] == 3
+        assert app.used()["VCPU"] == 3
         hands["h1"].result, hands["h1"].known = result, []
         hands["h1"].register()
-        pass_time(here, hands, 11)
-        at_rest(here, hands)
-        assert told(here, "one")[:2] == ("ACTIVE", "h0")
+        pass_time(app, hands, 11)
+        at_rest(app, hands)
+        assert told(app, "one")[:2] == ("ACTIVE", "h0")
         assert states(hands) == {"h0": "running"}
-        assert here.used()["VCPU"] == 1
+        assert app.used()["VCPU"] == 1
         assert hands["h0"].most_running == {ONE: 1}
 
 
 @pytest.mark.parametrize("act", ["power_off", "send_disk"])
 def test_source_that_leaves_during_its_step_keeps_the_instance(act):
-    with server(None, fleet(1, 4)) as here:
-        hands = build_on_h0(here, "h0", "h1")
-        ask(here, "resize", "one", vcpus=2)
-        at_rest(here, hands, {("h0", act): [None]})
+    with server(None, fleet(1, 4)) as app:
+        hands = build_on_h0(app, "h0", "h1")
+        ask(app, "resize", "one", vcpus=2)
+        at_rest(app, hands, {("h0", act): [None]})
         hands["h0"].leave()
-        at_rest(here, hands)
-        status, place, fault = told(here, "one")
+        at_rest(app, hands)
+        status, place, fault = told(app, "one")
         assert (status, place) == ("SHUTOFF", "h0")
         assert "does not answer" in fault
         assert ONE not in hands["h1"].guests
-        assert holders(here) == {ONE: ["h0"]}
+        assert holders(app) == {ONE: ["h0"]}
 
 
 def test_source_that_leaves_after_its_last_step_does_not_stop_the_resize():
-    with server(None, fleet(1, 4)) as here:
-        hands = build_on_h0(here, "h0", "h1")
-        ask(here, "resize", "one", vcpus=2)
-        at_rest(here, hands, {("h1", "finish"): [None]})
+    with server(None, fleet(1, 4)) as app:
+        hands = build_on_h0(app, "h0", "h1")
+        ask(app, "resize", "one", vcpus=2)
+        at_rest(app, hands, {("h1", "finish"): [None]})
         hands["h0"].leave()
         hands["h1"].known = []
-        at_rest(here, hands)
-        assert told(here, "one") == ("VERIFY_RESIZE", "h1", "")
-        ask(here, "revert", "one")
-        at_rest(here, hands)
-        assert told(here, "one") == ("VERIFY_RESIZE", "h1", "it cannot go back: the agent of h0 does not answer")
-        here.clock.time_s += 1
-        ask(here, "confirm", "one")
-        at_rest(here, hands)
-        assert told(here, "one") == ("ACTIVE", "h1", "")
-        assert migrations(here, "one") == [("resize", "left", "h0", "h1")]
-        assert here.used()["VCPU"] == 3
+        at_rest(app, hands)
+        assert told(app, "one") == ("VERIFY_RESIZE", "h1", "")
+        ask(app, "revert", "one")
+        at_rest(app, hands)
+        assert told(app, "one") == ("VERIFY_RESIZE", "h1", "it cannot go back: the agent of h0 does not answer")
+        app.clock.time_s += 1
+        ask(app, "confirm", "one")
+        at_rest(app, hands)
+        assert told(app, "one") == ("ACTIVE", "h1", "")
+        assert migrations(app, "one") == [("resize", "left", "h0", "h1")]
+        assert app.used()["VCPU"] == 3
         hands["h0"].register()
-        at_rest(here, hands)
+        at_rest(app, hands)
         assert states(hands) == {"h1": "running"}
-        assert here.used()["VCPU"] == 2
-        assert migrations(here, "one") == [("resize", "confirmed", "h0", "h1")]
+        assert app.used()["VCPU"] == 2
+        assert migrations(app, "one") == [("resize", "confirmed", "h0", "h1")]
 
 
 def test_failed_destroy_on_the_source_is_repeated():
-    with server(None, fleet(1, 4)) as here:
-        hands = build_on_h0(here, "h0", "h1")
-        ask(here, "resize", "one", vcpus=2)
-        at_rest(here, hands)
-        ask(here, "confirm", "one")
-        at_rest(here, hands, {("h0", "destroy"): [failed("busy")]})
-        assert (here.status("one").task, here.used()["VCPU"]) == ("confirming", 3)
-        pass_time(here, hands, 11)
-        at_rest(here, hands)
-        assert told(here, "one") == ("ACTIVE", "h1", "")
-        assert here.used()["VCPU"] == 2
+    with server(None, fleet(1, 4)) as app:
+        hands = build_on_h0(app, "h0", "h1")
+        ask(app, "resize", "one", vcpus=2)
+        at_rest(app, hands)
+        ask(app, "confirm", "one")
+        at_rest(app, hands, {("h0", "destroy"): [failed("busy")]})
+        assert (app.status("one").task, app.used()["VCPU"]) == ("confirming", 3)
+        pass_time(app, hands, 11)
+        at_rest(app, hands)
+        assert told(app, "one") == ("ACTIVE", "h1", "")
+        assert app.used()["VCPU"] == 2
 
 
 @pytest.mark.parametrize("end", ["confirm", "revert"])
 def test_confirm_and_revert_fail_while_the_host_is_gone(end):
-    with server(None, fleet(1, 4)) as here:
-        hands = build_on_h0(here, "h0", "h1")
-        ask(here, "resize", "one", vcpus=2)
-        at_rest(here, hands)
+    with server(None, fleet(1, 4)) as app:
+        hands = build_on_h0(app, "h0", "h1")
+        ask(app, "resize", "one", vcpus=2)
+        at_rest(app, hands)
         hands["h1"].leave()
-        ask(here, end, "one")
-        at_rest(here, hands)
-        status, host, fault = told(here, "one")
+        ask(app, end, "one")
+        at_rest(app, hands)
+        status, host, fault = told(app, "one")
         assert (status, host) == ("VERIFY_RESIZE", "h1")
         assert fault.startswith("the agent of h1 does not answer")
-        assert here.used()["VCPU"] == 3
+        assert app.used()["VCPU"] == 3
 
 
 def test_move_whose_guest_is_missing_is_not_confirmed():
-    with server(None, fleet(1, 4)) as here:
-        hands = build_on_h0(here, "h0", "h1")
-        ask(here, "resize", "one", vcpus=2)
-        at_rest(here, hands)
+    with server(None, fleet(1, 4)) as app:
+        hands = build_on_h0(app, "h0", "h1")
+        ask(app, "resize", "one", vcpus=2)
+        at_rest(app, hands)
         hands["h1"].copies.clear()
-        ask(here, "confirm", "one")
-        at_rest(here, hands)
-        assert told(here, "one") == ("VERIFY_RESIZE", "h1", "h1 has nothing of it")
-        here.clock.time_s += 1
-        ask(here, "revert", "one")
-        at_rest(here, hands)
-        assert told(here, "one") == ("ACTIVE", "h0", "")
+        ask(app, "confirm", "one")
+        at_rest(app, hands)
+        assert told(app, "one") == ("VERIFY_RESIZE", "h1", "h1 has nothing of it")
+        app.clock.time_s += 1
+        ask(app, "revert", "one")
+        at_rest(app, hands)
+        assert told(app, "one") == ("ACTIVE", "h0", "")
         assert states(hands) == {"h0": "running"}
 
 
 def test_revert_waits_for_a_host_that_leaves_during_the_discard():
-    with server(None, fleet(1, 4)) as here:
-        hands = build_on_h0(here, "h0", "h1")
-        ask(here, "resize", "one", vcpus=2)
-        at_rest(here, hands)
-        ask(here, "revert", "one")
-        at_rest(here, hands, {("h1", "discard"): [None]})
+    with server(None, fleet(1, 4)) as app:
+        hands = build_on_h0(app, "h0", "h1")
+        ask(app, "resize", "one", vcpus=2)
+        at_rest(app, hands)
+        ask(app, "revert", "one")
+        at_rest(app, hands, {("h1", "discard"): [None]})
         hands["h1"].leave()
-        at_rest(here, hands)
-        assert "which is waited for" in here.status("one").fault
+        at_rest(app, hands)
+        assert "which is waited for" in app.status("one").fault
         assert states(hands) == {"h0": "stopped", "h1": "running"}
         hands["h1"].known = []
         hands["h1"].register()
-        pass_time(here, hands, 11)
-        at_rest(here, hands)
-        assert told(here, "one") == ("ACTIVE", "h0", "")
+        pass_time(app, hands, 11)
+        at_rest(app, hands)
+        assert told(app, "one") == ("ACTIVE", "h0", "")
         assert states(hands) == {"h0": "running"}
         assert hands["h0"].most_running == {ONE: 1}
 
@@ -363,33 +363,33 @@ STEPS = [("h1", "prepare"), ("h0", "power_off"), ("h0", "send_disk"), ("h1", "fi
 
 @pytest.mark.parametrize(("at", "act"), STEPS)
 def test_deletion_ends_the_resize_at_any_step(at, act):
-    with server(None, fleet(1, 4)) as here:
-        hands = build_on_h0(here, "h0", "h1")
-        ask(here, "resize", "one", vcpus=2)
+    with server(None, fleet(1, 4)) as app:
+        hands = build_on_h0(app, "h0", "h1")
+        ask(app, "resize", "one", vcpus=2)
         script = {(at, act): [None]} | ({("h1", "finish"): [failed()]} if act == "discard" else {})
-        at_rest(here, hands, script)
-        here.delete("one")
+        at_rest(app, hands, script)
+        app.delete("one")
         hands[at].known = []
-        at_rest(here, hands)
-        assert here.status("one").status == "DELETED"
+        at_rest(app, hands)
+        assert app.status("one").status == "DELETED"
         assert states(hands) == {}
-        assert holders(here) == {}
-        assert here.open_operations() == []
+        assert holders(app) == {}
+        assert app.open_operations() == []
 
 
 @pytest.mark.parametrize("end", ["confirm", "revert"])
 @pytest.mark.parametrize("act", ["inspect", "destroy", "discard", "power_on"])
 def test_deletion_ends_a_confirm_or_revert_at_any_step(end, act):
-    with server(None, fleet(1, 4)) as here:
-        hands = build_on_h0(here, "h0", "h1")
-        ask(here, "resize", "one", vcpus=2)
-        at_rest(here, hands)
-        ask(here, end, "one")
-        at_rest(here, hands, {(name, act): [None] for name in hands})
-        here.delete("one")
+    with server(None, fleet(1, 4)) as app:
+        hands = build_on_h0(app, "h0", "h1")
+        ask(app, "resize", "one", vcpus=2)
+        at_rest(app, hands)
+        ask(app, end, "one")
+        at_rest(app, hands, {(name, act): [None] for name in hands})
+        app.delete("one")
         for hand in hands.values():
             hand.known = []
-        at_rest(here, hands)
-        assert here.status("one").status == "DELETED"
+        at_rest(app, hands)
+        assert app.status("one").status == "DELETED"
         assert states(hands) == {}
-        assert holders(here) == {}
+        assert holders(app) == {}
