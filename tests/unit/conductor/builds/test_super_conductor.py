@@ -169,7 +169,7 @@ class LateStore(BreakableStore):
         return super().evidence(uuid=uuid, newest=newest)
 
 
-def test_claim_whose_reply_was_lost_is_released():
+def test_claim_with_a_lost_reply_is_released():
     store = LateStore()
     roost = roost_with(ladder(2), store=store)
     roost.decide(wish())  # Stores the documents of the request in an earlier commit.

@@ -290,7 +290,7 @@ def test_story_has_the_build_error_if_no_alternate_has_an_agent():
         assert app.story("one")[-1] == last
 
 
-def test_alternate_whose_agent_is_gone_is_skipped_at_once(app):
+def test_alternate_with_a_gone_agent_is_skipped_at_once(app):
     hands = agents(app)
     app.build("one")
     app.turn()

@@ -322,7 +322,7 @@ def test_confirm_and_revert_fail_while_the_host_is_gone(end):
         assert app.used()["VCPU"] == 3
 
 
-def test_move_whose_guest_is_missing_is_not_confirmed():
+def test_move_with_a_missing_guest_is_not_confirmed():
     with server(None, fleet(1, 4)) as app:
         hands = build_on_h0(app, "h0", "h1")
         ask(app, "resize", "one", vcpus=2)

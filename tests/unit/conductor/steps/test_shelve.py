@@ -72,7 +72,7 @@ def test_stopped_instance_is_saved_at_once(app):
     assert standing(app) == ("SHUTOFF", "", "h0", "h0 did not answer within 600 s", "h0")
 
 
-def test_instance_whose_start_failed_is_stopped_before_the_save(app):
+def test_instance_with_a_failed_start_is_stopped_before_the_save(app):
     build_active(app)
     app.power("one", "stop")
     served(app, *app.hands)
