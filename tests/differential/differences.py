@@ -174,13 +174,13 @@ RULES = (
         "Where the reference fails with an internal error on bad input, a 4xx says what is wrong with it.",
         _no_internal_error,
         (
-            "an error that nobody raised on purpose",
+            "an unexpected error",
             "a body nested thousands deep",
             "`resources=VCPU:N` from 2⁶³ on",
             "`allocation_ratio` NaN or −Infinity",
-            "in `PUT …/inventories`, a record under a name",
+            "in `PUT …/inventories`, a record under an invalid class name",
             "`POST /resource_classes` of a name with a line break",
-            "in a reshape, a record under a name",
+            "in a reshape, a record under an invalid class name",
             "several `limit`",
         ),
     ),
@@ -189,13 +189,13 @@ RULES = (
         "Emptying a consumer that never was leaves nothing behind, so it is still new afterwards; the reference"
         " keeps a row of generation 0.",
         _emptied_stranger,
-        ("`{}` for a consumer that never was",),
+        ("`{}` for an unknown consumer",),
     ),
     Rule(
         "reshape_over_total",
         "A reshape that reserves more than there is, is refused, as the routes of inventories do.",
         _reshape_over_total,
-        ("a reshape that reserves more than there is",),
+        ("a reshape that reserves more than the total",),
     ),
     Rule(
         "wrong_sums",
@@ -232,13 +232,13 @@ RULES = (
         "not_http",
         "What is no HTTP, a length that is no number or a method that nobody knows, is refused before the API sees it.",
         _not_http,
-        ("what is no HTTP",),
+        ("invalid HTTP",),
     ),
     Rule(
         "path_in_utf8",
         "Letters beyond ASCII in a path are shown as they were meant; the reference shows each byte as a letter.",
         _path_in_utf8,
-        ("beyond ASCII in a path",),
+        ("non-ASCII characters of a path",),
     ),
     Rule(
         "newline_in_path",
@@ -269,7 +269,7 @@ RULES = (
         "database_text",
         "The reference shows a database's own error text, statement and values included; a text of ours stands there.",
         _database_text,
-        ("`POST` of a class that is offered",),
+        ("`POST` of a class that exists in the inventory",),
     ),
 )
 

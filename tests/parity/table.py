@@ -64,7 +64,7 @@ def table() -> str:
         tests.setdefault(each.feature, []).append(each)
     lines = []
     for part, rows in features().items():
-        lines += [f"### {part.capitalize()}", "", "| | what | shown by |", "|---|---|---|"]
+        lines += [f"### {part.capitalize()}", "", "| number | feature | tests |", "|---|---|---|"]
         lines += [f"| {number} | {_cell(what)} | {_links(tests.get(number, []))} |" for number, what in rows.items()]
         lines.append("")
     return "\n".join(lines)
