@@ -48,8 +48,9 @@ check: $(DEV) ## run the static checks: format, lint, types, layers, tidiness
 	$(BIN)/lint-imports
 	@$(MAKE) --no-print-directory tidy
 
-tidy: $(DEV) ## check sizes, names, purity and that everything has a heading in the documents
+tidy: $(DEV) ## check sizes, names, prose, purity and headings of documents, and print the figures
 	$(PYTEST) --quiet -p no:randomly tests/tidy
+	@PYTHONPATH=. $(BIN)/python -m tests.tidy
 
 format: $(DEV) ## rewrite the sources in house format
 	$(BIN)/ruff format .

@@ -1,4 +1,4 @@
-"""Evacuate an instance: build it anew on another host, since its own is gone.
+"""Evacuate an instance: rebuild it on another host, because its own is gone.
 
 Its migration keeps the allocations on the old host until that host is back and clean.
 """

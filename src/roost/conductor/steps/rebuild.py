@@ -1,4 +1,4 @@
-"""Rebuild an instance: its host writes the disk of an image anew. Its allocations stay in every case."""
+"""Rebuild an instance: its host writes the disk from an image again. Its allocations stay in every case."""
 
 from roost.conductor.moves.ask_host import send_order
 from roost.conductor.moves.guests import guest_here

@@ -1,0 +1,42 @@
+"""Each package's docstring lists its parts, so that a reader finds a module from the package."""
+
+import ast
+
+import pytest
+
+from tests.tidy import repository
+
+# Packages that do not list their parts yet. Only shorten this number.
+UNLISTED_MAX = 82
+
+
+def packages():
+    """Return the packages of the product, as the paths of their ``__init__``."""
+    return [path for path in repository.python_files() if path.parts[0] == "src" and path.name == "__init__.py"]
+
+
+def unlisted(path):
+    """Return the modules and sub-packages that the docstring of a package does not name.
+
+    A package with one module per thing, such as filters, says so instead.
+    """
+    docstring = ast.get_docstring(repository.tree(path)) or ""
+    if "one module per" in docstring.lower() or "one file per" in docstring.lower():
+        return []
+    folder = repository.ROOT / path.parent
+    parts = {each.stem for each in folder.glob("*.py")} | {each.parent.name for each in folder.glob("*/__init__.py")}
+    return sorted(part for part in parts - {"__init__", "__main__"} if f"``{part}``" not in docstring)
+
+
+def test_docstrings_of_packages_name_their_parts():
+    assert len([path for path in packages() if unlisted(path)]) <= UNLISTED_MAX
+
+
+@pytest.mark.parametrize("path", packages(), ids=str)
+def test_docstring_of_a_package_names_no_missing_part(path):
+    docstring = ast.get_docstring(repository.tree(path)) or ""
+    for line in docstring.splitlines():
+        name, _, rest = line.strip().partition("``: ")
+        if rest and name.removeprefix("``").isidentifier():
+            folder = repository.ROOT / path.parent
+            assert (folder / f"{name[2:]}.py").exists() or (folder / name[2:] / "__init__.py").exists()
