@@ -1,4 +1,4 @@
-"""Instances that are on a host leave it for another, in one commit."""
+"""Moves: one commit claims the new host of an instance and releases the old one."""
 
 import pytest
 
@@ -15,11 +15,10 @@ ME, OTHER, MIGRATION = (uuid_named(name) for name in ("me", "other", "migration"
 
 
 def move(uuid=ME, *, migration_uuid=None, may_stay=False, **request):
-    wanted = Move(instance_uuid=uuid, migration_uuid=migration_uuid, may_stay=may_stay)
-    return wish(move=wanted, **request)
+    return wish(move=Move(instance_uuid=uuid, migration_uuid=migration_uuid, may_stay=may_stay), **request)
 
 
-def used(roost):
+def vcpus_by_host(roost):
     state = roost.state
     columns = state.classes[state.class_ids.id_of("VCPU")]
     return {name: columns.used.view[row] for row, name in enumerate(state.providers.names)}
@@ -29,44 +28,44 @@ def place(roost, uuid=ME, **request):
     return chosen(roost.decide(wish(instance_uuids=(uuid,), **request)))[0]
 
 
-def test_an_instance_moves_and_what_it_held_is_given_back_in_the_same_commit(tmp_path):
+def test_move_claims_and_releases_in_one_commit(tmp_path):
     store = SqliteStore(tmp_path / "roost.db")
     with roost_with(hosts(2), store=store) as roost:
         assert place(roost) == "h0"
         decision = roost.decide(move())
         assert chosen(decision) == ["h1"]
         assert decision.picks[0].instance_uuid == ME
-        assert used(roost) == {"h0": 0, "h1": 1}
-        known = digest(roost.state)
+        assert vcpus_by_host(roost) == {"h0": 0, "h1": 1}
+        before = digest(roost.state)
     with roost_on(SqliteStore(tmp_path / "roost.db")) as roost:
-        assert digest(roost.state) == known
+        assert digest(roost.state) == before
         assert chosen(roost.decide(move())) == ["h0"]
         roost.work([Departure(instance_uuids=(ME,))])
-        assert used(roost) == {"h0": 0, "h1": 0}
+        assert vcpus_by_host(roost) == {"h0": 0, "h1": 0}
 
 
-def test_a_migration_holds_what_the_instance_left_until_it_departs():
+def test_migration_holds_the_source_resources_until_it_departs():
     roost = roost_with(hosts(3))
     place(roost, vcpus=2)
     assert chosen(roost.decide(move(migration_uuid=MIGRATION, vcpus=3))) == ["h1"]
-    assert used(roost) == {"h0": 2, "h1": 3, "h2": 0}
+    assert vcpus_by_host(roost) == {"h0": 2, "h1": 3, "h2": 0}
     holder = roost.state.holders[uuid_bytes(MIGRATION)]
     assert (holder.instance, holder.project_id) == (None, roost.state.holders[uuid_bytes(ME)].project_id)
     roost.work([Departure(instance_uuids=(MIGRATION,))])
-    assert used(roost) == {"h0": 0, "h1": 3, "h2": 0}
+    assert vcpus_by_host(roost) == {"h0": 0, "h1": 3, "h2": 0}
 
 
-def test_an_instance_stays_only_where_that_is_allowed():
+def test_instance_stays_on_its_host_only_if_may_stay_is_set():
     roost = roost_with(hosts(1))
     place(roost)
-    refused = roost.decide(move())
-    assert refused.reason == "0 of 1 hosts: 1 are outside the requested hosts or cell, or are ignored or left"
-    assert used(roost) == {"h0": 1}
+    refusal = roost.decide(move())
+    assert refusal.reason == "0 of 1 hosts: 1 are outside the requested hosts or cell, or are ignored or left"
+    assert vcpus_by_host(roost) == {"h0": 1}
     assert chosen(roost.decide(move(may_stay=True, vcpus=3))) == ["h0"]
-    assert used(roost) == {"h0": 3}
+    assert vcpus_by_host(roost) == {"h0": 3}
 
 
-def test_a_dry_run_moves_nobody_and_says_what_a_move_does():
+def test_dry_run_of_a_move_changes_nothing_and_picks_the_same_host():
     roost = roost_with(hosts(3))
     place(roost)
     before = digest(roost.state)
@@ -75,7 +74,7 @@ def test_a_dry_run_moves_nobody_and_says_what_a_move_does():
     assert chosen(dry) == chosen(roost.decide(move()))
 
 
-def test_a_stored_move_replays_to_itself_whether_granted_or_refused():
+def test_stored_move_replays_to_the_same_decision():
     roost = roost_with(hosts(2))
     place(roost)
     for each in (move(), move(vcpus=9)):
@@ -93,7 +92,7 @@ def test_a_stored_move_replays_to_itself_whether_granted_or_refused():
         (move(migration_uuid=ME), Conflict, f"the consumer {ME} exists already"),
     ],
 )
-def test_what_cannot_move_is_told_and_nothing_changes(request_, error, text):
+def test_invalid_move_is_an_error_and_changes_nothing(request_, error, text):
     roost = roost_with(hosts(2))
     place(roost)
     before = digest(roost.state)
@@ -109,35 +108,35 @@ def test_one_instance_moves_at_a_time():
 
 
 @pytest.mark.parametrize(
-    ("policy", "wanted"), [("anti-affinity", "h2"), ("affinity", None), ("soft-affinity", "h1"), (None, "h2")]
+    ("policy", "expected"), [("anti-affinity", "h2"), ("affinity", None), ("soft-affinity", "h1"), (None, "h2")]
 )
-def test_who_moves_keeps_its_server_group(policy, wanted):
+def test_move_obeys_the_server_group_policy(policy, expected):
     roost = roost_with(hosts(3), *([] if policy is None else [group("g", policy)]))
     name = None if policy is None else "g"
     place(roost, in_group=name)
     place(roost, OTHER, in_group=name, force_hosts=() if policy == "affinity" else ("h1",))
     decision = roost.decide(move(ignore_hosts=("h0",)))
-    assert chosen(decision) == ([] if wanted is None else [wanted])
+    assert chosen(decision) == ([] if expected is None else [expected])
     if policy is not None:
         assert sum(roost.state.groups_by_uuid[uuid_named("g")].members.values()) == 2
 
 
-def test_the_only_member_of_an_affinity_group_may_go_anywhere_and_takes_the_group_along():
+def test_only_member_moves_its_affinity_group_to_the_new_host():
     roost = roost_with(hosts(3), group("g", "affinity"))
     place(roost, in_group="g")
     assert chosen(roost.decide(move())) == ["h1"]
     assert place(roost, OTHER, in_group="g") == "h1"
 
 
-def test_acts_of_one_group_see_each_other():
+def test_acts_in_one_batch_see_earlier_acts():
     roost = roost_with(hosts(3))
-    place_, first, second = roost.work([wish(instance_uuids=(ME,)), move(), move(ignore_hosts=("h0",))])
-    assert [chosen(each) for each in (place_, first, second)] == [["h0"], ["h1"], ["h2"]]
+    arrival, first, second = roost.work([wish(instance_uuids=(ME,)), move(), move(ignore_hosts=("h0",))])
+    assert [chosen(each) for each in (arrival, first, second)] == [["h0"], ["h1"], ["h2"]]
     roost.work([move(), Departure(instance_uuids=(ME,))])
-    assert used(roost) == {"h0": 0, "h1": 0, "h2": 0}
+    assert vcpus_by_host(roost) == {"h0": 0, "h1": 0, "h2": 0}
 
 
-def racing(*fleets):
+def roost_and_rival(*fleets):
     store = RacyStore()
     return roost_with(*fleets, store=store), store, roost_on(store.peer(), seed=99)
 
@@ -147,30 +146,30 @@ def agrees_with_store(roost, store):
     return digest(roost.state) == digest(Current(store.peer()).state)
 
 
-def test_a_move_that_loses_a_race_is_chosen_again_from_where_it_is():
-    roost, store, rival = racing(
+def test_move_that_loses_a_race_picks_another_host():
+    roost, store, rival = roost_and_rival(
         host("a", VCPU=1, MEMORY_MB=9), host("b", VCPU=1, MEMORY_MB=8), host("c", VCPU=1, MEMORY_MB=7)
     )
     place(roost)
     store.rivals = [lambda: rival.decide(wish(force_hosts=("b",)))]
     decision = roost.decide(move(migration_uuid=MIGRATION))
     assert (chosen(decision), decision.conflicts) == (["c"], ["b"])
-    assert used(roost) == {"a": 1, "b": 1, "c": 1}
+    assert vcpus_by_host(roost) == {"a": 1, "b": 1, "c": 1}
     assert agrees_with_store(roost, store)
 
 
-def test_a_move_that_loses_the_last_host_leaves_the_instance_where_it_is():
-    roost, store, rival = racing(host("a", VCPU=1, MEMORY_MB=9), host("b", VCPU=1, MEMORY_MB=8))
+def test_move_that_loses_the_last_host_leaves_the_instance_in_place():
+    roost, store, rival = roost_and_rival(host("a", VCPU=1, MEMORY_MB=9), host("b", VCPU=1, MEMORY_MB=8))
     place(roost)
     store.rivals = [lambda: rival.decide(wish(force_hosts=("b",)))]
     assert not roost.decide(move()).is_granted
-    assert used(roost) == {"a": 1, "b": 1}
+    assert vcpus_by_host(roost) == {"a": 1, "b": 1}
     assert agrees_with_store(roost, store)
 
 
 @pytest.mark.parametrize("act", [Departure(instance_uuids=(ME,)), move(ignore_hosts=("h1",))])
-def test_an_instance_that_somebody_else_ended_or_moved_meanwhile(act):
-    roost, store, rival = racing(hosts(3))
+def test_move_after_a_concurrent_departure_or_move(act):
+    roost, store, rival = roost_and_rival(hosts(3))
     place(roost)
     rival.work([])
     store.rivals = [lambda: rival.work([act])]
@@ -178,16 +177,16 @@ def test_an_instance_that_somebody_else_ended_or_moved_meanwhile(act):
         with pytest.raises(NotFound, match=ME):
             roost.decide(move())
     else:
-        assert chosen(roost.decide(move())) == ["h0"]  # it was on h2 by then
+        assert chosen(roost.decide(move())) == ["h0"]  # the other process had moved it to h2
     assert agrees_with_store(roost, store)
-    assert sum(used(roost).values()) == (0 if isinstance(act, Departure) else 1)
+    assert sum(vcpus_by_host(roost).values()) == (0 if isinstance(act, Departure) else 1)
 
 
-def test_two_who_move_towards_each_other_keep_the_rule_of_their_group():
-    roost, store, rival = racing(hosts(3), group("g", "anti-affinity"))
+def test_concurrent_moves_of_group_members_obey_anti_affinity():
+    roost, store, rival = roost_and_rival(hosts(3), group("g", "anti-affinity"))
     place(roost, in_group="g")
     place(roost, OTHER, in_group="g")
     store.rivals = [lambda: rival.decide(move(OTHER))]
-    assert chosen(roost.decide(move())) == ["h1"]  # h2 is the other's by then
+    assert chosen(roost.decide(move())) == ["h1"]  # the other member already took h2
     assert agrees_with_store(roost, store)
     assert roost.state.groups_by_uuid[uuid_named("g")].members == {1: 1, 2: 1}

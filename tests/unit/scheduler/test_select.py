@@ -1,4 +1,4 @@
-"""Decisions seen from outside: what a request may ask, who is chosen, and what a refusal leaves behind."""
+"""Decisions end to end: request options, chosen hosts, refusals, and alternates."""
 
 from collections import Counter
 
@@ -23,11 +23,11 @@ from tests.support.fleets.worlds import (
     wish,
 )
 
-# --- one of the best -------------------------------------------------------------------------------------------------
+# --- choice among the best hosts -------------------------------------------------------------------------------------
 
 
-def uneven(count=6):
-    """Hosts h0, h1, … each better than the next."""
+def descending_hosts(count=6):
+    """Return hosts h0, h1, …, from the best to the worst."""
     return [host(f"h{number}", VCPU=8, MEMORY_MB=100 - number) for number in range(count)]
 
 
@@ -36,33 +36,33 @@ def choices(settings, fleets, seeds=range(80)):
 
 
 @pytest.mark.shows("S156")
-def test_a_subset_of_one_is_always_the_best():
-    assert set(choices(settings_of(), uneven(), range(5))) == {"h0"}
+def test_subset_size_of_one_always_picks_the_best_host():
+    assert set(choices(settings_of(), descending_hosts(), range(5))) == {"h0"}
 
 
 @pytest.mark.shows("S156")
-def test_every_host_of_the_subset_is_reachable_and_no_other():
-    counted = Counter(choices(settings_of(host_subset_size=3), uneven()))
-    assert set(counted) == {"h0", "h1", "h2"}
-    assert min(counted.values()) > 10
+def test_subset_picks_every_host_of_the_subset_and_no_other():
+    counts = Counter(choices(settings_of(host_subset_size=3), descending_hosts()))
+    assert set(counts) == {"h0", "h1", "h2"}
+    assert min(counts.values()) > 10
 
 
 def test_a_subset_larger_than_the_fleet_is_the_fleet():
-    assert set(choices(settings_of(host_subset_size=50), uneven(3), range(40))) == {"h0", "h1", "h2"}
+    assert set(choices(settings_of(host_subset_size=50), descending_hosts(3), range(40))) == {"h0", "h1", "h2"}
 
 
-def test_shuffling_chooses_among_hosts_that_weigh_as_much_as_the_best():
+def test_shuffle_picks_among_hosts_that_tie_for_the_best_score():
     fleets = [hosts(3), host("worse", VCPU=8, MEMORY_MB=16)]
-    counted = Counter(choices(settings_of(shuffle=True), fleets))
-    assert set(counted) == {"h0", "h1", "h2"}
-    assert min(counted.values()) > 10
+    counts = Counter(choices(settings_of(shuffle=True), fleets))
+    assert set(counts) == {"h0", "h1", "h2"}
+    assert min(counts.values()) > 10
 
 
-def test_shuffling_reaches_ties_beyond_the_table_of_scores():
+def test_shuffle_reaches_ties_beyond_the_table_of_scores():
     assert len(set(choices(settings_of(shuffle=True), [hosts(9)], range(100)))) == 9
 
 
-def test_shuffle_and_subset_choose_among_the_shuffled_and_those_behind_them():
+def test_shuffle_with_a_larger_subset_includes_the_next_best_hosts():
     fleets = [hosts(2), host("third", VCPU=8, MEMORY_MB=16), host("fourth", VCPU=8, MEMORY_MB=8)]
     assert set(choices(settings_of(shuffle=True, host_subset_size=3), fleets)) == {"h0", "h1", "third"}
 
@@ -78,22 +78,22 @@ def test_the_same_seed_makes_the_same_choices(settings):
     assert first == again
 
 
-def test_instances_of_one_request_draw_each_for_itself():
+def test_instances_of_one_request_are_shuffled_independently():
     roost = roost_with(hosts(40, VCPU=40, MEMORY_MB=400), settings=settings_of(shuffle=True))
     assert len(set(chosen(roost.decide(wish(count=12))))) == 12
 
 
-def test_the_seed_of_a_choice_is_kept_with_it():
+def test_each_decision_records_its_own_seed():
     roost = roost_with(hosts(2))
     assert len({roost.decide(wish()).seed for _ in range(5)}) == 5
 
 
-# --- hosts by name ---------------------------------------------------------------------------------------------------
+# --- requested hosts -------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.shows("S202")
 @pytest.mark.parametrize(
-    ("asked", "found"),
+    ("options", "expected"),
     [
         ({"force_hosts": ("H2",)}, {"h2"}),
         ({"force_nodes": ("h2",)}, {"h2"}),
@@ -109,14 +109,14 @@ def test_the_seed_of_a_choice_is_kept_with_it():
         ({"destination": Destination(cell="c")}, set()),
     ],
 )
-def test_a_request_may_name_its_hosts(asked, found):
+def test_a_request_may_name_its_hosts(options, expected):
     roost = roost_with(hosts(3), host("h3", facts=HostFacts(cell="b")))
-    decision = roost.decide(wish(**asked))
-    assert set(chosen(decision)) <= found
-    assert decision.is_granted == bool(found)
-    if found:
+    decision = roost.decide(wish(**options))
+    assert set(chosen(decision)) <= expected
+    assert decision.is_granted == bool(expected)
+    if expected:
         others = {pick.host for picks in decision.alternates.values() for pick in picks}
-        assert {*chosen(decision), *others} == found
+        assert {*chosen(decision), *others} == expected
 
 
 @pytest.mark.shows("S202")
@@ -126,25 +126,25 @@ def test_a_forced_host_is_not_filtered():
     assert roost.decide(wish(destination=Destination(host="h0"))).outcome == "refused"
 
 
-def test_a_forced_host_serves_a_request_whose_groups_all_have_a_suffix():
+def test_forced_host_serves_a_request_with_only_suffixed_groups():
     roost = roost_with(hosts(3))
     flavor = Flavor(name="bare", extra_specs={"resources1:VCPU": "1"})
     assert chosen(roost.decide(Request(flavor=flavor, force_hosts=("h1",)))) == ["h1"]
 
 
-def test_a_server_group_that_a_request_names_must_exist():
+def test_unknown_server_group_is_not_found():
     roost = roost_with(hosts(2))
     with pytest.raises(NotFound, match="no such"):
         roost.decide(wish(in_group="nobody"))
 
 
 @pytest.mark.parametrize("node", [None, "h1"])
-def test_a_destination_that_is_not_there_is_a_refusal(node):
+def test_unknown_destination_is_a_refusal(node):
     decision = roost_with(hosts(2)).decide(wish(destination=Destination(host="h7", node=node)))
     assert (decision.outcome, decision.reason) == ("refused", f"No such host - host: h7 node: {node}")
 
 
-# --- requests that cannot be, and refusals ---------------------------------------------------------------------------
+# --- invalid requests, and refusals ----------------------------------------------------------------------------------
 
 
 def test_an_empty_fleet_refuses():
@@ -152,68 +152,71 @@ def test_an_empty_fleet_refuses():
     assert (decision.outcome, decision.reason) == ("refused", "0 of 0 hosts: no host is known yet")
 
 
-def test_a_request_that_nobody_could_ever_hold_says_what_is_missing():
+def test_refusal_of_an_impossible_request_names_the_shortage():
     decision = roost_with(hosts(2)).decide(wish(vcpus=2**31 - 1))
     assert decision.reason == "0 of 2 hosts: 2 lack 2,147,483,647 VCPU or more"
     assert (decision.picks, decision.alternates, decision.best, decision.scales) == ([], {}, [], [])
 
 
-def flavored(**extra_specs):
-    """Give a request with extra specs; two underscores stand for a colon."""
-    named = {key.replace("__", ":"): value for key, value in extra_specs.items()}
-    return Request(flavor=Flavor(name="f", vcpus=1, extra_specs=named))
+def request_with_specs(**extra_specs):
+    """Return a request with extra specs; two underscores stand for a colon."""
+    specs = {key.replace("__", ":"): value for key, value in extra_specs.items()}
+    return Request(flavor=Flavor(name="f", vcpus=1, extra_specs=specs))
 
 
-def test_a_class_or_trait_that_nobody_has_is_named():
+def test_refusal_names_a_class_or_trait_that_no_host_has():
     roost = roost_with(hosts(2))
-    assert roost.decide(flavored(resources__CUSTOM_GOLD="1")).reason == "0 of 2 hosts: 2 offer no CUSTOM_GOLD"
-    assert roost.decide(flavored(trait__CUSTOM_FAST="required")).reason == "0 of 2 hosts: 2 lack trait CUSTOM_FAST"
+    assert roost.decide(request_with_specs(resources__CUSTOM_GOLD="1")).reason == "0 of 2 hosts: 2 offer no CUSTOM_GOLD"
+    assert (
+        roost.decide(request_with_specs(trait__CUSTOM_FAST="required")).reason
+        == "0 of 2 hosts: 2 lack trait CUSTOM_FAST"
+    )
 
 
-def test_a_forbidden_trait_that_nobody_has_refuses_nobody():
-    assert roost_with(hosts(2)).decide(flavored(trait__HW_CPU_X86_AVX="forbidden")).is_granted
+def test_forbidden_trait_that_no_host_has_refuses_no_host():
+    assert roost_with(hosts(2)).decide(request_with_specs(trait__HW_CPU_X86_AVX="forbidden")).is_granted
 
 
-def test_one_trait_of_several_is_enough_though_nobody_ever_had_the_other():
+def test_one_of_several_alternative_traits_is_enough():
     any_of = ResourceGroup(resources={"VCPU": 1}, required=(frozenset({"HW_CPU_X86_AVX", "HW_CPU_X86_AVX2"}),))
     roost = roost_with(host("h0"))
-    asked = Request(flavor=Flavor(name="f"), groups=(any_of,))
-    assert "lack trait" in roost.decide(asked).reason
-    roost.placement.create_providers([_replaced(host("h1").providers[0], traits=frozenset({"HW_CPU_X86_AVX2"}))])
+    request = Request(flavor=Flavor(name="f"), groups=(any_of,))
+    assert "lack trait" in roost.decide(request).reason
+    roost.placement.create_providers([_replace(host("h1").providers[0], traits=frozenset({"HW_CPU_X86_AVX2"}))])
     roost.fleet.register_hosts(host("h1").hosts)
-    assert chosen(roost.decide(asked)) == ["h1"]
+    assert chosen(roost.decide(request)) == ["h1"]
 
 
-def _replaced(struct, **changes):
+def _replace(struct, **changes):
     return msgspec.structs.replace(struct, **changes)
 
 
 @pytest.mark.parametrize(
-    ("asked", "problem"),
+    ("request_", "problem"),
     [
         (Request(flavor=Flavor(name="f", vcpus=1), groups=(ResourceGroup(suffix="1", resources={"GOLD": 1}),)), "GOLD"),
-        (flavored(trait__FAST="required"), "FAST"),
+        (request_with_specs(trait__FAST="required"), "FAST"),
         (Request(flavor=Flavor(name="nothing")), "at least one"),
         (wish(instance_uuids=("garbage",)), "'garbage' is no uuid"),
         (wish(availability_zone="nowhere"), "nowhere"),
     ],
 )
-def test_a_request_that_cannot_be_meant_is_refused_with_its_reason(asked, problem):
+def test_invalid_request_is_an_error_and_changes_nothing(request_, problem):
     roost = roost_with(hosts(2))
     before = digest(roost.state)
     with pytest.raises(BadRequest, match=problem):
-        roost.decide(asked)
+        roost.decide(request_)
     assert digest(roost.state) == before
 
 
-def test_a_group_that_asks_labels_but_no_resources_is_a_refusal():
+def test_group_with_aggregates_but_no_resources_is_refused():
     roost = roost_with(aggregate("a", availability_zone="east"), host("h0", aggregates=["a"], VCPU=4))
     flavor = Flavor(name="f", extra_specs={"resources1:VCPU": "1"})
     decision = roost.decide(Request(flavor=flavor, availability_zone="east"))
     assert "asks no resources" in decision.reason
 
 
-def test_an_instance_can_only_be_asked_for_once():
+def test_instance_uuid_can_be_requested_only_once():
     roost = roost_with(hosts(2))
     one, two = uuid_named("one"), uuid_named("two")
     with pytest.raises(Conflict, match="exists already"):
@@ -226,7 +229,7 @@ def test_an_instance_can_only_be_asked_for_once():
     assert roost.decide(wish(instance_uuids=(one,))).is_granted
 
 
-def test_a_bad_act_leaves_those_beside_it_alone():
+def test_invalid_act_does_not_affect_others_in_the_batch():
     roost = roost_with(hosts(2))
     bad = [wish(instance_uuids=("garbage",)), wish(in_group="nobody"), wish(destination=Destination(host="nobody"))]
     results = roost.outcomes([wish(), *bad, Departure(instance_uuids=("garbage",)), wish()])
@@ -241,7 +244,7 @@ def test_a_bad_act_leaves_those_beside_it_alone():
     assert len(roost.state.holders) == 2
 
 
-def test_a_departure_with_a_malformed_uuid_ends_nobody():
+def test_departure_with_a_malformed_uuid_ends_no_instance():
     roost = roost_with(hosts(1))
     uuid = roost.decide(wish()).picks[0].instance_uuid
     with pytest.raises(BadRequest, match="garbage"):
@@ -249,23 +252,23 @@ def test_a_departure_with_a_malformed_uuid_ends_nobody():
     assert len(roost.state.holders) == 1
 
 
-def test_a_departure_of_nobody_is_none():
+def test_departure_of_an_unknown_instance_returns_none():
     roost = roost_with(hosts(1))
     assert roost.work([Departure(instance_uuids=(uuid_named("nobody"),)), Departure(instance_uuids=())]) == [None, None]
 
 
-def sharing(name, *, aggregates, **totals):
-    """Give a host that shares what it has with those in its aggregates."""
-    made = host(name, aggregates=aggregates, **totals)
-    provider = _replaced(made.providers[0], traits=frozenset({"MISC_SHARES_VIA_AGGREGATE"}))
-    return _replaced(made, providers=[provider])
+def sharing_host(name, *, aggregates, **totals):
+    """Return a host that shares its inventory with the hosts of its aggregates."""
+    plain = host(name, aggregates=aggregates, **totals)
+    provider = _replace(plain.providers[0], traits=frozenset({"MISC_SHARES_VIA_AGGREGATE"}))
+    return _replace(plain, providers=[provider])
 
 
-def test_hosts_that_live_on_another_host_s_disk_notice_when_it_is_full():
-    fleets = [aggregate("a"), sharing("disks", aggregates=["a"], VCPU=1, MEMORY_MB=1, DISK_GB=5)]
+def test_full_shared_disk_refuses_the_hosts_that_use_it():
+    fleets = [aggregate("a"), sharing_host("disks", aggregates=["a"], VCPU=1, MEMORY_MB=1, DISK_GB=5)]
     roost = roost_with(*fleets, *(host(f"h{at}", aggregates=["a"], VCPU=64, MEMORY_MB=64) for at in range(3)))
-    asked = Request(flavor=Flavor(name="f", vcpus=1, memory_mb=1, root_gb=1))
-    decisions = [roost.decide(asked) for _ in range(8)]
+    request = Request(flavor=Flavor(name="f", vcpus=1, memory_mb=1, root_gb=1))
+    decisions = [roost.decide(request) for _ in range(8)]
     assert [each.is_granted for each in decisions] == [True] * 5 + [False] * 3
     assert decisions[-1].reason == "0 of 4 hosts: 4 lack 1 GiB disk or more"
 
@@ -273,23 +276,23 @@ def test_hosts_that_live_on_another_host_s_disk_notice_when_it_is_full():
 # --- alternates ------------------------------------------------------------------------------------------------------
 
 
-def in_cells(names):
-    """Give hosts, each better than the next, in the cells that their first letters say."""
+def hosts_in_cells(names):
+    """Return hosts from the best to the worst; the first letter of each name is its cell."""
     return [
         host(name, VCPU=100, MEMORY_MB=500 - at, facts=HostFacts(cell=name[0])) for at, name in enumerate(names.split())
     ]
 
 
 @pytest.mark.shows("S015", "S172", "S177")
-def test_alternates_are_the_next_best_of_the_same_cell_however_far_down():
-    roost = roost_with(*in_cells("a0 b0 b1 b2 b3 b4 a1 a2 a3"))
+def test_alternates_are_the_next_best_hosts_of_the_same_cell():
+    roost = roost_with(*hosts_in_cells("a0 b0 b1 b2 b3 b4 a1 a2 a3"))
     decision = roost.decide(wish(memory_mb=300))
     assert (chosen(decision), [pick.host for pick in decision.alternates["a"]]) == (["a0"], ["a1", "a2"])
     assert all(pick.instance_uuid == "" and pick.allocations for pick in decision.alternates["a"])
 
 
-def test_alternates_of_the_first_member_of_an_affinity_group_are_those_it_might_have_had():
-    roost = roost_with(*in_cells("a0 b0 b1 b2 b3 b4 a1 a2"), group("g", "affinity"))
+def test_first_member_of_an_affinity_group_has_alternates():
+    roost = roost_with(*hosts_in_cells("a0 b0 b1 b2 b3 b4 a1 a2"), group("g", "affinity"))
     decision = roost.decide(wish(in_group="g"))
     assert [pick.host for pick in decision.alternates["a"]] == ["a1", "a2"]
 
@@ -299,7 +302,7 @@ def test_one_attempt_needs_no_alternates():
     assert roost_with(hosts(4), settings=settings_of(max_attempts=1)).decide(wish()).alternates == {}
 
 
-def test_alternates_hold_nothing():
+def test_alternates_hold_no_resources():
     roost = roost_with(hosts(4))
     roost.decide(wish())
     assert len(roost.state.holders) == 1

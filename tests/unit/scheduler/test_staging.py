@@ -1,4 +1,4 @@
-"""Decisions that are steps of an operation: the step is taken in their commit, and nothing is decided twice."""
+"""Decisions as steps of an operation: one commit stores both, so that no step is decided twice."""
 
 from contextlib import closing
 
@@ -18,50 +18,50 @@ from tests.support.databases.racing_stores import RacyStore
 from tests.support.fleets.worlds import FixedClock, chosen, digest, hosts, roost_on, roost_with, uuid_named, wish
 
 DECISION, ME = uuid_named("decision"), uuid_named("me")
-OPEN = operation(1, step="choose")
-SENT = Put(msgspec.structs.replace(OPEN, step="send", version=2), expected=1)
+OPERATION = operation(1, step="choose")
+SEND_STEP = Put(msgspec.structs.replace(OPERATION, step="send", version=2), expected=1)
 
 
-def named(request, *work, uuid=DECISION):
+def named_request(request, *work, uuid=DECISION):
     return NamedRequest(request=request, decision_uuid=uuid, work=work)
 
 
-def known(store):
-    """Give the operation as it is stored."""
+def stored_operation(store):
+    """Return the stored operation."""
     with closing(store.work_reader(FixedClock(0.0))) as reader:
         return reader.operation(1)
 
 
 @pytest.fixture(params=[False, True], ids=["alone", "shared"])
 def store(request):
-    """Give a store with the operation, of one process or of several."""
-    made = RacyStore()
+    """A store that holds the operation, used by one process or shared by two."""
+    new_store = RacyStore()
     if request.param:
-        made.peer()
-    assert made.commit([Item((), (), (Put(OPEN),))]).refusals == [None]
-    return made
+        new_store.peer()
+    assert new_store.commit([Item((), (), (Put(OPERATION),))]).refusals == [None]
+    return new_store
 
 
 def test_a_granted_decision_takes_its_step(store):
     roost = roost_with(hosts(1), store=store)
-    assert chosen(roost.work([named(wish(), SENT)])[0]) == ["h0"]
-    assert known(store) == SENT.row
+    assert chosen(roost.work([named_request(wish(), SEND_STEP)])[0]) == ["h0"]
+    assert stored_operation(store) == SEND_STEP.row
     assert [row.uuid for row in store.evidence()] == [uuid_bytes(DECISION)]
 
 
 def test_a_refused_decision_takes_its_step_too(store):
     roost = roost_with(hosts(1, VCPU=1, MEMORY_MB=64), store=store)
-    first, second = roost.work([wish(), named(wish(), SENT)])
+    first, second = roost.work([wish(), named_request(wish(), SEND_STEP)])
     assert (first.is_granted, second.is_granted) == (True, False)
-    assert known(store) == SENT.row
+    assert stored_operation(store) == SEND_STEP.row
     assert len(store.evidence()) == 2
 
 
-def test_where_the_step_was_taken_already_nothing_is_decided(store):
+def test_nothing_is_decided_if_the_step_was_already_taken(store):
     roost = roost_with(hosts(1), store=store)
-    assert store.commit([Item((), (), (SENT,))]).refusals == [None]
+    assert store.commit([Item((), (), (SEND_STEP,))]).refusals == [None]
     other = uuid_named("other")
-    results = roost.outcomes([wish(), named(wish(), SENT), named(wish(), uuid=other)])
+    results = roost.outcomes([wish(), named_request(wish(), SEND_STEP), named_request(wish(), uuid=other)])
     assert [chosen(results[0]), chosen(results[2])] == [["h0"], ["h0"]]
     assert isinstance(results[1], Conflict)
     assert str(results[1]) == "operation 1 was changed meanwhile: nothing was claimed"
@@ -71,59 +71,62 @@ def test_where_the_step_was_taken_already_nothing_is_decided(store):
     assert digest(roost.state) == digest(Current(store.peer()).state)
 
 
-def test_a_refusal_whose_step_was_taken_already_is_not_stored(store):
+def test_refusal_is_not_stored_if_its_step_was_already_taken(store):
     roost = roost_with(hosts(1), store=store)
-    assert store.commit([Item((), (), (SENT,))]).refusals == [None]
-    (result,) = roost.outcomes([named(wish(vcpus=99), SENT)])
+    assert store.commit([Item((), (), (SEND_STEP,))]).refusals == [None]
+    (result,) = roost.outcomes([named_request(wish(vcpus=99), SEND_STEP)])
     assert isinstance(result, Conflict)
     assert store.evidence() == []
 
 
-def test_a_race_for_the_host_is_decided_anew_and_the_step_is_taken_once(store):
+def test_decision_after_a_lost_race_for_a_host_takes_its_step_once(store):
     roost = roost_with(hosts(2, VCPU=1, MEMORY_MB=64), store=store)
     rival = roost_on(store.peer(), seed=99)
     store.rivals = [lambda: rival.decide(wish(force_hosts=("h0",)))]
-    (decision,) = roost.work([named(wish(), SENT)])
+    (decision,) = roost.work([named_request(wish(), SEND_STEP)])
     assert (chosen(decision), decision.conflicts) == (["h1"], ["h0"])
-    assert known(store) == SENT.row
+    assert stored_operation(store) == SEND_STEP.row
 
 
-def test_a_race_for_the_step_is_lost_for_good(store):
+def test_lost_race_for_the_step_is_a_conflict(store):
     roost = roost_with(hosts(2, VCPU=1, MEMORY_MB=64), store=store)
     rival = roost_on(store.peer(), seed=99)
-    cancelled = Put(msgspec.structs.replace(OPEN, is_cancelled=True, version=2), expected=1)
-    store.rivals = [lambda: rival.decide(wish(force_hosts=("h0",))), lambda: store.commit([Item((), (), (cancelled,))])]
-    (result,) = roost.outcomes([named(wish(), SENT)])
+    cancellation = Put(msgspec.structs.replace(OPERATION, is_cancelled=True, version=2), expected=1)
+    store.rivals = [
+        lambda: rival.decide(wish(force_hosts=("h0",))),
+        lambda: store.commit([Item((), (), (cancellation,))]),
+    ]
+    (result,) = roost.outcomes([named_request(wish(), SEND_STEP)])
     assert isinstance(result, Conflict)
-    assert known(store) == cancelled.row
+    assert stored_operation(store) == cancellation.row
     assert len(roost.state.holders) == 1
 
 
-def test_who_was_to_move_for_a_step_that_was_taken_stays_where_it_was(store):
+def test_move_changes_nothing_if_its_step_was_already_taken(store):
     roost = roost_with(hosts(2), store=store)
     assert chosen(roost.decide(wish(instance_uuids=(ME,)))) == ["h0"]
     before = digest(roost.state)
-    assert store.commit([Item((), (), (SENT,))]).refusals == [None]
-    moved = wish(move=Move(instance_uuid=ME, migration_uuid=uuid_named("migration")))
-    (result,) = roost.outcomes([named(moved, SENT)])
+    assert store.commit([Item((), (), (SEND_STEP,))]).refusals == [None]
+    move_request = wish(move=Move(instance_uuid=ME, migration_uuid=uuid_named("migration")))
+    (result,) = roost.outcomes([named_request(move_request, SEND_STEP)])
     assert isinstance(result, Conflict)
     assert digest(roost.state) == before == digest(Current(store.peer()).state)
 
 
 def test_a_dry_run_takes_no_step(store):
     roost = roost_with(hosts(1), store=store)
-    assert chosen(roost.work([named(wish(), SENT)], dry_run=True)[0]) == ["h0"]
-    assert known(store) == OPEN
+    assert chosen(roost.work([named_request(wish(), SEND_STEP)], dry_run=True)[0]) == ["h0"]
+    assert stored_operation(store) == OPERATION
 
 
-def test_decisions_without_work_are_committed_as_ever():
+def test_decisions_without_a_step_commit_no_work():
     groups = []
 
-    class Watched(MemoryStore):
+    class RecordingStore(MemoryStore):
         def commit(self, items):
             groups.append([bool(item.work) for item in items])
             return super().commit(items)
 
-    roost = roost_with(hosts(1), store=Watched())
+    roost = roost_with(hosts(1), store=RecordingStore())
     roost.work([wish(), NamedRequest(request=wish(), decision_uuid=DECISION)])
     assert not any(any(group) for group in groups)

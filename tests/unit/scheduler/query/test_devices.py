@@ -1,4 +1,4 @@
-"""What is asked of devices; the values are what Nova asks for the same flavors and images."""
+"""Device requirements in the query; Nova gives the expected values for the same flavors and images."""
 
 import pytest
 
@@ -17,7 +17,7 @@ ENCRYPTED = {"hw:mem_encryption": "true"}
 TPM = "COMPUTE_SECURITY_TPM_"
 
 
-def asked(extra_specs, image=None):
+def build(extra_specs, image=None):
     flavor = Flavor(name="f", vcpus=4, extra_specs=extra_specs)
     return build_query(Request(flavor=flavor, image=Image(properties=image or {})), STATE, settings=SchedulerSettings())
 
@@ -52,8 +52,8 @@ def asked(extra_specs, image=None):
         ({"hw:pci_numa_affinity_policy": "required"}, {}, set()),
     ],
 )
-def test_what_flavor_and_image_want_becomes_traits(extra_specs, image, traits):
-    group = asked(extra_specs, image).query.groups[0]
+def test_device_settings_of_flavor_and_image_become_traits(extra_specs, image, traits):
+    group = build(extra_specs, image).query.groups[0]
     assert {trait for names in group.required for trait in names} == traits
     is_encrypted = any(trait.startswith("HW_CPU") for trait in traits)
     assert group.resources.get("MEM_ENCRYPTION_CONTEXT", 0) == is_encrypted
@@ -76,19 +76,19 @@ def test_what_flavor_and_image_want_becomes_traits(extra_specs, image, traits):
         ({"hw:pci_numa_affinity_policy": "required"}, {"hw_pci_numa_affinity_policy": "socket"}, "contradicts"),
     ],
 )
-def test_what_cannot_be_meant_is_refused(extra_specs, image, problem):
+def test_invalid_or_contradictory_device_settings_are_refused(extra_specs, image, problem):
     with pytest.raises(BadRequest, match=problem):
-        asked(extra_specs, image)
+        build(extra_specs, image)
 
 
-def test_firmware_of_another_kind_keeps_its_state_with_a_warning():
-    found = asked({}, {"hw_firmware_stateless": "true"})
-    assert found.query.groups[0].required == ()
-    assert "hw_firmware_stateless" in found.warnings[0]
+def test_stateless_firmware_without_uefi_is_ignored_with_a_warning():
+    result = build({}, {"hw_firmware_stateless": "true"})
+    assert result.query.groups[0].required == ()
+    assert "hw_firmware_stateless" in result.warnings[0]
 
 
-def test_labels_of_persistent_memory_are_counted():
-    resources = asked({"hw:pmem": "a, B,a,x.y,"}).query.groups[0].resources
+def test_persistent_memory_labels_become_resource_amounts():
+    resources = build({"hw:pmem": "a, B,a,x.y,"}).query.groups[0].resources
     prefix = "CUSTOM_PMEM_NAMESPACE_"
     assert {name: amount for name, amount in resources.items() if name != "VCPU"} == {
         f"{prefix}A": 2,

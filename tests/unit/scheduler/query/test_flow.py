@@ -1,4 +1,4 @@
-"""The way of a request: what is asked of Placement, which hosts are looked at, what is claimed and what is returned."""
+"""A request from end to end: the Placement query, the examined hosts, the claim, and the selections."""
 
 import json
 
@@ -33,8 +33,8 @@ from tests.support.servers.candidate_urls import Columns
 SMALL = Flavor(name="small", vcpus=1, memory_mb=1, root_gb=1)
 
 
-def offering(name: str, parent: str | None = None, *, traits: tuple[str, ...] = (), **totals: int) -> Fleet:
-    """Give a provider on which no service runs, in the aggregate of those that share the disk."""
+def bare_provider(name: str, parent: str | None = None, *, traits: tuple[str, ...] = (), **totals: int) -> Fleet:
+    """Return a fleet of one provider without a compute service, in the aggregate that shares the disk."""
     provider = ProviderSpec(
         uuid=uuid_named(name),
         name=name,
@@ -48,19 +48,19 @@ def offering(name: str, parent: str | None = None, *, traits: tuple[str, ...] = 
 
 @pytest.fixture
 def roost():
-    """Two hosts with a child of their own each and a disk that they share."""
+    """Two hosts, each with one child provider, and a disk that they share."""
     return roost_with(
         aggregate("shared"),
         host("small", MEMORY_MB=16, aggregates=["shared"]),
         host("large", MEMORY_MB=32, aggregates=["shared"]),
-        offering("numa-of-small", "small", VCPU=4),
-        offering("numa-of-large", "large", VCPU=4),
-        offering("disk", DISK_GB=100, traits=("MISC_SHARES_VIA_AGGREGATE",)),
+        bare_provider("numa-of-small", "small", VCPU=4),
+        bare_provider("numa-of-large", "large", VCPU=4),
+        bare_provider("disk", DISK_GB=100, traits=("MISC_SHARES_VIA_AGGREGATE",)),
     )
 
 
-def asked_of_placement(roost, request):
-    """Give what Placement answers to what is asked of it for a request."""
+def placement_response(roost, request):
+    """Return the response of Placement to the query of a request."""
     query = build_query(request, roost.state, settings=settings_of().scheduler).query
     status, answer = Columns(roost.state).get(f"/allocation_candidates?{query_string(query)}", 36)
     assert status == 200
@@ -71,13 +71,13 @@ def asked_of_placement(roost, request):
 
 
 @pytest.mark.shows("S001", "S003", "S169")
-def test_hosts_that_pass_the_filters_are_weighed_and_each_instance_gets_the_best():
+def test_each_instance_gets_the_best_host_that_passes_the_filters():
     fleet = joined(
         aggregate("shared"),
         host("down", VCPU=8, MEMORY_MB=99, facts=HostFacts(is_disabled=True)),
         host("good", VCPU=8, MEMORY_MB=30),
         host("better", VCPU=8, MEMORY_MB=40),
-        offering("no-host", VCPU=8, MEMORY_MB=99),
+        bare_provider("no-host", VCPU=8, MEMORY_MB=99),
     )
     settings = settings_of(enabled_filters=["ComputeFilter"])
     decision = roost_with(fleet, settings=settings).decide(wish(memory_mb=8, count=4))
@@ -87,7 +87,7 @@ def test_hosts_that_pass_the_filters_are_weighed_and_each_instance_gets_the_best
     assert {pick.host for picks in decision.alternates.values() for pick in picks} == set()
 
 
-FUSSY = {"query": '["in", "$host", "h0", "h4"]'}
+HOST_QUERY = {"query": '["in", "$host", "h0", "h4"]'}
 
 
 @pytest.mark.shows("S002", "S010", "S208")
@@ -99,15 +99,15 @@ FUSSY = {"query": '["in", "$host", "h0", "h4"]'}
     ],
     ids=["selective first", "selective last"],
 )
-def test_filters_see_what_those_before_them_left_and_the_most_selective_one_is_best_first(enabled, stages):
+def test_each_filter_sees_only_the_hosts_the_previous_one_accepted(enabled, stages):
     fleet = joined(*(host(f"h{number}", facts=HostFacts(is_disabled=number == 4)) for number in range(5)))
-    decision = roost_with(fleet, settings=settings_of(enabled_filters=enabled)).decide(wish(hints=FUSSY))
+    decision = roost_with(fleet, settings=settings_of(enabled_filters=enabled)).decide(wish(hints=HOST_QUERY))
     assert chosen(decision) == ["h0"]
     assert [(stage.rule, stage.before, stage.after) for stage in decision.stages if stage.rule != "search"] == stages
 
 
 @pytest.mark.shows("S164")
-def test_a_request_says_all_that_its_decision_depends_on():
+def test_serialized_request_gives_the_same_decision():
     fleet = joined(
         aggregate("zone", availability_zone="east"),
         group("g", "anti-affinity"),
@@ -143,8 +143,8 @@ def test_a_request_says_all_that_its_decision_depends_on():
 
 
 @pytest.mark.shows("S165", "S166", "S178")
-def test_placement_answers_with_what_could_be_claimed_and_with_all_providers_of_it(roost):
-    answer = asked_of_placement(roost, Request(flavor=SMALL))
+def test_placement_response_has_candidates_and_all_their_providers(roost):
+    answer = placement_response(roost, Request(flavor=SMALL))
     for each in answer["allocation_requests"]:
         each["mappings"][""].sort()
     assert answer["allocation_requests"] == [
@@ -165,8 +165,8 @@ def test_placement_answers_with_what_could_be_claimed_and_with_all_providers_of_
 
 
 @pytest.mark.shows("S167", "S179")
-def test_a_provider_of_the_summaries_is_a_host_if_a_service_runs_on_it(roost):
-    summaries = asked_of_placement(roost, Request(flavor=SMALL))["provider_summaries"]
+def test_only_providers_with_a_compute_service_are_hosts(roost):
+    summaries = placement_response(roost, Request(flavor=SMALL))["provider_summaries"]
     manager = HostManager(lambda: host_states_of(roost.state))
     assert [host.host for host in manager.get_host_states_by_uuids(None, summaries)] == ["small", "large"]
     decision = roost.decide(Request(flavor=SMALL), dry_run=True)
@@ -174,11 +174,11 @@ def test_a_provider_of_the_summaries_is_a_host_if_a_service_runs_on_it(roost):
 
 
 @pytest.mark.shows("S170", "S173")
-def test_the_first_allocation_request_of_the_best_host_is_claimed_and_alternates_have_theirs(roost):
-    requests = asked_of_placement(roost, Request(flavor=SMALL))["allocation_requests"]
+def test_pick_and_alternates_use_their_first_allocation_request(roost):
+    requests = placement_response(roost, Request(flavor=SMALL))["allocation_requests"]
     first = {}
     for each in requests:
-        amounts = {uuid: told["resources"] for uuid, told in each["allocations"].items()}
+        amounts = {uuid: allocation["resources"] for uuid, allocation in each["allocations"].items()}
         name = next(name for name in ("small", "large") if uuid_named(name) in amounts)
         first.setdefault(name, amounts)
     decision = roost.decide(Request(flavor=SMALL))
@@ -189,12 +189,12 @@ def test_the_first_allocation_request_of_the_best_host_is_claimed_and_alternates
     assert set(used) == set(first["large"])
 
 
-# --- what is returned ------------------------------------------------------------------------------------------------
+# --- selections ------------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
-def decided():
-    """Two instances on hosts of a zone and one cell, with one alternate."""
+def roost_and_decision():
+    """A decision of two instances on hosts of one zone and one cell, with one alternate."""
     fleet = joined(
         aggregate("zone", availability_zone="east"),
         hosts(0),
@@ -208,39 +208,39 @@ def decided():
 
 
 @pytest.mark.shows("S015", "S172", "S173", "S177")
-def test_each_instance_has_its_host_and_the_alternates_of_its_cell(decided):
-    roost, decision = decided
-    found = selections_of(decision, roost.state)
-    assert [[each.service_host for each in instance] for instance in found] == [["h0", "h2"], ["h1", "h2"]]
-    first = found[0][0]
+def test_each_instance_has_its_host_and_alternates_of_its_cell(roost_and_decision):
+    roost, decision = roost_and_decision
+    selections = selections_of(decision, roost.state)
+    assert [[each.service_host for each in instance] for instance in selections] == [["h0", "h2"], ["h1", "h2"]]
+    first = selections[0][0]
     assert (first.compute_node_uuid, first.nodename, first.cell_uuid) == (uuid_named("h0"), "h0", "c")
     assert (first.limits, first.availability_zone) == ({"memory_mb": 48.0}, "east")
     assert first.allocation_request_version == "1.36"
     assert json.loads(first.allocation_request) == {
         "allocations": {uuid_named("h0"): {"resources": {"VCPU": 1, "MEMORY_MB": 1}}}
     }
-    assert as_dicts(found) == [
+    assert as_dicts(selections) == [
         {"host": name, "nodename": name, "limits": {"memory_mb": limit}} for name, limit in (("h0", 48.0), ("h1", 46.5))
     ]
 
 
-def test_a_selection_tells_the_zone_of_each_host_and_which_providers_serve_which_group(decided):
-    roost, decision = decided
+def test_selection_has_the_zone_and_the_group_mappings(roost_and_decision):
+    roost, decision = roost_and_decision
     roost.install(joined(aggregate("west", availability_zone="west"), host("h3", aggregates=["west"]), host("h4")))
-    served = {"": (uuid_named("h3"),), "_gpu": (uuid_named("h3"),)}
+    mappings_of_h3 = {"": (uuid_named("h3"),), "_gpu": (uuid_named("h3"),)}
     picks = [
         msgspec.structs.replace(decision.picks[0], host=name, node=name, mappings=mappings)
-        for name, mappings in (("h3", served), ("h4", {}))
+        for name, mappings in (("h3", mappings_of_h3), ("h4", {}))
     ]
-    found = selections_of(msgspec.structs.replace(decision, picks=picks, alternates={}), roost.state)
-    assert [first.availability_zone for (first,) in found] == ["west", "nova"]
-    told = [json.loads(first.allocation_request).get("mappings") for (first,) in found]
-    assert told == [{group: list(uuids) for group, uuids in served.items()}, None]
+    selections = selections_of(msgspec.structs.replace(decision, picks=picks, alternates={}), roost.state)
+    assert [first.availability_zone for (first,) in selections] == ["west", "nova"]
+    stored_mappings = [json.loads(first.allocation_request).get("mappings") for (first,) in selections]
+    assert stored_mappings == [{group: list(uuids) for group, uuids in mappings_of_h3.items()}, None]
 
 
 @pytest.mark.shows("S174")
-def test_hosts_and_allocation_requests_are_two_lists_of_lists_in_the_older_form(decided):
-    roost, decision = decided
+def test_older_selection_format_is_two_lists_of_lists(roost_and_decision):
+    roost, decision = roost_and_decision
     names, requests = as_two_lists(selections_of(decision, roost.state))
     assert names == [[("h0", "h0"), ("h2", "h2")], [("h1", "h1"), ("h2", "h2")]]
     assert [[list(each["allocations"]) for each in instance] for instance in requests] == [

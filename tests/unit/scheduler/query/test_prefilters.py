@@ -1,4 +1,4 @@
-"""Each pre-filter with the cases of its own, then what a decision shows of them."""
+"""The cases of each pre-filter, then the effect of pre-filters on a decision."""
 
 import pytest
 
@@ -15,30 +15,32 @@ from tests.support.fleets.worlds import aggregate, chosen, host, roost_with, set
 QCOW2 = "COMPUTE_IMAGE_TYPE_QCOW2"
 
 
-def effect(name, extra_specs=None, *, image=None, aggregates=None, required=(), owned=False, options=None, **request):
-    """Give what a pre-filter does; ``options`` are settings of [scheduler]."""
-    asked = Request(flavor=Flavor(name="f", vcpus=1, extra_specs=extra_specs or {}), image=image, **request)
+def effect(
+    name, extra_specs=None, *, image=None, aggregates=None, required=(), are_hosts_owned=False, options=None, **fields
+):
+    """Return the effect of a pre-filter; ``options`` are settings of [scheduler]."""
+    request = Request(flavor=Flavor(name="f", vcpus=1, extra_specs=extra_specs or {}), image=image, **fields)
     return PREFILTERS[name](
         PrefilterContext(
-            request=asked,
+            request=request,
             required=frozenset(required),
             aggregates=aggregates or {},
-            are_hosts_owned=owned,
+            are_hosts_owned=are_hosts_owned,
             default_zone="nova",
             settings=SchedulerSettings(**(options or {})),
         )
     )
 
 
-def pictured(disk_format=None, **properties):
+def image_of(disk_format=None, **properties):
     return Image(id="i", disk_format=disk_format, properties=properties)
 
 
-def roots(*traits):
+def root_traits(*traits):
     return Effect(root_required=frozenset(traits))
 
 
-def test_they_run_in_nova_s_order():
+def test_prefilters_run_in_nova_order():
     assert list(PREFILTERS) == [
         "require_tenant_aggregate",
         "map_az_to_placement_aggregate",
@@ -58,29 +60,29 @@ def test_they_run_in_nova_s_order():
 
 
 TENANTS = {"a": {"filter_tenant_id": "p"}, "b": {"filter_tenant_id_2": "p"}, "c": {"filter_tenant_id": "q,p"}}
-LIMITED = {"limit_tenants_to_placement_aggregate": True}
-REQUIRED = LIMITED | {"placement_aggregate_required_for_tenants": True}
+TENANT_LIMIT = {"limit_tenants_to_placement_aggregate": True}
+TENANT_REQUIREMENT = TENANT_LIMIT | {"placement_aggregate_required_for_tenants": True}
 
 
 @pytest.mark.parametrize(
-    ("project_id", "options", "found"),
+    ("project_id", "options", "expected"),
     [
         ("p", {}, NOTHING),
-        ("p", LIMITED, Effect(member_of=(frozenset({"a", "b"}),))),
-        ("r", LIMITED, NOTHING),
-        ("r", REQUIRED, Effect(refusal="No hosts available for tenant")),
-        ("p", REQUIRED, Effect(member_of=(frozenset({"a", "b"}),))),
+        ("p", TENANT_LIMIT, Effect(member_of=(frozenset({"a", "b"}),))),
+        ("r", TENANT_LIMIT, NOTHING),
+        ("r", TENANT_REQUIREMENT, Effect(refusal="No hosts available for tenant")),
+        ("p", TENANT_REQUIREMENT, Effect(member_of=(frozenset({"a", "b"}),))),
     ],
 )
-def test_require_tenant_aggregate(project_id, options, found):
-    assert effect("require_tenant_aggregate", aggregates=TENANTS, project_id=project_id, options=options) == found
+def test_require_tenant_aggregate(project_id, options, expected):
+    assert effect("require_tenant_aggregate", aggregates=TENANTS, project_id=project_id, options=options) == expected
 
 
 ZONES = {"a": {"availability_zone": "east"}, "b": {"availability_zone": "west, far"}, "c": {"ssd": "yes"}}
 
 
 @pytest.mark.parametrize(
-    ("zone", "found"),
+    ("zone", "expected"),
     [
         (None, NOTHING),
         ("east", Effect(member_of=(frozenset({"a"}),))),
@@ -89,44 +91,44 @@ ZONES = {"a": {"availability_zone": "east"}, "b": {"availability_zone": "west, f
         ("nova", Effect(forbidden_aggregates=frozenset({"a", "b"}))),
     ],
 )
-def test_map_az_to_placement_aggregate(zone, found):
-    assert effect("map_az_to_placement_aggregate", aggregates=ZONES, availability_zone=zone) == found
+def test_map_az_to_placement_aggregate(zone, expected):
+    assert effect("map_az_to_placement_aggregate", aggregates=ZONES, availability_zone=zone) == expected
 
 
-def test_a_zone_that_no_aggregate_makes_up():
+def test_unknown_zone_is_an_error_or_a_warning():
     with pytest.raises(BadRequest, match="no availability zone north"):
         effect("map_az_to_placement_aggregate", aggregates=ZONES, availability_zone="north")
-    found = effect("map_az_to_placement_aggregate", aggregates=ZONES, availability_zone="north,east")
-    assert (found.member_of, len(found.warnings)) == ((frozenset({"a"}),), 1)
+    result = effect("map_az_to_placement_aggregate", aggregates=ZONES, availability_zone="north,east")
+    assert (result.member_of, len(result.warnings)) == ((frozenset({"a"}),), 1)
 
 
-TYPED = {"query_placement_for_image_type_support": True}
+TYPE_SUPPORT = {"query_placement_for_image_type_support": True}
 
 
 @pytest.mark.parametrize(
-    ("image", "is_bfv", "options", "found"),
+    ("image", "is_bfv", "options", "expected"),
     [
-        (pictured("qcow2"), False, {}, NOTHING),
-        (pictured("qcow2"), False, TYPED, roots(QCOW2)),
-        (pictured("qcow2"), True, TYPED, NOTHING),
-        (pictured(), False, TYPED, NOTHING),
-        (None, False, TYPED, NOTHING),
+        (image_of("qcow2"), False, {}, NOTHING),
+        (image_of("qcow2"), False, TYPE_SUPPORT, root_traits(QCOW2)),
+        (image_of("qcow2"), True, TYPE_SUPPORT, NOTHING),
+        (image_of(), False, TYPE_SUPPORT, NOTHING),
+        (None, False, TYPE_SUPPORT, NOTHING),
     ],
 )
-def test_require_image_type_support(image, is_bfv, options, found):
-    assert effect("require_image_type_support", image=image, is_bfv=is_bfv, options=options) == found
+def test_require_image_type_support(image, is_bfv, options, expected):
+    assert effect("require_image_type_support", image=image, is_bfv=is_bfv, options=options) == expected
 
 
-def test_an_unknown_disk_format_is_told_and_not_required():
-    found = effect("require_image_type_support", image=pictured("bogus"), options=TYPED)
-    assert found == Effect(warnings=("COMPUTE_IMAGE_TYPE_BOGUS is not a standard trait, so it is not required",))
+def test_unknown_disk_format_is_a_warning_and_not_required():
+    result = effect("require_image_type_support", image=image_of("bogus"), options=TYPE_SUPPORT)
+    assert result == Effect(warnings=("COMPUTE_IMAGE_TYPE_BOGUS is not a standard trait, so it is not required",))
 
 
 def test_compute_status_filter():
     assert effect("compute_status_filter") == Effect(root_forbidden=frozenset({"COMPUTE_STATUS_DISABLED"}))
 
 
-ISOLATED = {
+ISOLATION_AGGREGATES = {
     "a": {"trait:CUSTOM_GOLD": "required"},
     "b": {"trait:CUSTOM_GOLD": "required", "trait:HW_CPU_X86_VMX": "required"},
     "c": {"trait:CUSTOM_GOLD": "wanted", "ssd": "required"},
@@ -134,14 +136,14 @@ ISOLATED = {
 
 
 @pytest.mark.parametrize(
-    ("required", "found"),
+    ("required", "expected"),
     [((), {"a", "b"}), (("CUSTOM_GOLD",), {"b"}), (("CUSTOM_GOLD", "HW_CPU_X86_VMX"), set())],
 )
-def test_isolate_aggregates(required, found):
-    isolating = {"enable_isolated_aggregate_filtering": True}
-    assert effect("isolate_aggregates", aggregates=ISOLATED, required=required) == NOTHING
-    told = effect("isolate_aggregates", aggregates=ISOLATED, required=required, options=isolating)
-    assert told == Effect(forbidden_aggregates=frozenset(found))
+def test_isolate_aggregates(required, expected):
+    options = {"enable_isolated_aggregate_filtering": True}
+    assert effect("isolate_aggregates", aggregates=ISOLATION_AGGREGATES, required=required) == NOTHING
+    result = effect("isolate_aggregates", aggregates=ISOLATION_AGGREGATES, required=required, options=options)
+    assert result == Effect(forbidden_aggregates=frozenset(expected))
 
 
 @pytest.mark.parametrize(
@@ -158,16 +160,18 @@ def test_isolate_aggregates(required, found):
     ],
 )
 def test_transform_image_metadata(properties, traits):
-    image = pictured(**properties)
+    image = image_of(**properties)
     assert effect("transform_image_metadata", image=image) == NOTHING
-    assert effect("transform_image_metadata", image=image, options={"image_metadata_prefilter": True}) == roots(*traits)
+    assert effect("transform_image_metadata", image=image, options={"image_metadata_prefilter": True}) == root_traits(
+        *traits
+    )
 
 
 @pytest.mark.parametrize("unknown", [{"hw_architecture": "armv7l"}, {"hw_viommu_model": "intel"}])
-def test_one_unknown_trait_and_none_of_the_image_is_required(unknown):
-    image = pictured(hw_disk_bus="virtio", **unknown)
-    found = effect("transform_image_metadata", image=image, options={"image_metadata_prefilter": True})
-    assert (found.root_required, len(found.warnings)) == (frozenset(), 1)
+def test_one_unknown_image_trait_drops_all_image_traits(unknown):
+    image = image_of(hw_disk_bus="virtio", **unknown)
+    result = effect("transform_image_metadata", image=image, options={"image_metadata_prefilter": True})
+    assert (result.root_required, len(result.warnings)) == (frozenset(), 1)
 
 
 ENCRYPTION, SECRET = "COMPUTE_EPHEMERAL_ENCRYPTION", "COMPUTE_SECURITY_TPM_SECRET_SECURITY_"
@@ -202,8 +206,8 @@ ENCRYPTION, SECRET = "COMPUTE_EPHEMERAL_ENCRYPTION", "COMPUTE_SECURITY_TPM_SECRE
         ),
     ],
 )
-def test_devices_are_traits_of_the_root(name, extra_specs, properties, traits):
-    assert effect(name, extra_specs, image=pictured(**properties)) == roots(*traits)
+def test_device_prefilters_require_traits_of_the_root(name, extra_specs, properties, traits):
+    assert effect(name, extra_specs, image=image_of(**properties)) == root_traits(*traits)
 
 
 @pytest.mark.parametrize(
@@ -216,52 +220,57 @@ def test_devices_are_traits_of_the_root(name, extra_specs, properties, traits):
 )
 def test_flavor_and_image_may_not_contradict_each_other(name, extra_specs, properties):
     with pytest.raises(BadRequest, match="contradicts"):
-        effect(name, extra_specs, image=pictured(**properties))
+        effect(name, extra_specs, image=image_of(**properties))
 
 
-def test_a_keeper_of_secrets_that_nobody_knows_is_refused():
-    found = effect("tpm_secret_security_filter", {"hw:tpm_version": "2.0", "hw:tpm_secret_security": "bogus"})
-    assert found == Effect(refusal="TPM secret security 'bogus' is not supported.")
+def test_unknown_tpm_secret_security_is_refused():
+    result = effect("tpm_secret_security_filter", {"hw:tpm_version": "2.0", "hw:tpm_secret_security": "bogus"})
+    assert result == Effect(refusal="TPM secret security 'bogus' is not supported.")
 
 
 def test_routed_networks_filter():
-    routed = {"query_placement_for_routed_network_aggregates": True}
+    options = {"query_placement_for_routed_network_aggregates": True}
     networks = (Network(name="n", segments={"s1": "a", "s2": "b"}), Network(name="flat"))
     assert effect("routed_networks_filter", networks=networks) == NOTHING
-    found = effect("routed_networks_filter", networks=networks, options=routed)
-    assert found == Effect(member_of=(frozenset({"a", "b"}),))
-    lost = (Network(name="n", segments={"s1": "a", "s2": ""}),)
-    assert "Segment s2 of network n" in effect("routed_networks_filter", networks=lost, options=routed).refusal
+    result = effect("routed_networks_filter", networks=networks, options=options)
+    assert result == Effect(member_of=(frozenset({"a", "b"}),))
+    segment_without_aggregate = (Network(name="n", segments={"s1": "a", "s2": ""}),)
+    assert (
+        "Segment s2 of network n"
+        in effect("routed_networks_filter", networks=segment_without_aggregate, options=options).refusal
+    )
 
 
 def test_remote_managed_ports_filter():
     assert effect("remote_managed_ports_filter", networks=(Network(),)) == NOTHING
-    found = effect("remote_managed_ports_filter", networks=(Network(), Network(is_remote_managed=True)))
-    assert found == roots("COMPUTE_REMOTE_MANAGED_PORTS")
+    result = effect("remote_managed_ports_filter", networks=(Network(), Network(is_remote_managed=True)))
+    assert result == root_traits("COMPUTE_REMOTE_MANAGED_PORTS")
 
 
 def test_owner_nova_filter():
     assert effect("owner_nova_filter") == NOTHING
-    owned = frozenset({"OWNER_NOVA"})
-    assert effect("owner_nova_filter", owned=True) == Effect(root_required=owned, device_required=owned)
+    owner = frozenset({"OWNER_NOVA"})
+    assert effect("owner_nova_filter", are_hosts_owned=True) == Effect(root_required=owner, device_required=owner)
 
 
-def opened(*fleets, **options):
+def roost_with_prefilters(*fleets, **options):
     settings = settings_of()
-    changed = SchedulerSettings(**options)
-    return roost_with(*fleets, settings=type(settings)(scheduler=changed, filter_scheduler=settings.filter_scheduler))
+    scheduler = SchedulerSettings(**options)
+    return roost_with(*fleets, settings=type(settings)(scheduler=scheduler, filter_scheduler=settings.filter_scheduler))
 
 
-def test_a_stage_is_named_by_the_prefilter_that_asked_for_it():
-    roost = opened(aggregate("gold", filter_tenant_id="p"), host("a", aggregates=["gold"]), host("b"), **LIMITED)
+def test_stage_has_the_name_of_its_prefilter():
+    roost = roost_with_prefilters(
+        aggregate("gold", filter_tenant_id="p"), host("a", aggregates=["gold"]), host("b"), **TENANT_LIMIT
+    )
     decision = roost.decide(wish(project_id="p"))
     assert chosen(decision) == ["a"]
     stage = decision.stages[0]
     assert (stage.rule, stage.before, stage.after) == ("require_tenant_aggregate", 2, 1)
 
 
-def test_a_refusal_by_a_prefilter_is_the_reason_of_the_decision():
-    roost = opened(host("a"), host("b"), **REQUIRED)
+def test_prefilter_refusal_is_the_reason_of_the_decision():
+    roost = roost_with_prefilters(host("a"), host("b"), **TENANT_REQUIREMENT)
     decision = roost.decide(wish(project_id="p"))
     assert (decision.outcome, decision.reason) == ("refused", "Scheduling failed: No hosts available for tenant")
     (stage, *_) = decision.stages
@@ -269,8 +278,8 @@ def test_a_refusal_by_a_prefilter_is_the_reason_of_the_decision():
     assert roost.explain(wish(project_id="p")).reason == decision.reason
 
 
-def test_aggregates_that_destination_and_prefilter_avoid_are_told_apart():
-    roost = opened(
+def test_forbidden_aggregate_is_attributed_to_its_prefilter():
+    roost = roost_with_prefilters(
         aggregate("gold", **{"trait:CUSTOM_GOLD": "required"}),
         host("a", aggregates=["gold"]),
         host("b"),
@@ -281,28 +290,30 @@ def test_aggregates_that_destination_and_prefilter_avoid_are_told_apart():
     assert uuid_named("gold") not in str(decision.picks)
 
 
-def test_a_host_named_that_is_not_there_is_a_refusal():
-    decision = opened(host("a")).decide(wish(force_hosts=("b",)))
+def test_unknown_forced_host_is_a_refusal():
+    decision = roost_with_prefilters(host("a")).decide(wish(force_hosts=("b",)))
     assert (decision.outcome, decision.reason) == ("refused", "No such host - host: b node: None")
 
 
-PINNED = Request(flavor=Flavor(name="f", vcpus=2, memory_mb=1, extra_specs={"hw:cpu_policy": "dedicated"}), count=4)
+DEDICATED_REQUEST = Request(
+    flavor=Flavor(name="f", vcpus=2, memory_mb=1, extra_specs={"hw:cpu_policy": "dedicated"}), count=4
+)
 
 
-def test_dedicated_processors_go_first_and_shared_ones_take_their_place():
-    roost = opened(host("a", VCPU=4, PCPU=4, MEMORY_MB=32))
-    decision = roost.decide(PINNED)
+def test_dedicated_processors_are_used_before_shared_ones():
+    roost = roost_with_prefilters(host("a", VCPU=4, PCPU=4, MEMORY_MB=32))
+    decision = roost.decide(DEDICATED_REQUEST)
     assert [next(iter(pick.allocations.values())) for pick in decision.picks] == [
         {"PCPU": 2, "MEMORY_MB": 1},
         {"PCPU": 2, "MEMORY_MB": 1},
         {"VCPU": 2, "MEMORY_MB": 1},
         {"VCPU": 2, "MEMORY_MB": 1},
     ]
-    refused = roost.decide(PINNED)
+    refused = roost.decide(DEDICATED_REQUEST)
     assert refused.reason.startswith("0 of 1 hosts: 1 lack 2 PCPU or more, and 2 VCPU or more in its place")
 
 
-@pytest.mark.parametrize(("totals", "wanted"), [({"PCPU": 5, "VCPU": 4}, 4), ({"VCPU": 4}, 2), ({"PCPU": 4}, 2)])
-def test_capacity_counts_both_ways(totals, wanted):
-    roost = opened(host("a", MEMORY_MB=32, **totals), host("b", MEMORY_MB=1))
-    assert roost.capacity(PINNED).count == wanted
+@pytest.mark.parametrize(("totals", "expected"), [({"PCPU": 5, "VCPU": 4}, 4), ({"VCPU": 4}, 2), ({"PCPU": 4}, 2)])
+def test_capacity_counts_dedicated_and_shared_processors(totals, expected):
+    roost = roost_with_prefilters(host("a", MEMORY_MB=32, **totals), host("b", MEMORY_MB=1))
+    assert roost.capacity(DEDICATED_REQUEST).count == expected

@@ -1,4 +1,4 @@
-"""Which processors are asked for; the values are what Nova asks for the same flavors and images."""
+"""Processors in the query; Nova gives the expected values for the same flavors and images."""
 
 import pytest
 
@@ -15,21 +15,21 @@ STATE = fleet(HostFacts())
 DEDICATED, MIXED = {"hw:cpu_policy": "dedicated"}, {"hw:cpu_policy": "mixed"}
 
 
-def asked(extra_specs, image=None, *, has_fallback=True):
-    """Give what is asked of Placement for four processors."""
+def build(extra_specs, image=None, *, has_fallback=True):
+    """Return the query result of a flavor with four processors."""
     flavor = Flavor(name="f", vcpus=4, memory_mb=512, extra_specs=extra_specs)
     request = Request(flavor=flavor, image=Image(properties=image or {}))
     return build_query(request, STATE, settings=SchedulerSettings(), has_fallback=has_fallback)
 
 
 def processors(*args):
-    """Give the processors alone: (VCPU, PCPU)."""
-    resources = asked(*args).query.groups[0].resources
+    """Return the VCPU and PCPU amounts of the query."""
+    resources = build(*args).query.groups[0].resources
     return resources.get("VCPU", 0), resources.get("PCPU", 0)
 
 
 @pytest.mark.parametrize(
-    ("extra_specs", "image", "found"),
+    ("extra_specs", "image", "expected"),
     [
         ({}, {}, (4, 0)),
         (DEDICATED, {}, (0, 4)),
@@ -54,8 +54,8 @@ def processors(*args):
         (MIXED | {"hw:cpu_realtime": "yes"}, {"hw_cpu_realtime_mask": "^0"}, (1, 3)),
     ],
 )
-def test_the_policy_says_which_processors_are_asked(extra_specs, image, found):
-    assert processors(extra_specs, image) == found
+def test_cpu_policy_selects_shared_or_dedicated_processors(extra_specs, image, expected):
+    assert processors(extra_specs, image) == expected
 
 
 @pytest.mark.parametrize(
@@ -74,9 +74,9 @@ def test_the_policy_says_which_processors_are_asked(extra_specs, image, found):
         ({"hw:cpu_thread_policy": "isolate"}, {"hw_cpu_thread_policy": "prefer"}, "contradicts"),
     ],
 )
-def test_what_cannot_be_meant_is_refused(extra_specs, image, problem):
+def test_invalid_or_contradictory_cpu_settings_are_refused(extra_specs, image, problem):
     with pytest.raises(BadRequest, match=problem):
-        asked(extra_specs, image)
+        build(extra_specs, image)
 
 
 @pytest.mark.parametrize(
@@ -89,16 +89,16 @@ def test_what_cannot_be_meant_is_refused(extra_specs, image, problem):
         ({"hw:cpu_thread_policy": "prefer"}, {"hw_cpu_thread_policy": "isolate"}, False, False),
     ],
 )
-def test_the_thread_policy_is_a_trait(extra_specs, image, required, forbidden):
-    group, threads = asked(extra_specs, image).query.groups[0], "HW_CPU_HYPERTHREADING"
+def test_thread_policy_becomes_a_trait(extra_specs, image, required, forbidden):
+    group, threads = build(extra_specs, image).query.groups[0], "HW_CPU_HYPERTHREADING"
     assert (frozenset({threads}) in group.required, threads in group.forbidden) == (required, forbidden)
 
 
-def test_shared_processors_would_do_where_all_are_to_be_dedicated():
-    found = asked(DEDICATED | {"hw:cpu_thread_policy": "isolate", "hw:emulator_threads_policy": "isolate"}).fallback
-    assert found.groups[0].resources == {"VCPU": 4, "MEMORY_MB": 512}
-    assert found.groups[0].forbidden == frozenset()
-    assert asked(DEDICATED, has_fallback=False).fallback is None
-    assert asked({}).fallback is None
-    assert asked(MIXED | {"hw:cpu_dedicated_mask": "1"}).fallback is None
-    assert asked(DEDICATED | {"resources:PCPU": "2"}).fallback.groups[0].resources == {"PCPU": 2, "MEMORY_MB": 512}
+def test_fallback_of_dedicated_processors_uses_shared_ones():
+    fallback = build(DEDICATED | {"hw:cpu_thread_policy": "isolate", "hw:emulator_threads_policy": "isolate"}).fallback
+    assert fallback.groups[0].resources == {"VCPU": 4, "MEMORY_MB": 512}
+    assert fallback.groups[0].forbidden == frozenset()
+    assert build(DEDICATED, has_fallback=False).fallback is None
+    assert build({}).fallback is None
+    assert build(MIXED | {"hw:cpu_dedicated_mask": "1"}).fallback is None
+    assert build(DEDICATED | {"resources:PCPU": "2"}).fallback.groups[0].resources == {"PCPU": 2, "MEMORY_MB": 512}

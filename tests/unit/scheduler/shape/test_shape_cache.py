@@ -13,8 +13,8 @@ from tests.support.fleets.fleets import fleet
 from tests.support.fleets.worlds import settings_of
 
 
-def offering(*facts):
-    """Give hosts with 8 VCPU each."""
+def state_with_hosts(*facts):
+    """Return a state with one host of 8 VCPU for each of the facts."""
     state = fleet(*facts)
     apply(state, PutSymbol("resource_class", 1, "VCPU"))
     for number in range(1, len(facts) + 1):
@@ -23,7 +23,7 @@ def offering(*facts):
     return state
 
 
-def shapes():
+def shape_cache():
     return ShapeCache(registry.build(settings_of()), default_zone="nova", settings=SchedulerSettings())
 
 
@@ -35,13 +35,13 @@ def names(shape, state):
     return [state.hosts.names[row] for row in shape.rank(10).rows]
 
 
-def test_requests_that_look_alike_share_a_shape():
-    state, known = offering(HostFacts()), shapes()
-    one = known.get(request(user_id="a"), state=state, now_s=0.0)
-    assert known.get(request(user_id="b", instance_uuids=("x",)), state=state, now_s=5.0) is one
-    many = known.get(request(count=3), state=state, now_s=0.0)
-    assert known.get(request(count=2), state=state, now_s=0.0) is many is not one
-    assert known.get(request(hints={"b": "1", "a": "2"}), state=state, now_s=0.0) is known.get(
+def test_similar_requests_share_a_shape():
+    state, cache = state_with_hosts(HostFacts()), shape_cache()
+    one = cache.get(request(user_id="a"), state=state, now_s=0.0)
+    assert cache.get(request(user_id="b", instance_uuids=("x",)), state=state, now_s=5.0) is one
+    many = cache.get(request(count=3), state=state, now_s=0.0)
+    assert cache.get(request(count=2), state=state, now_s=0.0) is many is not one
+    assert cache.get(request(hints={"b": "1", "a": "2"}), state=state, now_s=0.0) is cache.get(
         request(hints={"a": "2", "b": "1"}), state=state, now_s=0.0
     )
 
@@ -56,60 +56,60 @@ def test_requests_that_look_alike_share_a_shape():
         request(extra_specs={"capabilities:vcpus_total": "1"}),
     ],
 )
-def test_requests_that_differ_in_what_rules_may_look_at_do_not(other):
-    state, known = offering(HostFacts()), shapes()
-    assert known.get(other, state=state, now_s=0.0) is not known.get(request(), state=state, now_s=0.0)
+def test_requests_with_different_rule_inputs_have_different_shapes(other):
+    state, cache = state_with_hosts(HostFacts()), shape_cache()
+    assert cache.get(other, state=state, now_s=0.0) is not cache.get(request(), state=state, now_s=0.0)
 
 
-def test_a_shape_ends_when_labels_change():
-    state, known = offering(HostFacts(), HostFacts()), shapes()
-    wanted = request(extra_specs={"trait:CUSTOM_FAST": "required"})
-    before = known.get(wanted, state=state, now_s=0.0)
+def test_shape_is_rebuilt_when_traits_change():
+    state, cache = state_with_hosts(HostFacts(), HostFacts()), shape_cache()
+    trait_request = request(extra_specs={"trait:CUSTOM_FAST": "required"})
+    before = cache.get(trait_request, state=state, now_s=0.0)
     assert names(before, state) == []
     apply(state, PutSymbol("trait", 70_000, "CUSTOM_FAST"))
     apply(state, PutTraits(2, 1, [70_000]))
-    after = known.get(wanted, state=state, now_s=0.0)
+    after = cache.get(trait_request, state=state, now_s=0.0)
     assert after is not before
     assert names(after, state) == ["host-2"]
 
 
-def test_a_shape_ends_when_an_inventory_grows():
-    state, known = offering(HostFacts()), shapes()
-    assert names(known.get(request(9), state=state, now_s=0.0), state) == []
+def test_cached_shape_sees_a_larger_inventory():
+    state, cache = state_with_hosts(HostFacts()), shape_cache()
+    assert names(cache.get(request(9), state=state, now_s=0.0), state) == []
     apply(state, PutInventories(1, 1, [InventoryRow(1, 16, 0, 1, 16, 1, 1.0)]))
     recount_hosts(state)
-    assert names(known.get(request(9), state=state, now_s=0.0), state) == ["host-1"]
+    assert names(cache.get(request(9), state=state, now_s=0.0), state) == ["host-1"]
 
 
 def test_a_shape_belongs_to_one_state():
-    state, known = offering(HostFacts()), shapes()
-    assert known.get(request(), state=state.fork(), now_s=0.0) is not known.get(request(), state=state, now_s=0.0)
+    state, cache = state_with_hosts(HostFacts()), shape_cache()
+    assert cache.get(request(), state=state.fork(), now_s=0.0) is not cache.get(request(), state=state, now_s=0.0)
 
 
-def test_a_shape_ends_when_a_host_has_been_silent_for_too_long():
-    state, known = offering(HostFacts(reported_at_s=1000.0), HostFacts()), shapes()
-    fresh = known.get(request(), state=state, now_s=1000.0)
+def test_shape_is_rebuilt_when_a_host_misses_its_report_deadline():
+    state, cache = state_with_hosts(HostFacts(reported_at_s=1000.0), HostFacts()), shape_cache()
+    fresh = cache.get(request(), state=state, now_s=1000.0)
     assert names(fresh, state) == ["host-1", "host-2"]
-    assert known.get(request(), state=state, now_s=1060.0) is fresh
-    assert names(known.get(request(), state=state, now_s=1060.1), state) == ["host-2"]
+    assert cache.get(request(), state=state, now_s=1060.0) is fresh
+    assert names(cache.get(request(), state=state, now_s=1060.1), state) == ["host-2"]
 
 
-def test_the_shapes_used_last_are_kept_and_no_more_than_so_many():
-    state, known = offering(HostFacts()), shapes()
-    first = known.get(request(project_id="first"), state=state, now_s=0.0)
-    second = known.get(request(project_id="second"), state=state, now_s=0.0)
+def test_cache_evicts_the_least_recently_used_shape():
+    state, cache = state_with_hosts(HostFacts()), shape_cache()
+    first = cache.get(request(project_id="first"), state=state, now_s=0.0)
+    second = cache.get(request(project_id="second"), state=state, now_s=0.0)
     for number in range(254):
-        known.get(request(project_id=str(number)), state=state, now_s=0.0)
-    assert known.get(request(project_id="first"), state=state, now_s=0.0) is first
-    known.get(request(project_id="one more"), state=state, now_s=0.0)
-    assert known.get(request(project_id="first"), state=state, now_s=0.0) is first
-    assert known.get(request(project_id="second"), state=state, now_s=0.0) is not second
+        cache.get(request(project_id=str(number)), state=state, now_s=0.0)
+    assert cache.get(request(project_id="first"), state=state, now_s=0.0) is first
+    cache.get(request(project_id="one more"), state=state, now_s=0.0)
+    assert cache.get(request(project_id="first"), state=state, now_s=0.0) is first
+    assert cache.get(request(project_id="second"), state=state, now_s=0.0) is not second
 
 
-def test_more_queries_than_are_kept_do_no_harm():
-    state, known = offering(HostFacts()), shapes()
+def test_more_queries_than_cache_entries_rank_correctly():
+    state, cache = state_with_hosts(HostFacts()), shape_cache()
     for vcpus in range(1, 300):
-        assert bool(names(known.get(request(vcpus), state=state, now_s=0.0), state)) == (vcpus <= 8)
+        assert bool(names(cache.get(request(vcpus), state=state, now_s=0.0), state)) == (vcpus <= 8)
 
 
 @pytest.mark.parametrize(
@@ -124,12 +124,12 @@ def test_more_queries_than_are_kept_do_no_harm():
     ],
     ids=repr,
 )
-def test_values_of_the_wrong_kind_are_refused(wrong):
+def test_values_of_a_wrong_type_are_refused(wrong):
     with pytest.raises(BadRequest, match="the request cannot be stored: Expected"):
-        shapes().get(wrong, state=offering(HostFacts()), now_s=0.0)
+        shape_cache().get(wrong, state=state_with_hosts(HostFacts()), now_s=0.0)
 
 
 @pytest.mark.parametrize("count", [0, -1, 1.5, True, 10**6])
-def test_a_count_is_a_whole_number(count):
+def test_invalid_instance_count_is_an_error(count):
     with pytest.raises(ValueError, match="count must be"):
         request(count=count)
