@@ -1,4 +1,4 @@
-"""Declarations of rules by the base classes, beside the contract of all rules."""
+"""Declarations of rules that derive from the base classes."""
 
 from typing import Annotated
 
@@ -20,7 +20,7 @@ class Weights(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Quiet(BaseWeigher[Weights]):
-    """Declares what differs from the defaults alone."""
+    """A weigher that overrides some defaults."""
 
     name = "quiet"
     options = Weights
@@ -29,7 +29,7 @@ class Quiet(BaseWeigher[Weights]):
 
 
 class Plain(BaseFilter[NoOptions]):
-    """Declares nothing."""
+    """A filter that overrides no default."""
 
 
 def test_a_rule_is_named_after_its_module_unless_it_sets_a_name():
@@ -38,7 +38,7 @@ def test_a_rule_is_named_after_its_module_unless_it_sets_a_name():
     assert Quiet.name == "quiet"
 
 
-def test_a_filter_without_declarations_applies_to_every_request_and_change_and_to_no_rebuild():
+def test_filter_defaults_apply_to_every_request_but_no_rebuild():
     rule = Plain(NoOptions())
     assert (rule.nova_name, rule.section, rule.options) == ("", "filter_scheduler", NoOptions)
     assert (rule.run_filter_once_per_request, rule.run_on_rebuild) == (False, False)
@@ -58,9 +58,7 @@ def test_a_multiplier_is_an_option_with_the_sign_of_the_weigher():
         (Metrics, "weight_multiplier", "metrics_weight_multiplier"),
     ],
 )
-def test_aggregates_set_a_multiplier_by_the_name_of_its_option_unless_the_weigher_names_another_key(
-    weigher, option, key
-):
+def test_aggregate_key_defaults_to_the_name_of_the_option(weigher, option, key):
     assert (weigher.multiplier_option, weigher.aggregate_key) == (option, key)
     assert (weigher.minval, weigher.maxval) == (None, None)
 

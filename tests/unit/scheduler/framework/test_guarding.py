@@ -1,4 +1,4 @@
-"""Rules of somebody else that raise, hang or return nonsense."""
+"""Third-party rules that raise, hang or return malformed results."""
 
 import sys
 import threading
@@ -30,7 +30,7 @@ from tests.support.fleets.worlds import roost_on
 
 
 class Odd:
-    """A filter of somebody else; what it does with a host is up to the test."""
+    """A third-party filter; each test sets its behavior."""
 
     name = nova_name = "odd"
     section = "filter_scheduler"
@@ -45,45 +45,45 @@ class Odd:
             self.act = act
 
     def act(self, rows):
-        """Keep them."""
+        """Accept every host."""
         return np.ones(len(rows), dtype=np.bool_)
 
     def reads(self, spec):
-        """Say that a verdict holds while facts do."""
+        """Return that verdicts depend on facts alone."""
         return "facts"
 
     def concerns(self, spec):
-        """Say yes."""
+        """Return True."""
         return True
 
     def keep(self, hosts, spec):
-        """Do what the test says."""
+        """Return the verdicts of the test."""
         return self.act(hosts.rows)
 
     def reason(self, spec):
-        """Say nothing much."""
+        """Return a fixed reason."""
         return "are odd"
 
 
 class OddWeigher(Odd):
-    """The same for weights."""
+    """A third-party weigher; each test sets its behavior."""
 
     keep = reads = None
 
     def raw(self, hosts, spec):
-        """Do what the test says."""
+        """Return the weights of the test."""
         return self.act(hosts.rows)
 
 
-def guarded(act, *, limit_s=0.0, refuses="host"):
+def sandbox(act, *, limit_s=0.0, refuses="host"):
     return sandbox_filter(Odd(act=act), limit_s=limit_s, refuses=refuses)
 
 
-def raising_at(*rows):
-    def act(asked):
-        if set(rows) & set(asked.tolist()):
+def fail_at(*rows):
+    def act(checked_rows):
+        if set(rows) & set(checked_rows.tolist()):
             raise ValueError("no\nnumber")
-        return np.ones(len(asked), dtype=np.bool_)
+        return np.ones(len(checked_rows), dtype=np.bool_)
 
     return act
 
@@ -91,22 +91,22 @@ def raising_at(*rows):
 THREE = {"free_ram_mb": [1, 2, 3]}
 
 
-def test_a_rule_that_works_is_left_alone():
-    rule = guarded(lambda rows: rows > 0, limit_s=60.0)
+def test_sandbox_does_not_change_a_working_rule():
+    rule = sandbox(lambda rows: rows > 0, limit_s=60.0)
     assert rule.keep(hosts(**THREE), spec()).tolist() == [False, True, True]
     assert (rule.fault, rule.reads(spec()), rule.reason(spec()), rule.name) == (None, "facts", "are odd", "odd")
 
 
 @pytest.mark.parametrize("limit_s", [0.0, 60.0])
-def test_a_rule_that_raises_for_a_host_still_judges_the_others(limit_s):
-    rule = guarded(raising_at(1), limit_s=limit_s)
+def test_exception_for_one_host_refuses_only_that_host(limit_s):
+    rule = sandbox(fail_at(1), limit_s=limit_s)
     assert rule.keep(hosts(**THREE), spec()).tolist() == [True, False, True]
     assert rule.fault.hosts.tolist() == [False, True, False]
     assert rule.fault.text == "odd raised ValueError: no number"
 
 
 @pytest.mark.parametrize(
-    ("act", "told"),
+    ("act", "text"),
     [
         (lambda _rows: None, "odd returned None instead of one bool per host"),
         (lambda _rows: True, "odd returned True instead of one bool per host"),
@@ -115,30 +115,30 @@ def test_a_rule_that_raises_for_a_host_still_judges_the_others(limit_s):
         (lambda _rows: sys.exit(3), "odd raised SystemExit: 3"),
     ],
 )
-def test_a_filter_that_returns_nonsense_refuses_all(act, told):
-    rule = guarded(act)
+def test_filter_with_a_malformed_result_refuses_all_hosts(act, text):
+    rule = sandbox(act)
     assert not rule.keep(hosts(**THREE), spec()).any()
     assert rule.fault.hosts.all()
-    assert rule.fault.text == told
+    assert rule.fault.text == text
 
 
-def test_a_rule_that_fails_only_for_all_together_fails_for_all():
-    rule = guarded(lambda rows: 1 / (3 - len(rows)) > 0 and np.ones(len(rows), dtype=np.bool_))
+def test_rule_that_fails_only_for_all_hosts_refuses_all_hosts():
+    rule = sandbox(lambda rows: 1 / (3 - len(rows)) > 0 and np.ones(len(rows), dtype=np.bool_))
     assert not rule.keep(hosts(**THREE), spec()).any()
     assert rule.fault.hosts.all()
 
 
-def test_a_rule_that_hangs_is_left_behind_and_ended():
-    begun = threading.Event()
+def test_hanging_rule_times_out_and_its_thread_is_ended():
+    start = threading.Event()
 
     def act(_rows):
-        begun.set()
+        start.set()
         while True:
             time.sleep(0.001)
 
-    rule = guarded(act, limit_s=0.05)
+    rule = sandbox(act, limit_s=0.05)
     assert not rule.keep(hosts(**THREE), spec()).any()
-    assert begun.is_set()
+    assert start.is_set()
     assert rule.fault.text == "odd took more than 0.05 s"
     for thread in threading.enumerate():
         if thread.name == "rule odd":
@@ -146,25 +146,25 @@ def test_a_rule_that_hangs_is_left_behind_and_ended():
             assert not thread.is_alive()
 
 
-def test_a_rule_that_cannot_be_ended_is_not_asked_again_until_it_has_ended():
+def test_rule_that_cannot_be_ended_is_not_called_again():
     release = threading.Event()
-    asked = []
+    row_counts = []
 
     def act(rows):
-        asked.append(len(rows))
+        row_counts.append(len(rows))
         release.wait(60.0)
         return np.ones(len(rows), dtype=np.bool_)
 
-    rule = guarded(act, limit_s=0.05)
+    rule = sandbox(act, limit_s=0.05)
     for _ in range(2):
         assert not rule.keep(hosts(**THREE), spec()).any()
-    assert asked == [3]
+    assert row_counts == [3]
     assert rule.fault.text == "odd took more than 0.05 s before, and has not ended yet"
     release.set()
 
 
-def test_a_guarded_filter_can_do_what_the_filter_can():
-    class Able(Odd):
+def test_sandboxed_filter_keeps_the_capabilities_of_the_filter():
+    class CapableFilter(Odd):
         def verdict_key(self, spec):
             raise KeyError("x")
 
@@ -177,7 +177,7 @@ def test_a_guarded_filter_can_do_what_the_filter_can():
         def limits(self, hosts, spec):
             return [{"x": 1.0}] * len(hosts)
 
-    rule = sandbox_filter(Able(), limit_s=0.0, refuses="host")
+    rule = sandbox_filter(CapableFilter(), limit_s=0.0, refuses="host")
     assert implements(rule, Fallible)
     assert [
         implements(rule, each)
@@ -191,23 +191,23 @@ def test_a_guarded_filter_can_do_what_the_filter_can():
 
 
 @pytest.mark.parametrize(
-    ("act", "told"),
+    ("act", "text"),
     [
         (lambda rows: np.full(len(rows), np.nan), "odd returned nan instead of one finite number per host"),
         (lambda rows: np.full(len(rows), np.inf), "odd returned inf instead of one finite number per host"),
         (lambda _rows: np.ones(9), "odd returned 9 numbers instead of one finite number per host"),
         (lambda rows: rows, "odd returned int64 of shape (1,) instead of one finite number per host"),
-        (raising_at(0, 1, 2), "odd raised ValueError: no number"),
+        (fail_at(0, 1, 2), "odd raised ValueError: no number"),
     ],
 )
-def test_a_weigher_that_fails_refuses_by_a_filter_of_its_name(act, told):
+def test_failed_weigher_refuses_through_a_filter_of_its_name(act, text):
     weigher, weighable = sandbox_weigher(OddWeigher(act=act), limit_s=0.0, refuses="host")
     assert weigher.raw(hosts(**THREE), spec()).tolist() == [0.0, 0.0, 0.0]
     assert weighable.keep(hosts(**THREE), spec()).tolist() == [False] * 3
-    assert (weighable.name, weighable.fault.text) == ("odd", told)
+    assert (weighable.name, weighable.fault.text) == ("odd", text)
 
 
-def test_a_weigher_without_a_multiplier_counts_for_nothing():
+def test_weigher_with_a_broken_multiplier_refuses_all_hosts():
     broken = type("Broken", (OddWeigher,), {"multiplier": property(lambda _self: 1 / 0), "reads_facts_only": True})
     weigher, weighable = sandbox_weigher(broken(act=lambda rows: rows * 1.0), limit_s=0.0, refuses="host")
     assert weigher.multiplier == 0.0
@@ -215,81 +215,85 @@ def test_a_weigher_without_a_multiplier_counts_for_nothing():
     assert (weighable.keep(hosts(**THREE), spec()).any(), weighable.reads(spec())) == (False, "facts")
 
 
-def of(monkeypatch, kind, *, refuses="request", **chosen):
-    """Give a Roost of three hosts whose rules are ``compute`` and one of somebody else."""
+def roost_with_rule(monkeypatch, kind, *, refuses="request", **options):
+    """Return a Roost of three hosts with a third-party rule."""
     module = types.ModuleType("oddrules")
     module.Odd = kind
     monkeypatch.setitem(sys.modules, "oddrules", module)
     settings = Settings(
-        scheduler=Scheduler(plugin_failure=refuses, plugin_timeout_s=60.0), filter_scheduler=FilterScheduler(**chosen)
+        scheduler=Scheduler(plugin_failure=refuses, plugin_timeout_s=60.0), filter_scheduler=FilterScheduler(**options)
     )
     product = roost_on(settings=settings)
     product.install(fleet(3, vcpus=4))
     return product
 
 
-FILTERING = {"available_filters": ("nova.scheduler.filters.all_filters", "oddrules.Odd")}
+FILTER_SETTINGS = {"available_filters": ("nova.scheduler.filters.all_filters", "oddrules.Odd")}
 
 
-def acting(act, base=Odd):
-    return type("Acting", (base,), {"act": lambda _self, rows: act(rows)})
+def rule_class(act, base=Odd):
+    return type("OddRule", (base,), {"act": lambda _self, rows: act(rows)})
 
 
-def test_a_filter_that_fails_for_a_host_refuses_the_host_or_the_request(monkeypatch):
-    kind = acting(raising_at(1))
-    for refuses, left in (("host", 2), ("request", 0)):
-        product = of(monkeypatch, kind, refuses=refuses, enabled_filters=("compute", "odd"), **FILTERING)
-        for _ in range(2):  # Of what went wrong nothing is remembered.
+def test_failed_filter_refuses_the_host_or_the_request(monkeypatch):
+    kind = rule_class(fail_at(1))
+    for refuses, host_count in (("host", 2), ("request", 0)):
+        product = roost_with_rule(
+            monkeypatch, kind, refuses=refuses, enabled_filters=("compute", "odd"), **FILTER_SETTINGS
+        )
+        for _ in range(2):  # A failed verdict is not cached.
             decision = product.decide(request())
             assert decision.is_granted == (refuses == "host")
             assert decision.warnings == ["odd raised ValueError: no number, about host-1"]
-            assert decision.stages[-1] == Stage("odd", 3, left, "are odd")
+            assert decision.stages[-1] == Stage("odd", 3, host_count, "are odd")
         assert decision.is_granted or decision.reason == decision.warnings[0]
         stored = product.decision(decision.uuid)
         assert (stored.warnings, stored.reason) == (decision.warnings, decision.reason)
         assert product.replay(decision.uuid).is_same
 
 
-def test_a_failure_for_a_host_that_is_gone_already_is_nobodys_loss(monkeypatch):
-    product = of(monkeypatch, acting(raising_at(1)), enabled_filters=("compute", "odd"), **FILTERING)
+def test_failure_for_an_already_refused_host_has_no_effect(monkeypatch):
+    product = roost_with_rule(
+        monkeypatch, rule_class(fail_at(1)), enabled_filters=("compute", "odd"), **FILTER_SETTINGS
+    )
     decision = product.decide(request(ignore_hosts=("host-1",)))
     assert (decision.is_granted, decision.warnings) == (True, [])
 
 
-def test_a_weigher_that_fails_refuses_the_host_or_the_request(monkeypatch):
+def test_failed_weigher_refuses_the_host_or_the_request(monkeypatch):
     def weigh(rows):
         if 2 in rows.tolist():
             raise ValueError("no scale")
         return -1.0 * rows
 
-    kind = acting(weigh, OddWeigher)
-    for refuses, hosts_left in (("host", ["host-0"]), ("request", [])):
-        product = of(monkeypatch, kind, refuses=refuses, weight_classes=("oddrules.Odd",))
+    kind = rule_class(weigh, OddWeigher)
+    for refuses, names in (("host", ["host-0"]), ("request", [])):
+        product = roost_with_rule(monkeypatch, kind, refuses=refuses, weight_classes=("oddrules.Odd",))
         decision = product.decide(request())
-        assert [pick.host for pick in decision.picks] == hosts_left
+        assert [pick.host for pick in decision.picks] == names
         assert decision.warnings == ["odd raised ValueError: no scale, about host-2"]
         stage = decision.stages[-1]
         assert (stage.rule, stage.before, stage.reason) == ("odd", 3, "cannot be weighed by odd")
 
 
-def test_several_hosts_that_a_rule_fails_for_are_counted(monkeypatch):
-    product = of(monkeypatch, acting(raising_at(0, 2)), enabled_filters=("odd",), **FILTERING)
+def test_failure_text_names_one_host_and_counts_the_others(monkeypatch):
+    product = roost_with_rule(monkeypatch, rule_class(fail_at(0, 2)), enabled_filters=("odd",), **FILTER_SETTINGS)
     assert product.decide(request()).reason == "odd raised ValueError: no number, about host-0 and 1 more"
 
 
-def test_rules_of_roost_are_not_guarded():
+def test_builtin_rules_are_not_sandboxed():
     product = roost_on()
     assert [rule for rule in (*product.rules.filters, *product.rules.weighers) if implements(rule, Fallible)] == []
 
 
-def test_a_verdict_that_went_well_is_kept(monkeypatch):
-    asked = []
+def test_successful_verdict_is_cached(monkeypatch):
+    row_counts = []
 
     def act(rows):
-        asked.append(len(rows))
+        row_counts.append(len(rows))
         return np.ones(len(rows), dtype=np.bool_)
 
-    product = of(monkeypatch, acting(act), enabled_filters=("odd",), **FILTERING)
+    product = roost_with_rule(monkeypatch, rule_class(act), enabled_filters=("odd",), **FILTER_SETTINGS)
     for _ in range(3):
         assert product.decide(msgspec.structs.replace(request())).is_granted
-    assert asked == [3]
+    assert row_counts == [3]

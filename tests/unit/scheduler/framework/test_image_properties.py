@@ -10,15 +10,15 @@ KVM = HostFacts(
     cpu_info={"maxphysaddr": {"bits": 46}},
 )
 XEN = HostFacts(supported_instances=(("x86_64", "xen", "xen"),), hypervisor_version=4001000)
-MUTE = HostFacts()
+UNKNOWN = HostFacts()
 
 
-def kept(image, default=""):
+def verdicts_of(image, default=""):
     rule = ImageProperties(ImagePropertiesOptions(image_properties_default_architecture=default))
-    wanted = spec(image=image)
-    if not rule.concerns(wanted):
+    request = spec(image=image)
+    if not rule.concerns(request):
         return [True, True, True]
-    return rule.keep(hosts_of(fleet(KVM, XEN, MUTE)), wanted).tolist()
+    return rule.keep(hosts_of(fleet(KVM, XEN, UNKNOWN)), request).tolist()
 
 
 @pytest.mark.shows("S011", "S018")
@@ -38,23 +38,23 @@ def kept(image, default=""):
         (None, [True, True, True]),
     ],
 )
-def test_a_host_must_support_what_the_image_names(image, verdicts):
-    assert kept(image) == verdicts
+def test_host_must_support_the_image_properties(image, verdicts):
+    assert verdicts_of(image) == verdicts
 
 
-def test_the_default_architecture_stands_in_for_one_the_image_does_not_name():
-    assert kept(None, default="i686") == [True, False, False]
-    assert kept({"hw_architecture": "x86_64"}, default="i686") == [True, True, False]
+def test_default_architecture_applies_to_images_without_one():
+    assert verdicts_of(None, default="i686") == [True, False, False]
+    assert verdicts_of({"hw_architecture": "x86_64"}, default="i686") == [True, True, False]
 
 
-def test_the_reason_names_what_was_wanted():
+def test_reason_names_the_required_properties():
     rule = ImageProperties(ImagePropertiesOptions())
     image = {"hw_architecture": "amd64", "img_hv_type": "kvm", "img_hv_requested_version": ">=6"}
     assert rule.reason(spec(image=image)) == "cannot run x86_64, kvm images that want hypervisor version >=6"
 
 
 @pytest.mark.shows("S011")
-def test_an_architecture_that_is_none_is_warned_of():
+def test_unknown_architecture_is_a_warning():
     rule = ImageProperties(ImagePropertiesOptions())
     (warning,) = rule.warnings(hosts_of(fleet(KVM)), spec(image={"architecture": "arm"}))
     assert warning == "image property hw_architecture='arm' is not an architecture; for ARM use armv7l or aarch64"

@@ -6,7 +6,7 @@ from roost.scheduler.framework.image_text import image_text
 
 
 @pytest.mark.parametrize(
-    ("wanted", "is_met"),
+    ("predicates", "is_met"),
     [
         (">=1.5,<2.0", True),
         ("==1.7.3", True),
@@ -19,22 +19,22 @@ from roost.scheduler.framework.image_text import image_text
         (">=1.5,", False),
     ],
 )
-def test_a_version_meets_every_predicate_or_not(wanted, is_met):
-    assert matches_version((1, 7, 3), wanted) is is_met
+def test_version_must_match_every_predicate(predicates, is_met):
+    assert matches_version((1, 7, 3), predicates) is is_met
 
 
-def test_trailing_zeros_say_nothing():
+def test_trailing_zeros_of_a_version_are_ignored():
     assert matches_version((6, 2, 0), "==6.2")
 
 
-def test_old_names_of_properties_are_read_where_the_new_one_is_absent():
+def test_old_property_name_is_used_if_the_new_one_is_absent():
     image = Image(properties={"vm_mode": "hvm", "architecture": "i386", "hw_architecture": "x86_64"})
     assert image_property(image, "hw_vm_mode") == "hvm"
     assert image_property(image, "hw_architecture") == "x86_64"
     assert image_property(None, "hw_architecture") is None
 
 
-def test_modes_have_one_spelling():
+def test_vm_modes_are_normalized():
     assert [vm_mode(name) for name in ("HV", "pv", "baremetal", "uml", None)] == ["hvm", "xen", "hvm", "uml", None]
 
 
@@ -53,6 +53,6 @@ def test_modes_have_one_spelling():
         ("color", "red", None),
     ],
 )
-def test_aggregates_name_properties_in_their_one_spelling(name, value, text):
+def test_image_property_text_is_normalized(name, value, text):
     assert image_text(Image(properties={name: value}), name) == text
     assert image_text(None, name) is None

@@ -6,27 +6,27 @@ def place(policy, **other):
     return place_of(group(policy, **other), host_id=7, rack="r1", domain="a")
 
 
-def test_anti_affinity_bounds_the_members_of_a_host():
-    found = place("anti-affinity", limit=3)
-    assert (found.scope, found.holder, found.members, found.limit) == (7, 0, 1, 3)
+def test_anti_affinity_limits_the_members_per_host():
+    slot = place("anti-affinity", limit=3)
+    assert (slot.scope, slot.holder, slot.members, slot.limit) == (7, 0, 1, 3)
 
 
-def test_affinity_gives_the_whole_group_to_one_host():
-    found = place("affinity")
-    assert (found.scope, found.holder) == (0, 7)
-    assert found.limit > 1_000_000
+def test_affinity_binds_the_whole_group_to_one_host():
+    slot = place("affinity")
+    assert (slot.scope, slot.holder) == (0, 7)
+    assert slot.limit > 1_000_000
 
 
-def test_a_fault_domain_gives_a_rack_to_one_domain():
-    found = place("fault-domain")
-    assert (found.scope, found.holder) == (place_number("r1"), place_number("a"))
+def test_fault_domain_binds_a_rack_to_one_domain():
+    slot = place("fault-domain")
+    assert (slot.scope, slot.holder) == (place_number("r1"), place_number("a"))
 
 
-def test_soft_policies_guard_nothing():
+def test_soft_policies_have_no_slot():
     assert place("soft-affinity") is place("soft-anti-affinity") is None
 
 
-def test_numbers_of_names_never_change_and_are_the_same_everywhere():
+def test_place_numbers_are_stable():
     # Stored in databases: another value would break the places that groups hold.
     assert place_number("rack-7") == 1199119748130292596
     assert place_numbers(("", "a")).tolist() == [place_number(""), place_number("a")]

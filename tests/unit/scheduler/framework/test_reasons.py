@@ -5,7 +5,7 @@ from roost.scheduler.framework.reasons import bare_reason, refusal_text
 
 
 def stages(*steps):
-    """Give stages of one rule each: (before, after, reason)."""
+    """Return stages of one rule; each step is (before, after, reason)."""
     return [Stage("rule", *step) for step in steps]
 
 
@@ -20,15 +20,15 @@ def stages(*steps):
         ([(12000, 0, "are down")], "0 of 12,000 hosts: 12,000 are down"),
     ],
 )
-def test_reasons_are_counted_and_the_most_common_comes_first(steps, text):
+def test_refusal_counts_reasons_with_the_most_common_first(steps, text):
     assert refusal_text(stages(*steps)) == text
 
 
-def test_a_rule_that_refused_nobody_is_not_mentioned():
+def test_refusal_omits_rules_that_refused_no_host():
     assert "idle" not in refusal_text(stages((3, 3, "idle"), (3, 0, "are down")))
 
 
-def test_a_request_for_many_says_how_many_had_room():
+def test_refusal_of_many_instances_counts_those_with_room():
     text = refusal_text(stages((2, 0, "are full")), found=1500, wanted=2000)
     assert text == "0 of 2 hosts: 2 are full; room for 1,500 of 2,000 instances"
     assert refusal_text([], wanted=2) == "0 of 0 hosts: no host is known yet; room for 0 of 2 instances"
@@ -51,5 +51,5 @@ def test_a_request_for_many_says_how_many_had_room():
         ("the group has no place left", "the group has no place left"),
     ],
 )
-def test_refusals_are_counted_without_numbers_of_hosts(line, bare):
+def test_bare_reason_has_no_host_counts(line, bare):
     assert bare_reason(line) == bare

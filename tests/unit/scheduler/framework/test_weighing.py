@@ -1,4 +1,4 @@
-"""What weighers of metrics, devices and images do to decisions."""
+"""Effects of the metrics, device and image weighers on decisions."""
 
 import numpy as np
 import pytest
@@ -16,35 +16,35 @@ from roost.store.memory_store import MemoryStore
 from tests.support.fleets.worlds import aggregate, chosen, digest, host, hosts, joined, roost_on, roost_with, wish
 
 DEVICES = HostFacts(pci_pools=(PciPool(vendor_id="8086", product_id="154c", count=1),))
-LOADED, IDLE = (HostFacts(metrics={"load": load}) for load in (0.9, 0.1))
+BUSY, IDLE = (HostFacts(metrics={"load": load}) for load in (0.9, 0.1))
 BY_LOAD = read_settings('[metrics]\nweight_setting = ["load=-1"]')
 BY_IMAGE = read_settings("[filter_scheduler]\nimage_props_weight_multiplier = 10.0")
 
 
-def used(state: State) -> list[float]:
-    """Give the instances on each host."""
+def instances_by_host(state: State) -> list[float]:
+    """Return the number of instances on each host."""
     return state.hosts.column("num_instances").tolist()
 
 
-def test_others_keep_away_from_devices():
+def test_request_without_devices_avoids_hosts_with_devices():
     roost = roost_with(host("rich", facts=DEVICES), host("plain"))
     decision = roost.decide(wish())
     assert chosen(decision) == ["plain"]
     assert {scale.weigher for scale in decision.scales} >= {"pci", "cpu", "ram"}
 
 
-def test_without_devices_and_metrics_neither_is_in_the_evidence():
+def test_evidence_omits_weighers_without_data():
     decision = roost_with(host("a"), host("b")).decide(wish())
     assert {scale.weigher for scale in decision.scales}.isdisjoint({"pci", "metrics", "image_properties"})
 
 
-def test_the_host_that_reports_less_load_is_chosen():
-    assert chosen(roost_with(host("a", facts=LOADED), host("b", facts=IDLE), settings=BY_LOAD).decide(wish())) == ["b"]
+def test_host_with_the_lower_reported_load_is_chosen():
+    assert chosen(roost_with(host("a", facts=BUSY), host("b", facts=IDLE), settings=BY_LOAD).decide(wish())) == ["b"]
 
 
-def test_a_host_without_a_required_metric_ends_the_request_and_nothing_else():
-    silent = joined(host("a", facts=LOADED), host("b"), host("c", facts=IDLE))
-    roost = roost_with(silent, settings=BY_LOAD)
+def test_missing_required_metric_fails_only_that_request():
+    fleet = joined(host("a", facts=BUSY), host("b"), host("c", facts=IDLE))
+    roost = roost_with(fleet, settings=BY_LOAD)
     before = digest(roost.state)
     with pytest.raises(ComputeHostMetricNotFound, match=r"Metric load .* node b\.b\."):
         roost.decide(wish(count=3))
@@ -52,11 +52,11 @@ def test_a_host_without_a_required_metric_ends_the_request_and_nothing_else():
     error, other = roost.outcomes([wish(), wish(force_hosts=("c",))])
     assert isinstance(error, ComputeHostMetricNotFound)
     assert chosen(other) == ["c"]
-    assert used(roost.state) == [0.0, 0.0, 1.0]
+    assert instances_by_host(roost.state) == [0.0, 0.0, 1.0]
 
 
 class Squeamish:
-    """Weighs no host that has an instance already."""
+    """A weigher that fails for hosts with instances."""
 
     name = nova_name = "squeamish"
     section = "filter_scheduler"
@@ -69,19 +69,19 @@ class Squeamish:
         pass
 
     def concerns(self, spec):
-        """Say yes."""
+        """Return True."""
         return True
 
     def raw(self, hosts, spec):
-        """Give what cannot be summed up for hosts that have any."""
+        """Return NaN for hosts with instances, 1.0 for others."""
         return np.where(hosts.column("num_instances") > 0, np.nan, 1.0)
 
     def unweighable(self, hosts, spec):
-        """Name the host."""
+        """Return an error that names the host."""
         return NotFound("metric", hosts.name(0))
 
 
-def test_instances_that_were_placed_already_are_taken_back_when_a_later_one_meets_an_error():
+def test_weigher_error_on_a_later_instance_undoes_earlier_ones():
     settings = read_settings(f'[filter_scheduler]\nweight_classes = ["{__name__}.Squeamish"]')
     roost = roost_with(hosts(3), settings=settings)
     before = digest(roost.state)
@@ -91,8 +91,8 @@ def test_instances_that_were_placed_already_are_taken_back_when_a_later_one_meet
     assert chosen(roost.decide(wish())) == ["h0"]
 
 
-def test_the_only_host_that_is_left_needs_no_metric():
-    decision = roost_with(host("a", facts=LOADED), host("b"), settings=BY_LOAD).decide(wish(ignore_hosts=("a",)))
+def test_last_remaining_host_needs_no_metric():
+    decision = roost_with(host("a", facts=BUSY), host("b"), settings=BY_LOAD).decide(wish(ignore_hosts=("a",)))
     assert chosen(decision) == ["b"]
 
 
@@ -106,33 +106,33 @@ def test_the_only_host_that_is_left_needs_no_metric():
         ("pci_weight_multiplier", "x", False),
     ],
 )
-def test_a_multiplier_that_is_no_number_is_warned_of(key, value, is_read):
+def test_invalid_multiplier_of_an_aggregate_is_a_warning(key, value, is_read):
     roost = roost_with(aggregate("x", **{key: value}), host("a", aggregates=["x"]), host("b"))
     warnings = roost.decide(wish()).warnings
-    said = f"aggregate metadata {key}={value!r} of x is not a number; the default holds for its hosts"
-    assert warnings == ([] if is_read else [said])
+    expected = f"aggregate metadata {key}={value!r} of x is not a number; the default holds for its hosts"
+    assert warnings == ([] if is_read else [expected])
 
 
-def debian(**asked) -> Request:
-    """Give a request for an instance of an image."""
+def debian_request(**fields) -> Request:
+    """Return a request for an instance of a Debian image."""
     image = Image(id="d", properties={"os_distro": "debian"})
-    return Request(flavor=Flavor(name="f", vcpus=1, memory_mb=1), image=image, **asked)
+    return Request(flavor=Flavor(name="f", vcpus=1, memory_mb=1), image=image, **fields)
 
 
 @pytest.mark.parametrize("is_reloaded", [False, True])
-def test_instances_of_an_image_gather_where_its_like_are(is_reloaded):
+def test_instances_gather_on_hosts_with_similar_images(is_reloaded):
     store = MemoryStore()
     roost = roost_with(host("a"), host("b"), host("c"), store=store, settings=BY_IMAGE)
-    roost.decide(debian(force_hosts=("b",)))
+    roost.decide(debian_request(force_hosts=("b",)))
     if is_reloaded:
         roost = roost_on(store, settings=BY_IMAGE)
-    decision = roost.decide(debian(count=3))
+    decision = roost.decide(debian_request(count=3))
     assert chosen(decision) == ["b"] * 3
-    assert used(roost.state) == [0.0, 4.0, 0.0]
+    assert instances_by_host(roost.state) == [0.0, 4.0, 0.0]
     assert chosen(roost.decide(wish())) != ["b"]
     roost.work([Departure(instance_uuids=tuple(pick.instance_uuid for pick in decision.picks))])
-    assert used(roost.state)[1] == 1.0
-    last = roost.decide(debian())
+    assert instances_by_host(roost.state)[1] == 1.0
+    last = roost.decide(debian_request())
     assert chosen(last) == ["b"]
     for each in (decision, last):
         assert roost.replay(each.uuid).is_same

@@ -9,13 +9,13 @@ RULE = CrossCell(CrossCellOptions())
 
 
 @pytest.mark.shows("S106")
-def test_the_cell_the_instance_comes_from_is_better_than_any_other():
+def test_source_cell_weighs_more_than_other_cells():
     view = hosts_of(fleet(*[HostFacts(cell=cell) for cell in ("a", "b", "")]))
-    wanted = spec(destination=Destination(cell="b", allow_cross_cell_move=True))
-    assert RULE.raw(view, wanted).tolist() == [-1.0, 1.0, -1.0]
+    request = spec(destination=Destination(cell="b", allow_cross_cell_move=True))
+    assert RULE.raw(view, request).tolist() == [-1.0, 1.0, -1.0]
 
 
-def test_only_moves_that_may_leave_the_cell_concern_it():
+def test_concerns_only_moves_that_may_leave_the_cell():
     assert not RULE.concerns(spec())
     assert not RULE.concerns(spec(destination=Destination(cell="b")))
     assert RULE.concerns(spec(destination=Destination(cell="b", allow_cross_cell_move=True)))

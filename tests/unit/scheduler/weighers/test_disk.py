@@ -10,5 +10,5 @@ def test_free_disk_is_the_weight():
     assert Disk(DiskOptions()).raw(hosts(free_disk_mb=values), spec()).tolist() == values
 
 
-def test_free_disk_below_nothing_is_the_low_end():
+def test_low_end_of_the_scale_is_zero():
     assert Disk.minval == 0.0

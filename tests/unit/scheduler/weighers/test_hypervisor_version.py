@@ -9,5 +9,5 @@ def test_the_version_is_the_weight():
     )
 
 
-def test_the_newest_comes_first_by_default():
+def test_newest_version_comes_first_by_default():
     assert HypervisorVersion(HypervisorVersionOptions()).multiplier == 1.0

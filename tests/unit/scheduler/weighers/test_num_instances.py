@@ -7,5 +7,5 @@ def test_the_number_of_instances_is_the_weight():
     assert NumInstances(NumInstancesOptions()).raw(hosts(num_instances=values), spec()).tolist() == values
 
 
-def test_it_is_off_by_default():
+def test_weigher_is_off_by_default():
     assert NumInstances(NumInstancesOptions()).multiplier == 0.0

@@ -66,13 +66,13 @@ def random_kind(random: Random) -> Kind:
 
 
 def random_crowd(random: Random, hosts: int) -> list[Kind]:
-    """Hosts of one kind (everything is a tie), of a few kinds, or each of its own."""
+    """Return hosts of one kind (all scores tie), of a few kinds, or each of its own kind."""
     kinds = [random_kind(random) for _ in range(random.choice((1, 1, 2, 5, hosts)))]
     return [random.choice(kinds) for _ in range(hosts)]
 
 
 def random_weighers(random: Random):
-    made = [
+    weighers = [
         BuildFailure(BuildFailureOptions()),
         Cpu(CpuOptions(cpu_weight_multiplier=random.choice(MULTIPLIERS))),
         Disk(DiskOptions(disk_weight_multiplier=random.choice(MULTIPLIERS))),
@@ -83,25 +83,25 @@ def random_weighers(random: Random):
         NumInstances(NumInstancesOptions(num_instances_weight_multiplier=random.choice(MULTIPLIERS))),
         Ram(RamOptions(ram_weight_multiplier=random.choice(MULTIPLIERS))),
     ]
-    return random.sample(made, random.randint(0, len(made)))
+    return random.sample(weighers, random.randint(0, len(weighers)))
 
 
 def random_rules(random: Random) -> Rules:
     return Rules(filters=(Compute(ComputeOptions()),), weighers=tuple(random_weighers(random)))
 
 
-def compare(watched: Watched, wanted: int) -> None:
-    """Compare what a shape remembers with a look by a new one: hosts and evidence, to the last bit."""
-    fresh = watched.fresh()
-    seen, slow = watched.rank(wanted), fresh.rank(wanted)
-    assert bits(seen) == bits(slow)
-    assert watched.shape.evidence.stages(seen) == fresh.evidence.stages(slow)
-    assert watched.shape.evidence.scales(seen) == fresh.evidence.scales(slow)
-    assert watched.shape.evidence.table(seen) == fresh.evidence.table(slow)
+def compare(shape: Watched, count: int) -> None:
+    """Assert that the ranking and evidence of a shape equal those of a fresh shape, to the last bit."""
+    fresh = shape.fresh()
+    ranking, expected = shape.rank(count), fresh.rank(count)
+    assert bits(ranking) == bits(expected)
+    assert shape.shape.evidence.stages(ranking) == fresh.evidence.stages(expected)
+    assert shape.shape.evidence.scales(ranking) == fresh.evidence.scales(expected)
+    assert shape.shape.evidence.table(ranking) == fresh.evidence.table(expected)
 
 
-def follow(seed: int, *, hosts: int, looks: int) -> list[Watched]:
-    """Let two shapes look at a crowd on which random things happen."""
+def follow(seed: int, *, hosts: int, rounds: int) -> list[Watched]:
+    """Compare two shapes with fresh ones after each of many random changes of a crowd."""
     random = Random(seed)
     state = crowd(random_crowd(random, hosts))
     tenancy = Tenancy(state)
@@ -117,7 +117,7 @@ def follow(seed: int, *, hosts: int, looks: int) -> list[Watched]:
     shapes = [Watched(state, flavor, rules) for flavor in flavors]
     steps = random.sample(STEPS, random.randint(1, len(STEPS)))
     with small_pools(random):
-        for _ in range(looks):
+        for _ in range(rounds):
             random.choice(steps)(random, tenancy, random.choice(shapes))
             if random.random() < 0.01:
                 many_leave(random, tenancy)
@@ -128,7 +128,7 @@ def follow(seed: int, *, hosts: int, looks: int) -> list[Watched]:
 
 @contextmanager
 def small_pools(random: Random) -> Iterator[None]:
-    """Let pools be so small, now and then, that most hosts of a small crowd are outside and few are in order."""
+    """Shrink pools at random, so that most hosts of a small crowd are outside and few are sorted."""
     size = random.choice((8, 64, pipeline_shape.SIZE))
     with (
         patch.object(pipeline_shape, "SIZE", size),
@@ -140,19 +140,19 @@ def small_pools(random: Random) -> Iterator[None]:
 
 @settings(max_examples=40)
 @given(st.integers(0, 2**32), st.sampled_from([1, 2, 3, 20, 130, 200, 300, 450]))
-def test_what_a_shape_remembers_is_what_a_new_look_at_all_hosts_says(seed, hosts):
-    follow(seed, hosts=hosts, looks=40)
+def test_cached_ranking_equals_a_fresh_ranking(seed, hosts):
+    follow(seed, hosts=hosts, rounds=40)
 
 
 @pytest.mark.soak
 @settings(max_examples=3_000)
 @given(st.integers(0, 2**32), st.sampled_from([1, 3, 12, 13, 96, 97, 384, 385, 500, 1000]))
-def test_what_a_shape_remembers_is_what_a_new_look_at_all_hosts_says_for_long(seed, hosts):
-    follow(seed, hosts=hosts, looks=120)
+def test_cached_ranking_equals_a_fresh_ranking_in_long_runs(seed, hosts):
+    follow(seed, hosts=hosts, rounds=120)
 
 
 def even_crowd(hosts: int, **weights: float) -> tuple[Tenancy, Watched]:
-    """Equal hosts, and a shape that spreads by memory and processors unless told otherwise."""
+    """Return equal hosts, and a shape that by default spreads by memory and processors."""
     state = crowd([Kind(vcpus=64, memory_mb=256)] * hosts)
     ram = Ram(RamOptions(ram_weight_multiplier=weights.get("ram", 1.0)))
     cpu = Cpu(CpuOptions(cpu_weight_multiplier=weights.get("cpu", 1.0)))
@@ -161,7 +161,7 @@ def even_crowd(hosts: int, **weights: float) -> tuple[Tenancy, Watched]:
 
 
 @pytest.mark.parametrize("weights", [{}, {"ram": -1.0, "cpu": -1.0}, {"ram": 1.0, "cpu": -0.5}], ids=str)
-def test_the_pool_of_a_large_fleet_serves_pick_after_pick(weights):
+def test_pool_of_a_large_fleet_serves_most_rankings(weights):
     tenancy, shape = even_crowd(2000, **weights)
     for _ in range(300):
         compare(shape, 5)
@@ -169,7 +169,7 @@ def test_the_pool_of_a_large_fleet_serves_pick_after_pick(weights):
     assert shape.from_pool > 0.9 * shape.looks
 
 
-def test_a_pool_that_is_full_makes_room_by_a_pass():
+def test_full_pool_is_rebuilt_by_a_full_pass():
     tenancy, shape = even_crowd(2000)
     for row in range(1000, 1400):
         tenancy.arrive(row, MEMORY_MB=1)
@@ -177,7 +177,7 @@ def test_a_pool_that_is_full_makes_room_by_a_pass():
     assert shape.from_pool < shape.looks
 
 
-def test_a_host_that_falls_below_everybody_moves_the_scale():
+def test_host_below_all_others_moves_the_scale():
     tenancy, shape = even_crowd(600, ram=-1.0)
     compare(shape, 5)
     for amount in (8, 16, 200, 300):
@@ -188,7 +188,7 @@ def test_a_host_that_falls_below_everybody_moves_the_scale():
         compare(shape, 5)
 
 
-def test_the_last_holder_of_an_end_of_the_scale_leaves_it():
+def test_scale_moves_when_its_last_extreme_host_changes():
     tenancy, shape = even_crowd(600)
     for row in range(1, 600):
         tenancy.arrive(row, MEMORY_MB=2 + row % 7)
@@ -199,33 +199,33 @@ def test_the_last_holder_of_an_end_of_the_scale_leaves_it():
         compare(shape, 5)
 
 
-def test_hosts_leave_the_ranking_and_come_back():
+def test_full_hosts_leave_the_ranking_and_return():
     tenancy, shape = even_crowd(500)
     compare(shape, 5)
-    held = []
+    instances = []
     for _ in range(150):
         row = shape.rank(1).rows[0]
-        held.append(tenancy.arrive(row, MEMORY_MB=256))
+        instances.append(tenancy.arrive(row, MEMORY_MB=256))
         compare(shape, 5)
-    for number in held:
+    for number in instances:
         tenancy.leave(number)
         compare(shape, 5)
 
 
 def series_of(shape: Watched, tenancy: Tenancy, count: int) -> list[int]:
-    """Give the hosts of a request for many, chosen one by one with a new look each time."""
+    """Return the hosts of a request for many, picked one by one from a fresh ranking each time."""
     rows = []
     for _ in range(count):
-        ranked = shape.fresh().rank(1)
-        if not ranked.rows:
+        ranking = shape.fresh().rank(1)
+        if not ranking.rows:
             break
-        rows.append(ranked.rows[0])
-        settle_in(tenancy, ranked.rows[0], shape)
+        rows.append(ranking.rows[0])
+        place(tenancy, ranking.rows[0], shape)
     return rows
 
 
-def settle_in(tenancy: Tenancy, row: int, shape: Watched) -> None:
-    """Let an instance of a request arrive; of many, it is an operation in flight for those after it."""
+def place(tenancy: Tenancy, row: int, shape: Watched) -> None:
+    """Place an instance; in a request for many it is an operation in flight for the next ones."""
     arrive(tenancy, row, shape.flavor)
     if shape.shape.spec.is_multiple:
         hosts = tenancy.state.hosts
@@ -234,7 +234,7 @@ def settle_in(tenancy: Tenancy, row: int, shape: Watched) -> None:
 
 @settings(max_examples=40)
 @given(st.integers(0, 2**32), st.sampled_from([2, 20, 200, 300, 450]))
-def test_a_series_is_what_picking_one_by_one_gives(seed, hosts):
+def test_series_equals_picking_one_by_one(seed, hosts):
     random = Random(seed)
     state = crowd(random_crowd(random, hosts))
     before = Tenancy(state)
@@ -249,17 +249,17 @@ def test_a_series_is_what_picking_one_by_one_gives(seed, hosts):
         Watched(fork, flavor, shape.rules, count=shape.shape.spec.request.count), Tenancy(fork), len(rows)
     )
     for row in rows:
-        settle_in(before, row, shape)
+        place(before, row, shape)
     compare(shape, 5)
 
 
-# --- a look at all hosts, beside plain Python ------------------------------------------------------------------------
+# --- full ranking, compared with plain Python ------------------------------------------------------------------------
 
 
 @pytest.mark.shows("S096", "S142", "S146")
 @settings(max_examples=60)
 @given(st.integers(0, 2**32), st.sampled_from([2, 5, 40, 700]))
-def test_a_look_at_all_hosts_adds_up_what_the_weighers_say(seed, hosts):
+def test_full_ranking_sums_the_scaled_weights(seed, hosts):
     random = Random(seed)
     state = crowd(random_crowd(random, hosts))
     tenancy = Tenancy(state)
@@ -277,7 +277,7 @@ def test_a_look_at_all_hosts_adds_up_what_the_weighers_say(seed, hosts):
             for row, value in zip(fit, scaled, strict=True):
                 totals[row] += value * weigher.multiplier
     expected = sorted(fit, key=lambda row: -totals[row])
-    ranked = shape.shape.rank_all()
-    assert ranked.totals == pytest.approx([totals[row] for row in expected], abs=1e-9)
-    assert ranked.totals == pytest.approx([totals[row] for row in ranked.rows], abs=1e-9)
-    assert sorted(ranked.rows) == fit
+    ranking = shape.shape.rank_all()
+    assert ranking.totals == pytest.approx([totals[row] for row in expected], abs=1e-9)
+    assert ranking.totals == pytest.approx([totals[row] for row in ranking.rows], abs=1e-9)
+    assert sorted(ranking.rows) == fit

@@ -18,13 +18,13 @@ ALL = "nova.scheduler.filters.all_filters"
 
 
 class Options(msgspec.Struct, frozen=True):
-    """Options of a rule of somebody else."""
+    """Options of a third-party rule."""
 
     acme_limit: int = 3
 
 
 class Acme:
-    """A filter of somebody else."""
+    """A third-party filter."""
 
     name = "acme"
     nova_name = "AcmeFilter"
@@ -36,24 +36,24 @@ class Acme:
         self.limit = options.acme_limit
 
     def reads(self, spec):
-        """Say that use is read."""
+        """Return that verdicts depend on use."""
         return "use"
 
     def concerns(self, spec):
-        """Say that every request concerns it."""
+        """Return True."""
         return True
 
     def keep(self, hosts, spec):
-        """Keep everything."""
+        """Accept every host."""
         return np.ones(len(hosts), dtype=np.bool_)
 
     def reason(self, spec):
-        """Say nothing much."""
+        """Return a fixed reason."""
         return "lack something"
 
 
 class Foreign:
-    """A class that is no rule of ours."""
+    """A class that is not a rule."""
 
 
 @pytest.fixture
@@ -68,13 +68,13 @@ def names(rules):
     return [rule.name for rule in rules]
 
 
-def built(tables=None, **changed):
-    return registry.build(Settings(filter_scheduler=FilterScheduler(**changed), tables=tables or {}))
+def build_rules(tables=None, **options):
+    return registry.build(Settings(filter_scheduler=FilterScheduler(**options), tables=tables or {}))
 
 
 @pytest.mark.shows("S052", "S083", "S084")
-def test_the_default_rules_are_nova_s():
-    rules = built()
+def test_default_rules_match_nova():
+    rules = build_rules()
     assert names(rules.filters) == [
         "compute",
         "compute_capabilities",
@@ -86,47 +86,47 @@ def test_the_default_rules_are_nova_s():
 
 
 @pytest.mark.shows("S010")
-def test_filters_run_in_the_order_of_the_settings_each_once():
-    rules = built(enabled_filters=("server_group_affinity", "ComputeFilter", "all_hosts", "compute"))
+def test_filters_run_once_each_in_the_order_of_the_settings():
+    rules = build_rules(enabled_filters=("server_group_affinity", "ComputeFilter", "all_hosts", "compute"))
     assert names(rules.filters) == ["server_group_affinity", "compute", "all_hosts"]
 
 
-def test_all_unknown_filters_are_named_together():
+def test_error_names_all_unknown_filters():
     with pytest.raises(BadSettings, match=r"enabled_filters: Scheduler Host Filter A, B could not be found\."):
-        built(enabled_filters=("A", "compute", "B"))
+        build_rules(enabled_filters=("A", "compute", "B"))
 
 
 def test_only_available_filters_can_be_enabled():
     available = ("nova.scheduler.filters.compute_filter.ComputeFilter",)
-    assert names(built(available_filters=available, enabled_filters=("compute",)).filters) == ["compute"]
+    assert names(build_rules(available_filters=available, enabled_filters=("compute",)).filters) == ["compute"]
     with pytest.raises(BadSettings, match="all_hosts"):
-        built(available_filters=available, enabled_filters=("all_hosts",))
+        build_rules(available_filters=available, enabled_filters=("all_hosts",))
 
 
 @pytest.mark.shows("S084", "S148")
 def test_weighers_are_named_by_file_class_or_path():
-    chosen = ("ram", "nova.scheduler.weights.cpu.CPUWeigher", "roost.scheduler.weighers.ram.Ram")
-    assert [type(each) for each in built(weight_classes=chosen).weighers] == [Ram, Cpu]
+    classes = ("ram", "nova.scheduler.weights.cpu.CPUWeigher", "roost.scheduler.weighers.ram.Ram")
+    assert [type(each) for each in build_rules(weight_classes=classes).weighers] == [Ram, Cpu]
 
 
 def test_options_come_from_their_section():
-    rules = built(tables={"filter_scheduler": {"ram_weight_multiplier": 2, "other": 1}}, weight_classes=("ram",))
+    rules = build_rules(tables={"filter_scheduler": {"ram_weight_multiplier": 2, "other": 1}}, weight_classes=("ram",))
     assert rules.weighers[0].multiplier == 2.0
     with pytest.raises(BadSettings, match="filter_scheduler"):
-        built(tables={"filter_scheduler": {"ram_weight_multiplier": "x"}}, weight_classes=("ram",))
+        build_rules(tables={"filter_scheduler": {"ram_weight_multiplier": "x"}}, weight_classes=("ram",))
 
 
 @pytest.mark.shows("S082")
 @pytest.mark.usefixtures("acme")
-def test_paths_add_filters_of_somebody_else():
-    rules = built(
+def test_import_paths_add_third_party_filters():
+    rules = build_rules(
         available_filters=(ALL, "acmefilter.AcmeFilter"),
         enabled_filters=("compute", "AcmeFilter"),
         tables={"acme": {"acme_limit": 9}},
     )
     assert names(rules.filters) == ["compute", "acme"]
     assert rules.filters[1].rule.limit == 9
-    assert names(built(available_filters=("acmefilter.both",), enabled_filters=("acme",)).filters) == ["acme"]
+    assert names(build_rules(available_filters=("acmefilter.both",), enabled_filters=("acme",)).filters) == ["acme"]
 
 
 @pytest.mark.usefixtures("acme")
@@ -142,46 +142,46 @@ def test_paths_add_filters_of_somebody_else():
         ("NoSuchFilter", "there is no rule"),
     ],
 )
-def test_a_path_that_leads_to_no_rule_is_refused(path, problem):
+def test_path_without_a_rule_is_refused(path, problem):
     with pytest.raises(BadSettings, match=problem):
-        built(available_filters=(ALL, path))
+        build_rules(available_filters=(ALL, path))
     with pytest.raises(BadSettings, match=problem):
-        built(weight_classes=(path,))
+        build_rules(weight_classes=(path,))
 
 
 @pytest.mark.usefixtures("acme")
-def test_a_foreign_class_becomes_a_rule_if_somebody_knows_how():
+def test_adapter_turns_a_foreign_class_into_a_rule():
     settings = FilterScheduler(available_filters=("acmefilter.Foreign",))
-    found = registry.catalogue(settings, adapt=lambda kind: Acme if kind is Foreign else None)
-    assert found.filters == (Acme,)
+    catalogue = registry.catalogue(settings, adapt=lambda kind: Acme if kind is Foreign else None)
+    assert catalogue.filters == (Acme,)
 
 
-def entry(loaded):
-    """Give an entry point that loads what is given, or raises it."""
+def entry_point(target):
+    """Return an entry point that loads the target, or raises it if it is an exception."""
 
     class Entry:
         name = "acme"
 
         def load(self):
-            if isinstance(loaded, Exception):
-                raise loaded
-            return loaded
+            if isinstance(target, Exception):
+                raise target
+            return target
 
     return Entry()
 
 
 def test_entry_points_are_always_available(monkeypatch):
-    monkeypatch.setattr(registry, "entry_points", lambda group: [entry(Acme)] if group == "roost.filters" else [])
-    assert names(built(enabled_filters=("acme", "compute")).filters) == ["acme", "compute"]
+    monkeypatch.setattr(registry, "entry_points", lambda group: [entry_point(Acme)] if group == "roost.filters" else [])
+    assert names(build_rules(enabled_filters=("acme", "compute")).filters) == ["acme", "compute"]
 
 
-@pytest.mark.parametrize("loaded", [ImportError("no"), Foreign])
-def test_an_entry_point_that_is_no_rule_is_refused(monkeypatch, loaded):
-    monkeypatch.setattr(registry, "entry_points", lambda **_: [entry(loaded)])
+@pytest.mark.parametrize("target", [ImportError("no"), Foreign])
+def test_entry_point_without_a_rule_is_refused(monkeypatch, target):
+    monkeypatch.setattr(registry, "entry_points", lambda **_: [entry_point(target)])
     with pytest.raises(BadSettings, match=r"entry point roost\.filters\.acme"):
-        built()
+        build_rules()
 
 
-def test_no_package_on_this_machine_disturbs_these_tests():
+def test_no_installed_package_adds_rules():
     assert not importlib.metadata.entry_points(group="roost.filters")
     assert NoOptions.__struct_fields__ == ()

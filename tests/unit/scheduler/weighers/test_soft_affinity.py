@@ -10,15 +10,15 @@ RULE = SoftAffinity(SoftAffinityOptions())
 
 @pytest.mark.shows("S103")
 def test_members_on_the_host_are_the_weight():
-    wanted = spec(group=group("soft-affinity", {1: 3}))
-    assert RULE.raw(hosts_of(fleet(*[HostFacts()] * 3)), wanted).tolist() == [0.0, 3.0, 0.0]
+    request = spec(group=group("soft-affinity", {1: 3}))
+    assert RULE.raw(hosts_of(fleet(*[HostFacts()] * 3)), request).tolist() == [0.0, 3.0, 0.0]
 
 
-def test_other_policies_do_not_concern_it():
+def test_concerns_only_the_soft_affinity_policy():
     policies = ("soft-affinity", "soft-anti-affinity", "affinity")
     assert [policy for policy in policies if RULE.concerns(spec(group=group(policy)))] == ["soft-affinity"]
 
 
-def test_its_multiplier_cannot_be_negative():
+def test_multiplier_cannot_be_negative():
     with pytest.raises(msgspec.ValidationError):
         msgspec.convert({"soft_affinity_weight_multiplier": -1.0}, SoftAffinityOptions)

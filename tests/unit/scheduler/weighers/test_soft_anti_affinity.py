@@ -9,16 +9,16 @@ RULE = SoftAntiAffinity(SoftAntiAffinityOptions())
 
 
 @pytest.mark.shows("S104")
-def test_members_on_the_host_are_the_weight():
-    wanted = spec(group=group("soft-anti-affinity", {1: 3}))
-    assert RULE.raw(hosts_of(fleet(*[HostFacts()] * 3)), wanted).tolist() == [0.0, -3.0, 0.0]
+def test_negative_member_count_is_the_weight():
+    request = spec(group=group("soft-anti-affinity", {1: 3}))
+    assert RULE.raw(hosts_of(fleet(*[HostFacts()] * 3)), request).tolist() == [0.0, -3.0, 0.0]
 
 
-def test_other_policies_do_not_concern_it():
+def test_concerns_only_the_soft_anti_affinity_policy():
     policies = ("soft-affinity", "soft-anti-affinity", "affinity")
     assert [policy for policy in policies if RULE.concerns(spec(group=group(policy)))] == ["soft-anti-affinity"]
 
 
-def test_its_multiplier_cannot_be_negative():
+def test_multiplier_cannot_be_negative():
     with pytest.raises(msgspec.ValidationError):
         msgspec.convert({"soft_anti_affinity_weight_multiplier": -1.0}, SoftAntiAffinityOptions)
