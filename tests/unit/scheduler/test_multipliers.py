@@ -1,4 +1,4 @@
-"""The multiplier of each weigher: its default, what its sign means, and how aggregates set it for their hosts."""
+"""The multiplier of each weigher: its default, the meaning of its sign, and its override by aggregates."""
 
 import msgspec
 import pytest
@@ -12,7 +12,7 @@ from tests.support.fleets.worlds import aggregate, chosen, group, host, joined, 
 
 DEVICE = PciPool(vendor_id="8086", product_id="154c", count=1)
 MOVE = wish(destination=Destination(cell="y", allow_cross_cell_move=True))
-# weigher: option, default, -1.0 where a negative value prefers "good", what makes a host "bad", and "good"
+# weigher: option, default, sign of the multipliers that prefer "good", properties of host "bad" and of host "good"
 WEIGHERS = {
     "ram": ("ram_weight_multiplier", 1.0, 1.0, {"MEMORY_MB": 8}, {"MEMORY_MB": 16}),
     "cpu": ("cpu_weight_multiplier", 1.0, 1.0, {"VCPU": 8}, {"VCPU": 16}),
@@ -35,7 +35,7 @@ NEVER_NEGATIVE = ("pci", "soft_affinity", "soft_anti_affinity")
 
 
 def settings(weigher: str, value: float | None = None):
-    """Give settings in which one weigher is in use."""
+    """Return settings that enable only one weigher."""
     option = WEIGHERS[weigher][0]
     line = "" if value is None else f"{option} = {value}\n"
     is_metrics = weigher == "metrics"
@@ -45,38 +45,38 @@ def settings(weigher: str, value: float | None = None):
     )
 
 
-def one_host(name: str, made: HostFacts | dict[str, int], aggregates: list[str]) -> Fleet:
-    """Give a host, either with facts or with more of something."""
-    if isinstance(made, HostFacts):
-        return host(name, facts=made, aggregates=aggregates)
-    return host(name, aggregates=aggregates, **({"VCPU": 8, "MEMORY_MB": 32} | made))
+def one_host(name: str, properties: HostFacts | dict[str, int], aggregates: list[str]) -> Fleet:
+    """Return a host with these facts, or with these amounts in place of the defaults."""
+    if isinstance(properties, HostFacts):
+        return host(name, facts=properties, aggregates=aggregates)
+    return host(name, aggregates=aggregates, **({"VCPU": 8, "MEMORY_MB": 32} | properties))
 
 
-def asked(weigher: str) -> Request:
-    """Give the request that the weigher looks at."""
+def request_for(weigher: str) -> Request:
+    """Return a request that concerns the weigher."""
     if weigher.startswith("soft"):
         return wish(in_group="g")
     return MOVE if weigher == "cross_cell" else wish()
 
 
-def preferred(weigher: str, value: float | None = None, told: tuple[str, ...] = ()) -> set[str]:
-    """Give the host that is chosen, whichever of the two comes first; aggregates of both hosts tell multipliers."""
+def winners(weigher: str, value: float | None = None, multipliers: tuple[str, ...] = ()) -> set[str]:
+    """Return the hosts chosen in either order of the two; aggregates of both hosts set the multipliers."""
     *_, bad, good = WEIGHERS[weigher]
     option = "metrics_weight_multiplier" if weigher == "metrics" else WEIGHERS[weigher][0]
-    names = [f"aggregate-{number}" for number in range(len(told))]
+    names = [f"aggregate-{number}" for number in range(len(multipliers))]
     policy = "soft-anti-affinity" if weigher == "soft_anti_affinity" else "soft-affinity"
     fleet = joined(
-        *(aggregate(name, **{option: text}) for name, text in zip(names, told, strict=True)), group("g", policy)
+        *(aggregate(name, **{option: text}) for name, text in zip(names, multipliers, strict=True)), group("g", policy)
     )
     hosts = [one_host("bad", bad, names), one_host("good", good, names)]
-    found = set()
+    names_of_chosen = set()
     for order in (hosts, hosts[::-1]):
         roost = roost_with(fleet, *order, settings=settings(weigher, value))
         if weigher.startswith("soft"):
-            taken = "bad" if weigher == "soft_anti_affinity" else "good"
-            roost.decide(msgspec.structs.replace(asked(weigher), force_hosts=(taken,)))
-        found.update(chosen(roost.decide(asked(weigher))))
-    return found
+            member_host = "bad" if weigher == "soft_anti_affinity" else "good"
+            roost.decide(msgspec.structs.replace(request_for(weigher), force_hosts=(member_host,)))
+        names_of_chosen.update(chosen(roost.decide(request_for(weigher))))
+    return names_of_chosen
 
 
 @pytest.mark.shows(
@@ -98,32 +98,32 @@ def preferred(weigher: str, value: float | None = None, told: tuple[str, ...] = 
     "S158",
 )
 @pytest.mark.parametrize("weigher", WEIGHERS)
-def test_the_sign_of_a_multiplier_says_which_end_is_better_and_nothing_is_neither(weigher):
+def test_multiplier_sign_selects_the_better_end(weigher):
     option, default, sense, *_ = WEIGHERS[weigher]
     section = "metrics" if weigher == "metrics" else "filter_scheduler"
     assert settings(weigher).tables[section][option] == default
-    assert preferred(weigher) == {"good"}
-    assert preferred(weigher, 2.0 * sense) == {"good"}
-    assert preferred(weigher, 0.0) == {"bad", "good"}
+    assert winners(weigher) == {"good"}
+    assert winners(weigher, 2.0 * sense) == {"good"}
+    assert winners(weigher, 0.0) == {"bad", "good"}
     if weigher in NEVER_NEGATIVE:
         with pytest.raises(BadSettings, match=option):
             settings(weigher, -0.5)
     else:
-        assert preferred(weigher, -2.0 * sense) == {"bad"}
+        assert winners(weigher, -2.0 * sense) == {"bad"}
 
 
 @pytest.mark.shows("S107", "S147")
-@pytest.mark.parametrize("told", [("2",), ("-2",), ("2", "-2"), ("3", "2"), ("-2", "x"), ("x",)], ids=" ".join)
+@pytest.mark.parametrize("multipliers", [("2",), ("-2",), ("2", "-2"), ("3", "2"), ("-2", "x"), ("x",)], ids=" ".join)
 @pytest.mark.parametrize("weigher", WEIGHERS)
-def test_the_least_multiplier_of_the_aggregates_replaces_the_option_unless_one_cannot_be_read(weigher, told):
+def test_lowest_valid_aggregate_multiplier_overrides_the_option(weigher, multipliers):
     _, default, sense, *_ = WEIGHERS[weigher]
-    value = default if "x" in told else min(map(float, told))
-    assert preferred(weigher, told=told) == {"good" if value * sense > 0 else "bad"}
+    value = default if "x" in multipliers else min(map(float, multipliers))
+    assert winners(weigher, multipliers=multipliers) == {"good" if value * sense > 0 else "bad"}
 
 
 @pytest.mark.shows("S159")
 @pytest.mark.parametrize("value", [3.0, 0.5, 0.0, -1.0])
-def test_metrics_count_as_much_as_their_multiplier_says(value):
+def test_metrics_weight_is_scaled_by_its_multiplier(value):
     *_, bad, good = WEIGHERS["metrics"]
     decision = roost_with(host("bad", facts=bad), host("good", facts=good), settings=settings("metrics", value)).decide(
         wish()

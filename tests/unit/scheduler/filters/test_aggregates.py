@@ -23,11 +23,11 @@ from roost.settings import read_settings
 from tests.support.fleets.fleets import fleet, hosts, hosts_of, spec
 
 
-def kept(rule, wanted, *aggregates, hosts=4):
-    """Say which of some hosts a filter keeps; aggregates as (metadata, hosts in it)."""
-    if not rule.concerns(wanted):
+def verdicts_of(rule, request, *aggregates, hosts=4):
+    """Return the verdicts of a filter; aggregates are pairs of metadata and host rows."""
+    if not rule.concerns(request):
         return [True] * hosts
-    return rule.keep(hosts_of(fleet(*[HostFacts()] * hosts, aggregates=aggregates)), wanted).tolist()
+    return rule.keep(hosts_of(fleet(*[HostFacts()] * hosts, aggregates=aggregates)), request).tolist()
 
 
 @pytest.mark.shows("S019")
@@ -43,16 +43,16 @@ def kept(rule, wanted, *aggregates, hosts=4):
         ("", [True, True, True, True]),
     ],
 )
-def test_a_host_is_in_the_zones_of_its_aggregates_or_in_the_default_zone(zone, verdicts):
+def test_host_is_in_the_zones_of_its_aggregates_or_the_default_zone(zone, verdicts):
     rule = AvailabilityZone(AvailabilityZoneOptions())
     zones = ({"availability_zone": "east"}, [0, 1]), ({"availability_zone": "west"}, [1]), ({"ssd": "yes"}, [2])
-    assert kept(rule, spec(availability_zone=zone), *zones) == verdicts
+    assert verdicts_of(rule, spec(availability_zone=zone), *zones) == verdicts
 
 
-def test_the_default_zone_of_the_filter_is_that_of_the_settings():
+def test_default_zone_comes_from_the_settings():
     assert AvailabilityZoneOptions().default_availability_zone == Settings().default.default_availability_zone
     rule = AvailabilityZone(AvailabilityZoneOptions(default_availability_zone="home"))
-    assert kept(rule, spec(availability_zone="home")) == [True] * 4
+    assert verdicts_of(rule, spec(availability_zone="home")) == [True] * 4
     assert rule.reason(spec(availability_zone="home, east")) == "are not in availability zone home or east"
 
 
@@ -61,7 +61,7 @@ def test_the_default_zone_of_the_filter_is_that_of_the_settings():
     ("project", "verdicts"),
     [("red", [True, False, True, True]), ("blue", [True, True, False, True]), ("", [False, False, False, True])],
 )
-def test_projects_are_told_apart_by_all_keys_that_begin_alike(project, verdicts):
+def test_all_tenant_id_keys_of_an_aggregate_count(project, verdicts):
     rule = AggregateMultiTenancyIsolation(NoOptions())
     aggregates = (
         ({"filter_tenant_id": "red, green"}, [0]),
@@ -69,7 +69,7 @@ def test_projects_are_told_apart_by_all_keys_that_begin_alike(project, verdicts)
         ({"filter_tenant_id3": "red", "other": "blue"}, [2]),
         ({"other": "red"}, [3]),
     )
-    assert kept(rule, spec(project_id=project), *aggregates) == verdicts
+    assert verdicts_of(rule, spec(project_id=project), *aggregates) == verdicts
 
 
 @pytest.mark.shows("S021")
@@ -93,12 +93,14 @@ def test_each_extra_spec_must_match_a_value_of_the_aggregates(extra_specs, verdi
         ({"ssd": "false, true", "speed": "12"}, [1]),
         ({"ssd": "false"}, [2]),
     )
-    assert kept(rule, spec(extra_specs), *aggregates) == verdicts
+    assert verdicts_of(rule, spec(extra_specs), *aggregates) == verdicts
 
 
-def test_a_wish_for_a_number_passes_over_text():
+def test_numeric_extra_spec_ignores_text_values():
     rule = AggregateInstanceExtraSpecs(NoOptions())
-    assert kept(rule, spec({"speed": ">= 5"}), ({"speed": "fast, 7"}, [0]), ({"speed": "fast"}, [1]), hosts=2) == [
+    assert verdicts_of(
+        rule, spec({"speed": ">= 5"}), ({"speed": "fast, 7"}, [0]), ({"speed": "fast"}, [1]), hosts=2
+    ) == [
         True,
         False,
     ]
@@ -117,30 +119,30 @@ def test_a_wish_for_a_number_passes_over_text():
         (None, [True, True, True, True]),
     ],
 )
-def test_a_property_of_the_image_must_be_welcome(image, verdicts):
+def test_image_property_must_match_the_aggregate_metadata(image, verdicts):
     rule = AggregateImagePropertiesIsolation(AggregateImagePropertiesIsolationOptions())
     aggregates = (
         ({"os_distro": "fedora, debian"}, [0]),
         ({"os_distro": "windows"}, [1]),
         ({"hw_machine_type": "pc"}, [2]),
     )
-    assert kept(rule, spec(image=image), *aggregates) == verdicts
+    assert verdicts_of(rule, spec(image=image), *aggregates) == verdicts
 
 
-def test_keys_outside_the_namespace_of_image_properties_are_not_read():
+def test_keys_outside_the_image_property_namespace_are_ignored():
     options = AggregateImagePropertiesIsolationOptions(
         aggregate_image_properties_isolation_namespace="os", aggregate_image_properties_isolation_separator="_"
     )
     aggregates = ({"hw_machine_type": "pc"}, [0]), ({"os_distro": "fedora"}, [1])
-    wanted = spec(image={"os_distro": "debian", "hw_machine_type": "q35"})
-    assert kept(AggregateImagePropertiesIsolation(options), wanted, *aggregates, hosts=2) == [True, False]
+    request = spec(image={"os_distro": "debian", "hw_machine_type": "q35"})
+    assert verdicts_of(AggregateImagePropertiesIsolation(options), request, *aggregates, hosts=2) == [True, False]
 
 
 @pytest.mark.shows("S037")
-def test_a_flavor_is_named_by_the_aggregates_of_its_hosts():
+def test_aggregates_of_a_host_must_list_the_flavor_name():
     rule = AggregateTypeAffinity(NoOptions())
     aggregates = ({"instance_type": "large, small"}, [0, 1]), ({"instance_type": "large"}, [2]), ({"x": "y"}, [3])
-    assert kept(rule, spec(), *aggregates) == [True, True, False, True]
+    assert verdicts_of(rule, spec(), *aggregates) == [True, True, False, True]
 
 
 @pytest.mark.shows("S008", "S029", "S031")
@@ -151,7 +153,7 @@ def test_a_flavor_is_named_by_the_aggregates_of_its_hosts():
         (AggregateIoOps(IoOpsOptions(max_io_ops_per_host=3)), "num_io_ops"),
     ],
 )
-def test_the_least_limit_of_the_aggregates_counts_and_the_default_where_it_cannot_be_read(rule, column):
+def test_lowest_aggregate_limit_applies_or_else_the_default(rule, column):
     key = f"max_{column.removeprefix('num_')}_per_host"
     state = fleet(
         *[HostFacts()] * 5,
@@ -173,7 +175,7 @@ def test_the_least_limit_of_the_aggregates_counts_and_the_default_where_it_canno
     assert rule.keep(hosts_of(state, [1]), spec()).tolist() == [False]
 
 
-def test_room_is_what_is_left_of_the_limit():
+def test_room_is_the_limit_minus_the_instances():
     rule = NumInstances(InstancesOptions(max_instances_per_host=3))
     state = fleet(*[HostFacts()] * 5)
     state.hosts.columns["num_instances"].data[:5] = range(5)
@@ -182,22 +184,22 @@ def test_room_is_what_is_left_of_the_limit():
 
 
 @pytest.mark.shows("S028", "S086")
-def test_a_host_takes_fifty_instances_where_nothing_else_is_said():
+def test_default_instance_limit_is_50():
     view = hosts(num_instances=[0, 49, 50])
     assert NumInstances(InstancesOptions()).keep(view, spec()).tolist() == [True, True, False]
     settings = read_settings("[filter_scheduler]\nmax_instances_per_host = 2").tables["filter_scheduler"]
-    made = NumInstances(InstancesOptions(max_instances_per_host=settings["max_instances_per_host"]))
-    assert made.keep(hosts(num_instances=[1, 2]), spec()).tolist() == [True, False]
+    rule = NumInstances(InstancesOptions(max_instances_per_host=settings["max_instances_per_host"]))
+    assert rule.keep(hosts(num_instances=[1, 2]), spec()).tolist() == [True, False]
     with pytest.raises(BadSettings, match="max_instances_per_host"):
         read_settings("[filter_scheduler]\nmax_instances_per_host = 0")
 
 
 @pytest.mark.shows("S030", "S087")
-def test_a_host_has_fewer_than_eight_operations_in_flight_where_nothing_else_is_said():
+def test_default_io_ops_limit_is_8():
     view = hosts(num_io_ops=[0, 7, 8])
     assert IoOps(IoOpsOptions()).keep(view, spec()).tolist() == [True, True, False]
     settings = read_settings("[filter_scheduler]\nmax_io_ops_per_host = 0").tables["filter_scheduler"]
-    made = IoOps(IoOpsOptions(max_io_ops_per_host=settings["max_io_ops_per_host"]))
-    assert made.keep(view, spec()).tolist() == [False, False, False]
+    rule = IoOps(IoOpsOptions(max_io_ops_per_host=settings["max_io_ops_per_host"]))
+    assert rule.keep(view, spec()).tolist() == [False, False, False]
     with pytest.raises(BadSettings, match="max_io_ops_per_host"):
         read_settings("[filter_scheduler]\nmax_io_ops_per_host = -1")

@@ -15,17 +15,17 @@ QEMU = HostFacts(
     stats={"rank": "3", "nested": '{"colour": "red"}'},
 )
 XEN = HostFacts(hypervisor_type="xen", hypervisor_version=4001000, cpu_info={"arch": "ppc64"}, stats={"rank": "x"})
-MUTE = HostFacts()
+UNKNOWN = HostFacts()
 
 
-def kept(**extra_specs):
-    wishes = {key.replace("__", ":"): wanted for key, wanted in extra_specs.items()}
-    return RULE.keep(hosts_of(fleet(QEMU, XEN, MUTE)), spec(wishes)).tolist()
+def verdicts_of(**extra_specs):
+    specs = {key.replace("__", ":"): value for key, value in extra_specs.items()}
+    return RULE.keep(hosts_of(fleet(QEMU, XEN, UNKNOWN)), spec(specs)).tolist()
 
 
 @pytest.mark.shows("S020", "S077")
 @pytest.mark.parametrize(
-    ("key", "wanted", "verdicts"),
+    ("key", "requirement", "verdicts"),
     [
         ("hypervisor_type", "s== QEMU", [True, False, False]),
         ("capabilities:hypervisor_version", ">= 6000000", [True, False, False]),
@@ -40,34 +40,34 @@ def kept(**extra_specs):
         ("capabilities:nobody_knows", "1", [False, False, False]),
     ],
 )
-def test_a_wish_is_compared_with_what_the_host_says(key, wanted, verdicts):
-    assert kept(**{key: wanted}) == verdicts
+def test_extra_spec_is_compared_with_the_host_capability(key, requirement, verdicts):
+    assert verdicts_of(**{key: requirement}) == verdicts
 
 
 @pytest.mark.shows("S020")
-def test_an_unscoped_wish_binds_only_hosts_that_know_of_it():
-    assert kept(rank="3") == [True, False, True]
-    assert kept(nobody_knows="1") == [True, True, True]
+def test_unscoped_extra_spec_binds_only_hosts_with_that_capability():
+    assert verdicts_of(rank="3") == [True, False, True]
+    assert verdicts_of(nobody_knows="1") == [True, True, True]
 
 
 @pytest.mark.shows("S078")
-def test_other_scopes_belong_to_other_rules():
+def test_extra_specs_of_other_scopes_are_ignored():
     assert not RULE.concerns(spec({"hw:cpu_policy": "dedicated", "trait:HW_CPU_X86_AVX": "required"}))
     assert RULE.concerns(spec({"hypervisor_type": "QEMU"}))
 
 
-def test_what_is_no_number_refuses_its_own_host_only():
-    assert kept(capabilities__rank=">= 3") == [True, False, False]
+def test_non_numeric_capability_refuses_only_its_host():
+    assert verdicts_of(capabilities__rank=">= 3") == [True, False, False]
 
 
-def test_a_wish_on_free_memory_is_judged_at_each_claim():
-    wish = spec({"free_ram_mb": ">= 2048"})
-    assert RULE.reads(wish) == "use"
+def test_free_memory_requirement_is_checked_at_each_claim():
+    request = spec({"free_ram_mb": ">= 2048"})
+    assert RULE.reads(request) == "use"
     assert RULE.reads(spec({"hypervisor_type": "QEMU"})) == "facts"
-    assert RULE.keep(hosts(free_ram_mb=[1024, 2048, 4096]), wish).tolist() == [False, True, True]
+    assert RULE.keep(hosts(free_ram_mb=[1024, 2048, 4096]), request).tolist() == [False, True, True]
 
 
-def test_a_number_is_compared_as_the_text_it_is_written_as():
+def test_text_operators_compare_numbers_as_text():
     assert RULE.keep(hosts(num_instances=[0, 7, 10]), spec({"num_instances": "7"})).tolist() == [False, True, False]
     assert RULE.keep(hosts(vcpus_total=[1, 7, 10]), spec({"vcpus_total": "<in> 1"})).tolist() == [True, False, True]
     ratio = spec({"cpu_allocation_ratio": "s== 16.0"})
@@ -76,7 +76,7 @@ def test_a_number_is_compared_as_the_text_it_is_written_as():
 
 @pytest.mark.shows("S051", "S062")
 @pytest.mark.parametrize(
-    ("key", "wanted", "values", "verdicts"),
+    ("key", "requirement", "values", "verdicts"),
     [
         ("free_ram_mb", ">= 4096", [4095, 4096, 8192], [False, True, True]),
         ("free_disk_mb", ">= 10240", [10239, 10240, 20480], [False, True, True]),
@@ -88,25 +88,25 @@ def test_a_number_is_compared_as_the_text_it_is_written_as():
         ("vcpus_used", "= 0", [0, 1, 48], [True, True, True]),
     ],
 )
-def test_numbers_of_hosts_are_capabilities_with_scope_and_without(key, wanted, values, verdicts):
+def test_host_numbers_are_capabilities_with_and_without_scope(key, requirement, values, verdicts):
     if key == "hypervisor_version":
         view = hosts_of(fleet(*[HostFacts(hypervisor_version=value) for value in values]))
     else:
         view = hosts(**{key: values})
-    for wish in (key, f"capabilities:{key}"):
-        assert RULE.keep(view, spec({wish: wanted})).tolist() == verdicts
+    for name in (key, f"capabilities:{key}"):
+        assert RULE.keep(view, spec({name: requirement})).tolist() == verdicts
 
 
 @pytest.mark.shows("S051", "S062")
 @pytest.mark.parametrize(
-    ("key", "wanted", "verdicts"),
+    ("key", "requirement", "verdicts"),
     [
         ("host", "<in> compute", [True, True, False]),
         ("host", "s== compute_01", [True, False, False]),
         ("hypervisor_type", "s== QEMU", [True, False, True]),
     ],
 )
-def test_names_of_hosts_are_capabilities_with_scope_and_without(key, wanted, verdicts):
+def test_host_names_are_capabilities_with_and_without_scope(key, requirement, verdicts):
     view = HostList(
         [
             HostState("compute_01", "a", hypervisor_type="QEMU"),
@@ -114,12 +114,12 @@ def test_names_of_hosts_are_capabilities_with_scope_and_without(key, wanted, ver
             HostState("storage_01", "c", hypervisor_type="QEMU"),
         ]
     )
-    for wish in (key, f"capabilities:{key}"):
-        assert RULE.keep(view, spec({wish: wanted})).tolist() == verdicts
+    for name in (key, f"capabilities:{key}"):
+        assert RULE.keep(view, spec({name: requirement})).tolist() == verdicts
 
 
-def test_an_operator_without_a_blank_after_it_is_warned_of():
-    wishes = {"capabilities:vcpus_total": ">=24", "capabilities:hypervisor_type": "QEMU", "other:key": ">=1"}
-    assert RULE.warnings(hosts_of(fleet(QEMU)), spec(wishes)) == [
+def test_operator_without_a_space_after_it_is_a_warning():
+    specs = {"capabilities:vcpus_total": ">=24", "capabilities:hypervisor_type": "QEMU", "other:key": ">=1"}
+    assert RULE.warnings(hosts_of(fleet(QEMU)), spec(specs)) == [
         "extra spec capabilities:vcpus_total='>=24' is compared as text: >= needs a blank after it"
     ]

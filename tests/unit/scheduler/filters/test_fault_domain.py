@@ -7,21 +7,21 @@ from tests.support.fleets.fleets import fleet, group, hosts_of, spec
 RULE = FaultDomain(NoOptions())
 
 
-def kept(places, domain):
-    members = group("fault-domain")
-    members.places.update({place_number(rack): (place_number(holder), 1) for rack, holder in places.items()})
+def verdicts_of(places, domain):
+    server_group = group("fault-domain")
+    server_group.places.update({place_number(rack): (place_number(holder), 1) for rack, holder in places.items()})
     view = hosts_of(fleet(*[HostFacts(rack=rack) for rack in ("r1", "r2", "")]))
-    return RULE.keep(view, spec(group=members, hints={"fault_domain": domain})).tolist()
+    return RULE.keep(view, spec(group=server_group, hints={"fault_domain": domain})).tolist()
 
 
 def test_racks_of_other_domains_are_refused():
-    assert kept({"r1": "a"}, "a") == [True, True, False]
-    assert kept({"r1": "a"}, "b") == [False, True, False]
+    assert verdicts_of({"r1": "a"}, "a") == [True, True, False]
+    assert verdicts_of({"r1": "a"}, "b") == [False, True, False]
 
 
-def test_a_host_whose_rack_nobody_told_is_refused():
-    assert kept({}, "a") == [True, True, False]
+def test_host_without_a_rack_is_refused():
+    assert verdicts_of({}, "a") == [True, True, False]
 
 
-def test_other_policies_do_not_concern_it():
+def test_concerns_only_the_fault_domain_policy():
     assert [RULE.concerns(spec(group=group(policy))) for policy in ("fault-domain", "affinity")] == [True, False]

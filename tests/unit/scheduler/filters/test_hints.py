@@ -1,4 +1,4 @@
-"""The filters that read hints about instances, addresses and images."""
+"""The filters of hints about instances and addresses, and the filter of isolated images."""
 
 import msgspec
 import pytest
@@ -37,21 +37,21 @@ def state():
         ([NOWHERE, ON_SECOND], [False, True, False]),
     ],
 )
-def test_instances_that_are_named_attract_or_repel(state, numbers, same):
+def test_same_and_different_host_hints_select_hosts_of_instances(state, numbers, same):
     for rule, hint, verdicts in (
         (SameHost(NoOptions()), "same_host", same),
         (DifferentHost(NoOptions()), "different_host", [not each for each in same]),
     ):
-        wanted = spec(hints={hint: [uuid_text(number) for number in numbers]})
-        assert rule.concerns(wanted)
-        assert rule.keep(hosts_of(state), wanted).tolist() == verdicts
-        assert rule.keep(hosts_of(state, [2, 0]), wanted).tolist() == [verdicts[2], verdicts[0]]
-        assert (rule.room(hosts_of(state), wanted) > 0).tolist() == verdicts
+        request = spec(hints={hint: [uuid_text(number) for number in numbers]})
+        assert rule.concerns(request)
+        assert rule.keep(hosts_of(state), request).tolist() == verdicts
+        assert rule.keep(hosts_of(state, [2, 0]), request).tolist() == [verdicts[2], verdicts[0]]
+        assert (rule.room(hosts_of(state), request) > 0).tolist() == verdicts
         one = spec(hints={hint: uuid_text(numbers[0])})
         assert rule.keep(hosts_of(state), one).tolist()[0] == ((numbers[0] == ON_FIRST) == (rule.name == "same_host"))
 
 
-def test_without_the_hint_nobody_is_named(state):
+def test_missing_or_malformed_hint_refuses_no_host(state):
     assert not SameHost(NoOptions()).concerns(spec())
     assert not DifferentHost(NoOptions()).concerns(spec(hints={"same_host": "x"}))
     assert DifferentHost(NoOptions()).keep(hosts_of(state), spec(hints={"different_host": "no uuid"})).all()
@@ -71,17 +71,17 @@ def test_without_the_hint_nobody_is_named(state):
         ("192.168.1.1", "24", [False, False, False, False]),
     ],
 )
-def test_a_host_is_near_an_address_if_it_is_in_its_network(address, cidr, verdicts):
+def test_host_must_be_in_the_network_of_the_address(address, cidr, verdicts):
     rule = SimpleCidrAffinity(NoOptions())
     addresses = ("192.168.1.20", "192.168.2.1", "fd00::9", "")
     hints = {"build_near_host_ip": address} | ({} if cidr is None else {"cidr": cidr})
-    wanted = spec(hints=hints)
-    assert rule.concerns(wanted)
-    assert rule.keep(hosts_of(fleet(*[HostFacts(host_ip=each) for each in addresses])), wanted).tolist() == verdicts
+    request = spec(hints=hints)
+    assert rule.concerns(request)
+    assert rule.keep(hosts_of(fleet(*[HostFacts(host_ip=each) for each in addresses])), request).tolist() == verdicts
     assert not rule.concerns(spec(hints={"cidr": "/24"}))
 
 
-def test_the_reason_tells_a_network_from_nonsense():
+def test_reason_names_the_network_or_the_invalid_hint():
     rule = SimpleCidrAffinity(NoOptions())
     assert rule.reason(spec(hints={"build_near_host_ip": "10.0.0.1"})) == "have no address in 10.0.0.1/24"
     assert rule.reason(spec(hints={"build_near_host_ip": "x", "cidr": "/8"})) == (
@@ -102,21 +102,21 @@ def test_the_reason_tells_a_network_from_nonsense():
         ((), False, "gold", [True, True]),
     ],
 )
-def test_isolated_images_and_hosts_are_kept_to_each_other(images, is_restricted, image, verdicts):
+def test_isolated_images_run_on_isolated_hosts(images, is_restricted, image, verdicts):
     rule = IsolatedHosts(
         IsolatedHostsOptions(
             isolated_images=images, isolated_hosts=("host-1",), restrict_isolated_hosts_to_isolated_images=is_restricted
         )
     )
-    made = spec()
-    wanted = Spec(type(made.request)(flavor=made.flavor, image=None if image is None else Image(id=image)), now_s=0.0)
-    found = rule.keep(hosts_of(fleet(HostFacts(), HostFacts())), wanted).tolist()
-    assert (found if rule.concerns(wanted) else [True, True]) == verdicts
-    assert rule.keep(hosts_of(fleet(HostFacts(), HostFacts())), wanted).tolist() == verdicts
+    base = spec()
+    request = Spec(type(base.request)(flavor=base.flavor, image=None if image is None else Image(id=image)), now_s=0.0)
+    result = rule.keep(hosts_of(fleet(HostFacts(), HostFacts())), request).tolist()
+    assert (result if rule.concerns(request) else [True, True]) == verdicts
+    assert rule.keep(hosts_of(fleet(HostFacts(), HostFacts())), request).tolist() == verdicts
 
 
-def test_a_volume_to_boot_from_is_no_isolated_image(state):
+def test_boot_volume_is_not_an_isolated_image(state):
     rule = IsolatedHosts(IsolatedHostsOptions(isolated_images=("i",), isolated_hosts=("host-1",)))
     for is_bfv, verdicts in ((False, [True, False, False]), (True, [False, True, True])):
-        wanted = Spec(msgspec.structs.replace(spec(is_bfv=is_bfv).request, image=Image(id="i")), now_s=0.0)
-        assert rule.keep(hosts_of(state), wanted).tolist() == verdicts
+        request = Spec(msgspec.structs.replace(spec(is_bfv=is_bfv).request, image=Image(id="i")), now_s=0.0)
+        assert rule.keep(hosts_of(state), request).tolist() == verdicts

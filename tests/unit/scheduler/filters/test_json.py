@@ -37,7 +37,7 @@ def state():
         (["<", 0, "$free_ram_mb", 5000], [True, True, False]),
         (["<=", "$free_ram_mb", 1024], [False, True, True]),
         ([">", "$cpu_info.topology.cores", 4], [True, False, False]),
-        # What a host does not have is left out, and the next one takes its place.
+        # A variable that the host lacks is dropped, and the next operand takes its place.
         ([">", "$cpu_info.topology.cores", 4, 1], [True, True, True]),
         (["=", "$nobody"], [False, False, False]),
         (["and"], [True, True, True]),
@@ -50,39 +50,39 @@ def state():
         ({}, [True, True, True]),
     ],
 )
-def test_an_expression_is_judged_host_by_host(state, query, verdicts):
-    wanted = spec(hints={"query": json.dumps(query)})
-    RULE.check(wanted)
-    assert RULE.concerns(wanted)
-    assert RULE.keep(hosts_of(state), wanted).tolist() == verdicts
-    assert RULE.keep(hosts_of(state, [2, 0]), wanted).tolist() == [verdicts[2], verdicts[0]]
-    assert RULE.keep(hosts_of(state, []), wanted).tolist() == []
-    assert RULE.warnings(hosts_of(state), wanted) == []
+def test_query_is_evaluated_for_each_host(state, query, verdicts):
+    request = spec(hints={"query": json.dumps(query)})
+    RULE.check(request)
+    assert RULE.concerns(request)
+    assert RULE.keep(hosts_of(state), request).tolist() == verdicts
+    assert RULE.keep(hosts_of(state, [2, 0]), request).tolist() == [verdicts[2], verdicts[0]]
+    assert RULE.keep(hosts_of(state, []), request).tolist() == []
+    assert RULE.warnings(hosts_of(state), request) == []
 
 
 @pytest.mark.shows("S081")
-def test_free_memory_and_disk_of_a_host_are_read_as_its_attributes(state):
+def test_query_reads_free_memory_and_disk(state):
     state.hosts.columns["free_disk_mb"].data[:3] = [200 * 1024, 200 * 1024 - 1, 999 * 1024]
     query = ["and", [">=", "$free_ram_mb", 1024], [">=", "$free_disk_mb", 200 * 1024]]
     assert RULE.keep(hosts_of(state), spec(hints={"query": json.dumps(query)})).tolist() == [True, False, False]
 
 
 def test_a_number_is_not_compared_with_text(state):
-    wanted = spec(hints={"query": '["not", ["<", "$hypervisor_type", 3]]'})
-    assert RULE.keep(hosts_of(state), wanted).tolist() == [False, False, True]
-    (warning,) = RULE.warnings(hosts_of(state), wanted)
+    request = spec(hints={"query": '["not", ["<", "$hypervisor_type", 3]]'})
+    assert RULE.keep(hosts_of(state), request).tolist() == [False, False, True]
+    (warning,) = RULE.warnings(hosts_of(state), request)
     assert '\'["not", ["<", "$hypervisor_type", 3]]\' compares values without an order' in warning
 
 
-def test_a_query_is_asked_again_at_each_claim_only_where_claims_change_what_it_reads():
+def test_query_is_repeated_per_claim_only_if_it_reads_use():
     assert RULE.reads(spec(hints={"query": '["=", "$hypervisor_type", "QEMU"]'})) == "facts"
     assert RULE.reads(spec(hints={"query": '["not", ["<", "$free_ram_mb", 1]]'})) == "use"
     assert not RULE.concerns(spec(hints={"other": "[]"}))
 
 
-def test_a_refusal_tells_what_the_host_has_of_what_is_read(state):
-    wanted = spec(hints={"query": '["and", [">", "$free_ram_mb", 4096], ["=", "$hypervisor_type", "QEMU"]]'})
-    assert RULE.host_reasons(hosts_of(state, [0, 2]), wanted) == [
+def test_host_reason_lists_the_values_that_the_query_reads(state):
+    request = spec(hints={"query": '["and", [">", "$free_ram_mb", 4096], ["=", "$hypervisor_type", "QEMU"]]'})
+    assert RULE.host_reasons(hosts_of(state, [0, 2]), request) == [
         "has free_ram_mb 4,096, hypervisor_type QEMU",
         "has free_ram_mb 0, hypervisor_type unknown",
     ]
@@ -106,24 +106,24 @@ NO_JSON = 'is not JSON, such as ["and", [">=", "$free_ram_mb", 1024], [">=", "$f
         ("[" * 100_000, NO_JSON),
     ],
 )
-def test_what_is_no_expression_is_refused_with_the_hint_and_its_text(query, problem):
+def test_malformed_query_is_an_error_with_the_text_of_the_hint(query, problem):
     roost = roost_with(host("a"), settings=settings_of(enabled_filters=["JsonFilter"]))
-    wanted = Request(flavor=Flavor(name="small", vcpus=1, memory_mb=1), hints={"query": [query]})
-    with pytest.raises(BadRequest) as raised:
-        roost.decide(wanted)
-    assert str(raised.value) == f"the hint query={query[:200]!r} {problem}"
-    assert roost.decide(Request(flavor=wanted.flavor)).is_granted
+    request = Request(flavor=Flavor(name="small", vcpus=1, memory_mb=1), hints={"query": [query]})
+    with pytest.raises(BadRequest) as error:
+        roost.decide(request)
+    assert str(error.value) == f"the hint query={query[:200]!r} {problem}"
+    assert roost.decide(Request(flavor=request.flavor)).is_granted
 
 
 @pytest.mark.shows("S005", "S007", "S169")
-def test_a_query_sees_what_earlier_instances_of_the_request_took():
+def test_query_sees_the_usage_of_earlier_instances():
     roost = roost_with(
         joined(host("a", VCPU=8, MEMORY_MB=32), host("b", VCPU=8, MEMORY_MB=16)),
         settings=settings_of(enabled_filters=["JsonFilter"]),
     )
     flavor = Flavor(name="small", vcpus=1, memory_mb=8)
-    wanted = Request(flavor=flavor, count=3, hints={"query": '[">", "$free_ram_mb", 16]'})
-    decision = roost.decide(wanted)
+    request = Request(flavor=flavor, count=3, hints={"query": '[">", "$free_ram_mb", 16]'})
+    decision = roost.decide(request)
     assert not decision.is_granted
     assert decision.found == 2
     two = Request(flavor=flavor, count=2, hints={"query": '[">", "$free_ram_mb", 16]'})

@@ -6,7 +6,7 @@ from tests.support.fleets.fleets import fleet, hosts_of, spec
 
 
 @pytest.mark.shows("S042")
-def test_hosts_report_every_metric_that_is_weighed():
+def test_host_must_report_every_weighed_metric():
     rule = Metrics(MetricsOptions(weight_setting=("cpu=1", "io=-0.5")))
     state = fleet(HostFacts(metrics={"cpu": 0.0, "io": 1.0, "x": 1.0}), HostFacts(metrics={"io": 1.0}), HostFacts())
     assert rule.keep(hosts_of(state), spec()).tolist() == [True, False, False]
@@ -16,7 +16,7 @@ def test_hosts_report_every_metric_that_is_weighed():
     assert not Metrics(MetricsOptions()).concerns(spec())
 
 
-def test_what_is_no_ratio_is_passed_over_with_a_warning():
+def test_invalid_ratio_is_ignored_with_a_warning():
     rule = Metrics(MetricsOptions(weight_setting=("io",)))
     assert not rule.concerns(spec())
     assert len(rule.warnings(hosts_of(fleet(HostFacts())), spec())) == 1

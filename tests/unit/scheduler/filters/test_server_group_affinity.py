@@ -8,18 +8,18 @@ from tests.support.fleets.fleets import fleet, group, hosts_of, spec
 RULE = ServerGroupAffinity(NoOptions())
 
 
-def kept(members):
+def verdicts_of(members):
     return RULE.keep(hosts_of(fleet(*[HostFacts()] * 3)), spec(group=group("affinity", members))).tolist()
 
 
 @pytest.mark.shows("S039")
-def test_only_hosts_with_a_member_are_kept():
-    assert kept({1: 4}) == [False, True, False]
+def test_only_hosts_with_a_member_are_accepted():
+    assert verdicts_of({1: 4}) == [False, True, False]
 
 
 def test_the_first_member_may_go_anywhere():
-    assert kept({}) == [True, True, True]
+    assert verdicts_of({}) == [True, True, True]
 
 
-def test_other_policies_do_not_concern_it():
+def test_concerns_only_the_affinity_policy():
     assert [RULE.concerns(spec(group=group(policy))) for policy in ("affinity", "soft-affinity")] == [True, False]

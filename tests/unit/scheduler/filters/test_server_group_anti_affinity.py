@@ -10,28 +10,28 @@ from tests.support.fleets.fleets import fleet, group, hosts_of, spec, uuid_of, u
 RULE = ServerGroupAntiAffinity(NoOptions())
 
 
-def kept(members, **other):
+def verdicts_of(members, **other):
     return RULE.keep(hosts_of(fleet(*[HostFacts()] * 3)), spec(group=group("anti-affinity", members, **other))).tolist()
 
 
 @pytest.mark.shows("S038")
 def test_a_host_with_a_member_is_refused():
-    assert kept({1: 1}) == [True, False, True]
+    assert verdicts_of({1: 1}) == [True, False, True]
 
 
 @pytest.mark.shows("S038")
-def test_the_group_may_allow_more_members_a_host():
-    assert kept({0: 1, 1: 2}, limit=2) == [True, False, True]
+def test_group_may_allow_several_members_per_host():
+    assert verdicts_of({0: 1, 1: 2}, limit=2) == [True, False, True]
 
 
-def test_an_instance_that_moves_may_stay_where_it_is():
+def test_moved_instance_may_stay_on_its_host():
     state = fleet(*[HostFacts()] * 3)
     consumer, instance = ConsumerRow(1, uuid_of(7), "", ""), InstanceRow(1, 102, 0)
     apply(state, Claim([consumer], [], instances=[instance]))
-    wanted = spec(group=group("anti-affinity", {0: 1, 1: 1}), moved_uuid=uuid_text(7))
-    assert RULE.keep(hosts_of(state), wanted).tolist() == [False, True, True]
+    request = spec(group=group("anti-affinity", {0: 1, 1: 1}), moved_uuid=uuid_text(7))
+    assert RULE.keep(hosts_of(state), request).tolist() == [False, True, True]
 
 
-def test_other_policies_do_not_concern_it():
+def test_concerns_only_the_anti_affinity_policy():
     assert [RULE.concerns(spec(group=group(policy))) for policy in ("anti-affinity", "affinity")] == [True, False]
     assert not RULE.concerns(spec())

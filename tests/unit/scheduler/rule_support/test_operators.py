@@ -6,7 +6,7 @@ from roost.scheduler.rule_support.operators import match, match_numbers, matches
 
 @pytest.mark.shows("S064", "S065", "S066", "S067", "S068", "S069", "S070", "S071", "S072", "S073", "S074", "S075")
 @pytest.mark.parametrize(
-    ("value", "wanted", "is_match"),
+    ("value", "requirement", "is_match"),
     [
         ("48", "= 48", True),
         ("50", "= 48", True),
@@ -49,9 +49,9 @@ from roost.scheduler.rule_support.operators import match, match_numbers, matches
         ("1", ">=", False),
     ],
 )
-def test_an_operator_says_what_the_table_says(value, wanted, is_match):
-    assert match(value, wanted) is is_match
-    assert matches(value, wanted) is is_match
+def test_operator_matches_as_in_the_table(value, requirement, is_match):
+    assert match(value, requirement) is is_match
+    assert matches(value, requirement) is is_match
 
 
 def test_a_numeric_operator_needs_numbers():
@@ -60,7 +60,7 @@ def test_a_numeric_operator_needs_numbers():
     assert not matches("1", ">= abc")
 
 
-def test_many_numbers_are_judged_at_once():
+def test_match_numbers_compares_an_array():
     values = np.array([3.0, 20.0, 100.0])
     assert match_numbers(values, ">= 20").tolist() == [False, True, True]
     assert match_numbers(values, "s< 20").tolist() == [False, False, True]
@@ -70,7 +70,7 @@ def test_many_numbers_are_judged_at_once():
 
 @pytest.mark.shows("S076")
 @pytest.mark.parametrize(
-    ("wanted", "matching", "other"),
+    ("requirement", "matching", "other"),
     [
         (">= 5", "5", "4"),
         ("s== 2.1.0", "2.1.0", "2.1"),
@@ -79,5 +79,5 @@ def test_many_numbers_are_judged_at_once():
         ("<or> fpu <or> gpu", "gpu", "tpu"),
     ],
 )
-def test_each_kind_of_operator_has_an_example(wanted, matching, other):
-    assert (match(matching, wanted), match(other, wanted)) == (True, False)
+def test_each_kind_of_operator_matches_its_example(requirement, matching, other):
+    assert (match(matching, requirement), match(other, requirement)) == (True, False)
